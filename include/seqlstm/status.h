@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status codes and the error record that cross the backend ABI, and the two macros that carry them.
+ *
+ * Every function of the contract that can fail returns a `seqlstm_status` and, on failure, fills a
+ * `struct seqlstm_error` that the caller owns. There is nothing to free, nothing thread-local and
+ * nothing that outlives the call: the texts are copied, so they stay valid after a plugin is closed.
+ * Self-contained C11, usable from C++.
+ */
+#ifndef SEQLSTM_STATUS_H
+#define SEQLSTM_STATUS_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One of the codes below. Fixed width, because it crosses the ABI. */
+typedef int32_t seqlstm_status;
+
+enum {
+    SEQLSTM_OK               = 0,
+    SEQLSTM_INVALID_ARGUMENT = 1,  /* the caller broke the contract of the function */
+    SEQLSTM_INVALID_CONFIG   = 2,  /* the user's model file, option or flag is wrong */
+    SEQLSTM_NOT_FOUND        = 3,  /* a file, name or backend does not exist */
+    SEQLSTM_UNSUPPORTED      = 4,  /* never possible here: dispatch goes on to the next backend */
+    SEQLSTM_UNAVAILABLE      = 5,  /* not on this machine (library, driver, device): tests skip, visibly */
+    SEQLSTM_NO_MEMORY        = 6,  /* host or device memory ran out */
+    SEQLSTM_IO               = 7,  /* reading or writing failed; native_code is errno */
+    SEQLSTM_CORRUPT_DATA     = 8,  /* input data or a stored file does not hold what it must */
+    SEQLSTM_NUMERIC          = 9,  /* NaN or infinity, or the divergence rule */
+    SEQLSTM_ABI_MISMATCH     = 10, /* plugin and host do not speak the same ABI */
+    SEQLSTM_DEVICE           = 11, /* the device or the vendor's library failed; native_code is theirs */
+    SEQLSTM_CANCELLED        = 12, /* stopped on the user's wish */
+    SEQLSTM_INTERNAL         = 13  /* a bug in seqlstm or in the plugin */
+};
+
+/* What went wrong. Owned by the caller; may be NULL wherever a function takes one. */
+struct seqlstm_error {
+    uint32_t struct_size; /* set by SEQLSTM_ERROR_INIT; bytes the caller's struct has */
+    int32_t code;         /* the status that was returned */
+    int32_t native_code;  /* errno, cudaError_t, cudnnStatus_t, dnnl_status_t; 0: none */
+    uint32_t reserved0;   /* zero */
+    char where[112];      /* "lstm_forward.c:212", or the file:line:col of the user's input */
+    char message[896];    /* one sentence: what, which value, what was expected */
+};
+
+#define SEQLSTM_ERROR_INIT {(uint32_t)sizeof(struct seqlstm_error), 0, 0, 0, {0}, {0}}
+
+/* Fills `err` (NULL is fine) and returns `code`. [any thread] */
+#if defined(__GNUC__)
+__attribute__((format(printf, 5, 6)))
+#endif
+static inline seqlstm_status
+seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code, const char *file, int line,
+                  const char *format, ...)
+{
+    if (err == NULL || err->struct_size < sizeof *err)
+        return code;
+    const char *base = file;
+    for (const char *p = file; *p; p++)
+        if (*p == '/')
+            base = p + 1;
+    err->code = code;
+    err->native_code = 0;
+    snprintf(err->where, sizeof err->where, "%s:%d", base, line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    return code;
+}
+
+/* Returns from the calling function with `code` and the formatted message in `err`. */
+#define SEQLSTM_FAIL(err, code, ...)                                                               \
+    return seqlstm_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Returns from the calling function when `expression` is not SEQLSTM_OK; `err` was filled below. */
+#define SEQLSTM_TRY(expression)                                                                    \
+    do {                                                                                           \
+        seqlstm_status seqlstm_try_status_ = (expression);                                         \
+        if (seqlstm_try_status_ != SEQLSTM_OK)                                                     \
+            return seqlstm_try_status_;                                                            \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
