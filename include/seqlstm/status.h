@@ -3,7 +3,7 @@
  *
  * Every function of the contract that can fail returns a `seqlstm_status` and, on failure, fills a
  * `struct seqlstm_error` that the caller owns. There is nothing to free, nothing thread-local and
- * nothing that outlives the call: the texts are copied, so they stay valid after a plugin is closed.
+ * nothing that outlives the call: texts are copied, so they stay valid after a plugin is closed.
  * Self-contained C11, usable from C++.
  */
 #ifndef SEQLSTM_STATUS_H
@@ -27,13 +27,13 @@ enum {
     SEQLSTM_INVALID_CONFIG   = 2,  /* the user's model file, option or flag is wrong */
     SEQLSTM_NOT_FOUND        = 3,  /* a file, name or backend does not exist */
     SEQLSTM_UNSUPPORTED      = 4,  /* never possible here: dispatch goes on to the next backend */
-    SEQLSTM_UNAVAILABLE      = 5,  /* not on this machine (library, driver, device): tests skip, visibly */
+    SEQLSTM_UNAVAILABLE      = 5,  /* not on this machine (library, device): tests skip, visibly */
     SEQLSTM_NO_MEMORY        = 6,  /* host or device memory ran out */
     SEQLSTM_IO               = 7,  /* reading or writing failed; native_code is errno */
     SEQLSTM_CORRUPT_DATA     = 8,  /* input data or a stored file does not hold what it must */
     SEQLSTM_NUMERIC          = 9,  /* NaN or infinity, or the divergence rule */
     SEQLSTM_ABI_MISMATCH     = 10, /* plugin and host do not speak the same ABI */
-    SEQLSTM_DEVICE           = 11, /* the device or the vendor's library failed; native_code is theirs */
+    SEQLSTM_DEVICE           = 11, /* the device or its library failed; native_code is theirs */
     SEQLSTM_CANCELLED        = 12, /* stopped on the user's wish */
     SEQLSTM_INTERNAL         = 13  /* a bug in seqlstm or in the plugin */
 };

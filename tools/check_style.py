@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of style that a machine can see.
+
+check_style.py [ROOT]       exit 1 and one line per violation; long files are listed, not refused
+check_style.py --self-test  plants violations and checks that each is caught
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+CODE = ('.c', '.h', '.cu', '.cuh', '.inc')
+SCRIPTS = ('.py', '.sh')
+TEXT = CODE + SCRIPTS + ('.md', '.yaml', '.yml', '.txt', '.map', '.in', '.pc')
+SKIP_TOP = ('build', '.git', 'runs', '.cache')
+GENERATED_DATA = ('tests/fixtures/', 'tests/fuzz/corpus/', 'configs/data/')
+LONG_LINES = 600
+# Spelled in pieces, so that this file passes its own rule.
+UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'X' * 3]) + r')\b')
+UNSAFE_MATH = re.compile(r'-ffast' + r'-math|-Ofa' + r'st|-funsafe' + r'-math')
+EXITS = re.compile(r'(?<![\w.>])(exit|_exit|_Exit|abort|quick_exit)\s*\(')
+PRINTS = re.compile(r'(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bfprintf\s*\(\s*std(err|out)\b')
+LOCALE = re.compile(r'(?<![\w.>])(strtod|strtof|strtold|atof|setlocale)\s*\(')
+
+
+def strip_c(text):
+    """Comments and string literals blanked, line numbers kept."""
+    keep_lines = lambda m: '\n' * m.group(0).count('\n') if m.group(0).startswith('/') else '""'
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', keep_lines, text, flags=re.S)
+
+
+def check_file(name, text):
+    """Complaints as (line, reason); `name` is relative to the root."""
+    path = pathlib.PurePosixPath(name)
+    lines = text.split('\n')
+    head = '\n'.join(lines[:3])
+    spdx = path.suffix in CODE + SCRIPTS or path.name in ('meson.build', 'meson_options.txt',
+                                                          'Makefile')
+    if spdx and 'SPDX-License-Identifier: Apache-2.0' not in head:
+        yield 1, 'no SPDX line'
+    if text and not text.endswith('\n'):
+        yield len(lines), 'no newline at the end of the file'
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip():
+            yield number, 'trailing blanks'
+        if '\t' in line and path.name != 'Makefile' and path.suffix not in ('.txt', '.md'):
+            yield number, 'tab'
+        if '\r' in line:
+            yield number, 'carriage return'
+        if UNFINISHED.search(line):
+            yield number, 'unfinished work is not committed: ' + UNFINISHED.search(line).group(0)
+        if UNSAFE_MATH.search(line) and path.suffix != '.md':
+            yield number, 'unsafe floating-point flag'
+        if path.suffix in CODE and len(line.expandtabs(8)) > 100:
+            yield number, f'{len(line)} columns, at most 100'
+    if path.suffix in CODE and path.parts[0] in ('core', 'plugins', 'include'):
+        for number, line in enumerate(strip_c(text).split('\n'), 1):
+            if path.parts[:2] != ('core', 'cli'):
+                if EXITS.search(line):
+                    yield number, 'only core/cli exits'
+                if PRINTS.search(line):
+                    yield number, 'only core/cli prints'
+            if LOCALE.search(line):
+                yield number, 'depends on the locale: use base/text.h'
+
+
+def tracked(root):
+    listed = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'],
+                            capture_output=True, text=True)
+    if listed.returncode == 0:
+        return sorted(set(listed.stdout.splitlines()))
+    return sorted(p.relative_to(root).as_posix() for p in root.rglob('*')
+                  if p.is_file() and not p.relative_to(root).parts[0].startswith(SKIP_TOP))
+
+
+def check(root):
+    problems, long = [], []
+    for name in tracked(root):
+        path = root / name
+        if not path.is_file() or path.is_symlink() or name.startswith(GENERATED_DATA):
+            continue
+        if not (path.suffix in TEXT or path.name in ('meson.build', 'Makefile')):
+            continue
+        text = path.read_bytes().decode('utf-8', errors='replace')
+        problems += [f'{name}:{line}: {reason}' for line, reason in check_file(name, text)]
+        if path.suffix in CODE and text.count('\n') > LONG_LINES:
+            long.append(f'{name}: {text.count(chr(10))} lines')
+    return problems, long
+
+
+def self_test():
+    spdx = '/* SPDX-License-Identifier: Apache-2.0 */\n'
+    bad = {
+        'core/base/a.c': 'int x;\n',
+        'core/base/b.c': spdx + 'int x; \n',
+        'core/base/c.c': spdx + '\tint x;\n',
+        'core/base/d.c': spdx + '/* FIX' + 'ME later */\n',
+        'core/base/e.c': spdx + 'void f(void) { exit(1); }\n',
+        'core/base/f.c': spdx + 'void f(void) { printf("x"); }\n',
+        'core/base/g.c': spdx + 'double f(void) { return strtod("1", 0); }\n',
+        'core/base/h.c': spdx + 'int x;',
+        'core/base/i.c': spdx + '/* ' + 'y' * 100 + ' */\n',
+        'core/base/j.c': spdx + 'void f(void) { fprintf(stderr, "x"); }\n',
+        'plugins/x/meson.build': '# SPDX-License-Identifier: Apache-2.0\nx = "-ffast' + '-math"\n',
+    }
+    good = {
+        'core/base/ok.c': spdx + '/* exit(1) and printf( in a comment */\n'
+                          'const char *s = "abort(";\nint f(void) { return a->exit(1); }\n',
+        'core/cli/ok.c': spdx + 'void f(void) { printf("x"); exit(1); }\n',
+        'docs/ok.md': 'text\n',
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**bad, **good}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        found = {line.split(':')[0] for line in check(root)[0]}
+    missed, wrong = set(bad) - found, found - set(bad)
+    for name in sorted(missed):
+        print(f'not caught: {name}')
+    for name in sorted(wrong):
+        print(f'wrongly refused: {name}')
+    return 1 if missed or wrong else 0
+
+
+def main():
+    if sys.argv[1:] == ['--self-test']:
+        return self_test()
+    problems, long = check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else '.').resolve())
+    for line in long:
+        print('long: ' + line)
+    print('\n'.join(problems) if problems else 'style: ok')
+    return 1 if problems else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
