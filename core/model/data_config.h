@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `data:` section of a model file, resolved: one source per split, how text becomes tokens, how
+ * sequences become batches. Plain values, owned by the model's arena, immutable.
+ *
+ * Format options may be said once, beside the splits, or in a split; a split that leaves one out
+ * takes that of `data:`, then that of `train`. Here every split holds all of them.
+ */
+#ifndef SL_MODEL_DATA_CONFIG_H
+#define SL_MODEL_DATA_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/place.h"
+
+enum sl_split { SL_SPLIT_TRAIN, SL_SPLIT_VALID, SL_SPLIT_TEST, SL_SPLIT_COUNT };
+
+struct sl_string_list {
+    const char *const *items;
+    size_t count;
+};
+
+enum sl_source_origin {
+    SL_SOURCE_NONE,      /* this split is absent */
+    SL_SOURCE_FILES,     /* read from the files below, or generated */
+    SL_SOURCE_FROM_TRAIN /* `split: 0.1`: the last part of train in file order, cut off it */
+};
+
+enum sl_source_type {
+    SL_SOURCE_TEXT,     /* one long text; with unit: sequence, one sequence per line */
+    SL_SOURCE_LINES,    /* one sequence per line, usually with a label */
+    SL_SOURCE_TSV,      /* a table, tab between fields */
+    SL_SOURCE_CSV,      /* a table, RFC 4180 */
+    SL_SOURCE_CONLL,    /* one token per line, a blank line ends a sequence */
+    SL_SOURCE_NPY,      /* x: [N, T, F] or [N, F], y: [N], [N, F], [N, T] or [N, T, F] */
+    SL_SOURCE_TOKENS,   /* token ids, one sequence per line */
+    SL_SOURCE_GENERATOR
+};
+
+enum sl_generator {
+    SL_GENERATOR_ADDING_PROBLEM, /* features: value in [0, 1), mark; target: sum of the marked */
+    SL_GENERATOR_ADDITION,       /* known, refused in this version (needs a decoder) */
+    SL_GENERATOR_COPY,           /* symbols, blanks, then the symbols again; one target per step */
+    SL_GENERATOR_REVERSE,        /* the same, backwards */
+    SL_GENERATOR_SINE            /* `features` sines of random phase and period; then `horizon` */
+};
+
+enum sl_label_type { SL_LABEL_CLASS, SL_LABEL_VALUE };
+
+/* A column is the name in the header, or its number from 1 where there is no header (as text, "2");
+ * in `lines`, "first" or "last". NULL: not said. */
+struct sl_label {
+    const char *column;
+    enum sl_label_type type;
+};
+
+enum sl_encoding { SL_ENCODING_UTF_8, SL_ENCODING_LATIN_1 };
+
+enum sl_time_gaps { SL_GAPS_ERROR, SL_GAPS_KEEP, SL_GAPS_BREAK /* a gap ends the series */ };
+
+/* Rows must be ordered by this column. */
+struct sl_time {
+    const char *column; /* NULL: no time column */
+    const char *format; /* of strptime, read in the C locale; NULL: ISO 8601, or a number */
+    double step;        /* seconds between rows (or the number itself); 0: not checked */
+    enum sl_time_gaps gaps;
+};
+
+/* A series becomes windows: `length` rows in, the targets of the `horizon` rows after them out. */
+struct sl_window {
+    int64_t length;  /* 0: no windows */
+    int64_t horizon; /* at least 1 */
+    int64_t stride;  /* at least 1 */
+};
+
+enum sl_scale_type { SL_SCALE_NONE, SL_SCALE_STANDARD, SL_SCALE_MINMAX };
+enum sl_scale_fit { SL_SCALE_FIT_TRAIN, SL_SCALE_FIT_ALL };
+
+/* Per column; saved with the model and undone by `predict`. */
+struct sl_scale {
+    enum sl_scale_type type;
+    enum sl_scale_fit fit;
+    bool targets; /* also scale the targets of type value */
+};
+
+enum sl_missing_type {
+    SL_MISSING_ERROR,
+    SL_MISSING_DROP, /* the row */
+    SL_MISSING_ZERO,
+    SL_MISSING_MEAN, /* of the column, over train */
+    SL_MISSING_FORWARD_FILL
+};
+
+struct sl_missing {
+    enum sl_missing_type type;
+    int64_t limit; /* forward_fill: at most so many rows in a row; 0: no limit */
+};
+
+/* `rows: [a, b]`, both ends included: row numbers from 1 (the header not counted), or values of
+ * the time column. Either end may be NULL: open. */
+struct sl_rows {
+    const char *first;
+    const char *last;
+};
+
+struct sl_source {
+    enum sl_source_origin origin;
+    double split; /* SL_SOURCE_FROM_TRAIN: the fraction of train, (0, 1) */
+    enum sl_source_type type;
+
+    const char *file; /* absolute; text, lines, tables, conll, tokens */
+    const char *x;    /* absolute; npy */
+    const char *y;    /* absolute; npy; NULL: none */
+    const char *lengths; /* absolute; npy: int [N], real steps of each row; NULL: all */
+
+    const char *delimiter;         /* one character (UTF-8); set for tables, lines, conll */
+    bool header;                   /* tables: the first row names the columns */
+    enum sl_encoding encoding;
+    const char *comment;           /* conll: lines that begin with it are skipped; NULL: none */
+    struct sl_string_list columns; /* names for a table without header; empty: none */
+    struct sl_rows rows;
+    struct sl_string_list inputs;  /* numeric input columns */
+    struct sl_string_list targets; /* numeric target columns */
+    const char *group;             /* rows with one value here, in order, are one sequence; NULL */
+    const char *text;              /* the column that holds text (conll: the token); NULL */
+    struct sl_label label;
+    struct sl_time time;
+    struct sl_window window;
+    struct sl_scale scale;
+    struct sl_missing missing;
+
+    enum sl_generator generator;
+    int64_t size;       /* generator: sequences */
+    bool has_seed;
+    uint64_t seed;      /* generator; without has_seed: from the model's seed and the split */
+    int64_t length_min; /* generator: steps of a sequence, both ends included */
+    int64_t length_max;
+    int64_t features;   /* sine */
+    int64_t horizon;    /* sine: values to predict, of each feature */
+    double noise;       /* sine: stddev of the noise */
+    int64_t symbols;    /* copy, reverse: size of the alphabet */
+    int64_t delay;      /* copy: blanks between the sequence and its copy */
+
+    struct sl_place place; /* of the split's entry */
+};
+
+enum sl_tokenizer_type {
+    SL_TOKENIZER_NONE, /* the source holds no text */
+    SL_TOKENIZER_WHITESPACE,
+    SL_TOKENIZER_CHAR, /* one Unicode character */
+    SL_TOKENIZER_WORD, /* whitespace, and punctuation cut off */
+    SL_TOKENIZER_SENTENCEPIECE /* known to the schema, refused in this version */
+};
+
+/* A special `unk` is the token <unk>. With `eos`, the end of each line is the token <eos>
+ * (whitespace and word); with `bos`, its beginning is <bos>. Ids: the specials in their order,
+ * then by count, most frequent first, ties by bytes. Without `unk` an unknown token is a data
+ * error. */
+struct sl_tokenizer {
+    enum sl_tokenizer_type type;
+    int64_t vocab_size; /* largest vocabulary, specials included; 0: no limit */
+    int64_t min_count;  /* at least 1 */
+    bool lowercase;
+    struct sl_string_list specials; /* out of pad, unk, bos, eos */
+    const char *vocab;              /* absolute path, one token per line; NULL: counted in train */
+};
+
+enum sl_batch_unit {
+    SL_UNIT_SEQUENCE, /* independent sequences */
+    SL_UNIT_STREAM    /* one long text as batch_size parallel streams, state carried */
+};
+
+enum sl_bucketing { SL_BUCKETING_OFF, SL_BUCKETING_POOLS };
+
+enum sl_overflow { SL_OVERFLOW_KEEP, SL_OVERFLOW_DROP, SL_OVERFLOW_TRUNCATE };
+
+struct sl_batching {
+    enum sl_batch_unit unit;
+    enum sl_bucketing bucketing; /* pools: sort by length inside a window of `pool` batches */
+    int64_t pool;
+    int64_t bptt;       /* steps between truncations; 0: whole sequences (unit: sequence only) */
+    int64_t max_length; /* 0: no limit */
+    enum sl_overflow on_overflow; /* of a sequence longer than max_length */
+};
+
+struct sl_data_config {
+    struct sl_source splits[SL_SPLIT_COUNT];
+    struct sl_tokenizer tokenizer;
+    struct sl_batching batching;
+    int64_t batch_size;
+    bool shuffle; /* of train, per epoch; never rows inside a sequence; false for streams */
+    struct sl_place place;
+};
+
+/* "csv", "train", "adding_problem" as written in a file; static. [any thread] */
+const char *sl_source_type_get_name(enum sl_source_type type);
+const char *sl_split_get_name(enum sl_split split);
+const char *sl_generator_get_name(enum sl_generator generator);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model: what the user's YAML file, its overlays and the command line say, checked and resolved.
+ *
+ * Loading reads everything, reports every error and warning at once into a `struct
+ * sl_diagnostics`, and only a description without errors becomes a model. Nothing here has looked
+ * at data or backends.
+ *
+ * Invariants:
+ * 1. A model is immutable; all of it, texts too, lives in its own arena and ends in
+ * sl_model_destroy. 2. Every option is resolved: there are no unset values but those whose comment
+ * says so. 3. `from` of a layer names only earlier layers, so the list is in topological order;
+ * the last layer is
+ *    the model's output.
+ * 4. No value in it asks for what this version cannot do.
+ */
+#ifndef SL_MODEL_MODEL_H
+#define SL_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "model/data_config.h"
+#include "model/layer.h"
+#include "model/place.h"
+#include "model/train_config.h"
+
+struct sl_arena;
+struct sl_buf;
+struct sl_diagnostics;
+
+/* An option of a backend plugin, handed to it as text. */
+struct sl_backend_option {
+    const char *key;
+    const char *value;
+    struct sl_place place;
+};
+
+struct sl_backend_entry {
+    const char *id;   /* looked up on the backend path; NULL where `file` is set */
+    const char *file; /* absolute path of a plugin; NULL where `id` is set */
+    bool require;     /* its absence is an error, not a note */
+    const struct sl_backend_option *options;
+    size_t option_count;
+    struct sl_place place;
+};
+
+enum sl_dispatch_policy { SL_POLICY_ORDER }; /* measured and estimate are refused in this version */
+
+enum sl_fallback { SL_FALLBACK_REPORT, SL_FALLBACK_WARN, SL_FALLBACK_ERROR };
+
+struct sl_pin {
+    const char *layer; /* a name of the model */
+    const char *backend; /* "id" or "id:variant" */
+    struct sl_place place;
+};
+
+struct sl_dispatch_config {
+    enum sl_dispatch_policy policy;
+    enum sl_fallback fallback;
+    const struct sl_pin *pins;
+    size_t pin_count;
+};
+
+enum sl_device { SL_DEVICE_AUTO, SL_DEVICE_CPU };
+
+enum sl_precision { SL_PRECISION_FLOAT32 };
+
+enum sl_parallel { SL_PARALLEL_NONE };
+
+struct sl_output_config {
+    const char *dir; /* as said, with {name} and {run}; relative to the current directory */
+};
+
+struct sl_log_config {
+    struct sl_period every; /* seconds or updates between reports */
+    bool jsonl;
+};
+
+struct sl_model {
+    struct sl_arena *arena;
+    int64_t version;  /* 1 */
+    const char *path; /* of the file, as typed */
+    const char *name; /* given, or the file's name without its ending */
+    uint64_t seed;
+    bool deterministic;
+
+    struct sl_data_config data;
+    const struct sl_layer *layers;
+    size_t layer_count;
+    struct sl_train_config train;
+
+    bool all_backends; /* `backends` was not said: all that are found, in the order of discovery */
+    const struct sl_backend_entry *backends;
+    size_t backend_count;
+    struct sl_dispatch_config dispatch;
+    enum sl_device device;
+    enum sl_precision precision;
+    enum sl_parallel parallel;
+    struct sl_output_config output;
+    struct sl_log_config log;
+
+    struct sl_place_list places; /* of everything that was said: "train.optimizer.learning_rate",
+                                  * "model[2].units" */
+    const void *document;        /* the merged document, for sl_model_write_config */
+};
+
+/* One value that stands in no file. `origin` is what the messages call it: "--set", "--seed",
+ * "SEQLSTM_SEED"; `assignment` is `dotted.path=YAML value`, as in
+ * `train.optimizer.learning_rate=1e-3` or `model[2].units=650` (or, by name,
+ * `model.lstm_2.units=650`). */
+struct sl_override {
+    const char *origin;
+    const char *assignment;
+};
+
+/* What to load; later overlays win over earlier ones and over the file, overrides over all of
+ * them. */
+struct sl_model_request {
+    const char *path;
+    const char *const *overlays; /* paths of YAML files (`-c`) */
+    size_t overlay_count;
+    const struct sl_override *overrides;
+    size_t override_count;
+};
+
+/* Loads, merges and checks a model. Errors and warnings of the content go to `diagnostics`
+ * (required), sorted by sl_diagnostics_render; when there is any error the result is
+ * SEQLSTM_INVALID_CONFIG and `err` says how many. A file that is absent, unreadable or too large
+ * is a diagnostic too (E0001), and the result SEQLSTM_NOT_FOUND or SEQLSTM_IO. SEQLSTM_NO_MEMORY
+ * is in `err` alone. `*out` is owned by the caller and independent of `diagnostics`. [any thread]
+ * */
+seqlstm_status sl_model_load(const struct sl_model_request *request,
+                             struct sl_diagnostics *diagnostics, struct sl_model **out,
+                             struct seqlstm_error *err);
+
+/* The same for a text in memory; `name` stands for its path (relative paths inside it are relative
+ * to the folder of `name`). */
+seqlstm_status sl_model_load_text(const char *name, const char *text, size_t text_bytes,
+                                  const struct sl_model_request *request,
+                                  struct sl_diagnostics *diagnostics, struct sl_model **out,
+                                  struct seqlstm_error *err);
+
+void sl_model_destroy(struct sl_model *model);
+
+/* The layer of that name, or NULL. Borrowed. [any thread] */
+const struct sl_layer *sl_model_find_layer(const struct sl_model *model, const char *name);
+
+/* Where `path` ("train.optimizer.learning_rate") was said, or the longest said prefix of it, or
+ * line 0 where nothing of it was said. [any thread] */
+struct sl_place sl_model_find_place(const struct sl_model *model, const char *path);
+
+enum {
+    SL_CONFIG_MINIMAL = 1, /* only what was said, not the defaults */
+    SL_CONFIG_ORIGIN  = 2  /* each value with a comment: file:line, flag or "default" */
+};
+
+/* Appends the effective configuration as YAML: one file, no includes, absolute paths, that loads
+ * to an equal model. [any thread] */
+seqlstm_status sl_model_write_config(const struct sl_model *model, unsigned flags,
+                                     struct sl_buf *out, struct seqlstm_error *err);
+
+#endif
