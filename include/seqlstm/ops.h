@@ -364,7 +364,8 @@ struct seqlstm_layer_norm_desc {
 enum { SEQLSTM_NORM_X = 0, SEQLSTM_NORM_Y = 1, SEQLSTM_NORM_GAIN = 2, SEQLSTM_NORM_BIAS = 3,
        SEQLSTM_NORM_SLOTS = 4 };
 
-enum { SEQLSTM_POOL_LAST = 0, SEQLSTM_POOL_MEAN = 1, SEQLSTM_POOL_MAX = 2 };
+enum { SEQLSTM_POOL_LAST = 0, SEQLSTM_POOL_MEAN = 1, SEQLSTM_POOL_MAX = 2, SEQLSTM_POOL_SUM = 3,
+       SEQLSTM_POOL_FIRST = 4 };
 
 /* One row per sequence out of its steps. MAX: the first step that attains it gets the gradient. */
 struct seqlstm_pool_desc {
@@ -490,20 +491,26 @@ enum {
     SEQLSTM_OPTIMIZER_SGD      = 1, /* p -= lr g */
     SEQLSTM_OPTIMIZER_MOMENTUM = 2, /* m = mu m + g; p -= lr m       (PyTorch's form, dampening 0) */
     SEQLSTM_OPTIMIZER_NESTEROV = 3, /* m = mu m + g; p -= lr (g + mu m) */
-    SEQLSTM_OPTIMIZER_ADAM     = 4, /* Kingma and Ba 2015, algorithm 1; Keras's epsilon outside the root:
+    SEQLSTM_OPTIMIZER_ADAM     = 4, /* Kingma and Ba 2015, algorithm 1 (AdamW with weight_decay):
                                        m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
-                                       p -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon) */
-    SEQLSTM_OPTIMIZER_ADAMW    = 5, /* p -= lr decay p first (Loshchilov and Hutter 2019), then ADAM */
-    SEQLSTM_OPTIMIZER_RMSPROP  = 6, /* v = rho v + (1-rho) g^2; p -= lr g / (sqrt(v) + epsilon); with mu > 0:
-                                       m = mu m + lr g / (sqrt(v) + epsilon); p -= m */
-    SEQLSTM_OPTIMIZER_ADAGRAD  = 7, /* v += g^2; p -= lr g / (sqrt(v) + epsilon) */
-    SEQLSTM_OPTIMIZER_ADADELTA = 8  /* v = rho v + (1-rho) g^2; d = sqrt(u + epsilon) / sqrt(v + epsilon) g;
+                                       p -= lr (m / (1-b1^t)) / (sqrt(w / (1-b2^t)) + epsilon)
+                                       w = v, or with AMSGRAD the largest v so far */
+    SEQLSTM_OPTIMIZER_RMSPROP  = 5, /* v = rho v + (1-rho) g^2; q = g / (sqrt(v) + epsilon);
+                                       CENTERED: a = rho a + (1-rho) g, sqrt(v - a^2) instead of sqrt(v);
+                                       mu = 0: p -= lr q; otherwise m = mu m + lr q; p -= m */
+    SEQLSTM_OPTIMIZER_ADAGRAD  = 6, /* v += g^2; p -= lr g / (sqrt(v) + epsilon) */
+    SEQLSTM_OPTIMIZER_ADADELTA = 7  /* v = rho v + (1-rho) g^2; d = sqrt(u + epsilon) / sqrt(v + epsilon) g;
                                        u = rho u + (1-rho) d^2; p -= lr d */
 };
 
-/* One update of n parameters. g = grad_scale * GRAD, then (all but ADAMW) g += weight_decay * p.
- * learning_rate, grad_scale and update (t, counted from 1) come from the step block; with the step block's
- * flag SEQLSTM_STEP_SKIP nothing is changed. */
+enum {
+    SEQLSTM_OPTIMIZER_AMSGRAD  = 1u << 0, /* ADAM */
+    SEQLSTM_OPTIMIZER_CENTERED = 1u << 1  /* RMSPROP */
+};
+
+/* One update of n parameters. g = grad_scale * GRAD. Weight decay is decoupled (Loshchilov and Hutter 2019):
+ * p -= lr weight_decay p, before the rest. learning_rate, grad_scale and update (t, counted from 1) come from
+ * the step block; with the step block's flag SEQLSTM_STEP_SKIP nothing is changed. */
 struct seqlstm_optimizer_desc {
     struct seqlstm_desc head;
     uint32_t kind; /* SEQLSTM_OPTIMIZER_… */
@@ -513,12 +520,13 @@ struct seqlstm_optimizer_desc {
     float momentum;
     float epsilon;
     float weight_decay;
-    uint32_t reserved0;
+    uint32_t options; /* SEQLSTM_OPTIMIZER_AMSGRAD … */
 };
-/* PARAM [n] in and out · GRAD [n] in · STATE_1 [n] (m, or v where there is no m, RMSPROP: v) ·
- * STATE_2 [n] (v; RMSPROP with momentum: m; ADADELTA: u). Unused state slots are NULL. */
+/* PARAM [n] in and out · GRAD [n] in · STATE_1 [n]: m (MOMENTUM, NESTEROV, ADAM), v (RMSPROP, ADAGRAD, ADADELTA) ·
+ * STATE_2 [n]: v (ADAM), m (RMSPROP with momentum), u (ADADELTA) · STATE_3 [n]: largest v (AMSGRAD), a (CENTERED).
+ * All states start at zero (ADAGRAD: at what the host chooses). Unused state slots are NULL. */
 enum { SEQLSTM_OPTIMIZER_PARAM = 0, SEQLSTM_OPTIMIZER_GRAD = 1, SEQLSTM_OPTIMIZER_STATE_1 = 2,
-       SEQLSTM_OPTIMIZER_STATE_2 = 3, SEQLSTM_OPTIMIZER_SLOTS = 4 };
+       SEQLSTM_OPTIMIZER_STATE_2 = 3, SEQLSTM_OPTIMIZER_STATE_3 = 4, SEQLSTM_OPTIMIZER_SLOTS = 5 };
 
 enum {
     SEQLSTM_VECTOR_FILL      = 1, /* y = a */
