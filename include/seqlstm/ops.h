@@ -285,9 +285,10 @@ struct seqlstm_recurrent_desc {
 
 /* Slots of RECURRENT. State and parameter slots exist for every (l, d), n = l D + d.
  * X [R, I] in · Y [R, O or 2 O] out · H0 [B, O], C0 [B, H] in · HN [B, O], CN [B, H] out (C only for LSTM).
+ * With FINAL_STATE each of HN and CN may be NULL; with INITIAL_STATE H0 (and C0) must be given.
  * grads: X out (NULL for a first layer), Y in, H0/C0 out, HN/CN in, parameters out. */
-enum { SEQLSTM_RECURRENT_X = 0, SEQLSTM_RECURRENT_Y = 1, SEQLSTM_RECURRENT_STATES = 2 };
-enum { SEQLSTM_STATE_H0 = 0, SEQLSTM_STATE_C0 = 1, SEQLSTM_STATE_HN = 2, SEQLSTM_STATE_CN = 3 };
+enum { SEQLSTM_RECURRENT_X = 0, SEQLSTM_RECURRENT_Y = 1, SEQLSTM_RECURRENT_STATES = 2,
+       SEQLSTM_STATE_H0 = 0, SEQLSTM_STATE_C0 = 1, SEQLSTM_STATE_HN = 2, SEQLSTM_STATE_CN = 3 };
 enum {
     SEQLSTM_PARAM_W_X        = 0,
     SEQLSTM_PARAM_W_H        = 1,
@@ -547,8 +548,7 @@ struct seqlstm_vector_desc {
 /* Y [n] in and out · X [n] in (absent for FILL, SCALE, CLAMP) */
 enum { SEQLSTM_VECTOR_Y = 0, SEQLSTM_VECTOR_X = 1, SEQLSTM_VECTOR_SLOTS = 2 };
 
-/* ---- layout guards --------------------------------------------------------------------------------- */
-
+/* ---- layout guards ----------------------------------------------------------------------------- */
 /* Storage for any descriptor. */
 union seqlstm_any_desc {
     struct seqlstm_desc head;

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan: which backend runs which operation, with which variant, in which buffers, and why.
+ *
+ * graph + registry -> plan. Each node of the graph (or an alternative that stands for several) becomes one
+ * prepared call. For every backend that was asked and listed before the chosen one the refusal is kept, with
+ * the option's key and place in the model file.
+ *
+ * Invariants:
+ *  1. A plan is immutable and lives in its own arena; graph and registry must outlive it.
+ *  2. calls are in execution order. Every op in it was created successfully: from here on only memory or the
+ *     device may fail.
+ *  3. Offsets index one buffer of `activation_bytes`; tensors with overlapping life never overlap.
+ */
+#ifndef SL_DISPATCH_PLAN_H
+#define SL_DISPATCH_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+
+#include "dispatch/registry.h"
+#include "graph/graph.h"
+
+/* A backend that was asked and said no. */
+struct sl_refusal {
+    const char *backend;
+    uint32_t code;         /* SEQLSTM_REFUSED_… */
+    const char *option;    /* the key in the model file: "recurrent_dropout"; "" for the whole operation */
+    const char *value;
+    const char *reason;
+    const char *hint;
+    struct sl_place place;
+};
+
+/* One prepared call. */
+struct sl_call {
+    const struct sl_node *node; /* of graph->nodes or of an alternative */
+    int32_t node_first, node_count; /* the nodes it stands for */
+    struct sl_backend *backend;
+    uint32_t device;
+    const char *variant;
+    struct seqlstm_op *op;
+    struct seqlstm_sizes sizes;
+    int64_t reserve_offset;     /* bytes into the reserve buffer; -1: none */
+    int64_t packed_offset;      /* bytes into the packed buffer; -1: none */
+    const struct sl_refusal *refusals;
+    int32_t refusal_count;
+    bool fallback;              /* an earlier-listed backend refused it */
+};
+
+/* A flat-vector operation of training. */
+struct sl_vector_call {
+    const union seqlstm_any_desc *desc;
+    struct sl_backend *backend;
+    struct seqlstm_op *op;
+    struct seqlstm_sizes sizes;
+};
+
+struct sl_plan_memory {
+    int64_t weights_bytes;
+    int64_t gradients_bytes;
+    int64_t optimizer_bytes;
+    int64_t activations_bytes; /* activations, their gradients, reserves, states */
+    int64_t workspace_bytes;   /* scratch and packed weights */
+    int64_t peak_bytes;        /* their sum */
+};
+
+struct sl_plan {
+    struct sl_arena *arena;
+    const struct sl_graph *graph;
+    const struct sl_call *calls;
+    int32_t call_count;
+    const struct sl_vector_call *vectors; /* in the order of graph->vector_ops */
+    int32_t vector_count;
+    const int64_t *tensor_offsets;   /* [tensor_count] bytes into the activation buffer; -1: elsewhere or fused away */
+    const int64_t *grad_offsets;     /* [tensor_count] likewise for gradients; -1: none */
+    int64_t activation_bytes;
+    int64_t scratch_grad_offset;     /* room for one more gradient where a tensor has several readers; -1 */
+    int64_t reserve_bytes;
+    int64_t packed_bytes;
+    int64_t workspace_bytes;
+    struct sl_plan_memory memory;
+};
+
+struct sl_plan_request {
+    const struct sl_graph *graph;
+    struct sl_registry *registry;
+    const char *forced_backend;      /* `--backend ID`: takes everything that it accepts; NULL */
+    const struct sl_plan_choice *stored; /* replay: choices by node name; NULL */
+    int32_t stored_count;
+    int32_t optimizer_states;        /* for the memory table */
+};
+
+/* A stored choice: "lstm_1" -> cpu-blas:packed. */
+struct sl_plan_choice {
+    const char *node;
+    const char *backend;
+    const char *variant;
+};
+
+/* Makes the plan. Errors: UNAVAILABLE (exit 3) when no listed backend accepts an operation, with every
+ * refusal in the message, or when a pin is refused; INVALID_CONFIG for a pin on an unknown layer or backend, and
+ * with `fallback: error`. */
+seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_plan **out_plan,
+                              struct seqlstm_error *err);
+void sl_plan_destroy(struct sl_plan *plan);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a plan on batches. Decides nothing: it walks prepared calls.
+ *
+ * An executor is a value: several may live at once, on one set of parameters (train and evaluate), each with
+ * its own buffers, carried states and bindings. One thread at a time per executor.
+ *
+ * Invariants:
+ *  1. No call to a backend is made with zero rows; zero-length sequences get h0 (or zero) as their final state.
+ *  2. Buffers are sized once from the plan; a step allocates nothing but bindings of shapes not seen lately.
+ *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last
+ *     step without `accumulate`.
+ */
+#ifndef SL_EXEC_EXEC_H
+#define SL_EXEC_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/batch.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "dispatch/plan.h"
+#include "exec/params.h"
+
+struct sl_exec;
+
+struct sl_exec_request {
+    const struct sl_plan *plan;  /* must outlive the executor, as must all below */
+    struct sl_params *params;
+    struct sl_pool *pool;
+    struct sl_memory *memory;    /* may be NULL */
+    uint64_t seed;               /* of the masks */
+    const float *class_weights;  /* [classes], copied; NULL: all 1 */
+};
+
+seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,
+                              struct seqlstm_error *err);
+void sl_exec_destroy(struct sl_exec *exec);
+
+/* One step's wishes. Zeroed: epoch 0, gradients overwritten. */
+struct sl_exec_step {
+    uint64_t epoch;       /* of the mask keys */
+    double normaliser;    /* TRAIN: factor of the gradient, e.g. 1 / sum of weights of the whole update */
+    bool accumulate;      /* TRAIN: add to grads */
+    uint32_t weight_mask_step;
+};
+
+struct sl_exec_result {
+    double loss_sum;      /* weighted sum over the rows of the target; 0 in PREDICT */
+    double weight_sum;
+    int64_t rows;         /* real steps given to kernels (sequences for models without steps) */
+};
+
+/* Forward, and backward in SL_PHASE_TRAIN. When batch->carry_state is false the carried states start at zero.
+ * Errors: INVALID_ARGUMENT if the batch does not fit the plan's envelope (see sl_exec_fits) or its fields are
+ * not those of the graph; what backends report. */
+seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
+                           const struct sl_exec_step *step, struct sl_exec_result *out_result,
+                           struct seqlstm_error *err);
+
+/* Does the batch fit the buffers? If not, a plan with a larger envelope is needed. */
+bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch);
+
+/* Sum of the weights the loss will see: rows with target >= 0, times row and class weights. */
+double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch);
+
+/* The output of the last step: VALUES on the steps or the sequences axis. Valid until the next step. */
+struct sl_field sl_exec_get_output(const struct sl_exec *exec);
+
+/* Carried states, for checkpoints: one flat buffer, valid with the batch order of the last batch. */
+float *sl_exec_get_state(struct sl_exec *exec, int64_t *out_elems);
+void sl_exec_reset_state(struct sl_exec *exec);
+
+/* Flat-vector operations on the plan's backend; SL_PHASE_TRAIN only. Ranges are in elements of the flat
+ * parameter buffers or any 64-byte aligned host buffer. */
+seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
+                              float alpha, struct seqlstm_error *err);
+seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum,
+                                    struct seqlstm_error *err);
+/* One update of all trainable parameters; touches params. update counts from 1. */
+seqlstm_status sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
+                                struct seqlstm_error *err);
+
+/* Wall time spent in each call of the plan since creation, for reports: ns and count, forward and backward. */
+struct sl_exec_timing {
+    int64_t forward_ns, backward_ns, calls;
+};
+const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parameters of a model: one flat float32 buffer each for values, gradients and up to three
+ * optimizer states, under one table of views.
+ *
+ *   values  | view 0 | pad | view 1 | pad | …        every view begins on a 64-byte boundary
+ *   grads   | same layout                            padding is zero and stays zero
+ *
+ * Trainable views come first, so that one call updates [0, trainable_elems).
+ */
+#ifndef SL_EXEC_PARAMS_H
+#define SL_EXEC_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "graph/graph.h"
+
+struct sl_param_view {
+    const char *name;        /* canonical; owned by the params */
+    int64_t rows, columns;
+    int64_t offset_elems;
+    int64_t elems;           /* rows * columns */
+    bool trainable;
+    struct sl_regularizer regularizer;
+};
+
+struct sl_params {
+    struct sl_param_view *views; /* in the graph's parameter order */
+    int32_t view_count;
+    int64_t elems;           /* of each buffer, padding included */
+    int64_t trainable_elems;
+    int64_t param_elems;     /* without padding: what the user calls "parameters" */
+    float *values;
+    float *grads;            /* NULL unless made for training */
+    float *states[3];        /* optimizer states, NULL where unused */
+    uint64_t version;        /* counts changes of the values; executors repack when it moved */
+    struct sl_memory *memory;
+};
+
+/* `optimizer_states` 0 .. 3; `training` false: no gradients. All zero. */
+seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int32_t optimizer_states,
+                                struct sl_memory *memory, struct sl_params **out_params,
+                                struct seqlstm_error *err);
+void sl_params_destroy(struct sl_params *params);
+
+/* Draws initial values as the graph's initializers say: a pure function of (seed, name of the parameter,
+ * shape), so that adding a layer changes no other layer's values. */
+void sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed);
+
+/* NULL when there is none of that name. */
+const struct sl_param_view *sl_params_find(const struct sl_params *params, const char *name);
+
+/* Call after writing to `values`. */
+static inline void sl_params_touch(struct sl_params *params)
+{
+    params->version++;
+}
+
+#endif

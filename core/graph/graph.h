@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model as operations on axes: model + data facts -> graph.
+ *
+ * The graph says *what* is computed: descriptors of the contract, tensors with an axis, parameters with
+ * names and initial values. It knows neither backends nor batches. Sizes along the data are symbolic (an
+ * axis); the descriptors carry the envelope's bounds.
+ *
+ * Invariants:
+ *  1. A graph is immutable and lives in its own arena; texts and places point into the model, which must
+ *     outlive it.
+ *  2. nodes are in topological order: a node reads only inputs, parameters, states and what earlier nodes write.
+ *  3. Every tensor is written by at most one node. Only tensors of equal axis meet in a row-wise node.
+ *  4. Parameters have the same order, names and shapes in every phase of one model.
+ *  5. nodes are as fine as they can be (one recurrent layer each, dense apart from its loss); alternatives are
+ *     the coarser operations that a backend may take instead.
+ */
+#ifndef SL_GRAPH_GRAPH_H
+#define SL_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/ops.h>
+#include <seqlstm/status.h>
+
+#include "base/data_facts.h"
+#include "model/model.h"
+
+enum sl_phase {
+    SL_PHASE_TRAIN,    /* forward, loss, backward, update */
+    SL_PHASE_EVALUATE, /* forward, loss */
+    SL_PHASE_PREDICT   /* forward; the output has its activation applied */
+};
+
+/* What a tensor's rows are. */
+enum sl_axis {
+    SL_AXIS_FREE,      /* `rows` of its own */
+    SL_AXIS_STEPS,     /* packed steps of the batch */
+    SL_AXIS_SEQUENCES  /* one row a sequence, zero-length ones included */
+};
+
+enum sl_tensor_role {
+    SL_TENSOR_ACTIVATION,
+    SL_TENSOR_INPUT,         /* field of the batch */
+    SL_TENSOR_TARGET,        /* field of the batch */
+    SL_TENSOR_WEIGHT,        /* field of the batch */
+    SL_TENSOR_CLASS_WEIGHTS, /* given to the executor */
+    SL_TENSOR_PARAM,
+    SL_TENSOR_STATE_IN,      /* carried from the batch before */
+    SL_TENSOR_STATE_OUT,     /* carried to the next batch */
+    SL_TENSOR_SUMS           /* loss sums */
+};
+
+struct sl_tensor {
+    const char *name;
+    enum sl_tensor_role role;
+    enum sl_axis axis;
+    uint32_t dtype;    /* SEQLSTM_FLOAT32 … */
+    int64_t rows;      /* FREE */
+    int64_t features;  /* per row */
+    bool needs_grad;   /* a trainable parameter lies behind it */
+    int32_t owner;     /* PARAM: index into params; STATE_*: index into states; else -1 */
+};
+
+/* One trainable (or frozen) parameter under its canonical name, "lstm_1.l0.forward.w_x". */
+struct sl_param {
+    const char *name;
+    int32_t tensor;
+    int32_t layer;      /* index in model->layers */
+    int64_t rows;
+    int64_t columns;    /* 1 for vectors */
+    bool trainable;
+    struct sl_initializer initializer;
+    int64_t fan_in;     /* for the fan rules */
+    int64_t fan_out;
+    int64_t fan_units;  /* FAN_UNIFORM */
+    int64_t gates;      /* row blocks that ORTHOGONAL draws apart; >= 1 */
+    int64_t one_begin;  /* rows [one_begin, one_end) get 1 added (forget bias, gains start there) */
+    int64_t one_end;
+    struct sl_regularizer regularizer;
+};
+
+/* A recurrent state carried between batches (unit: stream, BPTT pieces). On the sequences axis. */
+struct sl_state {
+    const char *name;
+    int32_t tensor_in;
+    int32_t tensor_out;
+    int64_t features;
+};
+
+/* One operation. */
+struct sl_node {
+    const char *name;      /* the layer's, with a suffix where a layer needs several: "lstm_1", "output.loss" */
+    int32_t layer;         /* index in model->layers; -1: the loss of the model */
+    union seqlstm_any_desc desc;
+    int32_t slot_count;
+    const int32_t *slots;  /* tensor of each slot; -1: absent */
+    bool needs_backward;   /* some input or parameter of it needs a gradient */
+};
+
+/* `node` may stand for nodes [first, first + count). */
+struct sl_alternative {
+    struct sl_node node;
+    int32_t first;
+    int32_t count;
+};
+
+struct sl_graph {
+    struct sl_arena *arena;
+    const struct sl_model *model;
+    struct sl_data_facts facts;
+    enum sl_phase phase;
+
+    const struct sl_tensor *tensors;
+    int32_t tensor_count;
+    const struct sl_param *params;
+    int32_t param_count;
+    const struct sl_state *states;
+    int32_t state_count;
+    const struct sl_node *nodes;
+    int32_t node_count;
+    const struct sl_alternative *alternatives;
+    int32_t alternative_count;
+
+    int32_t output;          /* tensor of the model's output: logits where output_is_logits */
+    bool output_is_logits;   /* the activation before a cross-entropy is left to the loss */
+    bool output_needed;      /* nobody may fuse the output away */
+    int32_t sums;            /* tensor of the loss sums; -1 without a loss */
+
+    /* Operations over flat vectors that training needs besides the nodes; descriptors with max_rows = all
+     * parameters. Only in SL_PHASE_TRAIN. */
+    const union seqlstm_any_desc *vector_ops;
+    int32_t vector_op_count;
+};
+
+struct sl_graph_request {
+    const struct sl_model *model;
+    const struct sl_data_facts *facts;
+    enum sl_phase phase;
+    bool need_output; /* metrics want the output; PREDICT always has it */
+};
+
+/* Builds the graph. Errors that come from the model and the data together (a dense layer narrower than the
+ * targets …) are INVALID_CONFIG with the layer's place in `where` and a message that names the fix.
+ * `*out_graph` is owned by the caller. [any thread] */
+seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl_graph **out_graph,
+                               struct seqlstm_error *err);
+void sl_graph_destroy(struct sl_graph *graph);
+
+/* The YAML key that stands behind an option a backend named, and the place where it was said. */
+struct sl_option_place {
+    const char *key;       /* "recurrent_dropout" */
+    struct sl_place place; /* of the key, or of the layer where it is a default; line 0 for the loss */
+};
+struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node,
+                                            uint32_t option);
+
+/* Sum of the elements of all parameters. */
+int64_t sl_graph_param_elems(const struct sl_graph *graph);
+
+#endif
