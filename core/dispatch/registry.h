@@ -30,7 +30,7 @@
 /* ---- the request -------------------------------------------------------------------------- */
 
 /* One backend that the user lists. Borrowed for the call. */
-struct sl_backend_entry {
+struct sl_registry_entry {
     const char *name;   /* id ("cpu-blas"), or a file: then it contains '/' and is absolute or
                            relative to the current folder (the caller has resolved the model's) */
     const char *origin; /* where it was asked for, for messages: "model.yaml:86:5"; NULL: unknown */
@@ -47,7 +47,7 @@ struct sl_backend_builtin {
 };
 
 struct sl_registry_request {
-    const struct sl_backend_entry *entries;
+    const struct sl_registry_entry *entries;
     uint32_t entry_count;
     bool all_backends; /* entries first, then every file of every folder but those of a built-in's id */
     bool all_builtins; /* the built-in ones too, last */
