@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds, loads and opens what a request lists; see registry.h. */
+#include "dispatch/registry.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "dispatch/host.h"
+#include "dispatch/loader.h"
+#include "dispatch/search.h"
+#include "dispatch/settings.h"
+
+struct sl_backend {
+    const char *id;
+    struct seqlstm_backend table;
+    struct seqlstm_instance *instance;
+    struct sl_host host;
+    const struct sl_backend_record *record;
+    struct sl_backend *next;
+};
+
+struct node {
+    struct sl_backend_record record;
+    struct node *next;
+};
+
+struct sl_registry {
+    struct sl_arena arena;
+    struct sl_search search;
+    struct node *first_node, **last_node;
+    struct sl_backend *first_backend, **last_backend;
+    uint32_t record_count, backend_count;
+};
+
+const char *
+sl_backend_status_name(enum sl_backend_status status)
+{
+    static const char *const names[] = {"ok", "unavailable", "refused", "not_found", "shadowed"};
+    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
+}
+
+/* ---- making records ------------------------------------------------------------------------- */
+
+static seqlstm_status
+no_memory(struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while loading backends");
+}
+
+static struct sl_backend_record *
+add_record(struct sl_registry *r, const struct sl_registry_entry *entry, const char *id)
+{
+    struct node *node = SL_ARENA_NEW(&r->arena, struct node);
+    if (!node)
+        return NULL;
+    struct sl_backend_record *record = &node->record;
+    record->id = sl_arena_strdup(&r->arena, id ? id : "");
+    record->searched = r->search.folders;
+    if (entry) {
+        record->required = entry->require;
+        record->origin = entry->origin ? sl_arena_strdup(&r->arena, entry->origin) : NULL;
+    }
+    if (!record->id || (entry && entry->origin && !record->origin))
+        return NULL;
+    *r->last_node = node;
+    r->last_node = &node->next;
+    r->record_count++;
+    return record;
+}
+
+static bool
+is_open(const struct sl_registry *r, const char *id)
+{
+    return sl_registry_find_backend(r, id) != NULL;
+}
+
+/* Checks settings, opens, and appends the backend when all went well. */
+static seqlstm_status
+open_backend(struct sl_registry *r, const struct sl_registry_request *request,
+             const struct sl_registry_entry *entry, const struct seqlstm_backend *table,
+             struct sl_backend_record *record, struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    record->id = sl_arena_strdup(&r->arena, table->id);
+    struct sl_backend *backend = SL_ARENA_NEW(&r->arena, struct sl_backend);
+    if (!record->id || !backend)
+        return no_memory(err);
+    if (is_open(r, table->id)) {
+        const char *other = sl_registry_find_backend(r, table->id)->record->file;
+        return sl_record_refuse(&r->arena, record, SL_BACKEND_SHADOWED, err,
+                                "the backend %s is loaded already (%s)", table->id,
+                                other ? other : "built in");
+    }
+    if (entry && sl_settings_check(table, entry->settings, entry->setting_count, &why) != SEQLSTM_OK)
+        return sl_record_refuse(&r->arena, record, SL_BACKEND_REFUSED, err, "%s", why.message);
+    backend->id = record->id;
+    backend->table = *table;
+    backend->record = record;
+    sl_host_init(&backend->host, record->id, request->log, request->interrupt);
+    SEQLSTM_TRY(sl_loader_open(&r->arena, &backend->table, &backend->host.services,
+                               entry ? entry->settings : NULL, entry ? entry->setting_count : 0, record,
+                               &backend->instance, err));
+    if (record->status != SL_BACKEND_OK)
+        return SEQLSTM_OK;
+    *r->last_backend = backend;
+    r->last_backend = &backend->next;
+    r->backend_count++;
+    return SEQLSTM_OK;
+}
+
+static void
+report(const struct sl_registry_request *request, const struct sl_backend_record *record)
+{
+    const char *file = record->file ? record->file : "built in";
+    if (record->status == SL_BACKEND_OK)
+        sl_log_printf(request->log, SL_LOG_DEBUG, "backend %s %s (%s)", record->id, record->version, file);
+    else
+        sl_log_printf(request->log, SL_LOG_DEBUG, "backend %s %s (%s): %s", record->id,
+                      sl_backend_status_name(record->status), file, record->reason);
+}
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+/* `expected_id` is what the file's name promises, or NULL. */
+static seqlstm_status
+load_file(struct sl_registry *r, const struct sl_registry_request *request,
+          const struct sl_registry_entry *entry, const char *path, const char *expected_id,
+          struct seqlstm_error *err)
+{
+    struct seqlstm_backend table;
+    struct sl_backend_record *record = add_record(r, entry, expected_id);
+    if (!record)
+        return no_memory(err);
+    if (expected_id)
+        record->searched_count = r->search.folder_count;
+    SEQLSTM_TRY(sl_loader_load(&r->arena, path, request->trust, record, &table, err));
+    if (record->status == SL_BACKEND_OK) {
+        if (expected_id && strcmp(expected_id, table.id) != 0)
+            SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_REFUSED, err,
+                                         "the file is named after backend %s but says that it is %s",
+                                         expected_id, table.id));
+        else
+            SEQLSTM_TRY(open_backend(r, request, entry, &table, record, err));
+    }
+    report(request, record);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+load_builtin(struct sl_registry *r, const struct sl_registry_request *request,
+             const struct sl_registry_entry *entry, const struct sl_backend_builtin *builtin,
+             struct seqlstm_error *err)
+{
+    struct seqlstm_backend table;
+    struct sl_backend_record *record = add_record(r, entry, builtin->id);
+    if (!record)
+        return no_memory(err);
+    SEQLSTM_TRY(sl_loader_query(&r->arena, builtin->query, record, &table, err));
+    if (record->status == SL_BACKEND_OK)
+        SEQLSTM_TRY(open_backend(r, request, entry, &table, record, err));
+    report(request, record);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+add_shadowed(struct sl_registry *r, const char *id, const char *file, const char *by,
+             struct seqlstm_error *err)
+{
+    struct sl_backend_record *record = add_record(r, NULL, id);
+    if (!record)
+        return no_memory(err);
+    record->file = file;
+    return sl_record_refuse(&r->arena, record, SL_BACKEND_SHADOWED, err, "%s was found first", by);
+}
+
+static const struct sl_backend_builtin *
+find_builtin(const struct sl_registry_request *request, const char *id)
+{
+    for (uint32_t i = 0; i < request->builtin_count; i++)
+        if (strcmp(request->builtins[i].id, id) == 0)
+            return &request->builtins[i];
+    return NULL;
+}
+
+static seqlstm_status
+load_by_id(struct sl_registry *r, const struct sl_registry_request *request,
+           const struct sl_registry_entry *entry, struct seqlstm_error *err)
+{
+    const char **files;
+    uint32_t count;
+    const struct sl_backend_builtin *builtin = find_builtin(request, entry->name);
+    if (builtin)
+        return load_builtin(r, request, entry, builtin, err);
+    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, entry->name, &files, &count, err));
+    if (count == 0) {
+        struct sl_backend_record *record = add_record(r, entry, entry->name);
+        if (!record)
+            return no_memory(err);
+        record->searched_count = r->search.folder_count;
+        SEQLSTM_TRY(sl_record_refuse(
+            &r->arena, record, SL_BACKEND_NOT_FOUND, err,
+            "there is no file libseqlstm_backend_%s.so in any of the %u folders of the backend path",
+            entry->name, r->search.folder_count));
+        report(request, record);
+        return SEQLSTM_OK;
+    }
+    SEQLSTM_TRY(load_file(r, request, entry, files[0], entry->name, err));
+    for (uint32_t i = 1; i < count; i++)
+        SEQLSTM_TRY(add_shadowed(r, entry->name, files[i], files[0], err));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+load_by_path(struct sl_registry *r, const struct sl_registry_request *request,
+             const struct sl_registry_entry *entry, struct seqlstm_error *err)
+{
+    char folder[PATH_MAX];
+    if (entry->name[0] == '/')
+        return load_file(r, request, entry, entry->name, NULL, err);
+    if (!getcwd(folder, sizeof folder))
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "the current folder has no path: give the backend's file as one");
+    const char *path = sl_arena_printf(&r->arena, "%s/%s", folder, entry->name);
+    if (!path)
+        return no_memory(err);
+    return load_file(r, request, entry, path, NULL, err);
+}
+
+/* Is there a record for this id or this very file? */
+static const struct sl_backend_record *
+find_record(const struct sl_registry *r, const char *id, const char *file)
+{
+    for (const struct node *n = r->first_node; n; n = n->next)
+        if (strcmp(n->record.id, id) == 0 || (n->record.file && strcmp(n->record.file, file) == 0))
+            return &n->record;
+    return NULL;
+}
+
+static seqlstm_status
+load_all(struct sl_registry *r, const struct sl_registry_request *request, struct seqlstm_error *err)
+{
+    const char **files;
+    uint32_t count;
+    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, NULL, &files, &count, err));
+    for (uint32_t i = 0; i < count; i++) {
+        const char *id = sl_search_id(&r->arena, files[i]);
+        if (!id)
+            return no_memory(err);
+        if (find_builtin(request, id))
+            continue; /* the one in the program is the same, and found first */
+        const struct sl_backend_record *known = find_record(r, id, files[i]);
+        if (!known)
+            SEQLSTM_TRY(load_file(r, request, NULL, files[i], id, err));
+        else if (!known->file || strcmp(known->file, files[i]) != 0)
+            if (known->status != SL_BACKEND_SHADOWED && known->file)
+                SEQLSTM_TRY(add_shadowed(r, id, files[i], known->file, err));
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_registry_create(const struct sl_registry_request *request, struct sl_registry **out_registry,
+                   struct seqlstm_error *err)
+{
+    seqlstm_status rc;
+    struct sl_registry *r = calloc(1, sizeof *r);
+    if (!r)
+        return no_memory(err);
+    r->last_node = &r->first_node;
+    r->last_backend = &r->first_backend;
+    rc = sl_search_init(&r->search, &r->arena, request->folders, request->folder_count,
+                        request->only_folders, err);
+    for (uint32_t i = 0; rc == SEQLSTM_OK && i < request->entry_count; i++) {
+        const struct sl_registry_entry *entry = &request->entries[i];
+        rc = strchr(entry->name, '/') ? load_by_path(r, request, entry, err)
+                                      : load_by_id(r, request, entry, err);
+    }
+    if (rc == SEQLSTM_OK && request->all_backends)
+        rc = load_all(r, request, err);
+    if (request->all_builtins)
+        for (uint32_t i = 0; rc == SEQLSTM_OK && i < request->builtin_count; i++)
+            if (!is_open(r, request->builtins[i].id))
+                rc = load_builtin(r, request, NULL, &request->builtins[i], err);
+    if (rc != SEQLSTM_OK) {
+        sl_registry_destroy(r);
+        return rc;
+    }
+    *out_registry = r;
+    return SEQLSTM_OK;
+}
+
+void
+sl_registry_destroy(struct sl_registry *registry)
+{
+    if (!registry)
+        return;
+    for (struct sl_backend *b = registry->first_backend; b; b = b->next)
+        b->table.close(b->instance);
+    sl_arena_deinit(&registry->arena);
+    free(registry);
+}
+
+seqlstm_status
+sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_error *err)
+{
+    for (const struct node *n = registry->first_node; n; n = n->next) {
+        const struct sl_backend_record *record = &n->record;
+        if (!record->required || record->status == SL_BACKEND_OK)
+            continue;
+        SEQLSTM_FAIL(err, record->status == SL_BACKEND_NOT_FOUND ? SEQLSTM_NOT_FOUND : SEQLSTM_UNAVAILABLE,
+                     "the required backend %s is %s: %.600s",
+                     record->id[0] ? record->id : record->file, sl_backend_status_name(record->status),
+                     record->reason);
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- accessors ------------------------------------------------------------------------------- */
+
+uint32_t
+sl_registry_get_record_count(const struct sl_registry *registry)
+{
+    return registry->record_count;
+}
+
+const struct sl_backend_record *
+sl_registry_get_record(const struct sl_registry *registry, uint32_t index)
+{
+    const struct node *node = registry->first_node;
+    while (index--)
+        node = node->next;
+    return &node->record;
+}
+
+uint32_t
+sl_registry_get_folder_count(const struct sl_registry *registry)
+{
+    return registry->search.folder_count;
+}
+
+const char *
+sl_registry_get_folder(const struct sl_registry *registry, uint32_t index)
+{
+    return registry->search.folders[index];
+}
+
+uint32_t
+sl_registry_get_backend_count(const struct sl_registry *registry)
+{
+    return registry->backend_count;
+}
+
+struct sl_backend *
+sl_registry_get_backend(const struct sl_registry *registry, uint32_t index)
+{
+    struct sl_backend *backend = registry->first_backend;
+    while (index--)
+        backend = backend->next;
+    return backend;
+}
+
+struct sl_backend *
+sl_registry_find_backend(const struct sl_registry *registry, const char *id)
+{
+    for (struct sl_backend *b = registry->first_backend; b; b = b->next)
+        if (strcmp(b->id, id) == 0)
+            return b;
+    return NULL;
+}
+
+const char *
+sl_backend_get_id(const struct sl_backend *backend)
+{
+    return backend->id;
+}
+
+const struct seqlstm_backend *
+sl_backend_get_table(const struct sl_backend *backend)
+{
+    return &backend->table;
+}
+
+struct seqlstm_instance *
+sl_backend_get_instance(const struct sl_backend *backend)
+{
+    return backend->instance;
+}
+
+uint32_t
+sl_backend_get_device_count(const struct sl_backend *backend)
+{
+    return backend->record->device_count;
+}
+
+const struct seqlstm_device_info *
+sl_backend_get_device(const struct sl_backend *backend, uint32_t index)
+{
+    return &backend->record->devices[index];
+}
+
+const struct sl_backend_record *
+sl_backend_get_record(const struct sl_backend *backend)
+{
+    return backend->record;
+}
+
+int64_t
+sl_backend_get_live_bytes(const struct sl_backend *backend)
+{
+    return backend->host.memory.live_bytes;
+}
+
+int64_t
+sl_backend_get_peak_bytes(const struct sl_backend *backend)
+{
+    return backend->host.memory.peak_bytes;
+}

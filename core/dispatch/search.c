@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backend path. */
+#include "dispatch/search.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/text.h"
+
+#define PREFIX "libseqlstm_backend_"
+#define SUFFIX ".so"
+
+enum { FOLDERS_MAX = 64 };
+
+static seqlstm_status
+no_memory(struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while looking for backends");
+}
+
+static seqlstm_status
+add_folder(struct sl_search *search, struct sl_arena *arena, const char *folder,
+           struct seqlstm_error *err)
+{
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    char *copy = sl_arena_strndup(arena, folder, length);
+    if (!copy)
+        return no_memory(err);
+    for (uint32_t i = 0; i < search->folder_count; i++)
+        if (strcmp(search->folders[i], copy) == 0)
+            return SEQLSTM_OK;
+    if (search->folder_count < FOLDERS_MAX)
+        search->folders[search->folder_count++] = copy;
+    return SEQLSTM_OK;
+}
+
+/* A colon-separated list; relative and empty parts are left out: they would mean the current folder. */
+static seqlstm_status
+add_list(struct sl_search *search, struct sl_arena *arena, const char *list, struct seqlstm_error *err)
+{
+    while (list && *list) {
+        size_t length = strcspn(list, ":");
+        char *part = sl_arena_strndup(arena, list, length);
+        if (!part)
+            return no_memory(err);
+        if (part[0] == '/')
+            SEQLSTM_TRY(add_folder(search, arena, part, err));
+        list += length;
+        list += *list == ':';
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+add_user_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
+{
+    const char *data = secure_getenv("XDG_DATA_HOME");
+    const char *home = secure_getenv("HOME");
+    char path[PATH_MAX];
+    int length;
+    if (data && data[0] == '/')
+        length = sl_text_snprintf(path, sizeof path, "%s/seqlstm/backends", data);
+    else if (home && home[0] == '/')
+        length = sl_text_snprintf(path, sizeof path, "%s/.local/share/seqlstm/backends", home);
+    else
+        return SEQLSTM_OK;
+    return length < (int)sizeof path ? add_folder(search, arena, path, err) : SEQLSTM_OK;
+}
+
+/* Folders relative to the program: its build tree's, or those of the prefix it is installed in. */
+static seqlstm_status
+add_program_folders(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
+{
+    char program[PATH_MAX], path[PATH_MAX + 64];
+    struct stat status;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length > 0) {
+        program[length] = 0;
+        *strrchr(program, '/') = 0;
+        sl_text_snprintf(path, sizeof path, "%s/meson-info", program);
+        if (stat(path, &status) == 0) {
+            sl_text_snprintf(path, sizeof path, "%s/backends", program);
+            SEQLSTM_TRY(add_folder(search, arena, path, err));
+        }
+        char *slash = strrchr(program, '/');
+        if (slash && strcmp(slash, "/bin") == 0) {
+            *slash = 0;
+            sl_text_snprintf(path, sizeof path, "%s/lib/seqlstm/backends", program);
+            SEQLSTM_TRY(add_folder(search, arena, path, err));
+        }
+    }
+    return add_folder(search, arena, SL_BACKENDS_DIR, err);
+}
+
+seqlstm_status
+sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *const *folders,
+               uint32_t folder_count, bool only_folders, struct seqlstm_error *err)
+{
+    search->folder_count = 0;
+    search->folders = SL_ARENA_ARRAY(arena, const char *, FOLDERS_MAX);
+    if (!search->folders)
+        return no_memory(err);
+    for (uint32_t i = 0; i < folder_count; i++) {
+        if (folders[i][0] != '/')
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                         "the backend folder '%.300s' is relative; expected one that begins with /",
+                         folders[i]);
+        SEQLSTM_TRY(add_folder(search, arena, folders[i], err));
+    }
+    if (only_folders)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(add_list(search, arena, secure_getenv("SEQLSTM_BACKEND_PATH"), err));
+    SEQLSTM_TRY(add_user_folder(search, arena, err));
+    return add_program_folders(search, arena, err);
+}
+
+const char *
+sl_search_id(struct sl_arena *arena, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *name = slash ? slash + 1 : file;
+    size_t length = strlen(name), fixed = strlen(PREFIX) + strlen(SUFFIX);
+    if (length <= fixed || strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
+        strcmp(name + length - strlen(SUFFIX), SUFFIX) != 0)
+        return NULL;
+    return sl_arena_strndup(arena, name + strlen(PREFIX), length - fixed);
+}
+
+/* ---- files -------------------------------------------------------------------------------------- */
+
+struct files {
+    struct sl_arena *arena;
+    const char **list;
+    uint32_t count, capacity;
+};
+
+static seqlstm_status
+add_file(struct files *files, const char *folder, const char *name, struct seqlstm_error *err)
+{
+    if (files->count == files->capacity) {
+        uint32_t capacity = files->capacity ? 2 * files->capacity : 16;
+        const char **grown = SL_ARENA_ARRAY(files->arena, const char *, capacity);
+        if (!grown)
+            return no_memory(err);
+        if (files->count)
+            memcpy(grown, files->list, files->count * sizeof *grown);
+        files->list = grown;
+        files->capacity = capacity;
+    }
+    const char *path = sl_arena_printf(files->arena, "%s/%s", folder, name);
+    if (!path)
+        return no_memory(err);
+    files->list[files->count++] = path;
+    return SEQLSTM_OK;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static seqlstm_status
+list_folder(struct files *files, const char *folder, struct seqlstm_error *err)
+{
+    DIR *stream = opendir(folder);
+    if (!stream)
+        return SEQLSTM_OK; /* a folder that does not exist holds nothing */
+    seqlstm_status rc = SEQLSTM_OK;
+    uint32_t first = files->count;
+    for (const struct dirent *entry; rc == SEQLSTM_OK && (entry = readdir(stream)) != NULL;)
+        if (sl_search_id(files->arena, entry->d_name))
+            rc = add_file(files, folder, entry->d_name, err);
+    closedir(stream);
+    if (files->count > first)
+        qsort(files->list + first, files->count - first, sizeof *files->list, compare_names);
+    return rc;
+}
+
+seqlstm_status
+sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
+               const char ***out_files, uint32_t *out_count, struct seqlstm_error *err)
+{
+    struct files files = {.arena = arena};
+    for (uint32_t i = 0; i < search->folder_count; i++) {
+        if (!id) {
+            SEQLSTM_TRY(list_folder(&files, search->folders[i], err));
+            continue;
+        }
+        char path[PATH_MAX], name[NAME_MAX];
+        struct stat status;
+        int a = sl_text_snprintf(name, sizeof name, PREFIX "%s" SUFFIX, id);
+        int b = sl_text_snprintf(path, sizeof path, "%s/%s", search->folders[i], name);
+        if (a < (int)sizeof name && b < (int)sizeof path && stat(path, &status) == 0)
+            SEQLSTM_TRY(add_file(&files, search->folders[i], name, err));
+    }
+    *out_files = files.list;
+    *out_count = files.count;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where backends lie: the folders, in order, and the files in them. */
+#ifndef SL_DISPATCH_SEARCH_H
+#define SL_DISPATCH_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/arena.h"
+
+struct sl_search {
+    const char **folders; /* absolute, in order, each once */
+    uint32_t folder_count;
+};
+
+/* The folders of the request first, then (unless only_folders) environment, user, build tree, system.
+ * Errors: INVALID_ARGUMENT (a relative folder in the request), NO_MEMORY. */
+seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena,
+                              const char *const *folders, uint32_t folder_count, bool only_folders,
+                              struct seqlstm_error *err);
+
+/* The files of id in all folders, in order; *out_count may be 0. id NULL: of all ids, by folder and
+ * then by name. Errors: NO_MEMORY. */
+seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
+                              const char ***out_files, uint32_t *out_count,
+                              struct seqlstm_error *err);
+
+/* The id in a file name ("…/libseqlstm_backend_cpu-blas.so" gives "cpu-blas"), or NULL. */
+const char *sl_search_id(struct sl_arena *arena, const char *file);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of a backend: an unknown key or a value of the wrong type never reaches the plugin. */
+#include "dispatch/settings.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { KEYS_SHOWN = 64 };
+
+static const struct seqlstm_option *
+find_option(const struct seqlstm_backend *table, const char *key)
+{
+    for (uint32_t i = 0; i < table->option_count; i++)
+        if (strcmp(table->options[i].key, key) == 0)
+            return &table->options[i];
+    return NULL;
+}
+
+static bool
+is_one_of(const char *choices, const char *value)
+{
+    size_t length = strlen(value);
+    for (const char *p = choices;;) {
+        size_t n = strcspn(p, "|");
+        if (n == length && strncmp(p, value, n) == 0)
+            return true;
+        if (p[n] == 0)
+            return false;
+        p += n + 1;
+    }
+}
+
+static bool
+has_type(const char *type, const char *value)
+{
+    int64_t integer;
+    double number;
+    if (strcmp(type, "int") == 0)
+        return sl_text_parse_int64(value, strlen(value), &integer);
+    if (strcmp(type, "float") == 0)
+        return sl_text_parse_float64(value, strlen(value), &number);
+    if (strcmp(type, "bool") == 0)
+        return strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
+    if (strcmp(type, "string") == 0)
+        return true;
+    return is_one_of(type, value);
+}
+
+static seqlstm_status
+unknown_key(const struct seqlstm_backend *table, const char *key, struct seqlstm_error *err)
+{
+    const char *names[KEYS_SHOWN];
+    char list[400] = "";
+    size_t used = 0, count = 0;
+    for (uint32_t i = 0; i < table->option_count && count < KEYS_SHOWN; i++) {
+        names[count++] = table->options[i].key;
+        if (used < sizeof list - 1)
+            used += (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
+                                             table->options[i].key);
+    }
+    if (count == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no options, so none is called '%.60s'",
+                     table->id, key);
+    const char *near = sl_text_closest(key, names, count);
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no option '%.60s'; %s%s%sit has: %s", table->id,
+                 key, near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", list);
+}
+
+seqlstm_status
+sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_setting *settings,
+                  uint32_t setting_count, struct seqlstm_error *err)
+{
+    for (uint32_t i = 0; i < setting_count; i++) {
+        const struct seqlstm_option *option = find_option(table, settings[i].key);
+        if (!option)
+            return unknown_key(table, settings[i].key, err);
+        if (!has_type(option->type, settings[i].value))
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                         "option '%s' of backend %s is '%.60s', expected %s (%.200s)", option->key,
+                         table->id, settings[i].value, option->type, option->help);
+    }
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the user's `options:` of a backend against the options that its table declares. */
+#ifndef SL_DISPATCH_SETTINGS_H
+#define SL_DISPATCH_SETTINGS_H
+
+#include <seqlstm/backend.h>
+
+/* Errors: INVALID_CONFIG names key, value and what was expected. */
+seqlstm_status sl_settings_check(const struct seqlstm_backend *table,
+                                 const struct seqlstm_setting *settings, uint32_t setting_count,
+                                 struct seqlstm_error *err);
+
+#endif
