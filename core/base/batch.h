@@ -5,7 +5,7 @@
  * axis; zero-length sequences come last and lie outside the axis. There is no padding: a field on the
  * steps axis has axis.rows rows, one on the sequences axis has `sequences` rows.
  *
- * Invariants (sl_batch_check asserts them in tests):
+ * Invariants (sl_batch_check verifies the first two and the axis):
  *  1. axis.sequences <= sequences; sequences axis.sequences .. sequences-1 have length zero.
  *  2. axis.steps == 0 exactly for data without a steps axis (feed-forward models): then has_steps is false.
  *  3. sample[k] tells which record of the data set sequence k came from; each batch of an epoch holds
@@ -69,6 +69,10 @@ struct sl_batch_shape {
 seqlstm_status sl_batch_create(const struct sl_batch_shape *shape, struct sl_batch **out_batch,
                                struct seqlstm_error *err);
 void sl_batch_destroy(struct sl_batch *batch);
+
+/* For tests and for data that came from outside: axis arrays that agree with each other and with the
+ * lengths. INTERNAL names what does not. [any] */
+seqlstm_status sl_batch_check(const struct sl_batch *batch, struct seqlstm_error *err);
 
 /* Row of (sequence k, step t) on the steps axis. t < lengths[k]. */
 static inline int64_t sl_batch_row(const struct sl_batch *batch, int64_t sequence, int64_t step)

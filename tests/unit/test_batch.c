@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packed batches: the axis of the lengths 4 2 1 as ops.h draws it, zero lengths, fields, refusals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/batch.h"
+
+static struct sl_batch *
+make(const struct sl_batch_shape *shape)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch *batch = NULL;
+    if (sl_batch_create(shape, &batch, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    if (sl_batch_check(batch, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    return batch;
+}
+
+static void
+axis_as_drawn(void **state)
+{
+    (void)state;
+    const int32_t lengths[5] = {4, 2, 1, 0, 0};
+    const struct sl_batch_shape shape = {.sequences = 5,
+                                         .lengths = lengths,
+                                         .input_kind = SL_FIELD_VALUES,
+                                         .target_kind = SL_FIELD_IDS,
+                                         .input_features = 3,
+                                         .input_on_steps = true,
+                                         .has_weight = true};
+    struct sl_batch *batch = make(&shape);
+    const int32_t sizes[4] = {3, 2, 1, 1};
+    const int64_t offsets[5] = {0, 3, 5, 6, 7};
+    assert_int_equal(batch->axis.sequences, 3);
+    assert_int_equal(batch->axis.steps, 4);
+    assert_int_equal(batch->axis.rows, 7);
+    assert_int_equal(batch->axis.flags, 0);
+    assert_memory_equal(batch->axis.batch_sizes, sizes, sizeof sizes);
+    assert_memory_equal(batch->axis.row_offsets, offsets, sizeof offsets);
+    assert_memory_equal(batch->axis.lengths, lengths, sizeof lengths);
+    assert_int_equal(sl_batch_row(batch, 1, 1), 4);
+    assert_int_equal(batch->sequences, 5);
+    assert_true(batch->has_steps && batch->input.on_steps && !batch->target.on_steps);
+    assert_int_equal(batch->input.features, 3);
+    assert_int_equal(batch->target.features, 1);
+    assert_int_equal(batch->weight.features, 1);
+    /* zeroed, writable to the last element, and apart from each other */
+    float *x = (float *)(uintptr_t)batch->input.values, *w = (float *)(uintptr_t)batch->weight.values;
+    int32_t *y = (int32_t *)(uintptr_t)batch->target.ids;
+    for (int k = 0; k < 21; k++) {
+        assert_true(x[k] == 0.0f);
+        x[k] = 1.0f;
+    }
+    for (int k = 0; k < 5; k++) {
+        assert_true(y[k] == 0 && w[k] == 0.0f && batch->sample[k] == 0 && batch->axis.sequence_id[k] == 0);
+        y[k] = 7;
+        w[k] = 2.0f;
+    }
+    assert_true(x[20] == 1.0f && y[4] == 7 && w[0] == 2.0f && batch->axis.position0[4] == 0);
+    assert_memory_equal(batch->axis.batch_sizes, sizes, sizeof sizes);
+    assert_int_equal((uintptr_t)x % SEQLSTM_ALIGNMENT, 0);
+    sl_batch_destroy(batch);
+}
+
+static void
+uniform_and_empty(void **state)
+{
+    (void)state;
+    const int32_t equal[3] = {2, 2, 2}, none[2] = {0, 0};
+    struct sl_batch_shape shape = {.sequences = 3, .lengths = equal};
+    struct sl_batch *batch = make(&shape);
+    assert_int_equal(batch->axis.flags, SEQLSTM_AXIS_UNIFORM);
+    assert_int_equal(batch->axis.rows, 6);
+    assert_int_equal(batch->input.kind, SL_FIELD_NONE);
+    sl_batch_destroy(batch);
+
+    shape = (struct sl_batch_shape){.sequences = 2, .lengths = none};
+    batch = make(&shape);
+    assert_true(batch->has_steps);
+    assert_int_equal(batch->axis.sequences, 0);
+    assert_int_equal(batch->axis.steps, 0);
+    assert_int_equal(batch->axis.rows, 0);
+    sl_batch_destroy(batch);
+}
+
+static void
+without_steps(void **state)
+{
+    (void)state;
+    const struct sl_batch_shape shape = {.sequences = 4,
+                                         .input_kind = SL_FIELD_VALUES,
+                                         .input_features = 2,
+                                         .target_kind = SL_FIELD_VALUES,
+                                         .target_features = 3};
+    struct sl_batch *batch = make(&shape);
+    assert_false(batch->has_steps);
+    assert_int_equal(batch->axis.sequences, 0);
+    assert_int_equal(batch->sequences, 4);
+    ((float *)(uintptr_t)batch->target.values)[11] = 1.0f;
+    sl_batch_destroy(batch);
+    sl_batch_destroy(NULL);
+}
+
+static void
+refusals(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch *batch = (struct sl_batch *)(void *)&err; /* must stay as it is */
+    const int32_t rising[3] = {1, 2, 0}, negative[2] = {1, -1};
+    struct sl_batch_shape shape = {.sequences = 3, .lengths = rising};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "length 1"));
+    shape = (struct sl_batch_shape){.sequences = 2, .lengths = negative};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "-1"));
+    shape = (struct sl_batch_shape){.sequences = -1};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    shape = (struct sl_batch_shape){.sequences = 1, .input_kind = SL_FIELD_VALUES};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    shape = (struct sl_batch_shape){.sequences = 1, .input_kind = SL_FIELD_IDS, .input_on_steps = true};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    shape = (struct sl_batch_shape){
+        .sequences = INT32_MAX, .input_kind = SL_FIELD_VALUES, .input_features = INT64_MAX};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_NO_MEMORY);
+    assert_ptr_equal(batch, &err);
+}
+
+static void
+check_finds_damage(void **state)
+{
+    (void)state;
+    const int32_t lengths[3] = {3, 3, 1};
+    const struct sl_batch_shape shape = {.sequences = 3, .lengths = lengths};
+    struct sl_batch *batch = make(&shape);
+    int32_t *sizes = (int32_t *)(uintptr_t)batch->axis.batch_sizes;
+    sizes[1]++;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    sizes[1]--;
+    batch->axis.rows++;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    batch->axis.rows--;
+    ((int32_t *)(uintptr_t)batch->axis.lengths)[2] = 4;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    sl_batch_destroy(batch);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(axis_as_drawn), cmocka_unit_test(uniform_and_empty), cmocka_unit_test(without_steps),
+        cmocka_unit_test(refusals),      cmocka_unit_test(check_finds_damage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
