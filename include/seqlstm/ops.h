@@ -217,7 +217,8 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  *   W_h~ = W_h * m_w        m_w: `weight_drop`, one mask per batch (applied by weights_pack)
  *   u = W_x x~              [G H]      v = W_h~ h~   [G H]
  *   LAYER_NORM:  u = N(u) * norm_x,  v = N(v) * norm_h,  N(z) = (z - mean z) / sqrt(var z + epsilon) over all
- *                G H elements (Ba, Kiros, Hinton 2016, eq. 20 to 22; biased variance)
+ *                G H elements (Ba, Kiros, Hinton 2016, eq. 20 to 22; biased variance); with COUPLED_GATES
+ *                over the 3 H elements of i, g and o
  *   C(z) = min(max(z, -gate_clip), gate_clip) where gate_clip > 0, else z      (ONNX `clip`)
  *
  *   LSTM  zi = u_i + v_i + b_i + p_i * c'        i = gate(C(zi))
@@ -241,6 +242,7 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  * when the range ends before the sequence does (bidirectional and backward ops take whole ranges only).
  * Where a clip limits, its derivative is 0; inside (and at the ends) it is 1.
  *
+ * d counts the directions that exist: BACKWARD alone has D = 1, d = 0; activations[…][1] is then not read.
  * Mask streams (philox.h): stream(l, d, p) = stream_base + 32 l + 16 d + p with p from
  * SEQLSTM_MASK_…; element = index of the feature. Per-step masks use step = position0[b] + t. Per-sequence
  * masks use step 0, or position0[b] where the axis has SEQLSTM_AXIS_STREAM. The weight mask uses
@@ -368,7 +370,8 @@ enum { SEQLSTM_NORM_X = 0, SEQLSTM_NORM_Y = 1, SEQLSTM_NORM_GAIN = 2, SEQLSTM_NO
 enum { SEQLSTM_POOL_LAST = 0, SEQLSTM_POOL_MEAN = 1, SEQLSTM_POOL_MAX = 2, SEQLSTM_POOL_SUM = 3,
        SEQLSTM_POOL_FIRST = 4 };
 
-/* One row per sequence out of its steps. MAX: the first step that attains it gets the gradient. */
+/* One row per sequence out of its steps; whole ranges only; bind.rows are the rows of X. MAX: the first step
+ * that attains it gets the gradient. */
 struct seqlstm_pool_desc {
     struct seqlstm_desc head;
     int64_t features;
@@ -391,7 +394,7 @@ enum { SEQLSTM_MERGE_Y = 0, SEQLSTM_MERGE_X = 1, SEQLSTM_MERGE_SLOTS = 1 + SEQLS
 
 /* GATHER: y[i] = x[index[i]] for i < rows of y; index < 0 gives zeros. Backward adds up where an index
  * repeats. SCATTER: y = 0, then y[index[i]] = x[i] for i < rows of x; indices are distinct, < 0 skips.
- * Rows of x: bind.rows_in; rows of y: bind.rows. */
+ * Rows of x: bind.rows_in; rows of y: bind.rows; head.max_rows bounds both. */
 struct seqlstm_gather_desc {
     struct seqlstm_desc head;
     int64_t features;
@@ -437,7 +440,7 @@ struct seqlstm_loss_desc {
     float delta;           /* huber, > 0 */
 };
 /* X [R, C] in · TARGET in: [R] int32 for CROSS_ENTROPY, else [R, C] float32 · WEIGHT [R] in ·
- * CLASS_WEIGHT [C] in · SUMS [2] float64 in and out · ROW_LOSS [R] out: loss_r without w_r */
+ * CLASS_WEIGHT [C] in · SUMS [2] float64 in and out · ROW_LOSS [R] out: loss_r without w_r, 0 if target < 0 */
 enum { SEQLSTM_LOSS_X = 0, SEQLSTM_LOSS_TARGET = 1, SEQLSTM_LOSS_WEIGHT = 2,
        SEQLSTM_LOSS_CLASS_WEIGHTS = 3, SEQLSTM_LOSS_SUMS = 4, SEQLSTM_LOSS_ROW_LOSSES = 5,
        SEQLSTM_LOSS_SLOTS = 6 };
