@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growing tables of the half-built graph. See builder.h. */
+#include "graph/builder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/op_signature.h"
+
+seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, const char *format, ...)
+{
+    char text[sizeof b->err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "%s", text);
+    if (b->err && place.line > 0)
+        snprintf(b->err->where, sizeof b->err->where, "%s:%d:%d", place.file, place.line,
+                 place.column);
+    return SEQLSTM_INVALID_CONFIG;
+}
+
+/* Room for one more element; the old table stays in the arena, unused. NULL: out of memory. */
+static void *grow(struct sl_builder *b, void *items, int32_t count, int32_t *capacity, size_t bytes)
+{
+    if (count < *capacity)
+        return items;
+    int32_t bigger = *capacity ? 2 * *capacity : 16;
+    void *moved = sl_arena_alloc_array(b->arena, (size_t)bigger, bytes);
+    if (moved == NULL) {
+        b->failed = true;
+        return NULL;
+    }
+    if (count)
+        memcpy(moved, items, (size_t)count * bytes);
+    *capacity = bigger;
+    return moved;
+}
+
+#define GROW(b, table)                                                                             \
+    do {                                                                                           \
+        void *moved_ =                                                                             \
+            grow((b), (b)->table##s, (b)->table##_count, &(b)->table##_capacity,                  \
+                 sizeof *(b)->table##s);                                                           \
+        if (moved_ == NULL)                                                                        \
+            return GROW_FAILED;                                                                    \
+        (b)->table##s = moved_;                                                                    \
+    } while (0)
+
+#define GROW_FAILED 0
+
+static const char *copy_text(struct sl_builder *b, const char *text)
+{
+    const char *copy = sl_arena_strdup(b->arena, text);
+    if (copy == NULL)
+        b->failed = true;
+    return copy ? copy : "";
+}
+
+int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role,
+                              enum sl_axis axis, uint32_t dtype, int64_t rows, int64_t features)
+{
+    GROW(b, tensor);
+    b->tensors[b->tensor_count] = (struct sl_tensor){.name = copy_text(b, name),
+                                                     .role = role,
+                                                     .axis = axis,
+                                                     .dtype = dtype,
+                                                     .rows = rows,
+                                                     .features = features,
+                                                     .owner = -1};
+    return b->tensor_count++;
+}
+
+int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis,
+                                  int64_t features, bool needs_grad)
+{
+    int32_t tensor =
+        sl_builder_add_tensor(b, name, SL_TENSOR_ACTIVATION, axis, SEQLSTM_FLOAT32, 0, features);
+    if (!b->failed)
+        b->tensors[tensor].needs_grad = needs_grad && b->training;
+    return tensor;
+}
+
+int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer, const char *suffix,
+                             int64_t rows, int64_t columns, const struct sl_param_spec *spec)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s.%s", layer->name, suffix);
+    int32_t tensor = sl_builder_add_tensor(b, name, SL_TENSOR_PARAM, SL_AXIS_FREE, SEQLSTM_FLOAT32,
+                                           rows, columns);
+    GROW(b, param);
+    if (b->failed)
+        return 0;
+    b->tensors[tensor].needs_grad = layer->trainable && b->training;
+    b->tensors[tensor].owner = b->param_count;
+    b->params[b->param_count++] = (struct sl_param){
+        .name = b->tensors[tensor].name,
+        .tensor = tensor,
+        .layer = layer->index,
+        .rows = rows,
+        .columns = columns,
+        .trainable = layer->trainable,
+        .initializer = spec->initializer,
+        .fan_in = spec->fan_in,
+        .fan_out = spec->fan_out,
+        .fan_units = spec->fan_units,
+        .gates = spec->gates ? spec->gates : 1,
+        .one_begin = spec->one_begin,
+        .one_end = spec->one_end,
+        .regularizer = spec->regularizer,
+    };
+    return tensor;
+}
+
+static struct sl_node make_node(struct sl_builder *b, const char *name, int32_t layer,
+                                const union seqlstm_any_desc *desc, const int32_t *slots,
+                                int32_t slot_count)
+{
+    int32_t *copy = SL_ARENA_ARRAY(b->arena, int32_t, (size_t)slot_count);
+    if (copy == NULL) {
+        b->failed = true;
+        return (struct sl_node){0};
+    }
+    memcpy(copy, slots, (size_t)slot_count * sizeof *copy);
+    struct sl_node node = {.name = copy_text(b, name),
+                           .layer = layer,
+                           .desc = *desc,
+                           .slot_count = slot_count,
+                           .slots = copy};
+    for (int32_t s = 0; s < slot_count && b->training; s++)
+        if (slots[s] >= 0 && b->tensors[slots[s]].needs_grad)
+            node.needs_backward = true;
+    return node;
+}
+
+#undef GROW_FAILED
+#define GROW_FAILED
+
+void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer,
+                         const union seqlstm_any_desc *desc, const int32_t *slots,
+                         int32_t slot_count)
+{
+    GROW(b, node);
+    b->nodes[b->node_count++] = make_node(b, name, layer, desc, slots, slot_count);
+}
+
+void sl_builder_add_alternative(struct sl_builder *b, const char *name, int32_t layer,
+                                const union seqlstm_any_desc *desc, const int32_t *slots,
+                                int32_t slot_count, int32_t first)
+{
+    GROW(b, alternative);
+    b->alternatives[b->alternative_count++] =
+        (struct sl_alternative){.node = make_node(b, name, layer, desc, slots, slot_count),
+                                .first = first,
+                                .count = b->node_count - first};
+}
+
+#undef GROW_FAILED
+#define GROW_FAILED 0
+
+int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t features)
+{
+    GROW(b, state);
+    char text[256];
+    int32_t in = sl_builder_add_tensor(b, name, SL_TENSOR_STATE_IN, SL_AXIS_SEQUENCES,
+                                       SEQLSTM_FLOAT32, 0, features);
+    snprintf(text, sizeof text, "%s.next", name);
+    int32_t out = sl_builder_add_tensor(b, text, SL_TENSOR_STATE_OUT, SL_AXIS_SEQUENCES,
+                                        SEQLSTM_FLOAT32, 0, features);
+    if (b->failed)
+        return 0;
+    b->tensors[in].owner = b->tensors[out].owner = b->state_count;
+    b->states[b->state_count] = (struct sl_state){
+        .name = b->tensors[in].name, .tensor_in = in, .tensor_out = out, .features = features};
+    return b->state_count++;
+}
+
+union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op,
+                                           enum sl_axis axis)
+{
+    const struct sl_envelope *envelope = &b->facts->envelope;
+    union seqlstm_any_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.head.struct_size = sl_op_desc_bytes(op);
+    desc.head.op = op;
+    desc.head.mode = b->training ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
+    if (b->model->deterministic)
+        desc.head.flags |= SEQLSTM_DESC_DETERMINISTIC;
+    if (envelope->uniform && b->facts->has_steps)
+        desc.head.flags |= SEQLSTM_DESC_UNIFORM;
+    desc.head.max_rows = axis == SL_AXIS_STEPS ? envelope->rows : envelope->sequences;
+    desc.head.max_sequences = envelope->sequences;
+    desc.head.max_steps = envelope->steps;
+    return desc;
+}
+
+struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *activation)
+{
+    static const uint32_t kinds[] = {
+        [SL_ACTIVATION_LINEAR] = SEQLSTM_ACT_NONE,
+        [SL_ACTIVATION_TANH] = SEQLSTM_ACT_TANH,
+        [SL_ACTIVATION_SIGMOID] = SEQLSTM_ACT_SIGMOID,
+        [SL_ACTIVATION_RELU] = SEQLSTM_ACT_RELU,
+        [SL_ACTIVATION_LEAKY_RELU] = SEQLSTM_ACT_LEAKY_RELU,
+        [SL_ACTIVATION_THRESHOLDED_RELU] = SEQLSTM_ACT_THRESHOLDED_RELU,
+        [SL_ACTIVATION_SCALED_TANH] = SEQLSTM_ACT_SCALED_TANH,
+        [SL_ACTIVATION_HARD_SIGMOID] = SEQLSTM_ACT_HARD_SIGMOID,
+        [SL_ACTIVATION_ELU] = SEQLSTM_ACT_ELU,
+        [SL_ACTIVATION_SOFTSIGN] = SEQLSTM_ACT_SOFTSIGN,
+        [SL_ACTIVATION_SOFTPLUS] = SEQLSTM_ACT_SOFTPLUS,
+        [SL_ACTIVATION_AFFINE] = SEQLSTM_ACT_AFFINE,
+        [SL_ACTIVATION_SOFTMAX] = SEQLSTM_ACT_SOFTMAX,
+    };
+    return (struct seqlstm_activation){.kind = kinds[activation->kind],
+                                       .alpha = (float)activation->alpha,
+                                       .beta = (float)activation->beta};
+}
+
+int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which)
+{
+    int from = layer->from[which];
+    return from == SL_LAYER_MODEL_INPUT ? b->input : b->layer_outputs[from];
+}
+
+uint64_t sl_builder_get_stream(const struct sl_layer *layer)
+{
+    return ((uint64_t)layer->index + 1) * 4096;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The half-built graph, private to core/graph: growing tables and the helpers that add to them.
+ *
+ * Running out of memory is sticky (`failed`) and checked once at the end, so that the files that describe
+ * layers read like the layers.
+ */
+#ifndef SL_GRAPH_BUILDER_H
+#define SL_GRAPH_BUILDER_H
+
+#include "base/arena.h"
+#include "graph/graph.h"
+
+/* What a new parameter is, apart from its name and shape. */
+struct sl_param_spec {
+    struct sl_initializer initializer;
+    struct sl_regularizer regularizer;
+    int64_t fan_in, fan_out, fan_units;
+    int64_t gates;              /* 0 counts as 1 */
+    int64_t one_begin, one_end;
+};
+
+struct sl_builder {
+    struct sl_arena *arena;
+    const struct sl_graph_request *request;
+    const struct sl_model *model;
+    const struct sl_data_facts *facts;
+    struct seqlstm_error *err;
+    bool failed; /* memory ran out */
+
+    struct sl_tensor *tensors;
+    int32_t tensor_count, tensor_capacity;
+    struct sl_param *params;
+    int32_t param_count, param_capacity;
+    struct sl_state *states;
+    int32_t state_count, state_capacity;
+    struct sl_node *nodes;
+    int32_t node_count, node_capacity;
+    struct sl_alternative *alternatives;
+    int32_t alternative_count, alternative_capacity;
+
+    int32_t input;          /* tensor of the model's input */
+    int32_t *layer_outputs; /* [layer_count] tensor each layer yields */
+    bool training;
+    bool carries_state;     /* states continue from batch to batch */
+    bool output_is_logits;
+};
+
+/* Fails with the layer's (or an option's) place in `where`. */
+__attribute__((format(printf, 3, 4))) seqlstm_status
+sl_builder_fail(struct sl_builder *b, struct sl_place place, const char *format, ...);
+
+/* Adds a tensor and returns its index. */
+int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role,
+                              enum sl_axis axis, uint32_t dtype, int64_t rows, int64_t features);
+/* An activation with a gradient if any of `inputs` (-1: none) has one or `has_params` and trainable. */
+int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis,
+                                  int64_t features, bool needs_grad);
+/* Adds a parameter "<layer>.<suffix>" and returns its tensor. */
+int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer, const char *suffix,
+                             int64_t rows, int64_t columns, const struct sl_param_spec *spec);
+/* Adds an operation; `slots` is copied. needs_backward is derived from the slots' tensors. */
+void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer,
+                         const union seqlstm_any_desc *desc, const int32_t *slots,
+                         int32_t slot_count);
+/* Adds an alternative for the nodes [first, node_count). */
+void sl_builder_add_alternative(struct sl_builder *b, const char *name, int32_t layer,
+                                const union seqlstm_any_desc *desc, const int32_t *slots,
+                                int32_t slot_count, int32_t first);
+/* Adds a carried state of `features` per sequence; returns its index. */
+int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t features);
+
+/* Zeroed descriptor with its head filled for tensors on `axis`. */
+union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op,
+                                           enum sl_axis axis);
+
+/* The contract's form of an activation. */
+struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *activation);
+
+/* Tensor that layer input number `which` reads. */
+int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which);
+
+/* Base of the mask streams of a layer; sub-layer l adds SEQLSTM_STREAMS_PER_LAYER * l. */
+uint64_t sl_builder_get_stream(const struct sl_layer *layer);
+
+/* Each adds the nodes of one layer and sets layer_outputs[layer->index]. */
+seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_layer *layer);
+seqlstm_status sl_graph_add_rowwise(struct sl_builder *b, const struct sl_layer *layer);
+/* The loss of the model behind its last layer. */
+seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model + data facts -> graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/op_signature.h"
+#include "graph/builder.h"
+
+/* Flat-vector operations that training needs, optimizer first. */
+static const uint32_t vector_kinds[] = {
+    SEQLSTM_VECTOR_FILL,      SEQLSTM_VECTOR_AXPY,  SEQLSTM_VECTOR_SCALE, SEQLSTM_VECTOR_LERP,
+    SEQLSTM_VECTOR_SIGN_AXPY, SEQLSTM_VECTOR_CLAMP, SEQLSTM_VECTOR_COPY};
+enum { VECTOR_KINDS = sizeof vector_kinds / sizeof *vector_kinds, VECTOR_OPS = 2 + VECTOR_KINDS };
+
+static void describe_optimizer(const struct sl_optimizer *o, struct seqlstm_optimizer_desc *desc)
+{
+    static const uint32_t kinds[] = {
+        [SL_OPTIMIZER_SGD] = SEQLSTM_OPTIMIZER_SGD,
+        [SL_OPTIMIZER_MOMENTUM] = SEQLSTM_OPTIMIZER_MOMENTUM,
+        [SL_OPTIMIZER_NESTEROV] = SEQLSTM_OPTIMIZER_NESTEROV,
+        [SL_OPTIMIZER_ADAM] = SEQLSTM_OPTIMIZER_ADAM,
+        [SL_OPTIMIZER_ADAMW] = SEQLSTM_OPTIMIZER_ADAM,
+        [SL_OPTIMIZER_RMSPROP] = SEQLSTM_OPTIMIZER_RMSPROP,
+        [SL_OPTIMIZER_ADAGRAD] = SEQLSTM_OPTIMIZER_ADAGRAD,
+        [SL_OPTIMIZER_ADADELTA] = SEQLSTM_OPTIMIZER_ADADELTA,
+        [SL_OPTIMIZER_NT_ASGD] = SEQLSTM_OPTIMIZER_SGD, /* averaging is the trainer's */
+    };
+    desc->kind = kinds[o->kind];
+    desc->beta_1 = (float)o->beta_1;
+    desc->beta_2 = (float)o->beta_2;
+    desc->rho = (float)o->rho;
+    desc->momentum = (float)o->momentum;
+    desc->epsilon = (float)o->epsilon;
+    desc->weight_decay = (float)o->weight_decay;
+    if (o->amsgrad)
+        desc->options |= SEQLSTM_OPTIMIZER_AMSGRAD;
+    if (o->centered)
+        desc->options |= SEQLSTM_OPTIMIZER_CENTERED;
+}
+
+/* Longest flat vector: all parameters with their padding, or the largest activation. */
+static int64_t get_longest_vector(const struct sl_builder *b)
+{
+    int64_t params = 0, longest = 1;
+    for (int32_t p = 0; p < b->param_count; p++)
+        params += (b->params[p].rows * b->params[p].columns + 15) / 16 * 16;
+    for (int32_t t = 0; t < b->tensor_count; t++) {
+        const struct sl_tensor *tensor = &b->tensors[t];
+        int64_t rows = tensor->axis == SL_AXIS_STEPS       ? b->facts->envelope.rows
+                       : tensor->axis == SL_AXIS_SEQUENCES ? b->facts->envelope.sequences
+                                                           : 0;
+        if (rows * tensor->features > longest)
+            longest = rows * tensor->features;
+    }
+    return params > longest ? params : longest;
+}
+
+static const union seqlstm_any_desc *describe_vectors(struct sl_builder *b)
+{
+    union seqlstm_any_desc *descs = SL_ARENA_ARRAY(b->arena, union seqlstm_any_desc, VECTOR_OPS);
+    if (descs == NULL) {
+        b->failed = true;
+        return NULL;
+    }
+    descs[0] = sl_builder_describe(b, SEQLSTM_OP_OPTIMIZER, SL_AXIS_FREE);
+    describe_optimizer(&b->model->train.optimizer, &descs[0].optimizer);
+    descs[1] = sl_builder_describe(b, SEQLSTM_OP_SQUARED_NORM, SL_AXIS_FREE);
+    for (int k = 0; k < VECTOR_KINDS; k++) {
+        descs[2 + k] = sl_builder_describe(b, SEQLSTM_OP_VECTOR, SL_AXIS_FREE);
+        descs[2 + k].vector.kind = vector_kinds[k];
+    }
+    for (int k = 0; k < VECTOR_OPS; k++) {
+        descs[k].head.max_rows = get_longest_vector(b);
+        descs[k].head.max_sequences = descs[k].head.max_steps = 0;
+        descs[k].head.flags &= ~(uint32_t)SEQLSTM_DESC_UNIFORM;
+    }
+    return descs;
+}
+
+static seqlstm_status add_layers(struct sl_builder *b)
+{
+    const struct sl_field_facts *input = &b->facts->input;
+    bool ids = input->kind == SL_FIELD_IDS;
+    b->input = sl_builder_add_tensor(b, "input", SL_TENSOR_INPUT,
+                                     input->on_steps ? SL_AXIS_STEPS : SL_AXIS_SEQUENCES,
+                                     ids ? SEQLSTM_INT32 : SEQLSTM_FLOAT32, 0,
+                                     ids ? 1 : input->features);
+    for (size_t l = 0; l < b->model->layer_count && !b->failed; l++) {
+        const struct sl_layer *layer = &b->model->layers[l];
+        bool recurrent = layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU ||
+                         layer->kind == SL_LAYER_RNN;
+        SEQLSTM_TRY(recurrent ? sl_graph_add_recurrent(b, layer) : sl_graph_add_rowwise(b, layer));
+    }
+    return SEQLSTM_OK;
+}
+
+static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
+{
+    struct sl_graph *graph = SL_ARENA_NEW(b->arena, struct sl_graph);
+    if (graph == NULL)
+        return NULL;
+    *graph = (struct sl_graph){
+        .arena = b->arena,
+        .model = b->model,
+        .facts = *b->facts,
+        .phase = b->request->phase,
+        .tensors = b->tensors, .tensor_count = b->tensor_count,
+        .params = b->params, .param_count = b->param_count,
+        .states = b->states, .state_count = b->state_count,
+        .nodes = b->nodes, .node_count = b->node_count,
+        .alternatives = b->alternatives, .alternative_count = b->alternative_count,
+        .output = b->layer_outputs[b->model->layer_count - 1],
+        .output_is_logits = b->output_is_logits,
+        .output_needed = b->request->need_output || b->request->phase == SL_PHASE_PREDICT,
+        .sums = sums,
+    };
+    if (b->training) {
+        graph->vector_ops = describe_vectors(b);
+        graph->vector_op_count = VECTOR_OPS;
+    }
+    return b->failed ? NULL : graph;
+}
+
+seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl_graph **out_graph,
+                               struct seqlstm_error *err)
+{
+    struct sl_arena *arena = malloc(sizeof *arena);
+    if (arena == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph");
+    sl_arena_init(arena);
+    const struct sl_batching *batching = &request->model->data.batching;
+    struct sl_builder b = {
+        .arena = arena,
+        .request = request,
+        .model = request->model,
+        .facts = request->facts,
+        .err = err,
+        .training = request->phase == SL_PHASE_TRAIN,
+        .carries_state = batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
+    };
+    int32_t sums = -1;
+    struct sl_graph *graph = NULL;
+    seqlstm_status status = SEQLSTM_OK;
+    b.layer_outputs = SL_ARENA_ARRAY(arena, int32_t, request->model->layer_count);
+    if (b.layer_outputs == NULL)
+        b.failed = true;
+    else
+        status = add_layers(&b);
+    if (status == SEQLSTM_OK && !b.failed && request->phase != SL_PHASE_PREDICT)
+        status = sl_graph_add_loss(&b, &sums);
+    if (status == SEQLSTM_OK && !b.failed)
+        graph = finish(&b, sums);
+    if (status == SEQLSTM_OK && graph == NULL)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the graph");
+    if (status != SEQLSTM_OK) {
+        sl_arena_deinit(arena);
+        free(arena);
+        return status;
+    }
+    *out_graph = graph;
+    return SEQLSTM_OK;
+}
+
+void sl_graph_destroy(struct sl_graph *graph)
+{
+    if (graph == NULL)
+        return;
+    struct sl_arena *arena = graph->arena;
+    sl_arena_deinit(arena);
+    free(arena);
+}
+
+int64_t sl_graph_param_elems(const struct sl_graph *graph)
+{
+    int64_t elems = 0;
+    for (int32_t p = 0; p < graph->param_count; p++)
+        elems += graph->params[p].rows * graph->params[p].columns;
+    return elems;
+}

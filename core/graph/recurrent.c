@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lstm, gru and rnn layers as operations.
+ *
+ * A layer of the model file with `layers: L` becomes L operations of one layer each and, where L > 1, one
+ * alternative that holds the whole stack. Mask streams belong to the sub-layer, so both give the same
+ * masks. `return_sequences: false` asks for final states only and joins the directions' last h.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/builder.h"
+
+/* One (sub-layer, direction)'s tensors, -1 where absent, in the order of the slots. */
+struct cell_tensors {
+    int32_t states[4]; /* SEQLSTM_STATE_… */
+    int32_t params[SEQLSTM_PARAM_COUNT];
+};
+
+/* What one layer of the model file works with. */
+struct stack {
+    struct sl_builder *b;
+    const struct sl_layer *layer;
+    const struct sl_recurrent *options;
+    int32_t directions;
+    int64_t gates;  /* G */
+    int64_t output; /* O: projection or units */
+    int64_t width;  /* features of the merged output */
+    bool is_lstm;
+};
+
+static const char *const direction_names[2] = {"forward", "backward"};
+
+static int32_t get_direction(const struct stack *s, int32_t d)
+{
+    return s->options->direction == SL_DIRECTION_BACKWARD ? 1 : d;
+}
+
+static void fill_activations(const struct stack *s, struct seqlstm_recurrent_desc *desc)
+{
+    const struct sl_recurrent *o = s->options;
+    for (int d = 0; d < 2; d++) {
+        if (s->layer->kind != SL_LAYER_RNN)
+            desc->activations[SEQLSTM_PLACE_GATE][d] =
+                sl_builder_get_activation(&o->recurrent_activation[d]);
+        desc->activations[SEQLSTM_PLACE_CANDIDATE][d] =
+            sl_builder_get_activation(&o->activation[d]);
+        if (s->is_lstm)
+            desc->activations[SEQLSTM_PLACE_OUTPUT][d] =
+                sl_builder_get_activation(&o->output_activation[d]);
+    }
+}
+
+static uint32_t get_options(const struct stack *s)
+{
+    const struct sl_recurrent *o = s->options;
+    uint32_t bits = 0;
+    if (o->use_bias)
+        bits |= SEQLSTM_RECURRENT_USE_BIAS;
+    if (o->peephole)
+        bits |= SEQLSTM_RECURRENT_PEEPHOLE;
+    if (o->coupled_gates)
+        bits |= SEQLSTM_RECURRENT_COUPLED_GATES;
+    if (o->layer_norm)
+        bits |= SEQLSTM_RECURRENT_LAYER_NORM;
+    if (s->layer->kind == SL_LAYER_GRU && o->reset_after)
+        bits |= SEQLSTM_RECURRENT_RESET_AFTER;
+    if (s->b->carries_state)
+        bits |= SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE;
+    return bits;
+}
+
+static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int64_t layers,
+                                       int64_t first_layer, bool has_output, bool has_final)
+{
+    const struct sl_recurrent *o = s->options;
+    union seqlstm_any_desc any = sl_builder_describe(s->b, SEQLSTM_OP_RECURRENT, SL_AXIS_STEPS);
+    struct seqlstm_recurrent_desc *desc = &any.recurrent;
+    desc->cell = s->is_lstm                           ? SEQLSTM_CELL_LSTM
+                 : s->layer->kind == SL_LAYER_GRU ? SEQLSTM_CELL_GRU
+                                                  : SEQLSTM_CELL_RNN;
+    desc->direction = o->direction == SL_DIRECTION_FORWARD    ? SEQLSTM_DIRECTION_FORWARD
+                      : o->direction == SL_DIRECTION_BACKWARD ? SEQLSTM_DIRECTION_BACKWARD
+                                                              : SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    static const uint32_t merges[] = {[SL_MERGE_CONCAT] = SEQLSTM_MERGE_CONCAT,
+                                      [SL_MERGE_SUM] = SEQLSTM_MERGE_SUM,
+                                      [SL_MERGE_MUL] = SEQLSTM_MERGE_MUL,
+                                      [SL_MERGE_AVE] = SEQLSTM_MERGE_AVE};
+    desc->merge = s->directions == 2 ? merges[o->merge] : 0;
+    desc->options = get_options(s);
+    if (has_output)
+        desc->options |= SEQLSTM_RECURRENT_OUTPUT;
+    if (has_final)
+        desc->options |= SEQLSTM_RECURRENT_FINAL_STATE;
+    desc->layers = layers;
+    desc->input = input;
+    desc->hidden = o->units;
+    desc->projection = o->projection;
+    desc->stream_base = sl_builder_get_stream(s->layer) +
+                        SEQLSTM_STREAMS_PER_LAYER * (uint64_t)first_layer;
+    fill_activations(s, desc);
+    if (s->b->training) {
+        desc->dropout = (float)o->dropout;
+        desc->recurrent_dropout = (float)o->recurrent_dropout;
+        desc->weight_drop = (float)o->weight_drop;
+    }
+    desc->zoneout_cell = (float)o->zoneout_cell;
+    desc->zoneout_hidden = (float)o->zoneout_hidden;
+    desc->cell_clip = (float)o->cell_clip;
+    desc->gate_clip = (float)o->gate_clip;
+    desc->layer_norm_epsilon = o->layer_norm ? (float)o->layer_norm_epsilon : 0.0f;
+    return any;
+}
+
+static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t d, int64_t input)
+{
+    const struct sl_recurrent *o = s->options;
+    struct cell_tensors t;
+    memset(&t, 0xff, sizeof t); /* all -1 */
+    int64_t h = o->units, gh = s->gates * h;
+    char prefix[64], name[96];
+    snprintf(prefix, sizeof prefix, "l%lld.%s", (long long)l, direction_names[get_direction(s, d)]);
+#define NAMED(suffix) (snprintf(name, sizeof name, "%s.%s", prefix, suffix), name)
+    struct sl_param_spec w_x = {.initializer = o->kernel_initializer,
+                                .regularizer = o->kernel_regularizer,
+                                .fan_in = input, .fan_out = gh, .fan_units = h, .gates = s->gates};
+    t.params[SEQLSTM_PARAM_W_X] =
+        sl_builder_add_param(s->b, s->layer, NAMED("w_x"), gh, input, &w_x);
+    struct sl_param_spec w_h = {.initializer = o->recurrent_initializer,
+                                .regularizer = o->recurrent_regularizer,
+                                .fan_in = s->output, .fan_out = gh, .fan_units = h,
+                                .gates = s->gates};
+    t.params[SEQLSTM_PARAM_W_H] =
+        sl_builder_add_param(s->b, s->layer, NAMED("w_h"), gh, s->output, &w_h);
+    if (o->use_bias) {
+        bool two = s->layer->kind == SL_LAYER_GRU && o->reset_after;
+        struct sl_param_spec bias = {.initializer = o->bias_initializer,
+                                     .regularizer = o->bias_regularizer,
+                                     .fan_in = input, .fan_out = gh, .fan_units = h};
+        if (s->is_lstm && o->unit_forget_bias) {
+            bias.one_begin = h;
+            bias.one_end = 2 * h;
+        }
+        t.params[SEQLSTM_PARAM_BIAS] =
+            sl_builder_add_param(s->b, s->layer, NAMED("bias"), two ? 4 * h : gh, 1, &bias);
+    }
+    if (o->peephole) {
+        struct sl_param_spec peephole = {.initializer = o->peephole_initializer,
+                                         .fan_in = h, .fan_out = h, .fan_units = h};
+        t.params[SEQLSTM_PARAM_PEEPHOLE] =
+            sl_builder_add_param(s->b, s->layer, NAMED("peephole"), 3 * h, 1, &peephole);
+    }
+    if (o->projection) {
+        struct sl_param_spec projection = {.initializer = o->projection_initializer,
+                                           .fan_in = h, .fan_out = o->projection, .fan_units = h};
+        t.params[SEQLSTM_PARAM_PROJECTION] = sl_builder_add_param(
+            s->b, s->layer, NAMED("projection"), o->projection, h, &projection);
+    }
+    if (o->layer_norm) {
+        int64_t gains = 2 * gh + (s->is_lstm ? h : 0), all = gains + (s->is_lstm ? h : 0);
+        struct sl_param_spec norm = {.initializer = {.kind = SL_INITIALIZER_ZEROS},
+                                     .one_begin = 0, .one_end = gains};
+        t.params[SEQLSTM_PARAM_NORM] =
+            sl_builder_add_param(s->b, s->layer, NAMED("norm"), all, 1, &norm);
+    }
+#undef NAMED
+    return t;
+}
+
+/* Carried states, or plain final states where only they are wanted. */
+static void add_states(const struct stack *s, int64_t l, int32_t d, bool final_wanted,
+                       struct cell_tensors *t)
+{
+    char name[256];
+    const char *direction = direction_names[get_direction(s, d)];
+    if (s->b->carries_state) {
+        for (int c = 0; c < (s->is_lstm ? 2 : 1); c++) {
+            snprintf(name, sizeof name, "%s.l%lld.%s.%s", s->layer->name, (long long)l, direction,
+                     c ? "c" : "h");
+            int32_t state =
+                sl_builder_add_state(s->b, name, c ? s->options->units : s->output);
+            if (s->b->failed)
+                return;
+            t->states[c ? SEQLSTM_STATE_C0 : SEQLSTM_STATE_H0] = s->b->states[state].tensor_in;
+            t->states[c ? SEQLSTM_STATE_CN : SEQLSTM_STATE_HN] = s->b->states[state].tensor_out;
+        }
+        if (final_wanted)
+            s->b->tensors[t->states[SEQLSTM_STATE_HN]].needs_grad = s->b->training;
+    } else if (final_wanted) {
+        snprintf(name, sizeof name, "%s.l%lld.%s.last", s->layer->name, (long long)l, direction);
+        t->states[SEQLSTM_STATE_HN] =
+            sl_builder_add_activation(s->b, name, SL_AXIS_SEQUENCES, s->output, true);
+    }
+}
+
+static void place_cell(int32_t *slots, int32_t cells, int32_t n, const struct cell_tensors *t)
+{
+    for (int32_t k = 0; k < 4; k++)
+        slots[SEQLSTM_RECURRENT_STATE(n, k)] = t->states[k];
+    for (int32_t k = 0; k < SEQLSTM_PARAM_COUNT; k++)
+        slots[SEQLSTM_RECURRENT_PARAM(cells, n, k)] = t->params[k];
+}
+
+/* The last h of all directions as one tensor on the sequences axis. */
+static int32_t join_final(const struct stack *s, const struct cell_tensors *last)
+{
+    struct sl_builder *b = s->b;
+    if (s->directions == 1)
+        return last[0].states[SEQLSTM_STATE_HN];
+    char name[256];
+    snprintf(name, sizeof name, "%s.merge", s->layer->name);
+    int32_t y = sl_builder_add_activation(b, s->layer->name, SL_AXIS_SEQUENCES, s->width, true);
+    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, SL_AXIS_SEQUENCES);
+    static const uint32_t merges[] = {[SL_MERGE_CONCAT] = SEQLSTM_MERGE_CONCAT,
+                                      [SL_MERGE_SUM] = SEQLSTM_MERGE_SUM,
+                                      [SL_MERGE_MUL] = SEQLSTM_MERGE_MUL,
+                                      [SL_MERGE_AVE] = SEQLSTM_MERGE_AVE};
+    desc.merge.kind = merges[s->options->merge];
+    desc.merge.inputs = 2;
+    desc.merge.widths[0] = desc.merge.widths[1] = s->output;
+    int32_t slots[SEQLSTM_MERGE_SLOTS];
+    memset(slots, 0xff, sizeof slots);
+    slots[SEQLSTM_MERGE_Y] = y;
+    slots[SEQLSTM_MERGE_X] = last[0].states[SEQLSTM_STATE_HN];
+    slots[SEQLSTM_MERGE_X + 1] = last[1].states[SEQLSTM_STATE_HN];
+    sl_builder_add_node(b, name, s->layer->index, &desc, slots, SEQLSTM_MERGE_SLOTS);
+    return y;
+}
+
+seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_layer *layer)
+{
+    const struct sl_recurrent *o = &layer->recurrent;
+    int32_t x = sl_builder_get_input(b, layer, 0);
+    if (b->tensors[x].axis != SL_AXIS_STEPS)
+        return sl_builder_fail(b, layer->place, "layer `%s` needs a sequence, but its input is one vector per record",
+                               layer->name);
+    if (b->tensors[x].dtype != SEQLSTM_FLOAT32)
+        return sl_builder_fail(b, layer->place,
+                               "layer `%s` needs numbers, but the data are token ids; put an embedding layer before it",
+                               layer->name);
+    struct stack s = {.b = b, .layer = layer, .options = o,
+                      .directions = o->direction == SL_DIRECTION_BIDIRECTIONAL ? 2 : 1,
+                      .gates = layer->kind == SL_LAYER_LSTM ? 4 : layer->kind == SL_LAYER_GRU ? 3 : 1,
+                      .output = o->projection ? o->projection : o->units,
+                      .is_lstm = layer->kind == SL_LAYER_LSTM};
+    s.width = s.directions == 2 && o->merge == SL_MERGE_CONCAT ? 2 * s.output : s.output;
+    int32_t cells = (int32_t)o->layers * s.directions;
+    struct cell_tensors *tensors = SL_ARENA_ARRAY(b->arena, struct cell_tensors, (size_t)cells);
+    int32_t *stack_slots =
+        SL_ARENA_ARRAY(b->arena, int32_t, (size_t)SEQLSTM_RECURRENT_SLOTS(cells));
+    if (tensors == NULL || stack_slots == NULL) {
+        b->failed = true;
+        return SEQLSTM_OK;
+    }
+    int32_t first_node = b->node_count, first_x = x;
+    for (int64_t l = 0; l < o->layers && !b->failed; l++) {
+        bool last = l + 1 == o->layers, has_output = !last || layer->recurrent.return_sequences;
+        int64_t input = b->tensors[x].features;
+        int32_t slots[SEQLSTM_RECURRENT_SLOTS(2)];
+        memset(slots, 0xff, sizeof slots);
+        for (int32_t d = 0; d < s.directions && !b->failed; d++) {
+            struct cell_tensors *t = &tensors[l * s.directions + d];
+            *t = add_params(&s, l, d, input);
+            add_states(&s, l, d, last && !has_output, t);
+            place_cell(slots, s.directions, d, t);
+        }
+        char name[256];
+        if (o->layers > 1)
+            snprintf(name, sizeof name, "%s.l%lld", layer->name, (long long)l);
+        else
+            snprintf(name, sizeof name, "%s", layer->name);
+        slots[SEQLSTM_RECURRENT_X] = x;
+        if (has_output)
+            slots[SEQLSTM_RECURRENT_Y] =
+                sl_builder_add_activation(b, name, SL_AXIS_STEPS, s.width,
+                                          layer->trainable || b->tensors[x].needs_grad);
+        union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
+        sl_builder_add_node(b, name, layer->index, &desc, slots,
+                            SEQLSTM_RECURRENT_SLOTS(s.directions));
+        x = slots[SEQLSTM_RECURRENT_Y];
+    }
+    if (b->failed)
+        return SEQLSTM_OK;
+    if (o->layers > 1) {
+        memset(stack_slots, 0xff, (size_t)SEQLSTM_RECURRENT_SLOTS(cells) * sizeof *stack_slots);
+        for (int32_t n = 0; n < cells; n++)
+            place_cell(stack_slots, cells, n, &tensors[n]);
+        stack_slots[SEQLSTM_RECURRENT_X] = first_x;
+        stack_slots[SEQLSTM_RECURRENT_Y] = x;
+        union seqlstm_any_desc desc = describe(&s, b->tensors[first_x].features, o->layers, 0,
+                                               o->return_sequences, !o->return_sequences);
+        sl_builder_add_alternative(b, layer->name, layer->index, &desc, stack_slots,
+                                   SEQLSTM_RECURRENT_SLOTS(cells), first_node);
+    }
+    b->layer_outputs[layer->index] =
+        o->return_sequences ? x : join_final(&s, &tensors[cells - s.directions]);
+    return SEQLSTM_OK;
+}
