@@ -2,8 +2,9 @@
 /* The CPU's threads: a fixed team that runs one piece of work at a time.
  *
  * A pool of `members` has members - 1 threads of its own; the thread that calls is member 0. With
- * one member everything runs inline. Between uses the threads spin for some tens of microseconds
- * and then sleep; on a machine with fewer free cores than members they sleep almost at once.
+ * one member everything runs inline. Between uses the threads spin for about as long as a wake-up
+ * takes (0.2 ms) and then sleep; on a machine with fewer free cores than members they sleep almost
+ * at once.
  *
  * One caller at a time per pool. Inside a team or a parallel_for the same pool may be used again:
  * it then runs inline on the calling member (members = 1 for that call). Floating-point modes of
@@ -16,10 +17,12 @@
 
 #include <seqlstm/status.h>
 
+#include "base/cpu.h"
+
 struct sl_pool;
 
-/* Works on items [begin, end). `member` is in [0, members): for private scratch. */
-typedef void sl_pool_range_fn(void *context, int64_t begin, int64_t end, int32_t member);
+/* Works on items [begin, end). Same types as in struct seqlstm_queue_services. */
+typedef void sl_pool_range_fn(void *context, int64_t begin, int64_t end);
 
 /* One of `members` concurrent entries. All of them are running at the same time, so that they may
  * meet at sl_pool_barrier. */
@@ -52,9 +55,5 @@ void sl_pool_barrier(struct sl_pool *pool);
  * The pool still works in between, only slower to wake. Pairs do not nest. */
 void sl_pool_lease_begin(struct sl_pool *pool);
 void sl_pool_lease_end(struct sl_pool *pool);
-
-/* Cores that this process may use: physical cores within its affinity mask, at most its cgroup's
- * CPU quota (rounded up); at least 1. Reads /sys and /proc at each call. */
-int32_t sl_cpu_count(void);
 
 #endif

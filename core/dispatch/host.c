@@ -89,16 +89,6 @@ sl_host_init(struct sl_host *host, const char *id, const struct sl_log *log,
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
-struct range_call {
-    void (*fn)(void *argument, int64_t begin, int64_t end);
-    void *argument;
-};
-
-struct team_call {
-    void (*fn)(void *argument, int32_t member, int32_t members);
-    void *argument;
-};
-
 static struct sl_pool *
 queue_pool(struct seqlstm_queue *queue)
 {
@@ -106,32 +96,16 @@ queue_pool(struct seqlstm_queue *queue)
 }
 
 static void
-run_range(void *context, int64_t begin, int64_t end, int32_t member)
-{
-    struct range_call *call = context;
-    (void)member;
-    call->fn(call->argument, begin, end);
-}
-
-static void
 queue_parallel_for(struct seqlstm_queue *queue, int64_t count, int64_t grain,
                    void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
 {
     struct sl_pool *pool = queue_pool(queue);
-    struct range_call call = {fn, argument};
     if (count <= 0)
         return;
     if (!pool)
         fn(argument, 0, count);
     else
-        sl_pool_parallel_for(pool, count, grain > 0 ? grain : 1, run_range, &call);
-}
-
-static void
-run_team(void *context, int32_t member, int32_t members)
-{
-    struct team_call *call = context;
-    call->fn(call->argument, member, members);
+        sl_pool_parallel_for(pool, count, grain, fn, argument);
 }
 
 static void
@@ -139,11 +113,10 @@ queue_team(struct seqlstm_queue *queue,
            void (*fn)(void *argument, int32_t member, int32_t members), void *argument)
 {
     struct sl_pool *pool = queue_pool(queue);
-    struct team_call call = {fn, argument};
     if (!pool)
         fn(argument, 0, 1);
     else
-        sl_pool_team(pool, run_team, &call);
+        sl_pool_team(pool, fn, argument);
 }
 
 static void
