@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of a plan by life time.
+ *
+ * Time runs 0 .. n-1 over the calls forward and, in training, n .. 2n-1 back: call i's backward is at 2n-1-i.
+ *
+ *   activation   from its producer to its last reader; in training to the last backward that reads it
+ *   gradient     from the first backward of a reader to the backward of its producer
+ *
+ * Each block takes the lowest place that no block with an overlapping life holds (first fit in order of
+ * birth). Reserves live across the turning point, so they never share.
+ */
+#include "dispatch/plan_layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/op_signature.h"
+
+enum { ALIGN = 64 };
+
+struct block {
+    int32_t tensor;  /* -1: scratch gradient */
+    bool is_grad;
+    int32_t begin, end; /* life, both ends included */
+    int64_t bytes;
+    int64_t offset;
+};
+
+static int64_t round_up(int64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static int64_t tensor_rows(const struct sl_plan *plan, const struct sl_tensor *tensor)
+{
+    const struct sl_envelope *envelope = &plan->graph->facts.envelope;
+    return tensor->axis == SL_AXIS_STEPS       ? envelope->rows
+           : tensor->axis == SL_AXIS_SEQUENCES ? envelope->sequences
+                                               : tensor->rows;
+}
+
+static bool lives_in_buffer(const struct sl_tensor *tensor)
+{
+    return tensor->role == SL_TENSOR_ACTIVATION || tensor->role == SL_TENSOR_STATE_OUT;
+}
+
+static void widen(struct block *block, int32_t begin, int32_t end)
+{
+    if (block->begin < 0 || begin < block->begin)
+        block->begin = begin;
+    if (end > block->end)
+        block->end = end;
+}
+
+/* Lives of all values and gradients. A block that no call touches keeps end = -1. */
+static void collect(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks,
+                    struct block *grads)
+{
+    const struct sl_graph *graph = plan->graph;
+    int32_t n = plan->call_count;
+    for (int32_t t = 0; t < graph->tensor_count; t++) {
+        const struct sl_tensor *tensor = &graph->tensors[t];
+        int64_t bytes = round_up(tensor_rows(plan, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+        blocks[t] = (struct block){.tensor = t, .begin = -1, .end = -1, .bytes = bytes};
+        grads[t] = blocks[t];
+        grads[t].is_grad = true;
+    }
+    for (int32_t c = 0; c < n; c++) {
+        const struct sl_node *node = calls[c].node;
+        int32_t back = node->needs_backward ? 2 * n - 1 - c : c;
+        for (int32_t s = 0; s < node->slot_count; s++) {
+            int32_t t = node->slots[s];
+            if (t < 0 || !lives_in_buffer(&graph->tensors[t]))
+                continue;
+            widen(&blocks[t], c, back);
+            if (graph->tensors[t].needs_grad && node->needs_backward)
+                widen(&grads[t], back, back);
+            if (t == graph->output || graph->tensors[t].role == SL_TENSOR_STATE_OUT)
+                blocks[t].end = 2 * n;
+        }
+    }
+}
+
+static int compare_birth(const void *a, const void *b)
+{
+    const struct block *x = *(const struct block *const *)a, *y = *(const struct block *const *)b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    if (x->is_grad != y->is_grad)
+        return x->is_grad ? 1 : -1;
+    return x->tensor < y->tensor ? -1 : 1;
+}
+
+/* First fit: the lowest offset where no placed block with an overlapping life stands in the way. */
+static int64_t place(struct block *const *placed, int32_t placed_count, const struct block *block)
+{
+    int64_t offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int32_t p = 0; p < placed_count; p++) {
+            const struct block *other = placed[p];
+            if (other->end < block->begin || block->end < other->begin ||
+                other->offset + other->bytes <= offset || offset + block->bytes <= other->offset)
+                continue;
+            offset = other->offset + other->bytes;
+            moved = true;
+        }
+    }
+    return offset;
+}
+
+/* A tensor read by several differentiable calls needs a second place for what the later ones add. */
+static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *calls,
+                             const struct block *grads)
+{
+    int64_t bytes = 0;
+    for (int32_t t = 0; t < plan->graph->tensor_count; t++) {
+        int32_t readers = 0;
+        for (int32_t c = 0; c < plan->call_count; c++)
+            for (int32_t s = 0; s < calls[c].node->slot_count; s++)
+                readers += calls[c].node->slots[s] == t;
+        if (readers > 2 && grads[t].end >= 0 && grads[t].bytes > bytes)
+            bytes = grads[t].bytes;
+    }
+    return bytes;
+}
+
+static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
+{
+    int64_t workspace = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        struct sl_call *call = &calls[c];
+        call->reserve_offset = call->packed_offset = -1;
+        if (call->sizes.reserve_bytes) {
+            call->reserve_offset = plan->reserve_bytes;
+            plan->reserve_bytes += round_up((int64_t)call->sizes.reserve_bytes);
+        }
+        if (call->sizes.packed_bytes) {
+            call->packed_offset = plan->packed_bytes;
+            plan->packed_bytes += round_up((int64_t)call->sizes.packed_bytes);
+        }
+        if ((int64_t)call->sizes.workspace_bytes > workspace)
+            workspace = (int64_t)call->sizes.workspace_bytes;
+    }
+    for (int32_t v = 0; v < plan->vector_count; v++)
+        if ((int64_t)plan->vectors[v].sizes.workspace_bytes > workspace)
+            workspace = (int64_t)plan->vectors[v].sizes.workspace_bytes;
+    plan->workspace_bytes = round_up(workspace);
+}
+
+static void sum_memory(struct sl_plan *plan, int32_t optimizer_states)
+{
+    const struct sl_graph *graph = plan->graph;
+    int64_t weights = 0, states = 0;
+    for (int32_t p = 0; p < graph->param_count; p++)
+        weights += round_up(graph->params[p].rows * graph->params[p].columns * 4);
+    for (int32_t s = 0; s < graph->state_count; s++)
+        states += round_up(graph->facts.envelope.sequences * graph->states[s].features * 4);
+    struct sl_plan_memory *memory = &plan->memory;
+    bool training = graph->phase == SL_PHASE_TRAIN;
+    memory->weights_bytes = weights;
+    memory->gradients_bytes = training ? weights : 0;
+    memory->optimizer_bytes = training ? weights * optimizer_states : 0;
+    memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes + states;
+    memory->workspace_bytes = plan->workspace_bytes + plan->packed_bytes;
+    memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
+                         memory->activations_bytes + memory->workspace_bytes;
+}
+
+seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
+                               struct seqlstm_error *err)
+{
+    int32_t tensors = plan->graph->tensor_count;
+    int64_t *offsets = SL_ARENA_ARRAY(plan->arena, int64_t, (size_t)tensors);
+    int64_t *grad_offsets = SL_ARENA_ARRAY(plan->arena, int64_t, (size_t)tensors);
+    struct block *blocks = calloc((size_t)tensors * 2 + 1, sizeof *blocks);
+    struct block **order = calloc((size_t)tensors * 2 + 1, sizeof *order);
+    struct block **placed = calloc((size_t)tensors * 2 + 1, sizeof *placed);
+    if (!offsets || !grad_offsets || !blocks || !order || !placed) {
+        free(blocks);
+        free(order);
+        free(placed);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    }
+    struct block *grads = blocks + tensors, *scratch = blocks + 2 * tensors;
+    collect(plan, calls, blocks, grads);
+    *scratch = (struct block){.tensor = -1, .is_grad = true, .begin = plan->call_count,
+                              .end = 2 * plan->call_count,
+                              .bytes = scratch_bytes(plan, calls, grads)};
+    int32_t count = 0, placed_count = 0;
+    for (int32_t k = 0; k < 2 * tensors + 1; k++)
+        if (blocks[k].end >= 0 && blocks[k].bytes > 0)
+            order[count++] = &blocks[k];
+    qsort(order, (size_t)count, sizeof *order, compare_birth);
+    for (int32_t k = 0; k < count; k++) {
+        order[k]->offset = place(placed, placed_count, order[k]);
+        placed[placed_count++] = order[k];
+        if (order[k]->offset + order[k]->bytes > plan->activation_bytes)
+            plan->activation_bytes = order[k]->offset + order[k]->bytes;
+    }
+    for (int32_t t = 0; t < tensors; t++) {
+        offsets[t] = blocks[t].end >= 0 ? blocks[t].offset : -1;
+        grad_offsets[t] = grads[t].end >= 0 ? grads[t].offset : -1;
+    }
+    plan->scratch_grad_offset = scratch->bytes > 0 ? scratch->offset : -1;
+    plan->tensor_offsets = offsets;
+    plan->grad_offsets = grad_offsets;
+    free(blocks);
+    free(order);
+    free(placed);
+    sum_calls(plan, calls);
+    sum_memory(plan, optimizer_states);
+    return SEQLSTM_OK;
+}
