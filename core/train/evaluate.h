@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of a split: one epoch of a batcher through an executor of phase EVALUATE. */
+#ifndef SL_TRAIN_EVALUATE_H
+#define SL_TRAIN_EVALUATE_H
+
+#include <seqlstm/status.h>
+
+#include "base/interrupt.h"
+#include "data/batcher.h"
+#include "exec/exec.h"
+#include "train/metric.h"
+
+struct sl_evaluation {
+    struct sl_metric_sums sums;
+    struct sl_metric_values values;
+    int64_t batches;
+};
+
+/* The batcher is put at its beginning first and stands at its end afterwards. The states of streams are carried
+ * from batch to batch and reset before the first. Errors: CANCELLED once `interrupt` (may be NULL) asks to
+ * stop; those of batcher and executor. [one thread at a time per executor and batcher] */
+seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_batcher *batcher, const struct sl_metric_rule *rule,
+                           const struct sl_interrupt *interrupt, struct sl_evaluation *out_evaluation,
+                           struct seqlstm_error *err);
+
+#endif

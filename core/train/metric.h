@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics from the executor's output and the batch's targets, in float64.
+ *
+ * Sums are added over batches and become numbers at the end; they are plain and saved with checkpoints.
+ * Rows count with their weight (batch->weight; a class target < 0 weighs 0); class weights count in the loss
+ * alone.
+ *
+ *   loss             sum of the loss over the sum of weights, as the loss operation gave them
+ *   accuracy         classes: the largest output is the target (first of equals); values: both on one side of one
+ *                    half, element by element (logits: on one side of 0)
+ *   perplexity       exp of the mean of -log softmax(x)[target], without label smoothing or class weights
+ *   bits_per_token   the same mean over log 2
+ *   mse, mae, rmse   over rows and features; of a binary cross-entropy on the probabilities
+ *
+ * Where targets were scaled, mse, mae and rmse are also given in the units of the file, under the names
+ * "mse_original", "mae_original", "rmse_original".
+ */
+#ifndef SL_TRAIN_METRIC_H
+#define SL_TRAIN_METRIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/batch.h"
+#include "data/state.h"
+#include "exec/exec.h"
+#include "model/train_config.h"
+
+/* How a model's output is to be read. Filled by sl_metric_rule_init. */
+struct sl_metric_rule {
+    bool wanted[SL_METRIC_COUNT];
+    enum sl_loss_kind loss;
+    bool from_loss;    /* cross-entropy equals the loss: no smoothing and no weights of classes */
+    bool is_logits;    /* the output is the input of the loss, its activation not applied */
+    const struct sl_scaling *scaling; /* of the targets; NULL: none */
+};
+
+/* `list` as in the model (loss is always wanted). `weighted_classes`: the executor was given class weights.
+ * `state` may be NULL. Borrowed: model and state outlive the rule. */
+void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_config *config,
+                         const struct sl_metric_list *list, bool is_logits, bool weighted_classes,
+                         const struct sl_data_state *state);
+
+/* Whether the graph must keep the output (sl_graph_request.need_output). [any thread] */
+bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
+                            bool weighted_classes);
+
+/* All float64 and linear: sums of two sets of batches are added member by member. */
+struct sl_metric_sums {
+    double loss, loss_weight;
+    double correct, correct_weight;
+    double entropy, entropy_weight;
+    double squared, absolute, elements;
+    double squared_original, absolute_original;
+    double rows; /* real steps, or sequences */
+};
+
+/* Adds one batch after its step. `output` is used only where the rule needs it (its kind may be NONE else). */
+void sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
+                   const struct sl_field *output, const struct sl_exec_result *result);
+void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other);
+
+/* One number with its name, "loss", "mae_original"; static text. */
+struct sl_metric_value {
+    const char *name;
+    double value;
+};
+
+enum { SL_METRIC_VALUES = SL_METRIC_COUNT + 3 };
+
+struct sl_metric_values {
+    int32_t count;
+    struct sl_metric_value items[SL_METRIC_VALUES]; /* loss first, then in the order of enum sl_metric */
+};
+
+/* The wanted metrics; NaN where no weight was seen. */
+void sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_sums *sums,
+                      struct sl_metric_values *out_values);
+
+/* NaN when it is not among them. */
+double sl_metric_values_get(const struct sl_metric_values *values, enum sl_metric metric);
+
+#endif

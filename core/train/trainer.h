@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The training loop. The caller builds model, data, plans, executors and parameters; the trainer drives them, and
+ * tells observers. It prints nothing.
+ *
+ * One update: fetch `accumulate` batches (with bptt in unit: sequence all pieces of a batch belong together),
+ * weigh them, run each with one normaliser, prepare the gradient, update, follow the averages. Then, in
+ * this order, where due: report, end of epoch, validation, checkpoint, request to stop.
+ *
+ * Invariants:
+ * 1. The weights after update n are a function of (model, data, plan, n): of no time, and of no interruption.
+ *    (Periods in seconds excepted.)
+ * 2. A checkpoint is only written between updates, after everything that was due at its update but a
+ *    validation that a request to stop cut short; that one is then the first thing after resume.
+ * 3. After a run that ended by itself (epochs, updates, early stopping) params hold what is to be saved: the best
+ *    weights (restore_best), else the averaged ones where averaging is active, else the last. After any other end
+ *    they hold the last weights, or the averaged ones.
+ */
+#ifndef SL_TRAIN_TRAINER_H
+#define SL_TRAIN_TRAINER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/batcher.h"
+#include "data/state.h"
+#include "exec/exec.h"
+#include "exec/params.h"
+#include "interop/safetensors.h"
+#include "model/model.h"
+#include "train/metric.h"
+#include "train/progress.h"
+
+struct sl_trainer;
+
+/* What observers are told. Borrowed for the call. */
+struct sl_train_report {
+    struct sl_progress progress;
+    int64_t epoch;           /* being worked on, or just ended; from 0 */
+    int64_t batch;           /* batches done of it */
+    int64_t epoch_batches;   /* about as many has an epoch */
+    int64_t epochs, updates; /* at which the run ends; 0: not limited */
+    double learning_rate;
+    double gradient_norm;
+    double loss;             /* mean loss of the last update; NaN before the first */
+    double rows_per_second;  /* since the last report */
+    int64_t skipped;         /* updates skipped by on_divergence: skip, so far */
+    bool improved;           /* on_validation: what early stopping watches got better */
+    const struct sl_metric_values *values; /* on_step: NULL; on_report: since the last report; on_epoch: of
+                                            * the epoch; on_validation: of valid (train, where there is none) */
+    const char *path;        /* on_checkpoint: of the file; else NULL */
+};
+
+/* Each may be NULL. */
+struct sl_train_observer {
+    void *context;
+    void (*on_step)(void *context, const struct sl_train_report *report);
+    void (*on_report)(void *context, const struct sl_train_report *report);
+    void (*on_epoch)(void *context, const struct sl_train_report *report);
+    void (*on_validation)(void *context, const struct sl_train_report *report);
+    void (*on_checkpoint)(void *context, const struct sl_train_report *report);
+};
+
+struct sl_trainer_request {
+    const struct sl_model *model;      /* all of these outlive the trainer */
+    const struct sl_data_state *state; /* scaling of the targets; may be NULL */
+    struct sl_exec *exec;              /* phase TRAIN */
+    struct sl_exec *evaluate;          /* phase EVALUATE, for `valid`; NULL without */
+    struct sl_params *params;          /* made for training, initial values drawn; shared by both */
+    struct sl_batcher *train;          /* phase TRAIN */
+    struct sl_batcher *valid;          /* phase EVALUATE; NULL: no such split */
+    bool is_logits;                    /* graph->output_is_logits */
+    bool weighted_classes;             /* `exec` was given class weights */
+    int prefetch;                      /* batches built ahead by a thread; 0: none */
+    const char *folder;                /* of the run: metrics.jsonl and checkpoints/; NULL: nothing is written */
+    const struct sl_safetensors_text *texts; /* put into every checkpoint: "plan", "config"; copied */
+    int32_t text_count;
+    struct sl_train_observer observer;
+    struct sl_interrupt *interrupt;    /* may be NULL, as the next three */
+    const struct sl_log *log;
+    struct sl_memory *memory;
+    int64_t (*clock_ns)(void *context); /* NULL: sl_clock_ns */
+    void *clock_context;
+};
+
+/* Sets the initial states of the optimizer (adagrad). INVALID_CONFIG for what the data or the options do not
+ * allow; the rest as below. */
+seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **out_trainer,
+                                 struct seqlstm_error *err);
+void sl_trainer_destroy(struct sl_trainer *trainer);
+
+/* Puts the trainer, params and carried states where the checkpoint was written (sl_checkpoint_open_latest). Before
+ * run. CORRUPT_DATA when it does not fit the model. */
+seqlstm_status sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *checkpoint,
+                                  struct seqlstm_error *err);
+
+enum sl_train_end {
+    SL_END_EPOCHS,
+    SL_END_UPDATES,
+    SL_END_EARLY_STOPPING,
+    SL_END_TIME,        /* max_time, counted from this start; resume goes on: exit 75 */
+    SL_END_INTERRUPTED, /* saved; `signal` asked for it: exit 128 + signal */
+    SL_END_DIVERGED     /* nothing saved since the last checkpoint; `reason` says what: exit 5 */
+};
+
+struct sl_train_result {
+    enum sl_train_end end;
+    int signal;
+    struct sl_progress progress;
+    int64_t skipped;
+    struct sl_metric_values train;     /* of the last whole epoch, or of the running one before */
+    bool has_valid;
+    struct sl_metric_values valid;     /* of the last validation; with restore_best that of the weights kept */
+    double wait_seconds;               /* spent waiting for data */
+    char reason[256];                  /* DIVERGED */
+};
+
+/* Runs to one of the ends. A run that is already at its end returns at once. Errors: of data, executor and files;
+ * checkpoints written before stay. A checkpoint is written at every end but DIVERGED (with a folder). */
+seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result,
+                              struct seqlstm_error *err);
+
+/* "epochs", "updates", "early_stopping", "max_time", "interrupted", "diverged"; static. */
+const char *sl_train_end_get_name(enum sl_train_end end);
+
+#endif
