@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arena: zeroed, aligned, disjoint, stable; checked sizes; failure leaves it usable. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "oom.h"
+
+static void
+blocks_are_zeroed_aligned_and_disjoint(void **state)
+{
+    (void)state;
+    struct sl_arena arena;
+    sl_arena_init(&arena);
+    enum { COUNT = 3000 };
+    static unsigned char *blocks[COUNT];
+    static size_t sizes[COUNT];
+    uint32_t random = 1;
+    for (int i = 0; i < COUNT; i++) {
+        random = random * 1664525u + 1013904223u;
+        sizes[i] = i % 100 == 7 ? random >> 14 : random >> 24;
+        blocks[i] = sl_arena_alloc(&arena, sizes[i]);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % 16, 0);
+        for (size_t k = 0; k < sizes[i]; k++)
+            assert_int_equal(blocks[i][k], 0);
+        memset(blocks[i], i & 0xFF, sizes[i]);
+    }
+    for (int i = 0; i < COUNT; i++)
+        for (size_t k = 0; k < sizes[i]; k++)
+            assert_int_equal(blocks[i][k], i & 0xFF);
+    sl_arena_deinit(&arena);
+    assert_null(arena.blocks);
+    assert_int_equal(arena.total_bytes, 0);
+}
+
+static void
+empty_requests_are_distinct(void **state)
+{
+    (void)state;
+    struct sl_arena arena = {0};
+    void *a = sl_arena_alloc(&arena, 0), *b = sl_arena_alloc_array(&arena, 0, 8);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_ptr_not_equal(a, b);
+    sl_arena_deinit(&arena);
+}
+
+static void
+large_alignment_is_kept(void **state)
+{
+    (void)state;
+    struct sl_arena arena = {0};
+    for (size_t alignment = 1; alignment <= 65536; alignment *= 2) {
+        char *p = sl_arena_alloc_aligned(&arena, 100, alignment);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % alignment, 0);
+        memset(p, 1, 100);
+    }
+    sl_arena_deinit(&arena);
+}
+
+static void
+sizes_that_overflow_are_refused(void **state)
+{
+    (void)state;
+    struct sl_arena arena = {0};
+    assert_null(sl_arena_alloc_array(&arena, SIZE_MAX / 2, 4));
+    assert_null(sl_arena_alloc(&arena, SIZE_MAX));
+    assert_null(sl_arena_alloc(&arena, SIZE_MAX - 20));
+    assert_non_null(sl_arena_alloc(&arena, 1));
+    assert_null(sl_arena_alloc(&arena, SIZE_MAX - 20));
+    sl_arena_deinit(&arena);
+}
+
+static void
+strings_are_copied(void **state)
+{
+    (void)state;
+    struct sl_arena arena = {0};
+    char source[] = "hello";
+    char *copy = sl_arena_strdup(&arena, source);
+    source[0] = 'j';
+    assert_string_equal(copy, "hello");
+    assert_string_equal(sl_arena_strndup(&arena, "hello", 3), "hel");
+    assert_string_equal(sl_arena_strndup(&arena, "he\0lo", 5), "he");
+    assert_string_equal(sl_arena_strndup(&arena, "x", 0), "");
+    assert_string_equal(sl_arena_printf(&arena, "%d %s %.2f", 7, "b", 0.5), "7 b 0.50");
+    char *longer = sl_arena_printf(&arena, "%5000d", 1);
+    assert_int_equal(strlen(longer), 5000);
+    sl_arena_deinit(&arena);
+}
+
+static void
+large_block_does_not_waste_the_small_one(void **state)
+{
+    (void)state;
+    struct sl_arena arena = {0};
+    char *first = sl_arena_alloc(&arena, 16);
+    assert_non_null(sl_arena_alloc(&arena, 100000));
+    char *second = sl_arena_alloc(&arena, 16);
+    assert_ptr_equal(second, first + 16);
+    sl_arena_deinit(&arena);
+}
+
+static void
+stays_usable_when_memory_runs_out(void **state)
+{
+    (void)state;
+    struct sl_arena arena = {0};
+    char *kept = sl_arena_strdup(&arena, "kept");
+    oom_fail_at(1);
+    assert_null(sl_arena_alloc(&arena, 100000));
+    assert_true(oom_disarm());
+    oom_fail_at(1);
+    assert_null(sl_arena_printf(&arena, "%10000d", 1));
+    assert_true(oom_disarm());
+    assert_string_equal(kept, "kept");
+    assert_non_null(sl_arena_alloc(&arena, 100000));
+    sl_arena_deinit(&arena);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),
+        cmocka_unit_test(empty_requests_are_distinct),
+        cmocka_unit_test(large_alignment_is_kept),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(strings_are_copied),
+        cmocka_unit_test(large_block_does_not_waste_the_small_one),
+        cmocka_unit_test(stays_usable_when_memory_runs_out),
+    };
+    return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+}

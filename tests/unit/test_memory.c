@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counted memory, the clock and the interrupt flag. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/memory.h"
+#include "oom.h"
+
+static void
+counts_what_is_held(void **state)
+{
+    (void)state;
+    struct sl_memory memory;
+    sl_memory_init(&memory);
+    char *a = sl_memory_alloc(&memory, 1000);
+    char *b = sl_memory_alloc_zeroed(&memory, 77);
+    assert_int_equal((uintptr_t)a % 64, 0);
+    assert_int_equal((uintptr_t)b % 64, 0);
+    for (int i = 0; i < 77; i++)
+        assert_int_equal(b[i], 0);
+    memset(a, 1, 1000);
+    assert_int_equal(memory.live_bytes, 1077);
+    assert_int_equal(memory.live_blocks, 2);
+    sl_memory_free(&memory, a);
+    assert_int_equal(memory.live_bytes, 77);
+    a = sl_memory_alloc(&memory, 500);
+    assert_int_equal(memory.peak_bytes, 1077);
+    assert_int_equal(memory.n_allocs, 3);
+    sl_memory_free(&memory, a);
+    sl_memory_free(&memory, b);
+    sl_memory_free(&memory, NULL);
+    assert_int_equal(memory.live_bytes, 0);
+    assert_int_equal(memory.live_blocks, 0);
+    assert_int_equal(memory.peak_bytes, 1077);
+}
+
+static void
+alignments_and_edges(void **state)
+{
+    (void)state;
+    for (size_t alignment = 1; alignment <= 1 << 16; alignment *= 2) {
+        char *p = sl_memory_alloc_aligned(NULL, 3, alignment);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % alignment, 0);
+        memset(p, 1, 3);
+        sl_memory_free(NULL, p);
+    }
+    struct sl_memory memory = {0};
+    void *empty = sl_memory_alloc(&memory, 0);
+    assert_non_null(empty);
+    assert_int_equal(memory.live_blocks, 1);
+    sl_memory_free(&memory, empty);
+    assert_null(sl_memory_alloc(&memory, SIZE_MAX - 10));
+    oom_fail_at(1);
+    assert_null(sl_memory_alloc_zeroed(&memory, 100));
+    assert_true(oom_disarm());
+    assert_int_equal(memory.live_blocks, 0);
+    assert_int_equal(memory.n_allocs, 1);
+}
+
+static void
+clock_moves_forward(void **state)
+{
+    (void)state;
+    int64_t before = sl_clock_ns(), cpu = sl_clock_process_cpu_ns();
+    assert_true(before > 0 && cpu > 0);
+    while (sl_clock_ns() - before < 2000000)
+        continue;
+    assert_true(sl_clock_process_cpu_ns() > cpu);
+}
+
+static struct sl_interrupt from_handler;
+
+static void
+handler(int number)
+{
+    from_handler.stop = number;
+    from_handler.save = 1;
+}
+
+static void
+interrupt_is_seen_once(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_interrupt_get_stop(NULL), 0);
+    assert_false(sl_interrupt_take_save(NULL));
+    assert_int_equal(sl_interrupt_get_stop(&from_handler), 0);
+    signal(SIGUSR2, handler);
+    raise(SIGUSR2);
+    signal(SIGUSR2, SIG_DFL);
+    assert_int_equal(sl_interrupt_get_stop(&from_handler), SIGUSR2);
+    assert_int_equal(sl_interrupt_get_stop(&from_handler), SIGUSR2);
+    assert_true(sl_interrupt_take_save(&from_handler));
+    assert_false(sl_interrupt_take_save(&from_handler));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_what_is_held),
+        cmocka_unit_test(alignments_and_edges),
+        cmocka_unit_test(clock_moves_forward),
+        cmocka_unit_test(interrupt_is_seen_once),
+    };
+    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}

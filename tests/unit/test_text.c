@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8, edit distance, "did you mean", checksums and hashes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+static void
+every_character_survives_utf8(void **state)
+{
+    (void)state;
+    for (uint32_t code = 0; code <= 0x110000; code++) {
+        char bytes[4];
+        size_t n = sl_text_utf8_encode(bytes, code);
+        int valid = code <= 0x10FFFF && !(code >= 0xD800 && code <= 0xDFFF);
+        assert_int_equal(n != 0, valid);
+        if (!valid)
+            continue;
+        uint32_t back = 0;
+        assert_int_equal(sl_text_utf8_decode(bytes, n, &back), n);
+        assert_int_equal(back, code);
+        if (n > 1)
+            assert_int_equal(sl_text_utf8_decode(bytes, n - 1, &back), 0);
+    }
+}
+
+static void
+bad_utf8_is_found_where_it_is(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        size_t length, offset;
+    } bad[] = {
+        {"\x80", 1, 0},                     /* a continuation alone */
+        {"abcdefghij\xC3", 11, 10},         /* cut off */
+        {"ab\xC0\xAF", 4, 2},               /* overlong */
+        {"\xE0\x80\x80", 3, 0},             /* overlong */
+        {"x\xED\xA0\x80", 4, 1},            /* surrogate */
+        {"\xF4\x90\x80\x80", 4, 0},         /* over U+10FFFF */
+        {"\xF8\x88\x80\x80\x80", 5, 0},     /* five bytes */
+        {"\xFF", 1, 0},
+        {"\xE2\x82z", 3, 0},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        size_t offset = 99;
+        assert_false(sl_text_is_utf8(bad[i].text, bad[i].length, &offset));
+        assert_int_equal(offset, bad[i].offset);
+    }
+    assert_true(sl_text_is_utf8("", 0, NULL));
+    assert_true(sl_text_is_utf8("h\xC3\xA9llo w\xF0\x9F\x98\x80rld, again", 20, NULL));
+    assert_true(sl_text_is_utf8("a\0b", 3, NULL));
+}
+
+static void
+distance_counts_edits(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_text_distance("", ""), 0);
+    assert_int_equal(sl_text_distance("", "abc"), 3);
+    assert_int_equal(sl_text_distance("kitten", "sitting"), 3);
+    assert_int_equal(sl_text_distance("untis", "units"), 1);
+    assert_int_equal(sl_text_distance("abcdef", "badcfe"), 3);
+    assert_int_equal(sl_text_distance("abc", "abc"), 0);
+    char a[200], b[200];
+    memset(a, 'a', 199), memset(b, 'b', 199);
+    a[199] = b[199] = '\0';
+    assert_int_equal(sl_text_distance(a, b), 63);
+}
+
+static void
+suggests_what_was_meant(void **state)
+{
+    (void)state;
+    const char *const names[] = {"units",      "layers", "recurrent_dropout", "dropout",
+                                 "activation", "merge",  "learning_rate"};
+    const size_t n = sizeof names / sizeof *names;
+    assert_string_equal(sl_text_closest("unit", names, n), "units");
+    assert_string_equal(sl_text_closest("Untis", names, n), "units");
+    assert_string_equal(sl_text_closest("recurrent-dropuot", names, n), "recurrent_dropout");
+    assert_string_equal(sl_text_closest("learningrate", names, n), "learning_rate");
+    assert_string_equal(sl_text_closest("LAYERS", names, n), "layers");
+    assert_null(sl_text_closest("hidden_size", names, n));
+    assert_null(sl_text_closest("x", names, n));
+    assert_null(sl_text_closest("units", names, 0));
+}
+
+static void
+checksum_is_the_standard_one(void **state)
+{
+    (void)state;
+    assert_true(sl_crc64(0, "123456789", 9) == 0x995DC9BBDF1939FAu);
+    assert_true(sl_crc64(0, "", 0) == 0);
+    unsigned char data[300];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)(i * 37 + 11);
+    /* bit by bit, from the definition */
+    uint64_t slow = ~(uint64_t)0;
+    for (size_t i = 0; i < sizeof data; i++) {
+        slow ^= data[i];
+        for (int bit = 0; bit < 8; bit++)
+            slow = slow >> 1 ^ (slow & 1 ? 0xC96C5795D7870F42u : 0);
+    }
+    uint64_t whole = sl_crc64(0, data, sizeof data);
+    assert_true(whole == ~slow);
+    for (size_t cut = 0; cut <= sizeof data; cut++)
+        assert_true(sl_crc64(sl_crc64(0, data, cut), data + cut, sizeof data - cut) == whole);
+    for (size_t bit = 0; bit < sizeof data * 8; bit++) {
+        data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        assert_true(sl_crc64(0, data, sizeof data) != whole);
+        data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+}
+
+static void
+hash_spreads_and_is_fixed(void **state)
+{
+    (void)state;
+    /* Values are part of what caches on disk are keyed by: they may not drift. */
+    assert_true(sl_hash_text("lstm") == sl_hash_bytes("lstm", 4, 0));
+    assert_true(sl_hash_bytes("a", 1, 0) != sl_hash_bytes("a\0", 2, 0));
+    assert_true(sl_hash_bytes("abc", 3, 0) != sl_hash_bytes("abc", 3, 1));
+    assert_true(sl_hash_bytes("", 0, 0) != sl_hash_bytes("", 0, 1));
+    assert_true(sl_hash_combine(sl_hash_combine(0, 1), 2) !=
+                sl_hash_combine(sl_hash_combine(0, 2), 1));
+    int flips = 0, buckets[256] = {0};
+    for (uint64_t i = 0; i < 25600; i++) {
+        uint64_t a = sl_hash_bytes(&i, sizeof i, 0), other = i ^ (uint64_t)1 << i % 64;
+        flips += __builtin_popcountll(a ^ sl_hash_bytes(&other, sizeof other, 0));
+        buckets[a & 0xFF]++;
+    }
+    double mean = flips / 25600.0;
+    assert_true(mean > 31.5 && mean < 32.5);
+    for (int i = 0; i < 256; i++)
+        assert_in_range(buckets[i], 50, 150);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_character_survives_utf8),
+        cmocka_unit_test(bad_utf8_is_found_where_it_is),
+        cmocka_unit_test(distance_counts_edits),
+        cmocka_unit_test(suggests_what_was_meant),
+        cmocka_unit_test(checksum_is_the_standard_one),
+        cmocka_unit_test(hash_spreads_and_is_fixed),
+    };
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
