@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command does, as a library: a model file or a finished run, opened once, on which things are done.
+ *
+ *   open_model (a YAML file) ─ plan ─ train (makes a run folder) ─ evaluate ─ predict …
+ *   open_run   (a run folder) ─ resume, evaluate, predict, generate, inspect
+ *
+ * A session owns everything between the model file and the backends: data, graphs, plans, executors,
+ * parameters, thread pool. It prints nothing: progress goes to observers, notes to the log, errors to the caller.
+ * One thread at a time per session; several sessions may live at once.
+ */
+#ifndef SL_SESSION_SESSION_H
+#define SL_SESSION_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "data/dataset.h"
+#include "dispatch/plan.h"
+#include "dispatch/registry.h"
+#include "model/diagnostics.h"
+#include "model/model.h"
+#include "train/evaluate.h"
+#include "train/trainer.h"
+
+struct sl_buf;
+struct sl_session;
+
+/* What is common to all commands. Zeroed: defaults. Borrowed for the life of the session. */
+struct sl_session_options {
+    const struct sl_model_request *model;  /* open_model: the file; open_run: path is ignored, overrides apply */
+    const char *const *backend_folders;    /* --backend-path */
+    uint32_t backend_folder_count;
+    const char *forced_backend;            /* --backend */
+    const char *plan_path;                 /* --plan: stored choices */
+    const char *out_dir;                   /* --out: is the run folder; NULL: the model's output.dir */
+    int32_t threads;                       /* 0: auto */
+    bool trust;
+    const struct sl_log *log;
+    struct sl_interrupt *interrupt;
+};
+
+/* Loads a model file. Findings go to `diagnostics` (kept: later phases add theirs). No data, no plugin is touched. */
+seqlstm_status sl_session_open_model(const struct sl_session_options *options,
+                                     struct sl_diagnostics *diagnostics, struct sl_session **out_session,
+                                     struct seqlstm_error *err);
+
+/* Opens a run: a folder, or a name whose latest run in `runs/` is meant. The saved config and data state are
+ * loaded; weights when they are first needed. NOT_FOUND, CORRUPT_DATA. */
+seqlstm_status sl_session_open_run(const char *run, const struct sl_session_options *options,
+                                   struct sl_diagnostics *diagnostics, struct sl_session **out_session,
+                                   struct seqlstm_error *err);
+void sl_session_close(struct sl_session *session);
+
+const struct sl_model *sl_session_get_model(const struct sl_session *session);
+
+/* ---- steps; each does what it needs of those before, once ----------------------------------------- */
+
+/* Opens the training data (open_model) and learns vocabulary, scaling and facts. */
+seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_error *err);
+const struct sl_data_state *sl_session_find_data_state(const struct sl_session *session);
+
+/* Loads the plugins. */
+seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err);
+const struct sl_registry *sl_session_find_registry(const struct sl_session *session);
+
+/* Plans training (and evaluation). Borrowed until close. */
+seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
+                                    struct seqlstm_error *err);
+
+/* ---- training ------------------------------------------------------------------------------------- */
+
+struct sl_run_result {
+    struct sl_train_result train;
+    const char *folder;              /* of the run; borrowed */
+    bool has_test;
+    struct sl_metric_values test;
+    double seconds;
+};
+
+/* Called when the run folder and the plan exist, before the first step. */
+struct sl_run_observer {
+    struct sl_train_observer train;
+    void (*on_start)(void *context, const struct sl_session *session, const struct sl_plan *plan,
+                     const char *folder);
+};
+
+/* Makes the run folder, trains, evaluates, saves. For open_run: resumes where the newest checkpoint stands (or at
+ * the beginning). The result is complete on OK whatever the end was. Errors: all that can go wrong; what was saved
+ * stays. */
+seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_observer *observer,
+                              struct sl_run_result *out_result, struct seqlstm_error *err);
+
+/* ---- a trained model ------------------------------------------------------------------------------- */
+
+/* Metrics of a split with the run's final weights. */
+seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split split,
+                                   struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
+
+/* One prediction, in input order. Borrowed for the call. */
+struct sl_prediction {
+    int64_t record;
+    const char *input;           /* the line as it stood in the file; NULL where there is none */
+    size_t input_bytes;
+    int64_t rows;                /* steps, or 1 */
+    int64_t features;
+    const float *values;         /* [rows, features]: probabilities, or values in the units of the file */
+    const struct sl_vocabulary *classes; /* NULL: values */
+};
+
+typedef seqlstm_status sl_prediction_fn(void *context, const struct sl_prediction *prediction,
+                                        struct seqlstm_error *err);
+
+/* Runs the model over the input and hands out one record after the other. */
+seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
+                                  sl_prediction_fn *write, void *context, struct seqlstm_error *err);
+
+struct sl_generate_request {
+    const char *prompt;       /* UTF-8; "" or NULL: from the beginning */
+    int64_t length;           /* tokens to draw */
+    double temperature;       /* > 0; 1: as learned */
+    int64_t top_k;            /* 0: all */
+    double top_p;             /* 1: all */
+    uint64_t seed;
+    bool stop_at_eos;
+};
+
+/* Called with each piece of text as it is drawn. */
+typedef seqlstm_status sl_text_fn(void *context, const char *text, size_t bytes, struct seqlstm_error *err);
+
+/* Samples from a language model. INVALID_CONFIG when the run is none. */
+seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_generate_request *request,
+                                   sl_text_fn *write, void *context, struct seqlstm_error *err);
+
+/* ---- texts ------------------------------------------------------------------------------------------ */
+
+/* The plan as JSON ("schema": "seqlstm.plan/1") and as the table that people read. */
+seqlstm_status sl_plan_write_json(const struct sl_plan *plan, struct sl_buf *out, struct seqlstm_error *err);
+void sl_plan_write_table(const struct sl_plan *plan, bool short_form, struct sl_buf *out);
+
+#endif
