@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sums up meson's test logs: test_summary.py LOG.json...   ends with `N passed, N failed, N skipped`.
+
+A TAP test counts by its points, any other as one. Skips are listed with their reasons, because a
+green run must say what it did not prove. Exit 1 if anything failed or no test was run.
+"""
+import collections
+import json
+import pathlib
+import re
+import sys
+
+POINT = re.compile(r'^(not )?ok\b[^#]*(?:#\s*(skip|todo)\b\s*(.*))?', re.I)
+GOOD = ('OK', 'EXPECTEDFAIL')
+
+
+def count(test):
+    """(passed, failed, [skip reasons]) of one line of the log."""
+    result, passed, failed, skipped = test['result'], 0, 0, []
+    for line in (test.get('stdout') or '').splitlines():
+        match = POINT.match(line)
+        if not match:
+            continue
+        kind = (match.group(2) or '').lower()
+        if kind == 'skip':
+            skipped.append(match.group(3) or 'no reason given')
+        elif match.group(1) and kind != 'todo':
+            failed += 1
+        else:
+            passed += 1
+    if result == 'SKIP':
+        return passed, failed, skipped or ['skipped as a whole']
+    if passed + failed + len(skipped) == 0:
+        return (1, 0, []) if result in GOOD else (0, 1, [])
+    if result not in GOOD and failed == 0:
+        failed = 1  # it crashed, or ran out of time, between its points
+    return passed, failed, skipped
+
+
+def main():
+    passed, failed, skips = 0, 0, collections.Counter()
+    for name in sys.argv[1:]:
+        path = pathlib.Path(name)
+        if not path.exists():
+            print(f'no test log {name}')
+            failed += 1
+            continue
+        for line in path.read_text().splitlines():
+            test = json.loads(line)
+            good, bad, reasons = count(test)
+            passed, failed = passed + good, failed + bad
+            for reason in reasons:
+                skips[f'{test["name"].split(" / ")[-1]}: {reason}'] += 1
+    for reason, times in sorted(skips.items()):
+        print(f'skipped: {reason}' + (f' ({times} times)' if times > 1 else ''))
+    print(f'{passed} passed, {failed} failed, {sum(skips.values())} skipped')
+    return 1 if failed or not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
