@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vtable of the cpu-blas backend: checks arguments, finds the operation's file, calls it. */
+#include <string.h>
+
+#include "device.h"
+#include "openblas.h"
+#include "plugin.h"
+#include "rowmath.h"
+
+#ifndef BLAS_VERSION
+#define BLAS_VERSION "0.1.0"
+#endif
+#ifndef BLAS_BUILD
+#define BLAS_BUILD ""
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define BLAS_SANITIZERS 1u
+#elif defined(__SANITIZE_THREAD__)
+#define BLAS_SANITIZERS 2u
+#else
+#define BLAS_SANITIZERS 0u
+#endif
+
+static void *allocate(const struct seqlstm_host *host, size_t bytes)
+{
+    void *memory = host->allocate(host->context, bytes);
+    if (memory != NULL)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
+static seqlstm_status backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
+{
+    if (setting_count > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cpu-blas has no option `%s`", settings[0].key);
+    SEQLSTM_TRY(blas_openblas_load(err));
+    struct seqlstm_instance *instance = allocate(host, sizeof *instance);
+    if (instance == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-blas");
+    instance->host = host;
+    instance->isa = blas_isa_detect();
+    instance->math = blas_rowmath_get(instance->isa);
+    instance->members_max = blas_cpu_count();
+    char line[128];
+    snprintf(line, sizeof line, "kernels %s, OpenBLAS core %s", blas_isa_name(instance->isa),
+             blas_openblas_core());
+    host->log(host->context, SEQLSTM_LOG_DEBUG, line);
+    *out_instance = instance;
+    return SEQLSTM_OK;
+}
+
+static void backend_close(struct seqlstm_instance *instance)
+{
+    if (instance != NULL)
+        instance->host->release(instance->host->context, instance);
+}
+
+static seqlstm_status backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                           struct seqlstm_error *err)
+{
+    (void)instance;
+    (void)err;
+    *out_count = 1;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                          struct seqlstm_device_info *info, struct seqlstm_error *err)
+{
+    (void)instance;
+    if (device != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one",
+                     (unsigned)device);
+    if (info == NULL || info->struct_size < sizeof *info)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the device's description is too short");
+    blas_device_describe(info);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status backend_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                       struct seqlstm_answer *answer, struct seqlstm_error *err)
+{
+    if (desc == NULL || desc->struct_size < sizeof *desc)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
+    if (answer == NULL || answer->struct_size < sizeof *answer)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the answer is too short");
+    union seqlstm_any_desc copy;
+    blas_supports(device_class, desc, answer, &copy);
+    return SEQLSTM_OK;
+}
+
+static void op_destroy(struct seqlstm_op *op)
+{
+    if (op == NULL)
+        return;
+#ifdef BLAS_HAVE_RECURRENT
+    blas_recurrent_destroy(op->recurrent);
+#endif
+    op->instance->host->release(op->instance->host->context, op);
+}
+
+static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device,
+                                const struct seqlstm_desc *desc, const char *variant,
+                                struct seqlstm_op **out_op, struct seqlstm_error *err)
+{
+    if (device != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one",
+                     (unsigned)device);
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    union seqlstm_any_desc full;
+    if (desc == NULL || desc->struct_size < sizeof *desc)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
+    blas_supports("cpu", desc, &answer, &full);
+    if (!answer.accepted)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s (%s)", answer.reason, answer.value);
+    uint32_t index = 0;
+    if (variant != NULL && variant[0] != '\0') {
+        while (index < answer.variant_count && strcmp(variant, answer.variants[index]) != 0)
+            index++;
+        if (index == answer.variant_count)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cpu-blas has no variant `%s` of this operation", variant);
+    }
+    struct seqlstm_op *op = allocate(instance->host, sizeof *op);
+    if (op == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation");
+    op->instance = instance;
+    op->operation = blas_operation_get(desc->op);
+    op->math = instance->math;
+    op->desc = full;
+    op->training = full.head.mode == SEQLSTM_MODE_TRAINING;
+    op->variant = index;
+#ifdef BLAS_HAVE_RECURRENT
+    if (desc->op == SEQLSTM_OP_RECURRENT) {
+        seqlstm_status status =
+            blas_recurrent_create(instance->host, instance->isa, instance->members_max, &op->desc.recurrent,
+                                  answer.variants[index], &op->recurrent, err);
+        if (status != SEQLSTM_OK) {
+            op->recurrent = NULL;
+            op_destroy(op);
+            return status;
+        }
+    }
+#endif
+    *out_op = op;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                               struct seqlstm_error *err)
+{
+    if (sizes == NULL || sizes->struct_size < sizeof *sizes)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the sizes is too short");
+    sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
+#ifdef BLAS_HAVE_RECURRENT
+    if (op->recurrent != NULL)
+        blas_recurrent_sizes(op->recurrent, sizes);
+#endif
+    if (op->operation != NULL && op->operation->sizes != NULL)
+        op->operation->sizes(op, sizes);
+    return SEQLSTM_OK;
+}
+
+static void binding_destroy(struct seqlstm_binding *binding)
+{
+    if (binding == NULL)
+        return;
+#ifdef BLAS_HAVE_RECURRENT
+    blas_recurrent_unbind(binding->recurrent);
+#endif
+    const struct seqlstm_host *host = binding->op->instance->host;
+    host->release(host->context, binding);
+}
+
+static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                              const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                              struct seqlstm_error *err)
+{
+    (void)queue;
+    const struct seqlstm_desc *head = &op->desc.head;
+    if (bind->struct_size < sizeof *bind)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the shape is too short");
+    if (bind->rows < 0 || bind->rows > head->max_rows || bind->rows_in < 0 || bind->rows_in > head->max_rows)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "%lld rows (%lld in) are beyond the %lld of the descriptor", (long long)bind->rows,
+                     (long long)bind->rows_in, (long long)head->max_rows);
+    if (bind->axis == NULL && (head->op == SEQLSTM_OP_DROPOUT || head->op == SEQLSTM_OP_POOL))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "this operation needs an axis");
+    struct seqlstm_binding *binding = allocate(op->instance->host, sizeof *binding);
+    if (binding == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding");
+    binding->op = op;
+    binding->bind = *bind;
+    binding->bind.struct_size = sizeof binding->bind;
+#ifdef BLAS_HAVE_RECURRENT
+    if (op->recurrent != NULL) {
+        seqlstm_status status = blas_recurrent_bind(op->recurrent, queue, bind, &binding->recurrent, err);
+        if (status != SEQLSTM_OK) {
+            binding->recurrent = NULL;
+            binding_destroy(binding);
+            return status;
+        }
+    }
+#endif
+    *out_binding = binding;
+    return SEQLSTM_OK;
+}
+
+static struct blas_call make_call(const struct seqlstm_binding *binding, struct seqlstm_queue *queue)
+{
+    const struct seqlstm_op *op = binding->op;
+    int32_t most = op->instance->members_max;
+    return (struct blas_call){
+        .op = op,
+        .math = op->math,
+        .bind = &binding->bind,
+        .queue = queue,
+        .members = queue->members < most ? queue->members : most,
+    };
+}
+
+static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                      const struct seqlstm_forward *args, struct seqlstm_error *err)
+{
+    if (args->struct_size < sizeof *args)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
+#ifdef BLAS_HAVE_RECURRENT
+    if (binding->recurrent != NULL)
+        return blas_recurrent_forward(binding->recurrent, queue, args, err);
+#endif
+    const struct blas_operation *operation = binding->op->operation;
+    if (args->slot_count < operation->slots)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed",
+                     (unsigned)args->slot_count, (unsigned)operation->slots);
+    struct blas_call call = make_call(binding, queue);
+    call.slots = args->slots;
+    call.workspace = args->workspace;
+    call.reserve = args->reserve;
+    call.step = args->step;
+    return operation->forward(&call, err);
+}
+
+static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
+{
+    if (args->struct_size < sizeof *args)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
+    if (!binding->op->training)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of an operation that was made for inference");
+#ifdef BLAS_HAVE_RECURRENT
+    if (binding->recurrent != NULL)
+        return blas_recurrent_backward(binding->recurrent, queue, args, err);
+#endif
+    const struct blas_operation *operation = binding->op->operation;
+    if (operation->backward == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "this operation has no backward");
+    if (args->slot_count < operation->slots)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed",
+                     (unsigned)args->slot_count, (unsigned)operation->slots);
+    struct blas_call call = make_call(binding, queue);
+    call.slots = args->slots;
+    call.grads = args->grads;
+    call.parts = args->parts;
+    call.workspace = args->workspace;
+    call.reserve = args->reserve;
+    call.step = args->step;
+    return operation->backward(&call, err);
+}
+
+#ifdef BLAS_HAVE_RECURRENT
+static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                           void *const *slots, void *packed, const struct seqlstm_step *step,
+                                           struct seqlstm_error *err)
+{
+    if (op->recurrent != NULL)
+        return blas_recurrent_weights_pack(op->recurrent, queue, slots, packed, step, err);
+    return SEQLSTM_OK;
+}
+
+#endif
+static const struct seqlstm_backend table = {
+    .struct_size = sizeof(struct seqlstm_backend),
+    .magic = SEQLSTM_MAGIC,
+    .abi_major = SEQLSTM_ABI_MAJOR,
+    .abi_minor_needed = SEQLSTM_ABI_MINOR,
+    .id = "cpu-blas",
+    .version = BLAS_VERSION,
+    .vendor = "seqlstm",
+    .license = "Apache-2.0",
+    .build = BLAS_BUILD,
+    .sanitizers = BLAS_SANITIZERS,
+    .desc_count = SEQLSTM_OP_COUNT,
+    .desc_bytes = blas_desc_bytes,
+    .open = backend_open,
+    .close = backend_close,
+    .device_count = backend_device_count,
+    .device_info = backend_device_info,
+    .supports = backend_supports,
+    .op_create = op_create,
+    .op_sizes = op_sizes,
+    .op_bind = op_bind,
+    .forward = backend_forward,
+    .binding_destroy = binding_destroy,
+    .op_destroy = op_destroy,
+    .backward = backend_backward,
+#ifdef BLAS_HAVE_RECURRENT
+    .weights_pack = backend_weights_pack,
+#endif
+};
+
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
+
+const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
+{
+    (void)host_minor;
+    return &table;
+}

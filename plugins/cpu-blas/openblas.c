@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening of OpenBLAS and the two entries that jump into it.
+ *
+ * Invariants:
+ *  1. The entries below are written once, under the lock, before the first call of an operation; every later
+ * write would store the same value. They are the plugin's private PLT, not state.
+ *  2. The environment is exactly as before when blas_openblas_load returns. While the library loads,
+ * `environ` points to a copy with two entries more; the old array is not touched, so that a concurrent getenv
+ * stays right. The copy lives in static storage, since such a reader may hold it for longer.
+ */
+#include "openblas.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device.h"
+
+typedef void sgemm_fn(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_TRANSPOSE, blasint, blasint, blasint,
+                      float, const float *, blasint, const float *, blasint, float, float *, blasint);
+typedef void sgemv_fn(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, blasint, blasint, float, const float *, blasint,
+                      const float *, blasint, float, float *, blasint);
+
+static _Atomic(sgemm_fn *) sgemm_entry;
+static _Atomic(sgemv_fn *) sgemv_entry;
+static _Atomic(const char *) core_name;
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum { ENVIRONMENT_MAX = 4096 };
+
+/* With an environment too large to copy the library is loaded under the one there is: correct, less well
+ * tuned. */
+static void *open_library(char **copy)
+{
+    char **old = environ;
+    int count = 0;
+    while (old != NULL && old[count] != NULL && count < ENVIRONMENT_MAX - 3) {
+        copy[count] = old[count];
+        count++;
+    }
+    if (old != NULL && old[count] != NULL)
+        return dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
+    static char avx512_kernels[] = "OPENBLAS_CORETYPE=SKYLAKEX";
+    if (getenv("OPENBLAS_NUM_THREADS") == NULL)
+        copy[count++] = one_thread;
+    if (getenv("OPENBLAS_CORETYPE") == NULL && blas_cpu_level() >= 4)
+        copy[count++] = avx512_kernels;
+    copy[count] = NULL;
+    environ = copy;
+    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    environ = old;
+    return library;
+}
+
+/* Stores the function in the pointer at `out`; ISO C has no cast from one kind of pointer to the other. */
+static void find(void *library, const char *name, void *out, const char **missing)
+{
+    void *symbol = dlsym(library, name);
+    if (symbol == NULL && *missing == NULL)
+        *missing = name;
+    memcpy(out, &symbol, sizeof symbol);
+}
+
+static seqlstm_status load_locked(struct seqlstm_error *err)
+{
+    static char *environment_copy[ENVIRONMENT_MAX];
+    void *library = open_library(environment_copy);
+    if (library == NULL) {
+        const char *reason = dlerror();
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "OpenBLAS cannot be loaded: %s",
+                     reason != NULL ? reason : "libopenblas.so.0 not found");
+    }
+    const char *missing = NULL;
+    sgemm_fn *sgemm;
+    sgemv_fn *sgemv;
+    void (*set_threads)(int);
+    char *(*get_core)(void);
+    find(library, "cblas_sgemm", &sgemm, &missing);
+    find(library, "cblas_sgemv", &sgemv, &missing);
+    find(library, "openblas_set_num_threads", &set_threads, &missing);
+    find(library, "openblas_get_corename", &get_core, &missing);
+    if (missing != NULL) {
+        dlclose(library);
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "libopenblas.so.0 has no function %s", missing);
+    }
+    /* Somebody else may have loaded it with threads before us: the work is shared here, never there. */
+    set_threads(1);
+    atomic_store(&core_name, get_core());
+    atomic_store(&sgemv_entry, sgemv);
+    atomic_store(&sgemm_entry, sgemm);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status blas_openblas_load(struct seqlstm_error *err)
+{
+    pthread_mutex_lock(&load_lock);
+    seqlstm_status status = SEQLSTM_OK;
+    if (atomic_load(&sgemm_entry) == NULL)
+        status = load_locked(err);
+    pthread_mutex_unlock(&load_lock);
+    return status;
+}
+
+const char *blas_openblas_core(void)
+{
+    const char *name = atomic_load(&core_name);
+    return name != NULL ? name : "";
+}
+
+void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans_a, enum CBLAS_TRANSPOSE trans_b,
+                 blasint m, blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b,
+                 blasint ldb, float beta, float *c, blasint ldc)
+{
+    sgemm_fn *entry = atomic_load_explicit(&sgemm_entry, memory_order_relaxed);
+    entry(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+void cblas_sgemv(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans, blasint m, blasint n, float alpha,
+                 const float *a, blasint lda, const float *x, blasint incx, float beta, float *y,
+                 blasint incy)
+{
+    sgemv_fn *entry = atomic_load_explicit(&sgemv_entry, memory_order_relaxed);
+    entry(order, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the cpu-blas backend: instance, operation, binding, and the table that each operation's file
+ * fills. backend.c holds the ABI's vtable and calls these.
+ *
+ * Invariants:
+ *  1. An operation and a binding are constant once made; all that changes stands in the arguments of a call.
+ *  2. No call allocates. Work is divided by share.h alone, so that the bits of a result depend on shapes and
+ *     on the queue's number of members, never on timing.
+ */
+#ifndef BLAS_PLUGIN_H
+#define BLAS_PLUGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+
+#include "isa.h"
+#include "recurrent.h"
+#include "rowmath.h"
+
+struct seqlstm_instance {
+    const struct seqlstm_host *host;
+    enum blas_isa isa;
+    const struct blas_rowmath *math;
+    int32_t members_max; /* most members that one call uses: bounds workspaces */
+};
+
+struct blas_operation;
+
+struct seqlstm_op {
+    const struct seqlstm_instance *instance;
+    const struct blas_operation *operation;
+    const struct blas_rowmath *math;
+    union seqlstm_any_desc desc; /* zero beyond what the host knows */
+    bool training;
+    uint32_t variant; /* index into the answer's variants */
+    struct blas_recurrent *recurrent;
+};
+
+struct seqlstm_binding {
+    const struct seqlstm_op *op;
+    struct seqlstm_bind bind;
+    struct blas_recurrent_binding *recurrent;
+};
+
+/* One call of forward or backward as the operations see it. */
+struct blas_call {
+    const struct seqlstm_op *op;
+    const struct blas_rowmath *math;
+    const struct seqlstm_bind *bind;
+    struct seqlstm_queue *queue;
+    int32_t members; /* of the queue, at most members_max */
+    void *const *slots;
+    void *const *grads; /* NULL in forward */
+    uint32_t parts;     /* SEQLSTM_BACKWARD_…, 0 in forward */
+    void *workspace;
+    void *reserve;
+    const struct seqlstm_step *step;
+};
+
+struct blas_operation {
+    uint32_t desc_bytes;
+    uint32_t slots;
+    /* Rules beyond those of the head (supports.c has checked it); answers through blas_accept and
+     * blas_refuse. */
+    void (*supports)(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer);
+    void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: nothing needed */
+    seqlstm_status (*forward)(const struct blas_call *call, struct seqlstm_error *err);
+    seqlstm_status (*backward)(const struct blas_call *call, struct seqlstm_error *err); /* NULL: none */
+};
+
+extern const struct blas_operation blas_embedding, blas_dense, blas_activation, blas_dropout, blas_layer_norm,
+    blas_pool, blas_merge, blas_gather, blas_scatter, blas_cast, blas_loss, blas_dense_loss, blas_top_k,
+    blas_finite_check, blas_squared_norm, blas_optimizer, blas_vector;
+
+/* ---- answers (supports.c) ------------------------------------------------------------------- */
+
+/* Yes; names end with NULL, best guess first. */
+void blas_accept(struct seqlstm_answer *answer, const char *const *variants);
+/* Yes with the one variant "default". */
+void blas_accept_plain(struct seqlstm_answer *answer);
+#if defined(__GNUC__)
+__attribute__((format(printf, 6, 7)))
+#endif
+void blas_refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *reason,
+                 const char *hint, const char *value_format, ...);
+
+/* The checks that several operations share: true, or false after a refusal. */
+bool blas_check_features(struct seqlstm_answer *answer, const char *what, int64_t features);
+bool blas_check_bits(struct seqlstm_answer *answer, uint32_t option, uint32_t bits, uint32_t known);
+bool blas_check_activation(struct seqlstm_answer *answer, const struct seqlstm_activation *act);
+
+/* Head and operation. Fills a full-size copy of the descriptor when the answer is yes. */
+void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                   union seqlstm_any_desc *out_desc);
+/* NULL for RECURRENT and what is not offered. */
+const struct blas_operation *blas_operation_get(uint32_t op);
+/* By SEQLSTM_OP_…: descriptor bytes read. */
+extern const uint32_t blas_desc_bytes[SEQLSTM_OP_COUNT];
+
+/* ---- small things -------------------------------------------------------------------------- */
+
+static inline uint64_t blas_round_up(uint64_t bytes)
+{
+    return (bytes + 63u) & ~(uint64_t)63u;
+}
+
+static inline bool blas_wants(const struct blas_call *call, uint32_t part, int slot)
+{
+    return (call->parts & part) != 0 && call->grads[slot] != NULL;
+}
+
+#endif

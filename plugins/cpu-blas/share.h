@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Division of work among the members of a queue: fixed parts, so that results depend on shapes and on the
+ * number of members alone.
+ *
+ * [0, count) is cut into at most `members` ranges at multiples of `unit`, no range below `grain` items
+ * (but a single one), sizes differing by one unit at most. Part p always covers the same items; which thread
+ * runs it does not matter.
+ */
+#ifndef BLAS_SHARE_H
+#define BLAS_SHARE_H
+
+#include "plugin.h"
+
+/* Works on items [begin, end) as part `part` of the division. */
+typedef void blas_part_fn(const struct blas_call *call, void *context, int32_t part, int64_t begin,
+                          int64_t end);
+
+struct blas_division {
+    int64_t count;
+    int64_t unit;
+    int32_t parts;
+};
+
+static inline struct blas_division blas_divide(int64_t count, int64_t unit, int64_t grain, int32_t members)
+{
+    int64_t pieces = grain > 0 ? count / grain : count;
+    if (pieces > (count + unit - 1) / unit)
+        pieces = (count + unit - 1) / unit;
+    if (pieces > members)
+        pieces = members;
+    return (struct blas_division){count, unit, pieces < 1 ? 1 : (int32_t)pieces};
+}
+
+static inline int64_t blas_part_begin(const struct blas_division *d, int32_t part)
+{
+    int64_t units = (d->count + d->unit - 1) / d->unit;
+    int64_t begin = (units * part / d->parts) * d->unit;
+    return begin < d->count ? begin : d->count;
+}
+
+/* Runs fn once for each part and returns when all are done; inline when there is one. */
+void blas_share(const struct blas_call *call, const struct blas_division *division, blas_part_fn *fn,
+                void *context);
+
+/* Items of elementwise work worth a thread of its own: some ten microseconds. */
+enum { BLAS_GRAIN_ELEMS = 16384 };
+
+/* Rows of such work, `elems` elements each. */
+static inline int64_t blas_grain_rows(int64_t elems)
+{
+    return elems >= BLAS_GRAIN_ELEMS ? 1 : (BLAS_GRAIN_ELEMS + elems - 1) / elems;
+}
+
+#endif
