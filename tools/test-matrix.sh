@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What `make test` cannot show on one machine as one user: other compilers, no OpenBLAS, a processor
+# without AVX, a decimal comma, a user without a home, one core, an installed tree, and memory and
+# descriptors over 10^5 steps. Slow; for now and then. test-matrix.sh [STEP...] runs the named ones.
+# Ends with a table and `N passed, N failed, N skipped`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+source_dir=$PWD
+scratch=$(mktemp -d /tmp/seqlstm-matrix.XXXXXX)
+chmod 755 "$scratch"
+trap 'rm -rf "$scratch"' EXIT
+quick_suites=(--suite unit --suite abi --suite conformance --suite cli)
+small_run="run configs/quickstart.yaml --set train.updates=50 --progress none"
+table=()
+passed=0 failed=0 skipped=0
+
+# Every step returns 0, 1, or 77 with the reason in $why.
+why=''
+
+have_program() {
+    [ -x build/seqlstm ] && [ -f configs/quickstart.yaml ] || { why='no build/seqlstm or no quickstart'; return 77; }
+}
+
+# configure FOLDER [meson arguments]: a build folder of its own, kept between calls
+configure() {
+    local folder=$1
+    shift
+    [ -f "$folder/build.ninja" ] || meson setup "$folder" "$@" >"$scratch/setup.log" 2>&1 ||
+        { tail -5 "$scratch/setup.log"; return 1; }
+    ninja -C "$folder" >"$scratch/build.log" 2>&1 || { grep -E 'error|FAILED' "$scratch/build.log" | head; return 1; }
+}
+
+step_gcc() {
+    command -v gcc >/dev/null || { why='no gcc'; return 77; }
+    CC=gcc configure build-gcc && tools/run-tests.sh build-gcc "${quick_suites[@]}"
+}
+
+step_clang() {
+    command -v clang >/dev/null || { why='no clang'; return 77; }
+    CC=clang configure build-clang && tools/run-tests.sh build-clang "${quick_suites[@]}"
+}
+
+step_c17() {
+    configure build-c17 -Dc_std=c17 -Dbuildtype=release && tools/run-tests.sh build-c17 --suite unit --suite abi
+}
+
+step_no_openblas() {
+    configure build-noblas -Dcpu-blas=disabled || return 1
+    [ ! -e build-noblas/backends/libseqlstm_backend_cpu-blas.so ] || { echo 'built all the same'; return 1; }
+    tools/run-tests.sh build-noblas "${quick_suites[@]}"
+}
+
+# A processor of 2008: SSE4 and no more. Only what needs no threads at full speed.
+step_no_avx() {
+    local qemu
+    qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || { why='no qemu-user (Debian: qemu-user)'; return 77; }
+    [ "$(uname -m)" = x86_64 ] || { why='not an x86-64 machine'; return 77; }
+    SEQLSTM_LOGBASE=no-avx tools/run-tests.sh build --suite unit --timeout-multiplier 10 \
+        --wrapper "$qemu -cpu Nehalem" || return 1
+    have_program || return
+    "$qemu" -cpu Nehalem build/seqlstm $small_run --out "$scratch/no-avx"
+}
+
+step_decimal_comma() {
+    command -v localedef >/dev/null || { why='no localedef (Debian: locales)'; return 77; }
+    localedef -i de_DE -f UTF-8 "$scratch/de_DE.UTF-8" || { why='no de_DE (Debian: locales)'; return 77; }
+    LOCPATH=$scratch LC_ALL=de_DE.UTF-8 SEQLSTM_LOGBASE=comma tools/run-tests.sh build --suite unit --suite cli || return 1
+    have_program || return
+    LC_ALL=C build/seqlstm $small_run --out "$scratch/point" >/dev/null || return 1
+    LOCPATH=$scratch LC_ALL=de_DE.UTF-8 build/seqlstm $small_run --out "$scratch/comma" || return 1
+    cmp "$scratch/point/final.safetensors" "$scratch/comma/final.safetensors"
+}
+
+# nobody, no home, nothing in the environment, only a scratch folder to write to
+step_unprivileged() {
+    [ "$(id -u)" = 0 ] || { why='needs root to become another user'; return 77; }
+    command -v setpriv >/dev/null || { why='no setpriv'; return 77; }
+    have_program || return
+    local copy=$scratch/copy
+    DESTDIR=$copy meson install -C build >/dev/null || return 1
+    local program
+    program=$(find "$copy" -name seqlstm -type f -perm -u+x | head -1)
+    cp configs/quickstart.yaml "$scratch/model.yaml"
+    mkdir "$scratch/nobody" && chown 65534:65534 "$scratch/nobody"
+    chmod -R a+rX "$copy" "$scratch/model.yaml"
+    (cd "$scratch/nobody" && setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/bin:/bin \
+        SEQLSTM_BACKEND_PATH="$(dirname "$program")/../lib/seqlstm/backends:$source_dir/build/backends" \
+        "$program" run "$scratch/model.yaml" --set train.updates=50 --progress none)
+}
+
+step_one_core() {
+    command -v taskset >/dev/null || { why='no taskset'; return 77; }
+    local first
+    first=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
+    SEQLSTM_LOGBASE=one-core taskset -c "$first" tools/run-tests.sh build "${quick_suites[@]}" --num-processes 1
+}
+
+# A tree under DESTDIR: a plugin outside the project compiles with what pkg-config says.
+step_install() {
+    local root=$scratch/root
+    DESTDIR=$root meson install -C build >/dev/null || return 1
+    local folder
+    folder=$(dirname "$(find "$root" -name seqlstm-backend.pc)")
+    export PKG_CONFIG_PATH=$folder PKG_CONFIG_SYSROOT_DIR=$root
+    printf '#include <seqlstm/backend.h>\nint main(void) { return sizeof(struct seqlstm_backend) == 0; }\n' >"$scratch/a.c"
+    # shellcheck disable=SC2046
+    cc -std=c11 $(pkg-config --cflags seqlstm-backend) "$scratch/a.c" -o "$scratch/a" && "$scratch/a" || return 1
+    if [ -f include/seqlstm/seqlstm.h ]; then
+        printf '#include <seqlstm/seqlstm.h>\nint main(void) { return 0; }\n' >"$scratch/b.c"
+        # shellcheck disable=SC2046
+        cc -std=c11 "$scratch/b.c" $(pkg-config --cflags --libs seqlstm) -o "$scratch/b" || return 1
+    fi
+    unset PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+}
+
+# Resident memory and open descriptors of a long run: after the first tenth they may not grow.
+step_flat() {
+    have_program || return
+    build/seqlstm run configs/quickstart.yaml --set train.updates=100000 --set data.batch_size=2 \
+        --set train.early_stopping=null --set train.epochs=null --progress none --out "$scratch/flat" >"$scratch/flat.log" 2>&1 &
+    local pid=$! early='' late='' fds_early='' fds_late='' at=0
+    while kill -0 $pid 2>/dev/null; do
+        sleep 1
+        at=$((at + 1))
+        local rss fds
+        rss=$(awk '/VmRSS/ {print $2}' /proc/$pid/status 2>/dev/null)
+        fds=$(ls /proc/$pid/fd 2>/dev/null | wc -l)
+        [ -n "$rss" ] || break
+        if [ $at = 5 ]; then early=$rss fds_early=$fds; fi
+        late=$rss fds_late=$fds
+    done
+    wait $pid || { tail -5 "$scratch/flat.log"; return 1; }
+    [ -n "$early" ] || { why='the run ended within 5 s'; return 77; }
+    echo "after 5 s: $early KiB, $fds_early descriptors; at the end ($at s): $late KiB, $fds_late descriptors"
+    [ "$late" -le $((early + 1024)) ] && [ "$fds_late" -le $((fds_early + 1)) ]
+}
+
+steps=("$@")
+[ $# -gt 0 ] || steps=(gcc clang c17 no_openblas no_avx decimal_comma unprivileged one_core install flat)
+for name in "${steps[@]}"; do
+    echo "==> $name"
+    why=''
+    start=$SECONDS
+    "step_$name"
+    case $? in
+    0) verdict=pass; passed=$((passed + 1)) ;;
+    77) verdict="skip: $why"; skipped=$((skipped + 1)) ;;
+    *) verdict=FAIL; failed=$((failed + 1)) ;;
+    esac
+    table+=("$(printf '%-16s %4d s  %s' "$name" $((SECONDS - start)) "$verdict")")
+done
+printf '%s\n' '' "${table[@]}"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
