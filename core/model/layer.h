@@ -187,7 +187,8 @@ struct sl_pool {
 enum sl_shape_kind {
     SL_SHAPE_TOKENS,   /* one integer per step: the input of an embedding */
     SL_SHAPE_SEQUENCE, /* [N, T, features] */
-    SL_SHAPE_VECTOR    /* [N, features] */
+    SL_SHAPE_VECTOR,   /* [N, features] */
+    SL_SHAPE_FROM_DATA /* SEQUENCE or VECTOR, as the arrays of an npy source say */
 };
 
 /* `from` entry that means the model's input. */

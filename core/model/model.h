@@ -6,10 +6,9 @@
  * at data or backends.
  *
  * Invariants:
- * 1. A model is immutable; all of it, texts too, lives in its own arena and ends in
- * sl_model_destroy. 2. Every option is resolved: there are no unset values but those whose comment
- * says so. 3. `from` of a layer names only earlier layers, so the list is in topological order;
- * the last layer is
+ * 1. A model is immutable; all of it, texts too, lives in its own arena, freed by sl_model_destroy.
+ * 2. Every option is resolved: there are no unset values but those whose comment says so.
+ * 3. `from` names only earlier layers, so the list is in topological order; the last layer is
  *    the model's output.
  * 4. No value in it asks for what this version cannot do.
  */
@@ -77,6 +76,7 @@ struct sl_output_config {
 struct sl_log_config {
     struct sl_period every; /* seconds or updates between reports */
     bool jsonl;
+    bool tensorboard; /* false in this version */
 };
 
 struct sl_model {

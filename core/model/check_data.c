@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the keys of `data:` say about each other. */
+#include <string.h>
+
+#include "base/text.h"
+#include "model/sections.h"
+
+static void
+check_label(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+{
+    const char *column = source->label.column;
+    const struct sl_node *label = sl_node_find(split, "label");
+    if (column == NULL || label == NULL)
+        return;
+    if (source->type == SL_SOURCE_LINES && strcmp(column, "first") != 0 &&
+        strcmp(column, "last") != 0)
+        sl_reader_report(reader, "E0317", label->place, NULL, NULL,
+                         "the label of a line is its `first` or its `last` field, not `%.60s`",
+                         column);
+}
+
+static void
+check_table(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+{
+    /* By what was said, not by what could be read: a broken value has its own error. */
+    bool numeric = sl_node_find(split, "inputs") != NULL, text = sl_node_find(split, "text") != NULL;
+    bool targets = sl_node_find(split, "targets") != NULL;
+    bool label = sl_node_find(split, "label") != NULL;
+    bool window = sl_node_find(split, "window") != NULL;
+    struct sl_place place = source->place;
+    if (numeric && text)
+        sl_reader_report(reader, "E0207", sl_reader_get_place(split, "text"), NULL, NULL,
+                         "a table has `inputs` or `text`, not both");
+    else if (!numeric && !text)
+        sl_reader_report(reader, "E0317", place,
+                         "say the columns, as in `inputs: [a, b]` or `text: sentence`", NULL,
+                         "a table needs `inputs` or `text`");
+    if (targets && label)
+        sl_reader_report(reader, "E0207", sl_reader_get_place(split, "label"), NULL, NULL,
+                         "a table has `targets` or a `label`, not both");
+    if (numeric && !targets && !label)
+        sl_reader_report(reader, "E0317", place,
+                         "say what is predicted, as in `targets: [b]` or `label: kind`", NULL,
+                         "a table with `inputs` needs `targets` or a `label`");
+    if (window && !targets)
+        sl_reader_report(reader, "E0317", sl_reader_get_place(split, "window"), NULL, NULL,
+                         "`window` needs `targets`: the values after each window");
+    if (window && text)
+        sl_reader_report(reader, "E0207", sl_reader_get_place(split, "window"), NULL, NULL,
+                         "`window` is for numeric columns, not for `text`");
+    if (source->header && source->columns.count > 0)
+        sl_reader_report(reader, "E0207", sl_reader_get_place(split, "columns"),
+                         "say `header: false` if the file has no header", NULL,
+                         "`columns` names the columns of a table without header");
+}
+
+static bool
+is_row_number(const char *text, int64_t *out)
+{
+    return text != NULL && sl_text_parse_int64(text, strlen(text), out);
+}
+
+static void
+check_rows(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+{
+    const struct sl_rows *rows = &source->rows;
+    int64_t first, last;
+    const struct sl_node *node = sl_node_find(split, "rows");
+    if (node == NULL)
+        return;
+    bool numbers = (rows->first == NULL || is_row_number(rows->first, &first)) &&
+                   (rows->last == NULL || is_row_number(rows->last, &last));
+    if (!numbers && source->time.column == NULL) {
+        sl_reader_report(reader, "E0317", node->place, "say `time: {column: …}`, or row numbers",
+                         NULL, "`rows` that are no numbers need a time column");
+        return;
+    }
+    if (!numbers || source->time.column != NULL)
+        return;
+    if ((rows->first != NULL && first < 1) || (rows->first && rows->last && last < first))
+        sl_reader_report(reader, "E0103", node->place, NULL, NULL,
+                         "`rows` are counted from 1, and the last is not before the first");
+}
+
+static void
+check_split(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+{
+    if (source->origin != SL_SOURCE_FILES)
+        return;
+    check_label(reader, split, source);
+    if (source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV)
+        check_table(reader, split, source);
+    check_rows(reader, split, source);
+}
+
+static void
+check_stream(struct sl_reader *reader, struct sl_node *data, struct sl_node *batching,
+             struct sl_model *model)
+{
+    const struct sl_source *train = &model->data.splits[SL_SPLIT_TRAIN];
+    bool streams = train->type == SL_SOURCE_TEXT || train->type == SL_SOURCE_TOKENS;
+    if (train->origin == SL_SOURCE_FILES && !streams)
+        sl_reader_report(reader, "E0318", sl_reader_get_place(batching, "unit"), NULL, NULL,
+                         "`unit: stream` is for one long text (`type: text` or `tokens`), not for "
+                         "`type: %s`",
+                         sl_source_type_get_name(train->type));
+    sl_reader_drop_idle(reader, batching, "bucketing", false, "`unit: sequence`");
+    sl_reader_drop_idle(reader, batching, "pool", false, "`unit: sequence`");
+    sl_reader_drop_idle(reader, batching, "max_length", false, "`unit: sequence`");
+    sl_reader_drop_idle(reader, batching, "on_overflow", false, "`unit: sequence`");
+    if (sl_reader_was_said(data, "shuffle") && model->data.shuffle)
+        sl_reader_report(reader, "E0318", sl_reader_get_place(data, "shuffle"), NULL, NULL,
+                         "streams are read in their order: `shuffle` needs `unit: sequence`");
+    else if (!sl_reader_was_said(data, "shuffle"))
+        sl_node_remove(data, "shuffle");
+    model->data.shuffle = false;
+    model->data.batching.bucketing = SL_BUCKETING_OFF;
+    if (model->data.batching.bptt == 0) {
+        sl_reader_set_default(reader, batching, "bptt", "35");
+        model->data.batching.bptt = 35;
+    }
+}
+
+static void
+check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *model)
+{
+    struct sl_node *batching = sl_node_find(data, "batching");
+    if (batching == NULL || batching->kind != SL_NODE_MAP)
+        return;
+    if (model->data.batching.unit == SL_UNIT_STREAM) {
+        check_stream(reader, data, batching, model);
+        return;
+    }
+    sl_reader_drop_idle(reader, batching, "pool",
+                        model->data.batching.bucketing == SL_BUCKETING_POOLS, "`bucketing: pools`");
+    sl_reader_drop_idle(reader, batching, "on_overflow", model->data.batching.max_length > 0,
+                        "`max_length`");
+}
+
+void
+sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
+{
+    static const char *const keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
+    struct sl_node *data = sl_node_find(root, "data");
+    if (data == NULL || data->kind != SL_NODE_MAP)
+        return;
+    for (int s = 0; s < SL_SPLIT_COUNT; s++)
+        check_split(reader, sl_node_find(data, keys[s]), &model->data.splits[s]);
+    double cut = model->data.splits[SL_SPLIT_VALID].split + model->data.splits[SL_SPLIT_TEST].split;
+    if (cut >= 1)
+        sl_reader_report(reader, "E0103", sl_reader_get_place(data, "valid"), NULL, NULL,
+                         "`valid` and `test` together cut all of train away");
+    check_batching(reader, data, model);
+    const struct sl_node *specials = sl_node_find(sl_node_find(data, "tokenizer"), "specials");
+    const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
+    bool unk = false;
+    for (size_t i = 0; i < tokenizer->specials.count; i++)
+        unk = unk || strcmp(tokenizer->specials.items[i], "unk") == 0;
+    if (!unk && specials != NULL && (tokenizer->vocab_size > 0 || tokenizer->min_count > 1))
+        sl_reader_report(reader, "E0317", specials->place, NULL, NULL,
+                         "a limited vocabulary needs the special `unk` for what is left out");
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the reader share. */
+#ifndef SL_MODEL_READER_PRIVATE_H
+#define SL_MODEL_READER_PRIVATE_H
+
+#include "model/reader.h"
+
+/* "an lstm layer", "the optimizer `adam`", "the batching". */
+const char *sl_reader_describe(struct sl_reader *reader, const struct sl_section *section,
+                               int variant);
+
+/* Reports every key of the map that this variant of the section does not have. */
+void sl_reader_check_keys(struct sl_reader *reader, const struct sl_section *section,
+                          const struct sl_node *map, int variant);
+
+#endif

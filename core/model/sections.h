@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the section files share: words, forms of values, and the steps of reading a model. */
+#ifndef SL_MODEL_SECTIONS_H
+#define SL_MODEL_SECTIONS_H
+
+#include "model/model.h"
+#include "model/reader.h"
+
+extern const struct sl_word sl_words_activation[];
+extern const struct sl_word sl_words_source_type[];
+extern const struct sl_word sl_words_generator[];
+extern const struct sl_word sl_words_metric[];
+extern const struct sl_word sl_words_task[];
+extern const struct sl_custom sl_custom_activation_pair;
+extern const struct sl_custom sl_custom_monitor;
+
+/* The readers of whole sections of the top level, called through its table. */
+void sl_model_read_init(struct sl_reader *reader, const struct sl_option *option,
+                        struct sl_node *node, void *field);
+void sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option,
+                          struct sl_node *node, void *field);
+void sl_model_read_data(struct sl_reader *reader, const struct sl_option *option,
+                        struct sl_node *node, void *field);
+void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *option,
+                            struct sl_node *node, void *field);
+
+void sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option,
+                        struct sl_node *node, void *field);
+void sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *option,
+                                  struct sl_node *node, void *entry);
+
+/* A key that does nothing with what else was said: an error if the user said it, else its default is
+ * taken out of the tree. */
+void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const char *key,
+                         bool active, const char *needs);
+
+void sl_model_read_train(struct sl_reader *reader, const struct sl_option *option,
+                         struct sl_node *node, void *field);
+
+/* What each layer yields, and whether it can take what it gets; sets output_shape. `list` is the node
+ * of `model`. Part of sl_model_read_layers. */
+void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_node *list,
+                           const struct sl_model *model, struct sl_layer *layers, size_t count);
+
+/* The activation of the model's output; linear where the last layer has none. */
+const struct sl_activation *sl_model_get_output_activation(const struct sl_model *model);
+
+/* The meaning, once everything was read: what sections say about each other. */
+void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model);
+void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_model *model);
+void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root,
+                        const struct sl_model *model);
+
+/* places.c: every value of the tree that was said, sorted by its path. */
+struct sl_place_list sl_places_collect(struct sl_reader *reader, const struct sl_node *node);
+const struct sl_place_entry *sl_places_find(const struct sl_place_list *places, const char *path);
+
+#endif
