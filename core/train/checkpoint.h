@@ -6,8 +6,8 @@
  *   average.NAME                averaged weights, once averaging is active
  *   best.NAME                   the best weights so far, with early_stopping: restore_best
  *   carried                     recurrent states between batches (unit: stream)
- *   metadata                    format "seqlstm.checkpoint", version "1", checksum, state (JSON), and texts of the
- *                               caller ("plan", "config")
+ *   metadata                    format "seqlstm.checkpoint", version "1", checksum, state (JSON), "averaged": "1" where
+ *                               averaging is active, and texts of the caller ("plan", "config")
  *
  * Files are called update-000000001234.safetensors. A file is written beside, synced, renamed, and read
  * back (structure and checksum) before older ones are removed. Bytes depend on the content alone.
@@ -26,6 +26,9 @@
 #include "train/train_state.h"
 
 #define SL_CHECKPOINT_FORMAT "seqlstm.checkpoint"
+#define SL_CHECKPOINT_VERSION "1"
+#define SL_CHECKPOINT_AVERAGE "average."
+#define SL_CHECKPOINT_BEST "best."
 
 /* What goes in. Arrays with the layout of params; NULL where there are none. */
 struct sl_checkpoint_content {

@@ -45,6 +45,9 @@ void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_conf
 bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
                             bool weighted_classes);
 
+/* True when sl_metric_add reads the output. */
+bool sl_metric_rule_reads_output(const struct sl_metric_rule *rule);
+
 /* All float64 and linear: sums of two sets of batches are added member by member. */
 struct sl_metric_sums {
     double loss, loss_weight;
@@ -55,7 +58,7 @@ struct sl_metric_sums {
     double rows; /* real steps, or sequences */
 };
 
-/* Adds one batch after its step. `output` is used only where the rule needs it (its kind may be NONE else). */
+/* Adds one batch after its step. `output` may be NULL where the rule does not read it. */
 void sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
                    const struct sl_field *output, const struct sl_exec_result *result);
 void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other);

@@ -35,11 +35,11 @@ struct sl_train_state {
     int64_t ordinal;       /* of the next batch in its epoch; 0: between two epochs */
     int64_t epoch_batches; /* of epoch 0: the measure of the share of an epoch */
     int64_t validations;
+    int64_t validated_at;    /* updates behind the last validation; 0: none yet */
     bool validation_pending; /* was due and did not end: comes first after resume */
 
     struct sl_schedule_state schedule;
-    struct sl_monitor stopping;
-    struct sl_monitor best;        /* of the weights kept for restore_best */
+    struct sl_monitor stopping; /* early stopping, and the best weights of restore_best */
     struct sl_non_monotone trigger;
     bool averaging;
     int64_t averaged;

@@ -27,7 +27,8 @@ struct sl_weights_report {
     int32_t loaded, missing, extra;
 };
 
-/* Reads weights, of a weights file or of a checkpoint (whose other tensors are never extra), and touches params.
+/* Reads weights, of a weights file or of a checkpoint (the averaged ones where averaging is active; its other
+ * tensors are never extra), and touches params.
  * A checksum is verified where there is one. Nothing is changed on failure. Errors: as
  * sl_safetensors_open; CORRUPT_DATA when a shape differs, or for what the flags do not allow: the message names the
  * parameter and both shapes. `out_report` may be NULL. */

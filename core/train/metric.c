@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of metrics over rows, and the numbers they become. */
+#include "train/metric.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static const double LN_2 = 0.69314718055994530942;
+
+/* Without smoothing and class weights the loss operation has computed the cross-entropy already. */
+static bool
+entropy_is_loss(const struct sl_train_config *config, bool weighted_classes)
+{
+    return config->loss.kind == SL_LOSS_CROSS_ENTROPY && config->loss.label_smoothing == 0 && !weighted_classes;
+}
+
+void
+sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_config *config,
+                    const struct sl_metric_list *list, bool is_logits, bool weighted_classes,
+                    const struct sl_data_state *state)
+{
+    memset(rule, 0, sizeof *rule);
+    rule->wanted[SL_METRIC_LOSS] = true;
+    for (size_t i = 0; i < list->count; i++)
+        rule->wanted[list->items[i]] = true;
+    rule->loss = config->loss.kind;
+    rule->from_loss = entropy_is_loss(config, weighted_classes);
+    rule->is_logits = is_logits;
+    rule->scaling = state ? sl_data_state_find_target_scaling(state) : NULL;
+}
+
+bool
+sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list, bool weighted_classes)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        enum sl_metric metric = list->items[i];
+        bool entropy = metric == SL_METRIC_PERPLEXITY || metric == SL_METRIC_BITS_PER_TOKEN;
+        if (metric != SL_METRIC_LOSS && !(entropy && entropy_is_loss(config, weighted_classes)))
+            return true;
+    }
+    return false;
+}
+
+static int64_t
+find_largest(const float *row, int64_t count)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (row[i] > row[best])
+            best = i;
+    return best;
+}
+
+/* -log softmax(row)[target] */
+static double
+cross_entropy(const float *row, int64_t count, int64_t target)
+{
+    double most = row[0];
+    for (int64_t i = 1; i < count; i++)
+        most = fmax(most, row[i]);
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += exp((double)row[i] - most);
+    return most + log(sum) - (double)row[target];
+}
+
+static void
+add_classes(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const float *row, int64_t count,
+            int32_t target, double weight)
+{
+    if (target < 0 || target >= count)
+        return;
+    if (rule->wanted[SL_METRIC_ACCURACY]) {
+        sums->correct += find_largest(row, count) == target ? weight : 0;
+        sums->correct_weight += weight;
+    }
+    bool entropy = rule->wanted[SL_METRIC_PERPLEXITY] || rule->wanted[SL_METRIC_BITS_PER_TOKEN];
+    if (entropy && !rule->from_loss) {
+        sums->entropy += weight * cross_entropy(row, count, target);
+        sums->entropy_weight += weight;
+    }
+}
+
+static void
+add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const float *row, int64_t count,
+           const float *target, double weight)
+{
+    bool logits = rule->is_logits && rule->loss == SL_LOSS_BINARY_CROSS_ENTROPY;
+    double correct = 0, squared = 0, absolute = 0, squared_original = 0, absolute_original = 0;
+    const struct sl_scaling *scaling = rule->scaling;
+    for (int64_t i = 0; i < count; i++) {
+        double y = row[i], want = target[i];
+        correct += (logits ? y > 0 : y > 0.5) == (want > 0.5);
+        if (logits)
+            y = 1 / (1 + exp(-y));
+        double error = y - want;
+        squared += error * error;
+        absolute += fabs(error);
+        if (scaling) {
+            error *= scaling->factor[i % scaling->columns];
+            squared_original += error * error;
+            absolute_original += fabs(error);
+        }
+    }
+    sums->correct += weight * correct;
+    sums->correct_weight += weight * (double)count;
+    sums->squared += weight * squared;
+    sums->absolute += weight * absolute;
+    sums->squared_original += weight * squared_original;
+    sums->absolute_original += weight * absolute_original;
+    sums->elements += weight * (double)count;
+}
+
+bool
+sl_metric_rule_reads_output(const struct sl_metric_rule *rule)
+{
+    for (int metric = 0; metric < SL_METRIC_COUNT; metric++) {
+        bool entropy = metric == SL_METRIC_PERPLEXITY || metric == SL_METRIC_BITS_PER_TOKEN;
+        if (rule->wanted[metric] && metric != SL_METRIC_LOSS && !(entropy && rule->from_loss))
+            return true;
+    }
+    return false;
+}
+
+void
+sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
+              const struct sl_field *output, const struct sl_exec_result *result)
+{
+    sums->loss += result->loss_sum;
+    sums->loss_weight += result->weight_sum;
+    sums->rows += (double)result->rows;
+    if (rule->from_loss) {
+        sums->entropy += result->loss_sum;
+        sums->entropy_weight += result->weight_sum;
+    }
+    if (!sl_metric_rule_reads_output(rule) || batch->target.kind == SL_FIELD_NONE)
+        return;
+    if (!output || output->kind != SL_FIELD_VALUES)
+        return;
+    assert(output->on_steps == batch->target.on_steps);
+    int64_t rows = output->on_steps ? batch->axis.rows : batch->sequences;
+    int64_t features = output->features;
+    for (int64_t r = 0; r < rows; r++) {
+        double weight = batch->weight.kind == SL_FIELD_VALUES ? (double)batch->weight.values[r] : 1;
+        if (weight == 0)
+            continue;
+        const float *row = output->values + r * features;
+        if (batch->target.kind == SL_FIELD_IDS)
+            add_classes(rule, sums, row, features, batch->target.ids[r], weight);
+        else
+            add_values(rule, sums, row, features, batch->target.values + r * features, weight);
+    }
+}
+
+void
+sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other)
+{
+    sums->loss += other->loss;
+    sums->loss_weight += other->loss_weight;
+    sums->correct += other->correct;
+    sums->correct_weight += other->correct_weight;
+    sums->entropy += other->entropy;
+    sums->entropy_weight += other->entropy_weight;
+    sums->squared += other->squared;
+    sums->absolute += other->absolute;
+    sums->elements += other->elements;
+    sums->squared_original += other->squared_original;
+    sums->absolute_original += other->absolute_original;
+    sums->rows += other->rows;
+}
+
+static void
+put(struct sl_metric_values *values, const char *name, double value)
+{
+    assert(values->count < SL_METRIC_VALUES);
+    values->items[values->count].name = name;
+    values->items[values->count].value = value;
+    values->count++;
+}
+
+static double
+mean(double sum, double weight)
+{
+    return weight > 0 ? sum / weight : NAN;
+}
+
+static double
+compute(const struct sl_metric_sums *sums, enum sl_metric metric)
+{
+    double entropy = mean(sums->entropy, sums->entropy_weight);
+    switch (metric) {
+    case SL_METRIC_LOSS:
+        return mean(sums->loss, sums->loss_weight);
+    case SL_METRIC_ACCURACY:
+        return mean(sums->correct, sums->correct_weight);
+    case SL_METRIC_PERPLEXITY:
+        return exp(entropy);
+    case SL_METRIC_BITS_PER_TOKEN:
+        return entropy / LN_2;
+    case SL_METRIC_MSE:
+        return mean(sums->squared, sums->elements);
+    case SL_METRIC_MAE:
+        return mean(sums->absolute, sums->elements);
+    case SL_METRIC_RMSE:
+        return sqrt(mean(sums->squared, sums->elements));
+    case SL_METRIC_COUNT:
+        break;
+    }
+    return NAN;
+}
+
+void
+sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_sums *sums,
+                 struct sl_metric_values *out_values)
+{
+    memset(out_values, 0, sizeof *out_values);
+    for (int metric = 0; metric < SL_METRIC_COUNT; metric++)
+        if (rule->wanted[metric])
+            put(out_values, sl_metric_get_name((enum sl_metric)metric), compute(sums, (enum sl_metric)metric));
+    if (!rule->scaling)
+        return;
+    double squared = mean(sums->squared_original, sums->elements);
+    if (rule->wanted[SL_METRIC_MSE])
+        put(out_values, "mse_original", squared);
+    if (rule->wanted[SL_METRIC_MAE])
+        put(out_values, "mae_original", mean(sums->absolute_original, sums->elements));
+    if (rule->wanted[SL_METRIC_RMSE])
+        put(out_values, "rmse_original", sqrt(squared));
+}
+
+double
+sl_metric_values_get(const struct sl_metric_values *values, enum sl_metric metric)
+{
+    const char *name = sl_metric_get_name(metric);
+    for (int32_t i = 0; i < values->count; i++)
+        if (strcmp(values->items[i].name, name) == 0)
+            return values->items[i].value;
+    return NAN;
+}

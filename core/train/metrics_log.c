@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.jsonl: append whole lines; on opening, cut what lies behind the checkpoint.
+ *
+ * Lines are in the order of their updates, so what goes is the end of the file: it is cut in place, and a
+ * crash while cutting leaves lines that the next opening cuts again.
+ */
+#include "train/metrics_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "interop/json_write.h"
+
+struct sl_metrics_log {
+    int fd;
+    char *path;
+    struct sl_buf line;
+};
+
+static seqlstm_status
+fail(const char *action, const char *path, int number, struct seqlstm_error *err)
+{
+    char reason[128];
+    const char *text = strerror_r(number, reason, sizeof reason);
+    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "cannot %s `%s`: %s", action, path, text);
+    if (err && err->struct_size >= sizeof *err)
+        err->native_code = number;
+    return SEQLSTM_IO;
+}
+
+/* Is the line a whole row of an update up to `last_update`? */
+static bool
+line_stays(const char *line, size_t bytes, int64_t last_update, double *seconds)
+{
+    json_t *row = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *update = json_object_get(row, "update"), *time = json_object_get(row, "seconds");
+    bool stays = json_is_integer(update) && json_integer_value(update) <= last_update;
+    if (stays && json_is_number(time))
+        *seconds = fmax(*seconds, json_number_value(time));
+    json_decref(row);
+    return stays;
+}
+
+/* Bytes of the lines that stay. */
+static size_t
+measure(const char *data, size_t bytes, int64_t last_update, double *seconds)
+{
+    size_t kept = 0;
+    while (kept < bytes) {
+        const char *end = memchr(data + kept, '\n', bytes - kept);
+        if (!end || !line_stays(data + kept, (size_t)(end - (data + kept)), last_update, seconds))
+            break;
+        kept = (size_t)(end - data) + 1;
+    }
+    return kept;
+}
+
+seqlstm_status
+sl_metrics_log_open(const char *path, int64_t last_update, struct sl_metrics_log **out_log, double *out_seconds,
+                    struct seqlstm_error *err)
+{
+    double seconds = 0;
+    size_t kept = 0;
+    if (sl_file_exists(path)) {
+        struct sl_file_map map;
+        SEQLSTM_TRY(sl_file_map_open(path, &map, err));
+        kept = measure(map.data, map.size_bytes, last_update, &seconds);
+        sl_file_map_close(&map);
+    }
+    struct sl_metrics_log *log = calloc(1, sizeof *log);
+    char *copy = strdup(path);
+    if (!log || !copy) {
+        free(log);
+        free(copy);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to open `%s`", path);
+    }
+    log->path = copy;
+    log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (log->fd < 0 || ftruncate(log->fd, (off_t)kept) != 0) {
+        seqlstm_status status = fail("open", path, errno, err);
+        sl_metrics_log_close(log);
+        return status;
+    }
+    *out_log = log;
+    if (out_seconds)
+        *out_seconds = seconds;
+    return SEQLSTM_OK;
+}
+
+static void
+put_optional(struct sl_buf *line, const char *key, double value)
+{
+    if (isnan(value))
+        return;
+    sl_buf_printf(line, ",\"%s\":", key);
+    sl_json_write_number(line, value);
+}
+
+static void
+put_row(struct sl_buf *line, const struct sl_metrics_row *row)
+{
+    sl_buf_printf(line, "{\"update\":%" PRId64 ",\"epoch\":", row->update);
+    sl_json_write_number(line, row->epoch);
+    /* Milliseconds are enough and keep the lines readable. */
+    sl_buf_append_text(line, ",\"seconds\":");
+    sl_json_write_number(line, round(row->seconds * 1000) / 1000);
+    sl_buf_printf(line, ",\"split\":\"%s\",\"span\":\"%s\"", row->split, row->span);
+    put_optional(line, "learning_rate", row->learning_rate);
+    put_optional(line, "gradient_norm", row->gradient_norm);
+    put_optional(line, "rows_per_second", row->rows_per_second);
+    sl_buf_append_text(line, ",\"metrics\":{");
+    for (int32_t i = 0; i < row->values->count; i++) {
+        sl_buf_printf(line, "%s\"%s\":", i ? "," : "", row->values->items[i].name);
+        sl_json_write_number(line, row->values->items[i].value);
+    }
+    sl_buf_append_text(line, "}}\n");
+}
+
+seqlstm_status
+sl_metrics_log_append(struct sl_metrics_log *log, const struct sl_metrics_row *row, struct seqlstm_error *err)
+{
+    sl_buf_truncate(&log->line, 0);
+    put_row(&log->line, row);
+    if (log->line.failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a row of `%s`", log->path);
+    for (size_t done = 0; done < log->line.length_bytes;) {
+        ssize_t wrote = write(log->fd, log->line.data + done, log->line.length_bytes - done);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return fail("write", log->path, errno, err);
+        done += (size_t)wrote;
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_metrics_log_sync(struct sl_metrics_log *log, struct seqlstm_error *err)
+{
+    /* EINVAL: a pipe or a device, which needs no syncing. */
+    if (fsync(log->fd) != 0 && errno != EINVAL)
+        return fail("write", log->path, errno, err);
+    return SEQLSTM_OK;
+}
+
+void
+sl_metrics_log_close(struct sl_metrics_log *log)
+{
+    if (!log)
+        return;
+    if (log->fd >= 0)
+        close(log->fd);
+    sl_buf_deinit(&log->line);
+    free(log->path);
+    free(log);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a training run: create, restore, loop, end. Steps are in trainer_step.c, what happens between them in
+ * trainer_event.c. */
+#include "train/trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "train/trainer_private.h"
+
+const char *
+sl_train_end_get_name(enum sl_train_end end)
+{
+    static const char *const NAMES[] = {
+        [SL_END_EPOCHS] = "epochs",       [SL_END_UPDATES] = "updates",
+        [SL_END_TIME] = "max_time",       [SL_END_EARLY_STOPPING] = "early_stopping",
+        [SL_END_DIVERGED] = "diverged",   [SL_END_INTERRUPTED] = "interrupted",
+    };
+    return NAMES[end];
+}
+
+/* ---- create ------------------------------------------------------------------------------------------- */
+
+static seqlstm_status
+check_config(const struct sl_trainer_request *request, struct seqlstm_error *err)
+{
+    const struct sl_train_config *config = &request->model->train;
+    if (config->epochs <= 0 && config->updates <= 0 && config->max_time.unit == SL_PERIOD_NONE)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "nothing ends the training: say `epochs`, `updates` or `max_time`");
+    if (config->ema.enabled && config->optimizer.kind == SL_OPTIMIZER_NT_ASGD)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`ema` and the optimizer `nt_asgd` both average the weights");
+    if (config->optimizer.kind == SL_OPTIMIZER_NT_ASGD &&
+        (config->optimizer.patience < 1 || config->optimizer.patience > SL_NON_MONOTONE_MOST))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the patience of nt_asgd is %" PRId64 ", it must be 1 to %d",
+                     config->optimizer.patience, SL_NON_MONOTONE_MOST);
+    if (config->checkpoint.keep_best > SL_KEEP_BEST_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "keep_best is %" PRId64 ", at most %d are kept",
+                     config->checkpoint.keep_best, SL_KEEP_BEST_MOST);
+    if (!request->valid != !request->evaluate)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`valid` and `evaluate` go together");
+    return sl_schedule_check(config, err);
+}
+
+static seqlstm_status
+copy_texts(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const struct sl_trainer_request *request = &trainer->request;
+    struct sl_safetensors_text *texts =
+        SL_ARENA_ARRAY(&trainer->arena, struct sl_safetensors_text, (size_t)request->text_count + 1);
+    bool room = texts != NULL;
+    for (int32_t i = 0; room && i < request->text_count; i++) {
+        texts[i].key = sl_arena_strdup(&trainer->arena, request->texts[i].key);
+        texts[i].value = sl_arena_strdup(&trainer->arena, request->texts[i].value);
+        room = texts[i].key && texts[i].value;
+    }
+    if (request->folder && room) {
+        trainer->checkpoints = sl_arena_printf(&trainer->arena, "%s/checkpoints", request->folder);
+        trainer->metrics_path = sl_arena_printf(&trainer->arena, "%s/metrics.jsonl", request->folder);
+        room = trainer->checkpoints && trainer->metrics_path;
+    }
+    if (!room)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
+    trainer->request.texts = texts;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+make_copies(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const struct sl_train_config *config = trainer->config;
+    struct sl_params *params = trainer->request.params;
+    enum sl_average_kind kind = config->ema.enabled                               ? SL_AVERAGE_EMA
+                                : config->optimizer.kind == SL_OPTIMIZER_NT_ASGD ? SL_AVERAGE_MEAN
+                                                                                  : SL_AVERAGE_NONE;
+    SEQLSTM_TRY(sl_average_init(&trainer->average, kind, config->ema.decay, params, trainer->request.memory, err));
+    if (config->early_stopping.enabled && config->early_stopping.restore_best) {
+        trainer->best = sl_memory_alloc_zeroed(trainer->request.memory, (size_t)params->elems * sizeof(float));
+        if (!trainer->best)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the best weights");
+    }
+    if (config->optimizer.kind == SL_OPTIMIZER_ADAGRAD && params->states[0])
+        for (int64_t i = 0; i < params->trainable_elems; i++)
+            params->states[0][i] = (float)config->optimizer.initial_accumulator;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **out_trainer, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(check_config(request, err));
+    struct sl_trainer *trainer = calloc(1, sizeof *trainer);
+    if (!trainer)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
+    trainer->request = *request;
+    trainer->config = &request->model->train;
+    trainer->loss = trainer->gradient_norm = trainer->rate = NAN;
+    trainer->changed = true;
+    const struct sl_train_config *config = trainer->config;
+    sl_metric_rule_init(&trainer->train_rule, config, &config->metrics, request->is_logits,
+                        request->weighted_classes, request->state);
+    /* The executor of phase EVALUATE knows no class weights. */
+    sl_metric_rule_init(&trainer->valid_rule, config, &config->validate.metrics, request->is_logits, false,
+                        request->state);
+    int64_t batches = sl_batcher_get_batches(request->train);
+    trainer->state.epoch_batches = batches > 1 ? batches : 1;
+    seqlstm_status status = copy_texts(trainer, err);
+    if (status == SEQLSTM_OK)
+        status = make_copies(trainer, err);
+    if (status != SEQLSTM_OK) {
+        sl_trainer_destroy(trainer);
+        return status;
+    }
+    *out_trainer = trainer;
+    return SEQLSTM_OK;
+}
+
+void
+sl_trainer_destroy(struct sl_trainer *trainer)
+{
+    if (!trainer)
+        return;
+    sl_trainer_drop_group(trainer);
+    sl_batch_destroy(trainer->pending);
+    sl_prefetch_destroy(trainer->prefetch);
+    sl_metrics_log_close(trainer->metrics);
+    sl_average_deinit(&trainer->average);
+    sl_memory_free(trainer->request.memory, trainer->best);
+    free(trainer->group);
+    sl_arena_deinit(&trainer->arena);
+    free(trainer);
+}
+
+seqlstm_status
+sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *checkpoint, struct seqlstm_error *err)
+{
+    struct sl_checkpoint_target target = {
+        .params = trainer->request.params,
+        .average = trainer->average.values,
+        .best = trainer->best,
+        .state = &trainer->state,
+    };
+    if (trainer->request.model->data.batching.unit == SL_UNIT_STREAM)
+        target.carried = sl_exec_get_state(trainer->request.exec, &target.carried_elems);
+    SEQLSTM_TRY(sl_checkpoint_load(checkpoint, &target, err));
+    trainer->average.active = trainer->state.averaging && trainer->average.kind != SL_AVERAGE_NONE;
+    trainer->average.count = trainer->state.averaged;
+    if (trainer->state.epoch_batches < 1)
+        trainer->state.epoch_batches = 1;
+    trainer->changed = trainer->state.validation_pending;
+    return SEQLSTM_OK;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------- */
+
+static int64_t
+read_clock(const struct sl_trainer *trainer)
+{
+    const struct sl_trainer_request *request = &trainer->request;
+    return request->clock_ns ? request->clock_ns(request->clock_context) : sl_clock_ns();
+}
+
+void
+sl_trainer_look(struct sl_trainer *trainer)
+{
+    const struct sl_train_state *state = &trainer->state;
+    double share = (double)state->ordinal / (double)state->epoch_batches;
+    trainer->progress = (struct sl_progress){
+        .updates = state->updates,
+        .epochs = (double)state->epoch + fmin(share, 1 - 1e-6),
+        .tokens = state->tokens,
+        .seconds = trainer->seconds_before + (double)(read_clock(trainer) - trainer->start_ns) * 1e-9,
+    };
+}
+
+/* True when the run is at an end. */
+static bool
+find_end(const struct sl_trainer *trainer, enum sl_train_end *out_end)
+{
+    const struct sl_train_config *config = trainer->config;
+    const struct sl_train_state *state = &trainer->state;
+    int64_t patience = config->early_stopping.patience > 1 ? config->early_stopping.patience : 1;
+    double spent = trainer->progress.seconds - trainer->seconds_before;
+    bool interrupted = sl_interrupt_get_stop(trainer->request.interrupt) != 0;
+    if (trainer->diverged)
+        *out_end = SL_END_DIVERGED;
+    else if (state->validation_pending && interrupted)
+        *out_end = SL_END_INTERRUPTED;
+    else if (config->early_stopping.enabled && state->stopping.waited >= patience)
+        *out_end = SL_END_EARLY_STOPPING;
+    else if (config->epochs > 0 && state->epoch >= config->epochs)
+        *out_end = SL_END_EPOCHS;
+    else if (config->updates > 0 && state->updates >= config->updates)
+        *out_end = SL_END_UPDATES;
+    else if (interrupted)
+        *out_end = SL_END_INTERRUPTED;
+    else if (config->max_time.unit == SL_PERIOD_SECONDS && spent >= config->max_time.count)
+        *out_end = SL_END_TIME;
+    else
+        return false;
+    return true;
+}
+
+static seqlstm_status
+run_update(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const struct sl_train_config *config = trainer->config;
+    struct sl_progress before = trainer->progress;
+    bool kept = false;
+    SEQLSTM_TRY(sl_trainer_fetch(trainer, err));
+    bool epoch_ended = trainer->epoch_ended;
+    SEQLSTM_TRY(sl_trainer_step(trainer, err));
+    if (trainer->diverged)
+        return SEQLSTM_OK;
+    sl_trainer_look(trainer);
+    SEQLSTM_TRY(sl_trainer_report(trainer, &before, epoch_ended, err));
+    struct sl_progress now = trainer->progress;
+    if (sl_period_is_due(&config->validate.every, &before, &now))
+        SEQLSTM_TRY(sl_trainer_validate(trainer, &kept, err));
+    bool save = sl_period_is_due(&config->checkpoint.every, &before, &now);
+    save |= sl_interrupt_take_save(trainer->request.interrupt);
+    if (save || kept)
+        SEQLSTM_TRY(sl_trainer_save(trainer, err));
+    /* Validation takes time, but periods in seconds count from this update on: none is lost. */
+    trainer->progress.seconds = now.seconds;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+loop(struct sl_trainer *trainer, enum sl_train_end *out_end, struct seqlstm_error *err)
+{
+    struct sl_train_state *state = &trainer->state;
+    bool kept = false;
+    if (state->validation_pending) {
+        SEQLSTM_TRY(sl_trainer_validate(trainer, &kept, err));
+        if (!state->validation_pending)
+            SEQLSTM_TRY(sl_trainer_save(trainer, err));
+    }
+    while (!find_end(trainer, out_end))
+        SEQLSTM_TRY(run_update(trainer, err));
+    bool natural = *out_end == SL_END_EPOCHS || *out_end == SL_END_UPDATES;
+    if (natural && state->updates > state->validated_at) {
+        SEQLSTM_TRY(sl_trainer_validate(trainer, &kept, err));
+        if (state->validation_pending)
+            *out_end = SL_END_INTERRUPTED;
+    }
+    if (*out_end != SL_END_DIVERGED && trainer->changed)
+        SEQLSTM_TRY(sl_trainer_save(trainer, err));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+start(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_train_state *state = &trainer->state;
+    if (trainer->metrics_path) {
+        SEQLSTM_TRY(sl_file_make_folders(trainer->request.folder, err));
+        SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, &trainer->metrics,
+                                        &trainer->seconds_before, err));
+    }
+    SEQLSTM_TRY(sl_batcher_seek(trainer->request.train, (uint64_t)state->epoch, (uint64_t)state->ordinal, err));
+    SEQLSTM_TRY(sl_prefetch_create(trainer->request.train, trainer->request.prefetch, &trainer->prefetch, err));
+    trainer->start_ns = read_clock(trainer);
+    sl_trainer_look(trainer);
+    trainer->report_tokens = state->tokens;
+    trainer->report_seconds = trainer->progress.seconds;
+    return SEQLSTM_OK;
+}
+
+/* Leaves in params what is to be saved as the result. */
+static void
+settle(struct sl_trainer *trainer, enum sl_train_end end)
+{
+    struct sl_params *params = trainer->request.params;
+    bool natural = end == SL_END_EPOCHS || end == SL_END_UPDATES || end == SL_END_EARLY_STOPPING;
+    if (natural && trainer->best && trainer->state.stopping.has_best) {
+        memcpy(params->values, trainer->best, (size_t)params->elems * sizeof(float));
+        sl_params_touch(params);
+        trainer->state.valid_sums = trainer->state.best_sums;
+    } else {
+        sl_average_swap(&trainer->average);
+    }
+}
+
+seqlstm_status
+sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, struct seqlstm_error *err)
+{
+    struct sl_train_result result;
+    const struct sl_train_state *state = &trainer->state;
+    memset(&result, 0, sizeof result);
+    SEQLSTM_TRY(start(trainer, err));
+    SEQLSTM_TRY(loop(trainer, &result.end, err));
+    sl_trainer_look(trainer);
+    settle(trainer, result.end);
+    if (result.end == SL_END_INTERRUPTED)
+        result.signal = sl_interrupt_get_stop(trainer->request.interrupt);
+    result.progress = trainer->progress;
+    result.skipped = state->skipped;
+    sl_metric_finish(&trainer->train_rule, state->epoch > 0 ? &state->last_epoch_sums : &state->epoch_sums,
+                     &result.train);
+    result.has_valid = trainer->request.valid && state->validations > 0;
+    sl_metric_finish(&trainer->valid_rule, &state->valid_sums, &result.valid);
+    result.wait_seconds = (double)sl_prefetch_get_wait_ns(trainer->prefetch) * 1e-9;
+    memcpy(result.reason, trainer->reason, sizeof result.reason);
+    *out_result = result;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens between updates: reports, validation, checkpoints. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/evaluate.h"
+#include "train/trainer_private.h"
+
+static struct sl_train_report
+make_report(const struct sl_trainer *trainer, const struct sl_metric_values *values)
+{
+    const struct sl_train_state *state = &trainer->state;
+    double seconds = trainer->progress.seconds - trainer->report_seconds;
+    return (struct sl_train_report){
+        .progress = trainer->progress,
+        .epoch = state->epoch,
+        .batch = state->ordinal,
+        .epoch_batches = state->epoch_batches,
+        .epochs = trainer->config->epochs,
+        .updates = trainer->config->updates,
+        .learning_rate = trainer->rate,
+        .gradient_norm = trainer->gradient_norm,
+        .loss = trainer->loss,
+        .rows_per_second = seconds > 0 ? (double)(state->tokens - trainer->report_tokens) / seconds : NAN,
+        .skipped = state->skipped,
+        .values = values,
+    };
+}
+
+static void
+notify(const struct sl_trainer *trainer, void (*tell)(void *, const struct sl_train_report *),
+       const struct sl_train_report *report)
+{
+    if (tell)
+        tell(trainer->request.observer.context, report);
+}
+
+static seqlstm_status
+append_row(struct sl_trainer *trainer, const char *split, const char *span, const struct sl_train_report *report,
+           struct seqlstm_error *err)
+{
+    if (!trainer->metrics)
+        return SEQLSTM_OK;
+    bool train = strcmp(span, "report") == 0;
+    struct sl_metrics_row row = {
+        .update = report->progress.updates,
+        .epoch = report->progress.epochs,
+        .seconds = report->progress.seconds,
+        .split = split,
+        .span = span,
+        .learning_rate = train ? report->learning_rate : NAN,
+        .gradient_norm = train ? report->gradient_norm : NAN,
+        .rows_per_second = train ? report->rows_per_second : NAN,
+        .values = report->values,
+    };
+    return sl_metrics_log_append(trainer->metrics, &row, err);
+}
+
+seqlstm_status
+sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
+                  struct seqlstm_error *err)
+{
+    struct sl_train_state *state = &trainer->state;
+    struct sl_metric_values values;
+    struct sl_train_report report = make_report(trainer, NULL);
+    notify(trainer, trainer->request.observer.on_step, &report);
+    if (sl_period_is_due(&trainer->request.model->log.every, before, &trainer->progress)) {
+        sl_metric_finish(&trainer->train_rule, &state->interval_sums, &values);
+        report = make_report(trainer, &values);
+        SEQLSTM_TRY(append_row(trainer, "train", "report", &report, err));
+        notify(trainer, trainer->request.observer.on_report, &report);
+        memset(&state->interval_sums, 0, sizeof state->interval_sums);
+        trainer->report_tokens = state->tokens;
+        trainer->report_seconds = trainer->progress.seconds;
+    }
+    if (epoch_ended) {
+        state->last_epoch_sums = state->epoch_sums;
+        memset(&state->epoch_sums, 0, sizeof state->epoch_sums);
+        sl_metric_finish(&trainer->train_rule, &state->last_epoch_sums, &values);
+        report = make_report(trainer, &values);
+        report.epoch = state->epoch - 1;
+        report.batch = report.epoch_batches;
+        SEQLSTM_TRY(append_row(trainer, "train", "epoch", &report, err));
+        notify(trainer, trainer->request.observer.on_epoch, &report);
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- validation --------------------------------------------------------------------------------------- */
+
+/* The watched number: of the last validation, or of the epoch's training. */
+static double
+find_watched(const struct sl_trainer *trainer, const char *monitor)
+{
+    enum sl_split split = SL_SPLIT_VALID;
+    enum sl_metric metric = SL_METRIC_LOSS;
+    const struct sl_train_state *state = &trainer->state;
+    struct sl_metric_values values;
+    if (monitor && !sl_monitor_parse(monitor, &split, &metric))
+        return NAN;
+    if (!monitor && !trainer->request.valid)
+        split = SL_SPLIT_TRAIN;
+    if (split == SL_SPLIT_VALID)
+        sl_metric_finish(&trainer->valid_rule, &state->valid_sums, &values);
+    else
+        sl_metric_finish(&trainer->train_rule, state->ordinal ? &state->epoch_sums : &state->last_epoch_sums, &values);
+    return sl_metric_values_get(&values, metric);
+}
+
+/* The weights that were just evaluated. */
+static void
+keep_weights(struct sl_trainer *trainer)
+{
+    const struct sl_params *params = trainer->request.params;
+    memcpy(trainer->best, params->values, (size_t)params->elems * sizeof(float));
+    if (trainer->average.active)
+        memcpy(trainer->best, trainer->average.values, (size_t)params->trainable_elems * sizeof(float));
+    trainer->state.best_sums = trainer->state.valid_sums;
+}
+
+static bool
+observe_stopping(struct sl_trainer *trainer)
+{
+    const struct sl_early_stopping *stopping = &trainer->config->early_stopping;
+    if (!stopping->enabled || !sl_period_is_over(&stopping->start, &trainer->progress))
+        return false;
+    struct sl_monitor_rule rule = {stopping->mode, stopping->min_delta};
+    bool improved = sl_monitor_update(&trainer->state.stopping, &rule, find_watched(trainer, stopping->monitor));
+    if (improved && trainer->best)
+        keep_weights(trainer);
+    return improved;
+}
+
+/* Puts the update into the list of the best where it belongs; true when it is there. */
+static bool
+observe_best(struct sl_trainer *trainer)
+{
+    const struct sl_checkpoint *config = &trainer->config->checkpoint;
+    struct sl_train_state *state = &trainer->state;
+    if (config->keep_best <= 0)
+        return false;
+    double value = find_watched(trainer, config->monitor);
+    if (isnan(value))
+        return false;
+    int64_t place = 0;
+    for (; place < state->best_count; place++) {
+        double other = state->best_entries[place].value;
+        if (config->mode == SL_MODE_MAX ? value > other : value < other)
+            break;
+    }
+    if (place >= config->keep_best)
+        return false;
+    int64_t moved = state->best_count - place - (state->best_count == config->keep_best);
+    memmove(&state->best_entries[place + 1], &state->best_entries[place],
+            (size_t)moved * sizeof *state->best_entries);
+    state->best_entries[place] = (struct sl_best_entry){state->updates, value};
+    state->best_count += state->best_count < config->keep_best;
+    return true;
+}
+
+static void
+observe_trigger(struct sl_trainer *trainer)
+{
+    if (trainer->average.kind != SL_AVERAGE_MEAN || trainer->average.active)
+        return;
+    if (sl_non_monotone_update(&trainer->state.trigger, trainer->config->optimizer.patience, SL_MODE_MIN,
+                               find_watched(trainer, NULL)))
+        sl_average_start(&trainer->average);
+}
+
+seqlstm_status
+sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err)
+{
+    struct sl_train_state *state = &trainer->state;
+    struct sl_evaluation evaluation;
+    trainer->changed = true;
+    if (trainer->request.valid) {
+        sl_average_swap(&trainer->average);
+        seqlstm_status status = sl_evaluate(trainer->request.evaluate, trainer->request.valid, &trainer->valid_rule,
+                                            trainer->request.interrupt, &evaluation, err);
+        sl_average_swap(&trainer->average);
+        if (status == SEQLSTM_CANCELLED && sl_interrupt_get_stop(trainer->request.interrupt)) {
+            state->validation_pending = true;
+            return SEQLSTM_OK;
+        }
+        SEQLSTM_TRY(status);
+        state->valid_sums = evaluation.sums;
+    }
+    state->validation_pending = false;
+    state->validations++;
+    state->validated_at = state->updates;
+    bool improved = observe_stopping(trainer);
+    *out_kept = observe_best(trainer);
+    sl_schedule_observe(trainer->config, &state->schedule, find_watched(trainer, trainer->config->schedule.monitor));
+    observe_trigger(trainer);
+    if (!trainer->request.valid)
+        return SEQLSTM_OK;
+    sl_trainer_look(trainer);
+    struct sl_train_report report = make_report(trainer, &evaluation.values);
+    report.improved = improved;
+    SEQLSTM_TRY(append_row(trainer, "valid", "validation", &report, err));
+    notify(trainer, trainer->request.observer.on_validation, &report);
+    return SEQLSTM_OK;
+}
+
+/* ---- checkpoints -------------------------------------------------------------------------------------- */
+
+seqlstm_status
+sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    if (!trainer->checkpoints)
+        return SEQLSTM_OK;
+    struct sl_train_state state = trainer->state;
+    state.averaging = trainer->average.active;
+    state.averaged = trainer->average.active ? trainer->average.count : 0;
+    /* What the clock decided must not show. */
+    if (trainer->request.model->log.every.unit == SL_PERIOD_SECONDS)
+        memset(&state.interval_sums, 0, sizeof state.interval_sums);
+    struct sl_checkpoint_content content = {
+        .params = trainer->request.params,
+        .average = trainer->average.active ? trainer->average.values : NULL,
+        .best = trainer->best && state.stopping.has_best ? trainer->best : NULL,
+        .state = &state,
+        .texts = trainer->request.texts,
+        .text_count = trainer->request.text_count,
+    };
+    if (trainer->request.model->data.batching.unit == SL_UNIT_STREAM)
+        content.carried = sl_exec_get_state(trainer->request.exec, &content.carried_elems);
+    if (trainer->metrics)
+        SEQLSTM_TRY(sl_metrics_log_sync(trainer->metrics, err));
+    char *path = NULL;
+    SEQLSTM_TRY(sl_checkpoint_write(trainer->checkpoints, &content, &path, err));
+    sl_checkpoint_prune(trainer->checkpoints, trainer->config->checkpoint.keep_last, &state, trainer->request.log);
+    trainer->changed = false;
+    struct sl_train_report report = make_report(trainer, NULL);
+    report.path = path;
+    notify(trainer, trainer->request.observer.on_checkpoint, &report);
+    free(path);
+    return SEQLSTM_OK;
+}

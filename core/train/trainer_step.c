@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One update: which batches, which normaliser, and what a number that is none does. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "train/gradient.h"
+#include "train/trainer_private.h"
+
+/* ---- batches ------------------------------------------------------------------------------------------ */
+
+void
+sl_trainer_drop_group(struct sl_trainer *trainer)
+{
+    for (int32_t i = 0; i < trainer->group_count; i++)
+        sl_batch_destroy(trainer->group[i]);
+    trainer->group_count = 0;
+}
+
+static seqlstm_status
+group_add(struct sl_trainer *trainer, struct sl_batch *batch, struct seqlstm_error *err)
+{
+    if (trainer->group_count == trainer->group_capacity) {
+        int32_t capacity = trainer->group_capacity ? 2 * trainer->group_capacity : 8;
+        struct sl_batch **grown = realloc(trainer->group, (size_t)capacity * sizeof(struct sl_batch *));
+        if (!grown) {
+            sl_batch_destroy(batch);
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %d batches of one update", capacity);
+        }
+        trainer->group = grown;
+        trainer->group_capacity = capacity;
+    }
+    trainer->group[trainer->group_count++] = batch;
+    return SEQLSTM_OK;
+}
+
+/* With bptt in unit: sequence a batch comes in pieces, which belong to one update. */
+static bool
+has_pieces(const struct sl_trainer *trainer)
+{
+    const struct sl_batching *batching = &trainer->request.model->data.batching;
+    return batching->unit == SL_UNIT_SEQUENCE && batching->bptt > 0;
+}
+
+seqlstm_status
+sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    int64_t wanted = trainer->config->accumulate > 1 ? trainer->config->accumulate : 1;
+    struct sl_batch *next = trainer->pending;
+    trainer->pending = NULL;
+    trainer->epoch_ended = false;
+    if (!next)
+        SEQLSTM_TRY(sl_prefetch_next(trainer->prefetch, &next, err));
+    if (!next)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the training split has no batch in epoch %" PRId64,
+                     trainer->state.epoch);
+    while (next && wanted > 0) {
+        wanted -= !has_pieces(trainer) || next->last_piece;
+        SEQLSTM_TRY(group_add(trainer, next, err));
+        next = NULL;
+        SEQLSTM_TRY(sl_prefetch_next(trainer->prefetch, &next, err));
+    }
+    trainer->pending = next;
+    trainer->epoch_ended = next == NULL;
+    return SEQLSTM_OK;
+}
+
+/* ---- forward and backward ----------------------------------------------------------------------------- */
+
+/* What the gradient of the summed loss is multiplied with; 0 when nothing weighs anything. */
+static double
+compute_normaliser(const struct sl_trainer *trainer)
+{
+    bool stream = trainer->request.model->data.batching.unit == SL_UNIT_STREAM;
+    double weight = 0, sequences = 0;
+    for (int32_t i = 0; i < trainer->group_count; i++) {
+        const struct sl_batch *batch = trainer->group[i];
+        weight += sl_exec_weigh(trainer->request.exec, batch);
+        if (stream)
+            sequences = fmax(sequences, (double)batch->sequences);
+        else if (!batch->carry_state)
+            sequences += (double)batch->sequences;
+    }
+    double by = trainer->config->loss.reduction == SL_REDUCTION_SEQUENCE_MEAN ? sequences : weight;
+    return weight > 0 && by > 0 ? 1 / by : 0;
+}
+
+static seqlstm_status
+run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *sums, struct seqlstm_error *err)
+{
+    uint64_t mask_step = 0;
+    for (int32_t i = 0; i < trainer->group_count; i++) {
+        const struct sl_batch *batch = trainer->group[i];
+        bool piece = has_pieces(trainer) && batch->carry_state;
+        mask_step = piece ? mask_step : batch->ordinal;
+        struct sl_exec_step step = {
+            .epoch = (uint64_t)trainer->state.epoch,
+            .normaliser = normaliser,
+            .accumulate = i > 0,
+            .weight_mask_step = (uint32_t)mask_step,
+        };
+        struct sl_exec_result result;
+        struct sl_field output = {0};
+        SEQLSTM_TRY(sl_exec_run(trainer->request.exec, batch, &step, &result, err));
+        if (sl_metric_rule_reads_output(&trainer->train_rule))
+            output = sl_exec_get_output(trainer->request.exec);
+        sl_metric_add(&trainer->train_rule, sums, batch, &output, &result);
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- the update --------------------------------------------------------------------------------------- */
+
+static seqlstm_status
+follow_average(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_average *average = &trainer->average;
+    if (average->kind == SL_AVERAGE_EMA && !average->active) {
+        struct sl_progress now = trainer->progress;
+        now.updates++;
+        if (sl_period_is_over(&trainer->config->ema.start, &now))
+            sl_average_start(average);
+        return SEQLSTM_OK;
+    }
+    return sl_average_update(average, trainer->request.exec, err);
+}
+
+/* Loss or gradient is NaN or infinite. */
+static void
+diverge(struct sl_trainer *trainer, const char *what, double value)
+{
+    struct sl_train_state *state = &trainer->state;
+    bool skip = trainer->config->on_divergence == SL_DIVERGENCE_SKIP;
+    state->skipped++;
+    state->skipped_in_row++;
+    trainer->diverged = !skip || state->skipped_in_row >= SL_SKIPS_MOST;
+    const char *number = isnan(value) ? "not a number" : "infinite";
+    sl_text_snprintf(trainer->reason, sizeof trainer->reason, "the %s is %s at update %" PRId64, what, number,
+                     state->updates + 1);
+    if (skip) {
+        size_t used = strlen(trainer->reason);
+        sl_text_snprintf(trainer->reason + used, sizeof trainer->reason - used,
+                         ", the %dth update in a row to be skipped", (int)state->skipped_in_row);
+        sl_log_printf(trainer->request.log, SL_LOG_WARN, "%s", trainer->reason);
+    }
+    /* A state that holds NaN would spoil every batch to come. */
+    if (skip)
+        sl_exec_reset_state(trainer->request.exec);
+}
+
+static seqlstm_status
+apply(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_train_state *state = &trainer->state;
+    struct sl_gradient_result gradient;
+    SEQLSTM_TRY(sl_gradient_prepare(trainer->request.exec, trainer->request.params, trainer->config, &gradient, err));
+    trainer->gradient_norm = gradient.norm;
+    if (!isfinite(gradient.norm)) {
+        diverge(trainer, "norm of the gradient", gradient.norm);
+        return SEQLSTM_OK;
+    }
+    trainer->rate = sl_schedule_rate(trainer->config, &state->schedule, &trainer->progress);
+    SEQLSTM_TRY(sl_exec_optimize(trainer->request.exec, (uint64_t)state->applied + 1, (float)trainer->rate,
+                                 (float)gradient.scale, err));
+    state->applied++;
+    state->skipped_in_row = 0;
+    return follow_average(trainer, err);
+}
+
+static void
+advance(struct sl_trainer *trainer, const struct sl_metric_sums *sums)
+{
+    struct sl_train_state *state = &trainer->state;
+    state->updates++;
+    state->tokens += (int64_t)sums->rows;
+    state->ordinal = (int64_t)trainer->group[trainer->group_count - 1]->ordinal + 1;
+    if (trainer->epoch_ended) {
+        state->epoch++;
+        state->ordinal = 0;
+    }
+    trainer->changed = true;
+}
+
+seqlstm_status
+sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_train_state *state = &trainer->state;
+    struct sl_metric_sums sums;
+    memset(&sums, 0, sizeof sums);
+    int64_t skipped = state->skipped;
+    double normaliser = compute_normaliser(trainer);
+    SEQLSTM_TRY(run_group(trainer, normaliser, &sums, err));
+    if (sums.loss_weight > 0) {
+        trainer->loss = sums.loss / sums.loss_weight;
+        trainer->gradient_norm = NAN;
+        if (!isfinite(trainer->loss))
+            diverge(trainer, "loss", trainer->loss);
+        else
+            SEQLSTM_TRY(apply(trainer, err));
+    }
+    if (trainer->diverged)
+        return SEQLSTM_OK;
+    if (state->skipped == skipped) {
+        sl_metric_sums_add(&state->epoch_sums, &sums);
+        sl_metric_sums_add(&state->interval_sums, &sums);
+    }
+    advance(trainer, &sums);
+    sl_trainer_drop_group(trainer);
+    return SEQLSTM_OK;
+}

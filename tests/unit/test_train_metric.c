@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics against values worked out by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "train/metric.h"
+
+/* Scaling is set by hand below: no data is opened here. */
+__attribute__((weak)) const struct sl_scaling *
+sl_data_state_find_target_scaling(const struct sl_data_state *state)
+{
+    (void)state;
+    return NULL;
+}
+
+#define ASSERT_NEAR(got, want)                                                                                         \
+    do {                                                                                                               \
+        double got_ = (got), want_ = (want);                                                                           \
+        if (!(fabs(got_ - want_) <= 1e-12 * fmax(1, fabs(want_))))                                                     \
+            fail_msg("line %d: %.17g, expected %.17g", __LINE__, got_, want_);                                         \
+    } while (0)
+
+static double
+find(const struct sl_metric_values *values, const char *name)
+{
+    for (int32_t i = 0; i < values->count; i++)
+        if (strcmp(values->items[i].name, name) == 0)
+            return values->items[i].value;
+    fail_msg("no metric `%s`", name);
+    return NAN;
+}
+
+/* Lengths 2 1: rows (0,0) (1,0) (0,1). */
+static struct sl_batch *
+make_batch(enum sl_field_kind kind, bool on_steps, int64_t features, bool weight)
+{
+    static const int32_t lengths[] = {2, 1};
+    struct sl_batch_shape shape = {
+        .sequences = 2, .lengths = lengths, .input_kind = SL_FIELD_VALUES, .input_features = 1, .input_on_steps = true,
+        .target_kind = kind, .target_features = features, .target_on_steps = on_steps, .has_weight = weight,
+    };
+    struct sl_batch *batch = NULL;
+    assert_int_equal(sl_batch_create(&shape, &batch, NULL), SEQLSTM_OK);
+    return batch;
+}
+
+static void
+classes_with_weights_and_ignored_rows(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_ACCURACY, SL_METRIC_PERPLEXITY, SL_METRIC_BITS_PER_TOKEN};
+    struct sl_metric_list list = {wanted, 3};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    assert_true(sl_metric_rule_reads_output(&rule));
+    assert_true(sl_metric_needs_output(&config, &list, false));
+
+    struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 1, true);
+    int32_t *ids = (int32_t *)batch->target.ids;
+    float *weights = (float *)batch->weight.values;
+    ids[0] = 1, ids[1] = -1, ids[2] = 0;
+    weights[0] = 1, weights[1] = 5, weights[2] = 3;
+    /* Row 0: p(1) = 3/4. Row 1 is ignored. Row 2: equal logits, p(0) = 1/2, the first of equals is right. */
+    const float logits[] = {0, logf(3), NAN, NAN, 1000, 1000};
+    struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 2, .values = logits};
+    struct sl_exec_result result = {.loss_sum = 6, .weight_sum = 4, .rows = 3};
+    struct sl_metric_sums sums = {0};
+    struct sl_metric_values values;
+    sl_metric_add(&rule, &sums, batch, &output, &result);
+    sl_metric_finish(&rule, &sums, &values);
+    double entropy = (log(exp((double)logf(3)) + 1) - (double)logf(3) + 3 * log(2)) / 4;
+    ASSERT_NEAR(find(&values, "loss"), 1.5);
+    ASSERT_NEAR(find(&values, "accuracy"), 1);
+    ASSERT_NEAR(find(&values, "perplexity"), exp(entropy));
+    ASSERT_NEAR(find(&values, "bits_per_token"), entropy / log(2));
+    ASSERT_NEAR(sums.rows, 3);
+    assert_string_equal(values.items[0].name, "loss");
+    /* A wrong one of weight 1 more. */
+    ids[1] = 1, weights[1] = 4;
+    const float wrong[] = {0, 1, 1, 0, 1, 0};
+    output.values = wrong;
+    memset(&sums, 0, sizeof sums);
+    sl_metric_add(&rule, &sums, batch, &output, &result);
+    sl_metric_finish(&rule, &sums, &values);
+    ASSERT_NEAR(find(&values, "accuracy"), 0.5);
+    ASSERT_NEAR(sl_metric_values_get(&values, SL_METRIC_ACCURACY), 0.5);
+    assert_true(isnan(sl_metric_values_get(&values, SL_METRIC_MSE)));
+    sl_batch_destroy(batch);
+}
+
+/* Without smoothing and class weights nothing but the loss is read. */
+static void
+perplexity_from_the_loss(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_PERPLEXITY};
+    struct sl_metric_list list = {wanted, 1};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
+    struct sl_metric_rule rule;
+    assert_false(sl_metric_needs_output(&config, &list, false));
+    assert_true(sl_metric_needs_output(&config, &list, true));
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    assert_false(sl_metric_rule_reads_output(&rule));
+    struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 1, false);
+    struct sl_metric_sums sums = {0}, total = {0};
+    struct sl_metric_values values;
+    sl_metric_finish(&rule, &sums, &values);
+    assert_true(isnan(find(&values, "loss")) && isnan(find(&values, "perplexity")));
+    sl_metric_add(&rule, &sums, batch, NULL, &(struct sl_exec_result){10, 4, 3});
+    sl_metric_sums_add(&total, &sums);
+    sl_metric_sums_add(&total, &sums);
+    sl_metric_finish(&rule, &total, &values);
+    ASSERT_NEAR(find(&values, "loss"), 2.5);
+    ASSERT_NEAR(find(&values, "perplexity"), exp(2.5));
+    sl_batch_destroy(batch);
+}
+
+static void
+values_in_both_units(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_RMSE, SL_METRIC_MAE, SL_METRIC_MSE};
+    static const double factor[] = {10, 2}, offset[] = {1, 2};
+    struct sl_scaling scaling = {.columns = 2, .offset = offset, .factor = factor};
+    struct sl_metric_list list = {wanted, 3};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_MSE}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, false, false, NULL);
+    rule.scaling = &scaling;
+    /* Two sequences, four features: the two columns at two horizons. */
+    struct sl_batch *batch = make_batch(SL_FIELD_VALUES, false, 4, true);
+    float *targets = (float *)batch->target.values, *weights = (float *)batch->weight.values;
+    for (int i = 0; i < 8; i++)
+        targets[i] = 1;
+    weights[0] = 1, weights[1] = 0;
+    const float y[] = {2, 1, 1, 0, NAN, NAN, NAN, NAN};
+    struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = false, .features = 4, .values = y};
+    struct sl_metric_sums sums = {0};
+    struct sl_metric_values values;
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 1, 3});
+    sl_metric_finish(&rule, &sums, &values);
+    ASSERT_NEAR(find(&values, "mse"), 2.0 / 4);
+    ASSERT_NEAR(find(&values, "mae"), 2.0 / 4);
+    ASSERT_NEAR(find(&values, "rmse"), sqrt(0.5));
+    ASSERT_NEAR(find(&values, "mse_original"), (100 + 4) / 4.0);
+    ASSERT_NEAR(find(&values, "mae_original"), (10 + 2) / 4.0);
+    ASSERT_NEAR(find(&values, "rmse_original"), sqrt(26));
+    assert_int_equal(values.count, 7);
+    sl_batch_destroy(batch);
+}
+
+static void
+binary_classes_from_logits(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_ACCURACY, SL_METRIC_MAE};
+    struct sl_metric_list list = {wanted, 2};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_BINARY_CROSS_ENTROPY}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    struct sl_batch *batch = make_batch(SL_FIELD_VALUES, false, 1, false);
+    float *targets = (float *)batch->target.values;
+    targets[0] = 1, targets[1] = 0;
+    const float logits[] = {0.25f, logf(3)}; /* right though under one half; wrong */
+    struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = false, .features = 1, .values = logits};
+    struct sl_metric_sums sums = {0};
+    struct sl_metric_values values;
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    sl_metric_finish(&rule, &sums, &values);
+    ASSERT_NEAR(find(&values, "accuracy"), 0.5);
+    double p = 1 / (1 + exp(-(double)logf(3)));
+    ASSERT_NEAR(find(&values, "mae"), (1 - 1 / (1 + exp(-0.25)) + p) / 2);
+    sl_batch_destroy(batch);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_with_weights_and_ignored_rows),
+        cmocka_unit_test(perplexity_from_the_loss),
+        cmocka_unit_test(values_in_both_units),
+        cmocka_unit_test(binary_classes_from_logits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
