@@ -36,8 +36,8 @@ struct sl_dataset;
 struct sl_batcher;
 
 enum sl_batching_phase {
-    SL_BATCHING_TRAIN,    /* shuffled if the model says so; weights of classes apply */
-    SL_BATCHING_EVALUATE, /* the same batches every epoch; weights are 1 */
+    SL_BATCHING_TRAIN,    /* shuffled if the model says so */
+    SL_BATCHING_EVALUATE, /* the same batches every epoch */
     SL_BATCHING_PREDICT   /* as evaluate, in input order */
 };
 

@@ -13,7 +13,7 @@ struct sl_data_stats;
 
 /* One way of making batches. A rectangle computes sequences x longest; packed rows are real ones. */
 struct sl_batching_cost {
-    const char *name;        /* "packed", "pools", "padded_to_batch", "padded_to_longest", "stream" */
+    const char *name;        /* "pools", "packed", "pools_padded", "padded_to_batch", "padded_to_longest"; "stream" */
     const char *description; /* one line; static */
     bool chosen;             /* what the model file asks for */
     int64_t rows_computed;   /* per epoch */

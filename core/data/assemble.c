@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From raw rows to a dataset: tokens and labels become ids of the state, numbers are filled and scaled. */
+#include "data/dataset_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t
+sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
+{
+    if (raw->row_line)
+        return raw->row_line[row];
+    if (!raw->line)
+        return 0;
+    int64_t line = raw->line[series];
+    if (raw->source->type == SL_SOURCE_CONLL)
+        return line + row - raw->start[series];
+    int32_t newline = raw->known_ids > 0 ? -1 : sl_intern_find(&raw->tokens, "\n", 1);
+    for (int64_t i = raw->start[series]; newline >= 0 && i < row; i++)
+        line += raw->ids[i] == newline;
+    return line;
+}
+
+static const char *
+name_of(const struct sl_raw *raw)
+{
+    return raw->name ? raw->name : "data";
+}
+
+/* table[provisional id] = id of the vocabulary, or -1. */
+static seqlstm_status
+map_texts(const struct sl_intern *texts, const struct sl_vocabulary *vocabulary, int32_t **out,
+          struct seqlstm_error *err)
+{
+    int32_t *table = malloc(((size_t)texts->count + 1) * sizeof *table);
+    if (!table)
+        return SL_DATA_NO_MEMORY(err);
+    for (int32_t id = 0; id < texts->count; id++) {
+        size_t bytes;
+        const char *text = sl_intern_get(texts, id, &bytes);
+        table[id] = sl_vocabulary_find(vocabulary, text, bytes);
+    }
+    *out = table;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+map_tokens(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    int32_t *table, unknown = sl_vocabulary_get_special(state->tokens, SL_SPECIAL_UNK);
+    SEQLSTM_TRY(map_texts(&raw->tokens, state->tokens, &table, err));
+    seqlstm_status status = SEQLSTM_OK;
+    for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series; s++) {
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++) {
+            int32_t id = table[raw->ids[i]];
+            if (id < 0 && unknown < 0) {
+                status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                           "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
+                                           "(`specials: [unk]` would stand for it)",
+                                           name_of(raw), (long long)sl_raw_find_line(raw, s, i),
+                                           sl_intern_get(&raw->tokens, raw->ids[i], NULL));
+                break;
+            }
+            raw->counts.unknown_tokens += id < 0;
+        }
+    }
+    for (int64_t i = 0; status == SEQLSTM_OK && i < raw->rows; i++) {
+        int32_t id = table[raw->ids[i]];
+        raw->ids[i] = id < 0 ? (unknown < 0 ? 0 : unknown) : id;
+    }
+    free(table);
+    return status;
+}
+
+static seqlstm_status
+check_ids(const struct sl_raw *raw, int64_t classes, struct seqlstm_error *err)
+{
+    for (int64_t s = 0; raw->known_ids > classes && s < raw->series; s++)
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
+            if (raw->ids[i] >= classes)
+                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                             "%s:%lld: the token id %d is too large: the training split has %lld ids (`tokenizer: "
+                             "{vocab_size: N}` makes room)",
+                             name_of(raw), (long long)sl_raw_find_line(raw, s, i), (int)raw->ids[i],
+                             (long long)classes);
+    return SEQLSTM_OK;
+}
+
+/* Class `id` of the target store, or an error that says which label nobody has seen. */
+static seqlstm_status
+fail_label(const struct sl_raw *raw, int64_t series, int64_t row, int32_t id, struct seqlstm_error *err)
+{
+    char number[32];
+    const char *label = number;
+    snprintf(number, sizeof number, "%d", (int)id);
+    if (raw->known_classes == 0)
+        label = sl_intern_get(&raw->labels, id, NULL);
+    if (!raw->line)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: sequence %lld has the label \"%s\", which the training split lacks", name_of(raw),
+                     (long long)series, label);
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the label \"%s\" does not occur in the training split",
+                 name_of(raw), (long long)sl_raw_find_line(raw, series, row), label);
+}
+
+static seqlstm_status
+map_label(const struct sl_data_state *state, struct sl_raw *raw, const int32_t *table, int64_t series, int64_t row,
+          int64_t place, struct seqlstm_error *err)
+{
+    int32_t id = raw->target_ids[place];
+    int32_t mapped = table ? table[id] : id >= sl_vocabulary_get_size(state->classes) ? -1 : id;
+    if (id < 0 ||
+        (state->ignore_label && table && strcmp(sl_intern_get(&raw->labels, id, NULL), state->ignore_label) == 0))
+        mapped = -1;
+    else if (mapped < 0)
+        return fail_label(raw, series, row, id, err);
+    if (mapped >= 0 && mapped == state->ignore_id)
+        mapped = -1;
+    raw->target_ids[place] = mapped;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    int32_t *table = NULL;
+    seqlstm_status status = SEQLSTM_OK;
+    if (raw->known_classes == 0)
+        SEQLSTM_TRY(map_texts(&raw->labels, state->classes, &table, err));
+    for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series; s++) {
+        if (!raw->target_per_row) {
+            status = map_label(state, raw, table, s, raw->start[s], raw->first_target + s, err);
+            continue;
+        }
+        for (int64_t i = raw->start[s]; status == SEQLSTM_OK && i < raw->start[s] + raw->length[s]; i++)
+            status = map_label(state, raw, table, s, i, i, err);
+    }
+    free(table);
+    return status;
+}
+
+/* Numbers as float32: missing ones filled, then scaled. `values` may be NULL. */
+static seqlstm_status
+finish_values(const double *values, int64_t rows, int64_t columns, const double *fill, const double *offset,
+              const double *factor, float **out, struct seqlstm_error *err)
+{
+    if (!values)
+        return SEQLSTM_OK;
+    float *floats = malloc(((size_t)(rows * columns) + 1) * sizeof *floats);
+    if (!floats)
+        return SL_DATA_NO_MEMORY(err);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        int64_t c = i % columns;
+        double x = isnan(values[i]) && fill ? fill[c] : values[i];
+        floats[i] = (float)(offset ? (x - offset[c]) / factor[c] : x);
+    }
+    *out = floats;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    const struct sl_data_state *state = d->state;
+    if (raw->input_kind != state->facts.input.kind || raw->input_features != state->facts.input.features ||
+        raw->has_steps != state->facts.has_steps)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: the input has %lld values per %s, the training split had %lld per %s", name_of(raw),
+                     (long long)raw->input_features, raw->has_steps ? "step" : "record",
+                     (long long)state->facts.input.features, state->facts.has_steps ? "step" : "record");
+    if (raw->input_kind == SL_FIELD_IDS) {
+        if (raw->known_ids == 0)
+            SEQLSTM_TRY(map_tokens(state, raw, err));
+        else
+            SEQLSTM_TRY(check_ids(raw, state->facts.input.classes, err));
+        d->input_ids = d->own_input_ids = raw->ids;
+        raw->ids = NULL;
+        return SEQLSTM_OK;
+    }
+    if (raw->mapped) {
+        d->input_values = raw->mapped;
+        d->map = raw->map;
+        memset(&raw->map, 0, sizeof raw->map);
+    } else if (raw->values32) {
+        d->input_values = d->own_input_values = raw->values32;
+        raw->values32 = NULL;
+    } else {
+        SEQLSTM_TRY(finish_values(raw->values, raw->rows, raw->input_features, state->input_fill, state->input_offset,
+                                  state->input_factor, &d->own_input_values, err));
+        d->input_values = d->own_input_values;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    const struct sl_data_state *state = d->state;
+    int64_t rows = raw->target_per_row ? raw->rows : raw->first_target + raw->series;
+    if (d->form == SL_TARGET_NONE || d->form == SL_TARGET_NEXT)
+        return SEQLSTM_OK;
+    bool ids = state->facts.target.kind == SL_FIELD_IDS || state->binary_values;
+    if ((raw->target_kind == SL_FIELD_IDS) != ids || raw->target_features != state->target_columns)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: the targets are %lld %s, those of the training split were %lld %s", name_of(raw),
+                     (long long)raw->target_features, raw->target_kind == SL_FIELD_IDS ? "classes" : "values",
+                     (long long)state->target_columns, ids ? "classes" : "values");
+    d->target_columns = raw->target_features;
+    if (!ids) {
+        SEQLSTM_TRY(finish_values(raw->target_values, rows, raw->target_features, state->target_fill,
+                                  state->target_offset, state->target_factor, &d->own_target_values, err));
+        d->target_values = d->own_target_values;
+        return SEQLSTM_OK;
+    }
+    SEQLSTM_TRY(map_labels(state, raw, err));
+    if (state->binary_values) {
+        d->own_target_values = malloc(((size_t)rows + 1) * sizeof(float));
+        if (!d->own_target_values)
+            return SL_DATA_NO_MEMORY(err);
+        for (int64_t i = 0; i < rows; i++)
+            d->own_target_values[i] = (float)raw->target_ids[i];
+        d->target_values = d->own_target_values;
+        return SEQLSTM_OK;
+    }
+    d->target_ids = d->own_target_ids = raw->target_ids;
+    raw->target_ids = NULL;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state, struct sl_raw *raw,
+                    bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err)
+{
+    struct sl_dataset *d = calloc(1, sizeof *d);
+    if (!d)
+        return SL_DATA_NO_MEMORY(err);
+    d->model = model;
+    d->state = state;
+    d->facts = state->facts;
+    d->form = predicting ? SL_TARGET_NONE : state->form;
+    for (int64_t s = 0; s < raw->series && raw->input_kind == SL_FIELD_IDS; s++)
+        raw->counts.tokens += raw->length[s];
+    seqlstm_status status = finish_input(d, raw, err);
+    if (status == SEQLSTM_OK)
+        status = finish_target(d, raw, err);
+    if (status == SEQLSTM_OK)
+        status = sl_dataset_cut_records(d, raw, err);
+    if (status != SEQLSTM_OK) {
+        sl_dataset_close(d);
+        return status;
+    }
+    d->counts = raw->counts;
+    if (d->text_offset) {
+        d->text = raw->text;
+        raw->text = NULL;
+    }
+    *out_dataset = d;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dataset's stores: rows of inputs, targets, and records as ranges of rows. Private to core/data. */
+#ifndef SL_DATA_DATASET_PRIVATE_H
+#define SL_DATA_DATASET_PRIVATE_H
+
+#include "data/dataset.h"
+#include "data/raw.h"
+#include "data/state_private.h"
+
+struct sl_dataset {
+    const struct sl_model *model;
+    const struct sl_data_state *state;
+    struct sl_data_facts facts;
+
+    int64_t records;
+    int64_t *start;      /* [records] first row */
+    int32_t *length;     /* [records] steps; 1 without a steps axis */
+    int64_t *target_row; /* [records]; SL_TARGET_RECORD: row of the target store; else NULL */
+    bool stream;         /* one record, to be cut into parts */
+
+    const int32_t *input_ids;  /* one of the two: rows of ids, or of facts.input.features values */
+    const float *input_values;
+    enum sl_target_form form;  /* NONE: predicting */
+    int64_t target_columns;    /* values per row of the target store */
+    const int32_t *target_ids;
+    const float *target_values;
+
+    int32_t *own_input_ids, *own_target_ids;
+    float *own_input_values, *own_target_values;
+    struct sl_file_map map;
+    char *text;
+    int64_t *text_offset, *text_bytes; /* [records], or NULL */
+    char **files;
+    size_t file_count;
+    struct sl_data_counts counts;
+};
+
+/* Applies the state to a sliced raw and cuts records; takes what it can out of the raw. */
+seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state,
+                                   struct sl_raw *raw, bool predicting, struct sl_dataset **out_dataset,
+                                   struct seqlstm_error *err);
+
+/* records.c: the list of records of `raw` into dataset. */
+seqlstm_status sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct seqlstm_error *err);
+
+/* The line of a row of the file, or 0. */
+int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row);
+
+#endif

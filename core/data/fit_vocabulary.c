@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vocabularies from counts: which tokens and classes there are, and in which order. */
+#include "data/state_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static int
+compare_bytes(const struct sl_vocabulary_entry *a, const struct sl_vocabulary_entry *b)
+{
+    size_t least = a->bytes < b->bytes ? a->bytes : b->bytes;
+    int order = memcmp(a->text, b->text, least);
+    return order ? order : (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+static int
+compare_count(const void *left, const void *right)
+{
+    const struct sl_vocabulary_entry *a = left, *b = right;
+    if (a->count != b->count)
+        return a->count < b->count ? 1 : -1;
+    return compare_bytes(a, b);
+}
+
+static int
+compare_text(const void *left, const void *right)
+{
+    return compare_bytes(left, right);
+}
+
+static int
+compare_number(const void *left, const void *right)
+{
+    const struct sl_vocabulary_entry *a = left, *b = right;
+    int64_t x = 0, y = 0;
+    sl_text_parse_int64(a->text, a->bytes, &x);
+    sl_text_parse_int64(b->text, b->bytes, &y);
+    return x != y ? (x > y) - (x < y) : compare_bytes(a, b);
+}
+
+/* counts[id] over the rows of the raw's series. */
+static int64_t *
+count_ids(const struct sl_raw *raw)
+{
+    int64_t *counts = calloc((size_t)raw->tokens.count + 1, sizeof *counts);
+    for (int64_t s = 0; counts && s < raw->series; s++)
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
+            counts[raw->ids[i]]++;
+    return counts;
+}
+
+/* The specials of the configuration at the front; returns how many. */
+static int64_t
+put_specials(const struct sl_tokenizer *config, const struct sl_raw *raw, const int64_t *counts,
+             struct sl_vocabulary_entry *entries, int32_t special_ids[SL_SPECIAL_COUNT])
+{
+    int64_t n = 0;
+    for (int s = 0; s < SL_SPECIAL_COUNT; s++)
+        special_ids[s] = -1;
+    for (size_t i = 0; i < config->specials.count; i++) {
+        for (int s = 0; s < SL_SPECIAL_COUNT; s++) {
+            const char *token = sl_special_get_token((enum sl_special)s);
+            const char *item = config->specials.items[i];
+            if ((strcmp(item, sl_special_get_name((enum sl_special)s)) != 0 && strcmp(item, token) != 0) ||
+                special_ids[s] >= 0)
+                continue;
+            int32_t known = sl_intern_find(&raw->tokens, token, strlen(token));
+            special_ids[s] = (int32_t)n;
+            entries[n++] = (struct sl_vocabulary_entry){token, strlen(token), known < 0 ? 0 : counts[known]};
+        }
+    }
+    return n;
+}
+
+static bool
+is_special(const struct sl_vocabulary_entry *entries, int64_t specials, const char *text, size_t bytes)
+{
+    for (int64_t i = 0; i < specials; i++)
+        if (entries[i].bytes == bytes && memcmp(entries[i].text, text, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* One token per line; specials that the file does not list stand before it. */
+static seqlstm_status
+read_vocabulary(const struct sl_tokenizer *config, const struct sl_raw *raw, const int64_t *counts,
+                struct sl_vocabulary **out, struct seqlstm_error *err)
+{
+    struct sl_source source = {.file = config->vocab};
+    struct sl_read read = {.source = &source};
+    char *text, *name;
+    size_t bytes, line_bytes, room = SL_SPECIAL_COUNT + 1;
+    const char *line;
+    int32_t special_ids[SL_SPECIAL_COUNT], unused[SL_SPECIAL_COUNT];
+    SEQLSTM_TRY(sl_load_text(&read, &text, &bytes, &name, err));
+    for (size_t i = 0; i < bytes; i++)
+        room += text[i] == '\n';
+    struct sl_vocabulary_entry *entries = calloc(room + 1, sizeof *entries), specials[SL_SPECIAL_COUNT];
+    seqlstm_status status = entries ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
+    int64_t special_count = put_specials(config, raw, counts, specials, unused), n = 0;
+    for (int64_t i = 0; entries && i < special_count; i++) {
+        bool listed = false;
+        struct sl_line_cursor cursor = {text, text + bytes, 0};
+        while (!listed && sl_line_next(&cursor, &line, &line_bytes))
+            listed = is_special(&specials[i], 1, line, line_bytes);
+        if (!listed)
+            entries[n++] = specials[i];
+    }
+    struct sl_line_cursor cursor = {text, text + bytes, 0};
+    while (status == SEQLSTM_OK && sl_line_next(&cursor, &line, &line_bytes)) {
+        if (line_bytes == 0)
+            continue;
+        int32_t known = sl_intern_find(&raw->tokens, line, line_bytes);
+        entries[n++] = (struct sl_vocabulary_entry){line, line_bytes, known < 0 ? 0 : counts[known]};
+    }
+    for (int s = 0; entries && s < SL_SPECIAL_COUNT; s++) {
+        const char *token = sl_special_get_token((enum sl_special)s);
+        special_ids[s] = -1;
+        for (int64_t i = 0; i < n && sl_tokenizer_has(config, (enum sl_special)s); i++)
+            if (is_special(&entries[i], 1, token, strlen(token)))
+                special_ids[s] = (int32_t)i;
+    }
+    if (status == SEQLSTM_OK)
+        status = sl_vocabulary_create(entries, n, special_ids, out, err);
+    free(entries);
+    free(text);
+    free(name);
+    return status;
+}
+
+seqlstm_status
+sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, struct sl_vocabulary **out,
+              struct seqlstm_error *err)
+{
+    int32_t special_ids[SL_SPECIAL_COUNT];
+    int64_t *counts = count_ids(raw);
+    struct sl_vocabulary_entry *entries = calloc((size_t)raw->tokens.count + SL_SPECIAL_COUNT + 1, sizeof *entries);
+    seqlstm_status status = SEQLSTM_OK;
+    if (!counts || !entries) {
+        status = SL_DATA_NO_MEMORY(err);
+        goto out;
+    }
+    if (config->vocab) {
+        status = read_vocabulary(config, raw, counts, out, err);
+        goto out;
+    }
+    int64_t specials = put_specials(config, raw, counts, entries, special_ids), n = specials;
+    int64_t least = config->min_count > 1 ? config->min_count : 1;
+    for (int32_t id = 0; id < raw->tokens.count; id++) {
+        size_t bytes;
+        const char *text = sl_intern_get(&raw->tokens, id, &bytes);
+        if (counts[id] >= least && !is_special(entries, specials, text, bytes))
+            entries[n++] = (struct sl_vocabulary_entry){text, bytes, counts[id]};
+    }
+    qsort(entries + specials, (size_t)(n - specials), sizeof *entries, compare_count);
+    if (config->vocab_size > 0 && n > config->vocab_size)
+        n = config->vocab_size > specials ? config->vocab_size : specials;
+    if (n == 0)
+        status =
+            seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                              "%s: the vocabulary is empty: no token occurs %lld times", raw->name, (long long)least);
+    else
+        status = sl_vocabulary_create(entries, n, special_ids, out, err);
+out:
+    free(counts);
+    free(entries);
+    return status;
+}
+
+seqlstm_status
+sl_fit_classes(const struct sl_raw *raw, const char *ignore, struct sl_vocabulary **out, struct seqlstm_error *err)
+{
+    size_t room = (size_t)raw->labels.count + 1;
+    struct sl_vocabulary_entry *entries = calloc(room, sizeof *entries);
+    int64_t *counts = calloc(room, sizeof *counts), n = 0;
+    seqlstm_status status = SEQLSTM_OK;
+    bool numbers = true;
+    if (!entries || !counts) {
+        status = SL_DATA_NO_MEMORY(err);
+        goto out;
+    }
+    for (int64_t s = 0; s < raw->series; s++) {
+        if (!raw->target_per_row) {
+            counts[raw->target_ids[raw->first_target + s]]++;
+            continue;
+        }
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
+            counts[raw->target_ids[i]]++;
+    }
+    for (int32_t id = 0; id < raw->labels.count; id++) {
+        size_t bytes;
+        int64_t number;
+        const char *text = sl_intern_get(&raw->labels, id, &bytes);
+        if (counts[id] == 0 || (ignore && strcmp(text, ignore) == 0))
+            continue;
+        numbers = numbers && sl_text_parse_int64(text, bytes, &number);
+        entries[n++] = (struct sl_vocabulary_entry){text, bytes, counts[id]};
+    }
+    qsort(entries, (size_t)n, sizeof *entries, numbers ? compare_number : compare_text);
+    status = sl_vocabulary_create(entries, n, NULL, out, err);
+out:
+    free(entries);
+    free(counts);
+    return status;
+}
+
+seqlstm_status
+sl_fit_numbers(int64_t count, struct sl_vocabulary **out, struct seqlstm_error *err)
+{
+    struct sl_vocabulary_entry *entries = calloc((size_t)count + 1, sizeof *entries);
+    char *texts = calloc((size_t)count + 1, 16);
+    seqlstm_status status = entries && texts ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
+    for (int64_t i = 0; status == SEQLSTM_OK && i < count; i++) {
+        char *text = texts + 16 * i;
+        entries[i].text = text;
+        entries[i].bytes = (size_t)sl_text_snprintf(text, 16, "%lld", (long long)i);
+    }
+    if (status == SEQLSTM_OK)
+        status = sl_vocabulary_create(entries, count, NULL, out, err);
+    free(entries);
+    free(texts);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A source as it was read: rows in file order (grouped ones gathered), cut into series, before anything
+ * learned is applied to it. Private to core/data.
+ *
+ *   read (raw_*.c) -> slice (`split:`) -> fit (fit.c, train only) -> assemble (assemble.c) -> dataset
+ *
+ * Invariants:
+ * 1. Series are adjacent and ascending: start[s] + length[s] <= start[s + 1]; a slice only narrows the
+ *    list of series, the rows stay.
+ * 2. A missing number is a NaN in `values` or `target_values`; no other NaN stands there.
+ */
+#ifndef SL_DATA_RAW_H
+#define SL_DATA_RAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/batch.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "data/dataset.h"
+#include "data/intern.h"
+#include "model/model.h"
+
+/* What to read, and for whom. */
+struct sl_read {
+    const struct sl_model *model;
+    const struct sl_source *source;
+    enum sl_split split;                  /* generators draw other numbers for each */
+    const struct sl_data_state *state;    /* NULL while it is being learned */
+    const struct sl_input_request *input; /* predict: instead of the source's files; else NULL */
+};
+
+struct sl_raw {
+    const struct sl_source *source;
+    char *name; /* the file, for messages */
+
+    int64_t rows;
+    enum sl_field_kind input_kind;
+    int64_t input_features;
+    bool has_steps;
+    int32_t *ids;            /* [rows]; numbers of `tokens`, or final ids where known_ids > 0 */
+    struct sl_intern tokens;
+    int64_t known_ids;       /* ids are final and below this; 0: they are numbers of `tokens` */
+    double *values;          /* [rows, input_features] */
+    float *values32;         /* the same in float32, instead of `values` */
+    const float *mapped;     /* the same, in the file itself */
+    struct sl_file_map map;
+
+    enum sl_field_kind target_kind; /* NONE: none, or the next token */
+    bool target_per_row;            /* else per series */
+    int64_t target_features;
+    int32_t *target_ids;            /* numbers of `labels`, or final where known_classes > 0 */
+    struct sl_intern labels;
+    int64_t known_classes;
+    double *target_values;          /* [rows or series, target_features] */
+    int64_t ahead;                  /* > 0: the target is that many rows of target_values after a step */
+    bool ahead_in_series;           /* a series holds `ahead` rows more than it has steps (no windows) */
+
+    int64_t series;
+    int64_t *start;
+    int64_t *length;
+    int64_t *line;        /* of the file, from 1; NULL: the source has no lines */
+    int64_t *row_line;    /* [rows], the same for each row; NULL: not known */
+    char *text;           /* the file; NULL where the source is no text */
+    int64_t *text_offset; /* [series], -1: none */
+    int64_t *text_bytes;
+
+    char **input_names; /* [input_features], or NULL */
+    char **target_names;
+    int64_t first_target; /* per-series targets: series 0 has this one (after a slice) */
+    struct sl_data_counts counts;
+};
+
+/* Reads the source of `read`; *out is zeroed before. On failure nothing need be freed. */
+seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err);
+void sl_raw_deinit(struct sl_raw *raw);
+
+/* Keeps the share [from, to) of the rows (streams, windows over one series) or of the series. */
+seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows,
+                            struct seqlstm_error *err);
+
+/* The readers, one per source. */
+seqlstm_status sl_raw_read_text(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_tokens(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_conll(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_npy(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+
+/* ---- help for readers ---- */
+
+/* The source's file or the input as UTF-8 without a byte order mark, NUL-terminated, free()d by the
+ * caller; *out_name (free() too) is what messages call it. CORRUPT_DATA for bytes that are no UTF-8, for
+ * NULs, and for an empty file unless it is an input. */
+seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
+                            struct seqlstm_error *err);
+
+/* A cursor over lines; \n and \r\n end them. */
+struct sl_line_cursor {
+    const char *next;
+    const char *end;
+    int64_t number; /* of the line that next gave, from 1 */
+};
+bool sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes);
+
+/* Arrays in the making. */
+struct sl_raw_builder {
+    struct sl_raw *raw;
+    struct sl_buf ids, start, length, line, text_offset, text_bytes, target_ids, target_values;
+    struct sl_buf scratch;
+    int64_t row_count;
+    const struct sl_tokenizer *tokenizer;
+};
+void sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer);
+void sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_offset, int64_t text_bytes);
+void sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size_t bytes);
+void sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special special);
+void sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t bytes);
+void sl_raw_builder_end(struct sl_raw_builder *builder);
+seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type, const char *text,
+                                        size_t bytes, int64_t line, const char *column, struct seqlstm_error *err);
+/* Moves the arrays into the raw; whatever it returns the builder is empty then. */
+seqlstm_status sl_raw_builder_finish(struct sl_raw_builder *builder, struct seqlstm_error *err);
+void sl_raw_builder_deinit(struct sl_raw_builder *builder);
+
+bool sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special);
+void sl_trim(const char **text, size_t *bytes);
+
+/* Whether records of this model have steps; ids come from tokens where an embedding takes the input. */
+bool sl_model_wants_steps(const struct sl_model *model);
+bool sl_model_wants_ids(const struct sl_model *model);
+/* Whether the targets belong to each step and not to the sequence. */
+bool sl_model_wants_step_targets(const struct sl_model *model);
+
+#define SL_DATA_NO_MEMORY(err) \
+    seqlstm_error_set((err), SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "memory ran out while reading data")
+
+#endif

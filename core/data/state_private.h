@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a data state holds, and how it is learned. Private to core/data. */
+#ifndef SL_DATA_STATE_PRIVATE_H
+#define SL_DATA_STATE_PRIVATE_H
+
+#include "data/raw.h"
+#include "data/state.h"
+
+/* Where the target of a step or record stands in the target store. */
+enum sl_target_form {
+    SL_TARGET_NONE,
+    SL_TARGET_NEXT,       /* the input id of the next row */
+    SL_TARGET_RECORD,     /* one per record */
+    SL_TARGET_LAST,       /* that of the record's last row */
+    SL_TARGET_STEP,       /* that of the step's row */
+    SL_TARGET_AHEAD_LAST, /* those of the `ahead` rows behind the record */
+    SL_TARGET_AHEAD_STEP  /* those of the `ahead` rows behind the step */
+};
+
+struct sl_data_state {
+    struct sl_data_facts facts;
+    enum sl_source_type source;
+    enum sl_tokenizer_type tokenizer;
+    bool lowercase;
+    enum sl_target_form form;
+    int64_t ahead;
+    struct sl_vocabulary *tokens;  /* NULL: no text */
+    struct sl_vocabulary *classes; /* NULL: none, or they are the tokens */
+    bool classes_are_tokens;
+    bool binary_values;            /* a class label as the values 0 and 1 */
+    int32_t ignore_id;             /* target that weighs nothing; -1: none */
+    char *ignore_label;            /* the same as text; NULL: none */
+    enum sl_scale_type scale;
+    int64_t input_columns, target_columns;
+    double *input_offset, *input_factor;   /* [input_columns]; NULL: not scaled */
+    double *target_offset, *target_factor; /* [target_columns] */
+    double *input_fill, *target_fill;      /* for missing values; NULL: none */
+    char **input_names, **target_names;    /* NULL: no names */
+    struct sl_scaling input_scaling, target_scaling; /* views of the above */
+};
+
+/* Learns from the raw training split (sliced). `others` are raws that `fit: all` looks at besides. */
+seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
+                                 const struct sl_raw *const *others, int other_count,
+                                 struct sl_data_state **out_state, struct seqlstm_error *err);
+
+/* Sets the scaling views after the arrays were filled. */
+void sl_data_state_set_views(struct sl_data_state *state);
+
+/* fit_vocabulary.c */
+seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw,
+                             struct sl_vocabulary **out, struct seqlstm_error *err);
+/* Classes in ascending order: of numbers when all are whole numbers, else of bytes. `ignore` (may be
+ * NULL) is none of them. */
+seqlstm_status sl_fit_classes(const struct sl_raw *raw, const char *ignore, struct sl_vocabulary **out,
+                              struct seqlstm_error *err);
+/* "0" .. "count - 1". */
+seqlstm_status sl_fit_numbers(int64_t count, struct sl_vocabulary **out, struct seqlstm_error *err);
+
+#endif
