@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward of the recurrent operation: every block runs its layers, directions and steps in reverse.
+ *
+ * One step: dh of the row joins dy, the cell turns kept pre-activations into their gradients in place, and their
+ * product with W_h is dh of the step before. Weight gradients and dx are made for a *chunk* of steps at a time, about
+ * 256 rows, while its gradients are still in the second-level cache; weight gradients are private
+ * to a member and summed
+ * at the end, in the order of the members.
+ */
+#include "recurrent_run.h"
+
+#include <string.h>
+
+#include "recurrent_pack.h"
+
+enum { CHUNK_ROWS = 256 };
+
+struct backward_call {
+    const struct blas_recurrent_binding *binding;
+    const struct seqlstm_backward *args;
+    struct seqlstm_queue *queue;
+    struct blas_packed packed[BLAS_LD_MAX];
+    struct blas_saved saved[BLAS_LD_MAX];
+    struct blas_gradients gradients[BLAS_LD_MAX]; /* of member 0 */
+    int64_t gradients_stride;                     /* floats to the next member's */
+    float *between[2]; /* gradients of the outputs of inner layers: [R][y_width] */
+    float *apart[2];   /* dy of each direction where outputs are merged: [R][O] */
+    char *scratch;
+    uint64_t scratch_bytes;
+};
+
+struct backward_run {
+    struct blas_run r;
+    struct blas_gradients gradients; /* this member's, of this (layer, direction) */
+    struct blas_rows_at dy, dx;
+    bool dx_add;                     /* the other direction wrote it before */
+    bool weights, fresh;             /* dW is wanted; nothing has been added to `w` yet */
+    bool keep_sums;                  /* an earlier block has added to this region's gradients */
+    void *const *grads;
+    uint32_t parts;
+    int64_t chunk_low, chunk_high;   /* q of the current chunk */
+};
+
+/* Of the member's own columns of h. */
+static void own_columns(const struct blas_run *r, int64_t *low, int64_t *high)
+{
+    const struct blas_recurrent *op = r->op;
+    *low = 0;
+    *high = op->out_pad;
+    if (!r->barrier)
+        return;
+    *low = blas_min(r->panel_first * op->panel_units, op->out_pad);
+    if (r->panel_last < op->panels)
+        *high = blas_min(r->panel_last * op->panel_units, op->out_pad);
+}
+
+/* Rows [first, last) enter: their final states' gradients, or zero. */
+static void enter_rows(const struct backward_run *f, int64_t first, int64_t last)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const float *dhn = NULL, *dcn = NULL;
+    if (op->desc.options & SEQLSTM_RECURRENT_FINAL_STATE) {
+        dhn = blas_state_slot(r, f->grads, SEQLSTM_STATE_HN);
+        dcn = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_CN) : NULL;
+    }
+    int64_t low, high;
+    own_columns(r, &low, &high);
+    for (int64_t i = first; i < last; i++) {
+        int64_t b = r->block->first + i;
+        float *dh = r->scratch.h + i * op->out_pad;
+        for (int64_t u = low; u < high; u++)
+            dh[u] = dhn && u < op->out ? dhn[b * op->out + u] : 0.0f;
+        for (int64_t u = r->panel_first * GROUP; op->lstm && u < r->panel_last * GROUP; u++)
+            r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP] =
+                dcn && u < op->units ? dcn[b * op->units + u] : 0.0f;
+    }
+}
+
+/* Rows [first, last) leave: dh and dc are those of the initial states. */
+static void leave_rows(const struct backward_run *f, int64_t first, int64_t last)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    if (!(f->parts & SEQLSTM_BACKWARD_STATES) ||
+        !(op->desc.options & SEQLSTM_RECURRENT_INITIAL_STATE))
+        return;
+    float *dh0 = blas_state_slot(r, f->grads, SEQLSTM_STATE_H0);
+    float *dc0 = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_C0) : NULL;
+    int64_t low, high;
+    own_columns(r, &low, &high);
+    for (int64_t i = first; i < last; i++) {
+        int64_t b = r->block->first + i;
+        for (int64_t u = low; dh0 && u < blas_min(high, op->out); u++)
+            dh0[b * op->out + u] = r->scratch.h[i * op->out_pad + u];
+        for (int64_t u = r->panel_first * GROUP;
+             dc0 && u < blas_min(r->panel_last * GROUP, op->units); u++)
+            dc0[b * op->units + u] =
+                r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
+    }
+}
+
+/* dh of the projected output -> dh of the cell (dm); keeps dh^ for the gradient of W_p. */
+static void project_back(const struct backward_run *f, int64_t q, int64_t rows)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t width = op->out_pad;
+    float *kept = r->scratch.dprojected + (q - f->chunk_low) * width;
+    op->kernels->copy(&(struct blas_rows){.rows = rows, .n = width, .x = r->scratch.h,
+                                          .x_row = width, .y = kept, .y_row = width});
+    if (r->saved->new_h) {
+        const uint16_t *bits = r->saved->new_h + (r->block->q_base + q) * blas_bits_row(op);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t u = 0; u < width; u++) {
+                bool fresh = bits[i * blas_bits_row(op) + u / 16] >> (u % 16) & 1;
+                *(fresh ? &r->scratch.h[i * width + u] : &kept[i * width + u]) = 0.0f;
+            }
+    }
+    for (int64_t n = 0; n < op->units_pad; n += PANEL) {
+        int64_t wide = blas_min(PANEL, op->units_pad - n);
+        op->kernels->product(&(struct blas_product){
+            .rows = rows, .a = kept, .a_row = width, .k_blocks = 1, .k_inner = (int32_t)width,
+            .b = r->packed->projection_back + n * width, .b_row = wide,
+            .groups = (int32_t)(wide / GROUP), .c = r->scratch.dm + n, .c_row = op->units_pad});
+    }
+}
+
+/* The cell of one step on this member's panels. With norm, gates stand in z. */
+static void cells_back(const struct backward_run *f, int64_t q, int64_t rows)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = r->saved;
+    const int64_t q_all = r->block->q_base + q, columns = (int64_t)op->panels * PANEL;
+    const int64_t stride = op->norm ? r->block->rows * PANEL : r->block->q_rows * PANEL;
+    float *gates = op->norm ? r->scratch.z : saved->gates + r->block->q_base * columns + q * PANEL;
+    const float *xh = saved->xh + q_all * op->layers[r->layer].xh_row;
+    int phases = op->norm && op->lstm ? 2 : 1;
+    if (phases == 2)
+        memset(r->scratch.sums, 0, (size_t)(2 * r->block->rows) * sizeof(float));
+    for (int phase = 1; phase <= phases; phase++)
+        for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+            struct blas_cell_backward b = {
+                .cell = &op->cell[r->direction], .rows = rows,
+                .units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units),
+                .gates = gates + p * stride, .dc = r->scratch.c + p * r->block->rows * GROUP,
+                .dh = op->projection ? r->scratch.dm + p * GROUP
+                                     : r->scratch.h + p * op->panel_units,
+                .dh_row = op->projection ? op->units_pad : op->out_pad,
+                .peephole = r->packed->peephole + p * op->panel_units,
+                .peephole_row = op->units_pad,
+                .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
+                .dbias = f->gradients.bias + p * PANEL, .bits_row = blas_bits_row(op)};
+            if (saved->state)
+                b.c_saved = saved->state + r->block->q_base * op->units_pad +
+                            p * r->block->q_rows * GROUP + q * GROUP;
+            if (saved->new_c)
+                b.new_c = saved->new_c + q_all * b.bits_row + p;
+            if (saved->new_h && !op->projection)
+                b.new_h = saved->new_h + q_all * b.bits_row + p * (op->panel_units / GROUP);
+            if (phases == 2) {
+                b.extra = r->scratch.extra + p * r->block->rows * GROUP;
+                b.extra_row = GROUP;
+                b.dq = r->scratch.dq + p * r->block->rows * GROUP;
+                b.mean = saved->c_stats + q_all;
+                b.rstd = saved->c_stats + r->binding->rows + q_all;
+                b.sum_1 = r->scratch.sums;
+                b.sum_2 = r->scratch.sums + r->block->rows;
+                b.norm_gain = r->packed->gain_c + p * GROUP;
+                b.norm_bias = r->packed->bias_c + p * GROUP;
+                b.dnorm_gain = f->gradients.norm_c + p * GROUP;
+                b.dnorm_bias = f->gradients.norm_c + op->units_pad + p * GROUP;
+                b.inverse_count = 1.0f / (float)op->units;
+                (phase == 1 ? op->kernels->lstm_norm_backward_1
+                            : op->kernels->lstm_norm_backward_2)(&b);
+                continue;
+            }
+            (op->lstm                              ? op->kernels->lstm_backward
+             : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_backward
+                                                   : op->kernels->rnn_backward)(&b);
+        }
+    if (!op->gru_before)
+        return;
+    /* d(r h~) = dn W_hn, then the reset gate */
+    for (int64_t n = 0; n < op->out_pad; n += PANEL) {
+        int64_t wide = blas_min(PANEL, op->out_pad - n);
+        op->kernels->product(&(struct blas_product){
+            .rows = rows, .a = gates + 2 * GROUP, .a_row = PANEL, .a_block = stride,
+            .k_blocks = op->panels, .k_inner = GROUP, .b = r->packed->rh_back + n * op->units_pad,
+            .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = r->scratch.extra + n,
+            .c_row = op->out_pad});
+    }
+    for (int64_t p = 0; p < op->panels; p++)
+        op->kernels->gru_before_backward_2(&(struct blas_cell_backward){
+            .cell = &op->cell[r->direction], .rows = rows,
+            .units = (int32_t)blas_min(GROUP, op->units - p * GROUP), .gates = gates + p * stride,
+            .dbias = f->gradients.bias + p * PANEL, .extra = r->scratch.extra + p * GROUP,
+            .extra_row = op->out_pad,
+            .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
+            .h_masked_row = op->layers[r->layer].xh_row});
+}
+
+static struct blas_norm norm_of(const struct backward_run *f, int64_t q, int64_t rows)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t at = r->block->q_base * op->panels * PANEL + q * PANEL;
+    return (struct blas_norm){
+        .rows = rows, .panels = op->panels, .u = r->saved->gates + at,
+        .v = r->saved->gates_h + at, .panel_stride = r->block->q_rows * PANEL,
+        .v_stride = r->block->q_rows * PANEL, .z = r->scratch.z,
+        .z_stride = r->block->rows * PANEL, .valid_u = r->packed->valid_u,
+        .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u, .gain_v = r->packed->gain_v,
+        .bias = r->packed->bias, .inverse_count = 1.0f / (float)op->norm_count,
+        .epsilon = op->desc.layer_norm_epsilon,
+        .stats = r->saved->stats + 4 * (r->block->q_base + q), .dgain_u = f->gradients.norm_u,
+        .dgain_v = f->gradients.norm_v};
+}
+
+/* dh of the step before: the gates' gradients times W_h, own columns. */
+static void recur_back(const struct backward_run *f, int64_t q, int64_t rows)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t stride = r->block->q_rows * PANEL, k_all = (int64_t)op->panels * PANEL;
+    const float *gates = (op->norm ? r->saved->gates_h : r->saved->gates) +
+                         r->block->q_base * k_all + q * PANEL;
+    bool masked = r->scratch.mask_h != NULL;
+    float *to = op->gru_before ? r->scratch.extra : masked ? r->scratch.projected : r->scratch.h;
+    int64_t low, high;
+    own_columns(r, &low, &high);
+    for (int64_t n = low; n < high;) {
+        int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, op->out_pad - panel);
+        int64_t end = blas_min(blas_min(panel + PANEL, op->out_pad), high);
+        op->kernels->product(&(struct blas_product){
+            .rows = rows, .a = gates, .a_row = PANEL, .a_block = stride, .k_blocks = op->panels,
+            .k_inner = PANEL, .b = r->packed->h_back + panel * k_all + (n - panel), .b_row = wide,
+            .groups = (int32_t)((end - n) / GROUP), .c = to + n, .c_row = op->out_pad,
+            .accumulate = op->gru_before || (!masked && op->has_carry)});
+        n = end;
+    }
+    if (to == r->scratch.h)
+        return;
+    struct blas_rows join = {.rows = rows, .n = high - low, .x = to + low, .x_row = op->out_pad,
+                             .m = masked ? r->scratch.mask_h + low : NULL, .m_row = op->out_pad,
+                             .y = r->scratch.h + low, .y_row = op->out_pad};
+    if (op->has_carry)
+        op->kernels->add(&join);
+    else
+        op->kernels->copy(&join);
+}
+
+/* dW (+)= gates' x~h~ over q in [low, high), own panels. */
+static void chunk_weights(struct backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t k_all = (int64_t)op->panels * PANEL, q_all = r->block->q_base + low;
+    const int64_t row = layer->input_pad + op->out_pad;
+    const float *xh = r->saved->xh + q_all * layer->xh_row;
+    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+        int64_t at = r->block->q_base * k_all + p * r->block->q_rows * PANEL + low * PANEL;
+        for (int64_t n = 0; n < row;) {
+            /* with norm, W_x and W_h have gradients of their own */
+            bool x_part = n < layer->input_pad;
+            int64_t end = op->norm && x_part ? layer->input_pad : row;
+            int64_t wide = blas_min(PANEL, end - n);
+            op->kernels->outer(&(struct blas_outer){
+                .rows = high - low,
+                .a = (op->norm && !x_part ? r->saved->gates_h : r->saved->gates) + at,
+                .a_row = PANEL, .m_count = PANEL, .b = xh + n, .b_row = layer->xh_row,
+                .groups = (int32_t)(wide / GROUP), .c = f->gradients.w + p * PANEL * row + n,
+                .c_row = row, .accumulate = !f->fresh});
+            n += wide;
+        }
+        for (int64_t n = 0; op->gru_before && n < op->out_pad; n += PANEL)
+            op->kernels->outer(&(struct blas_outer){
+                .rows = high - low, .a = r->saved->gates + at + 2 * GROUP, .a_row = PANEL,
+                .m_count = GROUP, .b = r->saved->rh + q_all * op->out_pad + n,
+                .b_row = op->out_pad, .groups = (int32_t)(blas_min(PANEL, op->out_pad - n) / GROUP),
+                .c = f->gradients.rh + p * GROUP * op->out_pad + n, .c_row = op->out_pad,
+                .accumulate = !f->fresh});
+    }
+    for (int64_t n = 0; op->projection && n < op->units_pad; n += PANEL)
+        for (int64_t m = 0; m < op->out_pad; m += PANEL)
+            op->kernels->outer(&(struct blas_outer){
+                .rows = high - low, .a = r->scratch.dprojected + m, .a_row = op->out_pad,
+                .m_count = (int32_t)blas_min(PANEL, op->out_pad - m),
+                .b = r->saved->raw + q_all * op->units_pad + n, .b_row = op->units_pad,
+                .groups = (int32_t)(blas_min(PANEL, op->units_pad - n) / GROUP),
+                .c = f->gradients.projection + m * op->units_pad + n, .c_row = op->units_pad,
+                .accumulate = !f->fresh});
+    f->fresh = false;
+}
+
+/* dx of steps [first, last] (in time), own columns of x. */
+static void chunk_input(const struct backward_run *f, int64_t first, int64_t last)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t k_all = (int64_t)op->panels * PANEL, low = r->block->q_of[first];
+    const float *gates = r->saved->gates + r->block->q_base * k_all + low * PANEL;
+    int64_t g0, g1;
+    blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
+    for (int64_t n = g0 * GROUP; n < g1 * GROUP;) {
+        int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, layer->input_pad - panel);
+        int64_t end = blas_min(blas_min(panel + PANEL, layer->input_pad), g1 * GROUP);
+        op->kernels->product(&(struct blas_product){
+            .rows = r->block->q_of[last + 1] - low, .a = gates, .a_row = PANEL,
+            .a_block = r->block->q_rows * PANEL, .k_blocks = op->panels, .k_inner = PANEL,
+            .b = r->packed->x_back + panel * k_all + (n - panel), .b_row = wide,
+            .groups = (int32_t)((end - n) / GROUP), .c = r->scratch.dx + n,
+            .c_row = layer->input_pad});
+        n = end;
+    }
+    int64_t c0 = g0 * GROUP, count = blas_min(g1 * GROUP, layer->input) - c0;
+    for (int64_t t = first; t <= last && count > 0; t++) {
+        struct blas_rows rows = {
+            .rows = blas_block_rows(r->block, t), .n = count,
+            .x = r->scratch.dx + (r->block->q_of[t] - low) * layer->input_pad + c0,
+            .x_row = layer->input_pad, .m = r->scratch.mask_x ? r->scratch.mask_x + c0 : NULL,
+            .m_row = layer->input_pad,
+            .y = f->dx.base + blas_packed_row(r->binding, r->block, t) * f->dx.row + c0,
+            .y_row = f->dx.row};
+        if (f->dx_add)
+            op->kernels->add(&rows);
+        else
+            op->kernels->copy(&rows);
+    }
+}
+
+/* Last step (in the order of backward) of the chunk that begins with step s. */
+static int64_t chunk_end(const struct backward_run *f, int64_t s)
+{
+    const struct blas_run *r = &f->r;
+    int64_t rows = 0, steps = r->binding->steps;
+    while (s < steps) {
+        rows += blas_block_rows(r->block, blas_step_at(r, steps - 1 - s));
+        if (rows >= CHUNK_ROWS)
+            break;
+        s++;
+    }
+    return s < steps ? s : steps - 1;
+}
+
+/* One step: gradients of its pre-activations, then dh of the step before it. */
+static void step_back(struct backward_run *f, int64_t t)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t q = r->block->q_of[t], rows = blas_block_rows(r->block, t);
+    if (f->dy.base) {
+        int64_t low, high;
+        own_columns(r, &low, &high);
+        int64_t n = blas_min(high, op->out) - low;
+        if (n > 0)
+            op->kernels->add(&(struct blas_rows){
+                .rows = rows, .n = n,
+                .x = f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row + low,
+                .x_row = f->dy.row, .y = r->scratch.h + low, .y_row = op->out_pad});
+    }
+    if (op->projection)
+        project_back(f, q, rows);
+    struct blas_norm norm;
+    if (op->norm) {
+        norm = norm_of(f, q, rows);
+        op->kernels->norm_restore(&norm);
+    }
+    cells_back(f, q, rows);
+    if (op->norm)
+        op->kernels->norm_backward(&norm);
+    blas_run_barrier(r);
+    recur_back(f, q, rows);
+}
+
+static void run_direction(struct backward_run *f)
+{
+    const struct blas_run *r = &f->r;
+    const int64_t steps = r->binding->steps;
+    int64_t alive = 0;
+    f->fresh = !f->keep_sums;
+    blas_masks_fill(r);
+    if (r->member == 0 && f->fresh)
+        memset(f->gradients.sums, 0, (size_t)f->gradients.sums_count * sizeof(float));
+    blas_run_barrier(r);
+    for (int64_t s = 0; s < steps;) {
+        int64_t end = chunk_end(f, s);
+        int64_t ta = blas_step_at(r, steps - 1 - s), tb = blas_step_at(r, steps - 1 - end);
+        int64_t first = ta < tb ? ta : tb, last = ta < tb ? tb : ta;
+        f->chunk_low = r->block->q_of[first];
+        f->chunk_high = r->block->q_of[last + 1];
+        for (; s <= end; s++) {
+            int64_t t = blas_step_at(r, steps - 1 - s), rows = blas_block_rows(r->block, t);
+            if (rows < alive)
+                leave_rows(f, rows, alive);
+            else if (rows > alive)
+                enter_rows(f, alive, rows);
+            alive = rows;
+            if (rows > 0)
+                step_back(f, t);
+        }
+        if (f->chunk_high > f->chunk_low && f->weights)
+            chunk_weights(f, f->chunk_low, f->chunk_high);
+        if (f->chunk_high > f->chunk_low && f->dx.base) {
+            chunk_input(f, first, last);
+            blas_run_barrier(r);
+        }
+    }
+    leave_rows(f, 0, alive);
+    blas_run_barrier(r);
+}
+
+/* dy of one direction from that of the merged output. */
+static void split_block(const struct backward_call *call, const struct blas_block *block,
+                        const float *dy, const float *other, float *out)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    for (int64_t t = 0; t < call->binding->steps; t++) {
+        int64_t at = blas_packed_row(call->binding, block, t) * op->out;
+        int64_t count = blas_block_rows(block, t) * op->out;
+        for (int64_t i = at; i < at + count; i++)
+            out[i] = op->desc.merge == SEQLSTM_MERGE_MUL   ? dy[i] * other[i]
+                     : op->desc.merge == SEQLSTM_MERGE_AVE ? 0.5f * dy[i]
+                                                           : dy[i];
+    }
+}
+
+struct block_share {
+    int32_t member, members; /* of those that share the block */
+    int32_t region;          /* whose scratch and gradients */
+    bool first;              /* first block of this region: dW is overwritten */
+};
+
+static void run_block(const struct backward_call *call, const struct blas_block *block,
+                      const struct block_share *share)
+{
+    const struct blas_recurrent_binding *binding = call->binding;
+    const struct blas_recurrent *op = binding->op;
+    const struct seqlstm_backward *args = call->args;
+    struct backward_run f = {0};
+    struct blas_region region = {call->scratch + (uint64_t)share->region * call->scratch_bytes, 0};
+    blas_scratch_backward(op, block->rows, blas_chunk_rows_max(op), &region, &f.r.scratch);
+    f.r.op = op;
+    f.r.binding = binding;
+    f.r.block = block;
+    f.r.queue = call->queue;
+    f.r.step = args->step;
+    f.r.slots = args->slots;
+    f.r.member = share->member;
+    f.r.members = share->members;
+    f.r.barrier = share->members > 1;
+    f.grads = args->grads;
+    f.parts = args->parts;
+    f.weights = (args->parts & SEQLSTM_BACKWARD_WEIGHTS) != 0;
+    blas_share(op->panels, share->member, share->members, &f.r.panel_first, &f.r.panel_last);
+    const float *dy = args->grads[SEQLSTM_RECURRENT_Y];
+    if (!(op->desc.options & SEQLSTM_RECURRENT_OUTPUT))
+        dy = NULL;
+    for (int32_t l = op->layer_count - 1; l >= 0; l--) {
+        float *dx = l > 0 ? call->between[(l - 1) & 1]
+                    : args->parts & SEQLSTM_BACKWARD_INPUTS ? args->grads[SEQLSTM_RECURRENT_X]
+                                                            : NULL;
+        for (int32_t d = 0; d < op->directions; d++) {
+            f.r.layer = l;
+            f.r.direction = d;
+            f.r.n = l * op->directions + d;
+            f.r.reverse = op->directions == 2 ? d == 1
+                                              : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
+            f.r.packed = &call->packed[f.r.n];
+            f.r.saved = &call->saved[f.r.n];
+            f.gradients = call->gradients[f.r.n];
+            blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
+            f.dy = (struct blas_rows_at){dy ? (float *)(uintptr_t)dy + d * op->out : NULL,
+                                         op->y_width};
+            if (op->merge_apart && dy) {
+                split_block(call, block, dy, call->saved[l * 2 + 1 - d].merged, call->apart[d]);
+                f.dy = (struct blas_rows_at){call->apart[d], op->out};
+            } else if (op->merge_apart) {
+                f.dy.base = NULL;
+            }
+            f.dx = (struct blas_rows_at){dx, op->layers[l].input};
+            f.dx_add = d > 0;
+            f.keep_sums = !share->first;
+            run_direction(&f);
+        }
+        dy = dx;
+    }
+}
+
+static void reduce_all(const struct backward_call *call, int32_t member, int32_t members)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    const int32_t ld = op->layer_count * op->directions;
+    for (int32_t n = 0; n < ld; n++) {
+        struct blas_reduce reduce = {
+            .gradients = call->gradients[n], .first = call->gradients[n].w,
+            .stride = call->gradients_stride,
+            .sources = call->binding->units ? 1 : call->binding->members,
+            .accumulate = (call->args->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0};
+        float *grads[SEQLSTM_PARAM_COUNT];
+        for (int k = 0; k < SEQLSTM_PARAM_COUNT; k++)
+            grads[k] = call->args->grads[SEQLSTM_RECURRENT_PARAM(ld, n, k)];
+        blas_gradients_reduce(op, &reduce, &call->packed[n], n / op->directions, member, members,
+                              grads);
+    }
+}
+
+static void backward_member(void *argument, int32_t member, int32_t members)
+{
+    const struct backward_call *call = argument;
+    const struct blas_recurrent_binding *binding = call->binding;
+    uint32_t saved = blas_flush_denormals_enter();
+    struct block_share share = {0, 1, member, true};
+    if (binding->units) {
+        share = (struct block_share){member, members, 0, true};
+        for (int32_t i = 0; i < binding->block_count; i++, share.first = false)
+            run_block(call, &binding->blocks[i], &share);
+    } else if (member < binding->members) {
+        for (int32_t i = binding->member_first[member]; i < binding->member_first[member + 1]; i++) {
+            run_block(call, &binding->blocks[i], &share);
+            share.first = false;
+        }
+    }
+    if (call->args->parts & SEQLSTM_BACKWARD_WEIGHTS) {
+        if (members > 1)
+            call->queue->services->team_barrier(call->queue);
+        reduce_all(call, member, members);
+    }
+    blas_flush_denormals_leave(saved);
+}
+
+static void layout(const struct blas_recurrent *op, int64_t rows, int32_t members,
+                   struct blas_region *region, struct backward_call *call)
+{
+    for (int i = 0; i < 2; i++) {
+        call->between[i] = blas_region_take(
+            region, op->layer_count > 1 + i ? rows * op->y_width : 0);
+        call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
+    }
+    uint64_t before = region->used;
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        blas_gradients_layout(op, n / op->directions, region, &call->gradients[n]);
+    uint64_t gradients = region->used - before;
+    call->gradients_stride = (int64_t)(gradients / sizeof(float));
+    region->used += gradients * (uint64_t)(members - 1);
+    struct blas_region one = {0};
+    struct blas_scratch scratch;
+    blas_scratch_backward(op, op->block_rows_max, blas_chunk_rows_max(op), &one, &scratch);
+    call->scratch = region->base ? region->base + region->used : NULL;
+    call->scratch_bytes = one.used;
+    region->used += one.used * (uint64_t)members;
+}
+
+uint64_t blas_backward_workspace(const struct blas_recurrent *op)
+{
+    struct blas_region region = {0};
+    struct backward_call call;
+    layout(op, op->desc.head.max_rows, op->members_max, &region, &call);
+    return region.used;
+}
+
+seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
+                                       struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args,
+                                       struct seqlstm_error *err)
+{
+    const struct blas_recurrent *op = binding->op;
+    struct backward_call call;
+    if (!op->training)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "backward was called on an operation made for inference");
+    if (!args->packed || !args->reserve || !args->workspace)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
+                     !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
+    call.binding = binding;
+    call.args = args;
+    call.queue = queue;
+    struct blas_region packed = {(char *)(uintptr_t)args->packed, 0}, saved = {args->reserve, 0};
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
+        blas_packed_layout(op, n / op->directions, &packed, &call.packed[n]);
+        blas_saved_layout(op, n / op->directions, binding->rows, &saved, &call.saved[n]);
+    }
+    struct blas_region work = {args->workspace, 0};
+    layout(op, binding->rows, binding->members, &work, &call);
+    if (binding->units || binding->members > 1)
+        queue->services->team(queue, backward_member, &call);
+    else
+        backward_member(&call, 0, 1);
+    return SEQLSTM_OK;
+}

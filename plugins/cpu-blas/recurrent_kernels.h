@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of kernels that one instruction set offers to the recurrent drivers, and their arguments.
+ *
+ * Units come in groups of 16 (LSTM, GRU) or 64 (RNN): a *panel*. For each panel and row there are 64 pre-activations
+ *
+ *   LSTM  [i 16][f 16][g 16][o 16]        GRU  [r 16][z 16][n from x 16][n from h 16]        RNN  [64 units]
+ *
+ * stored [panel][row][64], so that a product writes, a cell reads and the weight gradient reads 256 bytes a row in
+ * sequence. Weights for the forward product are [panel][k][64] with k running over the padded x, then the padded h.
+ * Every pointer may be unaligned; strides are in floats. Nothing here allocates or shares state.
+ */
+#ifndef BLAS_RECURRENT_KERNELS_H
+#define BLAS_RECURRENT_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/ops.h>
+
+enum { PANEL = 64, GROUP = 16 };
+
+/* C[r][n] = init + sum_k A[r][k] B[k][n] for one panel of up to 64 columns. k runs over k_blocks
+ * blocks of k_inner; block i of
+ * row r of A begins at a + i a_block + r a_row; B is contiguous in k with rows of b_row. */
+struct blas_product {
+    int64_t rows;
+    const float *a;
+    int64_t a_row, a_block;
+    int32_t k_blocks, k_inner;
+    const float *b;
+    int64_t b_row;
+    int32_t groups; /* columns / 16, 1 .. 4 */
+    float *c;
+    int64_t c_row;
+    const float *init; /* [columns], or NULL: zero */
+    bool accumulate;   /* start from C instead */
+};
+
+/* C[m][n] (+)= sum_q A[q][m] B[q][n], m < m_count, n < 16 groups. */
+struct blas_outer {
+    int64_t rows; /* q */
+    const float *a;
+    int64_t a_row;
+    int32_t m_count;
+    const float *b;
+    int64_t b_row;
+    int32_t groups;
+    float *c;
+    int64_t c_row;
+    bool accumulate; /* add to C instead of overwriting */
+};
+
+/* What all rows of one (layer, direction) share. */
+struct blas_cell {
+    uint32_t kind; /* SEQLSTM_CELL_… */
+    bool plain;    /* LSTM with sigmoid, tanh, tanh and none of the options below */
+    bool coupled, peephole, training, reset_after, norm;
+    struct seqlstm_activation gate, candidate, output;
+    float gate_clip, cell_clip, zoneout_cell, zoneout_hidden;
+};
+
+/* One panel of `rows` rows. `gates`: pre-activations in. In training they stay what backward wants
+ * to find: activated where
+ * `plain`, else unchanged. The state (LSTM: c, in place; GRU, RNN: h) comes in as [rows][16] (RNN: [rows][64]).
+ * h: in h' (where zoneout or the cell wants it), out h. */
+struct blas_cell_forward {
+    const struct blas_cell *cell;
+    int64_t rows;
+    int32_t units;  /* real units of this panel; those beyond are set to zero */
+    float *gates;   /* [rows][64] */
+    float *c;       /* LSTM: [rows][16], c' in, c out */
+    float *c_saved; /* training: [rows][16] takes c' (GRU: h'); NULL otherwise */
+    float *h;
+    int64_t h_row;
+    const float *peephole; /* i, f, o at stride peephole_row */
+    int64_t peephole_row;
+    const uint16_t *new_c; /* training with zoneout: bit set where c is new, [rows] at stride bits_row; or NULL */
+    const uint16_t *new_h;
+    int64_t bits_row;
+    /* GRU, reset before: product of r h~ with W_hn, at stride h_row; LSTM with norm: scratch [rows][16] for c^ */
+    float *extra;
+    int64_t extra_row;
+    const float *h_masked; /* GRU, reset before: h~, at stride h_masked_row */
+    int64_t h_masked_row;
+    /* LSTM with norm, second phase: of each row */
+    const float *mean, *rstd;
+    const float *norm_gain, *norm_bias; /* of this panel's units */
+};
+
+/* Backward of the same. gates: what forward left in, gradients of the pre-activations out. */
+struct blas_cell_backward {
+    const struct blas_cell *cell;
+    int64_t rows;
+    int32_t units;
+    float *gates;
+    const float *c_saved; /* [rows][16] c' (GRU: h') */
+    float *dc;            /* [rows][16] dc in, dc' out */
+    float *dh;            /* dh in; out: the part of dh' that does not go through the product */
+    int64_t dh_row;
+    const float *peephole;
+    int64_t peephole_row;
+    float *dpeephole; /* added to, stride peephole_row; NULL: not wanted */
+    float *dbias;     /* [64] added to */
+    const uint16_t *new_c, *new_h;
+    int64_t bits_row;
+    float *extra; /* GRU, reset before: d(r h~) in; LSTM with norm: c^ kept between the phases */
+    int64_t extra_row;
+    const float *h_masked;
+    int64_t h_masked_row;
+    float *dq; /* LSTM with norm: [rows][16] between the phases */
+    const float *mean, *rstd;
+    float *sum_1, *sum_2; /* of each row, added to by the first phase */
+    const float *norm_gain, *norm_bias;
+    float *dnorm_gain, *dnorm_bias; /* added to */
+    float inverse_count;            /* 1 / H */
+};
+
+/* Layer norm of the two products u [panel][row][64] and v of one step. */
+struct blas_norm {
+    int64_t rows;
+    int32_t panels;
+    float *u, *v;      /* 64 floats between rows */
+    int64_t panel_stride, v_stride; /* between panels of u, of v */
+    float *z;          /* [panel][row][64] at z_stride between panels */
+    int64_t z_stride;
+    const float *valid_u, *valid_v; /* [panel][64] 1 where the column is an element of the norm, else 0 */
+    const float *gain_u, *gain_v, *bias; /* [panel][64], zero where not valid */
+    float inverse_count; /* 1 / (G H) */
+    float epsilon;
+    float *stats;  /* [rows][4]: mean u, 1/std u, mean v, 1/std v */
+    float *dgain_u, *dgain_v; /* backward: [panel][64], added to */
+};
+
+/* Rows of x into rows of y. */
+struct blas_rows {
+    int64_t rows, n;
+    const float *x;
+    int64_t x_row;
+    const float *m; /* or NULL */
+    int64_t m_row;
+    float *y;
+    int64_t y_row;
+};
+
+struct blas_recurrent_kernels {
+    const char *name;
+    void (*product)(const struct blas_product *p);
+    void (*outer)(const struct blas_outer *o);
+    void (*lstm_forward)(const struct blas_cell_forward *f);
+    void (*lstm_backward)(const struct blas_cell_backward *b);
+    /* LSTM with norm: 1 fills `extra` with c^ and leaves o's pre-activation; 2 makes h. Backward
+     * likewise: 1 replaces gates' o
+     * by its gradient, fills extra, dq and the sums; 2 does the rest. */
+    void (*lstm_norm_forward_1)(const struct blas_cell_forward *f);
+    void (*lstm_norm_forward_2)(const struct blas_cell_forward *f);
+    void (*lstm_norm_backward_1)(const struct blas_cell_backward *b);
+    void (*lstm_norm_backward_2)(const struct blas_cell_backward *b);
+    void (*gru_forward)(const struct blas_cell_forward *f);
+    void (*gru_backward)(const struct blas_cell_backward *b);
+    /* GRU, reset before: forward 1 fills extra with r h~; backward 1 makes n's gradient and dz, 2 makes dr. */
+    void (*gru_before_forward_1)(const struct blas_cell_forward *f);
+    void (*gru_before_backward_2)(const struct blas_cell_backward *b);
+    void (*rnn_forward)(const struct blas_cell_forward *f);
+    void (*rnn_backward)(const struct blas_cell_backward *b);
+    void (*norm_forward)(const struct blas_norm *n);  /* stats and z */
+    void (*norm_restore)(const struct blas_norm *n);  /* z from u, v and stats */
+    void (*norm_backward)(const struct blas_norm *n); /* z holds dz; u, v become du, dv */
+    /* mean and 1 / sqrt(var + epsilon) over `units` of [panel][rows][16] at panel stride */
+    void (*row_stats)(const float *x, int64_t panel_stride, int64_t rows, int64_t units, float epsilon,
+                      float *mean, float *rstd);
+    /* Element i's bit is bit i mod 16 of bits[i / 16]: set where its uniform number reaches `rate`. Fills whole 64
+     * elements: bits has 4 ceil(elements / 64) words. */
+    void (*keep_bits)(uint64_t key, uint32_t step, uint64_t sequence, int64_t elements, float rate,
+                      uint16_t *bits);
+    /* y[i] = x[i] scale where bit first + i is set, else 0; y may be x. Reads one word beyond the last. */
+    void (*mask_apply)(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n,
+                       float *y);
+    /* y = x (y += x) over n floats of each row, times m where m is not NULL. */
+    void (*copy)(const struct blas_rows *c);
+    void (*add)(const struct blas_rows *c);
+    /* out[c][r] of a 16 x 16 block, see v_transpose16 */
+    void (*transpose16)(const float *in, int64_t in_row, int rows, int columns, float *out,
+                        int64_t out_row);
+};
+
+extern const struct blas_recurrent_kernels blas_recurrent_kernels_portable;
+extern const struct blas_recurrent_kernels blas_recurrent_kernels_avx2;
+extern const struct blas_recurrent_kernels blas_recurrent_kernels_avx512;
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recurrent operation: what it accepts, its creation, and the layouts of its buffers. */
+#include "recurrent_op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/philox.h>
+
+static void refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
+                   const char *reason, const char *hint)
+{
+    answer->accepted = 0;
+    answer->code = code;
+    answer->option = option;
+    snprintf(answer->value, sizeof answer->value, "%s", value);
+    snprintf(answer->reason, sizeof answer->reason, "%s", reason);
+    snprintf(answer->hint, sizeof answer->hint, "%s", hint);
+}
+
+static void refuse_number(struct seqlstm_answer *answer, uint32_t code, uint32_t option,
+                          double value, const char *reason)
+{
+    char text[48];
+    /* %.0f and integers do not depend on the locale; rates are shown in thousandths. */
+    if (value == (double)(int64_t)value)
+        snprintf(text, sizeof text, "%lld", (long long)value);
+    else
+        snprintf(text, sizeof text, "%lld/1000", (long long)(value * 1000));
+    refuse(answer, code, option, text, reason, "");
+}
+
+static bool head_accepted(const struct seqlstm_desc *head, struct seqlstm_answer *answer)
+{
+    const uint32_t dtypes[] = {head->dtype_activation, head->dtype_activation_grad,
+                               head->dtype_state,      head->dtype_compute,
+                               head->dtype_weight,     head->dtype_weight_grad};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (dtypes[i] != SEQLSTM_FLOAT32) {
+            refuse_number(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, dtypes[i],
+                          "only float32 is computed");
+            return false;
+        }
+    if (head->mode != SEQLSTM_MODE_INFERENCE && head->mode != SEQLSTM_MODE_TRAINING) {
+        refuse_number(answer, SEQLSTM_REFUSED_MODE, SEQLSTM_OPTION_MODE, head->mode,
+                      "this mode is not known");
+        return false;
+    }
+    const uint32_t known = SEQLSTM_DESC_DETERMINISTIC | SEQLSTM_DESC_UNIFORM;
+    if (head->flags & ~known) {
+        refuse_number(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, head->flags & ~known,
+                      "this descriptor flag is not known");
+        return false;
+    }
+    if (head->reserved0 != 0 || head->max_rows < 1 || head->max_sequences < 1 ||
+        head->max_steps < 1) {
+        refuse_number(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
+                      (double)head->max_rows, "rows, sequences and steps need upper bounds");
+        return false;
+    }
+    return true;
+}
+
+static bool activations_accepted(const struct seqlstm_recurrent_desc *desc,
+                                 struct seqlstm_answer *answer)
+{
+    static const uint32_t option[3] = {SEQLSTM_OPTION_RECURRENT_ACTIVATION,
+                                       SEQLSTM_OPTION_ACTIVATION,
+                                       SEQLSTM_OPTION_OUTPUT_ACTIVATION};
+    int directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    for (int place = 0; place < 3; place++) {
+        bool used = desc->cell == SEQLSTM_CELL_LSTM || place == SEQLSTM_PLACE_CANDIDATE ||
+                    (desc->cell == SEQLSTM_CELL_GRU && place == SEQLSTM_PLACE_GATE);
+        for (int d = 0; used && d < directions; d++) {
+            const struct seqlstm_activation *act = &desc->activations[place][d];
+            if (act->kind > SEQLSTM_ACT_AFFINE || act->reserved0 != 0) {
+                refuse_number(answer, SEQLSTM_REFUSED_OPTION, option[place], act->kind,
+                              "this activation does not act element by element");
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool rates_accepted(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
+{
+    const float rates[] = {desc->dropout, desc->recurrent_dropout, desc->weight_drop,
+                           desc->zoneout_cell, desc->zoneout_hidden};
+    static const uint32_t options[] = {SEQLSTM_OPTION_DROPOUT, SEQLSTM_OPTION_RECURRENT_DROPOUT,
+                                       SEQLSTM_OPTION_WEIGHT_DROP, SEQLSTM_OPTION_ZONEOUT,
+                                       SEQLSTM_OPTION_ZONEOUT};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        if (!(rates[i] >= 0.0f && (rates[i] < 1.0f || (i >= 3 && rates[i] == 1.0f)))) {
+            refuse_number(answer, SEQLSTM_REFUSED_OPTION, options[i], (double)rates[i],
+                          "a rate lies in [0, 1)");
+            return false;
+        }
+    if (!(desc->cell_clip >= 0.0f) || !(desc->gate_clip >= 0.0f)) {
+        refuse(answer, SEQLSTM_REFUSED_OPTION,
+               desc->cell_clip >= 0.0f ? SEQLSTM_OPTION_GATE_CLIP : SEQLSTM_OPTION_CELL_CLIP,
+               "negative", "a clip limit is positive, or 0 for none", "");
+        return false;
+    }
+    return true;
+}
+
+static bool combination_accepted(const struct seqlstm_recurrent_desc *desc,
+                                 struct seqlstm_answer *answer)
+{
+    const uint32_t combination = SEQLSTM_REFUSED_COMBINATION;
+    bool lstm = desc->cell == SEQLSTM_CELL_LSTM;
+    if (!lstm && (desc->projection != 0 || desc->cell_clip != 0.0f || desc->zoneout_cell != 0.0f ||
+                  desc->options & (SEQLSTM_RECURRENT_PEEPHOLE | SEQLSTM_RECURRENT_COUPLED_GATES))) {
+        refuse(answer, combination, SEQLSTM_OPTION_CELL, desc->cell == SEQLSTM_CELL_GRU ? "gru" : "rnn",
+               "projection, peephole, coupled gates, cell clip and cell zoneout belong to LSTM", "");
+        return false;
+    }
+    if (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) {
+        if (!(desc->layer_norm_epsilon > 0.0f)) {
+            refuse(answer, combination, SEQLSTM_OPTION_LAYER_NORM, "epsilon",
+                   "layer norm needs a positive epsilon", "");
+            return false;
+        }
+        if (desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER)) {
+            refuse(answer, combination, SEQLSTM_OPTION_LAYER_NORM, "gru",
+                   "layer norm of a GRU is defined with reset after", "reset_after: true");
+            return false;
+        }
+    }
+    if (desc->cell != SEQLSTM_CELL_GRU && (desc->options & SEQLSTM_RECURRENT_RESET_AFTER)) {
+        refuse(answer, combination, SEQLSTM_OPTION_RESET_AFTER, "true", "only a GRU has a reset gate",
+               "");
+        return false;
+    }
+    return true;
+}
+
+void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
+{
+    const uint32_t known = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_PEEPHOLE |
+                           SEQLSTM_RECURRENT_COUPLED_GATES | SEQLSTM_RECURRENT_LAYER_NORM |
+                           SEQLSTM_RECURRENT_RESET_AFTER | SEQLSTM_RECURRENT_INITIAL_STATE |
+                           SEQLSTM_RECURRENT_FINAL_STATE | SEQLSTM_RECURRENT_OUTPUT;
+    if (!head_accepted(&desc->head, answer))
+        return;
+    if (desc->cell < SEQLSTM_CELL_LSTM || desc->cell > SEQLSTM_CELL_RNN) {
+        refuse_number(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_CELL, desc->cell,
+                      "this cell is not known");
+        return;
+    }
+    if (desc->direction > SEQLSTM_DIRECTION_BIDIRECTIONAL) {
+        refuse_number(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_DIRECTION, desc->direction,
+                      "this direction is not known");
+        return;
+    }
+    if (desc->merge > SEQLSTM_MERGE_AVE) {
+        refuse_number(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, desc->merge,
+                      "this merge is not known");
+        return;
+    }
+    if (desc->options & SEQLSTM_RECURRENT_STEPWISE) {
+        refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_MODE, "stepwise",
+               "weight gradients are made in the same call as the others", "");
+        return;
+    }
+    if (desc->options & ~known) {
+        refuse_number(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, desc->options & ~known,
+                      "this option bit is not known");
+        return;
+    }
+    const int64_t limit = INT64_C(1) << 20;
+    if (desc->layers < 1 || desc->layers > 64 || desc->input < 1 || desc->input > limit ||
+        desc->hidden < 1 || desc->hidden > limit || desc->projection < 0 ||
+        desc->projection > limit) {
+        refuse_number(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, (double)desc->hidden,
+                      "layers lie in 1 to 64, widths in 1 to 1048576");
+        return;
+    }
+    if (!activations_accepted(desc, answer) || !rates_accepted(desc, answer) ||
+        !combination_accepted(desc, answer))
+        return;
+    answer->accepted = 1;
+    answer->variant_count = 2;
+    snprintf(answer->variants[0], sizeof answer->variants[0], "packed");
+    snprintf(answer->variants[1], sizeof answer->variants[1], "generic");
+}
+
+/* ---- creation ------------------------------------------------------------------------------------ */
+
+static const struct blas_recurrent_kernels *kernels_of(enum blas_isa isa)
+{
+#ifdef BLAS_HAVE_X86_KERNELS
+    if (isa == BLAS_ISA_AVX512)
+        return &blas_recurrent_kernels_avx512;
+    if (isa == BLAS_ISA_AVX2)
+        return &blas_recurrent_kernels_avx2;
+#else
+    (void)isa;
+#endif
+    return &blas_recurrent_kernels_portable;
+}
+
+static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, int d,
+                      struct blas_cell *cell)
+{
+    cell->kind = desc->cell;
+    cell->training = training;
+    cell->coupled = (desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
+    cell->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
+    cell->norm = (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0;
+    cell->reset_after = (desc->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0;
+    cell->gate = desc->activations[SEQLSTM_PLACE_GATE][d];
+    cell->candidate = desc->activations[SEQLSTM_PLACE_CANDIDATE][d];
+    cell->output = desc->activations[SEQLSTM_PLACE_OUTPUT][d];
+    cell->gate_clip = desc->gate_clip;
+    cell->cell_clip = desc->cell_clip;
+    cell->zoneout_cell = desc->zoneout_cell;
+    /* With projection zoneout acts on the projected h, outside the cell. */
+    cell->zoneout_hidden = desc->projection > 0 ? 0.0f : desc->zoneout_hidden;
+    cell->plain = desc->cell == SEQLSTM_CELL_LSTM && !cell->coupled && !cell->peephole &&
+                  !cell->norm && cell->gate.kind == SEQLSTM_ACT_SIGMOID &&
+                  cell->candidate.kind == SEQLSTM_ACT_TANH &&
+                  cell->output.kind == SEQLSTM_ACT_TANH && cell->gate_clip == 0.0f &&
+                  cell->cell_clip == 0.0f && cell->zoneout_cell == 0.0f &&
+                  cell->zoneout_hidden == 0.0f;
+}
+
+seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
+                                     int32_t members_max, const struct seqlstm_recurrent_desc *desc,
+                                     const char *variant, struct blas_recurrent **out_op,
+                                     struct seqlstm_error *err)
+{
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    blas_recurrent_supports(desc, &answer);
+    if (!answer.accepted)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s (value %s)", answer.reason, answer.value);
+    bool generic = variant && strcmp(variant, "generic") == 0;
+    if (variant && !generic && strcmp(variant, "packed") != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "variant \"%s\" of a recurrent layer is none of packed, generic", variant);
+    struct blas_recurrent *op = host->allocate(host->context, sizeof *op);
+    if (!op)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a recurrent operation");
+    memset(op, 0, sizeof *op);
+    memcpy(&op->desc, desc, sizeof op->desc);
+    op->host = host;
+    op->kernels = kernels_of(generic ? BLAS_ISA_PORTABLE : isa);
+    op->members_max = members_max < 1 ? 1 : (int32_t)blas_min(members_max, BLAS_MEMBERS_MAX);
+    op->directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    op->layer_count = (int32_t)desc->layers;
+    op->training = desc->head.mode == SEQLSTM_MODE_TRAINING;
+    op->lstm = desc->cell == SEQLSTM_CELL_LSTM;
+    op->coupled = (desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
+    op->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
+    op->norm = (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0;
+    op->projection = desc->projection > 0;
+    op->gru_before =
+        desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
+    op->units = desc->hidden;
+    op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
+    op->panels = (int32_t)((op->units + op->panel_units - 1) / op->panel_units);
+    op->units_pad = (int64_t)op->panels * op->panel_units;
+    op->out = op->projection ? desc->projection : desc->hidden;
+    op->out_pad = blas_round(op->out, GROUP);
+    op->y_width = op->directions == 2 && !op->merge_apart ? 2 * op->out : op->out;
+    op->gate_rows = op->units * (op->lstm ? 4 : desc->cell == SEQLSTM_CELL_GRU ? 3 : 1);
+    op->norm_count = op->coupled ? 3 * op->units : op->gate_rows;
+    op->has_carry = desc->cell == SEQLSTM_CELL_GRU || desc->zoneout_hidden > 0.0f;
+    for (int d = 0; d < 2; d++)
+        cell_fill(desc, op->training, d, &op->cell[d]);
+    for (int32_t l = 0; l < op->layer_count; l++) {
+        struct blas_recurrent_layer *layer = &op->layers[l];
+        layer->input = l == 0 ? desc->input : op->y_width;
+        layer->input_pad = blas_round(layer->input, GROUP);
+        layer->xh_row = layer->input_pad + op->out_pad;
+        if (layer->xh_row % 256 == 0) /* rows must not all fall into the same cache sets */
+            layer->xh_row += GROUP;
+    }
+    int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
+    op->weights_large = weight_floats * 4 > 700 * 1024;
+    op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
+    *out_op = op;
+    return SEQLSTM_OK;
+}
+
+void blas_recurrent_destroy(struct blas_recurrent *op)
+{
+    if (op)
+        op->host->release(op->host->context, op);
+}
+
+/* ---- layouts ------------------------------------------------------------------------------------- */
+
+float *blas_region_take(struct blas_region *region, int64_t count)
+{
+    if (count == 0)
+        return NULL;
+    float *at = region->base ? (float *)(void *)(region->base + region->used) : NULL;
+    region->used += (uint64_t)blas_round(count, 16) * sizeof(float);
+    return at;
+}
+
+int64_t blas_bits_row(const struct blas_recurrent *op)
+{
+    int64_t units = op->units_pad > op->out_pad ? op->units_pad : op->out_pad;
+    return blas_round(units, PANEL) / GROUP;
+}
+
+void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
+                        struct blas_packed *out)
+{
+    const int64_t ip = op->layers[layer].input_pad, op_ = op->out_pad, up = op->units_pad;
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    memset(out, 0, sizeof *out);
+    out->forward = blas_region_take(region, columns * (ip + op_));
+    out->bias = blas_region_take(region, columns);
+    out->peephole = blas_region_take(region, 3 * up);
+    if (op->training) {
+        out->h_back = blas_region_take(region, columns * op_);
+        out->x_back = blas_region_take(region, columns * ip);
+    }
+    if (op->projection) {
+        out->projection = blas_region_take(region, up * op_);
+        out->projection_back = blas_region_take(region, op->training ? up * op_ : 0);
+    }
+    if (op->gru_before) {
+        out->rh = blas_region_take(region, up * op_);
+        out->rh_back = blas_region_take(region, op->training ? up * op_ : 0);
+    }
+    if (op->norm) {
+        out->valid_u = blas_region_take(region, columns);
+        out->valid_v = blas_region_take(region, columns);
+        out->gain_u = blas_region_take(region, columns);
+        out->gain_v = blas_region_take(region, columns);
+        out->gain_c = blas_region_take(region, op->lstm ? up : 0);
+        out->bias_c = blas_region_take(region, op->lstm ? up : 0);
+    }
+    if (op->training && op->desc.weight_drop > 0.0f) {
+        int64_t elements = op->gate_rows * op->out;
+        out->masked = blas_region_take(region, elements);
+        out->drop_bits =
+            (uint16_t *)(void *)blas_region_take(region, blas_round(elements, PANEL) / 32 + 1);
+    }
+}
+
+void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows,
+                       struct blas_region *region, struct blas_saved *out)
+{
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    memset(out, 0, sizeof *out);
+    out->xh = blas_region_take(region, rows * op->layers[layer].xh_row);
+    out->gates = blas_region_take(region, rows * columns);
+    if (op->desc.cell != SEQLSTM_CELL_RNN)
+        out->state = blas_region_take(region, rows * op->units_pad);
+    if (op->norm) {
+        out->gates_h = blas_region_take(region, rows * columns);
+        out->stats = blas_region_take(region, rows * 4);
+        out->c_stats = blas_region_take(region, op->lstm ? rows * 2 : 0);
+    }
+    if (op->projection)
+        out->raw = blas_region_take(region, rows * op->units_pad);
+    if (op->gru_before)
+        out->rh = blas_region_take(region, rows * op->out_pad);
+    int64_t bits = rows * blas_bits_row(op) / 2 + 1;
+    if (op->desc.zoneout_cell > 0.0f)
+        out->new_c = (uint16_t *)(void *)blas_region_take(region, bits);
+    if (op->desc.zoneout_hidden > 0.0f)
+        out->new_h = (uint16_t *)(void *)blas_region_take(region, bits);
+    if (op->merge_apart && op->desc.merge == SEQLSTM_MERGE_MUL)
+        out->merged = blas_region_take(region, rows * op->out);
+}
+
+void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
+                           struct blas_region *region, struct blas_gradients *out)
+{
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    memset(out, 0, sizeof *out);
+    out->w = blas_region_take(region, columns * (op->layers[layer].input_pad + op->out_pad));
+    out->projection = blas_region_take(region, op->projection ? op->out_pad * op->units_pad : 0);
+    out->rh = blas_region_take(region, op->gru_before ? op->out_pad * op->units_pad : 0);
+    uint64_t before = region->used;
+    out->bias = blas_region_take(region, columns);
+    out->sums = out->bias;
+    out->peephole = blas_region_take(region, op->peephole ? 3 * op->units_pad : 0);
+    out->norm_u = blas_region_take(region, op->norm ? columns : 0);
+    out->norm_v = blas_region_take(region, op->norm ? columns : 0);
+    out->norm_c = blas_region_take(region, op->norm && op->lstm ? 2 * op->units_pad : 0);
+    out->sums_count = (int64_t)((region->used - before) / sizeof(float));
+}
+
+void blas_gradients_move(struct blas_gradients *g, int64_t floats)
+{
+    float **pointers[] = {&g->w,      &g->bias,   &g->peephole, &g->projection,
+                          &g->norm_u, &g->norm_v, &g->norm_c,   &g->rh, &g->sums};
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+        if (*pointers[i])
+            *pointers[i] += floats;
+}
+
+int64_t blas_canonical_row(const struct blas_recurrent *op, int32_t p, int32_t c, int part)
+{
+    int64_t unit = op->panel_units == PANEL ? (int64_t)p * PANEL + c : (int64_t)p * GROUP + c % GROUP;
+    if (unit >= op->units)
+        return -1;
+    if (op->panel_units == PANEL)
+        return unit;
+    int gate = c / GROUP;
+    if (op->lstm)
+        return gate == 1 && op->coupled ? -1 : gate * op->units + unit;
+    if (gate < 2)
+        return gate * op->units + unit;
+    /* GRU: the candidate's product with x and with h stand apart */
+    if (gate == 2)
+        return part == 0 ? 2 * op->units + unit : -1;
+    return part == 1 && !op->gru_before ? 2 * op->units + unit : -1;
+}
+
+int64_t blas_bias_row(const struct blas_recurrent *op, int32_t p, int32_t c)
+{
+    int64_t row = blas_canonical_row(op, p, c, 0);
+    if (row >= 0 || op->desc.cell != SEQLSTM_CELL_GRU || op->gru_before || c / GROUP != 3)
+        return row;
+    row = blas_canonical_row(op, p, c, 1);
+    return row < 0 ? row : row + op->units;
+}
+
+uint64_t blas_mask_key(const struct blas_recurrent *op, const struct seqlstm_step *step, int32_t layer,
+                       int32_t direction, uint32_t purpose)
+{
+    uint64_t stream = op->desc.stream_base + SEQLSTM_STREAMS_PER_LAYER * (uint64_t)layer +
+                      16 * (uint64_t)direction + purpose;
+    return seqlstm_mix64(step->seed, stream, step->epoch);
+}
+
+int64_t blas_chunk_rows_max(const struct blas_recurrent *op)
+{
+    return 256 + op->block_rows_max;
+}
+
+void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes *sizes)
+{
+    const int64_t rows = op->desc.head.max_rows;
+    struct blas_region packed = {0}, reserve = {0};
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
+        struct blas_packed p;
+        struct blas_saved s;
+        blas_packed_layout(op, n / op->directions, &packed, &p);
+        if (op->training)
+            blas_saved_layout(op, n / op->directions, rows, &reserve, &s);
+    }
+    sizes->packed_bytes = packed.used;
+    sizes->reserve_bytes = reserve.used;
+    sizes->workspace_bytes = blas_forward_workspace(op);
+    if (op->training) {
+        uint64_t backward = blas_backward_workspace(op);
+        if (backward > sizes->workspace_bytes)
+            sizes->workspace_bytes = backward;
+    }
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to the recurrent operation: the operation, its bindings, and how its buffers are laid out.
+ *
+ * A batch is cut into *blocks* of sequences that run through all their steps on their own: rows of
+ * different sequences never
+ * meet but in weight gradients. Within a block, rows are numbered q, step by step (all the block's rows of step 0,
+ * then step 1 …), whatever the direction; `q_of[t]` is the first of step t. Per (layer, direction) the reserve holds
+ *
+ *   xh     [block][q][xh_row]        x~ (padded to 16), then h~ (padded to 16): the operand of the
+ * forward product and of dW
+ *   gates  [block][panel][q][64]     recurrent_kernels.h
+ *   state  [block][group][q][16]     c' (GRU: h')
+ *
+ * Invariants
+ * 1. A block's region begins at (rows of the blocks before it) times the floats of a row.
+ * 2. Padding columns of xh are zero from the step's start on; padded units have zero state and zero gradient.
+ * 3. Two ways to share one call: *slices* (each member has its own blocks, no barrier but before the final reduction)
+ *    and *units* (all members run each block together, each with its own panels, one barrier a step).
+ */
+#ifndef BLAS_RECURRENT_OP_H
+#define BLAS_RECURRENT_OP_H
+
+#include "recurrent.h"
+#include "recurrent_kernels.h"
+
+enum { BLAS_LD_MAX = 128 };
+
+struct blas_recurrent_layer {
+    int64_t input;   /* I of this layer */
+    int64_t input_pad;
+    int64_t xh_row;  /* floats of a row of xh */
+};
+
+struct blas_recurrent {
+    struct seqlstm_recurrent_desc desc;
+    const struct seqlstm_host *host;
+    const struct blas_recurrent_kernels *kernels;
+    int32_t members_max;
+    int32_t directions, layer_count;
+    bool training, peephole, coupled, norm, projection, gru_before, has_carry, lstm;
+    bool merge_apart; /* two directions whose outputs are joined after the fact */
+    int32_t panels;   /* of 64 pre-activations */
+    int32_t panel_units; /* 16, RNN: 64 */
+    int64_t units, units_pad; /* H, and panels * panel_units */
+    int64_t out, out_pad;     /* O, and padded to 16 */
+    int64_t y_width;          /* of a merged output: O or 2 O */
+    int64_t gate_rows;        /* rows of W_x: 4 H, 3 H, H */
+    int64_t norm_count; /* elements that layer norm of the gates is over */
+    int64_t block_rows_max;   /* of this shape's blocks */
+    bool weights_large;       /* one direction's weights do not fit the second-level cache */
+    struct blas_cell cell[2];
+    struct blas_recurrent_layer layers[64];
+};
+
+/* A region that is measured first (base NULL) and laid out later by the same calls. */
+struct blas_region {
+    char *base;
+    uint64_t used;
+};
+/* `count` floats, 64-byte aligned. NULL while measuring, or when count is 0. */
+float *blas_region_take(struct blas_region *region, int64_t count);
+
+/* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. */
+struct blas_packed {
+    float *forward;  /* [panel][input_pad + out_pad][64] */
+    float *h_back;   /* [out_pad / 64][panel * 64][<= 64]: columns of a last narrower panel are dense */
+    float *x_back;   /* [input_pad / 64][panel * 64][<= 64] */
+    float *bias;     /* [panel][64] */
+    float *peephole; /* [3][units_pad], zero without the option */
+    float *projection, *projection_back; /* N = out_pad, K = units_pad, and the reverse */
+    float *rh, *rh_back;                 /* GRU, reset before: W_hn: N = units_pad, K = out_pad, and the reverse */
+    float *valid_u, *valid_v, *gain_u, *gain_v, *gain_c, *bias_c;
+    float *masked;      /* weight drop: W_h with its mask, canonical */
+    uint16_t *drop_bits; /* its mask */
+};
+
+struct blas_saved {
+    float *xh, *gates, *state;
+    float *gates_h; /* norm: the second product */
+    float *raw;     /* projection: [q][units_pad] before it */
+    float *rh;      /* GRU, reset before: [q][out_pad] r h~ */
+    float *stats;   /* norm: [q][4] */
+    float *c_stats; /* LSTM with norm: mean [q], then 1/std [q] */
+    uint16_t *new_c, *new_h; /* zoneout: [q][bits_row] */
+    float *merged;  /* MUL: this direction's output, [R][O] */
+};
+
+/* Gradients of one (layer, direction) as the kernels make them, of one member. */
+struct blas_gradients {
+    float *w; /* [panel][64][input_pad + out_pad] */
+    float *bias, *peephole, *projection, *norm_u, *norm_v, *norm_c, *rh;
+    float *sums; /* where the small ones begin: they are zeroed at the start */
+    int64_t sums_count;
+};
+
+struct blas_block {
+    int64_t first, rows;   /* sequences [first, first + rows) */
+    int64_t q_base, q_rows; /* rows of the blocks before, and its own */
+    const int64_t *q_of;   /* [T + 1] */
+};
+
+struct blas_recurrent_binding {
+    const struct blas_recurrent *op;
+    const struct seqlstm_axis *axis;
+    int64_t t0, steps, rows, sequences;
+    int32_t members; /* that take part */
+    bool units;      /* sharing by units instead of slices */
+    bool fused;      /* x's product within the step */
+    int64_t chunk_rows; /* rows of x projected at once when not fused */
+    int32_t block_count;
+    int32_t member_first[65]; /* slices: blocks of member m: [m], [m + 1] */
+    struct blas_block *blocks;
+    int64_t *q_storage;
+};
+
+enum { BLAS_MEMBERS_MAX = 64 };
+
+void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
+                        struct blas_packed *out);
+void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows,
+                       struct blas_region *region, struct blas_saved *out);
+void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
+                           struct blas_region *region, struct blas_gradients *out);
+
+/* Moves every pointer by `floats`. */
+void blas_gradients_move(struct blas_gradients *gradients, int64_t floats);
+
+/* Words (uint16) that a row's zoneout bits take. */
+int64_t blas_bits_row(const struct blas_recurrent *op);
+
+/* Canonical row of column `c` of panel `p` in W_x (part 0), W_h (part 1), or -1 where it has none. */
+int64_t blas_canonical_row(const struct blas_recurrent *op, int32_t p, int32_t c, int part);
+
+/* Rows of W_h of a panel's column in `bias`: like part 0, but the GRU's second candidate bias has its own. */
+int64_t blas_bias_row(const struct blas_recurrent *op, int32_t p, int32_t c);
+
+/* Workspaces; in binding-independent upper bounds while measuring. */
+uint64_t blas_forward_workspace(const struct blas_recurrent *op);
+uint64_t blas_backward_workspace(const struct blas_recurrent *op);
+
+/* Most rows that a chunk of steps of a block can have. */
+int64_t blas_chunk_rows_max(const struct blas_recurrent *op);
+
+/* mix64 key of a mask stream. */
+uint64_t blas_mask_key(const struct blas_recurrent *op, const struct seqlstm_step *step, int32_t layer,
+                       int32_t direction, uint32_t purpose);
+
+/* Rows of block `block` alive at step t. */
+static inline int64_t blas_block_rows(const struct blas_block *block, int64_t t)
+{
+    return block->q_of[t + 1] - block->q_of[t];
+}
+
+static inline int64_t blas_round(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Row of packed tensors (X, Y) of the block's first sequence at step t. */
+static inline int64_t blas_packed_row(const struct blas_recurrent_binding *binding,
+                                      const struct blas_block *block, int64_t t)
+{
+    const int64_t *offsets = binding->axis->row_offsets;
+    return offsets[binding->t0 + t] - offsets[binding->t0] + block->first;
+}
+
+/* Panels [first, last) of a member when sharing by units. */
+static inline void blas_share(int64_t count, int32_t member, int32_t members, int64_t *first,
+                              int64_t *last)
+{
+    *first = count * member / members;
+    *last = count * (member + 1) / members;
+}
+
+#endif

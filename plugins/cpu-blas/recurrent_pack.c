@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Canonical weights into the layouts of the kernels, and gradients back.
+ *
+ * The forward panels need the transposed weights (16 x 16 blocks at a time); those of backward are
+ * rows of the canonical
+ * matrices in another order. The work is shared by panels: no member writes what another one writes. */
+#include "recurrent_op.h"
+
+#include <string.h>
+
+#include "recurrent_pack.h"
+
+static void copy_one(const struct blas_recurrent *op, const float *x, int64_t n, float *y)
+{
+    op->kernels->copy(&(struct blas_rows){.rows = 1, .n = n, .x = x, .y = y});
+}
+
+static void add_one(const struct blas_recurrent *op, const float *x, int64_t n, float *y)
+{
+    op->kernels->add(&(struct blas_rows){.rows = 1, .n = n, .x = x, .y = y});
+}
+
+/* Rows of a canonical [rows, width] matrix into forward panels: out[panel][k0 + k][c] = w[row(panel, c)][k]. */
+static void pack_forward(const struct blas_recurrent *op, int part, const float *w, int64_t width,
+                         int64_t width_pad, int64_t k0, int64_t k_all, int32_t panel, float *out)
+{
+    float *base = out + ((int64_t)panel * k_all + k0) * PANEL;
+    for (int32_t g = 0; g < PANEL / GROUP; g++) {
+        int64_t row = blas_canonical_row(op, panel, g * GROUP, part);
+        int rows = 0;
+        if (row >= 0)
+            while (rows < GROUP && blas_canonical_row(op, panel, g * GROUP + rows, part) >= 0)
+                rows++;
+        for (int64_t k = 0; k < width_pad; k += GROUP) {
+            int columns = rows == 0 ? 0 : (int)(width - k < GROUP ? width - k : GROUP);
+            op->kernels->transpose16(w + (rows ? row * width + k : 0), width, rows,
+                                     columns < 0 ? 0 : columns, base + k * PANEL + g * GROUP, PANEL);
+        }
+    }
+}
+
+/* Rows of a canonical [rows, width] matrix as K of backward panels over N = width_pad. */
+static void pack_backward(const struct blas_recurrent *op, int part, const float *w, int64_t width,
+                          int64_t width_pad, int32_t panel, float *out)
+{
+    const int64_t k_all = (int64_t)op->panels * PANEL;
+    for (int32_t c = 0; c < PANEL; c++) {
+        int64_t row = blas_canonical_row(op, panel, c, part), k = (int64_t)panel * PANEL + c;
+        for (int64_t n = 0; n < width_pad; n += PANEL) {
+            int64_t wide = blas_min(PANEL, width_pad - n), real = blas_min(wide, width - n);
+            float *to = out + n * k_all + k * wide;
+            if (row < 0) {
+                memset(to, 0, (size_t)wide * sizeof *to);
+                continue;
+            }
+            copy_one(op, w + row * width + n, real, to);
+            for (int64_t i = real; i < wide; i++)
+                to[i] = 0.0f;
+        }
+    }
+}
+
+/* [rows, columns] row-major as B of a product with K = rows, N = columns, both padded. */
+static void pack_plain(const float *w, int64_t rows, int64_t rows_pad, int64_t columns,
+                       int64_t columns_pad, float *out)
+{
+    for (int64_t k = 0; k < rows_pad; k++)
+        for (int64_t n = 0; n < columns_pad; n++) {
+            int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, columns_pad - panel);
+            out[panel * rows_pad + k * wide + (n - panel)] =
+                k < rows && n < columns ? w[k * columns + n] : 0.0f;
+        }
+}
+
+/* The same of the transposed matrix: K = columns, N = rows. */
+static void pack_transposed(const struct blas_recurrent *op, const float *w, int64_t rows,
+                            int64_t rows_pad, int64_t columns, int64_t columns_pad, float *out)
+{
+    for (int64_t n = 0; n < rows_pad; n += GROUP) {
+        int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, rows_pad - panel);
+        int real = (int)(rows - n < GROUP ? rows - n : GROUP);
+        for (int64_t k = 0; k < columns_pad; k += GROUP) {
+            int64_t left = columns - k;
+            op->kernels->transpose16(w + n * columns + k, columns, real < 0 ? 0 : real,
+                                     left < GROUP ? (left < 0 ? 0 : (int)left) : GROUP,
+                                     out + panel * columns_pad + k * wide + (n - panel), wide);
+        }
+    }
+}
+
+static void pack_vectors(const struct blas_recurrent *op, const float *bias, const float *peephole,
+                         const float *norm, struct blas_packed *p)
+{
+    const int64_t up = op->units_pad, h = op->units;
+    for (int32_t panel = 0; panel < op->panels; panel++)
+        for (int32_t c = 0; c < PANEL; c++) {
+            int64_t at = (int64_t)panel * PANEL + c, row = blas_bias_row(op, panel, c);
+            p->bias[at] = bias && row >= 0 ? bias[row] : 0.0f;
+            if (!op->norm)
+                continue;
+            int64_t u = blas_canonical_row(op, panel, c, 0), v = blas_canonical_row(op, panel, c, 1);
+            p->valid_u[at] = u >= 0 ? 1.0f : 0.0f;
+            p->valid_v[at] = v >= 0 ? 1.0f : 0.0f;
+            p->gain_u[at] = u >= 0 ? norm[u] : 0.0f;
+            p->gain_v[at] = v >= 0 ? norm[op->gate_rows + v] : 0.0f;
+        }
+    for (int64_t i = 0; i < 3 * up; i++)
+        p->peephole[i] = peephole && i % up < h ? peephole[i / up * h + i % up] : 0.0f;
+    for (int64_t i = 0; op->norm && op->lstm && i < up; i++) {
+        p->gain_c[i] = i < h ? norm[2 * op->gate_rows + i] : 0.0f;
+        p->bias_c[i] = i < h ? norm[2 * op->gate_rows + h + i] : 0.0f;
+    }
+}
+
+struct pack_call {
+    const struct blas_recurrent *op;
+    void *const *slots;
+    struct blas_packed packed[BLAS_LD_MAX];
+    const struct seqlstm_step *step;
+    struct seqlstm_queue *queue;
+};
+
+static void pack_one(const struct pack_call *call, int32_t n, int32_t member, int32_t members)
+{
+    const struct blas_recurrent *op = call->op;
+    const int32_t ld = op->layer_count * op->directions;
+    const struct blas_recurrent_layer *layer = &op->layers[n / op->directions];
+    const struct blas_packed *p = &call->packed[n];
+    const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
+    const float *w_h = p->masked ? p->masked
+                                 : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
+    int64_t first, last, k_all = layer->input_pad + op->out_pad;
+    blas_share(op->panels, member, members, &first, &last);
+    for (int32_t panel = (int32_t)first; panel < last; panel++) {
+        pack_forward(op, 0, w_x, layer->input, layer->input_pad, 0, k_all, panel, p->forward);
+        pack_forward(op, 1, w_h, op->out, op->out_pad, layer->input_pad, k_all, panel, p->forward);
+        if (op->training) {
+            pack_backward(op, 0, w_x, layer->input, layer->input_pad, panel, p->x_back);
+            pack_backward(op, 1, w_h, op->out, op->out_pad, panel, p->h_back);
+        }
+    }
+    if (member != 0)
+        return;
+    struct blas_packed copy = *p;
+    pack_vectors(op, call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)],
+                 call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PEEPHOLE)],
+                 call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_NORM)], &copy);
+    if (op->projection) {
+        const float *w = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PROJECTION)];
+        pack_transposed(op, w, op->out, op->out_pad, op->units, op->units_pad, p->projection);
+        if (op->training)
+            pack_plain(w, op->out, op->out_pad, op->units, op->units_pad, p->projection_back);
+    }
+    if (op->gru_before) {
+        const float *w = w_h + 2 * op->units * op->out;
+        pack_transposed(op, w, op->units, op->units_pad, op->out, op->out_pad, p->rh);
+        if (op->training)
+            pack_plain(w, op->units, op->units_pad, op->out, op->out_pad, p->rh_back);
+    }
+}
+
+static void pack_masked(const struct pack_call *call, int32_t n)
+{
+    const struct blas_recurrent *op = call->op;
+    const struct blas_packed *p = &call->packed[n];
+    const int32_t ld = op->layer_count * op->directions;
+    const int64_t elements = op->gate_rows * op->out;
+    uint64_t key = blas_mask_key(op, call->step, n / op->directions, n % op->directions,
+                                 SEQLSTM_MASK_WEIGHT);
+    op->kernels->keep_bits(key, call->step->weight_mask_step, SEQLSTM_WEIGHT_SEQUENCE, elements,
+                           op->desc.weight_drop, p->drop_bits);
+    p->drop_bits[blas_round(elements, PANEL) / GROUP] = 0;
+    op->kernels->mask_apply(call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)],
+                            p->drop_bits, 0, 1.0f / (1.0f - op->desc.weight_drop), elements,
+                            p->masked);
+}
+
+static void pack_member(void *argument, int32_t member, int32_t members)
+{
+    const struct pack_call *call = argument;
+    const struct blas_recurrent *op = call->op;
+    const int32_t ld = op->layer_count * op->directions;
+    uint32_t saved = blas_flush_denormals_enter();
+    if (call->packed[0].masked) {
+        for (int32_t n = member; n < ld; n += members)
+            pack_masked(call, n);
+        if (members > 1)
+            call->queue->services->team_barrier(call->queue);
+    }
+    for (int32_t n = 0; n < ld; n++)
+        pack_one(call, n, member, members);
+    blas_flush_denormals_leave(saved);
+}
+
+seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op,
+                                           struct seqlstm_queue *queue, void *const *slots,
+                                           void *packed, const struct seqlstm_step *step,
+                                           struct seqlstm_error *err)
+{
+    struct pack_call call = {.op = op, .slots = slots, .step = step, .queue = queue};
+    struct blas_region region = {.base = packed};
+    int64_t floats = 0;
+    if (!packed)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "packed is NULL, a buffer of op_sizes was expected");
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
+        blas_packed_layout(op, n / op->directions, &region, &call.packed[n]);
+        floats += (int64_t)op->panels * PANEL *
+                  (op->layers[n / op->directions].input_pad + op->out_pad);
+    }
+    /* Waking the others costs more than packing a small layer. */
+    if (queue->members > 1 && floats > 256 * 1024)
+        queue->services->team(queue, pack_member, &call);
+    else
+        pack_member(&call, 0, 1);
+    return SEQLSTM_OK;
+}
+
+/* ---- gradients back into the canonical layout ------------------------------------------------------ */
+
+/* dst (+)= sum over sources of src[member]; in the order of the members. */
+static void reduce_row(const struct blas_recurrent *op, const struct blas_reduce *reduce,
+                       int64_t offset, int64_t count, float *dst)
+{
+    const float *src = reduce->first + offset;
+    if (reduce->accumulate)
+        add_one(op, src, count, dst);
+    else
+        copy_one(op, src, count, dst);
+    for (int32_t m = 1; m < reduce->sources; m++)
+        add_one(op, src + m * reduce->stride, count, dst);
+}
+
+/* Rows of dW_h with the weight mask: summed in place first, then masked. */
+static void reduce_masked_row(const struct blas_recurrent *op, const struct blas_reduce *reduce,
+                              const struct blas_packed *packed, int64_t offset, int64_t row,
+                              float *dst)
+{
+    float *sum = reduce->first + offset;
+    for (int32_t m = 1; m < reduce->sources; m++)
+        add_one(op, sum + m * reduce->stride, op->out, sum);
+    op->kernels->mask_apply(sum, packed->drop_bits, row * op->out,
+                            1.0f / (1.0f - op->desc.weight_drop), op->out, sum);
+    if (reduce->accumulate)
+        add_one(op, sum, op->out, dst);
+    else
+        copy_one(op, sum, op->out, dst);
+}
+
+static void reduce_panel(const struct blas_recurrent *op, const struct blas_reduce *reduce,
+                         const struct blas_packed *packed, int32_t layer, int32_t panel,
+                         float *const *grads)
+{
+    const struct blas_recurrent_layer *dims = &op->layers[layer];
+    const int64_t row_floats = dims->input_pad + op->out_pad;
+    for (int32_t c = 0; c < PANEL; c++) {
+        int64_t at = ((int64_t)panel * PANEL + c) * row_floats;
+        int64_t row = blas_canonical_row(op, panel, c, 0);
+        if (row >= 0 && grads[SEQLSTM_PARAM_W_X])
+            reduce_row(op, reduce, at, dims->input, grads[SEQLSTM_PARAM_W_X] + row * dims->input);
+        row = blas_canonical_row(op, panel, c, 1);
+        if (row < 0 || !grads[SEQLSTM_PARAM_W_H])
+            continue;
+        float *dst = grads[SEQLSTM_PARAM_W_H] + row * op->out;
+        if (packed->drop_bits)
+            reduce_masked_row(op, reduce, packed, at + dims->input_pad, row, dst);
+        else
+            reduce_row(op, reduce, at + dims->input_pad, op->out, dst);
+    }
+}
+
+static void reduce_scalar(const struct blas_reduce *reduce, const float *at, float *dst)
+{
+    int64_t offset = at - reduce->first;
+    float sum = reduce->accumulate ? *dst : 0.0f;
+    for (int32_t m = 0; m < reduce->sources; m++)
+        sum += reduce->first[offset + m * reduce->stride];
+    *dst = sum;
+}
+
+static void reduce_vectors(const struct blas_recurrent *op, const struct blas_reduce *reduce,
+                           float *const *grads)
+{
+    const struct blas_gradients *g = &reduce->gradients;
+    const int64_t h = op->units, up = op->units_pad;
+    for (int32_t panel = 0; panel < op->panels; panel++)
+        for (int32_t c = 0; c < PANEL; c++) {
+            int64_t at = (int64_t)panel * PANEL + c, row = blas_bias_row(op, panel, c);
+            if (row >= 0 && grads[SEQLSTM_PARAM_BIAS])
+                reduce_scalar(reduce, g->bias + at, grads[SEQLSTM_PARAM_BIAS] + row);
+            float *norm = grads[SEQLSTM_PARAM_NORM];
+            if (!op->norm || !norm)
+                continue;
+            row = blas_canonical_row(op, panel, c, 0);
+            if (row >= 0)
+                reduce_scalar(reduce, g->norm_u + at, norm + row);
+            row = blas_canonical_row(op, panel, c, 1);
+            if (row >= 0)
+                reduce_scalar(reduce, g->norm_v + at, norm + op->gate_rows + row);
+        }
+    for (int64_t u = 0; u < h; u++) {
+        for (int k = 0; op->peephole && k < 3 && grads[SEQLSTM_PARAM_PEEPHOLE]; k++)
+            reduce_scalar(reduce, g->peephole + k * up + u,
+                          grads[SEQLSTM_PARAM_PEEPHOLE] + k * h + u);
+        for (int k = 0; g->norm_c && k < 2 && grads[SEQLSTM_PARAM_NORM]; k++)
+            reduce_scalar(reduce, g->norm_c + k * up + u,
+                          grads[SEQLSTM_PARAM_NORM] + 2 * op->gate_rows + k * h + u);
+    }
+}
+
+/* Parameters of the forget gate that coupled gates leave unused have no gradient. */
+static void clear_unused(const struct blas_recurrent *op, int32_t layer, float *const *grads)
+{
+    const int64_t h = op->units, input = op->layers[layer].input;
+    float *at[] = {grads[SEQLSTM_PARAM_W_X], grads[SEQLSTM_PARAM_W_H], grads[SEQLSTM_PARAM_BIAS],
+                   grads[SEQLSTM_PARAM_NORM], grads[SEQLSTM_PARAM_NORM]};
+    const int64_t first[] = {h * input, h * op->out, h, h, op->gate_rows + h};
+    const int64_t count[] = {h * input, h * op->out, h, h, h};
+    for (int i = 0; i < 5; i++)
+        if (at[i])
+            memset(at[i] + first[i], 0, (size_t)count[i] * sizeof(float));
+}
+
+void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_reduce *reduce,
+                           const struct blas_packed *packed, int32_t layer, int32_t member,
+                           int32_t members, float *const *grads)
+{
+    const struct blas_gradients *g = &reduce->gradients;
+    int64_t first, last;
+    blas_share(op->panels, member, members, &first, &last);
+    for (int64_t panel = first; panel < last; panel++)
+        reduce_panel(op, reduce, packed, layer, (int32_t)panel, grads);
+    if (member != 0)
+        return;
+    if (op->coupled && !reduce->accumulate)
+        clear_unused(op, layer, grads);
+    for (int64_t p = 0; op->projection && grads[SEQLSTM_PARAM_PROJECTION] && p < op->out; p++)
+        reduce_row(op, reduce, g->projection + p * op->units_pad - reduce->first, op->units,
+                   grads[SEQLSTM_PARAM_PROJECTION] + p * op->units);
+    for (int64_t u = 0; op->gru_before && grads[SEQLSTM_PARAM_W_H] && u < op->units; u++) {
+        int64_t row = 2 * op->units + u, at = g->rh + u * op->out_pad - reduce->first;
+        float *dst = grads[SEQLSTM_PARAM_W_H] + row * op->out;
+        if (packed->drop_bits)
+            reduce_masked_row(op, reduce, packed, at, row, dst);
+        else
+            reduce_row(op, reduce, at, op->out, dst);
+    }
+    reduce_vectors(op, reduce, grads);
+}

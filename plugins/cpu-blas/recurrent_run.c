@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bindings (how a batch is cut and shared), masks and scratch of the recurrent operation. */
+#include "recurrent_run.h"
+
+#include <string.h>
+
+#include <seqlstm/philox.h>
+
+/* ---- sharing --------------------------------------------------------------------------------------- */
+
+/* By units: few rows a member, or weights that a member alone would stream at each step. Only where a step needs no
+ * sum over all units. */
+static bool share_by_units(const struct blas_recurrent *op, int64_t sequences, int32_t members)
+{
+    if (members < 2 || op->norm || op->projection || op->gru_before || op->merge_apart ||
+        op->desc.zoneout_cell > 0.0f || op->desc.zoneout_hidden > 0.0f ||
+        op->panels < 2 * members)
+        return false;
+    if (op->weights_large)
+        return sequences <= 256;
+    return op->units >= 128 && sequences < 4 * (int64_t)members;
+}
+
+static void blocks_fill(struct blas_recurrent_binding *binding, const int32_t *sizes)
+{
+    const int64_t steps = binding->steps;
+    int64_t *q = binding->q_storage, base = 0;
+    for (int32_t i = 0; i < binding->block_count; i++) {
+        struct blas_block *block = &binding->blocks[i];
+        block->q_of = q;
+        block->q_base = base;
+        q[0] = 0;
+        for (int64_t t = 0; t < steps; t++) {
+            int64_t rows = sizes[t] - block->first;
+            rows = rows < 0 ? 0 : blas_min(rows, block->rows);
+            q[t + 1] = q[t] + rows;
+        }
+        block->q_rows = q[steps];
+        base += block->q_rows;
+        q += steps + 1;
+    }
+}
+
+/* Cuts [first, first + rows) into blocks of at most block_rows_max, as even as possible; counts
+ * when blocks is NULL. */
+static int32_t cut_rows(const struct blas_recurrent *op, int64_t first, int64_t rows,
+                        struct blas_block *blocks)
+{
+    int32_t count = (int32_t)((rows + op->block_rows_max - 1) / op->block_rows_max);
+    for (int32_t i = 0; blocks && i < count; i++) {
+        int64_t left = count - i, n = (rows + left - 1) / left;
+        blocks[i].first = first;
+        blocks[i].rows = n;
+        first += n;
+        rows -= n;
+    }
+    return count;
+}
+
+/* First sequence of each member: about equal shares of the rows of all steps, at least one sequence each. */
+static void member_bounds(const struct blas_recurrent_binding *binding, const int32_t *sizes,
+                          int64_t *bounds)
+{
+    const int64_t sequences = binding->sequences, members = binding->members;
+    int64_t t = binding->steps, done = 0, b = 0;
+    bounds[0] = 0;
+    for (int64_t m = 1; m < members; m++) {
+        int64_t least = bounds[m - 1] + 1, most = sequences - (members - m);
+        while (b < most && (b < least || done * members < binding->rows * m)) {
+            while (t > 0 && sizes[t - 1] <= b) /* sequence b has t steps in the range */
+                t--;
+            done += t;
+            b++;
+        }
+        bounds[m] = b;
+    }
+    bounds[members] = sequences;
+}
+
+static void plan_chunks(struct blas_recurrent_binding *binding)
+{
+    const struct blas_recurrent *op = binding->op;
+    int64_t widest = 0;
+    for (int32_t i = 0; i < binding->block_count; i++)
+        if (binding->blocks[i].rows > widest)
+            widest = binding->blocks[i].rows;
+    binding->fused = !op->weights_large && widest >= 4;
+    int64_t wanted = op->weights_large ? 256 : 96;
+    binding->chunk_rows = binding->fused ? widest : wanted > widest ? wanted : widest;
+}
+
+seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,
+                                   const struct seqlstm_bind *bind,
+                                   struct blas_recurrent_binding **out_binding,
+                                   struct seqlstm_error *err)
+{
+    const struct seqlstm_axis *axis = bind->axis;
+    if (!axis || bind->t0 < 0 || bind->t1 <= bind->t0 || bind->t1 > axis->steps)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "range of steps [%lld, %lld) does not lie in the axis of %lld",
+                     (long long)bind->t0, (long long)bind->t1,
+                     (long long)(axis ? axis->steps : 0));
+    const int32_t *sizes = axis->batch_sizes + bind->t0;
+    int64_t rows = axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0];
+    if (rows > op->desc.head.max_rows || sizes[0] > op->desc.head.max_sequences)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "%lld rows of %d sequences are more than the bounds %lld and %lld",
+                     (long long)rows, sizes[0], (long long)op->desc.head.max_rows,
+                     (long long)op->desc.head.max_sequences);
+    struct blas_recurrent_binding made = {.op = op, .axis = axis, .t0 = bind->t0,
+                                          .steps = bind->t1 - bind->t0, .rows = rows,
+                                          .sequences = sizes[0]};
+    made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), BLAS_MEMBERS_MAX);
+    made.units = share_by_units(op, made.sequences, made.members) &&
+                 made.members == queue->members;
+    int64_t bounds[BLAS_MEMBERS_MAX + 1] = {0};
+    int32_t shares = made.units ? 1 : 0;
+    if (!made.units) {
+        /* A member is worth waking for a few thousand multiply-adds of 16 lanes. */
+        int64_t flops = rows * op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
+        int64_t worth = flops / (INT64_C(1) << 20);
+        made.members = (int32_t)blas_min(made.members, blas_min(made.sequences, worth + 1));
+        shares = made.members;
+        member_bounds(&made, sizes, bounds);
+    } else {
+        bounds[1] = made.sequences;
+    }
+    for (int32_t m = 0; m < shares; m++) {
+        made.member_first[m] = made.block_count;
+        made.block_count += cut_rows(op, bounds[m], bounds[m + 1] - bounds[m], NULL);
+        made.member_first[m + 1] = made.block_count;
+    }
+    uint64_t q_bytes = (uint64_t)made.block_count * (uint64_t)(made.steps + 1) * sizeof(int64_t);
+    uint64_t block_bytes = (uint64_t)made.block_count * sizeof(struct blas_block);
+    char *memory = op->host->allocate(op->host->context, sizeof made + block_bytes + q_bytes);
+    if (!memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of %lld steps",
+                     (long long)made.steps);
+    made.blocks = (struct blas_block *)(void *)(memory + sizeof made);
+    made.q_storage = (int64_t *)(void *)(memory + sizeof made + block_bytes);
+    memset(made.blocks, 0, block_bytes);
+    for (int32_t m = 0; m < shares; m++)
+        cut_rows(op, bounds[m], bounds[m + 1] - bounds[m], made.blocks + made.member_first[m]);
+    blocks_fill(&made, sizes);
+    plan_chunks(&made);
+    memcpy(memory, &made, sizeof made);
+    *out_binding = (struct blas_recurrent_binding *)(void *)memory;
+    return SEQLSTM_OK;
+}
+
+void blas_recurrent_unbind(struct blas_recurrent_binding *binding)
+{
+    if (binding)
+        binding->op->host->release(binding->op->host->context, binding);
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------- */
+
+static void mask_rows(const struct blas_run *run, uint32_t purpose, float rate, int64_t width,
+                      int64_t width_pad, float *mask)
+{
+    const struct seqlstm_axis *axis = run->binding->axis;
+    const float scale = 1.0f / (1.0f - rate);
+    uint64_t key = blas_mask_key(run->op, run->step, run->layer, run->direction, purpose);
+    for (int64_t r = 0; r < run->block->rows; r++) {
+        int64_t b = run->block->first + r;
+        uint32_t step = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0[b] : 0;
+        run->op->kernels->keep_bits(key, step, axis->sequence_id[b], width, rate,
+                                    run->scratch.bits);
+        for (int64_t i = 0; i < width_pad; i++) {
+            bool keep = i < width && (run->scratch.bits[i / 16] >> (i % 16) & 1);
+            mask[r * width_pad + i] = keep ? scale : 0.0f;
+        }
+    }
+}
+
+void blas_masks_fill(const struct blas_run *run)
+{
+    const struct blas_recurrent *op = run->op;
+    const struct blas_recurrent_layer *layer = &op->layers[run->layer];
+    if (run->member != 0)
+        return;
+    if (run->scratch.mask_x)
+        mask_rows(run, SEQLSTM_MASK_INPUT, op->desc.dropout, layer->input, layer->input_pad,
+                  run->scratch.mask_x);
+    if (run->scratch.mask_h)
+        mask_rows(run, SEQLSTM_MASK_RECURRENT, op->desc.recurrent_dropout, op->out, op->out_pad,
+                  run->scratch.mask_h);
+}
+
+/* ---- scratch ------------------------------------------------------------------------------------------ */
+
+static int64_t widest_input(const struct blas_recurrent *op)
+{
+    int64_t first = op->layers[0].input_pad;
+    int64_t next = op->layer_count > 1 ? op->layers[1].input_pad : 0;
+    return first > next ? first : next;
+}
+
+static void scratch_common(const struct blas_recurrent *op, int64_t rows, struct blas_region *region,
+                           struct blas_scratch *out)
+{
+    const int64_t columns = (int64_t)op->panels * PANEL, up = op->units_pad;
+    const int64_t input = widest_input(op);
+    memset(out, 0, sizeof *out);
+    /* a vector more: padded rows are read and written whole */
+    out->h = blas_region_take(region, rows * op->out_pad + PANEL);
+    out->c = blas_region_take(region, rows * up);
+    if (op->training && op->desc.dropout > 0.0f)
+        out->mask_x = blas_region_take(region, rows * input);
+    if (op->training && op->desc.recurrent_dropout > 0.0f)
+        out->mask_h = blas_region_take(region, rows * op->out_pad);
+    int64_t widest = input > op->out_pad ? input : op->out_pad;
+    out->bits = (uint16_t *)(void *)blas_region_take(region, blas_round(widest, PANEL) / 32 + 1);
+    out->z = blas_region_take(region, op->norm ? rows * columns : 0);
+    if (op->norm || op->gru_before)
+        out->extra = blas_region_take(region, rows * (up > op->out_pad ? up : op->out_pad));
+    out->product = blas_region_take(region, op->gru_before ? rows * up : 0);
+    out->projected = blas_region_take(region, rows * op->out_pad);
+    out->sums = blas_region_take(region, op->norm ? rows * 2 : 0);
+}
+
+void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,
+                          struct blas_region *region, struct blas_scratch *out)
+{
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    scratch_common(op, rows, region, out);
+    if (op->training)
+        return;
+    int64_t xh_row = op->layers[0].xh_row;
+    for (int32_t l = 1; l < op->layer_count; l++)
+        xh_row = op->layers[l].xh_row > xh_row ? op->layers[l].xh_row : xh_row;
+    out->xh = blas_region_take(region, 2 * chunk_rows * xh_row);
+    out->gates = blas_region_take(region, chunk_rows * columns);
+    out->gates_h = blas_region_take(region, op->norm ? rows * columns : 0);
+    out->raw = blas_region_take(region, op->projection ? rows * op->units_pad : 0);
+    out->stats = blas_region_take(region, op->norm ? rows * 4 : 0);
+    out->c_stats = blas_region_take(region, op->norm && op->lstm ? rows * 2 : 0);
+}
+
+void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,
+                           struct blas_region *region, struct blas_scratch *out)
+{
+    scratch_common(op, rows, region, out);
+    out->dq = blas_region_take(region, op->norm && op->lstm ? rows * op->units_pad : 0);
+    out->dm = blas_region_take(region, op->projection ? rows * op->units_pad : 0);
+    out->dprojected = blas_region_take(region, op->projection ? chunk_rows * op->out_pad : 0);
+    out->dx = blas_region_take(region, chunk_rows * widest_input(op));
+}
+
+void blas_state_store(const struct blas_recurrent *op, const float *state, int64_t rows, int64_t r,
+                      float *out)
+{
+    for (int64_t u = 0; u < op->units; u++)
+        out[u] = state[(u / GROUP * rows + r) * GROUP + u % GROUP];
+}
+
+void blas_state_load(const struct blas_recurrent *op, const float *in, float *state, int64_t rows,
+                     int64_t r)
+{
+    for (int64_t u = 0; u < op->units_pad; u++)
+        state[(u / GROUP * rows + r) * GROUP + u % GROUP] = in && u < op->units ? in[u] : 0.0f;
+}

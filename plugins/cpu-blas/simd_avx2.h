@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vector vocabulary of simd_avx512.h for AVX2 and FMA. */
+#ifndef BLAS_SIMD_AVX2_H
+#define BLAS_SIMD_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VW 8
+#define NN_ROWS 6
+#define NN_VECTORS 2 /* 12 accumulators of 16 registers */
+
+typedef __m256 vf;
+typedef __m256 vm;
+
+static inline vf v_zero(void) { return _mm256_setzero_ps(); }
+static inline vf v_set(float x) { return _mm256_set1_ps(x); }
+static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
+static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
+static inline vf v_round(vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vf v_pow2(vf n)
+{
+    __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
+}
+static inline vf v_abs(vf a)
+{
+    return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF)));
+}
+static inline vf v_reciprocal(vf a) { return _mm256_div_ps(v_set(1.0f), a); }
+static inline vm v_gt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+static inline vm v_ge(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
+static inline vm v_le(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
+static inline vm v_both(vm a, vm b) { return _mm256_and_ps(a, b); }
+static inline vf v_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+static inline vm v_bits(uint32_t bits)
+{
+    const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    __m256i word = _mm256_and_si256(_mm256_set1_epi32((int)bits), lane);
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(word, lane));
+}
+static inline __m256i v_first_lanes(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vf v_first(vf a, int n)
+{
+    return _mm256_and_ps(a, _mm256_castsi256_ps(v_first_lanes(n)));
+}
+static inline vf v_load_first(const float *p, int n)
+{
+    return _mm256_maskload_ps(p, v_first_lanes(n));
+}
+static inline void v_store_first(float *p, vf a, int n)
+{
+    _mm256_maskstore_ps(p, v_first_lanes(n), a);
+}
+static inline float v_sum(vf a)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    s = _mm_add_ss(s, _mm_shuffle_ps(s, s, 1));
+    return _mm_cvtss_f32(s);
+}
+static inline void v_transpose16(const float *in, int64_t in_row, int rows, int columns, float *out,
+                                 int64_t out_row)
+{
+    for (int c = 0; c < 16; c++)
+        for (int r = 0; r < 16; r++)
+            out[c * out_row + r] = r < rows && c < columns ? in[r * in_row + c] : 0.0f;
+}
+
+#endif

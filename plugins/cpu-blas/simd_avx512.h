@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vector vocabulary of the kernels, for AVX-512 F, BW, DQ, VL.
+ *
+ * simd_avx2.h and simd_portable.h say the same words for other instruction sets; kernels (*.inc) are
+ * written once in them. `v_min` and `v_max` hand on a NaN of their second operand. */
+#ifndef BLAS_SIMD_AVX512_H
+#define BLAS_SIMD_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VW 16        /* floats of a vector */
+#define NN_ROWS 6    /* rows of a register tile of a product */
+#define NN_VECTORS 4 /* its vectors: 24 accumulators */
+#define BLAS_SIMD_PHILOX 1
+
+typedef __m512 vf;
+typedef __mmask16 vm;
+
+static inline vf v_zero(void) { return _mm512_setzero_ps(); }
+static inline vf v_set(float x) { return _mm512_set1_ps(x); }
+static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
+static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+static inline vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+/* a b + c, and c - a b */
+static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+static inline vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline vf v_round(vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* 2^n of an integral n */
+static inline vf v_pow2(vf n) { return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n); }
+static inline vf v_abs(vf a) { return _mm512_abs_ps(a); }
+
+/* 1 / a of 1 <= a < 2^127, to about one unit in the last place; NaN stays. */
+static inline vf v_reciprocal(vf a)
+{
+    vf y = _mm512_rcp14_ps(a);
+    return v_fma(y, v_fnma(a, y, v_set(1.0f)), y);
+}
+
+static inline vm v_gt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+static inline vm v_ge(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
+static inline vm v_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+static inline vm v_both(vm a, vm b) { return a & b; }
+/* m ? a : b */
+static inline vf v_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+/* Lane i from bit i of a word. */
+static inline vm v_bits(uint32_t bits) { return (vm)bits; }
+
+static inline vm v_first_mask(int n)
+{
+    return n >= VW ? (vm)0xFFFF : n <= 0 ? (vm)0 : (vm)((1u << n) - 1u);
+}
+/* The first n lanes (n <= 0: none, n >= VW: all), zeros beyond. */
+static inline vf v_first(vf a, int n) { return _mm512_maskz_mov_ps(v_first_mask(n), a); }
+static inline vf v_load_first(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps(v_first_mask(n), p);
+}
+static inline void v_store_first(float *p, vf a, int n)
+{
+    _mm512_mask_storeu_ps(p, v_first_mask(n), a);
+}
+static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
+
+/* 16 x 16 block: out[c * out_row + r] = in[r * in_row + c], rows beyond `rows` zero, columns of `in` beyond
+ * `columns` read as zero. */
+static inline void v_transpose16(const float *in, int64_t in_row, int rows, int columns, float *out,
+                                 int64_t out_row)
+{
+    __m512 r[16], t[16];
+    for (int i = 0; i < 16; i++)
+        r[i] = i < rows ? v_load_first(in + i * in_row, columns) : v_zero();
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        r[i] = _mm512_castpd_ps(
+            _mm512_unpacklo_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
+        r[i + 1] = _mm512_castpd_ps(
+            _mm512_unpackhi_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
+        r[i + 2] = _mm512_castpd_ps(
+            _mm512_unpacklo_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
+        r[i + 3] = _mm512_castpd_ps(
+            _mm512_unpackhi_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xDD);
+        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xDD);
+    }
+    for (int i = 0; i < 4; i++) {
+        v_store(out + (i)*out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88));
+        v_store(out + (i + 8) * out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0xDD));
+        v_store(out + (i + 4) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88));
+        v_store(out + (i + 12) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xDD));
+    }
+}
+
+#endif
