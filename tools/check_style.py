@@ -67,10 +67,13 @@ def check_file(name, text):
 
 
 def tracked(root):
-    listed = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'],
-                            capture_output=True, text=True)
-    if listed.returncode == 0:
-        return sorted(set(listed.stdout.splitlines()))
+    try:
+        listed = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'],
+                                capture_output=True, text=True)
+        if listed.returncode == 0:
+            return sorted(set(listed.stdout.splitlines()))
+    except FileNotFoundError:
+        pass  # no git on this machine: the tree as it lies
     return sorted(p.relative_to(root).as_posix() for p in root.rglob('*')
                   if p.is_file() and not p.relative_to(root).parts[0].startswith(SKIP_TOP))
 

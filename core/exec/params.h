@@ -45,8 +45,9 @@ seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int
 void sl_params_destroy(struct sl_params *params);
 
 /* Draws initial values as the graph's initializers say: a pure function of (seed, name of the parameter,
- * shape), so that adding a layer changes no other layer's values. */
-void sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed);
+ * shape), so that adding a layer changes no other layer's values. Errors: NO_MEMORY. */
+seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed,
+                              struct seqlstm_error *err);
 
 /* NULL when there is none of that name. */
 const struct sl_param_view *sl_params_find(const struct sl_params *params, const char *name);

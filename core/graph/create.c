@@ -136,7 +136,7 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
         .facts = request->facts,
         .err = err,
         .training = request->phase == SL_PHASE_TRAIN,
-        .carries_state = batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
+        .carries_state = request->carry_state || batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
     };
     int32_t sums = -1;
     struct sl_graph *graph = NULL;

@@ -138,6 +138,7 @@ struct sl_graph_request {
     const struct sl_data_facts *facts;
     enum sl_phase phase;
     bool need_output; /* metrics want the output; PREDICT always has it */
+    bool carry_state; /* states go on from batch to batch even if the data are independent sequences */
 };
 
 /* Builds the graph. Errors that come from the model and the data together (a dense layer narrower than the

@@ -38,15 +38,16 @@ static int32_t get_direction(const struct stack *s, int32_t d)
 static void fill_activations(const struct stack *s, struct seqlstm_recurrent_desc *desc)
 {
     const struct sl_recurrent *o = s->options;
-    for (int d = 0; d < 2; d++) {
+    for (int32_t d = 0; d < s->directions; d++) {
+        int32_t from = get_direction(s, d);
         if (s->layer->kind != SL_LAYER_RNN)
             desc->activations[SEQLSTM_PLACE_GATE][d] =
-                sl_builder_get_activation(&o->recurrent_activation[d]);
+                sl_builder_get_activation(&o->recurrent_activation[from]);
         desc->activations[SEQLSTM_PLACE_CANDIDATE][d] =
-            sl_builder_get_activation(&o->activation[d]);
+            sl_builder_get_activation(&o->activation[from]);
         if (s->is_lstm)
             desc->activations[SEQLSTM_PLACE_OUTPUT][d] =
-                sl_builder_get_activation(&o->output_activation[d]);
+                sl_builder_get_activation(&o->output_activation[from]);
     }
 }
 

@@ -232,6 +232,10 @@ static seqlstm_status add_merge(struct sl_builder *b, const struct sl_layer *lay
     for (size_t i = 0; i < layer->from_count; i++) {
         int32_t x = sl_builder_get_input(b, layer, i);
         SEQLSTM_TRY(need_values(b, layer, x));
+        for (size_t j = 0; j < i; j++)
+            if (sl_builder_get_input(b, layer, j) == x)
+                return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),
+                                       "layer `%s` joins the same values twice", layer->name);
         const struct sl_tensor *t = &b->tensors[x];
         if (t->axis != axis)
             return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),

@@ -177,6 +177,12 @@ sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity 
     return diagnostics->counts[severity];
 }
 
+bool
+sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics)
+{
+    return diagnostics->failed;
+}
+
 enum sl_severity
 sl_diagnostic_get_severity(const struct sl_diagnostic *finding)
 {

@@ -26,6 +26,9 @@ struct sl_diagnostics {
 
 enum sl_severity sl_diagnostic_get_severity(const struct sl_diagnostic *finding);
 
+/* Whether a finding or a text was lost because memory ran out. */
+bool sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics);
+
 const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics,
                                                       const char *name);
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "model/diagnostics_private.h"
 #include "model/doc_merge.h"
 #include "model/sections.h"
 
@@ -103,7 +104,7 @@ build(struct sl_model *model, struct sl_node *root, struct sl_diagnostics *diagn
     struct sl_reader reader = {.arena = model->arena, .diagnostics = diagnostics};
     if (root != NULL && check_root(diagnostics, root))
         read_model(&reader, root, model);
-    if (reader.no_memory)
+    if (reader.no_memory || sl_diagnostics_has_failed(diagnostics))
         return no_memory(err, model->path);
     size_t errors = sl_diagnostics_count(diagnostics, SL_SEVERITY_ERROR);
     if (errors > 0)

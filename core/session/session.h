@@ -26,7 +26,6 @@
 #include "train/evaluate.h"
 #include "train/trainer.h"
 
-struct sl_buf;
 struct sl_session;
 
 /* What is common to all commands. Zeroed: defaults. Borrowed for the life of the session. */
@@ -134,11 +133,5 @@ typedef seqlstm_status sl_text_fn(void *context, const char *text, size_t bytes,
 /* Samples from a language model. INVALID_CONFIG when the run is none. */
 seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_generate_request *request,
                                    sl_text_fn *write, void *context, struct seqlstm_error *err);
-
-/* ---- texts ------------------------------------------------------------------------------------------ */
-
-/* The plan as JSON ("schema": "seqlstm.plan/1") and as the table that people read. */
-seqlstm_status sl_plan_write_json(const struct sl_plan *plan, struct sl_buf *out, struct seqlstm_error *err);
-void sl_plan_write_table(const struct sl_plan *plan, bool short_form, struct sl_buf *out);
 
 #endif

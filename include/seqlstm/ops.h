@@ -507,10 +507,7 @@ enum {
                                        u = rho u + (1-rho) d^2; p -= lr d */
 };
 
-enum {
-    SEQLSTM_OPTIMIZER_AMSGRAD  = 1u << 0, /* ADAM */
-    SEQLSTM_OPTIMIZER_CENTERED = 1u << 1  /* RMSPROP */
-};
+enum { SEQLSTM_OPTIMIZER_AMSGRAD = 1u << 0 /* ADAM */, SEQLSTM_OPTIMIZER_CENTERED = 1u << 1 /* RMSPROP */ };
 
 /* One update of n parameters. g = grad_scale * GRAD. Weight decay is decoupled (Loshchilov and Hutter 2019):
  * p -= lr weight_decay p, before the rest. learning_rate, grad_scale and update (t, counted from 1) come from

@@ -174,6 +174,14 @@ static void binding_destroy(struct seqlstm_binding *binding)
     host->release(host->context, binding);
 }
 
+/* Masks and draws need to know whose row it is, pools where a sequence ends. */
+static bool needs_axis(const struct seqlstm_op *op)
+{
+    return op->desc.head.op == SEQLSTM_OP_POOL ||
+           (op->desc.head.op == SEQLSTM_OP_DROPOUT && op->training && op->desc.dropout.rate > 0.0f) ||
+           (op->desc.head.op == SEQLSTM_OP_TOP_K && op->desc.top_k.kind == SEQLSTM_TOP_K_SAMPLE);
+}
+
 static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                               const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                               struct seqlstm_error *err)
@@ -186,7 +194,7 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "%lld rows (%lld in) are beyond the %lld of the descriptor", (long long)bind->rows,
                      (long long)bind->rows_in, (long long)head->max_rows);
-    if (bind->axis == NULL && (head->op == SEQLSTM_OP_DROPOUT || head->op == SEQLSTM_OP_POOL))
+    if (bind->axis == NULL && needs_axis(op))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "this operation needs an axis");
     struct seqlstm_binding *binding = allocate(op->instance->host, sizeof *binding);
     if (binding == NULL)

@@ -12,17 +12,6 @@
 /* Products worth a thread of its own. */
 enum { GRAIN_PRODUCTS = 65536 };
 
-static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
-{
-    const struct seqlstm_dense_desc *d = &desc->dense;
-    if (blas_check_features(answer, "inputs", d->input) &&
-        blas_check_features(answer, "outputs", d->output) &&
-        blas_check_bits(answer, SEQLSTM_OPTION_USE_BIAS, d->options, SEQLSTM_DENSE_USE_BIAS) &&
-        blas_check_bits(answer, SEQLSTM_OPTION_NONE, d->reserved0, 0) &&
-        blas_check_activation(answer, &d->activation))
-        blas_accept_plain(answer);
-}
-
 static bool keeps_sums(const struct seqlstm_op *op)
 {
     return op->training && !blas_act_from_output(op->desc.dense.activation.kind);
@@ -259,9 +248,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_dense = {
-    .desc_bytes = sizeof(struct seqlstm_dense_desc),
     .slots = SEQLSTM_DENSE_SLOTS,
-    .supports = supports,
     .sizes = sizes,
     .forward = forward,
     .backward = backward,

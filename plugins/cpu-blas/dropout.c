@@ -4,31 +4,11 @@
  * A mask of a whole sequence is drawn once a sequence and applied to its rows. A row belongs to (t, b); rows
  * of step t stand at row_offsets[t] - row_offsets[t0] of the call's range.
  */
-#include <math.h>
 #include <string.h>
 
 #include <seqlstm/philox.h>
 
 #include "share.h"
-
-static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
-{
-    const struct seqlstm_dropout_desc *d = &desc->dropout;
-    if (!blas_check_features(answer, "features", d->features))
-        return;
-    if (!(d->rate >= 0.0f && d->rate < 1.0f)) {
-        blas_refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_RATE, "The rate must be in [0, 1).", "",
-                    "%g", (double)d->rate);
-        return;
-    }
-    if (d->mask > SEQLSTM_DROPOUT_SEQUENCE) {
-        blas_refuse(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_MASK,
-                    "This backend does not know a mask of that number.", "mask: step or sequence", "%u",
-                    (unsigned)d->mask);
-        return;
-    }
-    blas_accept_plain(answer);
-}
 
 struct masked {
     const float *in;
@@ -167,9 +147,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_dropout = {
-    .desc_bytes = sizeof(struct seqlstm_dropout_desc),
     .slots = SEQLSTM_UNARY_SLOTS,
-    .supports = supports,
     .sizes = sizes,
     .forward = forward,
     .backward = backward,

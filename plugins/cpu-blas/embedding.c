@@ -9,14 +9,6 @@
 
 #include "share.h"
 
-static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
-{
-    const struct seqlstm_embedding_desc *d = &desc->embedding;
-    if (blas_check_features(answer, "words of the vocabulary", d->vocabulary) &&
-        blas_check_features(answer, "features", d->features))
-        blas_accept_plain(answer);
-}
-
 static void copy_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
@@ -82,9 +74,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_embedding = {
-    .desc_bytes = sizeof(struct seqlstm_embedding_desc),
     .slots = SEQLSTM_EMBEDDING_SLOTS,
-    .supports = supports,
     .forward = forward,
     .backward = backward,
 };

@@ -18,12 +18,6 @@ static struct blas_division divide_elems(const struct blas_call *call)
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-static void supports_reduce(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
-{
-    (void)desc;
-    blas_accept_plain(answer);
-}
-
 static void sizes_flags(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     out->workspace_bytes = blas_round_up((uint64_t)op->instance->members_max * sizeof(int32_t));
@@ -82,17 +76,6 @@ static seqlstm_status forward_norm(const struct blas_call *call, struct seqlstm_
 
 /* ---- vector -------------------------------------------------------------------------------- */
 
-static void supports_vector(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
-{
-    const struct seqlstm_vector_desc *d = &desc->vector;
-    if (d->kind < SEQLSTM_VECTOR_FILL || d->kind > SEQLSTM_VECTOR_COPY)
-        blas_refuse(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_KIND,
-                    "This backend does not know a vector operation of that number.", "", "%u",
-                    (unsigned)d->kind);
-    else if (blas_check_bits(answer, SEQLSTM_OPTION_KIND, d->reserved0, 0))
-        blas_accept_plain(answer);
-}
-
 static void vector_elems(const struct blas_call *call, void *context, int32_t part, int64_t begin,
                          int64_t end)
 {
@@ -112,29 +95,6 @@ static seqlstm_status forward_vector(const struct blas_call *call, struct seqlst
 }
 
 /* ---- optimizer ----------------------------------------------------------------------------- */
-
-static void supports_optimizer(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
-{
-    const struct seqlstm_optimizer_desc *d = &desc->optimizer;
-    if (d->kind < SEQLSTM_OPTIMIZER_SGD || d->kind > SEQLSTM_OPTIMIZER_ADADELTA) {
-        blas_refuse(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_OPTIMIZER,
-                    "This backend does not know an optimizer of that number.", "", "%u", (unsigned)d->kind);
-        return;
-    }
-    uint32_t bits = d->kind == SEQLSTM_OPTIMIZER_ADAM      ? (uint32_t)SEQLSTM_OPTIMIZER_AMSGRAD
-                    : d->kind == SEQLSTM_OPTIMIZER_RMSPROP ? (uint32_t)SEQLSTM_OPTIMIZER_CENTERED
-                                                           : 0u;
-    if (!blas_check_bits(answer, SEQLSTM_OPTION_OPTIMIZER, d->options, bits))
-        return;
-    const float values[] = {d->beta_1, d->beta_2, d->rho, d->momentum, d->epsilon, d->weight_decay};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (!isfinite(values[i])) {
-            blas_refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_OPTIMIZER,
-                        "The numbers of an optimizer must be finite.", "", "%g", (double)values[i]);
-            return;
-        }
-    blas_accept_plain(answer);
-}
 
 /* 1 - beta, and 1 / (1 - beta^t), in double: beta is a float such as 0.999. */
 static struct blas_update make_update(const struct seqlstm_optimizer_desc *d, const struct seqlstm_step *step)
@@ -192,31 +152,23 @@ static seqlstm_status forward_optimizer(const struct blas_call *call, struct seq
 /* ---- tables -------------------------------------------------------------------------------- */
 
 const struct blas_operation blas_finite_check = {
-    .desc_bytes = sizeof(struct seqlstm_reduce_desc),
     .slots = SEQLSTM_REDUCE_SLOTS,
-    .supports = supports_reduce,
     .sizes = sizes_flags,
     .forward = forward_finite,
 };
 
 const struct blas_operation blas_squared_norm = {
-    .desc_bytes = sizeof(struct seqlstm_reduce_desc),
     .slots = SEQLSTM_REDUCE_SLOTS,
-    .supports = supports_reduce,
     .sizes = sizes_norm,
     .forward = forward_norm,
 };
 
 const struct blas_operation blas_vector = {
-    .desc_bytes = sizeof(struct seqlstm_vector_desc),
     .slots = SEQLSTM_VECTOR_SLOTS,
-    .supports = supports_vector,
     .forward = forward_vector,
 };
 
 const struct blas_operation blas_optimizer = {
-    .desc_bytes = sizeof(struct seqlstm_optimizer_desc),
     .slots = SEQLSTM_OPTIMIZER_SLOTS,
-    .supports = supports_optimizer,
     .forward = forward_optimizer,
 };

@@ -11,38 +11,6 @@
 
 #include "share.h"
 
-bool blas_check_loss(struct seqlstm_answer *answer, const struct blas_loss_rule *rule)
-{
-    const uint32_t bits = SEQLSTM_LOSS_ROW_WEIGHT | SEQLSTM_LOSS_CLASS_WEIGHT | SEQLSTM_LOSS_ROW_LOSS;
-    const bool classes = rule->kind == SEQLSTM_LOSS_CROSS_ENTROPY;
-    if (rule->kind < SEQLSTM_LOSS_MSE || rule->kind > SEQLSTM_LOSS_CROSS_ENTROPY) {
-        blas_refuse(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_LOSS,
-                    "This backend does not know a loss of that number.", "", "%u", (unsigned)rule->kind);
-        return false;
-    }
-    if (!blas_check_bits(answer, SEQLSTM_OPTION_LOSS, rule->options, bits))
-        return false;
-    if ((rule->options & SEQLSTM_LOSS_CLASS_WEIGHT) != 0 && !classes) {
-        blas_refuse(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_LOSS,
-                    "Class weights mean something for cross-entropy alone.", "loss: cross_entropy",
-                    "class_weight");
-        return false;
-    }
-    if (!(rule->label_smoothing >= 0.0f && rule->label_smoothing < 1.0f) ||
-        (rule->label_smoothing != 0.0f && !classes)) {
-        blas_refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_LOSS,
-                    "Label smoothing is in [0, 1) and belongs to cross-entropy.", "", "%g",
-                    (double)rule->label_smoothing);
-        return false;
-    }
-    if (rule->kind == SEQLSTM_LOSS_HUBER && !(rule->delta > 0.0f && isfinite(rule->delta))) {
-        blas_refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_LOSS,
-                    "delta of the huber loss must be positive.", "", "%g", (double)rule->delta);
-        return false;
-    }
-    return blas_check_features(answer, "features", rule->classes);
-}
-
 void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows,
                     const double *row_losses)
 {
@@ -65,13 +33,6 @@ void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64
 static struct blas_loss_rule rule_of(const struct seqlstm_loss_desc *d)
 {
     return (struct blas_loss_rule){d->kind, d->options, d->label_smoothing, d->delta, d->features};
-}
-
-static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
-{
-    struct blas_loss_rule rule = rule_of(&desc->loss);
-    if (blas_check_loss(answer, &rule))
-        blas_accept_plain(answer);
 }
 
 static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
@@ -160,9 +121,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_loss = {
-    .desc_bytes = sizeof(struct seqlstm_loss_desc),
     .slots = SEQLSTM_LOSS_SLOTS,
-    .supports = supports,
     .sizes = sizes,
     .forward = forward,
     .backward = backward,

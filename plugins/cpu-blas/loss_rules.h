@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What LOSS and DENSE_LOSS share: the rules of their fields, the weight of a row, the sums. */
+/* What LOSS and DENSE_LOSS share: the fields, the weight of a row, the sums. */
 #ifndef BLAS_LOSS_RULES_H
 #define BLAS_LOSS_RULES_H
 
@@ -13,8 +13,6 @@ struct blas_loss_rule {
     float delta;
     int64_t classes; /* C */
 };
-
-bool blas_check_loss(struct seqlstm_answer *answer, const struct blas_loss_rule *rule);
 
 /* w_r; slots are numbered as LOSS's. */
 static inline double blas_row_weight(const struct blas_loss_rule *rule, void *const *slots, int64_t row)

@@ -60,7 +60,6 @@ struct blas_call {
 };
 
 struct blas_operation {
-    uint32_t desc_bytes;
     uint32_t slots;
     /* Rules beyond those of the head (supports.c has checked it); answers through blas_accept and
      * blas_refuse. */
@@ -78,18 +77,11 @@ extern const struct blas_operation blas_embedding, blas_dense, blas_activation, 
 
 /* Yes; names end with NULL, best guess first. */
 void blas_accept(struct seqlstm_answer *answer, const char *const *variants);
-/* Yes with the one variant "default". */
-void blas_accept_plain(struct seqlstm_answer *answer);
 #if defined(__GNUC__)
 __attribute__((format(printf, 6, 7)))
 #endif
 void blas_refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *reason,
                  const char *hint, const char *value_format, ...);
-
-/* The checks that several operations share: true, or false after a refusal. */
-bool blas_check_features(struct seqlstm_answer *answer, const char *what, int64_t features);
-bool blas_check_bits(struct seqlstm_answer *answer, uint32_t option, uint32_t bits, uint32_t known);
-bool blas_check_activation(struct seqlstm_answer *answer, const struct seqlstm_activation *act);
 
 /* Head and operation. Fills a full-size copy of the descriptor when the answer is yes. */
 void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Initial values of parameters: a pure function of the run's seed, the parameter's name and its shape.
+ *
+ * Uniform numbers come from Philox with key = mix64(seed, hash of the name, 0), counter = (element, draw); normal
+ * ones from two of them by Box and Muller. Orthogonal matrices are normal ones made orthonormal by
+ * Gram and Schmidt with one repetition where cancellation asks for it ("twice is enough"), in float64.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <seqlstm/philox.h>
+
+#include "base/hash.h"
+#include "exec/params.h"
+
+/* [0, 1) */
+static double draw_uniform(uint64_t key, uint64_t element, uint32_t draw)
+{
+    return seqlstm_uniform(key, element, draw, 0);
+}
+
+static double draw_normal(uint64_t key, uint64_t element, uint32_t draw)
+{
+    double u = 1.0 - seqlstm_uniform(key, element, 2 * draw, 1); /* (0, 1] */
+    double v = seqlstm_uniform(key, element, 2 * draw + 1, 1);
+    return sqrt(-2.0 * log(u)) * cos(6.283185307179586476925 * v);
+}
+
+/* Redrawn beyond two standard deviations. */
+static double draw_truncated(uint64_t key, uint64_t element)
+{
+    for (uint32_t draw = 0; draw < 64; draw++) {
+        double z = draw_normal(key, element, draw);
+        if (fabs(z) <= 2.0)
+            return z;
+    }
+    return 0.0;
+}
+
+/* Range or deviation of the fan rules. */
+static double get_scale(const struct sl_param *param)
+{
+    double in = (double)param->fan_in, out = (double)param->fan_out;
+    in = in > 0 ? in : 1;
+    switch (param->initializer.kind) {
+    case SL_INITIALIZER_GLOROT_UNIFORM:
+        return sqrt(6.0 / (in + out));
+    case SL_INITIALIZER_GLOROT_NORMAL:
+        return sqrt(2.0 / (in + out));
+    case SL_INITIALIZER_HE_UNIFORM:
+        return sqrt(6.0 / in);
+    case SL_INITIALIZER_HE_NORMAL:
+        return sqrt(2.0 / in);
+    case SL_INITIALIZER_LECUN_UNIFORM:
+        return sqrt(3.0 / in);
+    case SL_INITIALIZER_LECUN_NORMAL:
+        return sqrt(1.0 / in);
+    case SL_INITIALIZER_FAN_UNIFORM:
+        return 1.0 / sqrt(param->fan_units > 0 ? (double)param->fan_units : 1.0);
+    default:
+        return 1.0;
+    }
+}
+
+static double draw(const struct sl_param *param, uint64_t key, uint64_t element, double scale)
+{
+    /* Standard deviation of a standard normal truncated at two deviations: the fan rules divide by it. */
+    static const double truncated_deviation = 0.87962566103423978;
+    const struct sl_initializer *init = &param->initializer;
+    switch (init->kind) {
+    case SL_INITIALIZER_ONES:
+        return 1.0;
+    case SL_INITIALIZER_CONSTANT:
+        return init->value;
+    case SL_INITIALIZER_UNIFORM:
+        return init->min + (init->max - init->min) * draw_uniform(key, element, 0);
+    case SL_INITIALIZER_NORMAL:
+        return init->mean + init->stddev * draw_normal(key, element, 0);
+    case SL_INITIALIZER_TRUNCATED_NORMAL:
+        return init->mean + init->stddev * draw_truncated(key, element);
+    case SL_INITIALIZER_GLOROT_UNIFORM:
+    case SL_INITIALIZER_HE_UNIFORM:
+    case SL_INITIALIZER_LECUN_UNIFORM:
+    case SL_INITIALIZER_FAN_UNIFORM:
+        return scale * (2.0 * draw_uniform(key, element, 0) - 1.0);
+    case SL_INITIALIZER_GLOROT_NORMAL:
+    case SL_INITIALIZER_HE_NORMAL:
+    case SL_INITIALIZER_LECUN_NORMAL:
+        return scale / truncated_deviation * draw_truncated(key, element);
+    default:
+        return 0.0;
+    }
+}
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+    double sums[8] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++)
+            sums[k] += a[i + k] * b[i + k];
+    for (; i < n; i++)
+        sum += a[i] * b[i];
+    for (int k = 0; k < 8; k++)
+        sum += sums[k];
+    return sum;
+}
+
+/* Makes the `rows` rows of length `columns` >= rows orthonormal, one after the other. */
+static void orthonormalize(double *m, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        double *row = m + i * columns;
+        double before = sqrt(dot(row, row, columns));
+        for (int round = 0; round < 2; round++) {
+            for (int64_t j = 0; j < i; j++) {
+                const double *other = m + j * columns;
+                double along = dot(row, other, columns);
+                for (int64_t k = 0; k < columns; k++)
+                    row[k] -= along * other[k];
+            }
+            double after = sqrt(dot(row, row, columns));
+            if (after > 0.5 * before)
+                break;
+            before = after;
+        }
+        double norm = sqrt(dot(row, row, columns));
+        for (int64_t k = 0; k < columns; k++)
+            row[k] = norm > 0 ? row[k] / norm : 0.0;
+    }
+}
+
+/* One block of rows x columns; whichever is fewer becomes orthonormal. False: no memory. */
+static bool fill_orthogonal(const struct sl_param *param, uint64_t key, float *values)
+{
+    int64_t rows = param->rows / param->gates, columns = param->columns;
+    bool wide = columns >= rows;
+    int64_t n = wide ? rows : columns, length = wide ? columns : rows;
+    double *m = malloc((size_t)(n * length) * sizeof *m);
+    if (m == NULL)
+        return false;
+    for (int64_t gate = 0; gate < param->gates; gate++) {
+        for (int64_t e = 0; e < n * length; e++)
+            m[e] = draw_normal(key, (uint64_t)(gate * n * length + e), 0);
+        orthonormalize(m, n, length);
+        float *block = values + gate * rows * columns;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < columns; c++)
+                block[r * columns + c] =
+                    (float)(param->initializer.gain * (wide ? m[r * length + c] : m[c * length + r]));
+    }
+    free(m);
+    return true;
+}
+
+seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed,
+                              struct seqlstm_error *err)
+{
+    memset(params->values, 0, (size_t)params->elems * sizeof(float));
+    for (int32_t p = 0; p < graph->param_count; p++) {
+        const struct sl_param *param = &graph->params[p];
+        const struct sl_param_view *view = &params->views[p];
+        float *values = params->values + view->offset_elems;
+        uint64_t key = seqlstm_mix64(seed, sl_hash_text(param->name), 0);
+        double scale = get_scale(param);
+        if (param->initializer.kind == SL_INITIALIZER_ORTHOGONAL) {
+            if (!fill_orthogonal(param, key, values))
+                SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to draw `%s`", param->name);
+        } else {
+            for (int64_t e = 0; e < view->elems; e++)
+                values[e] = (float)draw(param, key, (uint64_t)e, scale);
+        }
+        for (int64_t e = param->one_begin * param->columns; e < param->one_end * param->columns; e++)
+            values[e] += 1.0f;
+    }
+    sl_params_touch(params);
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A case of the conformance kit: one string that is test name, reproduction and benchmark key.
+ *
+ *   lstm:bwd:T37B5I16H33L2D2:f32:ragged:recurrent_dropout
+ *   ^op  ^pass ^sizes        ^dtype ^lengths ^options, separated by commas; the last field may be absent
+ *
+ * op       an operation of ops.h; recurrent ones by their cell: lstm, gru, rnn
+ * pass     what is done with it, enum sl_case_pass
+ * sizes    T steps, B sequences, I input, H hidden, P projection, L layers, D directions, V vocabulary,
+ *          E embedding, C features or classes, O outputs of a dense, N elements of a flat vector,
+ *          R rows (operations without a steps axis), Q rows_in, K of top-k, W inputs of a merge
+ * lengths  ragged | uniform | ones | long (one long, the others 1) | flat (no steps axis)
+ * options  a name, or name=value: see `options` in case_options.c
+ *
+ * The data of a case is a pure function of the string and the seed.
+ */
+#ifndef SL_LAB_CASE_H
+#define SL_LAB_CASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+
+enum sl_case_pass {
+    SL_PASS_INFERENCE = 0, /* inf: forward in inference mode against the reference */
+    SL_PASS_FORWARD,       /* fwd: forward in training mode */
+    SL_PASS_BACKWARD,      /* bwd: forward and backward: all gradients, accumulated, and each part alone */
+    SL_PASS_RANGES,        /* ranges: the steps in three pieces equal the whole */
+    SL_PASS_DIFFERENCES,   /* fd: backward against finite differences, in float64 */
+    SL_PASS_REPEAT,        /* repeat: same bits again: same binding, second binding, second op */
+    SL_PASS_SAME,          /* same: training with all rates 0 equals inference */
+    SL_PASS_MEMORY,        /* memory: the n-th allocation fails; nothing is allocated in execution */
+    SL_PASS_THREADS,       /* threads: 1, 2 and 3 members; two queues at once */
+    SL_PASS_CLAIM,         /* claim: supports is pure, quick, and refuses what it cannot know */
+    SL_PASS_COUNT
+};
+
+enum sl_case_lengths {
+    SL_LENGTHS_RAGGED = 0,
+    SL_LENGTHS_UNIFORM,
+    SL_LENGTHS_ONES,
+    SL_LENGTHS_LONG,
+    SL_LENGTHS_FLAT
+};
+
+enum { SL_CASE_TEXT_BYTES = 256 };
+
+struct sl_case {
+    char text[SL_CASE_TEXT_BYTES];
+    enum sl_case_pass pass;
+    enum sl_case_lengths lengths;
+    uint32_t dtype;      /* of activations; SEQLSTM_FLOAT32 … */
+    int64_t steps;       /* T; 0 with FLAT */
+    int64_t sequences;   /* B; 0 with FLAT */
+    int64_t rows;        /* FLAT: R or N */
+    int64_t rows_in;     /* GATHER, SCATTER */
+    bool stream;         /* axis flag STREAM, positions that do not begin at 0 */
+    bool on_sequences;   /* rows of the sequences axis */
+    bool no_input_grad;  /* dx is not wanted */
+    bool no_output_grad; /* dy is NULL: zero everywhere */
+    bool no_state_grad;  /* dhn, dcn are NULL */
+    bool saturated;      /* large values: activations far out */
+    bool skip;           /* optimizer: step with SEQLSTM_STEP_SKIP */
+    union seqlstm_any_desc desc; /* complete; mode by the pass */
+};
+
+const char *sl_case_pass_name(enum sl_case_pass pass);
+
+/* Errors: INVALID_ARGUMENT names the part that is wrong. */
+seqlstm_status sl_case_parse(const char *text, struct sl_case *out_case, struct seqlstm_error *err);
+
+/* Applies one option to a case; for sl_case_parse. INVALID_ARGUMENT. */
+seqlstm_status sl_case_apply_option(struct sl_case *c, const char *option, size_t length,
+                                    struct seqlstm_error *err);
+
+/* A recurrent case whose mask rates are all 0, everything else equal. */
+void sl_case_clear_rates(struct sl_case *c);
+
+#endif

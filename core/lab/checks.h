@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done with one case: one function per pass, one verdict. */
+#ifndef SL_LAB_CHECKS_H
+#define SL_LAB_CHECKS_H
+
+#include "dispatch/host.h"
+#include "lab/case.h"
+#include "lab/runner.h"
+
+enum sl_verdict {
+    SL_VERDICT_PASS = 0,
+    SL_VERDICT_FAIL,
+    SL_VERDICT_CRASH,       /* the process died or hung */
+    SL_VERDICT_SKIP,        /* cannot be tried here: the detail says why */
+    SL_VERDICT_UNSUPPORTED, /* the backend refuses it, with a reason */
+    SL_VERDICT_COUNT
+};
+
+/* "pass", "fail", "crash", "skip", "unsupported". */
+const char *sl_verdict_name(enum sl_verdict verdict);
+
+struct sl_check_result {
+    enum sl_verdict verdict;
+    double worst;       /* largest error / tolerance seen; 0 where nothing was compared */
+    char variant[24];   /* the variant that failed or was the worst */
+    char detail[512];   /* one sentence; "" when it passed */
+};
+
+/* Everything a check needs. */
+struct sl_bench {
+    struct sl_subject subject;   /* under test */
+    struct sl_subject reference; /* the oracle, with float64 */
+    struct sl_host *host;        /* the subject's: allocation counters, failure */
+    uint64_t seed;
+    const char *variant; /* test this one only; NULL: all */
+    struct sl_queue *queues; /* [queue_count] further queues, 1, 2 and 3 members */
+    int32_t queue_count;
+};
+
+/* Runs the case with every variant that the backend names. Errors become verdicts. */
+void sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_result *out_result);
+
+/* One pass each, for one variant; called by sl_check_case. NO_MEMORY and the like are returned. */
+struct sl_check;
+void sl_check_numbers(struct sl_check *check);
+void sl_check_ranges(struct sl_check *check);
+void sl_check_differences(struct sl_check *check);
+void sl_check_repeat(struct sl_check *check);
+void sl_check_same(struct sl_check *check);
+void sl_check_memory(struct sl_check *check);
+void sl_check_threads(struct sl_check *check);
+void sl_check_claim(struct sl_check *check);
+
+/* State of a check under way. */
+struct sl_check {
+    struct sl_bench *bench;
+    const struct sl_data *data;
+    const char *variant;
+    struct sl_arena *arena;
+    struct sl_check_result *result;
+};
+
+/* Sets FAIL and the detail, unless there is a failure already. */
+void sl_check_fail(struct sl_check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A status other than OK: UNSUPPORTED becomes that verdict, anything else FAIL. True when OK. */
+bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what, const struct seqlstm_error *err);
+
+/* Compares all results of two runs; `what` names the comparison. The first runner's are tested against the
+ * second's. `gradients`: those too. */
+void sl_check_compare(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
+                      bool gradients, uint32_t parts, bool accumulate, const char *what);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Guard bands and poison. */
+#include "lab/guarded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <seqlstm/backend.h>
+
+#define POISON 0xFF /* NaN in float16, bfloat16, float32 and float64; -1 as an integer */
+
+seqlstm_status
+sl_guarded_init(struct sl_guarded *buffer, uint64_t bytes, struct seqlstm_error *err)
+{
+    uint64_t rounded = (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
+    memset(buffer, 0, sizeof *buffer);
+    if (rounded < bytes || rounded > SIZE_MAX - 2 * SL_GUARD_BYTES)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "a buffer of %llu bytes is too large", (unsigned long long)bytes);
+    buffer->block = aligned_alloc(SEQLSTM_ALIGNMENT, (size_t)rounded + 2 * SL_GUARD_BYTES);
+    if (!buffer->block)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a buffer of %llu bytes", (unsigned long long)bytes);
+    memset(buffer->block, POISON, (size_t)rounded + 2 * SL_GUARD_BYTES);
+    buffer->bytes = bytes;
+    buffer->data = bytes ? buffer->block + SL_GUARD_BYTES : NULL;
+    return SEQLSTM_OK;
+}
+
+void
+sl_guarded_deinit(struct sl_guarded *buffer)
+{
+    free(buffer->block);
+    memset(buffer, 0, sizeof *buffer);
+}
+
+void
+sl_guarded_poison(struct sl_guarded *buffer)
+{
+    if (buffer->data)
+        memset(buffer->data, POISON, (size_t)buffer->bytes);
+}
+
+int64_t
+sl_guarded_check(const struct sl_guarded *buffer)
+{
+    if (!buffer->block)
+        return 0;
+    const unsigned char *end = buffer->block + SL_GUARD_BYTES + buffer->bytes;
+    for (int64_t i = 0; i < SL_GUARD_BYTES; i++) {
+        if (end[i] != POISON)
+            return i + 1;
+        if (buffer->block[SL_GUARD_BYTES - 1 - i] != POISON)
+            return -(i + 1);
+    }
+    return 0;
+}

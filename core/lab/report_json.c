@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conformance report as JSON, schema seqlstm.conformance/1. */
+#include <math.h>
+
+#include "base/text.h"
+#include "lab/conformance.h"
+
+static void
+append_string(struct sl_buf *out, const char *text)
+{
+    sl_buf_append_char(out, '"');
+    for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p; p++) {
+        if (*p == '"' || *p == '\\') {
+            sl_buf_append_char(out, '\\');
+            sl_buf_append_char(out, (char)*p);
+        } else if (*p < 0x20) {
+            sl_buf_printf(out, "\\u%04x", *p);
+        } else {
+            sl_buf_append_char(out, (char)*p);
+        }
+    }
+    sl_buf_append_char(out, '"');
+}
+
+static void
+append_member(struct sl_buf *out, const char *key, const char *text)
+{
+    sl_buf_printf(out, "\"%s\": ", key);
+    append_string(out, text);
+}
+
+static void
+append_backend(struct sl_buf *out, const struct sl_backend_record *record)
+{
+    sl_buf_append_text(out, "  \"backend\": {");
+    append_member(out, "id", record->id);
+    sl_buf_append_text(out, ", ");
+    append_member(out, "version", record->version);
+    sl_buf_append_text(out, ", ");
+    append_member(out, "file", record->file);
+    sl_buf_append_text(out, ", ");
+    append_member(out, "build", record->build);
+    sl_buf_append_text(out, ", ");
+    append_member(out, "build_id", record->file_count ? record->files[0].build_id : "");
+    sl_buf_printf(out, ", \"abi\": \"%u.%u\", ", record->abi_major, record->abi_minor_needed);
+    append_member(out, "device", record->device_count ? record->devices[0].name : "");
+    sl_buf_append_text(out, ", ");
+    append_member(out, "device_class", record->device_count ? record->devices[0].device_class : "");
+    sl_buf_append_text(out, "},\n");
+}
+
+static void
+append_result(struct sl_buf *out, const struct sl_conformance_result *r)
+{
+    char worst[SL_TEXT_NUMBER_BYTES];
+    sl_text_print_float64(worst, r->check.worst);
+    sl_buf_append_text(out, "    {");
+    append_member(out, "case", r->name);
+    sl_buf_append_text(out, ", ");
+    append_member(out, "level", sl_level_name(r->level));
+    sl_buf_append_text(out, ", ");
+    append_member(out, "verdict", sl_verdict_name(r->check.verdict));
+    sl_buf_printf(out, ", \"worst\": %s, ", isfinite(r->check.worst) ? worst : "null");
+    append_member(out, "variant", r->check.variant);
+    sl_buf_append_text(out, ", ");
+    append_member(out, "detail", r->check.detail);
+    sl_buf_printf(out, ", \"ms\": %.3f}", (double)r->took_ns / 1e6);
+}
+
+void
+sl_conformance_report_print_json(const struct sl_conformance_report *report, struct sl_buf *out)
+{
+    uint32_t count = sl_conformance_report_get_size(report);
+    sl_buf_append_text(out, "{\n  \"schema\": \"seqlstm.conformance/1\",\n");
+    append_backend(out, sl_conformance_report_get_record(report));
+    sl_buf_append_text(out, "  \"counts\": {");
+    for (int v = 0; v < SL_VERDICT_COUNT; v++)
+        sl_buf_printf(out, "%s\"%s\": %u", v ? ", " : "", sl_verdict_name((enum sl_verdict)v),
+                      sl_conformance_report_get_count(report, (enum sl_verdict)v));
+    sl_buf_append_text(out, "},\n  \"results\": [\n");
+    for (uint32_t i = 0; i < count; i++) {
+        append_result(out, sl_conformance_report_get(report, i));
+        sl_buf_append_text(out, i + 1 < count ? ",\n" : "\n");
+    }
+    sl_buf_append_text(out, "  ]\n}\n");
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of a split with the weights of the run. */
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "session/session_private.h"
+#include "train/checkpoint.h"
+#include "train/weights.h"
+
+seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->has_weights)
+        return SEQLSTM_OK;
+    if (session->folder == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    char *path = sl_path_join(session->folder, "final.safetensors");
+    char *folder = sl_path_join(session->folder, "checkpoints");
+    seqlstm_status status = SEQLSTM_OK;
+    if (path == NULL || folder == NULL) {
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
+        goto out;
+    }
+    if (!sl_file_exists(path)) {
+        struct sl_safetensors *file = NULL;
+        free(path);
+        path = NULL;
+        if (sl_file_is_folder(folder))
+            status = sl_checkpoint_open_latest(folder, session->options.log, &file, &path, err);
+        sl_safetensors_close(file);
+        if (status == SEQLSTM_OK && path == NULL)
+            status = seqlstm_error_set(err, SEQLSTM_NOT_FOUND, __FILE__, __LINE__,
+                                       "%s holds no weights yet: neither final.safetensors nor a checkpoint",
+                                       session->folder);
+        if (status == SEQLSTM_OK)
+            sl_log_printf(session->options.log, SL_LOG_WARN, "the run is not finished; using %s", path);
+    }
+    if (status == SEQLSTM_OK)
+        status = sl_weights_load(session->params, path, 0, NULL, err);
+    session->has_weights = status == SEQLSTM_OK;
+out:
+    free(path);
+    free(folder);
+    return status;
+}
+
+/* Streams of test text are read with one row, as published results are: every position counts. */
+static int64_t get_batch_size(const struct sl_session *session, enum sl_split split)
+{
+    return session->model->data.batching.unit == SL_UNIT_STREAM && split == SL_SPLIT_TEST ? 1 : 0;
+}
+
+static seqlstm_status evaluate(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
+                               struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+{
+    const struct sl_train_config *train = &session->model->train;
+    struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE,
+                                         .seed = session->model->seed,
+                                         .batch_size = get_batch_size(session, split)};
+    struct sl_batcher *batcher = NULL;
+    struct sl_stage stage = {0};
+    SEQLSTM_TRY(sl_batcher_open(data, &request, &batcher, err));
+    struct sl_envelope envelope = sl_batcher_envelope(batcher);
+    seqlstm_status status =
+        sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
+                           sl_metric_needs_output(train, &train->validate.metrics, false), true, &stage, err);
+    if (status == SEQLSTM_OK)
+        status = sl_session_load_weights(session, err);
+    if (status == SEQLSTM_OK) {
+        struct sl_metric_rule rule;
+        sl_metric_rule_init(&rule, train, &train->validate.metrics, stage.graph->output_is_logits, false,
+                            session->state);
+        status = sl_evaluate(stage.exec, batcher, &rule, session->options.interrupt, out_evaluation, err);
+    }
+    sl_stage_deinit(&stage);
+    sl_batcher_close(batcher);
+    return status;
+}
+
+seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split split,
+                                   struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+{
+    struct sl_dataset *data = NULL;
+    if (session->state == NULL)
+        SEQLSTM_TRY(sl_session_read_data(session, err));
+    SEQLSTM_TRY(sl_dataset_open(session->model, split, session->state, &data, err));
+    seqlstm_status status = evaluate(session, data, split, out_evaluation, err);
+    sl_dataset_close(data);
+    return status;
+}

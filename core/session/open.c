@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing a session; data and backends on demand. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "session/session_private.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+enum { DATA_STATE_LIMIT = 1 << 30 };
+
+static seqlstm_status create(const struct sl_session_options *options, struct sl_diagnostics *diagnostics,
+                             struct sl_session **out_session, struct seqlstm_error *err)
+{
+    struct sl_session *session = calloc(1, sizeof *session);
+    if (session == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the session");
+    session->options = *options;
+    session->diagnostics = diagnostics;
+    sl_memory_init(&session->memory);
+    sl_arena_init(&session->stored.arena);
+    *out_session = session;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_open_model(const struct sl_session_options *options,
+                                     struct sl_diagnostics *diagnostics, struct sl_session **out_session,
+                                     struct seqlstm_error *err)
+{
+    struct sl_session *session = NULL;
+    SEQLSTM_TRY(create(options, diagnostics, &session, err));
+    seqlstm_status status = sl_model_load(options->model, diagnostics, &session->model, err);
+    if (status == SEQLSTM_OK && options->plan_path)
+        status = sl_stored_plan_read(options->plan_path, &session->stored, err);
+    if (status != SEQLSTM_OK) {
+        sl_session_close(session);
+        return status;
+    }
+    *out_session = session;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status read_state(struct sl_session *session, struct seqlstm_error *err)
+{
+    char *path = sl_path_join(session->folder, "data.json"), *text = NULL;
+    size_t bytes;
+    if (path == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    seqlstm_status status = SEQLSTM_OK;
+    if (sl_file_exists(path)) {
+        status = sl_file_read(path, DATA_STATE_LIMIT, &text, &bytes, err);
+        if (status == SEQLSTM_OK)
+            status = sl_data_state_read(path, text, bytes, &session->state, err);
+    }
+    free(text);
+    free(path);
+    return status;
+}
+
+static seqlstm_status read_run(struct sl_session *session, const char *run, struct seqlstm_error *err)
+{
+    session->is_run = true;
+    SEQLSTM_TRY(sl_run_folder_find(run, &session->folder, err));
+    char *config = sl_path_join(session->folder, "config.yaml");
+    if (config == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    struct sl_model_request request = session->options.model ? *session->options.model
+                                                             : (struct sl_model_request){0};
+    request.path = config;
+    seqlstm_status status = sl_model_load(&request, session->diagnostics, &session->model, err);
+    free(config);
+    SEQLSTM_TRY(status);
+    SEQLSTM_TRY(read_state(session, err));
+    char *plan = session->options.plan_path ? strdup(session->options.plan_path)
+                                            : sl_path_join(session->folder, "plan.json");
+    if (plan == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    if (sl_file_exists(plan) && session->options.forced_backend == NULL)
+        status = sl_stored_plan_read(plan, &session->stored, err);
+    free(plan);
+    return status;
+}
+
+seqlstm_status sl_session_open_run(const char *run, const struct sl_session_options *options,
+                                   struct sl_diagnostics *diagnostics, struct sl_session **out_session,
+                                   struct seqlstm_error *err)
+{
+    struct sl_session *session = NULL;
+    SEQLSTM_TRY(create(options, diagnostics, &session, err));
+    seqlstm_status status = read_run(session, run, err);
+    if (status != SEQLSTM_OK) {
+        sl_session_close(session);
+        return status;
+    }
+    *out_session = session;
+    return SEQLSTM_OK;
+}
+
+void sl_session_close(struct sl_session *session)
+{
+    if (session == NULL)
+        return;
+    sl_stage_deinit(&session->predict);
+    sl_stage_deinit(&session->evaluate);
+    sl_stage_deinit(&session->train);
+    sl_params_destroy(session->params);
+    free(session->class_weights);
+    sl_batcher_close(session->valid_batcher);
+    sl_batcher_close(session->train_batcher);
+    sl_dataset_close(session->valid_data);
+    sl_dataset_close(session->train_data);
+    sl_data_state_destroy(session->state);
+    sl_registry_destroy(session->registry);
+    sl_pool_destroy(session->pool);
+    sl_model_destroy(session->model);
+    sl_arena_deinit(&session->stored.arena);
+    free(session->folder);
+    free(session);
+}
+
+const struct sl_model *sl_session_get_model(const struct sl_session *session)
+{
+    return session->model;
+}
+
+const struct sl_data_state *sl_session_find_data_state(const struct sl_session *session)
+{
+    return session->state;
+}
+
+const struct sl_registry *sl_session_find_registry(const struct sl_session *session)
+{
+    return session->registry;
+}
+
+seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->train_data)
+        return SEQLSTM_OK;
+    if (session->state)
+        return sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err);
+    return sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
+}
+
+/* The model's backends as the registry wants them. */
+static seqlstm_status list_entries(const struct sl_model *model, struct sl_arena *arena,
+                                   struct sl_registry_entry **out_entries, struct seqlstm_error *err)
+{
+    struct sl_registry_entry *entries = SL_ARENA_ARRAY(arena, struct sl_registry_entry, model->backend_count + 1);
+    if (entries == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
+    for (size_t b = 0; b < model->backend_count; b++) {
+        const struct sl_backend_entry *said = &model->backends[b];
+        struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, said->option_count + 1);
+        if (settings == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
+        for (size_t o = 0; o < said->option_count; o++)
+            settings[o] = (struct seqlstm_setting){said->options[o].key, said->options[o].value};
+        entries[b] = (struct sl_registry_entry){
+            .name = said->file ? said->file : said->id,
+            .origin = said->place.line > 0 ? sl_arena_printf(arena, "%s:%d:%d", said->place.file,
+                                                             said->place.line, said->place.column)
+                                           : NULL,
+            .require = said->require,
+            .settings = settings,
+            .setting_count = (uint32_t)said->option_count,
+        };
+    }
+    *out_entries = entries;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->registry)
+        return SEQLSTM_OK;
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    struct sl_arena arena;
+    sl_arena_init(&arena);
+    struct sl_registry_entry *entries = NULL;
+    seqlstm_status status = list_entries(session->model, &arena, &entries, err);
+    struct sl_registry_request request = {
+        .entries = entries,
+        .entry_count = (uint32_t)session->model->backend_count,
+        .all_backends = session->model->all_backends,
+        .trust = session->options.trust,
+        .builtins = builtins,
+        .builtin_count = 1,
+        .folders = session->options.backend_folders,
+        .folder_count = session->options.backend_folder_count,
+        .log = session->options.log,
+        .interrupt = session->options.interrupt,
+    };
+    if (status == SEQLSTM_OK)
+        status = sl_registry_create(&request, &session->registry, err);
+    if (status == SEQLSTM_OK)
+        status = sl_registry_check_required(session->registry, err);
+    sl_arena_deinit(&arena);
+    if (status == SEQLSTM_OK && session->pool == NULL)
+        status = sl_pool_create(session->options.threads, &session->pool, err);
+    return status;
+}

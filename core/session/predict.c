@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Predictions in input order. Batches come in input order but are sorted by length inside; each batch's records
+ * are handed out in order before the next batch is made. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/session_private.h"
+
+/* Steps of one record, gathered from packed rows; grows. */
+struct rows {
+    float *values;
+    int64_t capacity;
+};
+
+static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, const struct sl_field *output,
+                             int64_t sequence, int64_t *out_rows, struct seqlstm_error *err)
+{
+    int64_t features = output->features;
+    int64_t length = !output->on_steps                     ? 1
+                     : sequence < batch->axis.sequences ? batch->axis.lengths[sequence]
+                                                          : 0;
+    if (length * features > rows->capacity) {
+        float *grown = realloc(rows->values, (size_t)(2 * length * features) * sizeof *grown);
+        if (grown == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
+        rows->values = grown;
+        rows->capacity = 2 * length * features;
+    }
+    for (int64_t t = 0; t < length; t++) {
+        int64_t row = output->on_steps ? sl_batch_row(batch, sequence, t) : sequence;
+        memcpy(rows->values + t * features, output->values + row * features, (size_t)features * sizeof(float));
+    }
+    *out_rows = length;
+    return SEQLSTM_OK;
+}
+
+static int64_t find_sequence(const struct sl_batch *batch, int64_t record)
+{
+    for (int64_t k = 0; k < batch->sequences; k++)
+        if (batch->sample[k] == record)
+            return k;
+    return -1;
+}
+
+/* Hands out the records of one batch, lowest number first. */
+static seqlstm_status hand_out(struct sl_session *session, const struct sl_dataset *data,
+                               const struct sl_batch *batch, int64_t *next_record, struct rows *rows,
+                               sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+{
+    struct sl_field output = sl_exec_get_output(session->predict.exec);
+    for (int64_t n = 0; n < batch->sequences; n++) {
+        int64_t sequence = find_sequence(batch, *next_record);
+        if (sequence < 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "record %lld is not in its batch", (long long)*next_record);
+        struct sl_prediction prediction = {.record = *next_record, .features = output.features};
+        SEQLSTM_TRY(gather(rows, batch, &output, sequence, &prediction.rows, err));
+        bool values = sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
+        if (values)
+            sl_data_state_undo_targets(session->state, rows->values, prediction.rows);
+        prediction.values = rows->values;
+        prediction.classes = values ? NULL : sl_data_state_find_classes(session->state);
+        prediction.input = sl_dataset_find_text(data, *next_record, &prediction.input_bytes);
+        SEQLSTM_TRY(write(context, &prediction, err));
+        ++*next_record;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status predict(struct sl_session *session, const struct sl_dataset *data,
+                              struct sl_batcher *batcher, sl_prediction_fn *write, void *context,
+                              struct seqlstm_error *err)
+{
+    struct sl_envelope envelope = sl_batcher_envelope(batcher);
+    SEQLSTM_TRY(sl_session_prepare_prediction(session, &envelope, false, err));
+    SEQLSTM_TRY(sl_session_load_weights(session, err));
+    struct rows rows = {0};
+    int64_t next_record = 0;
+    seqlstm_status status = SEQLSTM_OK;
+    while (status == SEQLSTM_OK) {
+        struct sl_batch *batch = NULL;
+        struct sl_exec_step step = {0};
+        struct sl_exec_result result;
+        status = sl_batcher_next(batcher, &batch, err);
+        if (status != SEQLSTM_OK || batch == NULL)
+            break;
+        status = sl_exec_run(session->predict.exec, batch, &step, &result, err);
+        if (status == SEQLSTM_OK)
+            status = hand_out(session, data, batch, &next_record, &rows, write, context, err);
+        sl_batch_destroy(batch);
+        if (status == SEQLSTM_OK && sl_interrupt_get_stop(session->options.interrupt))
+            status = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped");
+    }
+    free(rows.values);
+    return status;
+}
+
+seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
+                                  sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+{
+    if (session->state == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    if (session->model->data.batching.unit == SL_UNIT_STREAM || session->model->data.batching.bptt > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "predict reads independent sequences, but the model was trained on %s; use `seqlstm generate`",
+                     session->model->data.batching.unit == SL_UNIT_STREAM ? "streams" : "pieces of sequences");
+    struct sl_dataset *data = NULL;
+    struct sl_batcher *batcher = NULL;
+    SEQLSTM_TRY(sl_dataset_open_input(session->model, session->state, input, &data, err));
+    struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT, .seed = session->model->seed};
+    seqlstm_status status = SEQLSTM_OK;
+    if (sl_dataset_get_records(data) > 0) {
+        status = sl_batcher_open(data, &request, &batcher, err);
+        if (status == SEQLSTM_OK)
+            status = predict(session, data, batcher, write, context, err);
+    }
+    sl_stage_deinit(&session->predict);
+    sl_batcher_close(batcher);
+    sl_dataset_close(data);
+    return status;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main job: run folder → data → plan → train → evaluate → save. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "session/session_private.h"
+#include "train/checkpoint.h"
+#include "train/weights.h"
+
+enum { PREFETCH = 4 };
+
+/* init_from: weights of another run or of a file, by name. */
+static seqlstm_status load_initial(struct sl_session *session, struct seqlstm_error *err)
+{
+    const char *from = session->model->train.init_from;
+    if (from == NULL)
+        return SEQLSTM_OK;
+    char *folder = NULL, *path = NULL;
+    seqlstm_status status = SEQLSTM_OK;
+    if (sl_file_exists(from) && !sl_file_is_folder(from)) {
+        path = strdup(from);
+    } else {
+        SEQLSTM_TRY(sl_run_folder_find(from, &folder, err));
+        path = sl_path_join(folder, "final.safetensors");
+    }
+    struct sl_weights_report report;
+    if (path == NULL)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
+    else
+        status = sl_weights_load(session->params, path, SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA, &report,
+                                 err);
+    if (status == SEQLSTM_OK)
+        sl_log_printf(session->options.log, SL_LOG_INFO,
+                      "init_from %s: %d parameters loaded, %d of this model not in it, %d of it not in this model",
+                      path, report.loaded, report.missing, report.extra);
+    free(path);
+    free(folder);
+    return status;
+}
+
+static seqlstm_status restore(struct sl_session *session, struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    if (!session->is_run)
+        return SEQLSTM_OK;
+    char *folder = sl_path_join(session->folder, "checkpoints"), *path = NULL;
+    if (folder == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    struct sl_safetensors *file = NULL;
+    seqlstm_status status = SEQLSTM_OK;
+    if (sl_file_is_folder(folder))
+        status = sl_checkpoint_open_latest(folder, session->options.log, &file, &path, err);
+    if (status == SEQLSTM_OK && file) {
+        status = sl_trainer_restore(trainer, file, err);
+        if (status == SEQLSTM_OK)
+            sl_log_printf(session->options.log, SL_LOG_INFO, "going on from %s", path);
+    } else if (status == SEQLSTM_OK) {
+        sl_log_printf(session->options.log, SL_LOG_INFO, "%s has no checkpoint: starting at the beginning",
+                      session->folder);
+    }
+    sl_safetensors_close(file);
+    free(path);
+    free(folder);
+    return status;
+}
+
+static seqlstm_status create_trainer(struct sl_session *session, const struct sl_train_observer *observer,
+                                     struct sl_trainer **out_trainer, struct seqlstm_error *err)
+{
+    struct sl_buf plan = {0};
+    seqlstm_status status = sl_plan_write_json(session->train.plan, &plan, err);
+    if (status == SEQLSTM_OK && plan.failed)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the plan");
+    if (status != SEQLSTM_OK) {
+        sl_buf_deinit(&plan);
+        return status;
+    }
+    struct sl_safetensors_text texts[] = {{"plan", sl_buf_text(&plan)}};
+    struct sl_trainer_request request = {
+        .model = session->model,
+        .state = session->state,
+        .exec = session->train.exec,
+        .evaluate = session->evaluate.exec,
+        .params = session->params,
+        .train = session->train_batcher,
+        .valid = session->valid_batcher,
+        .is_logits = session->train.graph->output_is_logits,
+        .weighted_classes = session->class_weights != NULL,
+        .prefetch = PREFETCH,
+        .folder = session->folder,
+        .texts = texts,
+        .text_count = 1,
+        .observer = *observer,
+        .interrupt = session->options.interrupt,
+        .log = session->options.log,
+        .memory = &session->memory,
+    };
+    status = sl_trainer_create(&request, out_trainer, err);
+    sl_buf_deinit(&plan);
+    return status;
+}
+
+/* Weights, test metrics and the summary of a run that ended by itself. */
+static seqlstm_status finish(struct sl_session *session, struct sl_run_result *result, int64_t start_ns,
+                             struct seqlstm_error *err)
+{
+    bool over = result->train.end == SL_END_EPOCHS || result->train.end == SL_END_UPDATES ||
+                result->train.end == SL_END_EARLY_STOPPING;
+    session->has_weights = true;
+    if (over) {
+        char *path = sl_path_join(session->folder, "final.safetensors");
+        if (path == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+        seqlstm_status status = sl_weights_save(session->params, path, NULL, 0, err);
+        free(path);
+        SEQLSTM_TRY(status);
+        if (sl_dataset_has_split(session->model, SL_SPLIT_TEST)) {
+            struct sl_evaluation evaluation;
+            SEQLSTM_TRY(sl_session_evaluate(session, SL_SPLIT_TEST, &evaluation, err));
+            result->has_test = true;
+            result->test = evaluation.values;
+        }
+    }
+    result->seconds = (double)(sl_clock_ns() - start_ns) * 1e-9;
+    return sl_run_folder_write_summary(session, result, err);
+}
+
+seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_observer *observer,
+                              struct sl_run_result *out_result, struct seqlstm_error *err)
+{
+    int64_t start_ns = sl_clock_ns();
+    struct sl_run_result result = {0};
+    if (session->folder == NULL)
+        SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->folder, err));
+    result.folder = session->folder;
+    SEQLSTM_TRY(sl_run_folder_write_setup(session, err)); /* config first: resume works from here on */
+    SEQLSTM_TRY(sl_session_prepare_training(session, err));
+    SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
+    if (!session->is_run)
+        SEQLSTM_TRY(load_initial(session, err));
+    if (observer->on_start)
+        observer->on_start(observer->train.context, session, session->train.plan, session->folder);
+    struct sl_trainer *trainer = NULL;
+    SEQLSTM_TRY(create_trainer(session, &observer->train, &trainer, err));
+    seqlstm_status status = restore(session, trainer, err);
+    if (status == SEQLSTM_OK)
+        status = sl_trainer_run(trainer, &result.train, err);
+    sl_trainer_destroy(trainer);
+    SEQLSTM_TRY(status);
+    SEQLSTM_TRY(finish(session, &result, start_ns, err));
+    *out_result = result;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folders of runs:
+ *
+ *   runs/NAME/001/  config.yaml  data.json  plan.json  metrics.jsonl  summary.json  final.safetensors
+ *                   checkpoints/update-000000001234.safetensors
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "session/session_private.h"
+
+static bool is_empty_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return false;
+    bool empty = true;
+    for (struct dirent *entry; empty && (entry = readdir(folder)) != NULL;)
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    closedir(folder);
+    return empty;
+}
+
+/* `pattern` with {name} and {run} replaced. NULL: no memory. */
+static char *fill_pattern(const char *pattern, const char *name, int run)
+{
+    struct sl_buf buf = {0};
+    for (const char *p = pattern; *p;) {
+        if (strncmp(p, "{name}", 6) == 0) {
+            sl_buf_append_text(&buf, name);
+            p += 6;
+        } else if (strncmp(p, "{run}", 5) == 0) {
+            sl_buf_printf(&buf, "%03d", run);
+            p += 5;
+        } else {
+            sl_buf_append_char(&buf, *p++);
+        }
+    }
+    return sl_buf_take(&buf, NULL);
+}
+
+/* A folder of exactly this name that did not exist, or was empty and is said by the user. */
+static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, struct seqlstm_error *err)
+{
+    *out_taken = false;
+    char *parent = sl_path_folder(path);
+    if (parent == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    seqlstm_status status = sl_file_make_folders(parent, err);
+    free(parent);
+    SEQLSTM_TRY(status);
+    if (mkdir(path, 0777) == 0 || (said && errno == EEXIST && is_empty_folder(path))) {
+        *out_taken = true;
+        return SEQLSTM_OK;
+    }
+    if (errno == EEXIST)
+        return SEQLSTM_OK;
+    int code = errno;
+    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s: cannot make the run folder: %s", path,
+                      strerror(code));
+    if (err)
+        err->native_code = code;
+    return SEQLSTM_IO;
+}
+
+seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_dir, char **out_folder,
+                                  struct seqlstm_error *err)
+{
+    bool taken, numbered = out_dir == NULL && strstr(model->output.dir, "{run}") != NULL;
+    for (int run = 1; run < 1000000; run++) {
+        char *path = out_dir ? strdup(out_dir) : fill_pattern(model->output.dir, model->name, run);
+        if (path == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+        seqlstm_status status = take_folder(path, !numbered, &taken, err);
+        if (status == SEQLSTM_OK && taken) {
+            *out_folder = path;
+            return SEQLSTM_OK;
+        }
+        if (status == SEQLSTM_OK && !numbered)
+            status = seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                                       "%s: the run folder is not empty; `seqlstm resume %s` goes on with it",
+                                       path, path);
+        free(path);
+        if (status != SEQLSTM_OK)
+            return status;
+    }
+    SEQLSTM_FAIL(err, SEQLSTM_IO, "%s: there are a million runs already", model->output.dir);
+}
+
+static bool is_run(const char *path)
+{
+    char *config = sl_path_join(path, "config.yaml");
+    bool found = config && sl_file_exists(config);
+    free(config);
+    return found;
+}
+
+/* The subfolder with the largest number that holds a run; NULL: none. */
+static char *find_latest(const char *path)
+{
+    DIR *folder = opendir(path);
+    char *best = NULL;
+    long best_number = -1;
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        if (end == entry->d_name || *end || number <= best_number)
+            continue;
+        char *candidate = sl_path_join(path, entry->d_name);
+        if (candidate && is_run(candidate)) {
+            free(best);
+            best = candidate;
+            best_number = number;
+        } else {
+            free(candidate);
+        }
+    }
+    if (folder)
+        closedir(folder);
+    return best;
+}
+
+seqlstm_status sl_run_folder_find(const char *run, char **out_folder, struct seqlstm_error *err)
+{
+    char *found = NULL;
+    if (is_run(run)) {
+        found = strdup(run);
+    } else {
+        found = find_latest(run);
+        char *below = found || strchr(run, '/') ? NULL : sl_path_join("runs", run);
+        if (below)
+            found = is_run(below) ? strdup(below) : find_latest(below);
+        free(below);
+    }
+    if (found == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
+                     "%s: no run there: neither a run folder nor a name below runs/ (a run folder holds config.yaml)",
+                     run);
+    *out_folder = found;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_run_folder_write(const char *folder, const char *name, const void *data, size_t bytes,
+                                   struct seqlstm_error *err)
+{
+    char *path = sl_path_join(folder, name);
+    if (path == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    seqlstm_status status = sl_file_write(path, data, bytes, err);
+    free(path);
+    return status;
+}
+
+static seqlstm_status write_buf(const char *folder, const char *name, const struct sl_buf *buf,
+                                seqlstm_status status, struct seqlstm_error *err)
+{
+    if (status == SEQLSTM_OK && buf->failed)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", name);
+    return status == SEQLSTM_OK ? sl_run_folder_write(folder, name, buf->data, buf->length_bytes, err) : status;
+}
+
+seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_buf buf = {0};
+    seqlstm_status status = SEQLSTM_OK;
+    if (!session->is_run)
+        status = write_buf(session->folder, "config.yaml", &buf,
+                           sl_model_write_config(session->model, 0, &buf, err), err);
+    sl_buf_deinit(&buf);
+    if (status == SEQLSTM_OK && session->state)
+        status = write_buf(session->folder, "data.json", &buf, sl_data_state_write(session->state, &buf, err), err);
+    sl_buf_deinit(&buf);
+    if (status == SEQLSTM_OK && session->train.plan)
+        status = write_buf(session->folder, "plan.json", &buf, sl_plan_write_json(session->train.plan, &buf, err),
+                           err);
+    sl_buf_deinit(&buf);
+    return status;
+}
+
+static json_t *metrics_object(const struct sl_metric_values *values)
+{
+    json_t *object = json_object();
+    for (int32_t m = 0; m < values->count; m++)
+        json_object_set_new(object, values->items[m].name,
+                            values->items[m].value == values->items[m].value ? json_real(values->items[m].value)
+                                                                             : json_null());
+    return object;
+}
+
+seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
+                                           struct seqlstm_error *err)
+{
+    json_t *metrics = json_object(), *layers = json_array();
+    json_object_set_new(metrics, "train", metrics_object(&result->train.train));
+    if (result->train.has_valid)
+        json_object_set_new(metrics, "valid", metrics_object(&result->train.valid));
+    if (result->has_test)
+        json_object_set_new(metrics, "test", metrics_object(&result->test));
+    for (int32_t c = 0; c < session->train.plan->call_count; c++) {
+        const struct sl_call *call = &session->train.plan->calls[c];
+        json_array_append_new(layers, json_pack("{s:s,s:s,s:s}", "name", call->node->name, "backend",
+                                                sl_backend_get_id(call->backend), "variant", call->variant));
+    }
+    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:I,s:f,s:o}", "schema", "seqlstm.summary/1", "end",
+                             sl_train_end_get_name(result->train.end), "metrics", metrics, "seconds",
+                             result->seconds, "updates", (json_int_t)result->train.progress.updates, "epochs",
+                             result->train.progress.epochs, "layers", layers);
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(root);
+    if (text == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for summary.json");
+    struct sl_buf buf = {0};
+    sl_buf_append_text(&buf, text);
+    sl_buf_append_char(&buf, '\n');
+    free(text);
+    seqlstm_status status = write_buf(session->folder, "summary.json", &buf, SEQLSTM_OK, err);
+    sl_buf_deinit(&buf);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a session, shared by the files of core/session.
+ *
+ * Invariants:
+ *  1. What is set here is destroyed by sl_session_close in reverse order of making: executors, plans, graphs,
+ *     parameters, batchers, datasets, state, registry, pool, model.
+ *  2. One set of parameters serves all executors.
+ */
+#ifndef SL_SESSION_PRIVATE_H
+#define SL_SESSION_PRIVATE_H
+
+#include "base/arena.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "exec/exec.h"
+#include "dispatch/explain.h"
+#include "session/session.h"
+
+/* One phase of the model, made ready. */
+struct sl_stage {
+    struct sl_graph *graph;
+    struct sl_plan *plan;
+    struct sl_exec *exec;
+};
+
+/* Choices of a stored plan; texts in one arena. */
+struct sl_stored_plan {
+    struct sl_arena arena;
+    struct sl_plan_choice *choices;
+    int32_t count;
+};
+
+struct sl_session {
+    struct sl_session_options options;
+    struct sl_diagnostics *diagnostics; /* the caller's */
+    struct sl_model *model;
+    bool is_run;                        /* opened from a run folder */
+    char *folder;                       /* of the run; NULL before one is made */
+    struct sl_memory memory;
+
+    struct sl_data_state *state;
+    struct sl_dataset *train_data;
+    struct sl_dataset *valid_data;
+    struct sl_batcher *train_batcher;
+    struct sl_batcher *valid_batcher;
+
+    struct sl_pool *pool;
+    struct sl_registry *registry;
+    struct sl_stored_plan stored;
+
+    struct sl_params *params;
+    bool has_weights;                   /* params hold trained values */
+    float *class_weights;
+    struct sl_stage train;
+    struct sl_stage evaluate;
+    struct sl_stage predict;
+};
+
+/* Makes graph and plan (and with `with_exec` parameters and executor) of one phase for the given envelope. */
+seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase,
+                                  const struct sl_envelope *envelope, bool need_output, bool with_exec,
+                                  struct sl_stage *stage, struct seqlstm_error *err);
+/* For predictions, with executor; `carry_state`: one call goes on where the last one stopped. */
+seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
+                                             bool carry_state, struct seqlstm_error *err);
+void sl_stage_deinit(struct sl_stage *stage);
+
+/* How many state buffers the model's optimizer keeps. */
+int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);
+
+/* Opens data and batchers of training; makes plans and executors of training and evaluation. */
+seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err);
+
+/* Loads the final weights of the run, or of its newest checkpoint when it has not finished. */
+seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err);
+
+/* ---- run folders ---------------------------------------------------------------------------------- */
+
+/* The folder for a new run: options.out_dir, or output.dir with {name} and {run} filled in (the next free
+ * number). Makes it. INVALID_CONFIG when it exists and is not empty. Freed with free(). */
+seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_dir, char **out_folder,
+                                  struct seqlstm_error *err);
+/* The folder that RUN means: itself, or the latest of runs/RUN. NOT_FOUND. Freed with free(). */
+seqlstm_status sl_run_folder_find(const char *run, char **out_folder, struct seqlstm_error *err);
+/* Writes a file of the run folder atomically. */
+seqlstm_status sl_run_folder_write(const char *folder, const char *name, const void *data, size_t bytes,
+                                   struct seqlstm_error *err);
+
+/* config.yaml, data.json and plan.json of the run. */
+seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seqlstm_error *err);
+seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
+                                           struct seqlstm_error *err);
+
+/* Reads "layers" of a plan's JSON. NOT_FOUND, CORRUPT_DATA. */
+seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From model and data to executors. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/session_private.h"
+#include "train/class_weight.h"
+
+void sl_stage_deinit(struct sl_stage *stage)
+{
+    sl_exec_destroy(stage->exec);
+    sl_plan_destroy(stage->plan);
+    sl_graph_destroy(stage->graph);
+    *stage = (struct sl_stage){0};
+}
+
+int32_t sl_optimizer_states(const struct sl_optimizer *optimizer)
+{
+    switch (optimizer->kind) {
+    case SL_OPTIMIZER_SGD:
+    case SL_OPTIMIZER_NT_ASGD:
+        return 0;
+    case SL_OPTIMIZER_MOMENTUM:
+    case SL_OPTIMIZER_NESTEROV:
+    case SL_OPTIMIZER_ADAGRAD:
+        return 1;
+    case SL_OPTIMIZER_ADAM:
+    case SL_OPTIMIZER_ADAMW:
+        return optimizer->amsgrad ? 3 : 2;
+    case SL_OPTIMIZER_RMSPROP:
+        return optimizer->centered ? 3 : optimizer->momentum > 0 ? 2 : 1;
+    case SL_OPTIMIZER_ADADELTA:
+        return 2;
+    }
+    return 0;
+}
+
+static seqlstm_status prepare(struct sl_session *session, const struct sl_graph_request *request, bool with_exec,
+                              struct sl_stage *stage, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_graph_create(request, &stage->graph, err));
+    SEQLSTM_TRY(sl_session_load_backends(session, err));
+    int32_t states = sl_optimizer_states(&session->model->train.optimizer);
+    struct sl_plan_request plan = {.graph = stage->graph,
+                                   .registry = session->registry,
+                                   .forced_backend = session->options.forced_backend,
+                                   .stored = session->stored.choices,
+                                   .stored_count = session->stored.count,
+                                   .optimizer_states = states};
+    SEQLSTM_TRY(sl_plan_create(&plan, &stage->plan, err));
+    if (!with_exec)
+        return SEQLSTM_OK;
+    bool training = request->phase == SL_PHASE_TRAIN;
+    if (session->params == NULL)
+        SEQLSTM_TRY(sl_params_create(stage->graph, training, states, &session->memory, &session->params, err));
+    struct sl_exec_request exec = {.plan = stage->plan,
+                                   .params = session->params,
+                                   .pool = session->pool,
+                                   .memory = &session->memory,
+                                   .seed = session->model->seed,
+                                   .class_weights = training ? session->class_weights : NULL};
+    return sl_exec_create(&exec, &stage->exec, err);
+}
+
+seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase,
+                                  const struct sl_envelope *envelope, bool need_output, bool with_exec,
+                                  struct sl_stage *stage, struct seqlstm_error *err)
+{
+    struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
+    facts.envelope = *envelope;
+    struct sl_graph_request request = {
+        .model = session->model, .facts = &facts, .phase = phase, .need_output = need_output};
+    return prepare(session, &request, with_exec, stage, err);
+}
+
+seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
+                                             bool carry_state, struct seqlstm_error *err)
+{
+    struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
+    facts.envelope = *envelope;
+    facts.has_weight = false;
+    struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
+                                       .need_output = true, .carry_state = carry_state};
+    return prepare(session, &request, true, &session->predict, err);
+}
+
+static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_session_read_data(session, err));
+    struct sl_batcher_request train = {.phase = SL_BATCHING_TRAIN, .seed = session->model->seed};
+    if (session->train_batcher == NULL)
+        SEQLSTM_TRY(sl_batcher_open(session->train_data, &train, &session->train_batcher, err));
+    if (session->valid_batcher || !sl_dataset_has_split(session->model, SL_SPLIT_VALID))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_dataset_open(session->model, SL_SPLIT_VALID, session->state, &session->valid_data, err));
+    struct sl_batcher_request valid = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};
+    return sl_batcher_open(session->valid_data, &valid, &session->valid_batcher, err);
+}
+
+static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->class_weights || !sl_class_weights_are_on(session->model))
+        return SEQLSTM_OK;
+    struct sl_batcher *counting = NULL;
+    struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};
+    SEQLSTM_TRY(sl_batcher_open(session->train_data, &request, &counting, err));
+    int64_t count;
+    seqlstm_status status = sl_class_weights_create(session->model, session->state, counting,
+                                                    &session->class_weights, &count, err);
+    sl_batcher_close(counting);
+    return status;
+}
+
+/* Graphs and plans of both phases; executors only where asked for. */
+static seqlstm_status prepare_phases(struct sl_session *session, bool with_exec, struct seqlstm_error *err)
+{
+    const struct sl_train_config *train = &session->model->train;
+    bool weighted = sl_class_weights_are_on(session->model);
+    struct sl_envelope envelope = sl_batcher_envelope(session->train_batcher);
+    SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_TRAIN, &envelope,
+                                   sl_metric_needs_output(train, &train->metrics, weighted), with_exec,
+                                   &session->train, err));
+    if (session->valid_batcher == NULL)
+        return SEQLSTM_OK;
+    envelope = sl_batcher_envelope(session->valid_batcher);
+    return sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
+                              sl_metric_needs_output(train, &train->validate.metrics, false), with_exec,
+                              &session->evaluate, err);
+}
+
+seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(open_batchers(session, err));
+    SEQLSTM_TRY(weigh_classes(session, err));
+    sl_stage_deinit(&session->train);
+    sl_stage_deinit(&session->evaluate);
+    SEQLSTM_TRY(prepare_phases(session, true, err));
+    return sl_params_init(session->params, session->train.graph, session->model->seed, err);
+}
+
+seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
+                                    struct seqlstm_error *err)
+{
+    if (session->train.plan == NULL) {
+        SEQLSTM_TRY(open_batchers(session, err));
+        SEQLSTM_TRY(prepare_phases(session, false, err));
+    }
+    *out_plan = session->train.plan;
+    return SEQLSTM_OK;
+}

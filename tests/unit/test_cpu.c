@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting processors: the affinity mask and cgroup quotas of both versions, from made-up trees. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+
+static char root[] = "/tmp/seqlstm-test-cpu-XXXXXX";
+
+static void
+put(const char *name, const char *text)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char *path = sl_path_join(root, name), *folder = sl_path_folder(path);
+    assert_int_equal(sl_file_make_folders(folder, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_write(path, text, strlen(text), &err), SEQLSTM_OK);
+    free(folder);
+    free(path);
+}
+
+static void
+clear(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s/proc %s/sys", root, root);
+    assert_int_equal(system(command), 0);
+}
+
+static void
+quota_of_version_2(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_cpu_quota_milli(root), 0);
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    assert_int_equal(sl_cpu_quota_milli(root), 0);
+    put("sys/fs/cgroup/a/b/cpu.max", "250000 100000\n");
+    assert_int_equal(sl_cpu_quota_milli(root), 2500);
+    put("sys/fs/cgroup/a/cpu.max", "150000 100000\n"); /* the tighter one above holds */
+    assert_int_equal(sl_cpu_quota_milli(root), 1500);
+    put("sys/fs/cgroup/a/cpu.max", "nonsense");
+    assert_int_equal(sl_cpu_quota_milli(root), 2500);
+    put("sys/fs/cgroup/a/b/cpu.max", "1 1000000\n");
+    assert_int_equal(sl_cpu_quota_milli(root), 1);
+    clear();
+    put("proc/self/cgroup", "0::/outside/the/container\n"); /* the path does not exist here */
+    put("sys/fs/cgroup/cpu.max", "50000 100000\n");
+    assert_int_equal(sl_cpu_quota_milli(root), 500);
+    clear();
+}
+
+static void
+quota_of_version_1(void **state)
+{
+    (void)state;
+    put("proc/self/cgroup", "5:cpuset:/x\n4:cpu,cpuacct:/box\n3:memory:/x\n0::/\n");
+    put("sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us", "300000\n");
+    put("sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us", "100000\n");
+    put("sys/fs/cgroup/cpuset/x/cpu.cfs_quota_us", "1\n");
+    put("sys/fs/cgroup/cpuset/x/cpu.cfs_period_us", "1000\n");
+    assert_int_equal(sl_cpu_quota_milli(root), 3000);
+    put("sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us", "-1\n");
+    assert_int_equal(sl_cpu_quota_milli(root), 0);
+    clear();
+}
+
+static void
+affinity_limits_the_count(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int32_t cores = sl_cpu_count(), logical = sl_cpu_count_logical();
+    assert_true(cores >= 1 && cores <= logical && logical <= CPU_COUNT(&before));
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &before)) {
+            CPU_SET(cpu, &one);
+            break;
+        }
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(sl_cpu_count(), 1);
+    assert_int_equal(sl_cpu_count_logical(), 1);
+    sched_setaffinity(0, sizeof before, &before);
+    assert_int_equal(sl_cpu_count(), cores);
+}
+
+static int
+make_root(void **state)
+{
+    (void)state;
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int
+remove_root(void **state)
+{
+    (void)state;
+    clear();
+    return rmdir(root);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quota_of_version_2),
+        cmocka_unit_test(quota_of_version_1),
+        cmocka_unit_test(affinity_limits_the_count),
+    };
+    return cmocka_run_group_tests_name("cpu", tests, make_root, remove_root);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: whole reads and maps, and writes that leave the old or the new file whatever fails when. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "oom.h"
+
+static char root[] = "/tmp/seqlstm-test-file-XXXXXX";
+static struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+
+static int
+enter(void **state)
+{
+    (void)state;
+    return mkdtemp(root) && chdir(root) == 0 ? 0 : -1;
+}
+
+static int
+leave(void **state)
+{
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return chdir("/") == 0 ? system(command) : -1;
+}
+
+static int
+n_entries(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    int n = -2; /* . and .. */
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void
+assert_content(const char *path, const char *expected)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    assert_int_equal(sl_file_read(path, 1 << 20, &data, &bytes, &err), SEQLSTM_OK);
+    assert_int_equal(bytes, strlen(expected));
+    assert_string_equal(data, expected);
+    free(data);
+}
+
+static void
+reads_what_was_written(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {0, 1, 65535, 65536, 65537, 1000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *source = malloc(sizes[i] + 1);
+        for (size_t k = 0; k < sizes[i]; k++)
+            source[k] = (unsigned char)(k * 31 + k / 257);
+        struct sl_file_writer *writer = NULL;
+        assert_int_equal(sl_file_writer_open("data", &writer, &err), SEQLSTM_OK);
+        size_t step = 1;
+        for (size_t at = 0; at < sizes[i]; at += step) {
+            step = step * 3 % 70001;
+            size_t n = step < sizes[i] - at ? step : sizes[i] - at;
+            assert_int_equal(sl_file_writer_write(writer, source + at, n, &err), SEQLSTM_OK);
+        }
+        assert_int_equal(sl_file_writer_commit(writer, &err), SEQLSTM_OK);
+        char *data = NULL;
+        size_t bytes = 99;
+        assert_int_equal(sl_file_read("data", sizes[i], &data, &bytes, &err), SEQLSTM_OK);
+        assert_int_equal(bytes, sizes[i]);
+        assert_memory_equal(data, source, bytes);
+        assert_int_equal(data[bytes], 0);
+        free(data);
+        struct sl_file_map map = {0};
+        assert_int_equal(sl_file_map_open("data", &map, &err), SEQLSTM_OK);
+        assert_int_equal(map.size_bytes, sizes[i]);
+        assert_memory_equal(map.data, source, sizes[i]);
+        sl_file_map_close(&map);
+        sl_file_map_close(&map);
+        int64_t size = -1;
+        assert_int_equal(sl_file_size("data", &size, &err), SEQLSTM_OK);
+        assert_int_equal(size, sizes[i]);
+        free(source);
+    }
+    unlink("data");
+}
+
+static void
+errors_name_path_and_reason(void **state)
+{
+    (void)state;
+    char *data = NULL;
+    assert_int_equal(sl_file_read("absent", 10, &data, NULL, &err), SEQLSTM_NOT_FOUND);
+    assert_int_equal(err.native_code, ENOENT);
+    assert_non_null(strstr(err.message, "`absent`"));
+    assert_non_null(strstr(err.message, "No such file"));
+    assert_int_equal(sl_file_read(".", 10, &data, NULL, &err), SEQLSTM_IO);
+    assert_int_equal(err.native_code, EISDIR);
+    struct sl_file_map map = {0};
+    assert_int_equal(sl_file_map_open("absent", &map, &err), SEQLSTM_NOT_FOUND);
+    assert_int_equal(sl_file_map_open("/dev/null", &map, &err), SEQLSTM_IO);
+    assert_int_equal(sl_file_write("absent/x", "", 0, &err), SEQLSTM_NOT_FOUND);
+    assert_int_equal(sl_file_write(".", "", 0, &err), SEQLSTM_IO);
+    assert_int_equal(sl_file_write("five", "12345", 5, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_read("five", 4, &data, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_file_read("/dev/zero", 100000, &data, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_file_read("/proc/self/status", 100000, &data, NULL, &err), SEQLSTM_OK);
+    assert_non_null(strstr(data, "Name:")); /* a file whose size is told as 0 */
+    free(data);
+    unlink("five");
+    assert_int_equal(sl_file_size("absent", &(int64_t){0}, NULL), SEQLSTM_NOT_FOUND);
+}
+
+static void
+an_aborted_write_changes_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_file_write("kept", "old", 3, &err), SEQLSTM_OK);
+    struct sl_file_writer *writer = NULL;
+    assert_int_equal(sl_file_writer_open("kept", &writer, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_writer_write(writer, "new", 3, &err), SEQLSTM_OK);
+    assert_content("kept", "old");
+    assert_int_equal(n_entries("."), 2);
+    sl_file_writer_abort(writer);
+    sl_file_writer_abort(NULL);
+    assert_content("kept", "old");
+    assert_int_equal(n_entries("."), 1);
+    unlink("kept");
+}
+
+static void
+any_failing_call_leaves_old_or_new(void **state)
+{
+    (void)state;
+    char big[200001];
+    memset(big, 'x', 200000);
+    big[200000] = '\0';
+    for (int partial = -1; partial <= 1000; partial += 1001) {
+        int n_failures = 0;
+        for (int n = 1;; n++) {
+            assert_int_equal(sl_file_write("target", "old", 3, &err), SEQLSTM_OK);
+            io_fail_at(n, ENOSPC, partial);
+            struct sl_file_writer *writer = NULL;
+            assert_int_equal(sl_file_writer_open("target", &writer, &err), SEQLSTM_OK);
+            seqlstm_status first = sl_file_writer_write(writer, "ab", 2, &err);
+            for (int i = 0; i < 3; i++)
+                first = sl_file_writer_write(writer, big + 50000 * i, 50000, &err);
+            first = sl_file_writer_write(writer, big, 200000, &err);
+            seqlstm_status status = sl_file_writer_commit(writer, &err);
+            if (!io_disarm()) {
+                assert_int_equal(first, SEQLSTM_OK);
+                assert_int_equal(status, SEQLSTM_OK);
+                break;
+            }
+            assert_int_equal(status, SEQLSTM_IO);
+            assert_int_equal(err.native_code, ENOSPC);
+            assert_non_null(strstr(err.message, "`: No space left"));
+            int64_t size = 0;
+            assert_int_equal(sl_file_size("target", &size, &err), SEQLSTM_OK);
+            /* the last call is the folder's fsync: there the new file stands already */
+            assert_true(size == 3 || size == 350002);
+            assert_int_equal(n_entries("."), 1);
+            n_failures++;
+        }
+        assert_true(n_failures >= 6);
+    }
+    unlink("target");
+}
+
+static void
+no_memory_anywhere(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_file_write("here", "text", 4, &err), SEQLSTM_OK);
+    for (int n = 1;; n++) {
+        char *data = NULL, *absolute = NULL;
+        oom_fail_at(n);
+        seqlstm_status status = sl_file_write("other", "new", 3, &err);
+        if (status == SEQLSTM_OK)
+            status = sl_file_read("here", 10, &data, NULL, &err);
+        if (status == SEQLSTM_OK)
+            status = sl_file_make_folders("some/folders/deep", &err);
+        if (status == SEQLSTM_OK)
+            status = sl_file_absolute("a/b", &absolute, &err);
+        bool failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        free(data);
+        free(absolute);
+        if (!failed)
+            break;
+        assert_true(n_entries(".") <= 3);
+    }
+    unlink("here");
+    unlink("other");
+    rmdir("some/folders/deep"), rmdir("some/folders"), rmdir("some");
+}
+
+static void
+leftovers_links_and_permissions(void **state)
+{
+    (void)state;
+    char stale[64];
+    snprintf(stale, sizeof stale, ".file.tmp-%ld-0", (long)getpid());
+    assert_int_equal(sl_file_write(stale, "crashed", 7, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_write("file", "1", 1, &err), SEQLSTM_OK);
+    assert_content("file", "1");
+    assert_content(stale, "crashed");
+    unlink(stale);
+    assert_int_equal(chmod("file", 0640), 0);
+    assert_int_equal(symlink("file", "link"), 0);
+    assert_int_equal(sl_file_write("link", "2", 1, &err), SEQLSTM_OK);
+    assert_content("file", "2"); /* written through the link, which is still one */
+    struct stat info;
+    assert_int_equal(lstat("link", &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(stat("file", &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    unlink("file");
+    assert_true(sl_file_exists("link"));
+    unlink("link");
+    assert_false(sl_file_exists("link"));
+}
+
+static void
+two_writers_of_one_file(void **state)
+{
+    (void)state;
+    struct sl_file_writer *a = NULL, *b = NULL;
+    assert_int_equal(sl_file_writer_open("both", &a, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_writer_open("both", &b, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_writer_write(a, "aaaa", 4, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_writer_write(b, "bb", 2, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_writer_commit(b, &err), SEQLSTM_OK);
+    assert_content("both", "bb");
+    assert_int_equal(sl_file_writer_commit(a, &err), SEQLSTM_OK);
+    assert_content("both", "aaaa");
+    unlink("both");
+}
+
+static void
+folders_are_made(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_file_make_folders("a/b//c/", &err), SEQLSTM_OK);
+    assert_true(sl_file_is_folder("a/b/c"));
+    assert_int_equal(sl_file_make_folders("a/b/c", &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_make_folders("/", &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_write("a/file", "", 0, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_make_folders("a/file/d", &err), SEQLSTM_NOT_FOUND);
+    assert_int_equal(err.native_code, ENOTDIR);
+    assert_int_equal(sl_file_make_folders("", &err), SEQLSTM_NOT_FOUND);
+    assert_int_equal(sl_file_sync_folder("a", &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_sync_folder("a/none", &err), SEQLSTM_NOT_FOUND);
+    assert_false(sl_file_is_folder("a/file"));
+    unlink("a/file"), rmdir("a/b/c"), rmdir("a/b"), rmdir("a");
+}
+
+static void
+assert_absolute(const char *path, const char *expected)
+{
+    char *absolute = NULL;
+    assert_int_equal(sl_file_absolute(path, &absolute, &err), SEQLSTM_OK);
+    assert_string_equal(absolute, expected);
+    free(absolute);
+}
+
+static void
+paths_are_text(void **state)
+{
+    (void)state;
+    assert_absolute("/a/./b//../c/", "/a/c");
+    assert_absolute("/../..", "/");
+    assert_absolute("/", "/");
+    char expected[128];
+    snprintf(expected, sizeof expected, "%s/x", root);
+    assert_absolute("x", expected);
+    assert_absolute("./y/../x", expected);
+    assert_absolute(".", root);
+    const struct {
+        const char *folder, *name, *joined;
+    } joins[] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"},
+                 {NULL, "b", "b"},  {"a", "/b", "/b"},  {"/", "b", "/b"}};
+    for (size_t i = 0; i < sizeof joins / sizeof *joins; i++) {
+        char *joined = sl_path_join(joins[i].folder, joins[i].name);
+        assert_string_equal(joined, joins[i].joined);
+        free(joined);
+    }
+    const char *const folders[][2] = {{"a/b", "a"}, {"b", "."}, {"/b", "/"}, {"/a/b", "/a"}};
+    for (size_t i = 0; i < 4; i++) {
+        char *folder = sl_path_folder(folders[i][0]);
+        assert_string_equal(folder, folders[i][1]);
+        free(folder);
+        assert_string_equal(sl_path_name(folders[i][0]), "b");
+    }
+    char *real = NULL;
+    assert_int_equal(symlink(".", "self"), 0);
+    assert_int_equal(sl_file_real("self/self", &real, &err), SEQLSTM_OK);
+    assert_string_equal(real, root);
+    free(real);
+    unlink("self");
+    assert_int_equal(sl_file_real("self", &real, &err), SEQLSTM_NOT_FOUND);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_was_written),
+        cmocka_unit_test(errors_name_path_and_reason),
+        cmocka_unit_test(an_aborted_write_changes_nothing),
+        cmocka_unit_test(any_failing_call_leaves_old_or_new),
+        cmocka_unit_test(no_memory_anywhere),
+        cmocka_unit_test(leftovers_links_and_permissions),
+        cmocka_unit_test(two_writers_of_one_file),
+        cmocka_unit_test(folders_are_made),
+        cmocka_unit_test(paths_are_text),
+    };
+    return cmocka_run_group_tests_name("file", tests, enter, leave);
+}
