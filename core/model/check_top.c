@@ -19,7 +19,7 @@ check_pins(struct sl_reader *reader, const struct sl_model *model)
         if (model->layer_count > 0 && sl_model_find_layer(model, pin->layer) == NULL)
             sl_reader_report(reader, "E0320", pin->place, NULL, NULL,
                              "there is no layer `%.60s` to pin", pin->layer);
-        if (!listed)
+        if (!listed && pin->backend[0] != 0)
             sl_reader_report(reader, "E0320", pin->place, "add it to `backends`", NULL,
                              "`%.60s` is pinned to `%.60s`, which is not among the backends",
                              pin->layer, pin->backend);
@@ -46,7 +46,7 @@ is_unbounded(const struct sl_activation *activation)
 static void
 warn_of_growth(struct sl_reader *reader, const struct sl_model *model)
 {
-    for (size_t i = 0; i < model->layer_count; i++) {
+    for (size_t i = 0; i < model->layer_count && reader->errors == 0; i++) {
         const struct sl_layer *layer = &model->layers[i];
         if (layer->kind != SL_LAYER_LSTM || layer->recurrent.cell_clip > 0 ||
             layer->recurrent.gate_clip > 0 || layer->recurrent.layer_norm)

@@ -6,7 +6,7 @@
 
 struct check {
     struct sl_reader *reader;
-    const struct sl_node *train;
+    struct sl_node *train;
     const struct sl_model *model;
 };
 
@@ -225,15 +225,14 @@ check_watching(const struct check *c, struct sl_train_config *train)
         train->checkpoint.monitor = NULL;
 }
 
-/* A validation that nothing can be validated on. */
+/* Without a `valid` split there is nothing to validate on. */
 static void
 check_validate(const struct check *c)
 {
+    sl_reader_drop_idle(c->reader, c->train, "validate",
+                        c->model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE,
+                        "a `valid` split in the data");
     const struct sl_node *validate = sl_node_find(c->train, "validate");
-    bool said = sl_reader_was_said(c->train, "validate");
-    if (said && c->model->data.splits[SL_SPLIT_VALID].origin == SL_SOURCE_NONE)
-        sl_reader_report(c->reader, "E0312", validate->place, "add `valid: {split: 0.1}` to the data",
-                         NULL, "`validate` has no effect: there is no `valid` split");
     if (validate != NULL)
         check_metrics(c, validate, &c->model->train.validate.metrics);
 }

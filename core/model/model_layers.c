@@ -193,9 +193,9 @@ resolve_name(struct sl_reader *reader, const struct sl_node *node, const struct 
     names[known++] = "input";
     const char *close = sl_text_closest(node->text, names, known);
     sl_reader_report(reader, "E0303", node->place,
-                     found         ? "move it behind that layer"
-                     : close       ? sl_reader_printf(reader, "did you mean `%s`?", close)
-                                   : NULL,
+                     found && (size_t)found->index > index ? "move this one behind it"
+                     : !found && close ? sl_reader_printf(reader, "did you mean `%s`?", close)
+                                       : NULL,
                      NULL,
                      found == NULL                     ? "there is no layer `%.60s`"
                      : (size_t)found->index == index ? "layer `%.60s` cannot take its own output"

@@ -89,6 +89,14 @@ static void
 report_needs_sequence(const struct inference *in, const struct sl_layer *layer)
 {
     const struct sl_layer *culprit = find_culprit(in, layer->from[0]);
+    const char *upstream = get_edge_name(in, layer->from[0]);
+    if (layer->from[0] == SL_LAYER_MODEL_INPUT) {
+        sl_reader_report(in->reader, "E0314", layer->place,
+                         "say which rows are one sequence: `group: column`, or `window: {length: 12}`",
+                         NULL, "%s needs a sequence, but each row of the data stands alone",
+                         layer->name);
+        return;
+    }
     const char *help =
         culprit ? sl_reader_printf(in->reader, "add `return_sequences: true` to %s (%s:%d:%d)",
                                    culprit->name, culprit->place.file, culprit->place.line,
@@ -96,7 +104,7 @@ report_needs_sequence(const struct inference *in, const struct sl_layer *layer)
                 : NULL;
     sl_reader_report(in->reader, "E0314", layer->place, help, NULL,
                      "%s needs a sequence, but %s gives one vector per sequence", layer->name,
-                     get_edge_name(in, layer->from[0]));
+                     upstream);
 }
 
 static int64_t
@@ -122,6 +130,8 @@ infer_join(const struct inference *in, const struct sl_layer *layer)
 {
     struct edge result = get_edge(in, layer->from[0]);
     bool concat = layer->kind == SL_LAYER_CONCAT;
+    if (layer->from_count < 2 && sl_layer_has_option(layer, "from[1]"))
+        return (struct edge){UNKNOWN, UNKNOWN}; /* names that do not exist were reported */
     if (layer->from_count < 2) {
         sl_reader_report(in->reader, "E0304", layer->place, "as in `from: [lstm_1, lstm_2]`", NULL,
                          "%s joins two or more layers: name them in `from`", layer->name);

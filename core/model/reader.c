@@ -218,10 +218,15 @@ read_option(struct sl_reader *reader, const struct sl_section *section,
     }
     if (node == NULL && option->fallback != NULL)
         node = sl_reader_set_default(reader, map, option->key, option->fallback);
-    if (node != NULL) {
+    if (node != NULL && option->kind == SL_VALUE_LATER) {
+        sl_reader_refuse_later(reader, sl_reader_get_place(map, option->key),
+                               sl_reader_printf(reader, "`%s`", option->key));
+    } else if (node != NULL) {
         sl_reader_read_value(reader, option, node, (char *)out + option->offset);
     } else if ((option->flags & SL_OPTION_REQUIRED) && !stands_for(section, map, option->key)) {
-        sl_reader_report(reader, "E0204", map->place, NULL, option->doc, "%s needs `%s`",
+        bool version = section == &sl_section_top && strcmp(option->key, "seqlstm") == 0;
+        sl_reader_report(reader, "E0204", map->place,
+                         version ? "begin the file with `seqlstm: 1`" : NULL, option->doc, "%s needs `%s`",
                          sl_reader_describe(reader, section, variant), option->key);
     }
 }

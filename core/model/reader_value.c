@@ -292,9 +292,9 @@ read_period(struct sl_reader *reader, const struct sl_option *option, const stru
     if (!parse_period(node->text, &period) || !allows_unit(option, period.unit)) {
         const char *units = option->period_units ? option->period_units : "uets";
         const char *help = sl_reader_printf(
-            reader, "digits and a unit:%s%s%s%s", strchr(units, 'u') ? " `100u` updates" : "",
-            strchr(units, 'e') ? " `3e` epochs" : "", strchr(units, 't') ? " `10Mt` tokens" : "",
-            strchr(units, 's') ? " `30s`, `10m`, `2h` time" : "");
+            reader, "write digits and a unit:%s%s%s%s", strchr(units, 'u') ? " `100u` updates," : "",
+            strchr(units, 'e') ? " `3e` epochs," : "", strchr(units, 't') ? " `10Mt` tokens," : "",
+            " `30s`, `10m` or `2h` time");
         sl_reader_report(reader, "E0106", node->place, help, NULL, "`%s` takes no period `%.60s`",
                          option->key, node->text);
         return;
@@ -368,7 +368,6 @@ sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option,
         option->custom->read(reader, option, node, field);
         break;
     case SL_VALUE_LATER:
-        sl_reader_refuse_later(reader, node->place, sl_reader_printf(reader, "`%s`", option->key));
-        break;
+        break; /* refused where its key is known (reader.c) */
     }
 }
