@@ -109,8 +109,9 @@ lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const 
         w->dz[k] = di * gate_slope(y, z[k]);
         w->dz[n + k] = coupled ? 0 : df * gate_slope(y, z[n + k]);
         w->dz[2 * n + k] = dc_raw * i * candidate_slope(y, z[2 * n + k]);
-        dc_before[k] = (kept ? dc[k] : 0) + dc_raw * f + ref_or_zero(p_i, k) * w->dz[k] +
-                       ref_or_zero(p_f, k) * w->dz[n + k];
+        dc_before[k] = (kept ? dc[k] : 0) + dc_raw * f + ref_or_zero(p_i, k) * w->dz[k];
+        if (!coupled)
+            dc_before[k] += ref_or_zero(p_f, k) * w->dz[n + k];
         if (y->dpeephole) {
             y->dpeephole[k] += w->dz[k] * c_prev;
             y->dpeephole[n + k] += w->dz[n + k] * c_prev;
