@@ -96,9 +96,7 @@ static void op_destroy(struct seqlstm_op *op)
 {
     if (op == NULL)
         return;
-#ifdef BLAS_HAVE_RECURRENT
     blas_recurrent_destroy(op->recurrent);
-#endif
     op->instance->host->release(op->instance->host->context, op);
 }
 
@@ -132,7 +130,6 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
     op->desc = full;
     op->training = full.head.mode == SEQLSTM_MODE_TRAINING;
     op->variant = index;
-#ifdef BLAS_HAVE_RECURRENT
     if (desc->op == SEQLSTM_OP_RECURRENT) {
         seqlstm_status status =
             blas_recurrent_create(instance->host, instance->isa, instance->members_max, &op->desc.recurrent,
@@ -143,7 +140,6 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
             return status;
         }
     }
-#endif
     *out_op = op;
     return SEQLSTM_OK;
 }
@@ -154,10 +150,8 @@ static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes
     if (sizes == NULL || sizes->struct_size < sizeof *sizes)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the sizes is too short");
     sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
-#ifdef BLAS_HAVE_RECURRENT
     if (op->recurrent != NULL)
         blas_recurrent_sizes(op->recurrent, sizes);
-#endif
     if (op->operation != NULL && op->operation->sizes != NULL)
         op->operation->sizes(op, sizes);
     return SEQLSTM_OK;
@@ -167,9 +161,7 @@ static void binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding == NULL)
         return;
-#ifdef BLAS_HAVE_RECURRENT
     blas_recurrent_unbind(binding->recurrent);
-#endif
     const struct seqlstm_host *host = binding->op->instance->host;
     host->release(host->context, binding);
 }
@@ -202,7 +194,6 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
     binding->op = op;
     binding->bind = *bind;
     binding->bind.struct_size = sizeof binding->bind;
-#ifdef BLAS_HAVE_RECURRENT
     if (op->recurrent != NULL) {
         seqlstm_status status = blas_recurrent_bind(op->recurrent, queue, bind, &binding->recurrent, err);
         if (status != SEQLSTM_OK) {
@@ -211,7 +202,6 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
             return status;
         }
     }
-#endif
     *out_binding = binding;
     return SEQLSTM_OK;
 }
@@ -234,10 +224,8 @@ static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct se
 {
     if (args->struct_size < sizeof *args)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
-#ifdef BLAS_HAVE_RECURRENT
     if (binding->recurrent != NULL)
         return blas_recurrent_forward(binding->recurrent, queue, args, err);
-#endif
     const struct blas_operation *operation = binding->op->operation;
     if (args->slot_count < operation->slots)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed",
@@ -257,10 +245,8 @@ static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct s
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
     if (!binding->op->training)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of an operation that was made for inference");
-#ifdef BLAS_HAVE_RECURRENT
     if (binding->recurrent != NULL)
         return blas_recurrent_backward(binding->recurrent, queue, args, err);
-#endif
     const struct blas_operation *operation = binding->op->operation;
     if (operation->backward == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "this operation has no backward");
@@ -277,7 +263,6 @@ static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct s
     return operation->backward(&call, err);
 }
 
-#ifdef BLAS_HAVE_RECURRENT
 static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                                            void *const *slots, void *packed, const struct seqlstm_step *step,
                                            struct seqlstm_error *err)
@@ -287,7 +272,6 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
     return SEQLSTM_OK;
 }
 
-#endif
 static const struct seqlstm_backend table = {
     .struct_size = sizeof(struct seqlstm_backend),
     .magic = SEQLSTM_MAGIC,
@@ -313,9 +297,7 @@ static const struct seqlstm_backend table = {
     .binding_destroy = binding_destroy,
     .op_destroy = op_destroy,
     .backward = backend_backward,
-#ifdef BLAS_HAVE_RECURRENT
     .weights_pack = backend_weights_pack,
-#endif
 };
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);

@@ -30,9 +30,7 @@ static const struct blas_operation *const operations[SEQLSTM_OP_COUNT] = {
 };
 
 const uint32_t blas_desc_bytes[SEQLSTM_OP_COUNT] = {
-#ifdef BLAS_HAVE_RECURRENT
     [SEQLSTM_OP_RECURRENT] = sizeof(struct seqlstm_recurrent_desc),
-#endif
     [SEQLSTM_OP_EMBEDDING] = sizeof(struct seqlstm_embedding_desc),
     [SEQLSTM_OP_DENSE] = sizeof(struct seqlstm_dense_desc),
     [SEQLSTM_OP_ACTIVATION] = sizeof(struct seqlstm_activation_desc),
@@ -140,12 +138,10 @@ void blas_supports(const char *device_class, const struct seqlstm_desc *desc, st
     if (!seqlstm_desc_check(desc, answer) || !check_dtypes(&out_desc->head, answer) ||
         !check_rows(&out_desc->head, answer))
         return;
-#ifdef BLAS_HAVE_RECURRENT
     if (desc->op == SEQLSTM_OP_RECURRENT) {
         blas_recurrent_supports(&out_desc->recurrent, answer);
         return;
     }
-#endif
     static const char *const plain[] = {"default", NULL};
     if (operations[desc->op]->supports != NULL)
         operations[desc->op]->supports(out_desc, answer);

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu-blas: ACTIVATION, LAYER_NORM, CAST, POOL, MERGE, GATHER, SCATTER, TOP_K. */
+#include "blas_fixture.h"
+
+static struct sl_queue *queue_of(struct blas_fixture *f, int i)
+{
+    return i & 1 ? &f->queue : &f->alone;
+}
+
+/* ---- activation: accuracy over the whole range, NaN and infinities ------------------------------ */
+
+static double act(uint32_t kind, double alpha, double beta, double x)
+{
+    switch (kind) {
+    case SEQLSTM_ACT_TANH:
+        return tanh(x);
+    case SEQLSTM_ACT_SIGMOID:
+        return 1.0 / (1.0 + exp(-x));
+    case SEQLSTM_ACT_ELU:
+        return x >= 0 ? x : alpha * expm1(x);
+    case SEQLSTM_ACT_SOFTPLUS:
+        return log1p(exp(-fabs(x))) + fmax(x, 0);
+    case SEQLSTM_ACT_SCALED_TANH:
+        return alpha * tanh(beta * x);
+    default:
+        return x;
+    }
+}
+
+static void test_activation_accuracy(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    static const uint32_t kinds[] = {SEQLSTM_ACT_TANH, SEQLSTM_ACT_SIGMOID, SEQLSTM_ACT_ELU,
+                                     SEQLSTM_ACT_SOFTPLUS, SEQLSTM_ACT_SCALED_TANH};
+    enum { N = 40001 };
+    float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
+    for (int i = 0; i < N; i++) {
+        float magnitude = powf(10.0f, (float)(i % 20000) / 20000.0f * 9.0f - 7.0f); /* 1e-7 to 100 */
+        x[i] = i < 20000 ? magnitude : -magnitude;
+    }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct seqlstm_activation_desc d = {.head = fixture_head(SEQLSTM_OP_ACTIVATION, sizeof d, 1),
+                                            .features = N,
+                                            .activation = {.kind = kinds[k], .alpha = 1.7f, .beta = 0.6f}};
+        struct fixture_run run = {.desc = &d.head, .rows = 1, .slots = {x, y}, .slot_count = 2};
+        fixture_run(f, &f->alone, &run);
+        for (int i = 0; i < N; i++) {
+            double want = act(kinds[k], (double)1.7f, (double)0.6f, (double)x[i]);
+            if (!(fabs((double)y[i] - want) <= 4e-7 * fabs(want) + 2e-38)) {
+                print_message("kind %u at %g: %.9g instead of %.9g\n", kinds[k], (double)x[i], (double)y[i],
+                              want);
+                fail();
+            }
+        }
+    }
+    free(x), free(y);
+}
+
+static void test_activation_special(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    float x[19];
+    for (uint32_t kind = 0; kind <= SEQLSTM_ACT_AFFINE; kind++) {
+        struct seqlstm_activation_desc d = {.head = fixture_head(SEQLSTM_OP_ACTIVATION, sizeof d, 1),
+                                            .features = 19,
+                                            .activation = {.kind = kind, .alpha = 0.5f, .beta = 0.5f}};
+        float y[19];
+        for (int i = 0; i < 19; i++)
+            x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+        struct fixture_run run = {.desc = &d.head, .rows = 1, .slots = {x, y}, .slot_count = 2};
+        fixture_run(f, &f->alone, &run);
+        for (int i = 0; i < 19; i += 3)
+            assert_true(isnan(y[i]));
+        if (kind == SEQLSTM_ACT_TANH)
+            assert_true(y[1] == 1.0f && y[2] == -1.0f);
+        if (kind == SEQLSTM_ACT_SIGMOID)
+            assert_true(y[1] == 1.0f && y[2] == 0.0f);
+        if (kind == SEQLSTM_ACT_RELU || kind == SEQLSTM_ACT_SOFTPLUS)
+            assert_true(y[1] == INFINITY && y[2] == 0.0f);
+    }
+}
+
+/* Gradients at and around the kinks: those of ops.h. */
+static void test_activation_kinks(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    static const struct {
+        uint32_t kind;
+        float x, want;
+    } cases[] = {{SEQLSTM_ACT_RELU, 0.0f, 0.0f},
+                 {SEQLSTM_ACT_LEAKY_RELU, 0.0f, 2.0f},
+                 {SEQLSTM_ACT_LEAKY_RELU, -1.0f, 1.0f},
+                 {SEQLSTM_ACT_THRESHOLDED_RELU, 0.5f, 0.0f},
+                 {SEQLSTM_ACT_THRESHOLDED_RELU, 0.6f, 2.0f},
+                 {SEQLSTM_ACT_ELU, 0.0f, 2.0f},
+                 {SEQLSTM_ACT_HARD_SIGMOID, -0.5f, 0.0f},
+                 {SEQLSTM_ACT_HARD_SIGMOID, 1.5f, 0.0f},
+                 {SEQLSTM_ACT_HARD_SIGMOID, 0.1f, 1.0f}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct seqlstm_activation_desc d = {
+            .head = fixture_head(SEQLSTM_OP_ACTIVATION, sizeof d, 1),
+            .features = 1,
+            .activation = {.kind = cases[i].kind, .alpha = 0.5f, .beta = 0.25f}};
+        float x = cases[i].x, y, dy = 2.0f, dx;
+        struct fixture_run run = {.desc = &d.head,
+                                  .rows = 1,
+                                  .slots = {&x, &y},
+                                  .grads = {&dx, &dy},
+                                  .slot_count = 2,
+                                  .parts = SEQLSTM_BACKWARD_INPUTS};
+        fixture_run(f, &f->alone, &run);
+        fixture_close_to((double)dx, (double)cases[i].want, 1e-7, "kink", (int64_t)i);
+    }
+}
+
+/* ---- layer norm ------------------------------------------------------------------------------------ */
+
+static void test_layer_norm(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    for (int k = 0; k < 32; k++) {
+        const int64_t n = k & 8 ? 67 : 5, rows = k & 16 ? 131 : 3;
+        const bool accumulate = k & 1;
+        struct seqlstm_layer_norm_desc d = {.head = fixture_head(SEQLSTM_OP_LAYER_NORM, sizeof d, rows),
+                                            .features = n,
+                                            .epsilon = 1e-3f,
+                                            .options = (uint32_t)(k >> 1) & 3u};
+        float *x = fixture_floats(rows * n, 1), *y = fixture_floats(rows * n, 2),
+              *gain = fixture_floats(n, 3);
+        float *bias = fixture_floats(n, 4), *dy = fixture_floats(rows * n, 5),
+              *dx = fixture_floats(rows * n, 6);
+        float *dg = fixture_floats(n, 7), *db = fixture_floats(n, 8);
+        double *wy = calloc((size_t)(rows * n), 8), *wx = calloc((size_t)(rows * n), 8);
+        double *wg = calloc((size_t)n, 8), *wb = calloc((size_t)n, 8);
+        const bool has_gain = d.options & SEQLSTM_LAYER_NORM_GAIN,
+                   has_bias = d.options & SEQLSTM_LAYER_NORM_BIAS;
+        for (int64_t j = 0; j < n; j++) {
+            wg[j] = accumulate ? (double)dg[j] : 0.0;
+            wb[j] = accumulate ? (double)db[j] : 0.0;
+        }
+        for (int64_t r = 0; r < rows; r++) {
+            x[r * n] += 30.0f; /* a mean far from zero */
+            double mean = 0, var = 0, sum_q = 0, sum_qh = 0;
+            for (int64_t j = 0; j < n; j++)
+                mean += (double)x[r * n + j] / (double)n;
+            for (int64_t j = 0; j < n; j++)
+                var += ((double)x[r * n + j] - mean) * ((double)x[r * n + j] - mean) / (double)n;
+            const double rstd = 1.0 / sqrt(var + (double)d.epsilon);
+            for (int64_t j = 0; j < n; j++) {
+                double h = ((double)x[r * n + j] - mean) * rstd, g = has_gain ? (double)gain[j] : 1.0;
+                double q = (double)dy[r * n + j] * g;
+                wy[r * n + j] = h * g + (has_bias ? (double)bias[j] : 0.0);
+                wg[j] += (double)dy[r * n + j] * h;
+                wb[j] += (double)dy[r * n + j];
+                sum_q += q / (double)n;
+                sum_qh += q * h / (double)n;
+            }
+            for (int64_t j = 0; j < n; j++) {
+                double h = ((double)x[r * n + j] - mean) * rstd;
+                double q = (double)dy[r * n + j] * (has_gain ? (double)gain[j] : 1.0);
+                wx[r * n + j] = rstd * (q - sum_q - h * sum_qh);
+            }
+        }
+        struct fixture_run run = {.desc = &d.head,
+                                  .rows = rows,
+                                  .slots = {x, y, has_gain ? gain : NULL, has_bias ? bias : NULL},
+                                  .grads = {dx, dy, has_gain ? dg : NULL, has_bias ? db : NULL},
+                                  .slot_count = SEQLSTM_NORM_SLOTS,
+                                  .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS |
+                                           (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u)};
+        fixture_run(f, queue_of(f, k), &run);
+        fixture_compare(y, wy, rows * n, 2e-5, "y");
+        fixture_compare(dx, wx, rows * n, 2e-5, "dx");
+        if (has_gain)
+            fixture_compare(dg, wg, n, 3e-5, "dgain");
+        if (has_bias)
+            fixture_compare(db, wb, n, 1e-5, "dbias");
+        free(x), free(y), free(gain), free(bias), free(dy), free(dx), free(dg), free(db);
+        free(wy), free(wx), free(wg), free(wb);
+    }
+}
+
+/* ---- cast ------------------------------------------------------------------------------------------ */
+
+static void cast_one(struct blas_fixture *f, uint32_t from, uint32_t to, int64_t n, void *x, void *y)
+{
+    struct seqlstm_cast_desc d = {
+        .head = fixture_head(SEQLSTM_OP_CAST, sizeof d, n), .features = 1, .from = from, .to = to};
+    struct fixture_run run = {.desc = &d.head, .rows = n, .slots = {x, y}, .slot_count = 2};
+    fixture_run(f, &f->queue, &run);
+}
+
+/* All 65536 halves: to float32 and back unchanged; midpoints go to the even neighbour. */
+static void test_cast_halves(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    static const uint32_t types[] = {SEQLSTM_FLOAT16, SEQLSTM_BFLOAT16};
+    enum { N = 65536 };
+    uint16_t *h = malloc(N * sizeof *h), *back = malloc(N * sizeof *back),
+             *rounded = malloc(N * sizeof *rounded);
+    float *x = malloc(N * sizeof *x);
+    double *middle = malloc(N * sizeof *middle);
+    for (int type = 0; type < 2; type++) {
+        for (int i = 0; i < N; i++)
+            h[i] = (uint16_t)i;
+        cast_one(f, types[type], SEQLSTM_FLOAT32, N, h, x);
+        cast_one(f, SEQLSTM_FLOAT32, types[type], N, x, back);
+        const int infinity = type == 0 ? 0x7C00 : 0x7F80;
+        for (int i = 0; i < N; i++) {
+            const int magnitude = i & 0x7FFF;
+            if (magnitude > infinity)
+                assert_true(isnan(x[i]) && (back[i] & 0x7FFF) > infinity);
+            else
+                assert_int_equal(back[i], i);
+            middle[i] = 0.0;
+            if (magnitude < infinity - 1)
+                middle[i] = ((double)x[i] + (double)x[i + 1]) / 2;
+        }
+        assert_true(x[type == 0 ? 0x3C00 : 0x3F80] == 1.0f && x[infinity] == INFINITY);
+        assert_true((double)x[1] == (type == 0 ? ldexp(1.0, -24) : ldexp(1.0, -133)));
+        cast_one(f, SEQLSTM_FLOAT64, types[type], N, middle, rounded);
+        for (int i = 0; i < N; i++)
+            if ((i & 0x7FFF) < infinity - 1)
+                assert_int_equal(rounded[i], i & 1 ? i + 1 : i);
+        /* a hair above the middle, lost in float32: up all the same */
+        for (int i = 0; i < N; i++)
+            middle[i] *= 1.0 + 1e-15;
+        cast_one(f, SEQLSTM_FLOAT64, types[type], N, middle, rounded);
+        for (int i = 1; i < N; i++)
+            if ((i & 0x7FFF) < infinity - 1 && (i & 0x7FFF) > (type == 0 ? 0 : 0x80))
+                assert_int_equal(rounded[i], i + 1);
+    }
+    free(h), free(back), free(rounded), free(x), free(middle);
+}
+
+static void test_cast_wide(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    double x[5] = {1.0 + ldexp(1.0, -24), 1.0 + 3 * ldexp(1.0, -24), 1e300, -0.1, NAN}, again[5];
+    float y[5];
+    cast_one(f, SEQLSTM_FLOAT64, SEQLSTM_FLOAT32, 5, x, y);
+    for (int i = 0; i < 4; i++)
+        assert_true(y[i] == (float)x[i]);
+    assert_true(isnan(y[4]));
+    cast_one(f, SEQLSTM_FLOAT32, SEQLSTM_FLOAT64, 5, y, again);
+    for (int i = 0; i < 4; i++)
+        assert_true(again[i] == (double)y[i]);
+}
+
+/* ---- pool -------------------------------------------------------------------------------------------- */
+
+static void test_pool(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    static const int32_t lengths[] = {40, 40, 31, 7, 1, 1};
+    struct fixture_axis a;
+    fixture_axis(&a, 6, lengths);
+    const int64_t rows = a.axis.rows, n = 21;
+    for (uint32_t kind = SEQLSTM_POOL_LAST; kind <= SEQLSTM_POOL_FIRST; kind++)
+        for (int members = 0; members < 2; members++) {
+            struct seqlstm_pool_desc d = {
+                .head = fixture_head(SEQLSTM_OP_POOL, sizeof d, rows), .features = n, .kind = kind};
+            float *x = fixture_floats(rows * n, 1), *y = fixture_floats(6 * n, 2),
+                  *dy = fixture_floats(6 * n, 3);
+            float *dx = fixture_floats(rows * n, 4);
+            double *wy = calloc((size_t)(6 * n), 8), *wx = calloc((size_t)(rows * n), 8);
+            for (int64_t i = 0; i < rows * n; i++)
+                x[i] = (float)(int)(x[i] * 4); /* many ties */
+            for (int64_t b = 0; b < 6; b++)
+                for (int64_t j = 0; j < n; j++) {
+                    int64_t best = 0;
+                    double sum = 0;
+                    for (int64_t t = 0; t < lengths[b]; t++) {
+                        sum += (double)x[(a.row_offsets[t] + b) * n + j];
+                        if (x[(a.row_offsets[t] + b) * n + j] > x[(a.row_offsets[best] + b) * n + j])
+                            best = t;
+                    }
+                    const int64_t chosen = kind == SEQLSTM_POOL_LAST  ? lengths[b] - 1
+                                           : kind == SEQLSTM_POOL_MAX ? best
+                                                                      : 0;
+                    const bool all = kind == SEQLSTM_POOL_MEAN || kind == SEQLSTM_POOL_SUM;
+                    const double part = kind == SEQLSTM_POOL_MEAN ? 1.0 / lengths[b] : 1.0;
+                    wy[b * n + j] = all ? sum * part : (double)x[(a.row_offsets[chosen] + b) * n + j];
+                    for (int64_t t = 0; t < lengths[b]; t++)
+                        wx[(a.row_offsets[t] + b) * n + j] =
+                            all || t == chosen ? (double)dy[b * n + j] * (all ? part : 1.0) : 0.0;
+                }
+            struct fixture_run run = {.desc = &d.head,
+                                      .rows = rows,
+                                      .axis = &a.axis,
+                                      .t1 = a.axis.steps,
+                                      .slots = {x, y},
+                                      .grads = {dx, dy},
+                                      .slot_count = 2,
+                                      .parts = SEQLSTM_BACKWARD_INPUTS};
+            fixture_run(f, queue_of(f, members), &run);
+            fixture_compare(y, wy, 6 * n, 1e-6, "y");
+            fixture_compare(dx, wx, rows * n, 1e-6, "dx");
+            free(x), free(y), free(dy), free(dx), free(wy), free(wx);
+        }
+}
+
+/* ---- merge -------------------------------------------------------------------------------------------- */
+
+static void test_merge(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    enum { ROWS = 700, INPUTS = 3 };
+    for (uint32_t kind = SEQLSTM_MERGE_CONCAT; kind <= SEQLSTM_MERGE_AVE; kind++)
+        for (int k = 0; k < 4; k++) {
+            const bool no_dy = k & 2;
+            struct seqlstm_merge_desc d = {.head = fixture_head(SEQLSTM_OP_MERGE, sizeof d, ROWS),
+                                           .kind = kind,
+                                           .inputs = INPUTS,
+                                           .widths = {9, 9, 9}};
+            if (kind == SEQLSTM_MERGE_CONCAT)
+                d.widths[1] = 32;
+            const int64_t width = kind == SEQLSTM_MERGE_CONCAT ? 50 : 9;
+            float *y = fixture_floats(ROWS * width, 1), *dy = fixture_floats(ROWS * width, 2), *x[INPUTS],
+                  *dx[INPUTS];
+            struct fixture_run run = {.desc = &d.head,
+                                      .rows = ROWS,
+                                      .slot_count = SEQLSTM_MERGE_SLOTS,
+                                      .parts = SEQLSTM_BACKWARD_INPUTS};
+            run.slots[0] = y;
+            run.grads[0] = no_dy ? NULL : dy;
+            for (int i = 0; i < INPUTS; i++) {
+                run.slots[1 + i] = x[i] = fixture_floats(ROWS * d.widths[i], 3 + (uint64_t)i);
+                run.grads[1 + i] = dx[i] = fixture_floats(ROWS * d.widths[i], 6 + (uint64_t)i);
+            }
+            run.grads[1 + 2] = NULL; /* not wanted */
+            fixture_run(f, queue_of(f, k), &run);
+            for (int64_t r = 0; r < ROWS; r++) {
+                int64_t offset = 0;
+                for (int i = 0; i < INPUTS; i++) {
+                    for (int64_t j = 0; j < d.widths[i]; j++) {
+                        const int64_t at = r * d.widths[i] + j;
+                        double want_y, want_dx;
+                        if (kind == SEQLSTM_MERGE_CONCAT) {
+                            want_y = (double)x[i][at];
+                            want_dx = (double)dy[r * width + offset + j];
+                        } else {
+                            double a = (double)x[0][at], b = (double)x[1][at], c = (double)x[2][at];
+                            double g = (double)dy[at], all = a * b * c;
+                            want_y = kind == SEQLSTM_MERGE_MUL
+                                         ? all
+                                         : (a + b + c) / (kind == SEQLSTM_MERGE_AVE ? 3 : 1);
+                            want_dx = kind == SEQLSTM_MERGE_MUL   ? g * all / (double)x[i][at]
+                                      : kind == SEQLSTM_MERGE_AVE ? g / 3
+                                                                  : g;
+                        }
+                        fixture_close_to((double)y[r * width + offset + j], want_y, 1e-6, "y", at);
+                        if (i != 2)
+                            fixture_close_to((double)dx[i][at], no_dy ? 0.0 : want_dx, 1e-6, "dx", at);
+                    }
+                    offset += kind == SEQLSTM_MERGE_CONCAT ? d.widths[i] : 0;
+                }
+            }
+            for (int i = 0; i < INPUTS; i++)
+                free(x[i]), free(dx[i]);
+            free(y), free(dy);
+        }
+}
+
+/* ---- gather and scatter ---------------------------------------------------------------------------- */
+
+static void test_gather_scatter(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    enum { FEW = 90, MANY = 400 };
+    for (int k = 0; k < 8; k++) {
+        const int64_t n = k & 2 ? 40 : 3;
+        const bool gather = k & 4;
+        struct seqlstm_gather_desc d = {
+            .head = fixture_head(gather ? SEQLSTM_OP_GATHER : SEQLSTM_OP_SCATTER, sizeof d, MANY),
+            .features = n};
+        const int64_t rows_in = FEW, rows = MANY;
+        int32_t index[MANY];
+        for (int i = 0; i < MANY; i++) /* gather: repeats; scatter: distinct */
+            index[i] = i % 13 == 4 ? -1 : gather ? (i * 31) % FEW : (i * 7) % MANY;
+        float *x = fixture_floats(rows_in * n, 1), *y = fixture_floats(rows * n, 2),
+              *dy = fixture_floats(rows * n, 3);
+        float *dx = fixture_floats(rows_in * n, 4);
+        double *wy = calloc((size_t)(rows * n), 8), *wx = calloc((size_t)(rows_in * n), 8);
+        for (int64_t i = 0; i < (gather ? rows : rows_in); i++)
+            for (int64_t j = 0; j < n && index[i] >= 0; j++) {
+                const int64_t in = gather ? index[i] : i, out = gather ? i : index[i];
+                wy[out * n + j] = (double)x[in * n + j];
+                wx[in * n + j] += (double)dy[out * n + j];
+            }
+        struct fixture_run run = {.desc = &d.head,
+                                  .rows = rows,
+                                  .rows_in = rows_in,
+                                  .slots = {x, y, index},
+                                  .grads = {dx, dy},
+                                  .slot_count = SEQLSTM_GATHER_SLOTS,
+                                  .parts = SEQLSTM_BACKWARD_INPUTS};
+        fixture_run(f, queue_of(f, k), &run);
+        fixture_compare(y, wy, rows * n, 0.0, "y");
+        fixture_compare(dx, wx, rows_in * n, 1e-6, "dx");
+        free(x), free(y), free(dx), free(dy), free(wy), free(wx);
+    }
+}
+
+/* ---- top k ------------------------------------------------------------------------------------------- */
+
+static void test_top_k_best(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    enum { ROWS = 40, N = 300 };
+    static const int64_t ks[] = {1, 5, 16, 17, N};
+    float *x = fixture_floats(ROWS * N, 1), value[N * ROWS];
+    static int32_t index[N * ROWS];
+    for (int i = 0; i < ROWS * N; i++)
+        x[i] = (float)(int)(x[i] * 50); /* ties */
+    x[3] = INFINITY, x[N + 4] = -INFINITY;
+    for (int k = 0; k < 10; k++) {
+        struct seqlstm_top_k_desc d = {
+            .head = fixture_head(SEQLSTM_OP_TOP_K, sizeof d, ROWS), .features = N, .k = ks[k / 2]};
+        struct fixture_run run = {.desc = &d.head, .rows = ROWS, .slots = {x, index, value}, .slot_count = 3};
+        fixture_run(f, queue_of(f, k), &run);
+        for (int64_t r = 0; r < ROWS; r++) {
+            bool used[N] = {false};
+            for (int64_t rank = 0; rank < d.k; rank++) {
+                int32_t best = -1;
+                for (int32_t i = 0; i < N; i++)
+                    if (!used[i] && (best < 0 || x[r * N + i] > x[r * N + best]))
+                        best = i;
+                used[best] = true;
+                assert_int_equal(index[r * d.k + rank], best);
+                assert_true(value[r * d.k + rank] == x[r * N + best]);
+            }
+        }
+    }
+    free(x);
+}
+
+/* How often each element is drawn against its probability, under restrictions, and the value's meaning. */
+static void test_top_k_sample(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    enum { ROWS = 64, N = 6, DRAWS = 400 };
+    static const float logits[N] = {1.0f, 2.0f, 0.5f, -1.0f, 2.0f, 0.0f};
+    static const struct {
+        uint32_t top_k;
+        float top_p, temperature;
+        int kept; /* best elements: 1 4 0 2 5 3 */
+    } cases[] = {
+        {0, 1.0f, 1.0f, 6}, {3, 1.0f, 1.0f, 3}, {0, 0.6f, 1.0f, 2}, {1, 1.0f, 1.0f, 1}, {4, 0.9f, 0.5f, 2}};
+    static const int order[N] = {1, 4, 0, 2, 5, 3};
+    struct fixture_axis a;
+    int32_t lengths[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        lengths[i] = 1;
+    fixture_axis(&a, ROWS, lengths);
+    float x[ROWS * N];
+    for (int i = 0; i < ROWS * N; i++)
+        x[i] = logits[i % N];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        double p[N] = {0}, sum = 0.0;
+        for (int rank = 0; rank < cases[k].kept; rank++)
+            sum += p[order[rank]] = exp((double)logits[order[rank]] / (double)cases[k].temperature);
+        struct seqlstm_top_k_desc d = {.head = fixture_head(SEQLSTM_OP_TOP_K, sizeof d, ROWS),
+                                       .features = N,
+                                       .k = 1,
+                                       .kind = SEQLSTM_TOP_K_SAMPLE,
+                                       .top_k = cases[k].top_k,
+                                       .stream = 5,
+                                       .top_p = cases[k].top_p,
+                                       .temperature = cases[k].temperature};
+        int count[N] = {0};
+        for (uint64_t draw = 0; draw < DRAWS; draw++) {
+            int32_t index[ROWS];
+            float value[ROWS];
+            struct fixture_run run = {.desc = &d.head,
+                                      .rows = ROWS,
+                                      .axis = &a.axis,
+                                      .t1 = 1,
+                                      .bind_flags = draw & 1 ? SEQLSTM_BIND_ON_SEQUENCES : 0,
+                                      .slots = {x, index, value},
+                                      .slot_count = 3,
+                                      .step = {.seed = 1, .epoch = draw}};
+            fixture_run(f, &f->alone, &run);
+            for (int r = 0; r < ROWS; r++) {
+                assert_in_range(index[r], 0, N - 1);
+                count[index[r]]++;
+                fixture_close_to((double)value[r], log(p[index[r]] / sum), 1e-5, "log-probability", r);
+            }
+        }
+        for (int i = 0; i < N; i++) {
+            const double expected = p[i] / sum * ROWS * DRAWS;
+            assert_true(fabs(count[i] - expected) <= 5.0 * sqrt(expected)); /* five standard deviations */
+        }
+    }
+}
+
+/* Refusals name option, value and reason. */
+static void test_refusals(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_dense_desc d = {
+        .head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4), .input = 3, .output = 2};
+    for (int k = 0; k < 6; k++) {
+        struct seqlstm_dense_desc bad = d;
+        const char *class = "cpu:x86-64-v3";
+        if (k == 0)
+            bad.activation.kind = 99;
+        else if (k == 1)
+            bad.options = 8;
+        else if (k == 2)
+            bad.head.dtype_activation = SEQLSTM_BFLOAT16;
+        else if (k == 3)
+            class = "cuda:sm_90";
+        else if (k == 4)
+            bad.head.max_rows = INT64_C(1) << 40;
+        else
+            bad.activation.alpha = NAN;
+        struct seqlstm_answer answer = {.struct_size = sizeof answer};
+        assert_int_equal(f->table->supports(class, &bad.head, &answer, &err), SEQLSTM_OK);
+        assert_int_equal(answer.accepted, 0);
+        assert_true(answer.code != 0 && answer.reason[0] != '\0' && answer.value[0] != '\0');
+        static const uint32_t options[] = {SEQLSTM_OPTION_ACTIVATION, SEQLSTM_OPTION_USE_BIAS,
+                                           SEQLSTM_OPTION_DTYPE,      SEQLSTM_OPTION_NONE,
+                                           SEQLSTM_OPTION_SHAPE,      SEQLSTM_OPTION_ACTIVATION};
+        assert_int_equal(answer.option, options[k]);
+        struct seqlstm_op *op = NULL;
+        if (k != 3)
+            assert_int_equal(f->table->op_create(f->instance, 0, &bad.head, "default", &op, &err),
+                             SEQLSTM_UNSUPPORTED);
+        assert_null(op);
+    }
+    struct seqlstm_op *op = NULL;
+    assert_int_equal(f->table->op_create(f->instance, 0, &d.head, "fastest", &op, &err), SEQLSTM_UNSUPPORTED);
+    f->host.fail_after = f->host.memory.n_allocs;
+    assert_int_equal(f->table->op_create(f->instance, 0, &d.head, NULL, &op, &err), SEQLSTM_NO_MEMORY);
+    f->host.fail_after = -1;
+    assert_null(op);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_activation_accuracy),
+        cmocka_unit_test(test_activation_special),
+        cmocka_unit_test(test_activation_kinks),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_cast_halves),
+        cmocka_unit_test(test_cast_wide),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_gather_scatter),
+        cmocka_unit_test(test_top_k_best),
+        cmocka_unit_test(test_top_k_sample),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}
