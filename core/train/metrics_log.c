@@ -36,13 +36,21 @@ fail(const char *action, const char *path, int number, struct seqlstm_error *err
     return SEQLSTM_IO;
 }
 
-/* Is the line a whole row of an update up to `last_update`? */
+/* The last updates whose rows stay. */
+struct limits {
+    int64_t update;
+    int64_t validation;
+};
+
+/* Is the line a whole row within the limits? */
 static bool
-line_stays(const char *line, size_t bytes, int64_t last_update, double *seconds)
+line_stays(const char *line, size_t bytes, const struct limits *limits, double *seconds)
 {
     json_t *row = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
     json_t *update = json_object_get(row, "update"), *time = json_object_get(row, "seconds");
-    bool stays = json_is_integer(update) && json_integer_value(update) <= last_update;
+    const char *span = json_string_value(json_object_get(row, "span"));
+    int64_t last = span && strcmp(span, "validation") == 0 ? limits->validation : limits->update;
+    bool stays = json_is_integer(update) && json_integer_value(update) <= last;
     if (stays && json_is_number(time))
         *seconds = fmax(*seconds, json_number_value(time));
     json_decref(row);
@@ -51,12 +59,12 @@ line_stays(const char *line, size_t bytes, int64_t last_update, double *seconds)
 
 /* Bytes of the lines that stay. */
 static size_t
-measure(const char *data, size_t bytes, int64_t last_update, double *seconds)
+measure(const char *data, size_t bytes, const struct limits *limits, double *seconds)
 {
     size_t kept = 0;
     while (kept < bytes) {
         const char *end = memchr(data + kept, '\n', bytes - kept);
-        if (!end || !line_stays(data + kept, (size_t)(end - (data + kept)), last_update, seconds))
+        if (!end || !line_stays(data + kept, (size_t)(end - (data + kept)), limits, seconds))
             break;
         kept = (size_t)(end - data) + 1;
     }
@@ -64,15 +72,16 @@ measure(const char *data, size_t bytes, int64_t last_update, double *seconds)
 }
 
 seqlstm_status
-sl_metrics_log_open(const char *path, int64_t last_update, struct sl_metrics_log **out_log, double *out_seconds,
-                    struct seqlstm_error *err)
+sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation, struct sl_metrics_log **out_log,
+                    double *out_seconds, struct seqlstm_error *err)
 {
+    struct limits limits = {last_update, last_validation};
     double seconds = 0;
     size_t kept = 0;
     if (sl_file_exists(path)) {
         struct sl_file_map map;
         SEQLSTM_TRY(sl_file_map_open(path, &map, err));
-        kept = measure(map.data, map.size_bytes, last_update, &seconds);
+        kept = measure(map.data, map.size_bytes, &limits, &seconds);
         sl_file_map_close(&map);
     }
     struct sl_metrics_log *log = calloc(1, sizeof *log);

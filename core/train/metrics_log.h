@@ -2,7 +2,7 @@
 /* metrics.jsonl: one JSON object a line, {"update", "epoch", "seconds", "split", "metrics", …}.
  *
  * A line is written in one write, so that after a crash at most the last one is cut. Opening for a resumed run
- * removes a cut line and every line of an update behind the checkpoint; other lines stay byte for byte.
+ * removes a cut line and every line that was written behind the checkpoint; other lines stay byte for byte.
  */
 #ifndef SL_TRAIN_METRICS_LOG_H
 #define SL_TRAIN_METRICS_LOG_H
@@ -15,10 +15,12 @@
 
 struct sl_metrics_log;
 
-/* Opens or makes the file; lines with "update" > last_update go. `*out_seconds` (may be NULL) is the largest
- * "seconds" that stays, 0 if none. Errors: IO, NO_MEMORY. */
-seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, struct sl_metrics_log **out_log,
-                                   double *out_seconds, struct seqlstm_error *err);
+/* Opens or makes the file. Lines with "update" > last_update go, and of the span "validation" those with "update" >
+ * last_validation. `*out_seconds` (may be NULL) is the largest "seconds" that stays, 0 if none. Errors: IO,
+ * NO_MEMORY. */
+seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation,
+                                   struct sl_metrics_log **out_log, double *out_seconds,
+                                   struct seqlstm_error *err);
 
 /* One row. NaN and infinities are written as null. */
 struct sl_metrics_row {

@@ -176,6 +176,15 @@ sl_trainer_look(struct sl_trainer *trainer)
     };
 }
 
+/* Have all epochs or updates been made? */
+static bool
+is_complete(const struct sl_trainer *trainer)
+{
+    const struct sl_train_config *config = trainer->config;
+    return (config->epochs > 0 && trainer->state.epoch >= config->epochs) ||
+           (config->updates > 0 && trainer->state.updates >= config->updates);
+}
+
 /* True when the run is at an end. */
 static bool
 find_end(const struct sl_trainer *trainer, enum sl_train_end *out_end)
@@ -191,10 +200,8 @@ find_end(const struct sl_trainer *trainer, enum sl_train_end *out_end)
         *out_end = SL_END_INTERRUPTED;
     else if (config->early_stopping.enabled && state->stopping.waited >= patience)
         *out_end = SL_END_EARLY_STOPPING;
-    else if (config->epochs > 0 && state->epoch >= config->epochs)
-        *out_end = SL_END_EPOCHS;
-    else if (config->updates > 0 && state->updates >= config->updates)
-        *out_end = SL_END_UPDATES;
+    else if (is_complete(trainer))
+        *out_end = config->epochs > 0 && state->epoch >= config->epochs ? SL_END_EPOCHS : SL_END_UPDATES;
     else if (interrupted)
         *out_end = SL_END_INTERRUPTED;
     else if (config->max_time.unit == SL_PERIOD_SECONDS && spent >= config->max_time.count)
@@ -218,7 +225,7 @@ run_update(struct sl_trainer *trainer, struct seqlstm_error *err)
     sl_trainer_look(trainer);
     SEQLSTM_TRY(sl_trainer_report(trainer, &before, epoch_ended, err));
     struct sl_progress now = trainer->progress;
-    if (sl_period_is_due(&config->validate.every, &before, &now))
+    if (sl_period_is_due(&config->validate.every, &before, &now) || is_complete(trainer))
         SEQLSTM_TRY(sl_trainer_validate(trainer, &kept, err));
     bool save = sl_period_is_due(&config->checkpoint.every, &before, &now);
     save |= sl_interrupt_take_save(trainer->request.interrupt);
@@ -241,12 +248,6 @@ loop(struct sl_trainer *trainer, enum sl_train_end *out_end, struct seqlstm_erro
     }
     while (!find_end(trainer, out_end))
         SEQLSTM_TRY(run_update(trainer, err));
-    bool natural = *out_end == SL_END_EPOCHS || *out_end == SL_END_UPDATES;
-    if (natural && state->updates > state->validated_at) {
-        SEQLSTM_TRY(sl_trainer_validate(trainer, &kept, err));
-        if (state->validation_pending)
-            *out_end = SL_END_INTERRUPTED;
-    }
     if (*out_end != SL_END_DIVERGED && trainer->changed)
         SEQLSTM_TRY(sl_trainer_save(trainer, err));
     return SEQLSTM_OK;
@@ -258,8 +259,8 @@ start(struct sl_trainer *trainer, struct seqlstm_error *err)
     struct sl_train_state *state = &trainer->state;
     if (trainer->metrics_path) {
         SEQLSTM_TRY(sl_file_make_folders(trainer->request.folder, err));
-        SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, &trainer->metrics,
-                                        &trainer->seconds_before, err));
+        SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, state->validated_at,
+                                        &trainer->metrics, &trainer->seconds_before, err));
     }
     SEQLSTM_TRY(sl_batcher_seek(trainer->request.train, (uint64_t)state->epoch, (uint64_t)state->ordinal, err));
     SEQLSTM_TRY(sl_prefetch_create(trainer->request.train, trainer->request.prefetch, &trainer->prefetch, err));

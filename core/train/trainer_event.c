@@ -197,7 +197,9 @@ sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_e
     observe_trigger(trainer);
     if (!trainer->request.valid)
         return SEQLSTM_OK;
+    double begun = trainer->progress.seconds;
     sl_trainer_look(trainer);
+    trainer->report_seconds += trainer->progress.seconds - begun; /* rows per second are those of training */
     struct sl_train_report report = make_report(trainer, &evaluation.values);
     report.improved = improved;
     SEQLSTM_TRY(append_row(trainer, "valid", "validation", &report, err));

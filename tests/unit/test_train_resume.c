@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interruption at every update, death at every call and failure of every write: the weights at the end are those of the
+ * run that nothing disturbed, bit for bit. */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "oom.h"
+#include "train/checkpoint.h"
+
+static char root[64];
+
+#include "train_world.h"
+
+static int
+make_root(void **state)
+{
+    (void)state;
+    /* In memory where there is such a place: thousands of fsyncs. */
+    strcpy(root, "/dev/shm/sl-resume-XXXXXX");
+    if (mkdtemp(root))
+        return 0;
+    strcpy(root, "/tmp/sl-resume-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int
+remove_root(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command) == 0 ? 0 : -1;
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------- */
+
+/* Starts, or resumes when the folder has a checkpoint. */
+static seqlstm_status
+world_run(struct world *world, struct sl_train_result *result, struct seqlstm_error *err)
+{
+    char checkpoints[160];
+    struct sl_trainer *trainer = NULL;
+    struct sl_safetensors *file = NULL;
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", world->folder);
+    SEQLSTM_TRY(sl_trainer_create(&world->request, &trainer, err));
+    seqlstm_status status = sl_checkpoint_open_latest(checkpoints, NULL, &file, NULL, err);
+    if (status == SEQLSTM_OK && file)
+        status = sl_trainer_restore(trainer, file, err);
+    sl_safetensors_close(file);
+    if (status == SEQLSTM_OK)
+        status = sl_trainer_run(trainer, result, err);
+    sl_trainer_destroy(trainer);
+    return status;
+}
+
+struct outcome {
+    struct fake_params params;
+    struct sl_train_result result;
+    char *metrics; /* without the times */
+    char *checkpoint;
+    size_t checkpoint_bytes;
+};
+
+/* Lines of metrics.jsonl without "seconds" and "rows_per_second". */
+static char *
+read_metrics(const char *folder)
+{
+    char path[200];
+    char *text, *write;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    assert_int_equal(sl_file_read(path, 1 << 24, &text, NULL, NULL), SEQLSTM_OK);
+    static const char *const TIMES[] = {"\"seconds\":", "\"rows_per_second\":"};
+    for (int i = 0; i < 2; i++)
+        for (char *at = text; (at = strstr(at, TIMES[i])) != NULL;) {
+            write = at;
+            at += strcspn(at, ",}");
+            memmove(write, at, strlen(at) + 1);
+            at = write;
+        }
+    return text;
+}
+
+static char *
+find_newest(const char *folder, char *out, size_t bytes)
+{
+    char path[200], best[256] = "";
+    snprintf(path, sizeof path, "%s/checkpoints", folder);
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, best) > 0)
+            strcpy(best, entry->d_name);
+    if (dir)
+        closedir(dir);
+    snprintf(out, bytes, "%s/%.90s", path, best);
+    return out;
+}
+
+static struct outcome
+outcome_of(const struct world *world, const struct sl_train_result *result)
+{
+    char path[300];
+    struct outcome outcome = {.params = world->params, .result = *result};
+    outcome.metrics = read_metrics(world->folder);
+    find_newest(world->folder, path, sizeof path);
+    assert_int_equal(sl_file_read(path, 1 << 24, &outcome.checkpoint, &outcome.checkpoint_bytes, NULL), SEQLSTM_OK);
+    return outcome;
+}
+
+static void
+outcome_free(struct outcome *outcome)
+{
+    free(outcome->metrics);
+    free(outcome->checkpoint);
+}
+
+static void
+assert_same(const struct outcome *got, const struct outcome *want)
+{
+    assert_memory_equal(got->params.values, want->params.values, sizeof want->params.values);
+    assert_memory_equal(got->params.m, want->params.m, sizeof want->params.m);
+    assert_memory_equal(got->params.v, want->params.v, sizeof want->params.v);
+    assert_int_equal(got->result.end, want->result.end);
+    assert_memory_equal(&got->result.valid, &want->result.valid, sizeof want->result.valid);
+    assert_memory_equal(&got->result.train, &want->result.train, sizeof want->result.train);
+    assert_string_equal(got->metrics, want->metrics);
+    assert_int_equal(got->checkpoint_bytes, want->checkpoint_bytes);
+    assert_memory_equal(got->checkpoint, want->checkpoint, want->checkpoint_bytes);
+}
+
+static struct outcome
+run_undisturbed(const char *name)
+{
+    struct world *world = world_create(name);
+    struct sl_train_result result;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (world_run(world, &result, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(result.end, SL_END_EPOCHS);
+    assert_int_equal(result.progress.updates, 20); /* 7 batches are 4 updates of two, the last of one */
+    assert_int_equal(world->epochs, 5);
+    assert_int_equal(world->validations, 7); /* every third, and the last */
+    assert_int_equal(world->reports, 6);
+    assert_int_equal(world->steps, 20);
+    assert_true(world->params.values[24] == 3 && world->params.values[25] == 4);
+    struct outcome outcome = outcome_of(world, &result);
+    free(world);
+    return outcome;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------- */
+
+static void
+two_runs_are_one(void **state)
+{
+    (void)state;
+    struct outcome a = run_undisturbed("same-a"), b = run_undisturbed("same-b");
+    assert_same(&a, &b);
+    outcome_free(&a);
+    outcome_free(&b);
+}
+
+static void
+interrupted_at_every_update(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("interrupt-want");
+    for (int64_t at = 1; at <= 20; at++) {
+        char name[64];
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_train_result result;
+        snprintf(name, sizeof name, "interrupt-%d", (int)at);
+        struct world *world = world_create(name);
+        world->stop_at = at;
+        assert_int_equal(world_run(world, &result, &err), SEQLSTM_OK);
+        assert_int_equal(result.end, SL_END_INTERRUPTED);
+        assert_int_equal(result.signal, 15);
+        assert_int_equal(result.progress.updates, at);
+        free(world);
+        world = world_create(name);
+        if (world_run(world, &result, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        struct outcome got = outcome_of(world, &result);
+        assert_same(&got, &want);
+        outcome_free(&got);
+        free(world);
+    }
+    outcome_free(&want);
+}
+
+/* Stopped after every single update; after the last one before its validation. */
+static void
+interrupted_all_the_way(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("steps-want");
+    struct sl_train_result result = {.end = SL_END_INTERRUPTED};
+    struct outcome got;
+    int starts = 0;
+    for (int64_t at = 1; result.end == SL_END_INTERRUPTED; at++) {
+        struct world *world = world_create("steps");
+        world->stop_at = at;
+        assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+        starts++;
+        if (result.end != SL_END_INTERRUPTED)
+            got = outcome_of(world, &result);
+        free(world);
+    }
+    assert_int_equal(starts, 21);
+    assert_same(&got, &want);
+    outcome_free(&got);
+    outcome_free(&want);
+}
+
+/* The process is gone in the middle of any call of the executor, in training and in validation. */
+static void
+dead_at_every_run(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("dead-want");
+    for (int at = 1; at <= 35 + 21; at++) {
+        char name[64];
+        struct sl_train_result result;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        snprintf(name, sizeof name, "dead-%d", at);
+        struct world *world = world_create(name);
+        if (at <= 35)
+            world->exec.fail_at = at;
+        else
+            world->evaluate.fail_at = at - 35;
+        assert_int_equal(world_run(world, &result, &err), SEQLSTM_DEVICE);
+        free(world);
+        world = world_create(name);
+        if (world_run(world, &result, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        struct outcome got = outcome_of(world, &result);
+        assert_same(&got, &want);
+        outcome_free(&got);
+        free(world);
+    }
+    outcome_free(&want);
+}
+
+/* Any write, fsync or rename fails for want of room: the run says so, and what was saved before goes on. */
+static void
+full_at_every_write(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("full-want");
+    int failures = 0;
+    for (int at = 1;; at++) {
+        char name[64];
+        struct sl_train_result result;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        snprintf(name, sizeof name, "full-%d", at);
+        struct world *world = world_create(name);
+        io_fail_at(at, ENOSPC, 5);
+        seqlstm_status status = world_run(world, &result, &err);
+        bool failed = io_disarm();
+        free(world);
+        if (!failed) {
+            assert_int_equal(status, SEQLSTM_OK);
+            break;
+        }
+        failures++;
+        assert_int_equal(status, SEQLSTM_IO);
+        assert_int_equal(err.native_code, ENOSPC);
+        world = world_create(name);
+        if (world_run(world, &result, &err) != SEQLSTM_OK)
+            fail_msg("write %d: %s", at, err.message);
+        struct outcome got = outcome_of(world, &result);
+        assert_same(&got, &want);
+        outcome_free(&got);
+        free(world);
+    }
+    assert_true(failures > 50);
+    outcome_free(&want);
+}
+
+/* The newest file is damaged: the one before it is found, named, and gives the same end. */
+static void
+damaged_newest_is_passed_over(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("damaged-want");
+    struct sl_train_result result;
+    char path[300];
+    struct world *world = world_create("damaged");
+    world->stop_at = 9;
+    assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+    free(world);
+    find_newest("/nonexistent", path, sizeof path);
+    world = world_create("damaged");
+    find_newest(world->folder, path, sizeof path);
+    assert_non_null(strstr(path, "update-000000000009"));
+    FILE *file = fopen(path, "r+");
+    assert_int_equal(fseek(file, -5, SEEK_END), 0);
+    fputc(0x55, file);
+    fclose(file);
+    assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(world->steps, 12); /* from update 8 on */
+    struct outcome got = outcome_of(world, &result);
+    assert_same(&got, &want);
+    outcome_free(&got);
+    outcome_free(&want);
+    free(world);
+}
+
+static void
+finished_run_ends_at_once(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("finished");
+    struct world *world = world_create("finished");
+    struct sl_train_result result;
+    assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(world->steps, 0);
+    assert_int_equal(world->checkpoints, 0);
+    struct outcome got = outcome_of(world, &result);
+    assert_same(&got, &want);
+    outcome_free(&got);
+    outcome_free(&want);
+    free(world);
+}
+
+/* The folder holds the two newest and the two best, and no temporaries. */
+static void
+old_checkpoints_go(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("kept");
+    char path[200];
+    snprintf(path, sizeof path, "%s/kept/checkpoints/.update-000000000004.safetensors.tmp-1-0", root);
+    fclose(fopen(path, "w"));
+    *strrchr(path, '/') = 0;
+    struct sl_train_state none = {.updates = 20};
+    sl_checkpoint_prune(path, 2, &none, NULL);
+    int files = 0;
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            files++;
+            assert_true(strcmp(entry->d_name, "update-000000000018") > 0);
+        }
+    closedir(dir);
+    assert_int_equal(files, 2);
+    outcome_free(&want);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_runs_are_one),
+        cmocka_unit_test(interrupted_at_every_update),
+        cmocka_unit_test(interrupted_all_the_way),
+        cmocka_unit_test(dead_at_every_run),
+        cmocka_unit_test(full_at_every_write),
+        cmocka_unit_test(damaged_newest_is_passed_over),
+        cmocka_unit_test(finished_run_ends_at_once),
+        cmocka_unit_test(old_checkpoints_go),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}

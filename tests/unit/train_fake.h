@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small world for the trainer: linear regression with a carried state, whose executor and batcher are a few
+ * lines each. The functions stand in for those of core/exec and core/data: weak, so that the linker takes them and
+ * leaves the real ones in their libraries. Every number is a pure function of (epoch, ordinal, weights, states), as the
+ * contract of the real ones says.
+ *
+ * The model is y = w x + b + s, s' = s / 2 + x / 4 carried; loss (y - target)^2.
+ */
+#ifndef SL_TESTS_TRAIN_FAKE_H
+#define SL_TESTS_TRAIN_FAKE_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/batcher.h"
+#include "data/prefetch.h"
+#include "data/state.h"
+#include "exec/exec.h"
+#include "exec/params.h"
+
+#define WEAK __attribute__((weak))
+
+enum { FAKE_SEQUENCES = 4, FAKE_STEPS = 3, FAKE_FEATURES = 3, FAKE_ELEMS = 32 };
+
+/* ---- batches ---------------------------------------------------------------------------------------- */
+
+struct sl_batcher {
+    int64_t batches;       /* of an epoch */
+    int64_t pieces;        /* > 1: unit: sequence with bptt, so many pieces a batch */
+    bool stream;
+    bool evaluate;
+    uint64_t epoch, ordinal;
+    int fail_at;           /* calls of next until one fails; 0: never */
+    double ignored;        /* share of the targets that weigh nothing, by hash */
+};
+
+static inline double
+fake_uniform(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + c * 0x94d049bb133111ebu + 1;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+WEAK seqlstm_status
+sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch, struct seqlstm_error *err)
+{
+    static const int32_t lengths[FAKE_SEQUENCES] = {FAKE_STEPS, FAKE_STEPS, FAKE_STEPS, FAKE_STEPS - 1};
+    if (batcher->fail_at > 0 && --batcher->fail_at == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "the disk is gone");
+    if ((int64_t)batcher->ordinal == batcher->batches) {
+        batcher->epoch++;
+        batcher->ordinal = 0;
+        *out_batch = NULL;
+        return SEQLSTM_OK;
+    }
+    struct sl_batch_shape shape = {
+        .sequences = FAKE_SEQUENCES, .lengths = lengths, .input_kind = SL_FIELD_VALUES,
+        .input_features = FAKE_FEATURES, .input_on_steps = true, .target_kind = SL_FIELD_VALUES,
+        .target_features = 1, .target_on_steps = true, .has_weight = true,
+    };
+    struct sl_batch *batch = NULL;
+    SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
+    float *x = (float *)batch->input.values, *y = (float *)batch->target.values;
+    float *weights = (float *)batch->weight.values;
+    uint64_t epoch = batcher->evaluate ? 1000 : batcher->epoch;
+    for (int64_t r = 0; r < batch->axis.rows; r++) {
+        double sum = 0.3;
+        for (int64_t f = 0; f < FAKE_FEATURES; f++) {
+            double value = fake_uniform(epoch, batcher->ordinal, (uint64_t)(r * 8 + f));
+            x[r * FAKE_FEATURES + f] = (float)value;
+            sum += (double)(f + 1) * value;
+        }
+        y[r] = (float)(sum + 0.1 * fake_uniform(epoch + 7, batcher->ordinal, (uint64_t)r));
+        weights[r] = fake_uniform(epoch, batcher->ordinal, (uint64_t)(r + 999)) < batcher->ignored ? 0.0f : 1.0f;
+    }
+    int64_t pieces = batcher->pieces > 1 ? batcher->pieces : 1;
+    batch->ordinal = batcher->ordinal;
+    batch->carry_state = batcher->stream ? batcher->ordinal > 0 : (int64_t)batcher->ordinal % pieces > 0;
+    batch->last_piece = batcher->stream ? (int64_t)batcher->ordinal + 1 == batcher->batches
+                                        : (int64_t)batcher->ordinal % pieces == pieces - 1;
+    batcher->ordinal++;
+    *out_batch = batch;
+    return SEQLSTM_OK;
+}
+
+WEAK seqlstm_status
+sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err)
+{
+    if ((int64_t)ordinal > batcher->batches)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "beyond the end");
+    batcher->epoch = epoch;
+    batcher->ordinal = ordinal;
+    return SEQLSTM_OK;
+}
+
+WEAK int64_t
+sl_batcher_get_batches(const struct sl_batcher *batcher)
+{
+    return batcher->batches;
+}
+
+struct sl_prefetch {
+    struct sl_batcher *batcher;
+};
+
+WEAK seqlstm_status
+sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch, struct seqlstm_error *err)
+{
+    (void)depth;
+    struct sl_prefetch *prefetch = malloc(sizeof *prefetch);
+    if (!prefetch)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory");
+    prefetch->batcher = batcher;
+    *out_prefetch = prefetch;
+    return SEQLSTM_OK;
+}
+
+WEAK seqlstm_status
+sl_prefetch_next(struct sl_prefetch *prefetch, struct sl_batch **out_batch, struct seqlstm_error *err)
+{
+    return sl_batcher_next(prefetch->batcher, out_batch, err);
+}
+
+WEAK int64_t
+sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch)
+{
+    (void)prefetch;
+    return 0;
+}
+
+WEAK void
+sl_prefetch_destroy(struct sl_prefetch *prefetch)
+{
+    free(prefetch);
+}
+
+WEAK const struct sl_scaling *
+sl_data_state_find_target_scaling(const struct sl_data_state *state)
+{
+    (void)state;
+    return NULL;
+}
+
+/* ---- executor ----------------------------------------------------------------------------------------- */
+
+/* w [1, 3] at 0, b [1] at 16, and a frozen vector at 24, as sl_params lays them out. */
+struct fake_params {
+    struct sl_params params;
+    struct sl_param_view views[3];
+    float values[FAKE_ELEMS], grads[FAKE_ELEMS], m[FAKE_ELEMS], v[FAKE_ELEMS];
+};
+
+static inline void
+fake_params_init(struct fake_params *fake)
+{
+    memset(fake, 0, sizeof *fake);
+    fake->views[0] = (struct sl_param_view){"dense.w", 1, FAKE_FEATURES, 0, FAKE_FEATURES, true, {0.001, 0.01}};
+    fake->views[1] = (struct sl_param_view){"dense.bias", 1, 1, 16, 1, true, {0, 0}};
+    fake->views[2] = (struct sl_param_view){"frozen.w", 2, 1, 24, 2, false, {0, 0}};
+    fake->params = (struct sl_params){
+        .views = fake->views, .view_count = 3, .elems = FAKE_ELEMS, .trainable_elems = 24, .param_elems = 6,
+        .values = fake->values, .grads = fake->grads, .states = {fake->m, fake->v, NULL},
+    };
+    fake->values[0] = 0.5f;
+    fake->values[1] = -0.25f;
+    fake->values[24] = 3;
+    fake->values[25] = 4;
+}
+
+struct sl_exec {
+    struct sl_params *params;
+    bool training;
+    double class_weight;     /* of all rows, as if of one class */
+    float output[FAKE_SEQUENCES * FAKE_STEPS];
+    float state[FAKE_SEQUENCES];
+    int runs;
+    int fail_at;             /* the n-th run fails, as if the process were gone; 0: never */
+    int poison_at;           /* the n-th run has a loss of NaN */
+    int poison_grad_at;      /* its gradient is infinite */
+    int poison_count;        /* for so many runs from then on */
+    double last_normaliser;
+    int accumulated;
+    float last_rate, last_scale;
+    uint64_t last_update;
+};
+
+static inline bool
+fake_is_poisoned(const struct sl_exec *exec, int at)
+{
+    return at > 0 && exec->runs >= at && exec->runs < at + exec->poison_count;
+}
+
+WEAK double
+sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
+{
+    (void)exec;
+    double sum = 0;
+    for (int64_t r = 0; r < batch->axis.rows; r++)
+        sum += (double)batch->weight.values[r];
+    return sum;
+}
+
+WEAK void
+sl_exec_reset_state(struct sl_exec *exec)
+{
+    memset(exec->state, 0, sizeof exec->state);
+}
+
+WEAK float *
+sl_exec_get_state(struct sl_exec *exec, int64_t *out_elems)
+{
+    *out_elems = FAKE_SEQUENCES;
+    return exec->state;
+}
+
+WEAK struct sl_field
+sl_exec_get_output(const struct sl_exec *exec)
+{
+    return (struct sl_field){.kind = SL_FIELD_VALUES, .on_steps = true, .features = 1, .values = exec->output};
+}
+
+WEAK seqlstm_status
+sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+            struct sl_exec_result *out_result, struct seqlstm_error *err)
+{
+    exec->runs++;
+    if (exec->fail_at > 0 && exec->runs == exec->fail_at)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "run %d failed on purpose", exec->runs);
+    struct sl_params *params = exec->params;
+    if (!batch->carry_state)
+        sl_exec_reset_state(exec);
+    if (exec->training) {
+        exec->last_normaliser = step->normaliser;
+        exec->accumulated = step->accumulate ? exec->accumulated + 1 : 1;
+        if (!step->accumulate)
+            memset(params->grads, 0, FAKE_ELEMS * sizeof(float));
+    }
+    struct sl_exec_result result = {0, 0, batch->axis.rows};
+    for (int64_t t = 0; t < batch->axis.steps; t++)
+        for (int64_t k = 0; k < batch->axis.batch_sizes[t]; k++) {
+            int64_t r = sl_batch_row(batch, k, t);
+            const float *x = batch->input.values + r * FAKE_FEATURES;
+            float y = params->values[16] + exec->state[k];
+            for (int f = 0; f < FAKE_FEATURES; f++)
+                y += params->values[f] * x[f];
+            exec->output[r] = y;
+            double weight = (double)batch->weight.values[r], error = (double)y - (double)batch->target.values[r];
+            result.loss_sum += weight * error * error;
+            result.weight_sum += weight;
+            exec->state[k] = exec->state[k] / 2 + x[0] / 4;
+            float g = (float)(2 * error * weight * step->normaliser);
+            for (int f = 0; exec->training && f < FAKE_FEATURES; f++)
+                params->grads[f] += g * x[f];
+            if (exec->training)
+                params->grads[16] += g;
+        }
+    if (fake_is_poisoned(exec, exec->poison_at))
+        result.loss_sum = NAN;
+    if (fake_is_poisoned(exec, exec->poison_grad_at))
+        params->grads[1] = INFINITY;
+    *out_result = result;
+    return SEQLSTM_OK;
+}
+
+WEAK seqlstm_status
+sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems, float alpha,
+               struct seqlstm_error *err)
+{
+    (void)exec;
+    for (int64_t i = 0; i < elems; i++)
+        switch (kind) {
+        case SEQLSTM_VECTOR_AXPY:
+            y[i] += alpha * x[i];
+            break;
+        case SEQLSTM_VECTOR_LERP:
+            y[i] += alpha * (x[i] - y[i]);
+            break;
+        case SEQLSTM_VECTOR_SIGN_AXPY:
+            y[i] += alpha * (float)((x[i] > 0) - (x[i] < 0));
+            break;
+        case SEQLSTM_VECTOR_CLAMP:
+            y[i] = fminf(fmaxf(y[i], -alpha), alpha);
+            break;
+        default:
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "vector operation %u", kind);
+        }
+    return SEQLSTM_OK;
+}
+
+WEAK seqlstm_status
+sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum, struct seqlstm_error *err)
+{
+    (void)exec;
+    (void)err;
+    double sum = 0;
+    for (int64_t i = 0; i < elems; i++)
+        sum += (double)x[i] * (double)x[i];
+    *out_sum = sum;
+    return SEQLSTM_OK;
+}
+
+/* Adam, so that both states and the number of the update matter. */
+WEAK seqlstm_status
+sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
+                 struct seqlstm_error *err)
+{
+    (void)err;
+    struct sl_params *params = exec->params;
+    float c1 = 1 - powf(0.9f, (float)update), c2 = 1 - powf(0.99f, (float)update);
+    for (int64_t i = 0; i < params->trainable_elems; i++) {
+        float g = grad_scale * params->grads[i];
+        params->states[0][i] += 0.1f * (g - params->states[0][i]);
+        params->states[1][i] += 0.01f * (g * g - params->states[1][i]);
+        params->values[i] -= learning_rate * (params->states[0][i] / c1) / (sqrtf(params->states[1][i] / c2) + 1e-7f);
+    }
+    exec->last_rate = learning_rate;
+    exec->last_scale = grad_scale;
+    exec->last_update = update;
+    sl_params_touch(params);
+    return SEQLSTM_OK;
+}
+
+WEAK const struct sl_param_view *
+sl_params_find(const struct sl_params *params, const char *name)
+{
+    for (int32_t i = 0; i < params->view_count; i++)
+        if (strcmp(params->views[i].name, name) == 0)
+            return &params->views[i];
+    return NULL;
+}
+
+#endif
