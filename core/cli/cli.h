@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program's face: flags, help, exit codes. The only layer that prints, reads argv or exits.
+ *
+ * A command is one file: a table entry (name, flags, help) and a function. Flags, environment variables, help and
+ * completion all come from the tables. Data and --json go to stdout, everything else to stderr.
+ */
+#ifndef SL_CLI_CLI_H
+#define SL_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "model/diagnostics.h"
+#include "model/model.h"
+#include "session/session.h"
+
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILURE = 1,  /* runtime failure, or verify/ab/bench/conformance found something */
+    CLI_USAGE = 2,    /* usage or configuration error */
+    CLI_MISSING = 3,  /* a required backend or device is missing */
+    CLI_DATA = 4,
+    CLI_DIVERGED = 5,
+    CLI_NO_MEMORY = 6,
+    CLI_TIME = 75     /* time limit reached, checkpoint saved, run again */
+};
+
+/* One flag. */
+struct cli_flag {
+    const char *name;     /* "threads": --threads */
+    char letter;          /* 't': -t; 0: none */
+    const char *argument; /* "N"; NULL: takes none */
+    const char *env;      /* "SEQLSTM_THREADS"; NULL: none */
+    const char *help;
+    bool repeats;
+    const char *key;      /* model key that it sets, "seed"; NULL: none */
+};
+
+enum { CLI_VALUES_MAX = 256 };
+
+/* What was said: flags in order, operands. */
+struct cli_values {
+    struct {
+        const struct cli_flag *flag;
+        const char *value; /* NULL for flags without argument */
+        bool from_env;
+    } items[CLI_VALUES_MAX];
+    int count;
+    const char *operands[64];
+    int operand_count;
+};
+
+struct cli_context;
+
+struct cli_command {
+    const char *name;    /* "run"; two words are one command: "data stats" */
+    const char *summary; /* one line */
+    const char *usage;   /* "model.yaml [flags]" */
+    const char *examples; /* lines, two blanks of indent */
+    const char *text;    /* a paragraph or two */
+    const struct cli_flag *flags; /* own ones, ending with a zero entry; NULL: none */
+    bool takes_model_flags;   /* --set, -c, --seed … */
+    bool takes_backend_flags; /* --backend-path, --threads … */
+    int operands_min, operands_max;
+    int (*run)(struct cli_context *cli);
+};
+
+enum cli_progress { CLI_PROGRESS_AUTO, CLI_PROGRESS_BAR, CLI_PROGRESS_LINES, CLI_PROGRESS_NONE };
+
+struct cli_context {
+    const struct cli_command *command;
+    struct cli_values values;
+    bool color;   /* of stderr */
+    bool color_out; /* of stdout */
+    int verbosity; /* -1 quiet, 0, 1, 2 */
+    bool json;
+    enum cli_progress progress;
+    struct sl_log log;
+    struct sl_interrupt *interrupt;
+    struct sl_diagnostics *diagnostics;
+    /* storage behind the session's options */
+    struct sl_model_request model_request;
+    const char *overlays[64];
+    struct sl_override overrides[96];
+    char *override_texts[96];
+    const char *folders[64];
+    struct sl_session_options options;
+};
+
+/* ---- tables (commands.c, flags.c) ---- */
+const struct cli_command *const *cli_get_commands(void); /* NULL-terminated */
+const struct cli_command *cli_find_command(const char *name);
+const struct cli_flag *cli_get_common_flags(void);
+const struct cli_flag *cli_get_model_flags(void);
+const struct cli_flag *cli_get_backend_flags(void);
+
+/* ---- flags ---- */
+/* Parses argv behind the command's name. Prints what is wrong and returns CLI_USAGE, or CLI_OK. */
+int cli_parse(struct cli_context *cli, int argc, char **argv);
+/* The last value of a flag, NULL if it was not said. `has` for flags without argument. */
+const char *cli_get(const struct cli_context *cli, const char *flag);
+bool cli_has(const struct cli_context *cli, const char *flag);
+/* A number in a flag; prints and returns false when it is none or out of range. `out` keeps its value if unsaid. */
+bool cli_get_int(const struct cli_context *cli, const char *flag, int64_t low, int64_t high, int64_t *out);
+bool cli_get_float(const struct cli_context *cli, const char *flag, double low, double high, double *out);
+
+/* Fills context->options from the flags; `path`: model file, or NULL. Prints and returns an exit code on error. */
+int cli_prepare(struct cli_context *cli, const char *path);
+void cli_release(struct cli_context *cli);
+
+/* ---- printing ---- */
+__attribute__((format(printf, 2, 3))) void cli_note(const struct cli_context *cli, const char *format, ...);
+/* "error: message" with where and help, and the exit code of the status. */
+int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err);
+/* "error: …" about the command line; returns CLI_USAGE. */
+__attribute__((format(printf, 2, 3))) int cli_usage_error(const struct cli_context *cli, const char *format, ...);
+/* Shows the findings (if any) on stderr. */
+void cli_show_diagnostics(const struct cli_context *cli);
+int cli_get_exit(seqlstm_status status);
+/* Writes a buffer to stdout; false and a message when that fails (a full disk). */
+bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf);
+void cli_print_help(const struct cli_command *command, FILE *out, bool color);
+void cli_print_overview(FILE *out, bool color);
+int cli_get_width(void);
+
+/* ---- opening ---- */
+/* Opens a model file / a run with diagnostics shown on failure; CLI_OK or an exit code. */
+int cli_open_model(struct cli_context *cli, const char *path, struct sl_session **out_session);
+int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **out_session);
+
+/* ---- progress (progress.c) ---- */
+struct cli_train_view;
+/* Observers that draw a training run on stderr as `progress` says. */
+struct cli_train_view *cli_train_view_create(struct cli_context *cli);
+void cli_train_view_destroy(struct cli_train_view *view);
+struct sl_run_observer cli_train_view_observer(struct cli_train_view *view);
+/* The table of metrics at the end, and the exit code of the end. */
+int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_result *result);
+/* Runs or resumes an opened session with its view; shared by run and resume. */
+int cli_train(struct cli_context *cli, struct sl_session *session);
+
+/* ---- commands ---- */
+extern const struct cli_command cli_command_run, cli_command_check, cli_command_plan, cli_command_backends,
+    cli_command_version, cli_command_resume, cli_command_eval, cli_command_predict, cli_command_generate,
+    cli_command_help, cli_command_explain;
+
+#endif

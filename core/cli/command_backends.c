@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm backends */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <seqlstm/backend.h>
+
+#include "cli/cli.h"
+#include "dispatch/registry.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+static json_t *write_record(const struct sl_backend_record *record)
+{
+    json_t *devices = json_array(), *files = json_array();
+    for (uint32_t d = 0; d < record->device_count; d++)
+        json_array_append_new(devices, json_pack("{s:s,s:s,s:s}", "name", record->devices[d].name, "class",
+                                                 record->devices[d].device_class, "domain",
+                                                 record->devices[d].domain));
+    for (uint32_t f = 0; f < record->file_count; f++)
+        json_array_append_new(files, json_pack("{s:s,s:s}", "path", record->files[f].path, "build_id",
+                                               record->files[f].build_id));
+    char abi[32] = "";
+    if (record->has_abi)
+        snprintf(abi, sizeof abi, "%u.%u", record->abi_major, record->abi_minor_needed);
+    return json_pack("{s:s,s:s?,s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o,s:o}", "id", record->id, "file", record->file,
+                     "status", sl_backend_status_name(record->status), "version", record->version, "abi", abi,
+                     "reason", record->reason, "dlerror", record->dlerror, "build", record->build, "devices",
+                     devices, "files", files);
+}
+
+static int print_json(struct cli_context *cli, const struct sl_registry *registry)
+{
+    json_t *backends = json_array(), *searched = json_array();
+    for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++)
+        json_array_append_new(backends, write_record(sl_registry_get_record(registry, r)));
+    for (uint32_t f = 0; f < sl_registry_get_folder_count(registry); f++)
+        json_array_append_new(searched, json_string(sl_registry_get_folder(registry, f)));
+    json_t *root =
+        json_pack("{s:s,s:o,s:o}", "schema", "seqlstm.backends/1", "backends", backends, "searched", searched);
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_decref(root);
+    struct sl_buf buf = {0};
+    if (text)
+        sl_buf_printf(&buf, "%s\n", text);
+    else
+        buf.failed = true;
+    free(text);
+    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    sl_buf_deinit(&buf);
+    return code;
+}
+
+static void print_record(const struct cli_context *cli, const struct sl_backend_record *record)
+{
+    printf("%-14s %-12s", record->id[0] ? record->id : "?", sl_backend_status_name(record->status));
+    if (record->status == SL_BACKEND_OK) {
+        printf(" %-10s", record->version ? record->version : "");
+        for (uint32_t d = 0; d < record->device_count; d++)
+            printf("%s%s (%s)", d ? ", " : " ", record->devices[d].name, record->devices[d].device_class);
+    } else if (record->reason) {
+        printf(" %s", record->reason);
+    }
+    putchar('\n');
+    if (cli->verbosity < 1)
+        return;
+    printf("    file     %s\n", record->file ? record->file : "built in");
+    if (record->dlerror)
+        printf("    dlerror  %s\n", record->dlerror);
+    if (record->has_abi)
+        printf("    ABI      %u.%u (this program: %u.%u)\n", record->abi_major, record->abi_minor_needed,
+               SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR);
+    if (record->build)
+        printf("    build    %s\n", record->build);
+    for (uint32_t f = 1; f < record->file_count; f++)
+        printf("    needs    %s%s%s\n", record->files[f].path, record->files[f].build_id[0] ? "  " : "",
+               record->files[f].build_id);
+}
+
+static int backends(struct cli_context *cli)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    int code = cli_prepare(cli, NULL);
+    if (code != CLI_OK)
+        return code;
+    struct sl_registry_request request = {.all_backends = true,
+                                          .all_builtins = true,
+                                          .trust = cli_has(cli, "trust"),
+                                          .builtins = builtins,
+                                          .builtin_count = 1,
+                                          .folders = cli->options.backend_folders,
+                                          .folder_count = cli->options.backend_folder_count,
+                                          .log = &cli->log};
+    struct sl_registry *registry = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_registry_create(&request, &registry, &err);
+    if (status != SEQLSTM_OK)
+        return cli_fail(cli, status, &err);
+    if (cli->json) {
+        code = print_json(cli, registry);
+    } else {
+        for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++)
+            print_record(cli, sl_registry_get_record(registry, r));
+        if (cli->verbosity > 0) {
+            printf("searched\n");
+            for (uint32_t f = 0; f < sl_registry_get_folder_count(registry); f++)
+                printf("    %s\n", sl_registry_get_folder(registry, f));
+        }
+    }
+    sl_registry_destroy(registry);
+    return code;
+}
+
+const struct cli_command cli_command_backends = {
+    .name = "backends",
+    .summary = "every backend looked for: found, version, devices, or why not",
+    .usage = "[flags]",
+    .examples = "  seqlstm backends\n"
+                "  seqlstm backends -v          folders searched, dlerror, ABI numbers, dependencies\n",
+    .takes_backend_flags = true,
+    .run = backends,
+};

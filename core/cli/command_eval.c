@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm eval */
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+
+static const struct cli_flag flags[] = {
+    {"split", 0, "SPLIT", NULL, "train, valid or test (default: test, else valid)", false, NULL},
+    {0},
+};
+
+static int find_split(const struct cli_context *cli, const struct sl_model *model, enum sl_split *out)
+{
+    const char *said = cli_get(cli, "split");
+    if (said == NULL) {
+        *out = sl_dataset_has_split(model, SL_SPLIT_TEST) ? SL_SPLIT_TEST : SL_SPLIT_VALID;
+        return CLI_OK;
+    }
+    for (int split = 0; split < SL_SPLIT_COUNT; split++)
+        if (strcmp(said, sl_split_get_name((enum sl_split)split)) == 0) {
+            *out = (enum sl_split)split;
+            return CLI_OK;
+        }
+    return cli_usage_error(cli, "`--split %s`: expected train, valid or test", said);
+}
+
+static bool print(struct cli_context *cli, const char *split, const struct sl_metric_values *values)
+{
+    struct sl_buf buf = {0};
+    char number[SL_TEXT_NUMBER_BYTES];
+    if (cli->json)
+        sl_buf_printf(&buf, "{\"schema\": \"seqlstm.eval/1\", \"split\": \"%s\", \"metrics\": {", split);
+    for (int32_t m = 0; m < values->count; m++) {
+        bool finite = values->items[m].value - values->items[m].value == 0;
+        sl_text_print_float64(number, values->items[m].value);
+        if (cli->json) {
+            sl_buf_printf(&buf, "%s\"%s\": %s", m ? ", " : "", values->items[m].name, finite ? number : "null");
+        } else {
+            sl_text_snprintf(number, sizeof number, "%.6g", values->items[m].value);
+            sl_buf_printf(&buf, "%-15s %s\n", values->items[m].name, number);
+        }
+    }
+    if (cli->json)
+        sl_buf_append_text(&buf, "}}\n");
+    bool fine = cli_write_out(cli, &buf);
+    sl_buf_deinit(&buf);
+    return fine;
+}
+
+static int eval(struct cli_context *cli)
+{
+    struct sl_session *session = NULL;
+    enum sl_split split = SL_SPLIT_TEST;
+    int code = cli_open_run(cli, cli->values.operands[0], &session);
+    if (code == CLI_OK)
+        code = find_split(cli, sl_session_get_model(session), &split);
+    if (code == CLI_OK) {
+        struct sl_evaluation evaluation;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        seqlstm_status status = sl_session_evaluate(session, split, &evaluation, &err);
+        if (status != SEQLSTM_OK)
+            code = cli_fail(cli, status, &err);
+        else if (!print(cli, sl_split_get_name(split), &evaluation.values))
+            code = CLI_FAILURE;
+    }
+    sl_session_close(session);
+    return code;
+}
+
+const struct cli_command cli_command_eval = {
+    .name = "eval",
+    .summary = "metrics of a saved run",
+    .usage = "RUN [--split test] [flags]",
+    .examples = "  seqlstm eval runs/ptb-small/001\n"
+                "  seqlstm eval ptb-small --split valid --json\n",
+    .flags = flags,
+    .takes_model_flags = true,
+    .takes_backend_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = eval,
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm generate */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct cli_flag flags[] = {
+    {"prompt", 'p', "TEXT", NULL, "begin with this", false, NULL},
+    {"length", 'n', "N", NULL, "tokens to draw (default 200)", false, NULL},
+    {"temperature", 't', "X", NULL, "above 1 wilder, below 1 safer (default 1)", false, NULL},
+    {"top-k", 0, "N", NULL, "draw among the N likeliest only (default: all)", false, NULL},
+    {"top-p", 0, "X", NULL, "draw among the likeliest that together have this probability (default 1)", false, NULL},
+    {"stop-at-eos", 0, NULL, NULL, "end at the first <eos>", false, NULL},
+    {0},
+};
+
+static seqlstm_status write(void *context, const char *text, size_t bytes, struct seqlstm_error *err)
+{
+    (void)context;
+    if (fwrite(text, 1, bytes, stdout) != bytes || fflush(stdout) != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot write to stdout: %s", strerror(errno));
+    return SEQLSTM_OK;
+}
+
+static int generate(struct cli_context *cli)
+{
+    int64_t length = 200, top_k = 0, seed = 0;
+    double temperature = 1, top_p = 1;
+    if (!cli_get_int(cli, "length", 0, INT64_C(1) << 40, &length) ||
+        !cli_get_int(cli, "top-k", 0, INT32_MAX, &top_k) || !cli_get_int(cli, "seed", 0, INT64_MAX, &seed) ||
+        !cli_get_float(cli, "temperature", 1e-3, 1e3, &temperature) || !cli_get_float(cli, "top-p", 1e-9, 1, &top_p))
+        return CLI_USAGE;
+    struct sl_session *session = NULL;
+    int code = cli_open_run(cli, cli->values.operands[0], &session);
+    if (code == CLI_OK) {
+        struct sl_generate_request request = {
+            .prompt = cli_get(cli, "prompt"),
+            .length = length,
+            .temperature = temperature,
+            .top_k = top_k,
+            .top_p = top_p,
+            .seed = cli_get(cli, "seed") ? (uint64_t)seed : sl_session_get_model(session)->seed,
+            .stop_at_eos = cli_has(cli, "stop-at-eos"),
+        };
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        if (request.prompt)
+            fputs(request.prompt, stdout);
+        seqlstm_status status = sl_session_generate(session, &request, write, NULL, &err);
+        putchar('\n');
+        if (status != SEQLSTM_OK)
+            code = cli_fail(cli, status, &err);
+    }
+    sl_session_close(session);
+    return code;
+}
+
+const struct cli_command cli_command_generate = {
+    .name = "generate",
+    .summary = "text from a language model",
+    .usage = "RUN [--prompt TEXT] [flags]",
+    .examples = "  seqlstm generate char-lm --prompt 'ROMEO:' --length 500 --temperature 0.8\n",
+    .text = "The same seed gives the same text.\n",
+    .flags = flags,
+    .takes_model_flags = true,
+    .takes_backend_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = generate,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm help, explain, version */
+#include <string.h>
+
+#include <jansson.h>
+
+#include <seqlstm/backend.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "base/config.h"
+#include "model/explain.h"
+
+static int help(struct cli_context *cli)
+{
+    if (cli->values.operand_count == 0) {
+        cli_print_overview(stdout, cli->color_out);
+        return CLI_OK;
+    }
+    char name[64];
+    snprintf(name, sizeof name, "%.30s", cli->values.operands[0]);
+    if (cli->values.operand_count == 2)
+        snprintf(name, sizeof name, "%.30s %.30s", cli->values.operands[0], cli->values.operands[1]);
+    const struct cli_command *command = cli_find_command(name);
+    if (command == NULL)
+        return cli_usage_error(cli, "no such command: `%s`\n  = help: `seqlstm help` lists the commands", name);
+    cli_print_help(command, stdout, cli->color_out);
+    return CLI_OK;
+}
+
+const struct cli_command cli_command_help = {
+    .name = "help",
+    .summary = "help on a command",
+    .usage = "[COMMAND]",
+    .operands_max = 2,
+    .run = help,
+};
+
+static int explain(struct cli_context *cli)
+{
+    if (cli->values.operand_count == 0) {
+        size_t count;
+        const struct sl_explanation *all = sl_explain_get_all(&count);
+        for (size_t i = 0; i < count; i++)
+            printf("%s  %s\n", all[i].code, all[i].title);
+        return CLI_OK;
+    }
+    const struct sl_explanation *found = sl_explain_find(cli->values.operands[0]);
+    if (found == NULL)
+        return cli_usage_error(cli, "no such code: `%s`\n  = help: `seqlstm explain` lists them",
+                               cli->values.operands[0]);
+    printf("%s: %s\n\n%s", found->code, found->title, found->text);
+    return CLI_OK;
+}
+
+const struct cli_command cli_command_explain = {
+    .name = "explain",
+    .summary = "what an error code means and how to mend it",
+    .usage = "[CODE]",
+    .examples = "  seqlstm explain E0203\n",
+    .operands_max = 1,
+    .run = explain,
+};
+
+static int version(struct cli_context *cli)
+{
+    if (cli->json)
+        printf("{\"schema\": \"seqlstm.version/1\", \"version\": \"%s\", \"abi_major\": %u, \"abi_minor\": %u, "
+               "\"compiler\": \"%s\"}\n",
+               SL_VERSION, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, SL_COMPILER);
+    else
+        printf("seqlstm %s (backend ABI %u.%u, %s)\n", SL_VERSION, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR,
+               SL_COMPILER);
+    return CLI_OK;
+}
+
+const struct cli_command cli_command_version = {
+    .name = "version",
+    .summary = "version of the program and of its backend ABI",
+    .usage = "",
+    .run = version,
+};

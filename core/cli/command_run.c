@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm run, seqlstm resume */
+#include "cli/cli.h"
+
+int cli_train(struct cli_context *cli, struct sl_session *session)
+{
+    struct cli_train_view *view = cli_train_view_create(cli);
+    if (view == NULL)
+        return CLI_NO_MEMORY;
+    struct sl_run_observer observer = cli_train_view_observer(view);
+    struct sl_run_result result;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_session_run(session, &observer, &result, &err);
+    int code = status == SEQLSTM_OK ? cli_train_view_finish(view, &result) : cli_fail(cli, status, &err);
+    cli_train_view_destroy(view);
+    return code;
+}
+
+static int run(struct cli_context *cli)
+{
+    struct sl_session *session = NULL;
+    int code = cli_open_model(cli, cli->values.operands[0], &session);
+    if (code == CLI_OK)
+        code = cli_train(cli, session);
+    sl_session_close(session);
+    return code;
+}
+
+static int resume(struct cli_context *cli)
+{
+    struct sl_session *session = NULL;
+    int code = cli_open_run(cli, cli->values.operands[0], &session);
+    if (code == CLI_OK)
+        code = cli_train(cli, session);
+    sl_session_close(session);
+    return code;
+}
+
+const struct cli_command cli_command_run = {
+    .name = "run",
+    .summary = "check, plan, train, evaluate and save a model",
+    .usage = "model.yaml [flags]",
+    .examples = "  seqlstm run model.yaml\n"
+                "  seqlstm run model.yaml --set train.epochs=5 --seed 7\n"
+                "  seqlstm run model.yaml --out /tmp/try --threads 1\n",
+    .text = "Makes a run folder (runs/NAME/001) with the effective configuration, the plan, metrics.jsonl,\n"
+            "checkpoints, and at the end final.safetensors and summary.json. Ctrl-C finishes the step, saves and\n"
+            "leaves; `seqlstm resume` goes on from there.\n",
+    .takes_model_flags = true,
+    .takes_backend_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = run,
+};
+
+const struct cli_command cli_command_resume = {
+    .name = "resume",
+    .summary = "continue a run exactly where it stopped",
+    .usage = "RUN [flags]",
+    .examples = "  seqlstm resume runs/ptb-small/001\n"
+                "  seqlstm resume ptb-small --set train.epochs=20\n",
+    .text = "RUN is a run folder or a name (its latest run). Without a checkpoint the run starts at the beginning;\n"
+            "a finished run ends at once. `--set` changes named keys.\n",
+    .takes_model_flags = true,
+    .takes_backend_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = resume,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of commands, in the order users meet them. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct cli_command *const commands[] = {
+    &cli_command_run,     &cli_command_check,    &cli_command_plan,    &cli_command_backends,
+    &cli_command_resume,  &cli_command_eval,     &cli_command_predict, &cli_command_generate,
+    &cli_command_explain, &cli_command_help,     &cli_command_version, NULL,
+};
+
+const struct cli_command *const *cli_get_commands(void)
+{
+    return commands;
+}
+
+const struct cli_command *cli_find_command(const char *name)
+{
+    for (const struct cli_command *const *command = commands; *command; command++)
+        if (strcmp((*command)->name, name) == 0)
+            return *command;
+    return NULL;
+}

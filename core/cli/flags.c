@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flags: the tables that commands share, parsing, and lookup. Order: flag, environment, file, default. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+
+static const struct cli_flag common_flags[] = {
+    {"help", 'h', NULL, NULL, "show this text", false, NULL},
+    {"quiet", 'q', NULL, "SEQLSTM_QUIET", "errors only", false, NULL},
+    {"verbose", 'v', NULL, "SEQLSTM_VERBOSE", "say more; twice: debug", true, NULL},
+    {"color", 0, "WHEN", "SEQLSTM_COLOR", "auto, always or never (default auto)", false, NULL},
+    {"progress", 0, "KIND", "SEQLSTM_PROGRESS", "auto, bar, lines or none (default auto)", false, NULL},
+    {"json", 0, NULL, "SEQLSTM_JSON", "machine-readable output on stdout", false, NULL},
+    {0},
+};
+
+static const struct cli_flag model_flags[] = {
+    {"set", 0, "KEY=VALUE", NULL, "override a key of the model file: train.epochs=5", true, NULL},
+    {"config", 'c', "FILE", NULL, "overlay another YAML file; later ones win", true, NULL},
+    {"seed", 0, "N", "SEQLSTM_SEED", "seed of the run", false, "seed"},
+    {"device", 0, "DEVICE", "SEQLSTM_DEVICE", "auto or cpu", false, "device"},
+    {"out", 0, "DIR", "SEQLSTM_OUT", "the run folder itself; must not exist or be empty", false, NULL},
+    {0},
+};
+
+static const struct cli_flag backend_flags[] = {
+    {"backend-path", 0, "DIR", NULL, "look for backends here first; repeatable", true, NULL},
+    {"backend", 0, "ID", "SEQLSTM_BACKEND", "give this backend everything that it accepts", false, NULL},
+    {"plan", 0, "FILE", "SEQLSTM_PLAN", "replay the choices of a stored plan", false, NULL},
+    {"threads", 0, "N", "SEQLSTM_THREADS", "threads of the CPU pool, or auto (default auto)", false, NULL},
+    {"trust", 0, NULL, "SEQLSTM_TRUST", "load plugins whatever their owner and mode are", false, NULL},
+    {0},
+};
+
+const struct cli_flag *cli_get_common_flags(void)
+{
+    return common_flags;
+}
+
+const struct cli_flag *cli_get_model_flags(void)
+{
+    return model_flags;
+}
+
+const struct cli_flag *cli_get_backend_flags(void)
+{
+    return backend_flags;
+}
+
+enum { TABLES = 4 };
+
+static void get_tables(const struct cli_command *command, const struct cli_flag *tables[TABLES])
+{
+    tables[0] = command->flags;
+    tables[1] = command->takes_model_flags ? model_flags : NULL;
+    tables[2] = command->takes_backend_flags ? backend_flags : NULL;
+    tables[3] = common_flags;
+}
+
+static const struct cli_flag *find_flag(const struct cli_command *command, const char *name, size_t bytes,
+                                        char letter)
+{
+    const struct cli_flag *tables[TABLES];
+    get_tables(command, tables);
+    for (int t = 0; t < TABLES; t++)
+        for (const struct cli_flag *flag = tables[t]; flag && flag->name; flag++)
+            if (name ? strlen(flag->name) == bytes && strncmp(flag->name, name, bytes) == 0
+                     : flag->letter == letter)
+                return flag;
+    return NULL;
+}
+
+static int refuse_flag(const struct cli_context *cli, const char *said)
+{
+    const char *names[128];
+    size_t count = 0;
+    const struct cli_flag *tables[TABLES];
+    get_tables(cli->command, tables);
+    for (int t = 0; t < TABLES; t++)
+        for (const struct cli_flag *flag = tables[t]; flag && flag->name && count < 128; flag++)
+            names[count++] = flag->name;
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(said + 2, "="), said + 2);
+    const char *near = strncmp(said, "--", 2) == 0 ? sl_text_closest(word, names, count) : NULL;
+    if (near)
+        return cli_usage_error(cli, "`seqlstm %s` has no flag `--%s`\n  = help: did you mean `--%s`?",
+                               cli->command->name, word, near);
+    return cli_usage_error(cli, "`seqlstm %s` has no flag `%s`\n  = help: `seqlstm help %s` lists them",
+                           cli->command->name, said, cli->command->name);
+}
+
+static int add_value(struct cli_context *cli, const struct cli_flag *flag, const char *value, bool from_env)
+{
+    struct cli_values *values = &cli->values;
+    if (!flag->repeats && !from_env)
+        for (int i = 0; i < values->count; i++)
+            if (values->items[i].flag == flag && !values->items[i].from_env && flag->argument)
+                return cli_usage_error(cli, "`--%s` is given twice", flag->name);
+    if (values->count == CLI_VALUES_MAX)
+        return cli_usage_error(cli, "more than %d flags", CLI_VALUES_MAX);
+    values->items[values->count].flag = flag;
+    values->items[values->count].value = value;
+    values->items[values->count++].from_env = from_env;
+    return CLI_OK;
+}
+
+static bool is_false(const char *text)
+{
+    return !*text || !strcmp(text, "0") || !strcmp(text, "false") || !strcmp(text, "no");
+}
+
+static int read_environment(struct cli_context *cli)
+{
+    const struct cli_flag *tables[TABLES];
+    get_tables(cli->command, tables);
+    for (int t = 0; t < TABLES; t++)
+        for (const struct cli_flag *flag = tables[t]; flag && flag->name; flag++) {
+            const char *value = flag->env ? getenv(flag->env) : NULL;
+            if (value == NULL || (flag->argument ? !*value : is_false(value)))
+                continue;
+            int code = add_value(cli, flag, flag->argument ? value : NULL, true);
+            if (code != CLI_OK)
+                return code;
+        }
+    return CLI_OK;
+}
+
+/* One argument that begins with "--". `*index` moves past a value of its own. */
+static int parse_long(struct cli_context *cli, int argc, char **argv, int *index)
+{
+    const char *said = argv[*index], *name = said + 2, *equals = strchr(name, '=');
+    const struct cli_flag *flag =
+        find_flag(cli->command, name, equals ? (size_t)(equals - name) : strlen(name), 0);
+    if (flag == NULL)
+        return refuse_flag(cli, said);
+    if (flag->argument == NULL)
+        return equals ? cli_usage_error(cli, "`--%s` takes no value", flag->name)
+                      : add_value(cli, flag, NULL, false);
+    if (equals)
+        return add_value(cli, flag, equals + 1, false);
+    if (*index + 1 >= argc)
+        return cli_usage_error(cli, "`--%s` needs a value: --%s %s", flag->name, flag->name, flag->argument);
+    return add_value(cli, flag, argv[++*index], false);
+}
+
+/* "-v", "-qv", "-c FILE", "-cFILE" */
+static int parse_short(struct cli_context *cli, int argc, char **argv, int *index)
+{
+    for (const char *p = argv[*index] + 1; *p; p++) {
+        const struct cli_flag *flag = find_flag(cli->command, NULL, 0, *p);
+        if (flag == NULL)
+            return refuse_flag(cli, argv[*index]);
+        if (flag->argument == NULL) {
+            int code = add_value(cli, flag, NULL, false);
+            if (code != CLI_OK)
+                return code;
+            continue;
+        }
+        if (p[1])
+            return add_value(cli, flag, p + 1, false);
+        if (*index + 1 >= argc)
+            return cli_usage_error(cli, "`-%c` needs a value: -%c %s", *p, *p, flag->argument);
+        return add_value(cli, flag, argv[++*index], false);
+    }
+    return CLI_OK;
+}
+
+int cli_parse(struct cli_context *cli, int argc, char **argv)
+{
+    int code = read_environment(cli);
+    bool only_operands = false;
+    for (int i = 0; i < argc && code == CLI_OK; i++) {
+        if (only_operands || argv[i][0] != '-' || argv[i][1] == '\0') {
+            if (cli->values.operand_count == 64)
+                return cli_usage_error(cli, "too many arguments");
+            cli->values.operands[cli->values.operand_count++] = argv[i];
+        } else if (strcmp(argv[i], "--") == 0) {
+            only_operands = true;
+        } else if (argv[i][1] == '-') {
+            code = parse_long(cli, argc, argv, &i);
+        } else {
+            code = parse_short(cli, argc, argv, &i);
+        }
+    }
+    if (code != CLI_OK || cli_has(cli, "help"))
+        return code;
+    if (cli->values.operand_count < cli->command->operands_min)
+        return cli_usage_error(cli, "`seqlstm %s` needs more arguments: seqlstm %s %s", cli->command->name,
+                               cli->command->name, cli->command->usage);
+    if (cli->values.operand_count > cli->command->operands_max)
+        return cli_usage_error(cli, "unexpected argument `%s`: seqlstm %s %s",
+                               cli->values.operands[cli->command->operands_max], cli->command->name,
+                               cli->command->usage);
+    return CLI_OK;
+}
+
+const char *cli_get(const struct cli_context *cli, const char *flag)
+{
+    const char *found = NULL, *from_env = NULL;
+    for (int i = 0; i < cli->values.count; i++)
+        if (strcmp(cli->values.items[i].flag->name, flag) == 0) {
+            if (cli->values.items[i].from_env)
+                from_env = cli->values.items[i].value;
+            else
+                found = cli->values.items[i].value;
+        }
+    return found ? found : from_env;
+}
+
+bool cli_has(const struct cli_context *cli, const char *flag)
+{
+    for (int i = 0; i < cli->values.count; i++)
+        if (strcmp(cli->values.items[i].flag->name, flag) == 0)
+            return true;
+    return false;
+}
+
+bool cli_get_int(const struct cli_context *cli, const char *flag, int64_t low, int64_t high, int64_t *out)
+{
+    const char *text = cli_get(cli, flag);
+    int64_t value;
+    if (text == NULL)
+        return true;
+    if (!sl_text_parse_int64(text, strlen(text), &value) || value < low || value > high) {
+        cli_usage_error(cli, "`--%s %s`: expected a whole number from %lld to %lld", flag, text, (long long)low,
+                        (long long)high);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool cli_get_float(const struct cli_context *cli, const char *flag, double low, double high, double *out)
+{
+    const char *text = cli_get(cli, flag);
+    double value;
+    if (text == NULL)
+        return true;
+    if (!sl_text_parse_float64(text, strlen(text), &value) || !(value >= low && value <= high)) {
+        cli_usage_error(cli, "`--%s %s`: expected a number from %g to %g", flag, text, low, high);
+        return false;
+    }
+    *out = value;
+    return true;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm: finds the command, sets the process up, runs it. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+
+static struct sl_interrupt interrupt_flags; /* the one thing a signal handler may touch */
+
+/* First SIGINT or SIGTERM: finish the step, save, leave. Second: leave at once. SIGUSR1: save and go on. */
+static void on_signal(int number)
+{
+    if (number == SIGUSR1) {
+        atomic_store(&interrupt_flags.save, 1);
+        return;
+    }
+    int before = 0;
+    if (!atomic_compare_exchange_strong(&interrupt_flags.stop, &before, number))
+        _exit(128 + number);
+}
+
+static void install_handlers(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* The vendors' thread variables, before any thread or library exists: our pool owns the cores. */
+static void set_vendor_threads(void)
+{
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    setenv("OMP_NUM_THREADS", "1", 0);
+}
+
+static void write_log(void *context, enum sl_log_level level, const char *message)
+{
+    const struct cli_context *cli = context;
+    static const char *const colors[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[2m", "\033[2m"};
+    if (level == SL_LOG_INFO)
+        fprintf(stderr, "%s\n", message);
+    else
+        fprintf(stderr, "%s%s%s: %s\n", cli->color ? colors[level] : "", sl_log_level_name(level),
+                cli->color ? "\033[0m" : "", message);
+}
+
+static bool wants_color(const struct cli_context *cli, int descriptor)
+{
+    const char *when = cli_get(cli, "color"), *force = getenv("FORCE_COLOR"), *term = getenv("TERM");
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    const char *none = getenv("NO_COLOR");
+    if (none && *none)
+        return false;
+    if (force && *force)
+        return true;
+    return isatty(descriptor) && term && strcmp(term, "dumb") != 0;
+}
+
+static int read_common(struct cli_context *cli)
+{
+    static const char *const kinds[] = {"auto", "bar", "lines", "none"};
+    const char *progress = cli_get(cli, "progress"), *color = cli_get(cli, "color");
+    if (color && strcmp(color, "auto") && strcmp(color, "always") && strcmp(color, "never"))
+        return cli_usage_error(cli, "`--color %s`: expected auto, always or never", color);
+    int kind = 0;
+    while (progress && kind < 4 && strcmp(progress, kinds[kind]) != 0)
+        kind++;
+    if (kind == 4)
+        return cli_usage_error(cli, "`--progress %s`: expected auto, bar, lines or none", progress);
+    cli->progress = (enum cli_progress)kind;
+    cli->json = cli_has(cli, "json");
+    cli->color = wants_color(cli, STDERR_FILENO);
+    cli->color_out = wants_color(cli, STDOUT_FILENO);
+    for (int i = 0; i < cli->values.count; i++)
+        cli->verbosity += strcmp(cli->values.items[i].flag->name, "verbose") == 0;
+    if (cli_has(cli, "quiet"))
+        cli->verbosity = -1;
+    cli->log = (struct sl_log){.write = write_log, .context = cli,
+                               .level = cli->verbosity < 0    ? SL_LOG_ERROR
+                                        : cli->verbosity == 0 ? SL_LOG_INFO
+                                        : cli->verbosity == 1 ? SL_LOG_DEBUG
+                                                              : SL_LOG_TRACE};
+    return CLI_OK;
+}
+
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_context *cli = calloc(1, sizeof *cli);
+    if (cli == NULL)
+        return CLI_NO_MEMORY;
+    cli->command = command;
+    cli->interrupt = &interrupt_flags;
+    int code = cli_parse(cli, argc, argv);
+    if (code == CLI_OK)
+        code = read_common(cli);
+    if (code == CLI_OK && cli_has(cli, "help"))
+        cli_print_help(command, stdout, cli->color_out);
+    else if (code == CLI_OK)
+        code = command->run(cli);
+    cli_release(cli);
+    free(cli);
+    return code;
+}
+
+static int refuse_command(const char *name)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (const struct cli_command *const *command = cli_get_commands(); *command; command++)
+        names[count++] = (*command)->name;
+    const char *near = sl_text_closest(name, names, count);
+    fprintf(stderr, "error: no such command: `%s`\n", name);
+    if (near)
+        fprintf(stderr, "  = help: a command with a similar name exists: `%s`\n", near);
+    else
+        fprintf(stderr, "  = help: `seqlstm help` lists the commands\n");
+    return CLI_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
+        cli_print_overview(argc < 2 ? stderr : stdout, false);
+        return argc < 2 ? CLI_USAGE : CLI_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return run_command(cli_find_command("version"), 0, NULL);
+    const struct cli_command *command = NULL;
+    if (argc > 2 && argv[2][0] != '-') { /* commands of two words */
+        char two[64];
+        snprintf(two, sizeof two, "%.30s %.30s", argv[1], argv[2]);
+        command = cli_find_command(two);
+        if (command)
+            return run_command(command, argc - 3, argv + 3);
+    }
+    command = cli_find_command(argv[1]);
+    return command ? run_command(command, argc - 2, argv + 2) : refuse_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    set_vendor_threads();
+    install_handlers();
+    int code = dispatch(argc, argv);
+    if (fflush(stdout) != 0 && code == CLI_OK)
+        code = CLI_FAILURE;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    exit(code);
+#else
+    fflush(stderr);
+    _exit(code); /* plugins stay mapped; their destructors are not ours to run */
+#endif
+}

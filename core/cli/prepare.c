@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From flags to the options of a session; opening with findings shown. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static int add_override(struct cli_context *cli, size_t *count, const char *origin, const char *key,
+                        const char *value)
+{
+    if (*count == sizeof cli->overrides / sizeof *cli->overrides)
+        return cli_usage_error(cli, "too many overrides");
+    const char *assignment = value;
+    if (key) {
+        size_t bytes = strlen(key) + strlen(value) + 2;
+        char *text = malloc(bytes);
+        if (text == NULL)
+            return CLI_NO_MEMORY;
+        snprintf(text, bytes, "%s=%s", key, value);
+        cli->override_texts[*count] = text;
+        assignment = text;
+    }
+    cli->overrides[(*count)++] = (struct sl_override){.origin = origin, .assignment = assignment};
+    return CLI_OK;
+}
+
+static int collect(struct cli_context *cli)
+{
+    size_t overrides = 0, overlays = 0;
+    uint32_t folders = 0;
+    for (int i = 0; i < cli->values.count; i++) {
+        const struct cli_flag *flag = cli->values.items[i].flag;
+        const char *value = cli->values.items[i].value;
+        int code = CLI_OK;
+        if (strcmp(flag->name, "config") == 0) {
+            if (overlays == 64)
+                return cli_usage_error(cli, "too many overlays");
+            cli->overlays[overlays++] = value;
+        } else if (strcmp(flag->name, "backend-path") == 0) {
+            if (folders == 64)
+                return cli_usage_error(cli, "too many folders");
+            cli->folders[folders++] = value;
+        } else if (strcmp(flag->name, "set") == 0) {
+            if (strchr(value, '=') == NULL)
+                return cli_usage_error(cli, "`--set %s`: expected KEY=VALUE, as in train.epochs=5", value);
+            code = add_override(cli, &overrides, "--set", NULL, value);
+        } else if (flag->key && cli_get(cli, flag->name) == value) {
+            code = add_override(cli, &overrides, cli->values.items[i].from_env ? flag->env : flag->name, flag->key,
+                                value);
+        }
+        if (code != CLI_OK)
+            return code;
+    }
+    cli->model_request.overlays = cli->overlays;
+    cli->model_request.overlay_count = overlays;
+    cli->model_request.overrides = cli->overrides;
+    cli->model_request.override_count = overrides;
+    cli->options.backend_folders = cli->folders;
+    cli->options.backend_folder_count = folders;
+    return CLI_OK;
+}
+
+int cli_prepare(struct cli_context *cli, const char *path)
+{
+    int code = collect(cli);
+    if (code != CLI_OK)
+        return code;
+    cli->model_request.path = path;
+    cli->options.model = &cli->model_request;
+    cli->options.forced_backend = cli_get(cli, "backend");
+    cli->options.plan_path = cli_get(cli, "plan");
+    cli->options.out_dir = cli_get(cli, "out");
+    cli->options.trust = cli_has(cli, "trust");
+    cli->options.log = &cli->log;
+    cli->options.interrupt = cli->interrupt;
+    const char *threads = cli_get(cli, "threads");
+    int64_t count = 0;
+    if (threads && strcmp(threads, "auto") != 0 && !cli_get_int(cli, "threads", 1, 1024, &count))
+        return CLI_USAGE;
+    cli->options.threads = (int32_t)count;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (cli->diagnostics == NULL && sl_diagnostics_create(&cli->diagnostics, &err) != SEQLSTM_OK)
+        return cli_fail(cli, SEQLSTM_NO_MEMORY, &err);
+    return CLI_OK;
+}
+
+void cli_release(struct cli_context *cli)
+{
+    for (size_t i = 0; i < sizeof cli->override_texts / sizeof *cli->override_texts; i++)
+        free(cli->override_texts[i]);
+    sl_diagnostics_destroy(cli->diagnostics);
+}
+
+/* Errors in what the user wrote were collected: they say more than `err`. */
+static int fail_open(struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
+{
+    size_t errors = sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR);
+    cli_show_diagnostics(cli);
+    if (errors == 0)
+        return cli_fail(cli, status, err);
+    fprintf(stderr, "%zu error%s; nothing was started.\n", errors, errors == 1 ? "" : "s");
+    return CLI_USAGE;
+}
+
+int cli_open_model(struct cli_context *cli, const char *path, struct sl_session **out_session)
+{
+    int code = cli_prepare(cli, path);
+    if (code != CLI_OK)
+        return code;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_session_open_model(&cli->options, cli->diagnostics, out_session, &err);
+    if (status != SEQLSTM_OK)
+        return fail_open(cli, status, &err);
+    cli_show_diagnostics(cli);
+    return CLI_OK;
+}
+
+int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **out_session)
+{
+    int code = cli_prepare(cli, NULL);
+    if (code != CLI_OK)
+        return code;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_session_open_run(run, &cli->options, cli->diagnostics, out_session, &err);
+    return status == SEQLSTM_OK ? CLI_OK : fail_open(cli, status, &err);
+}

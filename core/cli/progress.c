@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A training run on stderr: one redrawn line on a terminal, plain lines otherwise, a table at the end. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "dispatch/explain.h"
+
+enum { REDRAW_NS = 100 * 1000 * 1000 };
+static const int64_t line_ns = INT64_C(10) * 1000 * 1000 * 1000;
+
+struct cli_train_view {
+    struct cli_context *cli;
+    bool bar;        /* one line, redrawn */
+    bool lines;      /* plain lines */
+    bool drawn;      /* the bar's line is on the screen */
+    int64_t last_ns; /* of the last redraw or line */
+    int64_t start_ns;
+    int64_t batches_before; /* of this run, for the speed */
+    double rows_per_second;
+};
+
+struct cli_train_view *cli_train_view_create(struct cli_context *cli)
+{
+    struct cli_train_view *view = calloc(1, sizeof *view);
+    if (view == NULL)
+        return NULL;
+    view->cli = cli;
+    bool terminal = isatty(STDERR_FILENO);
+    enum cli_progress kind = cli->progress;
+    if (cli->verbosity < 0)
+        kind = CLI_PROGRESS_NONE;
+    view->bar = kind == CLI_PROGRESS_BAR || (kind == CLI_PROGRESS_AUTO && terminal);
+    view->lines = kind == CLI_PROGRESS_LINES || (kind == CLI_PROGRESS_AUTO && !terminal);
+    view->start_ns = view->last_ns = sl_clock_ns();
+    return view;
+}
+
+void cli_train_view_destroy(struct cli_train_view *view)
+{
+    free(view);
+}
+
+static void clear(struct cli_train_view *view)
+{
+    if (view->drawn)
+        fputs("\r\033[K", stderr);
+    view->drawn = false;
+}
+
+static void on_start(void *context, const struct sl_session *session, const struct sl_plan *plan,
+                     const char *folder)
+{
+    struct cli_train_view *view = context;
+    if (view->cli->verbosity < 0)
+        return;
+    const struct sl_data_facts *facts = sl_data_state_get_facts(sl_session_find_data_state(session));
+    struct sl_buf buf = {0};
+    sl_buf_printf(&buf, "run     %s\n", folder);
+    if (facts->has_steps)
+        sl_buf_printf(&buf, "data    %lld sequences, %lld steps, longest %lld\n", (long long)facts->records,
+                      (long long)facts->rows, (long long)facts->longest);
+    else
+        sl_buf_printf(&buf, "data    %lld records\n", (long long)facts->records);
+    sl_plan_write_table(plan, view->cli->verbosity == 0, &buf);
+    sl_buf_append_char(&buf, '\n');
+    if (!buf.failed)
+        fwrite(buf.data, 1, buf.length_bytes, stderr);
+    sl_buf_deinit(&buf);
+    view->start_ns = view->last_ns = sl_clock_ns();
+}
+
+static void format_seconds(char out[24], double seconds)
+{
+    int64_t s = (int64_t)(seconds + 0.5);
+    if (!(seconds >= 0) || seconds > 1e9)
+        snprintf(out, 24, "?");
+    else if (s < 60)
+        snprintf(out, 24, "%llds", (long long)s);
+    else if (s < 3600)
+        snprintf(out, 24, "%lldm%02llds", (long long)(s / 60), (long long)(s % 60));
+    else
+        snprintf(out, 24, "%lldh%02lldm", (long long)(s / 3600), (long long)(s / 60 % 60));
+}
+
+static void format_rate(char out[24], double rate)
+{
+    if (!(rate > 0))
+        snprintf(out, 24, "-");
+    else if (rate < 1e4)
+        sl_text_snprintf(out, 24, "%.0f", rate);
+    else if (rate < 1e7)
+        sl_text_snprintf(out, 24, "%.0fk", rate / 1e3);
+    else
+        sl_text_snprintf(out, 24, "%.1fM", rate / 1e6);
+}
+
+/* Share of the run that is done, as far as epochs or updates tell; NaN otherwise. */
+static double get_share(const struct sl_train_report *report)
+{
+    double by_epochs = report->epochs > 0 ? report->progress.epochs / (double)report->epochs : 0;
+    double by_updates = report->updates > 0 ? (double)report->progress.updates / (double)report->updates : 0;
+    double share = by_epochs > by_updates ? by_epochs : by_updates;
+    return share > 0 ? (share < 1 ? share : 1) : (double)NAN;
+}
+
+static void write_status(struct cli_train_view *view, const struct sl_train_report *report, struct sl_buf *out)
+{
+    char eta[24], rate[24], loss[32];
+    double share = get_share(report);
+    format_seconds(eta, share > 0 ? report->progress.seconds / share * (1 - share) : (double)NAN);
+    format_rate(rate, view->rows_per_second);
+    sl_text_snprintf(loss, sizeof loss, "%.5g", report->loss);
+    sl_buf_printf(out, "epoch %lld", (long long)report->epoch + 1);
+    if (report->epochs > 0)
+        sl_buf_printf(out, "/%lld", (long long)report->epochs);
+    sl_buf_printf(out, "  batch %lld/%lld  update %lld  loss %s  %s steps/s  ETA %s", (long long)report->batch,
+                  (long long)report->epoch_batches, (long long)report->progress.updates, loss, rate, eta);
+    if (report->skipped)
+        sl_buf_printf(out, "  skipped %lld", (long long)report->skipped);
+}
+
+static void on_step(void *context, const struct sl_train_report *report)
+{
+    struct cli_train_view *view = context;
+    if (report->rows_per_second > 0)
+        view->rows_per_second = report->rows_per_second;
+    int64_t now = sl_clock_ns();
+    if (!view->bar && !view->lines)
+        return;
+    if (now - view->last_ns < (view->bar ? REDRAW_NS : line_ns))
+        return;
+    double seconds = (double)(now - view->start_ns) * 1e-9;
+    double elapsed = report->progress.seconds > 0 ? report->progress.seconds : seconds;
+    if (!(report->rows_per_second > 0) && elapsed > 0)
+        view->rows_per_second = (double)report->progress.tokens / elapsed;
+    struct sl_buf buf = {0};
+    write_status(view, report, &buf);
+    if (view->bar) {
+        sl_buf_truncate(&buf, (size_t)cli_get_width() - 1);
+        fprintf(stderr, "\r\033[K%s", sl_buf_text(&buf));
+        fflush(stderr);
+        view->drawn = true;
+    } else {
+        fprintf(stderr, "%s\n", sl_buf_text(&buf));
+    }
+    sl_buf_deinit(&buf);
+    view->last_ns = now;
+}
+
+static void write_values(struct sl_buf *buf, const struct sl_metric_values *values)
+{
+    for (int32_t m = 0; values && m < values->count; m++) {
+        char number[32];
+        sl_text_snprintf(number, sizeof number, "%.5g", values->items[m].value);
+        sl_buf_printf(buf, "  %s %s", values->items[m].name, number);
+    }
+}
+
+static void on_epoch(void *context, const struct sl_train_report *report)
+{
+    struct cli_train_view *view = context;
+    if (view->cli->verbosity < 0 || (!view->bar && !view->lines))
+        return;
+    clear(view);
+    char seconds[24], rate[24], learning_rate[32];
+    format_seconds(seconds, report->progress.seconds);
+    sl_text_snprintf(learning_rate, sizeof learning_rate, "%.3g", report->learning_rate);
+    format_rate(rate, report->rows_per_second > 0 ? report->rows_per_second : view->rows_per_second);
+    struct sl_buf buf = {0};
+    sl_buf_printf(&buf, "epoch %lld", (long long)(report->progress.epochs + 0.5));
+    if (report->epochs > 0)
+        sl_buf_printf(&buf, "/%lld", (long long)report->epochs);
+    sl_buf_append_text(&buf, "  train");
+    write_values(&buf, report->values);
+    sl_buf_printf(&buf, "  rate %s  %s", learning_rate, seconds);
+    fprintf(stderr, "%s\n", sl_buf_text(&buf));
+    sl_buf_deinit(&buf);
+}
+
+static void on_validation(void *context, const struct sl_train_report *report)
+{
+    struct cli_train_view *view = context;
+    if (view->cli->verbosity < 0 || (!view->bar && !view->lines))
+        return;
+    clear(view);
+    struct sl_buf buf = {0};
+    sl_buf_append_text(&buf, "           valid");
+    write_values(&buf, report->values);
+    if (report->improved)
+        sl_buf_append_text(&buf, "  *");
+    fprintf(stderr, "%s\n", sl_buf_text(&buf));
+    sl_buf_deinit(&buf);
+}
+
+static void on_checkpoint(void *context, const struct sl_train_report *report)
+{
+    struct cli_train_view *view = context;
+    if (view->cli->verbosity < 1)
+        return;
+    clear(view);
+    fprintf(stderr, "saved %s\n", report->path);
+}
+
+struct sl_run_observer cli_train_view_observer(struct cli_train_view *view)
+{
+    return (struct sl_run_observer){.train = {.context = view,
+                                              .on_step = on_step,
+                                              .on_epoch = on_epoch,
+                                              .on_validation = on_validation,
+                                              .on_checkpoint = on_checkpoint},
+                                    .on_start = on_start};
+}
+
+static void write_row(struct sl_buf *buf, const char *split, const struct sl_metric_values *values,
+                      const struct sl_metric_values *columns)
+{
+    sl_buf_printf(buf, "%-6s", split);
+    for (int32_t c = 0; c < columns->count; c++) {
+        char number[32] = "-";
+        for (int32_t m = 0; m < values->count; m++)
+            if (strcmp(values->items[m].name, columns->items[c].name) == 0)
+                sl_text_snprintf(number, sizeof number, "%.5g", values->items[m].value);
+        sl_buf_printf(buf, "  %*s", (int)(strlen(columns->items[c].name) > 9 ? strlen(columns->items[c].name) : 9),
+                      number);
+    }
+    sl_buf_append_char(buf, '\n');
+}
+
+/* Every metric that a split has, in the order of first appearance. */
+static void join_columns(struct sl_metric_values *columns, const struct sl_metric_values *values)
+{
+    for (int32_t m = 0; m < values->count; m++) {
+        int32_t c = 0;
+        while (c < columns->count && strcmp(columns->items[c].name, values->items[m].name) != 0)
+            c++;
+        if (c == columns->count && c < SL_METRIC_VALUES)
+            columns->items[columns->count++] = values->items[m];
+    }
+}
+
+static void print_table(const struct sl_run_result *result)
+{
+    struct sl_metric_values columns = {0};
+    join_columns(&columns, &result->train.train);
+    if (result->train.has_valid)
+        join_columns(&columns, &result->train.valid);
+    if (result->has_test)
+        join_columns(&columns, &result->test);
+    struct sl_buf buf = {0};
+    sl_buf_printf(&buf, "\n%-6s", "");
+    for (int32_t c = 0; c < columns.count; c++)
+        sl_buf_printf(&buf, "  %9s", columns.items[c].name);
+    sl_buf_append_char(&buf, '\n');
+    write_row(&buf, "train", &result->train.train, &columns);
+    if (result->train.has_valid)
+        write_row(&buf, "valid", &result->train.valid, &columns);
+    if (result->has_test)
+        write_row(&buf, "test", &result->test, &columns);
+    fprintf(stderr, "%s", sl_buf_text(&buf));
+    sl_buf_deinit(&buf);
+}
+
+int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_result *result)
+{
+    struct cli_context *cli = view->cli;
+    clear(view);
+    char seconds[24];
+    format_seconds(seconds, result->seconds);
+    const struct sl_train_result *train = &result->train;
+    if (cli->verbosity >= 0 && train->train.count > 0)
+        print_table(result);
+    switch (train->end) {
+    case SL_END_DIVERGED:
+        fprintf(stderr, "error: training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm\n",
+                train->reason);
+        return CLI_DIVERGED;
+    case SL_END_TIME:
+        cli_note(cli, "time limit reached after %s; `seqlstm resume %s` goes on", seconds, result->folder);
+        return CLI_TIME;
+    case SL_END_INTERRUPTED:
+        cli_note(cli, "stopped and saved; `seqlstm resume %s` goes on", result->folder);
+        return 128 + train->signal;
+    default:
+        cli_note(cli, "done in %s (%lld updates, ended by %s); saved in %s", seconds,
+                 (long long)train->progress.updates, sl_train_end_get_name(train->end), result->folder);
+        return CLI_OK;
+    }
+}
