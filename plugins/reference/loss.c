@@ -172,7 +172,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     double *sums = call->values[SEQLSTM_LOSS_SUMS], *row_losses = call->values[SEQLSTM_LOSS_ROW_LOSSES];
     double loss_sum = 0, weight_sum = 0;
     for (int64_t r = 0; r < call->extent->rows; r++) {
-        double loss, weight;
+        double loss = 0, weight = 0;
         SEQLSTM_TRY(ref_loss_row(&rule, r, logits(call, r), &loss, &weight, NULL, err));
         weight *= weights ? weights[r] : 1;
         loss_sum += weight * loss;
@@ -195,7 +195,7 @@ backward(const struct ref_call *call, struct seqlstm_error *err)
     const double scale = (double)call->step->normaliser * (double)call->step->loss_scale;
     double *dx = call->grads[SEQLSTM_LOSS_X], *grad = call->scratch + rule.n;
     for (int64_t r = 0; r < call->extent->rows; r++) {
-        double loss, weight;
+        double loss = 0, weight = 0;
         SEQLSTM_TRY(ref_loss_row(&rule, r, logits(call, r), &loss, &weight, grad, err));
         weight *= scale * (weights ? weights[r] : 1);
         for (int64_t k = 0; k < rule.n; k++)
