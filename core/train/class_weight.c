@@ -88,7 +88,8 @@ sl_class_weights_create(const struct sl_model *model, const struct sl_data_state
     const struct sl_field_facts *target = &sl_data_state_get_facts(state)->target;
     const struct sl_vocabulary *names = sl_data_state_find_classes(state);
     if (target->kind != SL_FIELD_IDS || target->classes < 1 || (!names && model->train.class_weight_count > 0))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight needs targets that are classes");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "class_weight needs the loss cross_entropy (for two classes: an output of two units)");
     float *weights = malloc((size_t)target->classes * sizeof *weights);
     if (!weights)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld class weights", (long long)target->classes);

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a run: weights, metrics.jsonl, the state of a checkpoint; what is damaged or foreign is told. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "oom.h"
+#include "train/checkpoint.h"
+#include "train/metrics_log.h"
+#include "train/weights.h"
+#include "train_fake.h"
+
+static char folder[64];
+
+static int
+make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/sl-train-files-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int
+remove_folder(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) == 0 ? 0 : -1;
+}
+
+static const char *
+path_of(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------- */
+
+static void
+weights_come_back(void **state)
+{
+    (void)state;
+    struct fake_params a, b;
+    struct sl_weights_report report;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_safetensors_text text = {"config", "x: 1\n"};
+    fake_params_init(&a);
+    fake_params_init(&b);
+    a.values[1] = 77;
+    a.values[16] = -1;
+    a.values[25] = 5;
+    assert_int_equal(sl_weights_save(&a.params, path_of("w"), &text, 1, &err), SEQLSTM_OK);
+    assert_int_equal(sl_weights_load(&b.params, path_of("w"), 0, &report, &err), SEQLSTM_OK);
+    assert_memory_equal(a.values, b.values, sizeof a.values);
+    assert_int_equal(report.loaded, 3);
+    assert_int_equal(b.params.version, 1);
+    struct sl_safetensors *file = NULL;
+    assert_int_equal(sl_safetensors_open(path_of("w"), &file, &err), SEQLSTM_OK);
+    assert_string_equal(sl_safetensors_find_text(file, "format"), "seqlstm.weights");
+    assert_string_equal(sl_safetensors_find_text(file, "config"), "x: 1\n");
+    /* A bias is a vector; a matrix of one row or column stays a matrix. */
+    assert_int_equal(sl_safetensors_find(file, "dense.bias")->rank, 1);
+    assert_int_equal(sl_safetensors_find(file, "dense.w")->rank, 2);
+    assert_int_equal(sl_safetensors_find(file, "frozen.w")->rank, 2);
+    sl_safetensors_close(file);
+}
+
+static void
+foreign_weights_are_told(void **state)
+{
+    (void)state;
+    struct fake_params a, b;
+    struct sl_weights_report report;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    fake_params_init(&a);
+    fake_params_init(&b);
+    a.views[2].name = "other.w";
+    a.values[0] = 9;
+    assert_int_equal(sl_weights_save(&a.params, path_of("foreign"), NULL, 0, &err), SEQLSTM_OK);
+    struct fake_params before = b;
+    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), 0, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "frozen.w"));
+    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), SL_WEIGHTS_ALLOW_MISSING, NULL, &err),
+                     SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "other.w"));
+    assert_memory_equal(&before, &b, sizeof b);
+    unsigned both = SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA;
+    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), both, &report, &err), SEQLSTM_OK);
+    assert_int_equal(report.loaded, 2);
+    assert_int_equal(report.missing, 1);
+    assert_int_equal(report.extra, 1);
+    assert_true(b.values[0] == 9 && b.values[24] == 3);
+    /* Another shape is never allowed: the message has both. */
+    b.views[0].rows = FAKE_FEATURES;
+    b.views[0].columns = 1;
+    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), both, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "[1, 3]"));
+    assert_non_null(strstr(err.message, "[3, 1]"));
+    assert_int_equal(sl_weights_load(&b.params, path_of("absent"), both, NULL, &err), SEQLSTM_NOT_FOUND);
+}
+
+/* ---- checkpoints -------------------------------------------------------------------------------------- */
+
+static void
+fill_state(struct sl_train_state *s)
+{
+    memset(s, 0, sizeof *s);
+    s->updates = 123456789012345;
+    s->applied = 7;
+    s->epoch = 3;
+    s->ordinal = 5;
+    s->epoch_batches = 9;
+    s->validation_pending = true;
+    s->stopping = (struct sl_monitor){true, 0.1, 4};
+    s->schedule.reductions = 2;
+    s->trigger = (struct sl_non_monotone){.count = 3, .older_best = -INFINITY, .recent = {1e-300, NAN, -0.0}};
+    s->epoch_sums.loss = 1.0 / 3;
+    s->epoch_sums.absolute = 0x1.fffffffffffffp+1023;
+    s->best_sums.rows = 5e-324;
+    s->valid_sums.loss = NAN;
+    s->best_count = 2;
+    s->best_entries[0] = (struct sl_best_entry){100, 0.25};
+    s->best_entries[1] = (struct sl_best_entry){200, INFINITY};
+}
+
+static void
+states_are_exact(void **state)
+{
+    (void)state;
+    struct sl_train_state a, b;
+    struct sl_buf buf = {0}, again = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    fill_state(&a);
+    sl_train_state_write(&a, &buf);
+    if (sl_train_state_read(buf.data, buf.length_bytes, &b, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    sl_train_state_write(&b, &again);
+    assert_string_equal(buf.data, again.data);
+    assert_true(signbit(b.trigger.recent[2]) && isnan(b.trigger.recent[1]) && isnan(b.valid_sums.loss));
+    assert_true(b.epoch_sums.loss == 1.0 / 3 && b.best_sums.rows == 5e-324);
+    assert_int_equal(b.best_entries[1].update, 200);
+    assert_int_equal(b.updates, a.updates);
+    assert_true(b.validation_pending && !b.averaging);
+    /* Every member missing or of another type is told, and nothing is written. */
+    for (size_t i = 0; i < buf.length_bytes; i++) {
+        char *damaged = strdup(buf.data);
+        damaged[i] = damaged[i] == '"' ? ' ' : '"';
+        struct sl_train_state c = {.updates = -5};
+        seqlstm_status status = sl_train_state_read(damaged, buf.length_bytes, &c, NULL);
+        assert_int_equal(status, SEQLSTM_CORRUPT_DATA);
+        assert_int_equal(c.updates, -5);
+        free(damaged);
+    }
+    static const char negative[] = "{\"updates\":-1}";
+    assert_int_equal(sl_train_state_read(negative, sizeof negative - 1, &b, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "`updates`"));
+    sl_buf_deinit(&buf);
+    sl_buf_deinit(&again);
+}
+
+static void
+checkpoints_must_fit(void **state)
+{
+    (void)state;
+    struct fake_params a, b;
+    struct sl_train_state s, back;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_safetensors *file = NULL;
+    char *path = NULL;
+    float carried[5] = {1, 2, 3, 4, 5}, got[5] = {0};
+    fake_params_init(&a);
+    fake_params_init(&b);
+    fill_state(&s);
+    s.updates = 12;
+    a.m[0] = 0.5f;
+    struct sl_checkpoint_content content = {.params = &a.params, .carried = carried, .carried_elems = 5, .state = &s};
+    assert_int_equal(sl_checkpoint_write(path_of("deep/er"), &content, &path, &err), SEQLSTM_OK);
+    assert_non_null(strstr(path, "deep/er/update-000000000012.safetensors"));
+    assert_int_equal(sl_checkpoint_open(path, &file, &err), SEQLSTM_OK);
+    struct sl_checkpoint_target target = {.params = &b.params, .state = &back, .carried = got, .carried_elems = 5};
+    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_OK);
+    assert_memory_equal(got, carried, sizeof got);
+    assert_true(b.m[0] == 0.5f);
+    assert_int_equal(back.updates, 12);
+    /* other states of the network, another optimizer: told, nothing changed */
+    struct fake_params before = b;
+    target.carried_elems = 4;
+    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_CORRUPT_DATA);
+    target.carried_elems = 5;
+    b.params.states[1] = NULL;
+    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "optimizer.2."));
+    b.params.states[1] = b.v;
+    b.params.states[2] = b.m;
+    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "optimizer.3.dense.w"));
+    b.params.states[2] = NULL;
+    assert_memory_equal(&before, &b, sizeof b);
+    sl_safetensors_close(file);
+    /* A checkpoint is a weights file; a weights file is no checkpoint. */
+    assert_int_equal(sl_weights_load(&b.params, path, 0, NULL, &err), SEQLSTM_OK);
+    assert_int_equal(sl_weights_save(&a.params, path, NULL, 0, &err), SEQLSTM_OK);
+    assert_int_equal(sl_checkpoint_open(path, &file, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "no checkpoint"));
+    /* The only one is no checkpoint: an error, not a fresh start. */
+    assert_int_equal(sl_checkpoint_open_latest(path_of("deep/er"), NULL, &file, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    file = (struct sl_safetensors *)&err;
+    assert_int_equal(sl_checkpoint_open_latest(path_of("nowhere"), NULL, &file, NULL, &err), SEQLSTM_OK);
+    assert_null(file);
+    free(path);
+}
+
+/* Averaged weights are what a checkpoint's user wants. */
+static void
+averaged_weights_are_preferred(void **state)
+{
+    (void)state;
+    struct fake_params a, b;
+    struct sl_train_state s;
+    char *path = NULL;
+    float average[FAKE_ELEMS] = {0};
+    fake_params_init(&a);
+    fake_params_init(&b);
+    fill_state(&s);
+    average[0] = 42;
+    struct sl_checkpoint_content content = {.params = &a.params, .average = average, .state = &s};
+    assert_int_equal(sl_checkpoint_write(path_of("averaged"), &content, &path, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_weights_load(&b.params, path, 0, NULL, NULL), SEQLSTM_OK);
+    assert_true(b.values[0] == 42);
+    free(path);
+}
+
+/* ---- metrics.jsonl ------------------------------------------------------------------------------------ */
+
+static void
+append(struct sl_metrics_log *log, int64_t update, const char *span, double loss)
+{
+    struct sl_metric_values values = {.count = 2, .items = {{"loss", loss}, {"mae", 0.5}}};
+    struct sl_metrics_row row = {.update = update, .epoch = 0.5, .seconds = (double)update + 0.0004, .split = "train",
+                                 .span = span, .learning_rate = 1e-3, .gradient_norm = NAN, .rows_per_second = NAN,
+                                 .values = &values};
+    assert_int_equal(sl_metrics_log_append(log, &row, NULL), SEQLSTM_OK);
+}
+
+static char *
+read_all(const char *path)
+{
+    static char *text; /* gcc 12 takes a local one for a dangling pointer where this is inlined */
+    assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL, NULL), SEQLSTM_OK);
+    return text;
+}
+
+static void
+rows_behind_the_checkpoint_go(void **state)
+{
+    (void)state;
+    struct sl_metrics_log *log = NULL;
+    double seconds = -1;
+    const char *path = path_of("metrics.jsonl");
+    assert_int_equal(sl_metrics_log_open(path, 0, 0, &log, &seconds, NULL), SEQLSTM_OK);
+    assert_true(seconds == 0);
+    append(log, 10, "report", 1.5);
+    append(log, 10, "validation", NAN);
+    append(log, 20, "report", INFINITY);
+    sl_metrics_log_close(log);
+    char *text = read_all(path);
+    assert_string_equal(text, "{\"update\":10,\"epoch\":0.5,\"seconds\":10,\"split\":\"train\",\"span\":\"report\","
+                              "\"learning_rate\":0.001,\"metrics\":{\"loss\":1.5,\"mae\":0.5}}\n"
+                              "{\"update\":10,\"epoch\":0.5,\"seconds\":10,\"split\":\"train\",\"span\":\"validation\","
+                              "\"learning_rate\":0.001,\"metrics\":{\"loss\":null,\"mae\":0.5}}\n"
+                              "{\"update\":20,\"epoch\":0.5,\"seconds\":20,\"split\":\"train\",\"span\":\"report\","
+                              "\"learning_rate\":0.001,\"metrics\":{\"loss\":null,\"mae\":0.5}}\n");
+    size_t second = (size_t)(strchr(text, '\n') - text) + 1;
+    /* a line cut by a crash */
+    FILE *file = fopen(path, "a");
+    fputs("{\"update\":5,\"epo", file);
+    fclose(file);
+    assert_int_equal(sl_metrics_log_open(path, 20, 10, &log, &seconds, NULL), SEQLSTM_OK);
+    assert_true(seconds == 20);
+    sl_metrics_log_close(log);
+    char *now = read_all(path);
+    assert_string_equal(now, text);
+    free(now);
+    /* the checkpoint of update 10 was written before its validation */
+    assert_int_equal(sl_metrics_log_open(path, 10, 0, &log, &seconds, NULL), SEQLSTM_OK);
+    append(log, 11, "report", 1);
+    sl_metrics_log_close(log);
+    now = read_all(path);
+    assert_memory_equal(now, text, second);
+    assert_memory_equal(now + second, "{\"update\":11,", 13);
+    free(now);
+    free(text);
+    assert_int_equal(sl_metrics_log_open(path_of("no/such/folder"), 0, 0, &log, NULL, NULL), SEQLSTM_IO);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_come_back),
+        cmocka_unit_test(foreign_weights_are_told),
+        cmocka_unit_test(states_are_exact),
+        cmocka_unit_test(checkpoints_must_fit),
+        cmocka_unit_test(averaged_weights_are_preferred),
+        cmocka_unit_test(rows_behind_the_checkpoint_go),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
