@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables: RFC 4180, columns, groups, windows, time, missing values, scaling, and tables that are broken. */
+#include <math.h>
+
+#include "data_fixture.h"
+
+#include "data/moment.h"
+#include "data/table.h"
+
+#define CSV(more) "type: csv, train: {file: train.csv}, batch_size: 8, " more
+#define MSE       "loss: mse"
+
+static void
+expect_table(const char *text, int64_t rows, int64_t columns, const char *joined)
+{
+    char copy[256], all[256] = "";
+    struct sl_table table;
+    struct sl_string_list none = {NULL, 0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    strcpy(copy, text);
+    if (sl_table_parse("t.csv", copy, strlen(copy), ",", true, false, none, &table, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(table.rows, rows);
+    assert_int_equal(table.columns, columns);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        strncat(all, table.cells[i].text, table.cells[i].bytes);
+        strcat(all, "|");
+    }
+    assert_string_equal(all, joined);
+    sl_table_deinit(&table);
+}
+
+static void
+expect_broken(const char *text, const char *part)
+{
+    char copy[256];
+    struct sl_table table = {0};
+    struct sl_string_list none = {NULL, 0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    strcpy(copy, text);
+    assert_int_equal(sl_table_parse("t.csv", copy, strlen(copy), ",", true, false, none, &table, &err),
+                     SEQLSTM_CORRUPT_DATA);
+    if (!strstr(err.message, part))
+        fail_msg("\"%s\" lacks \"%s\"", err.message, part);
+}
+
+static void
+test_rfc_4180(void **state)
+{
+    (void)state;
+    expect_table("a,b\n1,2\n", 2, 2, "a|b|1|2|");
+    expect_table("a,b\r\n1,2", 2, 2, "a|b|1|2|");
+    expect_table("\"a,\"\"x\"\"\",\"\"\n\"two\nlines\",2\n", 2, 2, "a,\"x\"||two\nlines|2|");
+    expect_table("a,,\n\n,,c\n", 2, 3, "a|||||c|");
+    expect_table("a b,c\"d\n", 1, 2, "a b|c\"d|");
+    expect_broken("a,b\n1,2,3\n", "t.csv:2: the row has 3 fields, expected 2");
+    expect_broken("\"x\n\ny\",b\n1\n", "t.csv:4: the row has 1 fields");
+    expect_broken("a,b\n\"1,2\n", "t.csv:2: the quoted field");
+    expect_broken("a,\"b\"c\n", "t.csv:1: text behind");
+    expect_broken("\n\n", "no rows");
+}
+
+static void
+expect_moment(const char *text, const char *format, double expected)
+{
+    double found = -1;
+    assert_true(sl_moment_parse(text, strlen(text), format, &found));
+    assert_true(fabs(found - expected) < 1e-6);
+}
+
+static void
+test_moments(void **state)
+{
+    (void)state;
+    double out = 5;
+    expect_moment("1970-01-02", NULL, 86400);
+    expect_moment("1969-12", NULL, -31 * 86400.0);
+    expect_moment("2000-02-29 12:30", NULL, 951827400);
+    expect_moment("1970-01-01T00:00:01.5Z", NULL, 1.5);
+    expect_moment("1970-01-01T02:00:00+02:00", NULL, 0);
+    expect_moment("1970-01-01T00:00:00-0130", NULL, 5400);
+    expect_moment("12.25", NULL, 12.25);
+    expect_moment("31.12.1970", "%d.%m.%Y", 364 * 86400.0);
+    static const char *const bad[] = {"2001-02-29", "2001-13-01", "2001-01-01 25:00", "2001-01-01x", "", "x"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(sl_moment_parse(bad[i], strlen(bad[i]), NULL, &out));
+    assert_false(sl_moment_parse("1.1.70 x", 8, "%d.%m.%y", &out));
+    assert_true(out == 5);
+}
+
+/* Groups in the order of their first row, gathered though they alternate. */
+static void
+test_groups(void **state)
+{
+    (void)state;
+    data_write("train.csv", "id,kind,x,y\n7,b,1,10\n3,a,2,20\n7,b,3,30\n3,a,4,40\n3,a,5,50\n");
+    struct data_open o =
+        data_open_train(CSV("group: id, label: kind, inputs: [y, x]"), MODEL_CLASSIFY_VALUES, "task: classify");
+    assert_int_equal(sl_dataset_get_records(o.train), 2);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    static const float expected[] = {20, 2, 10, 1, 40, 4, 30, 3, 50, 5};
+    assert_int_equal(batch->sample[0], 1); /* id 3 has three rows */
+    assert_int_equal(batch->axis.rows, 5);
+    assert_memory_equal(batch->input.values, expected, sizeof expected);
+    assert_int_equal(batch->target.ids[0], 0);
+    assert_int_equal(batch->target.ids[1], 1);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+    data_write("train.csv", "id,kind,x\n1,a,1\n1,b,2\n");
+    data_expect_failure(CSV("group: id, label: kind, inputs: [x]"), MODEL_CLASSIFY_VALUES, "task: classify",
+                        SEQLSTM_CORRUPT_DATA, "train.csv:3: the label changes from \"a\" to \"b\"");
+}
+
+/* Values per step, and those of a whole sequence: its last row's. */
+static void
+test_group_values(void **state)
+{
+    (void)state;
+    data_write("train.csv", "id,x,y\n1,1,10\n1,2,20\n2,3,30\n");
+    struct data_open o = data_open_train(CSV("group: id, targets: [y], inputs: [x]"), MODEL_REGRESS, MSE);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_true(batch->target.values[0] == 20 && batch->target.values[1] == 30 && !batch->target.on_steps);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+    o = data_open_train(CSV("group: id, targets: [y], inputs: [x]"), MODEL_REGRESS_STEPS, MSE);
+    batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    batch = data_next(batcher);
+    assert_true(batch->target.on_steps && batch->target.values[0] == 10 && batch->target.values[1] == 30 &&
+                batch->target.values[2] == 20);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+static void
+test_windows(void **state)
+{
+    (void)state;
+    data_write("train.csv", "t,a,b\n1,1,10\n2,2,20\n3,3,30\n4,4,40\n5,5,50\n6,6,60\n7,7,70\n");
+#define WINDOW CSV("time: t, inputs: [a], targets: [b], window: {length: 3, horizon: 2, stride: 2}")
+    struct data_open o = data_open_train(WINDOW, MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_records(o.train), 2);
+    assert_int_equal(sl_data_state_get_facts(o.state)->target.features, 2);
+    assert_true(sl_data_state_get_facts(o.state)->envelope.uniform);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    static const float inputs[] = {1, 3, 2, 4, 3, 5}, targets[] = {40, 50, 60, 70};
+    assert_memory_equal(batch->input.values, inputs, sizeof inputs);
+    assert_memory_equal(batch->target.values, targets, sizeof targets);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    /* The last window of an input has no horizon. */
+    const char *text = "a\n1\n2\n3\n4\n5\n";
+    data_close(&o);
+    o = data_open_train(CSV("inputs: [a], targets: [b], window: {length: 3, horizon: 2, stride: 2}"), MODEL_REGRESS,
+                        MSE);
+    struct sl_input_request request = {.data = text, .data_bytes = strlen(text)};
+    struct sl_dataset *input;
+    assert_int_equal(sl_dataset_open_input(o.model, o.state, &request, &input, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_dataset_get_records(input), 2);
+    sl_dataset_close(input);
+    data_close(&o);
+    data_write("train.csv", "t,a,b\n1,1,10\n2,2,20\n3,3,30\n");
+    data_expect_failure(WINDOW, MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA, "no series is long enough");
+}
+
+/* split: the last rows of one series, before windows are cut; windows never reach over groups. */
+static void
+test_window_split(void **state)
+{
+    (void)state;
+    struct sl_buf text = {0};
+    sl_buf_append_text(&text, "a\n");
+    for (int i = 0; i < 20; i++)
+        sl_buf_printf(&text, "%d\n", i);
+    data_write("train.csv", sl_buf_text(&text));
+    struct data_open o = data_open_train(
+        CSV("valid: {split: 0.25}, test: {split: 0.25}, inputs: [a], targets: [a], window: {length: 3}"),
+        MODEL_REGRESS, MSE);
+    struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID), *test = data_open_split(&o, SL_SPLIT_TEST);
+    assert_int_equal(sl_dataset_get_records(o.train), 10 - 3);
+    assert_int_equal(sl_dataset_get_records(valid), 5 - 3);
+    struct sl_batcher *batcher = data_batcher(test, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_true(batch->input.values[0] == 15 && batch->target.values[1] == 19);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    sl_dataset_close(valid);
+    sl_dataset_close(test);
+    data_close(&o);
+    data_write("train.csv", "g,a\n1,1\n1,2\n2,3\n1,4\n2,5\n2,6\n2,7\n");
+    o = data_open_train(CSV("group: g, inputs: [a], targets: [a], window: {length: 3}"), MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_records(o.train), 1);
+    assert_int_equal(sl_dataset_get_counts(o.train)->short_groups, 1);
+    data_close(&o);
+    sl_buf_deinit(&text);
+}
+
+static void
+test_scaling(void **state)
+{
+    (void)state;
+    data_write("train.csv", "a,b\n1,10\n3,10\n5,40\n7,40\n100,100\n100,100\n");
+#define SCALE(type) CSV("valid: {split: 0.34}, inputs: [a], targets: [b], scale: {type: " type "}")
+    struct data_open o = data_open_train(SCALE("standard"), MODEL_DENSE, MSE);
+    const struct sl_scaling *in = sl_data_state_find_input_scaling(o.state);
+    const struct sl_scaling *out = sl_data_state_find_target_scaling(o.state);
+    assert_true(fabs(in->offset[0] - 3) < 1e-12 && fabs(out->offset[0] - 20) < 1e-12);
+    assert_true(fabs(out->factor[0] - sqrt(200)) < 1e-12);
+    data_close(&o);
+    o = data_open_train(SCALE("minmax"), MODEL_DENSE, MSE);
+    assert_int_equal(sl_dataset_get_records(o.train), 3);
+    in = sl_data_state_find_input_scaling(o.state);
+    out = sl_data_state_find_target_scaling(o.state);
+    assert_true(in->offset[0] == 1 && in->factor[0] == 4 && out->offset[0] == 10 && out->factor[0] == 30);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_false(batch->has_steps);
+    assert_true(batch->input.values[1] == 0.5f && batch->target.values[2] == 1.0f);
+    float values[] = {0, 0.5f, 2};
+    sl_data_state_undo_targets(o.state, values, 3);
+    assert_true(values[0] == 10 && values[1] == 25 && values[2] == 70);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+    o = data_open_train(CSV("inputs: [a], targets: [b], scale: {type: standard, targets: false}"), MODEL_DENSE, MSE);
+    assert_null(sl_data_state_find_target_scaling(o.state));
+    in = sl_data_state_find_input_scaling(o.state);
+    assert_true(fabs(in->offset[0] - 36) < 1e-12);
+    double variance = ((35 * 35) + (33 * 33) + (31 * 31) + (29 * 29) + 2 * (64 * 64)) / 6.0;
+    assert_true(fabs(in->factor[0] - sqrt(variance)) < 1e-12);
+    data_close(&o);
+    data_write("train.csv", "a,b\n5,1\n5,2\n"); /* a column without spread is only shifted */
+    o = data_open_train(CSV("inputs: [a], targets: [b], scale: {type: standard}"), MODEL_DENSE, MSE);
+    assert_true(sl_data_state_find_input_scaling(o.state)->factor[0] == 1);
+    data_close(&o);
+}
+
+static void
+expect_filled(const char *missing, const float *expected, int64_t rows)
+{
+    char data[256];
+    snprintf(data, sizeof data, CSV("inputs: [a], targets: [b], missing: %s"), missing);
+    struct data_open o = data_open_train(data, MODEL_DENSE, MSE);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_int_equal(batch->sequences, rows);
+    assert_int_equal(sl_dataset_get_counts(o.train)->missing_values, 2);
+    assert_memory_equal(batch->input.values, expected, (size_t)rows * sizeof *expected);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+static void
+test_missing(void **state)
+{
+    (void)state;
+    data_write("train.csv", "a,b\n2,1\n,2\nNA,3\n6,4\n");
+    expect_filled("zero", (const float[]){2, 0, 0, 6}, 4);
+    expect_filled("mean", (const float[]){2, 4, 4, 6}, 4);
+    expect_filled("drop", (const float[]){2, 6}, 2);
+    expect_filled("forward_fill", (const float[]){2, 2, 2, 6}, 4);
+    data_expect_failure(CSV("inputs: [a], targets: [b]"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
+                        "train.csv:3: column `a` has no value");
+    data_expect_failure(CSV("inputs: [a], targets: [b], missing: {type: forward_fill, limit: 1}"), MODEL_DENSE, MSE,
+                        SEQLSTM_CORRUPT_DATA, "train.csv:4: column `a` has no value for more than 1 rows");
+    data_write("train.csv", "a,b\n,1\n3,2\n");
+    data_expect_failure(CSV("inputs: [a], targets: [b], missing: forward_fill"), MODEL_DENSE, MSE,
+                        SEQLSTM_CORRUPT_DATA, "train.csv:2: column `a` has no value, and none before it");
+    data_write("train.csv", "a,b\n,1\n?,2\n");
+    data_expect_failure(CSV("inputs: [a], targets: [b], missing: mean"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
+                        "column `a` has no value at all");
+}
+
+static void
+test_time(void **state)
+{
+    (void)state;
+#define TIMED(more) CSV("time: {column: t, step: 1h" more "}, inputs: [a], targets: [a], window: {length: 2}")
+    data_write("train.csv", "t,a\n2020-01-01 00:00,1\n2020-01-01 01:00,2\n2020-01-01 02:00,3\n2020-01-01 05:00,4\n"
+                            "2020-01-01 06:00,5\n2020-01-01 07:00,6\n");
+    data_expect_failure(TIMED(""), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA, "train.csv:5: a step of 10800");
+    struct data_open o = data_open_train(TIMED(", gaps: keep"), MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_records(o.train), 4);
+    data_close(&o);
+    o = data_open_train(TIMED(", gaps: break"), MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_records(o.train), 2);
+    data_close(&o);
+    o = data_open_train(
+        "type: csv, train: {file: train.csv, rows: [\"2020-01-01 01:00\", \"2020-01-01 06:00\"]}, time: t, "
+        "inputs: [a], targets: [a], window: {length: 2}",
+        MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_records(o.train), 2);
+    data_close(&o);
+    data_write("train.csv", "t,a\n2020-01-02,1\n2020-01-01,2\n2020-01-03,2\n");
+    data_expect_failure(CSV("time: t, inputs: [a], targets: [a], window: {length: 1}"), MODEL_REGRESS, MSE,
+                        SEQLSTM_CORRUPT_DATA, "train.csv:3: column `t` goes back in time");
+    data_write("train.csv", "t,a\n2020-01-02,1\nyesterday,2\n");
+    data_expect_failure(CSV("time: t, inputs: [a], targets: [a], window: {length: 1}"), MODEL_REGRESS, MSE,
+                        SEQLSTM_CORRUPT_DATA, "train.csv:3: column `t` holds \"yesterday\"");
+}
+
+static void
+test_columns(void **state)
+{
+    (void)state;
+    data_write("train.csv", "speed;\"max, load\"\n1,5;x\n");
+    data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", inputs: [sped], targets: [speed]",
+                        MODEL_DENSE, MSE, SEQLSTM_INVALID_CONFIG,
+                        "no column `sped` (`inputs`), did you mean `speed`?");
+    data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", inputs: [speed], targets: [speed]",
+                        MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
+                        "train.csv:2: column `speed` holds \"1,5\", expected a number");
+    data_write("train.csv", "1;2;3\n4;5;6\n");
+    struct data_open o = data_open_train(
+        "type: csv, train: {file: train.csv}, delimiter: \";\", header: false, inputs: [\"3\", \"1\"], "
+        "targets: [\"2\"], batch_size: 2",
+        MODEL_DENSE, MSE);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_memory_equal(batch->input.values, ((const float[]){3, 1, 6, 4}), 16);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+    data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", header: false, inputs: [\"4\"], "
+                        "targets: [\"2\"]",
+                        MODEL_DENSE, MSE, SEQLSTM_INVALID_CONFIG, "a number from 1 to 3");
+    o = data_open_train("type: csv, train: {file: train.csv}, delimiter: \";\", header: false, columns: [a, b, c], "
+                        "inputs: [c], targets: [a]",
+                        MODEL_DENSE, MSE);
+    assert_string_equal(sl_data_state_get_input_names(o.state).items[0], "c");
+    data_close(&o);
+    data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", header: false, columns: [a, b], "
+                        "inputs: [a], targets: [b]",
+                        MODEL_DENSE, MSE, SEQLSTM_INVALID_CONFIG, "3 fields, but `columns` names 2");
+    data_write("train.csv", "a,a\n1,2\n");
+    data_expect_failure(CSV("inputs: [a], targets: [a]"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
+                        "two columns are called `a`");
+}
+
+static void
+test_text_column(void **state)
+{
+    (void)state;
+    data_write("train.csv", "id,review,stars\n1,\"good, \"\"film\"\"\",5\n2,bad,1\n");
+    struct data_open o = data_open_train(CSV("text: review, label: stars, tokenizer: {type: word, specials: [unk]}"),
+                                         MODEL_CLASSIFY, "task: classify");
+    assert_int_equal(sl_dataset_get_length(o.train, 0), 5);
+    assert_int_equal(sl_data_state_get_facts(o.state)->target.classes, 2);
+    struct sl_input_request request = {.data = "review\nbad film\n", .data_bytes = 16};
+    struct sl_dataset *input;
+    assert_int_equal(sl_dataset_open_input(o.model, o.state, &request, &input, NULL), SEQLSTM_OK);
+    size_t bytes;
+    assert_memory_equal(sl_dataset_find_text(input, 0, &bytes), "bad film", 8);
+    assert_int_equal(bytes, 8);
+    sl_dataset_close(input);
+    data_close(&o);
+    data_write("train.csv", "id,review,stars\n1,good,5\n2,bad,\n");
+    data_expect_failure(CSV("text: review, label: stars, tokenizer: {type: word}"), MODEL_CLASSIFY, "task: classify",
+                        SEQLSTM_CORRUPT_DATA, "train.csv:3: the label (column `stars`) is empty");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rfc_4180), cmocka_unit_test(test_moments),      cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_windows),  cmocka_unit_test(test_group_values), cmocka_unit_test(test_window_split),
+        cmocka_unit_test(test_scaling),  cmocka_unit_test(test_missing),      cmocka_unit_test(test_time),
+        cmocka_unit_test(test_columns),  cmocka_unit_test(test_text_column),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
