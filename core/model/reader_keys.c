@@ -23,6 +23,8 @@ list_variants(struct sl_reader *reader, const struct sl_section *section, const 
     for (size_t i = 0; i < count; i++)
         sl_buf_printf(&text, "%s%s", i == 0 ? "" : i + 1 == count ? " and " : ", ", names[i]);
     const char *kept = sl_reader_printf(reader, "%s", sl_buf_text(&text));
+    if (text.failed)
+        reader->no_memory = true;
     sl_buf_deinit(&text);
     return kept;
 }

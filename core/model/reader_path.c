@@ -63,12 +63,14 @@ sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, boo
         }
     }
     const char *kept = NULL;
-    if (!absolute) {
+    if (expanded.failed) {
+        kept = NULL;
+    } else if (!absolute) {
         kept = sl_arena_strdup(reader->arena, sl_buf_text(&expanded));
     } else {
         char *joined = sl_path_join(node->folder, sl_buf_text(&expanded));
         char *path = NULL;
-        if (joined != NULL && !expanded.failed && sl_file_absolute(joined, &path, NULL) == SEQLSTM_OK)
+        if (joined != NULL && sl_file_absolute(joined, &path, NULL) == SEQLSTM_OK)
             kept = sl_arena_strdup(reader->arena, path);
         free(joined);
         free(path);

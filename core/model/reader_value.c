@@ -189,6 +189,8 @@ list_words(struct sl_reader *reader, const struct sl_word *words)
     if (last != NULL)
         sl_buf_printf(&text, "%s%s", text.length_bytes ? " or " : "", last);
     const char *kept = sl_reader_printf(reader, "%s", sl_buf_text(&text));
+    if (text.failed)
+        reader->no_memory = true;
     sl_buf_deinit(&text);
     return kept;
 }

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several files and flags into one model: overlays, includes, --set, variables in paths, and what the
+ * messages then call the place. */
+#include "model_fixture.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define BASE                                                                                       \
+    "seqlstm: 1\n"                                                                                 \
+    "data: {train: {type: generator, name: adding_problem, size: 8, length: 5}}\n"                 \
+    "model:\n"                                                                                     \
+    "  - {type: lstm, name: cell, units: 7}\n"                                                     \
+    "  - {type: dense, units: from_target}\n"                                                      \
+    "train: {epochs: 1, optimizer: adam}\n"
+
+static char folder[] = "/tmp/seqlstm-overlay-XXXXXX";
+
+static int
+make_folder(void **state)
+{
+    (void)state;
+    char path[64];
+    if (mkdtemp(folder) == NULL || chdir(folder) != 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/sub", folder);
+    return mkdir(path, 0700);
+}
+
+static int
+remove_folder(void **state)
+{
+    (void)state;
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+static void
+put(const char *name, const char *text)
+{
+    assert_int_equal(sl_file_write(name, text, strlen(text), NULL), SEQLSTM_OK);
+}
+
+static struct loaded
+load_sets(const char *text, const char *const *sets, size_t count)
+{
+    struct sl_override overrides[8];
+    for (size_t i = 0; i < count; i++)
+        overrides[i] = (struct sl_override){"--set", sets[i]};
+    struct sl_model_request request = {.overrides = overrides, .override_count = count};
+    return load_text("m.yaml", text, strlen(text), &request);
+}
+
+static void
+test_set(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {
+        "train.optimizer.learning_rate=0.5", "model[0].units=9",  "model.cell.dropout=0.25",
+        "seed=0x10",                         "train.metrics=[mse]", "data.batch_size=3",
+        "train.epochs=",                     "train.updates=7"};
+    struct loaded l = load_sets(BASE, sets, 8);
+    assert_string_equal(sl_buf_text(&l.text), "");
+    assert_int_equal(l.status, SEQLSTM_OK);
+    assert_int_equal(l.model->train.optimizer.kind, SL_OPTIMIZER_ADAM); /* the word is kept */
+    assert_true(l.model->train.optimizer.learning_rate == 0.5);
+    assert_int_equal(l.model->layers[0].recurrent.units, 9);
+    assert_true(l.model->layers[0].recurrent.dropout == 0.25);
+    assert_int_equal(l.model->seed, 16);
+    assert_int_equal(l.model->train.metrics.count, 1);
+    assert_int_equal(l.model->data.batch_size, 3);
+    assert_int_equal(l.model->train.epochs, 0); /* taken away */
+    assert_int_equal(l.model->train.updates, 7);
+    struct sl_place place = sl_layer_find_option_place(&l.model->layers[0], "dropout");
+    assert_string_equal(place.file, "--set model.cell.dropout");
+    unload(&l);
+}
+
+static void
+test_set_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *expected;
+    } cases[] = {
+        {"train.epochs", "E0009"},
+        {"=3", "E0009"},
+        {"train..epochs=3", "E0009"},
+        {"model[9].units=3", "E0009"},
+        {"model.nobody.units=3", "E0009"},
+        {"model[x]=3", "E0009"},
+        {"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s=3", "E0009"},
+        {"train.epoch=3", "did you mean `epochs`?"},
+        {"train.epochs=many", "1 | train.epochs=many\n  |              ^^^^"},
+        {"train.epochs={", "E0002"},
+        {"train.epochs=!!int 3", "E0005"},
+        {"model=3", "E0101"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct loaded l = load_sets(BASE, &cases[i].set, 1);
+        if (l.status == SEQLSTM_OK || strstr(sl_buf_text(&l.text), cases[i].expected) == NULL)
+            fail_msg("%s: %s", cases[i].set, sl_buf_text(&l.text));
+        unload(&l);
+    }
+}
+
+static struct loaded
+load_files(const char *path, const char *const *overlays, size_t count)
+{
+    struct loaded l = {.error = SEQLSTM_ERROR_INIT};
+    struct sl_model_request request = {.path = path, .overlays = overlays, .overlay_count = count};
+    assert_int_equal(sl_diagnostics_create(&l.diagnostics, &l.error), SEQLSTM_OK);
+    l.status = sl_model_load(&request, l.diagnostics, &l.model, &l.error);
+    assert_int_equal(sl_diagnostics_render(l.diagnostics, false, &l.text, NULL), SEQLSTM_OK);
+    return l;
+}
+
+static void
+test_overlays(void **state)
+{
+    (void)state;
+    put("base.yaml", BASE);
+    put("sub/one.yaml", "train: {optimizer: {type: sgd, momentum: 0.5}, ema: 0.9}\n"
+                        "output: {dir: here}\nlog: {jsonl: false}\n");
+    put("two.yaml", "train: {optimizer: {type: momentum, momentum: 0.25}, ema: ~}\n");
+    static const char *const overlays[] = {"sub/one.yaml", "two.yaml"};
+    struct loaded l = load_files("base.yaml", overlays, 2);
+    assert_string_equal(sl_buf_text(&l.text), "");
+    assert_int_equal(l.model->train.optimizer.kind, SL_OPTIMIZER_MOMENTUM);
+    assert_true(l.model->train.optimizer.momentum == 0.25);
+    assert_false(l.model->train.ema.enabled);
+    assert_false(l.model->log.jsonl);
+    assert_int_equal(l.model->train.epochs, 1); /* maps merge */
+    struct sl_place place = sl_model_find_place(l.model, "log.jsonl");
+    assert_string_equal(place.file, "sub/one.yaml");
+    assert_int_equal(place.line, 3);
+    unload(&l);
+
+    l = load_files("base.yaml", overlays, 1); /* momentum is no key of sgd */
+    assert_non_null(strstr(sl_buf_text(&l.text), "--> sub/one.yaml:1:32"));
+    assert_int_equal(l.status, SEQLSTM_INVALID_CONFIG);
+    unload(&l);
+
+    static const char *const absent[] = {"none.yaml"};
+    l = load_files("base.yaml", absent, 1);
+    assert_int_equal(l.status, SEQLSTM_NOT_FOUND);
+    assert_non_null(strstr(sl_buf_text(&l.text), "E0001"));
+    unload(&l);
+    l = load_files("absent.yaml", NULL, 0);
+    assert_int_equal(l.status, SEQLSTM_NOT_FOUND);
+    unload(&l);
+}
+
+/* Paths are relative to the file that says them. */
+static void
+test_paths(void **state)
+{
+    (void)state;
+    put("sub/base.yaml", "data: {train: {type: npy, x: x.npy}}\n");
+    put("m.yaml", "include: sub/base.yaml\nseqlstm: 1\ndata: {train: {y: y.npy}}\n"
+                  "model: [{type: dense, units: 2}]\ntrain: {epochs: 1}\n");
+    struct loaded l = load_files("m.yaml", NULL, 0);
+    char expected[128];
+    assert_string_equal(sl_buf_text(&l.text), "");
+    snprintf(expected, sizeof expected, "%s/sub/x.npy", folder);
+    assert_string_equal(l.model->data.splits[0].x, expected);
+    snprintf(expected, sizeof expected, "%s/y.npy", folder);
+    assert_string_equal(l.model->data.splits[0].y, expected);
+    unload(&l);
+
+    setenv("SEQLSTM_TEST_FOLDER", "/there", 1);
+    setenv("SEQLSTM_TEST_EMPTY", "", 1);
+    static const char *const sets[] = {"data.train.x=${SEQLSTM_TEST_FOLDER}/../a.npy",
+                                       "data.train.y=${SEQLSTM_TEST_EMPTY:-/or}/b.npy",
+                                       "output.dir=${SEQLSTM_TEST_FOLDER}/{name}"};
+    l = load_sets("seqlstm: 1\ndata: {train: {type: npy, x: 1, y: 2}}\nmodel: [{type: dense, units: "
+                  "2}]\ntrain: {epochs: 1}\n",
+                  sets, 3);
+    assert_string_equal(sl_buf_text(&l.text), "");
+    assert_string_equal(l.model->data.splits[0].x, "/a.npy");
+    assert_string_equal(l.model->data.splits[0].y, "/or/b.npy");
+    assert_string_equal(l.model->output.dir, "/there/{name}");
+    unload(&l);
+}
+
+static void
+test_includes(void **state)
+{
+    (void)state;
+    put("sub/inner.yaml", "include: ../m.yaml\n");
+    put("sub/list.yaml", "- 1\n");
+    put("sub/a.yaml", "seed: 1\ntrain: {epochs: 5}\n");
+    put("sub/b.yaml", "seed: 2\n");
+    put("m.yaml", "include: [sub/a.yaml, sub/b.yaml]\n" BASE);
+    struct loaded l = load_files("m.yaml", NULL, 0);
+    assert_string_equal(sl_buf_text(&l.text), "");
+    assert_int_equal(l.model->seed, 2);         /* the later one */
+    assert_int_equal(l.model->train.epochs, 1); /* the file itself lies above */
+    unload(&l);
+    static const char *const wrong[] = {"sub/inner.yaml", "sub/list.yaml", "{a: b}", "~",
+                                        "[sub/a.yaml, [b]]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "include: %s\n" BASE, wrong[i]);
+        put("m.yaml", text);
+        l = load_files("m.yaml", NULL, 0);
+        if (l.status == SEQLSTM_OK || strstr(sl_buf_text(&l.text), i == 1 ? "E0101" : "E0010") == NULL)
+            fail_msg("%s: %s", wrong[i], sl_buf_text(&l.text));
+        unload(&l);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_set),      cmocka_unit_test(test_set_errors),
+        cmocka_unit_test(test_overlays), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_includes),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
