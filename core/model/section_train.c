@@ -216,7 +216,7 @@ static const struct sl_option checkpoint_options[] = {
      "how often"},
     {"keep_last", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_last), 0, 0, "2", 1, 1000000,
      NONE, "how many of the newest are kept"},
-    {"keep_best", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_best), 0, 0, NULL, 0, 1000000,
+    {"keep_best", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_best), 0, 0, NULL, 0, 16,
      NONE, "how many of the best are kept; default: 1 with a `valid` split, else 0"},
     {"monitor", SL_VALUE_CUSTOM, offsetof(struct sl_checkpoint, monitor), 0, 0, "valid.loss", 0, 0,
      {.custom = &sl_custom_monitor}, "what makes one the best"},
