@@ -48,9 +48,20 @@ sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what, con
 
 /* ---- comparing -------------------------------------------------------------------------------- */
 
+/* Sensitivity of a result, measured when the first element is beyond its tolerance; NULL: unknown. */
+static const double *
+movement_of(struct sl_check *check, int32_t k, bool gradient)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (!check->condition && sl_condition_create(check->arena, &check->bench->reference, check->data,
+                                                 &check->condition, &err) != SEQLSTM_OK)
+        return NULL;
+    return gradient ? check->condition->grads[k] : check->condition->outputs[k];
+}
+
 static void
 compare_slot(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
-             int32_t k, bool gradient, bool accumulate, const char *what)
+             int32_t k, bool gradient, const char *what)
 {
     const struct sl_data *d = check->data;
     const struct sl_slot *slot = &d->slots[k];
@@ -61,9 +72,12 @@ compare_slot(struct sl_check *check, const struct sl_runner *got, const struct s
     if (!a || !b) {
         sl_check_fail(check, "out of memory for the comparison of %s", slot->name);
     } else if (sl_runner_read(expected, k, gradient, b) && sl_runner_read(got, k, gradient, a)) {
-        struct sl_comparison c = {0};
-        (void)accumulate;
-        sl_compare(a, b, n, sl_tolerance(d, k, gradient), &c);
+        struct sl_comparison c;
+        struct sl_tolerance tolerance = sl_tolerance_get(d, k, gradient);
+        sl_compare(a, b, NULL, n, tolerance, &c);
+        const double *movement = c.failed ? movement_of(check, k, gradient) : NULL;
+        if (movement)
+            sl_compare(a, b, movement, n, tolerance, &c);
         if (!(c.worst <= check->result->worst)) {
             check->result->worst = c.worst;
             sl_text_snprintf(check->result->variant, sizeof check->result->variant, "%s",
@@ -93,16 +107,15 @@ is_asked(const struct sl_data *d, int32_t k, uint32_t parts)
 
 void
 sl_check_compare(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
-                 bool gradients, uint32_t parts, bool accumulate, const char *what)
+                 bool gradients, uint32_t parts, const char *what)
 {
     char damage[200];
-    for (int32_t k = 0; k < check->data->count; k++) {
-        enum sl_slot_role role = check->data->slots[k].role;
-        if (role == SL_SLOT_OUTPUT || role == SL_SLOT_INOUT)
-            compare_slot(check, got, expected, k, false, false, what);
-        else if (gradients && is_asked(check->data, k, parts) && sl_slot_is_float(&check->data->slots[k]))
-            compare_slot(check, got, expected, k, true, accumulate, what);
-    }
+    for (int32_t k = 0; k < check->data->count; k++)
+        if (check->data->slots[k].role == SL_SLOT_OUTPUT || check->data->slots[k].role == SL_SLOT_INOUT)
+            compare_slot(check, got, expected, k, false, what);
+    for (int32_t k = 0; gradients && k < check->data->count; k++)
+        if (is_asked(check->data, k, parts) && sl_slot_is_float(&check->data->slots[k]))
+            compare_slot(check, got, expected, k, true, what);
     if (sl_runner_find_damage(got, damage, sizeof damage))
         sl_check_fail(check, "%s: it %s", what, damage);
 }
@@ -128,7 +141,7 @@ compare_backward(struct sl_check *check, struct sl_runner *got, struct sl_runner
         !sl_check_status(check, sl_runner_backward(expected, parts, accumulate, &err), "backward of the reference",
                          &err))
         return false;
-    sl_check_compare(check, got, expected, true, parts, accumulate, what);
+    sl_check_compare(check, got, expected, true, parts, what);
     return check->result->verdict == SL_VERDICT_PASS;
 }
 
@@ -150,7 +163,7 @@ sl_check_numbers(struct sl_check *check)
     if (!has_backward(check)) {
         if (sl_check_status(check, sl_runner_forward(got, &err), "forward", &err) &&
             sl_check_status(check, sl_runner_forward(expected, &err), "forward of the reference", &err))
-            sl_check_compare(check, got, expected, false, 0, false, "forward");
+            sl_check_compare(check, got, expected, false, 0, "forward");
         goto out;
     }
     static const char *const part_names[] = {"dx alone", "dh0 and dc0 alone", "dW alone"};

@@ -5,6 +5,7 @@
 
 #include "dispatch/host.h"
 #include "lab/case.h"
+#include "lab/condition.h"
 #include "lab/runner.h"
 
 enum sl_verdict {
@@ -58,6 +59,7 @@ struct sl_check {
     const char *variant;
     struct sl_arena *arena;
     struct sl_check_result *result;
+    struct sl_condition *condition; /* made when first needed */
 };
 
 /* Sets FAIL and the detail, unless there is a failure already. */
@@ -69,6 +71,6 @@ bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what
 /* Compares all results of two runs; `what` names the comparison. The first runner's are tested against the
  * second's. `gradients`: those too. */
 void sl_check_compare(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
-                      bool gradients, uint32_t parts, bool accumulate, const char *what);
+                      bool gradients, uint32_t parts, const char *what);
 
 #endif

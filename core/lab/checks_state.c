@@ -60,7 +60,7 @@ sl_check_ranges(struct sl_check *check)
     struct sl_runner *pieces = make_runner(check, &check->bench->subject, &cuts);
     struct sl_runner *whole = make_runner(check, &check->bench->reference, NULL);
     if (pieces && whole && run_once(check, pieces) && run_once(check, whole))
-        sl_check_compare(check, pieces, whole, true, ALL_PARTS, false, "three pieces against the whole");
+        sl_check_compare(check, pieces, whole, true, ALL_PARTS, "three pieces against the whole");
     sl_runner_destroy(pieces);
     sl_runner_destroy(whole);
 }
@@ -121,7 +121,7 @@ sl_check_same(struct sl_check *check)
                         "creating the operation for inference", &err) &&
         sl_check_status(check, sl_runner_forward(a, &err), "forward in training", &err) &&
         sl_check_status(check, sl_runner_forward(b, &err), "forward in inference", &err))
-        sl_check_compare(check, a, b, false, 0, false, "training with all rates 0 against inference");
+        sl_check_compare(check, a, b, false, 0, "training with all rates 0 against inference");
     sl_runner_destroy(a);
     sl_runner_destroy(b);
 }
@@ -241,7 +241,7 @@ sl_check_threads(struct sl_check *check)
             goto out;
         sl_text_snprintf(what, sizeof what, "%d member%s", (int)subject.queue->members,
                          subject.queue->members == 1 ? "" : "s");
-        sl_check_compare(check, runners[i], expected, can_go_backward(check), ALL_PARTS, false, what);
+        sl_check_compare(check, runners[i], expected, can_go_backward(check), ALL_PARTS, what);
     }
     if (count >= 2 && check->result->verdict == SL_VERDICT_PASS)
         check_concurrent(check, runners);

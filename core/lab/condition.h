@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How sensitive the results of one case are, measured: the reference runs again with every input moved by 16
+ * units of rounding, in random directions. A backend that is exact for inputs so near is not to blame.
+ *
+ * Needed for the few cases that no formula bounds: normalisation of nearly equal numbers, repeated over many
+ * steps; functions with kinks and jumps.
+ */
+#ifndef SL_LAB_CONDITION_H
+#define SL_LAB_CONDITION_H
+
+#include "lab/runner.h"
+
+struct sl_condition {
+    double **outputs; /* [slots] largest movement of each element; NULL: not an output */
+    double **grads;   /* the same for gradients */
+};
+
+/* Lives in `arena`. Errors: those of the reference, NO_MEMORY. */
+seqlstm_status sl_condition_create(struct sl_arena *arena, const struct sl_subject *reference,
+                                   const struct sl_data *data, struct sl_condition **out_condition,
+                                   struct seqlstm_error *err);
+
+#endif

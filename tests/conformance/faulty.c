@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference with one mistake, chosen by -DFAULT_…=1: what the conformance kit must notice. Everything else is
+ * the reference's own table. One operation is alive at a time, so the mistakes may keep their notes in statics. */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <seqlstm/backend.h>
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+static const struct seqlstm_backend *inner;
+static const struct seqlstm_host *host;
+static union seqlstm_any_desc desc; /* of the newest op */
+static struct seqlstm_bind bind;    /* of the newest binding */
+static int calls;                   /* forward calls on it */
+
+static float *
+slot(void *const *slots, int k)
+{
+    return slots[k];
+}
+
+/* Elements of y of the recurrent layer at hand. */
+static int64_t
+y_features(void)
+{
+    const struct seqlstm_recurrent_desc *d = &desc.recurrent;
+    int64_t width = d->projection ? d->projection : d->hidden;
+    bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_MERGE_CONCAT;
+    return both ? 2 * width : width;
+}
+
+static seqlstm_status
+faulty_open(const struct seqlstm_host *services, const struct seqlstm_setting *settings, uint32_t setting_count,
+            struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+{
+    host = services;
+    return inner->open(services, settings, setting_count, out_instance, err);
+}
+
+static seqlstm_status
+faulty_supports(const char *device_class, const struct seqlstm_desc *d, struct seqlstm_answer *answer,
+                struct seqlstm_error *err)
+{
+#ifdef FAULT_KNOWS_EVERYTHING
+    answer->accepted = 1;
+    answer->variant_count = 1;
+    strcpy(answer->variants[0], "loops");
+    (void)device_class;
+    (void)d;
+    (void)err;
+    return SEQLSTM_OK;
+#else
+    seqlstm_status rc = inner->supports(device_class, d, answer, err);
+#ifdef FAULT_FICKLE
+    static int asked;
+    if (answer->accepted && asked++ % 2) {
+        strcpy(answer->variants[1], "sometimes");
+        answer->variant_count = 2;
+    }
+#endif
+    return rc;
+#endif
+}
+
+static seqlstm_status
+faulty_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *d, const char *variant,
+                 struct seqlstm_op **out_op, struct seqlstm_error *err)
+{
+    memset(&desc, 0, sizeof desc);
+    memcpy(&desc, d, d->struct_size < sizeof desc ? d->struct_size : sizeof desc);
+    union seqlstm_any_desc used = desc;
+#ifdef FAULT_IGNORES_OPTION
+    if (d->op == SEQLSTM_OP_RECURRENT)
+        used.recurrent.recurrent_dropout = 0;
+#endif
+#ifdef FAULT_KNOWS_EVERYTHING
+    variant = "loops";
+#endif
+    return inner->op_create(instance, device, &used.head, variant, out_op, err);
+}
+
+static seqlstm_status
+faulty_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *b,
+               struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+{
+    bind = *b;
+    calls = 0;
+    return inner->op_bind(op, queue, b, out_binding, err);
+}
+
+static void
+faulty_op_destroy(struct seqlstm_op *op)
+{
+#ifdef FAULT_LEAKS_MEMORY
+    (void)op;
+#else
+    inner->op_destroy(op);
+#endif
+}
+
+/* Exchanges the rows of two gates of W_x of the first layer. */
+static void
+swap_gates(void *const *slots, int a, int b)
+{
+    int64_t n = desc.recurrent.hidden * desc.recurrent.input;
+    float *w = slot(slots, SEQLSTM_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_X));
+    for (int64_t i = 0; i < n; i++) {
+        float kept = w[a * n + i];
+        w[a * n + i] = w[b * n + i];
+        w[b * n + i] = kept;
+    }
+}
+
+static void
+spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forward *args)
+{
+    float *y = slot(args->slots, SEQLSTM_RECURRENT_Y);
+    int64_t features = y_features();
+    (void)queue;
+    (void)features;
+    if (!y)
+        return;
+#ifdef FAULT_VALUE
+    y[bind.rows * features - 1] *= 1.001f;
+#endif
+#ifdef FAULT_GUARD
+    memset(y + bind.rows * features, 0, 4);
+#endif
+#ifdef FAULT_GUARD_BEFORE
+    memset((char *)y - 1, 0, 1);
+#endif
+#ifdef FAULT_OFF_BY_ONE
+    /* the last step of the shortest sequence repeats the step before it */
+    int64_t k = bind.axis->sequences - 1, last = bind.axis->lengths[k] - 1;
+    if (last > 0)
+        memcpy(y + (bind.axis->row_offsets[last] + k) * features, y + (bind.axis->row_offsets[last - 1] + k) * features,
+               (size_t)features * sizeof *y);
+#endif
+#ifdef FAULT_LEAKED_STATE
+    static float kept;
+    y[0] += 1e-3f * kept;
+    kept = y[features > 1];
+#endif
+#ifdef FAULT_UNSET_ROW
+    memset(y + (bind.rows - 1) * features, 0xFF, 4);
+#endif
+#ifdef FAULT_THREADS
+    if (queue->members == 3)
+        y[0] += 0.01f;
+#endif
+#ifdef FAULT_CHANGES_INPUT
+    *slot(args->slots, SEQLSTM_RECURRENT_X) += 1;
+#endif
+#ifdef FAULT_ALLOCATES
+    host->release(host->context, host->allocate(host->context, 64));
+#endif
+}
+
+static seqlstm_status
+faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+               struct seqlstm_error *err)
+{
+    bool is_lstm = desc.head.op == SEQLSTM_OP_RECURRENT && desc.recurrent.cell == SEQLSTM_CELL_LSTM;
+    calls++;
+#ifdef FAULT_SWAPPED_GATES
+    if (is_lstm)
+        swap_gates(args->slots, 0, 1);
+#else
+    (void)swap_gates;
+#endif
+#ifdef FAULT_CRASH
+    if (is_lstm && desc.recurrent.hidden == 17)
+        *(volatile int *)(uintptr_t)(args->slot_count & 0) = 1;
+#endif
+#ifdef FAULT_HANG
+    for (volatile int forever = 1; is_lstm && forever;) {
+    }
+#endif
+#ifdef FAULT_WORKSPACE
+    static float first;
+    first = args->workspace ? *(float *)args->workspace : 0;
+#endif
+    seqlstm_status rc = inner->forward(binding, queue, args, err);
+#ifdef FAULT_WORKSPACE
+    if (is_lstm && args->slots[SEQLSTM_RECURRENT_Y])
+        *slot(args->slots, SEQLSTM_RECURRENT_Y) += 0 * first;
+#endif
+#ifdef FAULT_SWAPPED_GATES
+    if (is_lstm)
+        swap_gates(args->slots, 0, 1);
+#endif
+    if (is_lstm)
+        spoil_output(queue, args);
+#ifdef FAULT_SAMPLES_ZERO
+    if (desc.head.op == SEQLSTM_OP_LOSS)
+        ((double *)args->slots[SEQLSTM_LOSS_SUMS])[1] += 1;
+#endif
+    return rc;
+}
+
+static seqlstm_status
+faulty_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
+                struct seqlstm_error *err)
+{
+    struct seqlstm_backward used = *args;
+#ifdef FAULT_NO_ACCUMULATE
+    used.parts &= ~(uint32_t)SEQLSTM_BACKWARD_ACCUMULATE;
+#endif
+    seqlstm_status rc = inner->backward(binding, queue, &used, err);
+#ifdef FAULT_NAN
+    if (desc.head.op == SEQLSTM_OP_RECURRENT) {
+        float *dw = slot(args->grads, SEQLSTM_RECURRENT_PARAM(
+                                          desc.recurrent.layers *
+                                              (desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1),
+                                          0, SEQLSTM_PARAM_W_H));
+        if (dw)
+            dw[0] = NAN;
+    }
+#endif
+#ifdef FAULT_NO_DX
+    if (desc.head.op == SEQLSTM_OP_RECURRENT && args->grads[SEQLSTM_RECURRENT_X] &&
+        args->parts == SEQLSTM_BACKWARD_INPUTS)
+        memset(args->grads[SEQLSTM_RECURRENT_X], 0, 4);
+#endif
+    return rc;
+}
+
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
+SEQLSTM_EXPORT const struct seqlstm_backend *
+seqlstm_backend_query_v0(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    inner = seqlstm_reference_query_v0(host_minor);
+    table = *inner;
+    table.id = "faulty";
+    table.open = faulty_open;
+    table.supports = faulty_supports;
+    table.op_create = faulty_op_create;
+    table.op_bind = faulty_op_bind;
+    table.op_destroy = faulty_op_destroy;
+    table.forward = faulty_forward;
+    table.backward = faulty_backward;
+    return &table;
+}

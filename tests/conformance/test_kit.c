@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conformance kit itself: it must notice each mistake of faulty.c, name it, and find nothing where there is
+ * none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "lab/conformance.h"
+#include "lab/guarded.h"
+#include "lab/tolerance.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+static struct sl_conformance_report *
+run(const char *fault, const char *const *cases, uint32_t count, const char *const *worker, int64_t timeout_ns)
+{
+    char path[600];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_report *report = NULL;
+    snprintf(path, sizeof path, "%s/tests/conformance/libfaulty-%s.so", getenv("SEQLSTM_BUILD"), fault);
+    struct sl_conformance_request request = {
+        .file = path,
+        .reference = seqlstm_reference_query_v0,
+        .cases = cases,
+        .case_count = count,
+        .worker = worker,
+        .timeout_ns = timeout_ns,
+    };
+    if (sl_conformance_run(&request, &report, &err) != SEQLSTM_OK)
+        fail_msg("%s: %s", fault, err.message);
+    return report;
+}
+
+struct planted {
+    const char *fault, *text, *detail; /* the case that must fail, and part of what is said */
+};
+
+static const struct planted planted[] = {
+    {"value", "lstm:inf:T7B5I6H9:f32:ragged", "y["},
+    {"nan", "lstm:bwd:T7B5I6H9:f32:ragged", "dw_h.l0.forward[0, 0] is nan"},
+    {"nan", "gru:bwd:T3B2I3H5L2D2:f32:ragged", "dw_h"},
+    {"swapped-gates", "lstm:inf:T7B5I6H9:f32:ragged", "y["},
+    {"off-by-one", "lstm:inf:T7B5I6H9:f32:ragged", "y["},
+    {"guard", "lstm:inf:T7B5I6H9:f32:ragged", "behind the end of y"},
+    {"guard-before", "lstm:inf:T7B5I6H9:f32:ragged", "before y"},
+    {"leaked-state", "lstm:repeat:T7B5I6H9:f32:ragged", "other bits"},
+    {"unset-row", "lstm:inf:T7B5I6H9:f32:ragged", "nan"},
+    {"ignores-option", "lstm:bwd:T7B5I6H9:f32:ragged:recurrent_dropout", "y["},
+    {"changes-input", "lstm:inf:T7B5I6H9:f32:ragged", "changed element 0 of the input x"},
+    {"no-accumulate", "lstm:bwd:T7B5I6H9:f32:ragged", "accumulating"},
+    {"no-accumulate", "dense:bwd:R9I5O7:f32:flat", "accumulating"},
+    {"no-dx", "lstm:bwd:T7B5I6H9:f32:ragged", "dx alone"},
+    {"workspace", "lstm:inf:T7B5I6H9:f32:ragged", "nan"},
+    {"allocates", "lstm:memory:T7B5I6H9:f32:ragged", "allocations, expected none"},
+    {"leaks-memory", "lstm:memory:T7B5I6H9:f32:ragged", "still held"},
+    {"threads", "lstm:threads:T7B5I6H9:f32:ragged", "3 members"},
+    {"knows-everything", "lstm:claim:T7B5I6H9:f32:ragged", "which no version defines"},
+    {"fickle", "lstm:claim:T7B5I6H9:f32:ragged", "differently when asked again"},
+    {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
+};
+
+static void
+planted_faults_are_caught_and_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
+        const struct planted *p = &planted[i];
+        struct sl_conformance_report *report = run(p->fault, &p->text, 1, NULL, 0);
+        const struct sl_conformance_result *r = sl_conformance_report_get(report, 0);
+        if (r->check.verdict != SL_VERDICT_FAIL)
+            fail_msg("%s was not noticed by %s: %s", p->fault, p->text, sl_verdict_name(r->check.verdict));
+        if (!strstr(r->check.detail, p->detail))
+            fail_msg("%s: '%s', expected '%s' in it", p->fault, r->check.detail, p->detail);
+        sl_conformance_report_destroy(report);
+    }
+}
+
+/* The wrapper without a mistake: everything that caught something above must pass. */
+static void
+without_a_fault_the_same_cases_pass(void **state)
+{
+    (void)state;
+    const char *cases[sizeof planted / sizeof *planted];
+    for (size_t i = 0; i < sizeof planted / sizeof *planted; i++)
+        cases[i] = planted[i].text;
+    struct sl_conformance_report *report = run("none", cases, sizeof cases / sizeof *cases, NULL, 0);
+    for (uint32_t i = 0; i < sl_conformance_report_get_size(report); i++) {
+        const struct sl_conformance_result *r = sl_conformance_report_get(report, i);
+        if (r->check.verdict != SL_VERDICT_PASS)
+            fail_msg("%s: %s", r->name, r->check.detail);
+    }
+    sl_conformance_report_destroy(report);
+}
+
+static void
+a_crash_and_a_hang_cost_one_case(void **state)
+{
+    (void)state;
+    char program[600], path[600];
+    const char *cases[] = {"lstm:inf:T7B5I6H9:f32:ragged", "lstm:inf:T1B4I3H17:f32:ones", "dense:inf:R9I5O7:f32:flat"};
+    const char *build = getenv("SEQLSTM_BUILD");
+    snprintf(program, sizeof program, "%s/tests/conformance/conformance", build);
+    static const char *const faults[] = {"crash", "hang"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/tests/conformance/libfaulty-%s.so", build, faults[i]);
+        const char *worker[] = {program, path, "--worker", NULL};
+        struct sl_conformance_report *report = run(faults[i], cases, 3, worker, 1500000000);
+        enum sl_verdict first = sl_conformance_report_get(report, 0)->check.verdict;
+        assert_int_equal(first, i == 0 ? SL_VERDICT_PASS : SL_VERDICT_CRASH);
+        const struct sl_conformance_result *second = sl_conformance_report_get(report, 1);
+        assert_int_equal(second->check.verdict, SL_VERDICT_CRASH);
+        assert_non_null(strstr(second->check.detail, i == 0 ? "died of signal" : "no answer within 1500 ms"));
+        assert_int_equal(sl_conformance_report_get(report, 2)->check.verdict, SL_VERDICT_PASS);
+        assert_int_equal(sl_conformance_report_get_count(report, SL_VERDICT_CRASH), i == 0 ? 1 : 2);
+        struct sl_buf json = {0};
+        sl_conformance_report_print_json(report, &json);
+        assert_non_null(strstr(sl_buf_text(&json), "\"verdict\": \"crash\""));
+        sl_buf_deinit(&json);
+        sl_conformance_report_destroy(report);
+    }
+}
+
+static void
+wrong_case_strings_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "",          "lstm",   "lstm:bwd:T3:f32", "cell:bwd:T3B2:f32:ragged", "lstm:sideways:T3B2:f32:ragged",
+        "lstm:bwd:3T:f32:ragged",         "lstm:bwd:T3B2:f31:ragged",  "lstm:bwd:T3B2:f32:rugged",
+        "lstm:bwd:T3B2:f32:ragged:magic", "lstm:bwd:T3B2:f32:ragged:act=sofa", "rnn:bwd:T3B2:f32:ragged:peephole",
+        "lstm:bwd:T3B2:f32:ragged:dropout=1.5", "loss:bwd:R3C2:f32:flat:kind=mse,class_weight",
+    };
+    struct sl_case c;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        if (sl_case_parse(wrong[i], &c, &err) == SEQLSTM_OK)
+            fail_msg("'%s' was accepted", wrong[i]);
+        assert_true(err.message[0] != 0);
+    }
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_case_parse("lstm:bwd:T37B5I16H33L2D2:f32:ragged:recurrent_dropout=0.4,act2=relu", &c, &err),
+                     SEQLSTM_OK);
+    assert_int_equal(c.desc.recurrent.hidden, 33);
+    assert_int_equal(c.desc.recurrent.layers, 2);
+    assert_int_equal(c.desc.recurrent.direction, SEQLSTM_DIRECTION_BIDIRECTIONAL);
+    assert_true(c.desc.recurrent.recurrent_dropout == 0.4f);
+    assert_int_equal(c.desc.recurrent.activations[SEQLSTM_PLACE_CANDIDATE][0].kind, SEQLSTM_ACT_TANH);
+    assert_int_equal(c.desc.recurrent.activations[SEQLSTM_PLACE_CANDIDATE][1].kind, SEQLSTM_ACT_RELU);
+}
+
+static void
+count_case(void *context, enum sl_level level, const char *text)
+{
+    struct sl_case c;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)level;
+    if (sl_case_parse(text, &c, &err) != SEQLSTM_OK)
+        fail_msg("%s: %s", text, err.message);
+    ++*(int *)context;
+}
+
+static void
+every_case_of_the_catalogue_is_well_formed(void **state)
+{
+    (void)state;
+    int quick = 0, full = 0;
+    for (int level = 0; level < SL_LEVEL_COUNT; level++) {
+        sl_catalogue_each((enum sl_level)level, false, count_case, &quick);
+        sl_catalogue_each((enum sl_level)level, true, count_case, &full);
+    }
+    assert_true(quick > 1000);
+    assert_true(full > 3 * quick);
+}
+
+static void
+data_are_a_function_of_case_and_seed(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_arena arena = {0};
+    struct sl_case c;
+    struct sl_data *a, *b, *other;
+    assert_int_equal(sl_case_parse("lstm:bwd:T7B5I6H9:f32:ragged:initial", &c, &err), SEQLSTM_OK);
+    assert_int_equal(sl_data_create(&arena, &c, 1, 1, &a, &err), SEQLSTM_OK);
+    assert_int_equal(sl_data_create(&arena, &c, 1, 1, &b, &err), SEQLSTM_OK);
+    assert_int_equal(sl_data_create(&arena, &c, 1, 2, &other, &err), SEQLSTM_OK);
+    for (int32_t k = 0; k < a->count; k++) {
+        if (!a->values[k])
+            continue;
+        assert_memory_equal(a->values[k], b->values[k], (size_t)a->elems[k] * sizeof(double));
+        assert_int_equal(a->elems[k], other->elems[k]);
+        assert_memory_not_equal(a->values[k], other->values[k], (size_t)a->elems[k] * sizeof(double));
+        for (int64_t i = 0; i < a->elems[k]; i++) /* exact in float32: rounding of inputs is no error */
+            assert_true((double)(float)a->values[k][i] == a->values[k][i]);
+    }
+    assert_int_equal(a->axis.lengths[0], 7);
+    assert_int_equal(a->axis.batch_sizes[0], 5);
+    int64_t rows = 0;
+    for (int k = 0; k < 5; k++) {
+        rows += a->axis.lengths[k];
+        assert_true(k == 0 || a->axis.lengths[k] <= a->axis.lengths[k - 1]);
+    }
+    assert_int_equal(a->axis.rows, rows);
+    sl_arena_deinit(&arena);
+}
+
+static void
+comparisons_fail_on_everything_that_is_not_near(void **state)
+{
+    (void)state;
+    const double expected[4] = {1, -2, 0, 3};
+    double got[4] = {1, -2, 0, 3};
+    struct sl_tolerance tolerance = {1e-6, 0};
+    struct sl_comparison c;
+    sl_compare(got, expected, NULL, 4, tolerance, &c);
+    assert_false(c.failed);
+    assert_true(c.worst == 0);
+    got[1] = -2 - 1e-6;
+    sl_compare(got, expected, NULL, 4, tolerance, &c);
+    assert_false(c.failed);
+    assert_true(c.worst > 0 && c.worst < 1);
+    got[1] = -2 - 1e-5;
+    sl_compare(got, expected, NULL, 4, tolerance, &c);
+    assert_true(c.failed);
+    assert_int_equal(c.index, 1);
+    const double movement[4] = {0, 1e-5, 0, 0};
+    sl_compare(got, expected, movement, 4, tolerance, &c);
+    assert_false(c.failed);
+    got[1] = NAN;
+    sl_compare(got, expected, movement, 4, tolerance, &c);
+    assert_true(c.failed);
+    got[1] = INFINITY;
+    sl_compare(got, expected, NULL, 4, tolerance, &c);
+    assert_true(c.failed);
+    const double infinite[1] = {-INFINITY}, unlike[1] = {INFINITY};
+    sl_compare(infinite, infinite, NULL, 1, tolerance, &c);
+    assert_false(c.failed);
+    sl_compare(unlike, infinite, NULL, 1, tolerance, &c);
+    assert_true(c.failed);
+}
+
+static void
+guards_see_a_single_byte(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const uint64_t sizes[] = {0, 1, 63, 64, 65, 1000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct sl_guarded g;
+        assert_int_equal(sl_guarded_init(&g, sizes[i], &err), SEQLSTM_OK);
+        assert_int_equal(sl_guarded_check(&g), 0);
+        if (g.data) {
+            assert_int_equal((uintptr_t)g.data % SEQLSTM_ALIGNMENT, 0);
+            memset(g.data, 7, (size_t)sizes[i]);
+        } else {
+            assert_int_equal(sizes[i], 0);
+        }
+        assert_int_equal(sl_guarded_check(&g), 0);
+        g.block[SL_GUARD_BYTES + sizes[i]] ^= 1;
+        assert_int_equal(sl_guarded_check(&g), 1);
+        g.block[SL_GUARD_BYTES + sizes[i]] ^= 1;
+        g.block[SL_GUARD_BYTES - 3] ^= 1;
+        assert_int_equal(sl_guarded_check(&g), -3);
+        sl_guarded_deinit(&g);
+    }
+    struct sl_guarded g;
+    assert_int_equal(sl_guarded_init(&g, UINT64_MAX - 10, &err), SEQLSTM_NO_MEMORY);
+}
+
+static void
+narrow_types_round_to_nearest_even(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t dtype;
+        double value, expected;
+    } cases[] = {
+        {SEQLSTM_BFLOAT16, 1.00390625, 1},        /* half way: even is below */
+        {SEQLSTM_BFLOAT16, 1.01171875, 1.015625}, /* half way: even is above */
+        {SEQLSTM_BFLOAT16, -3.1415926, -3.140625},
+        {SEQLSTM_FLOAT16, 65519, 65504},          /* the largest */
+        {SEQLSTM_FLOAT16, 65520, INFINITY},
+        {SEQLSTM_FLOAT16, 1.00048828125, 1},
+        {SEQLSTM_FLOAT16, 6e-8, 5.9604644775390625e-8}, /* the smallest subnormal */
+        {SEQLSTM_FLOAT16, 0.1, 0.0999755859375},
+        {SEQLSTM_FLOAT32, 0.1, (double)0.1f},
+        {SEQLSTM_INT32, -7, -7},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char bytes[8];
+        double back;
+        assert_true(sl_dtype_round(cases[i].dtype, cases[i].value) == cases[i].expected);
+        sl_dtype_store(cases[i].dtype, bytes, &cases[i].value, 1);
+        sl_dtype_load(cases[i].dtype, bytes, &back, 1);
+        assert_true(back == cases[i].expected);
+    }
+    for (uint32_t half = 0; half < 0x7C00; half++) { /* every finite float16 survives */
+        uint16_t from = (uint16_t)half, to;
+        double value;
+        sl_dtype_load(SEQLSTM_FLOAT16, &from, &value, 1);
+        sl_dtype_store(SEQLSTM_FLOAT16, &to, &value, 1);
+        assert_int_equal(from, to);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planted_faults_are_caught_and_named),
+        cmocka_unit_test(without_a_fault_the_same_cases_pass),
+        cmocka_unit_test(a_crash_and_a_hang_cost_one_case),
+        cmocka_unit_test(wrong_case_strings_are_refused),
+        cmocka_unit_test(every_case_of_the_catalogue_is_well_formed),
+        cmocka_unit_test(data_are_a_function_of_case_and_seed),
+        cmocka_unit_test(comparisons_fail_on_everything_that_is_not_near),
+        cmocka_unit_test(guards_see_a_single_byte),
+        cmocka_unit_test(narrow_types_round_to_nearest_even),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
