@@ -32,6 +32,17 @@ append_limits(struct sl_buf *out, const struct sl_option *option)
         sl_buf_printf(out, " and %s %s", option->flags & SL_OPTION_BELOW ? "<" : "≤", high);
 }
 
+/* A link to the heading of a section; headings lose their dots in an anchor. */
+static void
+append_link(struct sl_buf *out, const char *path)
+{
+    sl_buf_printf(out, "[%s](#", path);
+    for (; *path != 0; path++)
+        if (*path != '.')
+            sl_buf_append_char(out, *path);
+    sl_buf_append_char(out, ')');
+}
+
 static void
 append_form(struct sl_buf *out, const struct sl_option *option)
 {
@@ -69,7 +80,7 @@ append_form(struct sl_buf *out, const struct sl_option *option)
                                     : "period");
         break;
     case SL_VALUE_SECTION:
-        sl_buf_printf(out, "[%s](#%s)", option->section->path, option->section->path);
+        append_link(out, option->section->path);
         break;
     case SL_VALUE_CUSTOM:
         sl_buf_append_text(out, option->custom->form);
@@ -146,7 +157,10 @@ seqlstm_status
 sl_schema_write_markdown(struct sl_buf *out, struct seqlstm_error *err)
 {
     for (const struct sl_section *const *s = sl_schema_sections; *s != NULL; s++) {
-        sl_buf_printf(out, "### %s\n\n%s.\n\n", (*s)->path, (*s)->doc);
+        char first = (*s)->doc[0];
+        bool lower = first >= 'a' && first <= 'z';
+        sl_buf_printf(out, "### %s\n\n%c%s.\n\n", (*s)->path,
+                      lower ? first - 'a' + 'A' : first, (*s)->doc + 1);
         for (const struct sl_word *w = (*s)->variants; w != NULL && w->word != NULL; w++)
             sl_buf_printf(out, "* `%s`: %s\n", w->word,
                           w->later ? "not available in this version" : w->doc);
