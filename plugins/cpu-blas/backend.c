@@ -34,9 +34,13 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
                                    uint32_t setting_count, struct seqlstm_instance **out_instance,
                                    struct seqlstm_error *err)
 {
-    if (setting_count > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cpu-blas has no option `%s`", settings[0].key);
-    SEQLSTM_TRY(blas_openblas_load(err));
+    const char *core = "auto";
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (strcmp(settings[i].key, "openblas_core") != 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cpu-blas has no option `%s`", settings[i].key);
+        core = settings[i].value;
+    }
+    SEQLSTM_TRY(blas_openblas_load(core, err));
     struct seqlstm_instance *instance = allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-blas");
@@ -272,6 +276,11 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
     return SEQLSTM_OK;
 }
 
+static const struct seqlstm_option options[] = {
+    {"openblas_core", "string", "auto",
+     "kernels of OpenBLAS: auto (what it finds best), environment (OPENBLAS_* as set), or a core's name"},
+};
+
 static const struct seqlstm_backend table = {
     .struct_size = sizeof(struct seqlstm_backend),
     .magic = SEQLSTM_MAGIC,
@@ -285,6 +294,8 @@ static const struct seqlstm_backend table = {
     .sanitizers = BLAS_SANITIZERS,
     .desc_count = SEQLSTM_OP_COUNT,
     .desc_bytes = blas_desc_bytes,
+    .option_count = sizeof options / sizeof *options,
+    .options = options,
     .open = backend_open,
     .close = backend_close,
     .device_count = backend_device_count,

@@ -13,11 +13,10 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
-
-#include "device.h"
 
 typedef void sgemm_fn(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_TRANSPOSE, blasint, blasint, blasint,
                       float, const float *, blasint, const float *, blasint, float, float *, blasint);
@@ -32,23 +31,25 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 enum { ENVIRONMENT_MAX = 4096 };
 
 /* With an environment too large to copy the library is loaded under the one there is: correct, less well
- * tuned. */
-static void *open_library(char **copy)
+ * tuned. `setting`: "OPENBLAS_CORETYPE=…", or NULL. */
+static void *open_library(const char *core, char *setting, char **copy)
 {
-    char **old = environ;
-    int count = 0;
-    while (old != NULL && old[count] != NULL && count < ENVIRONMENT_MAX - 3) {
-        copy[count] = old[count];
-        count++;
-    }
-    if (old != NULL && old[count] != NULL)
-        return dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
-    static char avx512_kernels[] = "OPENBLAS_CORETYPE=SKYLAKEX";
-    if (getenv("OPENBLAS_NUM_THREADS") == NULL)
-        copy[count++] = one_thread;
-    if (getenv("OPENBLAS_CORETYPE") == NULL && blas_cpu_level() >= 4)
-        copy[count++] = avx512_kernels;
+    char **old = environ;
+    const bool keep = strcmp(core, "environment") == 0;
+    int count = 0;
+    for (int i = 0; old != NULL && old[i] != NULL; i++) {
+        const bool dropped = strncmp(old[i], "OPENBLAS_", 9) == 0 &&
+                             (!keep || strncmp(old[i], "OPENBLAS_NUM_THREADS=", 21) == 0);
+        if (dropped)
+            continue;
+        if (count == ENVIRONMENT_MAX - 3)
+            return dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+        copy[count++] = old[i];
+    }
+    copy[count++] = one_thread;
+    if (setting != NULL)
+        copy[count++] = setting;
     copy[count] = NULL;
     environ = copy;
     void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
@@ -65,10 +66,13 @@ static void find(void *library, const char *name, void *out, const char **missin
     memcpy(out, &symbol, sizeof symbol);
 }
 
-static seqlstm_status load_locked(struct seqlstm_error *err)
+static seqlstm_status load_locked(const char *core, struct seqlstm_error *err)
 {
     static char *environment_copy[ENVIRONMENT_MAX];
-    void *library = open_library(environment_copy);
+    static char setting[64];
+    const bool named = strcmp(core, "auto") != 0 && strcmp(core, "environment") != 0;
+    snprintf(setting, sizeof setting, "OPENBLAS_CORETYPE=%s", core);
+    void *library = open_library(core, named ? setting : NULL, environment_copy);
     if (library == NULL) {
         const char *reason = dlerror();
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "OpenBLAS cannot be loaded: %s",
@@ -95,14 +99,20 @@ static seqlstm_status load_locked(struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status blas_openblas_load(struct seqlstm_error *err)
+seqlstm_status blas_openblas_load(const char *core, struct seqlstm_error *err)
 {
     pthread_mutex_lock(&load_lock);
     seqlstm_status status = SEQLSTM_OK;
     if (atomic_load(&sgemm_entry) == NULL)
-        status = load_locked(err);
+        status = load_locked(core, err);
     pthread_mutex_unlock(&load_lock);
-    return status;
+    if (status != SEQLSTM_OK || strcmp(core, "auto") == 0 || strcmp(core, "environment") == 0)
+        return status;
+    if (strcasecmp(core, blas_openblas_core()) != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE,
+                     "openblas_core is %s, but OpenBLAS was loaded with the kernels of %s", core,
+                     blas_openblas_core());
+    return SEQLSTM_OK;
 }
 
 const char *blas_openblas_core(void)

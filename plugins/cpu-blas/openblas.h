@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenBLAS, loaded when the backend is opened and never linked against.
  *
- * Two decisions of OpenBLAS are taken in its constructor from the environment and cannot be changed later:
- * how many threads it starts (Debian's pthread build starts one a core at load), and which kernels it uses
- * (0.3.21 does not know newer families and falls back to AVX2 on an AVX-512 machine, half the speed). So it
- * is opened here with both said, unless the user said otherwise.
+ * Its constructor takes decisions from the environment that nothing changes later: how many threads it starts
+ * (Debian's pthread build: one a core, at load) and which kernels it uses. So it is opened here under an
+ * environment of our own: one thread, and the kernels that it finds best for the processor, whatever
+ * OPENBLAS_* variables were set for other programs (a forced AVX2 core halves the speed on an AVX-512
+ * machine). The option `openblas_core` names a core, or says that the variables are meant.
  *
  * Calls go through `cblas_sgemm` and `cblas_sgemv` as declared by <cblas.h>: openblas.c defines both inside
  * the plugin (hidden) as a jump to the library, exactly like a lazily bound PLT entry. They may be called
@@ -17,9 +18,10 @@
 
 #include <seqlstm/status.h>
 
-/* Opens the library on the first call, does nothing afterwards. UNAVAILABLE with the loader's reason when it
- * is absent or lacks a function. Concurrent calls are fine. */
-seqlstm_status blas_openblas_load(struct seqlstm_error *err);
+/* Opens the library on the first call. `core`: "auto", "environment", or the name of a core as OpenBLAS
+ * spells it ("SKYLAKEX"). UNAVAILABLE, with the reason, when the library is absent, lacks a function, or was
+ * loaded with another core than the one named. Concurrent calls are fine. */
+seqlstm_status blas_openblas_load(const char *core, struct seqlstm_error *err);
 
 /* Which kernels the library chose: "SkylakeX"; "" before it was loaded. */
 const char *blas_openblas_core(void);
