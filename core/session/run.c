@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "interop/json_write.h"
 #include "session/session_private.h"
 #include "train/checkpoint.h"
 #include "train/weights.h"
@@ -66,16 +67,32 @@ static seqlstm_status restore(struct sl_session *session, struct sl_trainer *tra
     return status;
 }
 
+/* The choices of the plan, as sl_stored_plan_read reads them: places in the model file, costs and the like would
+ * make the bytes of a checkpoint depend on more than the run. */
+static void write_choices(const struct sl_plan *plan, struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{\"schema\":\"seqlstm.plan/1\",\"layers\":[");
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        sl_buf_append_text(out, c ? ",{\"name\":" : "{\"name\":");
+        sl_json_write_text(out, call->node->name);
+        sl_buf_append_text(out, ",\"backend\":");
+        sl_json_write_text(out, sl_backend_get_id(call->backend));
+        sl_buf_append_text(out, ",\"variant\":");
+        sl_json_write_text(out, call->variant);
+        sl_buf_append_char(out, '}');
+    }
+    sl_buf_append_text(out, "]}");
+}
+
 static seqlstm_status create_trainer(struct sl_session *session, const struct sl_train_observer *observer,
                                      struct sl_trainer **out_trainer, struct seqlstm_error *err)
 {
     struct sl_buf plan = {0};
-    seqlstm_status status = sl_plan_write_json(session->train.plan, &plan, err);
-    if (status == SEQLSTM_OK && plan.failed)
-        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the plan");
-    if (status != SEQLSTM_OK) {
+    write_choices(session->train.plan, &plan);
+    if (plan.failed) {
         sl_buf_deinit(&plan);
-        return status;
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     }
     struct sl_safetensors_text texts[] = {{"plan", sl_buf_text(&plan)}};
     struct sl_trainer_request request = {
@@ -97,7 +114,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .log = session->options.log,
         .memory = &session->memory,
     };
-    status = sl_trainer_create(&request, out_trainer, err);
+    seqlstm_status status = sl_trainer_create(&request, out_trainer, err);
     sl_buf_deinit(&plan);
     return status;
 }
