@@ -151,6 +151,7 @@ sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *chec
     if (trainer->state.epoch_batches < 1)
         trainer->state.epoch_batches = 1;
     trainer->changed = trainer->state.validation_pending;
+    trainer->restored = true;
     return SEQLSTM_OK;
 }
 
@@ -262,6 +263,9 @@ start(struct sl_trainer *trainer, struct seqlstm_error *err)
         SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, state->validated_at,
                                         &trainer->metrics, &trainer->seconds_before, err));
     }
+    /* What a crash between writing and removing has left. */
+    if (trainer->checkpoints && trainer->restored)
+        sl_checkpoint_prune(trainer->checkpoints, trainer->config->checkpoint.keep_last, state, trainer->request.log);
     SEQLSTM_TRY(sl_batcher_seek(trainer->request.train, (uint64_t)state->epoch, (uint64_t)state->ordinal, err));
     SEQLSTM_TRY(sl_prefetch_create(trainer->request.train, trainer->request.prefetch, &trainer->prefetch, err));
     trainer->start_ns = read_clock(trainer);

@@ -44,6 +44,7 @@ struct sl_trainer {
     int64_t report_tokens;              /* at the last report */
     double report_seconds;
     bool changed;                       /* since the last checkpoint */
+    bool restored;
     bool diverged;
     char reason[256];
 };
