@@ -132,8 +132,7 @@ target_id(const struct sl_dataset *d, int64_t row)
 static const float *
 target_values(const struct sl_dataset *d, int64_t row)
 {
-    bool ahead = d->form == SL_TARGET_AHEAD_LAST || d->form == SL_TARGET_AHEAD_STEP;
-    return d->target_values + (row + (ahead ? 1 : 0)) * d->target_columns;
+    return d->target_values + (row + (d->form == SL_TARGET_AHEAD)) * d->target_columns;
 }
 
 static void

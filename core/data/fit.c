@@ -147,10 +147,10 @@ find_form(const struct sl_model *model, const struct sl_raw *raw, enum sl_target
                      "%s: the data has one target per sequence, but the model has one output per step "
                      "(`return_sequences: false` in the last recurrent layer)",
                      name);
-    if (stream && (!step || raw->ahead_in_series))
+    if (stream && (!step || raw->ahead > 0))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: `unit: stream` needs a target for every step", name);
     if (raw->ahead > 0)
-        *out = step ? SL_TARGET_AHEAD_STEP : SL_TARGET_AHEAD_LAST;
+        *out = SL_TARGET_AHEAD;
     else if (raw->target_per_row)
         *out = step ? SL_TARGET_STEP : SL_TARGET_LAST;
     else
@@ -187,8 +187,7 @@ fit_target(struct sl_data_state *state, const struct sl_model *model, const stru
     const char *name = raw->name ? raw->name : "data";
     SEQLSTM_TRY(find_form(model, raw, &state->form, err));
     state->ahead = raw->ahead;
-    target->on_steps =
-        state->form == SL_TARGET_NEXT || state->form == SL_TARGET_STEP || state->form == SL_TARGET_AHEAD_STEP;
+    target->on_steps = state->form == SL_TARGET_NEXT || state->form == SL_TARGET_STEP;
     if (state->form == SL_TARGET_NEXT) {
         *target = state->facts.input;
         state->classes_are_tokens = state->tokens != NULL;

@@ -147,20 +147,6 @@ sl_model_wants_steps(const struct sl_model *model)
 }
 
 bool
-sl_model_wants_ids(const struct sl_model *model)
-{
-    for (size_t i = 0; i < model->layer_count; i++) {
-        const struct sl_layer *layer = &model->layers[i];
-        if (layer->kind != SL_LAYER_EMBEDDING)
-            continue;
-        for (size_t k = 0; k < layer->from_count; k++)
-            if (layer->from[k] == SL_LAYER_MODEL_INPUT)
-                return true;
-    }
-    return false;
-}
-
-bool
 sl_model_wants_step_targets(const struct sl_model *model)
 {
     if (model->train.task == SL_TASK_LANGUAGE_MODEL || model->train.task == SL_TASK_TAG)

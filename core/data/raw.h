@@ -56,7 +56,7 @@ struct sl_raw {
     struct sl_intern labels;
     int64_t known_classes;
     double *target_values;          /* [rows or series, target_features] */
-    int64_t ahead;                  /* > 0: the target is that many rows of target_values after a step */
+    int64_t ahead;                  /* > 0: the target is that many rows of target_values behind a record */
     bool ahead_in_series;           /* a series holds `ahead` rows more than it has steps (no windows) */
 
     int64_t series;
@@ -129,9 +129,8 @@ void sl_raw_builder_deinit(struct sl_raw_builder *builder);
 bool sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special);
 void sl_trim(const char **text, size_t *bytes);
 
-/* Whether records of this model have steps; ids come from tokens where an embedding takes the input. */
+/* Whether records of this model have steps. */
 bool sl_model_wants_steps(const struct sl_model *model);
-bool sl_model_wants_ids(const struct sl_model *model);
 /* Whether the targets belong to each step and not to the sequence. */
 bool sl_model_wants_step_targets(const struct sl_model *model);
 

@@ -8,9 +8,9 @@
  *                   marked -1 unless they are among the two, all others 0. Target: the sum of the two marked values.
  *   copy, reverse   n symbols, `delay` blanks, the signal to begin, n - 1 blanks: 2 n + delay steps. The
  *                   target is blank, and from the signal on the n symbols, forwards or backwards.
- *                   Ids: 0 blank, 1 signal, 2 .. symbols + 1; one-hot where no embedding takes ids.
+ *                   Ids: 0 blank, 1 signal, 2 .. symbols + 1.
  *   sine            `features` series sin(2 pi (t / period + phase)), period from 8 to 64 steps, plus
- *                   noise; the target is the `horizon` values behind the last step (or behind each).
+ *                   noise; the target is the `horizon` values behind the last step.
  * Not said: one feature, a horizon of one, 8 symbols, no delay, no noise.
  */
 #include "data/raw.h"
@@ -97,25 +97,16 @@ make_adding(struct generator *g, int64_t record, int64_t start, int64_t length)
 }
 
 static void
-set_symbol(struct generator *g, int64_t row, int32_t id)
-{
-    if (g->raw->ids)
-        g->raw->ids[row] = id;
-    else
-        g->raw->values[row * g->raw->input_features + id] = 1;
-}
-
-static void
 make_copy(struct generator *g, int64_t record, int64_t start, int64_t n)
 {
     int64_t delay = g->delay;
     bool reverse = g->source->generator == SL_GENERATOR_REVERSE;
     for (int64_t t = 0; t < 2 * n + delay; t++)
         if (t >= n)
-            set_symbol(g, start + t, t == n + delay ? 1 : 0);
+            g->raw->ids[start + t] = t == n + delay ? 1 : 0;
     for (int64_t i = 0; i < n; i++) {
         int32_t symbol = 2 + (int32_t)below(g, record, 16 + i, g->symbols);
-        set_symbol(g, start + i, symbol);
+        g->raw->ids[start + i] = symbol;
         g->raw->target_ids[start + n + delay + (reverse ? n - 1 - i : i)] = symbol;
     }
 }
@@ -141,7 +132,7 @@ make_sine(struct generator *g, int64_t record, int64_t start, int64_t rows)
 }
 
 static seqlstm_status
-allocate(struct generator *g, bool ids, struct seqlstm_error *err)
+allocate(struct generator *g, struct seqlstm_error *err)
 {
     struct sl_raw *raw = g->raw;
     size_t series = (size_t)g->source->size + 1, rows = (size_t)g->total + 1;
@@ -149,7 +140,7 @@ allocate(struct generator *g, bool ids, struct seqlstm_error *err)
     bool ok = true;
     raw->start = calloc(series, sizeof *raw->start);
     raw->length = calloc(series, sizeof *raw->length);
-    if (ids)
+    if (raw->input_kind == SL_FIELD_IDS)
         ok = (raw->ids = calloc(rows, sizeof *raw->ids)) != NULL;
     else
         ok = (raw->values = calloc(rows * (size_t)raw->input_features, sizeof *raw->values)) != NULL;
@@ -166,7 +157,6 @@ sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seq
     const struct sl_source *source = read->source;
     bool symbols = source->generator == SL_GENERATOR_COPY || source->generator == SL_GENERATOR_REVERSE;
     bool sine = source->generator == SL_GENERATOR_SINE;
-    bool ids = symbols && sl_model_wants_ids(read->model);
     struct generator g = {.source = source, .raw = raw, .delay = source->delay};
     if (read->input)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "a model of generated data has no input format: use --split");
@@ -181,16 +171,16 @@ sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seq
         g.total += rows_of(&g, r);
     raw->rows = g.total;
     raw->has_steps = true;
-    raw->input_kind = ids ? SL_FIELD_IDS : SL_FIELD_VALUES;
-    raw->input_features = ids ? 1 : symbols ? g.symbols + 2 : sine ? g.features : 2;
-    raw->known_ids = ids ? g.symbols + 2 : 0;
+    raw->input_kind = symbols ? SL_FIELD_IDS : SL_FIELD_VALUES;
+    raw->input_features = symbols ? 1 : sine ? g.features : 2;
+    raw->known_ids = symbols ? g.symbols + 2 : 0;
     raw->target_kind = symbols ? SL_FIELD_IDS : SL_FIELD_VALUES;
     raw->known_classes = symbols ? g.symbols + 2 : 0;
     raw->target_per_row = symbols || sine;
     raw->target_features = sine ? g.features : 1;
     raw->ahead = sine ? g.horizon : 0;
     raw->ahead_in_series = sine;
-    SEQLSTM_TRY(allocate(&g, ids, err));
+    SEQLSTM_TRY(allocate(&g, err));
     for (int64_t r = 0, at = 0; r < source->size; r++) {
         int64_t length = length_of(&g, r), rows = rows_of(&g, r);
         raw->start[r] = at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reader of .npy arrays: x, y and the lengths.
  *
- *   x  [N, T, F] sequences of F values; [N, T] for a recurrent model: F = 1; integers in front of an
- *      embedding: token ids; [N, F] vectors without steps; [N] vectors of one
+ *   x  [N, T, F] sequences of F values; [N, T] for a recurrent model: F = 1; [N, F] vectors without
+ *      steps; [N] vectors of one
  *   y  per step [N, T] or [N, T, O]; per sequence [N] or [N, O]. Classes are whole numbers from 0.
  *
  * float32 input that nothing is applied to stays in the file: the batcher reads the mapping. */
@@ -65,7 +65,7 @@ fail_element(const struct sl_npy *npy, int64_t element, const char *expected, st
 }
 
 static seqlstm_status
-read_ids(const struct sl_npy *npy, int32_t **out, int64_t *out_known, bool negative, struct seqlstm_error *err)
+read_classes(const struct sl_npy *npy, int32_t **out, int64_t *out_known, struct seqlstm_error *err)
 {
     int64_t largest = 0;
     int32_t *ids = calloc((size_t)npy->elems + 1, sizeof *ids);
@@ -74,8 +74,8 @@ read_ids(const struct sl_npy *npy, int32_t **out, int64_t *out_known, bool negat
         return SL_DATA_NO_MEMORY(err);
     for (int64_t i = 0; i < npy->elems; i++) {
         double value = sl_npy_get(npy, i);
-        if (!(value >= (negative ? -1 : 0) && value < INT32_MAX && value == floor(value))) {
-            status = fail_element(npy, i, negative ? "a class from 0, or -1 for none" : "a token id from 0", err);
+        if (!(value >= -1 && value < INT32_MAX && value == floor(value))) {
+            status = fail_element(npy, i, "a class from 0, or -1 for none", err);
             break;
         }
         ids[i] = (int32_t)value;
@@ -126,15 +126,13 @@ read_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, const s
        struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
-    bool ids = sl_model_wants_ids(read->model), recurrent = sl_model_wants_steps(read->model);
+    bool recurrent = sl_model_wants_steps(read->model);
     char shape[96];
     int64_t missing = 0;
-    raw->has_steps = x->dimensions == 3 || (x->dimensions == 2 && (ids || recurrent));
-    if (x->dimensions < 1 || x->dimensions > 3 || (recurrent && x->dimensions == 1) || (ids && x->dimensions != 2))
+    raw->has_steps = x->dimensions == 3 || (x->dimensions == 2 && recurrent);
+    if (x->dimensions < 1 || x->dimensions > 3 || (recurrent && x->dimensions == 1))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the shape is %s, expected %s", x->name, shape_text(x, shape),
-                     ids         ? "[N, T] token ids for an embedding"
-                     : recurrent ? "[N, T, F] or [N, T]"
-                                 : "[N, T, F] or [N, F]");
+                     recurrent ? "[N, T, F] or [N, T]" : "[N, T, F] or [N, F]");
     raw->input_features = x->dimensions == 3 ? x->shape[2] : raw->has_steps ? 1 : x->shape[1];
     if (x->elems == 0 && !read->input)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the shape is %s, the array is empty", x->name,
@@ -143,10 +141,6 @@ read_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, const s
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: expected %lld integers, one length per sequence", lengths->name,
                      (long long)x->shape[0]);
     SEQLSTM_TRY(make_series(raw, x->shape[0], raw->has_steps ? x->shape[1] : 1, lengths, err));
-    if (ids) {
-        raw->input_kind = SL_FIELD_IDS;
-        return read_ids(x, &raw->ids, &raw->known_ids, false, err);
-    }
     raw->input_kind = SL_FIELD_VALUES;
     SEQLSTM_TRY(check_values(x, source, &missing, err));
     raw->counts.missing_values += missing;
@@ -187,7 +181,7 @@ read_y(const struct sl_read *read, struct sl_raw *raw, const struct sl_npy *x, c
     raw->target_features = features;
     if (classes) {
         raw->target_kind = SL_FIELD_IDS;
-        return read_ids(y, &raw->target_ids, &raw->known_classes, true, err);
+        return read_classes(y, &raw->target_ids, &raw->known_classes, err);
     }
     int64_t missing = 0;
     raw->target_kind = SL_FIELD_VALUES;
@@ -235,7 +229,7 @@ sl_raw_read_npy(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_e
         status = read_x(read, raw, &x, has_lengths ? &lengths : NULL, err);
     if (status == SEQLSTM_OK && has_y)
         status = read_y(read, raw, &x, &y, err);
-    if (status == SEQLSTM_OK && !has_y && !read->input && read->model->train.task != SL_TASK_LANGUAGE_MODEL)
+    if (status == SEQLSTM_OK && !has_y && !read->input)
         status = seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "%s: nothing to learn: say `y`",
                                    raw->name);
     sl_npy_close(&x);

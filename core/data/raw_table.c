@@ -208,10 +208,6 @@ read_numbers(struct sl_table_read *t, struct seqlstm_error *err)
     raw->ahead = values && source->window.length > 0 ? source->window.horizon : 0;
     if (!t->read->input && raw->target_kind == SL_FIELD_NONE)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: nothing to learn: say `targets` or `label`", t->table.file);
-    if (classes && source->window.length > 0 && source->window.horizon > 1)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "%s: `window.horizon` %lld is for `targets`; a label is that of the window's last row",
-                     t->table.file, (long long)source->window.horizon);
     raw->values = calloc(n * (size_t)raw->input_features, sizeof *raw->values);
     if (classes)
         raw->target_ids = calloc(n, sizeof *raw->target_ids);

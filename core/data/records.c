@@ -49,7 +49,7 @@ static seqlstm_status
 cut_stream(struct cutter *c, struct seqlstm_error *err)
 {
     const struct sl_raw *raw = c->raw;
-    int64_t behind = c->d->form == SL_TARGET_NEXT ? 1 : raw->ahead;
+    int64_t behind = c->d->form == SL_TARGET_NEXT;
     for (int64_t s = 1; s < raw->series; s++)
         if (raw->start[s] != raw->start[s - 1] + raw->length[s - 1])
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,

@@ -295,7 +295,7 @@ sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_d
     s->source = (enum sl_source_type)get_integer(&r, root, "source", 0, SL_SOURCE_GENERATOR);
     s->tokenizer = (enum sl_tokenizer_type)get_integer(&r, root, "tokenizer", 0, SL_TOKENIZER_SENTENCEPIECE);
     s->lowercase = get_bool(&r, root, "lowercase");
-    s->form = (enum sl_target_form)get_integer(&r, root, "form", 0, SL_TARGET_AHEAD_STEP);
+    s->form = (enum sl_target_form)get_integer(&r, root, "form", 0, SL_TARGET_AHEAD);
     s->ahead = get_integer(&r, root, "ahead", 0, INT32_MAX);
     s->facts = get_facts(&r, root);
     s->ignore_id = (int32_t)get_integer(&r, root, "ignore_id", -1, INT32_MAX);

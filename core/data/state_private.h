@@ -13,8 +13,7 @@ enum sl_target_form {
     SL_TARGET_RECORD,     /* one per record */
     SL_TARGET_LAST,       /* that of the record's last row */
     SL_TARGET_STEP,       /* that of the step's row */
-    SL_TARGET_AHEAD_LAST, /* those of the `ahead` rows behind the record */
-    SL_TARGET_AHEAD_STEP  /* those of the `ahead` rows behind the step */
+    SL_TARGET_AHEAD       /* those of the `ahead` rows behind the record */
 };
 
 struct sl_data_state {
