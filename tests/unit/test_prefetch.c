@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches through the queue are those of the batcher; seek, early end and failures; threads (TSan). */
+#include "data_fixture.h"
+
+#include "data/prefetch.h"
+
+#include "oom.h"
+
+static struct data_open
+open_data(void)
+{
+    return data_open_train("type: generator, train: {name: adding_problem, size: 37, length: [5, 9]}, batch_size: 4",
+                           MODEL_REGRESS, "loss: mse");
+}
+
+static struct sl_batch *
+next(struct sl_prefetch *prefetch)
+{
+    struct sl_batch *batch = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (sl_prefetch_next(prefetch, &batch, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    return batch;
+}
+
+static void
+expect_equal(const struct sl_batch *a, const struct sl_batch *b)
+{
+    assert_true(!a == !b);
+    if (!a)
+        return;
+    assert_true(a->ordinal == b->ordinal && a->sequences == b->sequences && a->axis.rows == b->axis.rows);
+    assert_memory_equal(a->sample, b->sample, (size_t)a->sequences * 8);
+    assert_memory_equal(a->input.values, b->input.values, (size_t)(a->axis.rows * 2) * 4);
+}
+
+static void
+test_same_batches(void **state)
+{
+    (void)state;
+    struct data_open o = open_data();
+    for (int depth = 0; depth <= 4; depth += depth ? 3 : 1) {
+        struct sl_batcher *plain = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+        struct sl_batcher *ahead = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+        struct sl_prefetch *prefetch;
+        assert_int_equal(sl_prefetch_create(ahead, depth, &prefetch, NULL), SEQLSTM_OK);
+        for (int i = 0; i < 35; i++) { /* three epochs of ten batches and their ends, and a bit */
+            struct sl_batch *a = data_next(plain), *b = next(prefetch);
+            expect_equal(a, b);
+            sl_batch_destroy(a);
+            sl_batch_destroy(b);
+        }
+        assert_true(sl_prefetch_get_wait_ns(prefetch) >= 0);
+        assert_true(sl_prefetch_get_wait_ns(prefetch) <= sl_prefetch_get_total_ns(prefetch));
+        sl_prefetch_destroy(prefetch);
+        sl_batcher_close(plain);
+        sl_batcher_close(ahead);
+    }
+    data_close(&o);
+}
+
+static void
+test_seek(void **state)
+{
+    (void)state;
+    struct data_open o = open_data();
+    struct sl_batcher *plain = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+    struct sl_batcher *ahead = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+    struct sl_prefetch *prefetch;
+    struct sl_batch *batch = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_prefetch_create(ahead, 3, &prefetch, NULL), SEQLSTM_OK);
+    sl_batch_destroy(next(prefetch));
+    assert_int_equal(sl_prefetch_seek(prefetch, 2, 7, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_batcher_seek(plain, 2, 7, NULL), SEQLSTM_OK);
+    for (int i = 0; i < 6; i++) {
+        struct sl_batch *a = data_next(plain), *b = next(prefetch);
+        expect_equal(a, b);
+        sl_batch_destroy(a);
+        sl_batch_destroy(b);
+    }
+    assert_int_equal(sl_prefetch_seek(prefetch, 0, 99, &err), SEQLSTM_INVALID_ARGUMENT);
+    err.message[0] = '\0';
+    assert_int_equal(sl_prefetch_next(prefetch, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "batch 99"));
+    assert_null(batch);
+    assert_int_equal(sl_prefetch_seek(prefetch, 0, 0, NULL), SEQLSTM_OK);
+    sl_batch_destroy(next(prefetch));
+    sl_prefetch_destroy(prefetch);
+    sl_batcher_close(plain);
+    sl_batcher_close(ahead);
+    data_close(&o);
+}
+
+/* Destroyed while the thread is at work, waits for room, or has just begun. */
+static void
+test_early_end(void **state)
+{
+    (void)state;
+    struct data_open o = open_data();
+    for (int i = 0; i < 30; i++) {
+        struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+        struct sl_prefetch *prefetch;
+        assert_int_equal(sl_prefetch_create(batcher, 1 + i % 3, &prefetch, NULL), SEQLSTM_OK);
+        for (int k = 0; k < i % 4; k++)
+            sl_batch_destroy(next(prefetch));
+        sl_prefetch_destroy(prefetch);
+        sl_batch_destroy(data_next(batcher)); /* given back, and alive */
+        sl_batcher_close(batcher);
+    }
+    sl_prefetch_destroy(NULL);
+    data_close(&o);
+}
+
+/* Memory that runs out in the thread comes out of next, and again until a seek. */
+static void
+test_failure(void **state)
+{
+    (void)state;
+    struct data_open o = open_data();
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+    struct sl_prefetch *prefetch = NULL;
+    struct sl_batch *batch = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_prefetch_create(batcher, 65, &prefetch, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(sl_prefetch_create(batcher, 0, &prefetch, NULL), SEQLSTM_OK);
+    oom_fail_at(2);
+    assert_int_equal(sl_prefetch_next(prefetch, &batch, &err), SEQLSTM_NO_MEMORY);
+    assert_true(oom_disarm());
+    assert_null(batch);
+    batch = next(prefetch);
+    assert_int_equal(batch->ordinal, 0);
+    sl_batch_destroy(batch);
+    sl_prefetch_destroy(prefetch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_batches),
+        cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_early_end),
+        cmocka_unit_test(test_failure),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
