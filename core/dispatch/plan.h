@@ -76,7 +76,7 @@ struct sl_plan {
     const int64_t *tensor_offsets;   /* [tensor_count] bytes into the activation buffer; -1: elsewhere or fused away */
     const int64_t *grad_offsets;     /* [tensor_count] likewise for gradients; -1: none */
     int64_t activation_bytes;
-    int64_t scratch_grad_offset;     /* room for one more gradient where a tensor has several readers; -1 */
+    int64_t scratch_grad_offset;     /* room for second gradients of a call's inputs with several readers; -1 */
     int64_t reserve_bytes;
     int64_t packed_bytes;
     int64_t workspace_bytes;

@@ -111,20 +111,32 @@ static int64_t place(struct block *const *placed, int32_t placed_count, const st
     return offset;
 }
 
-/* A tensor read by several differentiable calls needs a second place for what the later ones add. */
+static int32_t count_touches(const struct sl_plan *plan, const struct sl_call *calls, int32_t t)
+{
+    int32_t touches = 0;
+    for (int32_t c = 0; c < plan->call_count; c++)
+        for (int32_t s = 0; s < calls[c].node->slot_count; s++)
+            touches += calls[c].node->slots[s] == t;
+    return touches;
+}
+
+/* A tensor read by several differentiable calls needs a second place for what the later ones add: room for all
+ * such inputs of one call at once. */
 static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *calls,
                              const struct block *grads)
 {
-    int64_t bytes = 0;
-    for (int32_t t = 0; t < plan->graph->tensor_count; t++) {
-        int32_t readers = 0;
-        for (int32_t c = 0; c < plan->call_count; c++)
-            for (int32_t s = 0; s < calls[c].node->slot_count; s++)
-                readers += calls[c].node->slots[s] == t;
-        if (readers > 2 && grads[t].end >= 0 && grads[t].bytes > bytes)
-            bytes = grads[t].bytes;
+    int64_t most = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        int64_t bytes = 0;
+        for (int32_t s = 0; s < calls[c].node->slot_count; s++) {
+            int32_t t = calls[c].node->slots[s];
+            if (t >= 0 && grads[t].end >= 0 && count_touches(plan, calls, t) > 2)
+                bytes += grads[t].bytes;
+        }
+        if (bytes > most)
+            most = bytes;
     }
-    return bytes;
+    return most;
 }
 
 static void sum_calls(struct sl_plan *plan, struct sl_call *calls)

@@ -88,7 +88,11 @@ struct request {
     uint32_t parts;
     bool any_output_grad;
     bool param_seen;       /* a parameter of it already holds a gradient of this step */
-    int32_t scratch_for;   /* tensor whose gradient goes to scratch; -1 */
+    int32_t added_count;   /* inputs whose gradient goes to scratch first */
+    struct {
+        int32_t tensor;
+        float *scratch;
+    } added[SEQLSTM_MERGE_INPUTS];
 };
 
 static float *get_grad(struct sl_exec *exec, int32_t t)
@@ -101,7 +105,8 @@ static void collect_grads(struct sl_exec *exec, int32_t c, struct request *reque
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     struct sl_exec_call *own = &exec->calls[c];
-    *request = (struct request){.scratch_for = -1};
+    char *scratch = exec->activations + exec->plan->scratch_grad_offset;
+    *request = (struct request){0};
     for (int32_t s = 0; s < own->slot_count; s++) {
         int32_t t = node->slots[s];
         own->grads[s] = NULL;
@@ -120,8 +125,10 @@ static void collect_grads(struct sl_exec *exec, int32_t c, struct request *reque
         } else if (own->roles[s] == SL_SLOT_INPUT) {
             request->parts |= SEQLSTM_BACKWARD_INPUTS;
             if (exec->has_grad[t]) {
-                own->grads[s] = exec->activations + exec->plan->scratch_grad_offset;
-                request->scratch_for = t;
+                own->grads[s] = scratch;
+                request->added[request->added_count].tensor = t;
+                request->added[request->added_count++].scratch = (float *)(void *)scratch;
+                scratch += (sl_exec_get_rows(exec, tensor->axis) * tensor->features * 4 + 63) / 64 * 64;
             } else {
                 own->grads[s] = get_grad(exec, t);
             }
@@ -143,7 +150,7 @@ static void clear_unwritten(struct sl_exec *exec, int32_t c)
     }
 }
 
-/* Rows of dx that the call does not reach: a pool or a final state tells nothing to absent steps. */
+/* Notes what has been written, and adds what stands in the scratch. */
 static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct request *request,
                              struct seqlstm_error *err)
 {
@@ -154,15 +161,16 @@ static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct reque
             continue;
         if (exec->calls[c].roles[s] == SL_SLOT_PARAM)
             exec->param_written[exec->graph->tensors[t].owner] = true;
-        else if (exec->calls[c].roles[s] == SL_SLOT_INPUT && t != request->scratch_for)
+        else if (exec->calls[c].roles[s] == SL_SLOT_INPUT)
             exec->has_grad[t] = true;
     }
-    if (request->scratch_for < 0)
-        return SEQLSTM_OK;
-    const struct sl_tensor *tensor = &exec->graph->tensors[request->scratch_for];
-    return sl_exec_vector(exec, SEQLSTM_VECTOR_AXPY, get_grad(exec, request->scratch_for),
-                          (float *)(void *)(exec->activations + exec->plan->scratch_grad_offset),
-                          sl_exec_get_rows(exec, tensor->axis) * tensor->features, 1.0f, err);
+    for (int32_t a = 0; a < request->added_count; a++) {
+        int32_t t = request->added[a].tensor;
+        const struct sl_tensor *tensor = &exec->graph->tensors[t];
+        SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_AXPY, get_grad(exec, t), request->added[a].scratch,
+                                   sl_exec_get_rows(exec, tensor->axis) * tensor->features, 1.0f, err));
+    }
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)

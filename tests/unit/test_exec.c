@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole models through graph, plan and executor on the reference: every gradient against central differences of
+ * the loss, and the rules of the executor (tied matrices, several readers, accumulation, empty sequences, carried
+ * states, alternatives).
+ *
+ * Tolerance: slots are float32, so the loss carries an error of about eps32 per activation; with a step h the
+ * difference quotient is off by 1.5 eps32 * |loss| / h (rounding) plus h^4 / 30 times the fifth derivative. With
+ * h = 2^-8 and smooth models of a few layers both stay below 3e-4 of the gradient's scale; 2e-3 is the bound.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "base/buf.h"
+#include "dispatch/plan.h"
+#include "exec/exec.h"
+#include "model/diagnostics.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+/* A model on the reference, with its parameters drawn. */
+struct world {
+    struct sl_diagnostics *diagnostics;
+    struct sl_model *model;
+    struct sl_data_facts facts;
+    struct sl_registry *registry;
+    struct sl_graph *graph;
+    struct sl_plan *plan;
+    struct sl_params *params;
+    struct sl_exec *exec;
+};
+
+static const char data_tokens[] =
+    "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n";
+static const char data_values[] = "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n";
+
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK)
+        fail_msg("%s (%s)", err->message, err->where);
+}
+
+static void open_world(struct world *w, const char *data, const char *layers, const struct sl_data_facts *facts,
+                       bool need_output)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char text[4096];
+    memset(w, 0, sizeof *w);
+    snprintf(text, sizeof text, "%s%s\nbackends: [reference]\n", data, layers);
+    ok(sl_diagnostics_create(&w->diagnostics, &err), &err);
+    struct sl_model_request request = {.path = "m.yaml"};
+    seqlstm_status status =
+        sl_model_load_text("m.yaml", text, strlen(text), &request, w->diagnostics, &w->model, &err);
+    if (status != SEQLSTM_OK) {
+        struct sl_buf buf = {0};
+        sl_diagnostics_render(w->diagnostics, false, &buf, &err);
+        fail_msg("%s", sl_buf_text(&buf));
+    }
+    w->facts = *facts;
+    struct sl_graph_request graph = {
+        .model = w->model, .facts = &w->facts, .phase = SL_PHASE_TRAIN, .need_output = need_output};
+    ok(sl_graph_create(&graph, &w->graph, &err), &err);
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    static const struct sl_registry_entry entries[] = {{.name = "reference"}};
+    struct sl_registry_request registry = {.entries = entries, .entry_count = 1, .builtins = builtins,
+                                           .builtin_count = 1, .only_folders = true};
+    ok(sl_registry_create(&registry, &w->registry, &err), &err);
+    struct sl_plan_request plan = {.graph = w->graph, .registry = w->registry, .optimizer_states = 2};
+    ok(sl_plan_create(&plan, &w->plan, &err), &err);
+    ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
+    ok(sl_params_init(w->params, w->graph, 7, &err), &err);
+    struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5};
+    ok(sl_exec_create(&exec, &w->exec, &err), &err);
+}
+
+static void close_world(struct world *w)
+{
+    sl_exec_destroy(w->exec);
+    sl_params_destroy(w->params);
+    sl_plan_destroy(w->plan);
+    sl_registry_destroy(w->registry);
+    sl_graph_destroy(w->graph);
+    sl_model_destroy(w->model);
+    sl_diagnostics_destroy(w->diagnostics);
+}
+
+static const int32_t lengths[] = {4, 3, 3, 1, 0};
+enum { B = 5, R = 11 };
+
+static float number(uint64_t i)
+{
+    return 2.0f * seqlstm_uniform(99, i, 0, 0) - 1.0f;
+}
+
+static struct sl_batch *make_batch(const struct sl_data_facts *facts)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch_shape shape = {.sequences = B, .lengths = lengths,
+                                   .input_kind = facts->input.kind, .target_kind = facts->target.kind,
+                                   .input_features = facts->input.features,
+                                   .target_features = facts->target.features,
+                                   .input_on_steps = true, .target_on_steps = facts->target.on_steps};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    int64_t target_rows = facts->target.on_steps ? R : B;
+    for (int64_t i = 0; i < R * facts->input.features; i++) {
+        if (facts->input.kind == SL_FIELD_IDS)
+            ((int32_t *)batch->input.ids)[i] = (int32_t)(i * 3 % facts->input.classes);
+        else
+            ((float *)batch->input.values)[i] = number((uint64_t)i);
+    }
+    for (int64_t i = 0; i < target_rows * facts->target.features; i++) {
+        if (facts->target.kind == SL_FIELD_IDS)
+            ((int32_t *)batch->target.ids)[i] = i == 2 ? -1 : (int32_t)(i * 5 % facts->target.classes);
+        else
+            ((float *)batch->target.values)[i] = number((uint64_t)i + 1000);
+    }
+    for (int64_t k = 0; k < B; k++)
+        ((uint64_t *)batch->axis.sequence_id)[k] = (uint64_t)(40 + k);
+    return batch;
+}
+
+static double run(struct world *w, const struct sl_batch *batch, bool accumulate)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec_step step = {.epoch = 3, .normaliser = 1.0, .accumulate = accumulate};
+    struct sl_exec_result result;
+    ok(sl_exec_run(w->exec, batch, &step, &result, &err), &err);
+    return result.loss_sum;
+}
+
+/* d loss / d value by central differences of fourth order. */
+static double difference(struct world *w, const struct sl_batch *batch, float *value, float kept)
+{
+    static const double weights[4] = {1.0 / 12, -8.0 / 12, 8.0 / 12, -1.0 / 12};
+    static const float places[4] = {-2, -1, 1, 2};
+    const float h = 1.0f / 256;
+    double sum = 0;
+    for (int k = 0; k < 4; k++) {
+        *value = kept + places[k] * h;
+        sl_params_touch(w->params);
+        sum += weights[k] * run(w, batch, false);
+    }
+    *value = kept;
+    sl_params_touch(w->params);
+    return sum / (double)h;
+}
+
+/* Every parameter: a handful of its elements. */
+static void check_gradients(struct world *w, const struct sl_batch *batch)
+{
+    run(w, batch, false);
+    float *grads = malloc((size_t)w->params->elems * sizeof *grads);
+    memcpy(grads, w->params->grads, (size_t)w->params->elems * sizeof *grads);
+    for (int32_t p = 0; p < w->params->view_count; p++) {
+        const struct sl_param_view *view = &w->params->views[p];
+        double scale = 0.05;
+        for (int64_t e = 0; e < view->elems; e++)
+            scale = fmax(scale, fabs((double)grads[view->offset_elems + e]));
+        int64_t stride = view->elems > 12 ? view->elems / 12 : 1;
+        for (int64_t e = 0; e < view->elems; e += stride) {
+            float *value = &w->params->values[view->offset_elems + e], kept = *value;
+            double expected = difference(w, batch, value, kept), got = (double)grads[view->offset_elems + e];
+            if (!(fabs(expected - got) <= 2e-3 * scale))
+                fail_msg("%s[%lld]: gradient %g, difference quotient %g, scale %g", view->name, (long long)e, got,
+                         expected, scale);
+        }
+    }
+    free(grads);
+}
+
+static struct sl_data_facts values_facts(int64_t features, bool target_on_steps, int64_t targets)
+{
+    return (struct sl_data_facts){
+        .input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = features},
+        .target = {.kind = SL_FIELD_VALUES, .on_steps = target_on_steps, .features = targets},
+        .has_steps = true,
+        .envelope = {.sequences = B, .steps = 4, .rows = R}};
+}
+
+static struct sl_data_facts token_facts(bool target_on_steps, int64_t classes)
+{
+    return (struct sl_data_facts){
+        .input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = 7},
+        .target = {.kind = SL_FIELD_IDS, .on_steps = target_on_steps, .features = 1, .classes = classes},
+        .has_steps = true,
+        .envelope = {.sequences = B, .steps = 4, .rows = R}};
+}
+
+struct gradient_case {
+    const char *name;
+    bool tokens, on_steps, need_output;
+    const char *layers;
+};
+
+static const struct gradient_case cases[] = {
+    {"last state, dense", false, false, true,
+     "model: [{type: lstm, units: 5}, {type: dense, units: 3, activation: tanh}]\ntrain: {loss: mse, epochs: 1}"},
+    {"bidirectional stack, every option that is smooth", false, true, true,
+     "model: [{type: lstm, units: 4, layers: 2, direction: bidirectional, merge: sum, peephole: true, projection: 3,"
+     " layer_norm: true, dropout: 0.2, recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1},"
+     " return_sequences: true}, {type: dense, units: 3}]\ntrain: {loss: mse, epochs: 1}"},
+    {"bidirectional last states", false, false, true,
+     "model: [{type: gru, units: 4, direction: bidirectional}, {type: dense, units: 3}]\n"
+     "train: {loss: mse, epochs: 1}"},
+    {"several readers: concat and add", false, true, true,
+     "model: [{type: lstm, name: a, units: 4, return_sequences: true},"
+     " {type: rnn, name: b, units: 4, return_sequences: true},"
+     " {type: add, name: c, from: [a, b]}, {type: concat, name: d, from: [a, c, b]},"
+     " {type: layer_norm}, {type: dropout, rate: 0.3}, {type: dense, units: 3}]\ntrain: {loss: mse, epochs: 1}"},
+    {"pool and activation", false, false, true,
+     "model: [{type: lstm, units: 4, return_sequences: true}, {type: pool, mode: mean},"
+     " {type: activation, activation: softplus}, {type: dense, units: 3}]\ntrain: {loss: mse, epochs: 1}"},
+    {"tied output", true, true, true,
+     "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
+     " {type: output, tie: emb, activation: softmax}]\ntrain: {loss: cross_entropy, task: tag, epochs: 1}"},
+    {"fused output and loss", true, true, false,
+     "model: [{type: embedding, dim: 4}, {type: lstm, units: 5, return_sequences: true},"
+     " {type: output, activation: softmax}]\n"
+     "train: {loss: {type: cross_entropy, label_smoothing: 0.1}, task: tag, epochs: 1}"},
+    {"classifier", true, false, true,
+     "model: [{type: embedding, dim: 4}, {type: lstm, units: 5}, {type: dropout, rate: 0.4},"
+     " {type: dense, units: from_target, activation: softmax}]\ntrain: {loss: cross_entropy, epochs: 1}"},
+};
+
+static struct sl_data_facts facts_of(const struct gradient_case *c)
+{
+    return c->tokens ? token_facts(c->on_steps, 7) : values_facts(3, c->on_steps, 3);
+}
+
+static void gradients_match_differences(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = facts_of(&cases[i]);
+        struct world w;
+        print_message("%s\n", cases[i].name);
+        open_world(&w, cases[i].tokens ? data_tokens : data_values, cases[i].layers, &facts, cases[i].need_output);
+        struct sl_batch *batch = make_batch(&facts);
+        check_gradients(&w, batch);
+        sl_batch_destroy(batch);
+        close_world(&w);
+    }
+}
+
+static void accumulation_adds_gradients(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = facts_of(&cases[i]);
+        struct world w;
+        open_world(&w, cases[i].tokens ? data_tokens : data_values, cases[i].layers, &facts, cases[i].need_output);
+        struct sl_batch *batch = make_batch(&facts);
+        run(&w, batch, false);
+        int64_t n = w.params->elems;
+        float *once = malloc((size_t)n * sizeof *once);
+        memcpy(once, w.params->grads, (size_t)n * sizeof *once);
+        run(&w, batch, true);
+        for (int64_t e = 0; e < n; e++)
+            if (!(fabsf(w.params->grads[e] - 2 * once[e]) <= 1e-5f * (1 + fabsf(once[e]))))
+                fail_msg("%s: element %lld: %g twice is not %g", cases[i].name, (long long)e, (double)once[e],
+                         (double)w.params->grads[e]);
+        run(&w, batch, false);
+        assert_memory_equal(w.params->grads, once, (size_t)n * sizeof *once);
+        free(once);
+        sl_batch_destroy(batch);
+        close_world(&w);
+    }
+}
+
+/* The compound is taken when nobody wants the output, and gives the same loss and gradients. */
+static void alternative_equals_its_parts(void **state)
+{
+    (void)state;
+    const struct gradient_case *c = &cases[6];
+    struct sl_data_facts facts = facts_of(c);
+    struct world fused, apart;
+    open_world(&fused, data_tokens, c->layers, &facts, false);
+    open_world(&apart, data_tokens, c->layers, &facts, true);
+    assert_int_equal(fused.plan->call_count, apart.plan->call_count - 1);
+    struct sl_batch *batch = make_batch(&facts);
+    double a = run(&fused, batch, false), b = run(&apart, batch, false);
+    assert_true(fabs(a - b) <= 1e-5 * fabs(b));
+    for (int64_t e = 0; e < fused.params->elems; e++)
+        assert_true(fabsf(fused.params->grads[e] - apart.params->grads[e]) <= 1e-5f);
+    sl_batch_destroy(batch);
+    close_world(&fused);
+    close_world(&apart);
+}
+
+/* A stack in one call gives what its layers give one by one: masks belong to the layer. */
+static void stack_equals_its_layers(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, true, 4);
+    struct world stack, apart;
+    open_world(&stack, data_values,
+               "model: [{type: lstm, name: s, units: 4, layers: 2, dropout: 0.3, recurrent_dropout: 0.3,"
+               " return_sequences: true}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    open_world(&apart, data_values,
+               "model: [{type: lstm, name: s, units: 4, layers: 2, dropout: 0.3, recurrent_dropout: 0.3,"
+               " return_sequences: true}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    assert_int_equal(stack.plan->call_count, 2); /* stack, loss */
+    /* the layers one by one: a stored plan that names them */
+    sl_exec_destroy(apart.exec);
+    sl_plan_destroy(apart.plan);
+    struct sl_plan_choice stored[] = {{"s.l0", "reference", ""}, {"s.l1", "reference", ""}, {"loss", "reference", ""}};
+    struct sl_plan_request request = {.graph = apart.graph, .registry = apart.registry, .stored = stored,
+                                      .stored_count = 3};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    ok(sl_plan_create(&request, &apart.plan, &err), &err);
+    assert_int_equal(apart.plan->call_count, 3);
+    struct sl_exec_request exec = {.plan = apart.plan, .params = apart.params, .seed = 5};
+    ok(sl_exec_create(&exec, &apart.exec, &err), &err);
+    struct sl_batch *batch = make_batch(&facts);
+    double a = run(&stack, batch, false), b = run(&apart, batch, false);
+    assert_true(fabs(a - b) <= 1e-5 * fabs(b));
+    for (int64_t e = 0; e < stack.params->elems; e++)
+        assert_true(fabsf(stack.params->grads[e] - apart.params->grads[e]) <= 1e-5f);
+    sl_batch_destroy(batch);
+    close_world(&stack);
+    close_world(&apart);
+}
+
+/* Zero-length sequences have a final state of zero, weigh as any other, and change nobody else. */
+static void empty_sequences_are_served(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, false, 5);
+    struct world w;
+    open_world(&w, data_values, "model: [{type: lstm, units: 5}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    struct sl_batch *batch = make_batch(&facts);
+    run(&w, batch, false);
+    struct sl_field output = sl_exec_get_output(w.exec);
+    assert_false(output.on_steps);
+    for (int f = 0; f < 5; f++)
+        assert_true(output.values[4 * 5 + f] == 0.0f);
+    assert_true(output.values[3 * 5] != 0.0f);
+    sl_batch_destroy(batch);
+    close_world(&w);
+}
+
+/* Two pieces with carried states end where one run over both ends. */
+static void carried_states_join_pieces(void **state)
+{
+    (void)state;
+    static const char layers[] =
+        "model: [{type: lstm, units: 4, return_sequences: true}]\ntrain: {loss: mse, epochs: 1}";
+    static const char data[] =
+        "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}, batching: {bptt: 3}}\n";
+    struct sl_data_facts facts = values_facts(2, true, 4);
+    facts.envelope = (struct sl_envelope){.sequences = 2, .steps = 6, .rows = 12};
+    struct world w;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    open_world(&w, data, layers, &facts, true);
+    static const int32_t whole_lengths[] = {6, 6}, piece_lengths[] = {3, 3};
+    struct sl_batch *whole = NULL, *pieces[2] = {NULL, NULL};
+    struct sl_batch_shape shape = {.sequences = 2, .lengths = whole_lengths, .input_kind = SL_FIELD_VALUES,
+                                   .target_kind = SL_FIELD_VALUES, .input_features = 2, .target_features = 4,
+                                   .input_on_steps = true, .target_on_steps = true};
+    ok(sl_batch_create(&shape, &whole, &err), &err);
+    shape.lengths = piece_lengths;
+    for (int p = 0; p < 2; p++)
+        ok(sl_batch_create(&shape, &pieces[p], &err), &err);
+    for (int i = 0; i < 12 * 2; i++) {
+        ((float *)whole->input.values)[i] = number((uint64_t)i);
+        ((float *)pieces[i / 12]->input.values)[i % 12] = number((uint64_t)i);
+    }
+    pieces[1]->carry_state = true;
+    double expected = run(&w, whole, false);
+    float last[4];
+    memcpy(last, sl_exec_get_output(w.exec).values + 11 * 4, sizeof last);
+    double got = run(&w, pieces[0], false) + run(&w, pieces[1], false);
+    assert_true(fabs(expected - got) <= 1e-6 * fabs(expected));
+    const float *again = sl_exec_get_output(w.exec).values + 5 * 4;
+    for (int f = 0; f < 4; f++)
+        assert_true(fabsf(again[f] - last[f]) <= 1e-6f);
+    run(&w, pieces[0], false); /* not carried: starts at zero again */
+    double alone = run(&w, pieces[0], false);
+    assert_true(fabs(alone - run(&w, pieces[0], false)) == 0.0);
+    for (int p = 0; p < 2; p++)
+        sl_batch_destroy(pieces[p]);
+    sl_batch_destroy(whole);
+    close_world(&w);
+}
+
+static void too_large_batch_is_refused(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, false, 5);
+    facts.envelope.rows = R - 1;
+    struct world w;
+    open_world(&w, data_values, "model: [{type: lstm, units: 5}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    struct sl_batch *batch = make_batch(&facts);
+    struct sl_exec_step step = {.normaliser = 1};
+    struct sl_exec_result result;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_false(sl_exec_fits(w.exec, batch));
+    assert_int_equal(sl_exec_run(w.exec, batch, &step, &result, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "11 rows"));
+    sl_batch_destroy(batch);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_match_differences), cmocka_unit_test(accumulation_adds_gradients),
+        cmocka_unit_test(alternative_equals_its_parts), cmocka_unit_test(stack_equals_its_layers),
+        cmocka_unit_test(empty_sequences_are_served),   cmocka_unit_test(carried_states_join_pieces),
+        cmocka_unit_test(too_large_batch_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
