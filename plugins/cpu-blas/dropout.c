@@ -87,8 +87,7 @@ static void mask_whole_sequences(const struct blas_call *call, void *context, in
         call->math->mask_row(m->key, step, axis->sequence_id[b], d->rate, d->features, NULL, mask);
         for (int64_t t = t0; t < t1 && b < axis->batch_sizes[t]; t++) {
             const int64_t at = (axis->row_offsets[t] - first + b) * d->features;
-            for (int64_t j = 0; j < d->features; j++)
-                m->out[at + j] = m->in[at + j] * mask[j];
+            call->math->multiply(d->features, m->in + at, mask, m->out + at);
         }
     }
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -20,6 +20,12 @@
 #endif
 
 #define BLAS_INLINE static inline __attribute__((always_inline))
+
+#if defined(__clang__)
+#define BLAS_UNROLL _Pragma("unroll")
+#else
+#define BLAS_UNROLL _Pragma("GCC unroll 8")
+#endif
 
 typedef float vf __attribute__((vector_size(4 * BLAS_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * BLAS_LANES)));

@@ -47,8 +47,7 @@ static void pool_sequences(const struct blas_call *call, void *context, int32_t 
         if (count == 0)
             break;
         if (d->kind == SEQLSTM_POOL_MAX)
-            for (int64_t i = 0; i < count; i++)
-                y[i] = row[i] <= y[i] ? y[i] : row[i];
+            call->math->maximum(count, row, y);
         else
             call->math->add(count, row, y);
     }
@@ -164,8 +163,7 @@ static void merge_rows(const struct blas_call *call, void *context, int32_t part
         } else if (k == 0) {
             copy_row(y + at, x + at, count);
         } else if (d->kind == SEQLSTM_MERGE_MUL) {
-            for (int64_t i = at; i < at + count; i++)
-                y[i] *= x[i];
+            call->math->multiply(count, y + at, x + at, y + at);
         } else {
             call->math->add(count, x + at, y + at);
         }
@@ -183,8 +181,8 @@ static void merge_mul_grads(const struct blas_call *call, uint32_t k, int64_t be
     copy_row(dx + begin, dy + begin, end - begin);
     for (uint32_t other = 0; other < d->inputs; other++) {
         const float *x = call->slots[SEQLSTM_MERGE_X + other];
-        for (int64_t i = begin; other != k && i < end; i++)
-            dx[i] *= x[i];
+        if (other != k)
+            call->math->multiply(end - begin, dx + begin, x + begin, dx + begin);
     }
 }
 

@@ -75,6 +75,12 @@ struct blas_rowmath {
     /* y = x * mask of one row (philox.h), elements 0 .. n - 1. x NULL: y = mask. y may be x. */
     void (*mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float rate, int64_t n, const float *x,
                      float *y);
+    /* y = x m. y may be x. */
+    void (*multiply)(int64_t n, const float *x, const float *m, float *y);
+    /* y = max(x, y) */
+    void (*maximum)(int64_t n, const float *x, float *y);
+    /* The first index from `from` on whose x is above the limit, or NaN; n if there is none. */
+    int64_t (*find_above)(int64_t n, const float *x, int64_t from, float limit);
 
     void (*vector)(uint32_t kind, float alpha, int64_t n, const float *x, float *y);
     void (*update)(const struct blas_update *update, int64_t n, float *param, const float *grad,

@@ -2,8 +2,6 @@
 /* Sums over columns, layer norm and masks of rows (compiled once per instruction set). */
 #include "rowmath_unit.h"
 
-#include <seqlstm/philox.h>
-
 /* Rows are added in blocks of 32, blocks to the result: errors grow with rows / 32. */
 enum { SUM_BLOCK = 32 };
 
@@ -141,37 +139,59 @@ void BLAS_NAME(norm_gain_sums)(int64_t rows, int64_t n, int64_t stride, const fl
 
 /* ---- masks ---------------------------------------------------------------------------------- */
 
-/* 16 counters side by side: 64 elements. The compiler turns each inner loop into vector code. */
-enum { BLOCKS = 16 };
+/* Counters in 64-bit lanes, of which the low halves count: a lane's product with a constant is one
+ * instruction, and what its high half leaves behind in the counter never reaches a low half. */
+typedef uint64_t vq __attribute__((vector_size(4 * BLAS_LANES)));
 
-static void philox_blocks(uint64_t key, uint32_t first, uint32_t step, uint64_t sequence,
-                          uint32_t out[4 * BLOCKS])
+enum { LANES_64 = BLAS_LANES / 2, GROUPS = 4, CHUNK = 4 * LANES_64 * GROUPS };
+
+BLAS_INLINE vq multiply_low(vq a, uint32_t factor)
 {
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int i = 0; i < BLOCKS; i++) {
-        c0[i] = first + (uint32_t)i;
-        c1[i] = step;
-        c2[i] = (uint32_t)sequence;
-        c3[i] = (uint32_t)(sequence >> 32);
+#if BLAS_LANES == 16 && defined(__AVX512F__)
+    return (vq)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64((long long)factor));
+#elif BLAS_LANES == 8 && defined(__AVX2__)
+    return (vq)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x((long long)factor));
+#elif defined(__SSE2__)
+    return (vq)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x((long long)factor));
+#else
+    return (a & 0xFFFFFFFFu) * (uint64_t)factor;
+#endif
+}
+
+/* The words of CHUNK elements, the first of which is element 4 * first. */
+static void philox_chunk(uint64_t key, uint32_t first, uint32_t step, uint64_t sequence, uint32_t out[CHUNK])
+{
+    vq c0[GROUPS], c1[GROUPS], c2[GROUPS], c3[GROUPS];
+    for (int g = 0; g < GROUPS; g++) {
+        for (int i = 0; i < LANES_64; i++)
+            c0[g][i] = first + (uint32_t)(g * LANES_64 + i);
+        c1[g] = (vq){0} + (uint64_t)step;
+        c2[g] = (vq){0} + (sequence & 0xFFFFFFFFu);
+        c3[g] = (vq){0} + (sequence >> 32);
     }
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < BLOCKS; i++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0[i];
-            uint64_t p1 = (uint64_t)0xCD9E8D57u * c2[i];
-            c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
-            c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-            c1[i] = (uint32_t)p1;
-            c3[i] = (uint32_t)p0;
+        BLAS_UNROLL
+        for (int g = 0; g < GROUPS; g++) {
+            vq p0 = multiply_low(c0[g], 0xD2511F53u), p1 = multiply_low(c2[g], 0xCD9E8D57u);
+            c0[g] = (p1 >> 32) ^ c1[g] ^ (uint64_t)k0;
+            c2[g] = (p0 >> 32) ^ c3[g] ^ (uint64_t)k1;
+            c1[g] = p1;
+            c3[g] = p0;
         }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    for (int i = 0; i < BLOCKS; i++) {
-        out[4 * i] = c0[i];
-        out[4 * i + 1] = c1[i];
-        out[4 * i + 2] = c2[i];
-        out[4 * i + 3] = c3[i];
+    for (int g = 0; g < GROUPS; g++) {
+        uint64_t pairs[2][LANES_64], mixed[2 * LANES_64];
+        vq low = (c0[g] & 0xFFFFFFFFu) | (c1[g] << 32), high = (c2[g] & 0xFFFFFFFFu) | (c3[g] << 32);
+        memcpy(pairs[0], &low, sizeof low);
+        memcpy(pairs[1], &high, sizeof high);
+        for (int i = 0; i < LANES_64; i++) {
+            mixed[2 * i] = pairs[0][i];
+            mixed[2 * i + 1] = pairs[1][i];
+        }
+        memcpy(out + g * 4 * LANES_64, mixed, sizeof mixed);
     }
 }
 
@@ -181,17 +201,48 @@ void BLAS_NAME(mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float r
     const float kept = 1.0f / (1.0f - rate);
     /* u >= rate with u = k 2^-24 is k >= rate 2^24, both sides exact in double. */
     const int32_t threshold = (int32_t)__builtin_ceil((double)rate * 16777216.0);
-    uint32_t words[4 * BLOCKS];
-    float factor[4 * BLOCKS];
-    for (int64_t i0 = 0; i0 < n; i0 += 4 * BLOCKS) {
-        philox_blocks(key, (uint32_t)(i0 / 4), step, sequence, words);
-        for (int i = 0; i < 4 * BLOCKS; i++)
-            factor[i] = (int32_t)(words[i] >> 8) >= threshold ? kept : 0.0f;
-        int count = n - i0 < 4 * BLOCKS ? (int)(n - i0) : 4 * BLOCKS;
-        if (x == NULL)
+    uint32_t words[CHUNK];
+    float factor[CHUNK];
+    for (int64_t i0 = 0; i0 < n; i0 += CHUNK) {
+        philox_chunk(key, (uint32_t)(i0 / 4), step, sequence, words);
+        const int count = n - i0 < CHUNK ? (int)(n - i0) : CHUNK;
+        float *out = x == NULL && count == CHUNK ? y + i0 : factor;
+        for (int i = 0; i < CHUNK; i++)
+            out[i] = (int32_t)(words[i] >> 8) >= threshold ? kept : 0.0f;
+        if (x == NULL && count < CHUNK)
             memcpy(y + i0, factor, (size_t)count * sizeof *y);
-        else
-            for (int i = 0; i < count; i++)
-                y[i0 + i] = x[i0 + i] * factor[i];
+        for (int i = 0; x != NULL && i < count; i++)
+            y[i0 + i] = x[i0 + i] * factor[i];
     }
+}
+
+void BLAS_NAME(multiply)(int64_t n, const float *x, const float *m, float *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * m[i];
+}
+
+void BLAS_NAME(maximum)(int64_t n, const float *x, float *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] <= y[i] ? y[i] : x[i];
+}
+
+int64_t BLAS_NAME(find_above)(int64_t n, const float *x, int64_t from, float limit)
+{
+    int64_t i = from;
+    for (; i + 4 * BLAS_LANES <= n; i += 4 * BLAS_LANES) {
+        vi found = (vi){0};
+        for (int k = 0; k < 4; k++)
+            found |= ~(v_load(x + i + k * BLAS_LANES) <= limit);
+        int32_t any[BLAS_LANES], all = 0;
+        memcpy(any, &found, sizeof found);
+        for (int k = 0; k < BLAS_LANES; k++)
+            all |= any[k];
+        if (all != 0)
+            break;
+    }
+    while (i < n && x[i] <= limit)
+        i++;
+    return i;
 }

@@ -63,12 +63,18 @@ static int32_t heap_rank(struct heap *h, int64_t rank)
     return h->index[h->n - 1 - rank];
 }
 
-static void best_of_list(const float *x, int64_t n, int64_t k, int32_t *index, float *value)
+/* false: the row holds NaN. */
+static bool best_of_list(const struct blas_rowmath *math, const float *x, int64_t n, int64_t k,
+                         int32_t *index, float *value)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (count == k && !(x[i] > value[k - 1]))
-            continue;
+        if (count == k)
+            i = math->find_above(n, x, i, value[k - 1]);
+        if (i == n)
+            break;
+        if (x[i] != x[i])
+            return false;
         int64_t at = count < k ? count++ : k - 1;
         for (; at > 0 && x[i] > value[at - 1]; at--) {
             value[at] = value[at - 1];
@@ -77,6 +83,15 @@ static void best_of_list(const float *x, int64_t n, int64_t k, int32_t *index, f
         value[at] = x[i];
         index[at] = (int32_t)i;
     }
+    return true;
+}
+
+static bool has_nan(const struct blas_rowmath *math, const float *x, int64_t n)
+{
+    for (int64_t i = 0; (i = math->find_above(n, x, i, INFINITY)) < n; i++)
+        if (x[i] != x[i])
+            return true;
+    return false;
 }
 
 /* Walks the elements from the best on until they hold the share `u` of what top_k and top_p leave. */
@@ -131,10 +146,13 @@ static void choose_rows(const struct blas_call *call, void *context, int32_t par
     for (int64_t r = begin; r < end; r++) {
         const float *x = (const float *)call->slots[SEQLSTM_TOP_K_X] + r * n;
         struct heap heap;
-        int32_t nan = 0;
-        for (int64_t i = 0; i < n; i++)
-            nan |= x[i] != x[i];
-        if (nan != 0) {
+        if (!drawn && k <= LIST_MAX) {
+            if (best_of_list(call->math, x, n, k, index + r * k, value + r * k))
+                continue;
+            flags[part] = 1;
+            return;
+        }
+        if (has_nan(call->math, x, n)) {
             flags[part] = 1;
             return;
         }
@@ -151,8 +169,6 @@ static void choose_rows(const struct blas_call *call, void *context, int32_t par
             heap_init(&heap, x, n, places);
             draw(d, &heap, (double)seqlstm_uniform(key, 0, step, bind->axis->sequence_id[b]), index + r,
                  value + r);
-        } else if (k <= LIST_MAX) {
-            best_of_list(x, n, k, index + r * k, value + r * k);
         } else {
             heap_init(&heap, x, n, places);
             for (int64_t rank = 0; rank < k; rank++) {
