@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Speed of a backend's recurrent operation through the ABI, as a fraction of the measured FMA peak.
+ *
+ *   bench_recurrent [--threads N] [--rounds N] [--cpu] [--variant V] [--option KEY=VALUE] [--list shapes|options]
+ *                   FILE.so [CASE]...
+ *
+ * A case is a string of the conformance kit, lstm:bwd:T30B32I64H64:f32:uniform:no_dx: `bwd` times one training step
+ * (weights_pack, forward, backward), `inf` one inference. Cases are timed in turn, round after round; shown are the
+ * least and the median of the rounds and their spread; with --cpu of processor time, for a machine that others use too.
+ * Products alone are counted as work. The core-to-core round trip
+ * is measured before and after, because two-thread figures depend on it. One markdown table on stdout.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/op_signature.h"
+#include "base/pool.h"
+#include "dispatch/host.h"
+#include "lab/case.h"
+
+enum { CASES_MAX = 96, ROUNDS_MAX = 101, SETTINGS_MAX = 8 };
+
+static const char *const shapes[] = {
+    "lstm:bwd:T30B1I64H64:f32:uniform:no_dx",    "lstm:bwd:T30B8I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B32I64H64:f32:uniform:no_dx",   "lstm:bwd:T30B128I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B512I64H64:f32:uniform:no_dx",  "lstm:bwd:T30B1024I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B1I64H32:f32:uniform",          "lstm:bwd:T30B32I64H32:f32:uniform",
+    "lstm:bwd:T30B512I64H32:f32:uniform",        "lstm:bwd:T35B20I650H650L2:f32:uniform",
+    "lstm:bwd:T50B64I1024H1024:f32:uniform:no_dx", "lstm:bwd:T200B32I128H128D2:f32:uniform:no_dx",
+    "lstm:inf:T30B1I64H64:f32:uniform",          "lstm:inf:T30B8I64H64:f32:uniform",
+    "lstm:inf:T30B32I64H64:f32:uniform",         "lstm:inf:T30B128I64H64:f32:uniform",
+    "lstm:inf:T30B512I64H64:f32:uniform",        "lstm:inf:T35B20I650H650L2:f32:uniform",
+    "lstm:inf:T50B64I1024H1024:f32:uniform",     "lstm:inf:T200B32I128H128D2:f32:uniform",
+};
+
+static const char *const option_names[] = {
+    "", "act=leaky_relu", "gate_act=hard_sigmoid", "act=softsign,out_act=relu", "peephole", "cell_clip=3", "gate_clip=3",
+    "coupled_gates", "dropout=0.2", "recurrent_dropout=0.2", "zoneout_cell=0.1,zoneout_hidden=0.1", "weight_drop=0.5",
+    "initial,final", "layer_norm",
+};
+
+struct bench {
+    char text[SL_CASE_TEXT_BYTES];
+    struct sl_case c;
+    struct seqlstm_axis axis;
+    struct seqlstm_op *op;
+    struct seqlstm_binding *binding;
+    struct seqlstm_sizes sizes;
+    void *slots[SL_SLOTS_MAX], *grads[SL_SLOTS_MAX];
+    int32_t slot_count;
+    void *workspace, *reserve, *packed;
+    struct seqlstm_step step;
+    double flops;
+    int64_t calls;
+    double ns[ROUNDS_MAX];
+};
+
+static void *buffer(uint64_t bytes)
+{
+    void *p = aligned_alloc(64, (size_t)(bytes + 127) / 64 * 64);
+    if (!p) {
+        fprintf(stderr, "no memory for %llu bytes\n", (unsigned long long)bytes);
+        exit(6);
+    }
+    memset(p, 0, (size_t)(bytes + 127) / 64 * 64);
+    return p;
+}
+
+static float *random_floats(int64_t n, float scale)
+{
+    float *x = buffer((uint64_t)n * sizeof *x);
+    uint64_t seed = 88172645463325252u + (uint64_t)n;
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        x[i] = ((float)(seed >> 40) / 8388608.0f - 1.0f) * scale;
+    }
+    return x;
+}
+
+static void check(seqlstm_status status, const struct seqlstm_error *err, const char *what)
+{
+    if (status != SEQLSTM_OK) {
+        fprintf(stderr, "%s: %s\n", what, err->message);
+        exit(1);
+    }
+}
+
+/* Equal lengths, or with `ragged` lengths that fall evenly from T to T / 4. */
+static void axis_fill(struct bench *b)
+{
+    const int64_t sequences = b->c.sequences, steps = b->c.steps;
+    int32_t *lengths = buffer((uint64_t)sequences * 4), *sizes = buffer((uint64_t)steps * 4);
+    int64_t *offsets = buffer((uint64_t)(steps + 1) * 8);
+    uint64_t *ids = buffer((uint64_t)sequences * 8);
+    bool ragged = b->c.lengths == SL_LENGTHS_RAGGED;
+    for (int64_t i = 0; i < sequences; i++) {
+        lengths[i] = (int32_t)(ragged ? steps - i * (steps * 3 / 4) / sequences : steps);
+        ids[i] = (uint64_t)i;
+        for (int32_t t = 0; t < lengths[i]; t++)
+            sizes[t]++;
+    }
+    for (int64_t t = 0; t < steps; t++)
+        offsets[t + 1] = offsets[t] + sizes[t];
+    b->axis = (struct seqlstm_axis){.struct_size = sizeof b->axis,
+                                    .flags = ragged ? 0 : SEQLSTM_AXIS_UNIFORM,
+                                    .sequences = sequences,
+                                    .steps = steps,
+                                    .rows = offsets[steps],
+                                    .lengths = lengths,
+                                    .batch_sizes = sizes,
+                                    .row_offsets = offsets,
+                                    .sequence_id = ids,
+                                    .position0 = buffer((uint64_t)sequences * 4)};
+}
+
+/* Multiply-adds of the products, times two. */
+static double work(const struct bench *b)
+{
+    const struct seqlstm_recurrent_desc *r = &b->c.desc.recurrent;
+    double gates = r->cell == SEQLSTM_CELL_LSTM ? 4 : r->cell == SEQLSTM_CELL_GRU ? 3 : 1;
+    double h = (double)r->hidden, out = (double)(r->projection ? r->projection : r->hidden), sum = 0;
+    int directions = r->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    double next = directions == 2 && r->merge == SEQLSTM_MERGE_CONCAT ? 2 * out : out;
+    for (int64_t l = 0; l < r->layers; l++) {
+        double in = l == 0 ? (double)r->input : next, projection = r->projection ? h * out : 0;
+        double forward = gates * h * (in + out) + projection;
+        sum += directions * forward;
+        if (b->c.pass == SL_PASS_BACKWARD) /* dW, dh, and dx where it is wanted */
+            sum += directions * (forward + gates * h * out + projection +
+                                 (l > 0 || !b->c.no_input_grad ? gates * h * in : 0));
+    }
+    return 2 * sum * (double)b->axis.rows;
+}
+
+static void bench_open(struct bench *b, const char *text, const struct seqlstm_backend *table,
+                       struct seqlstm_instance *instance, struct seqlstm_queue *queue, const char *variant)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    memset(b, 0, sizeof *b);
+    snprintf(b->text, sizeof b->text, "%s", text);
+    check(sl_case_parse(text, &b->c, &err), &err, text);
+    bool training = b->c.pass != SL_PASS_INFERENCE;
+    axis_fill(b);
+    struct seqlstm_desc *head = &b->c.desc.head;
+    head->mode = training ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
+    head->max_rows = b->axis.rows;
+    head->max_sequences = b->axis.sequences;
+    head->max_steps = b->axis.steps;
+    check(table->op_create(instance, 0, head, variant, &b->op, &err), &err, text);
+    b->sizes.struct_size = sizeof b->sizes;
+    check(table->op_sizes(b->op, &b->sizes, &err), &err, text);
+    struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = b->axis.rows, .rows_in = b->axis.rows,
+                                .axis = &b->axis, .t0 = 0, .t1 = b->axis.steps};
+    check(table->op_bind(b->op, queue, &bind, &b->binding, &err), &err, text);
+    struct sl_slot *slots = buffer(sizeof *slots * SL_SLOTS_MAX);
+    check(sl_op_signature(head, slots, SL_SLOTS_MAX, &b->slot_count, &err), &err, text);
+    for (int32_t i = 0; i < b->slot_count; i++) {
+        if (slots[i].role == SL_SLOT_ABSENT)
+            continue;
+        int64_t rows = slots[i].axis == SL_SLOT_ON_ROWS     ? b->axis.rows
+                       : slots[i].axis == SL_SLOT_ON_STATES ? b->axis.sequences
+                                                            : slots[i].rows;
+        float scale = slots[i].role == SL_SLOT_PARAM ? 1.0f / sqrtf((float)b->c.desc.recurrent.hidden) : 1.0f;
+        b->slots[i] = random_floats(rows * slots[i].features, scale);
+        b->grads[i] = random_floats(rows * slots[i].features, 1.0f);
+    }
+    if (b->c.no_input_grad)
+        b->grads[SEQLSTM_RECURRENT_X] = NULL;
+    free(slots);
+    b->workspace = buffer(b->sizes.workspace_bytes);
+    b->reserve = buffer(b->sizes.reserve_bytes);
+    b->packed = buffer(b->sizes.packed_bytes);
+    b->step = (struct seqlstm_step){.struct_size = sizeof b->step, .seed = 1};
+    b->flops = work(b);
+}
+
+static void bench_call(struct bench *b, const struct seqlstm_backend *table, struct seqlstm_queue *queue)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    bool training = b->c.pass != SL_PASS_INFERENCE;
+    struct seqlstm_forward forward = {.struct_size = sizeof forward, .slot_count = (uint32_t)b->slot_count,
+                                      .slots = b->slots, .workspace = b->workspace,
+                                      .reserve = training ? b->reserve : NULL, .packed = b->packed,
+                                      .step = &b->step};
+    if (training && table->weights_pack && b->sizes.packed_bytes)
+        check(table->weights_pack(b->op, queue, b->slots, b->packed, &b->step, &err), &err, b->text);
+    check(table->forward(b->binding, queue, &forward, &err), &err, b->text);
+    if (b->c.pass != SL_PASS_BACKWARD)
+        return;
+    struct seqlstm_backward backward = {
+        .struct_size = sizeof backward, .slot_count = (uint32_t)b->slot_count, .slots = b->slots,
+        .grads = b->grads, .workspace = b->workspace, .reserve = b->reserve, .packed = b->packed,
+        .step = &b->step,
+        .parts = SEQLSTM_BACKWARD_WEIGHTS | (b->c.no_input_grad ? 0 : SEQLSTM_BACKWARD_INPUTS)};
+    check(table->backward(b->binding, queue, &backward, &err), &err, b->text);
+}
+
+/* ---- the machine ----------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+__attribute__((target("avx512f"))) static float fma_avx512(int64_t n)
+{
+    __m512 a[12];
+    for (int i = 0; i < 12; i++)
+        a[i] = _mm512_set1_ps((float)i);
+    const __m512 m = _mm512_set1_ps(0.999f), c = _mm512_set1_ps(0.001f);
+    for (int64_t k = 0; k < n; k++) {
+#define ONE(i) a[i] = _mm512_fmadd_ps(a[i], m, c);
+        ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7) ONE(8) ONE(9) ONE(10) ONE(11)
+#undef ONE
+    }
+    float sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += _mm512_reduce_add_ps(a[i]);
+    return sum;
+}
+__attribute__((target("avx2,fma"))) static float fma_avx2(int64_t n)
+{
+    __m256 a[12];
+    for (int i = 0; i < 12; i++)
+        a[i] = _mm256_set1_ps((float)i);
+    const __m256 m = _mm256_set1_ps(0.999f), c = _mm256_set1_ps(0.001f);
+    for (int64_t k = 0; k < n; k++) {
+#define ONE(i) a[i] = _mm256_fmadd_ps(a[i], m, c);
+        ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7) ONE(8) ONE(9) ONE(10) ONE(11)
+#undef ONE
+    }
+    float sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += a[i][0] + a[i][7];
+    return sum;
+}
+#endif
+
+struct peak {
+    _Alignas(128) _Atomic int ball;
+    _Alignas(128) int64_t loops;
+    float sink[64];
+    int lanes;
+};
+
+static void peak_member(void *context, int32_t member, int32_t members)
+{
+    struct peak *p = context;
+    (void)members;
+#if defined(__x86_64__)
+    p->sink[member % 64] += p->lanes == 16 ? fma_avx512(p->loops) : fma_avx2(p->loops);
+#else
+    p->sink[member % 64] += 1.0f;
+#endif
+}
+
+/* GFLOP/s of all members. 0 where the processor is not known. */
+static double peak_measure(struct sl_pool *pool, int32_t members)
+{
+    struct peak *p = buffer(sizeof *p);
+    double best = 0;
+#if defined(__x86_64__)
+    p->lanes = __builtin_cpu_supports("avx512f") ? 16 : 8;
+    p->loops = 200000;
+    for (int i = 0; i < 40 && __builtin_cpu_supports("fma"); i++) {
+        int64_t t = sl_clock_ns();
+        if (pool)
+            sl_pool_team(pool, peak_member, p);
+        else
+            peak_member(p, 0, 1);
+        double rate = (double)p->loops * 12 * 2 * p->lanes * members / (double)(sl_clock_ns() - t);
+        best = rate > best ? rate : best;
+    }
+#endif
+    free(p);
+    return best;
+}
+
+static void play(void *context, int32_t member, int32_t members)
+{
+    struct peak *p = context;
+    (void)members;
+    for (int64_t i = 0; member < 2 && i < p->loops; i++) {
+        while (atomic_load_explicit(&p->ball, memory_order_acquire) != member)
+            ;
+        atomic_store_explicit(&p->ball, !member, memory_order_release);
+    }
+}
+
+/* Least round trip of a cache line between members 0 and 1, in nanoseconds. */
+static double round_trip(struct sl_pool *pool)
+{
+    struct peak *p = buffer(sizeof *p);
+    double best = INFINITY;
+    p->loops = 20000;
+    for (int i = 0; pool && i < 9; i++) {
+        int64_t t = sl_clock_ns();
+        sl_pool_team(pool, play, p);
+        double ns = (double)(sl_clock_ns() - t) / (double)p->loops;
+        best = ns < best ? ns : best;
+    }
+    free(p);
+    return best;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct arguments {
+    int32_t threads;
+    int rounds;
+    bool cpu; /* processor time instead of real time */
+    const char *variant, *file;
+    struct seqlstm_setting settings[SETTINGS_MAX];
+    uint32_t setting_count;
+    char cases[CASES_MAX][SL_CASE_TEXT_BYTES];
+    int count;
+};
+
+static void add_case(struct arguments *a, const char *text)
+{
+    if (a->count < CASES_MAX)
+        snprintf(a->cases[a->count++], sizeof a->cases[0], "%s", text);
+}
+
+static void add_list(struct arguments *a, const char *list)
+{
+    static const int batches[] = {1, 32, 512};
+    char text[SL_CASE_TEXT_BYTES];
+    for (size_t i = 0; strcmp(list, "shapes") == 0 && i < sizeof shapes / sizeof *shapes; i++)
+        add_case(a, shapes[i]);
+    for (size_t k = 0; strcmp(list, "options") == 0 && k < 3; k++)
+        for (size_t i = 0; i < sizeof option_names / sizeof *option_names; i++) {
+            snprintf(text, sizeof text, "lstm:bwd:T30B%dI64H64:f32:uniform:no_dx%s%s", batches[k],
+                     option_names[i][0] ? "," : "", option_names[i]);
+            add_case(a, text);
+        }
+}
+
+static void parse(int argc, char **argv, struct arguments *a)
+{
+    a->threads = 1;
+    a->rounds = 21;
+    for (int i = 1; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--threads") == 0) {
+            a->threads = (int32_t)strtol(next, NULL, 10), i++;
+        } else if (strcmp(argv[i], "--rounds") == 0) {
+            a->rounds = (int)strtol(next, NULL, 10), i++;
+        } else if (strcmp(argv[i], "--variant") == 0) {
+            a->variant = next, i++;
+        } else if (strcmp(argv[i], "--cpu") == 0) {
+            a->cpu = true;
+        } else if (strcmp(argv[i], "--list") == 0) {
+            add_list(a, next), i++;
+        } else if (strcmp(argv[i], "--option") == 0 && a->setting_count < SETTINGS_MAX) {
+            char *equals = strchr(argv[++i], '=');
+            if (equals)
+                *equals = 0;
+            a->settings[a->setting_count++] = (struct seqlstm_setting){argv[i], equals ? equals + 1 : ""};
+        } else if (!a->file) {
+            a->file = argv[i];
+        } else {
+            add_case(a, argv[i]);
+        }
+    }
+    if (a->rounds < 1 || a->rounds > ROUNDS_MAX)
+        a->rounds = ROUNDS_MAX;
+    if (a->count == 0)
+        add_list(a, "shapes");
+}
+
+/* Time of the first case with the same pass and sizes: what an option is compared to. */
+static double plain_ns(const struct bench *benches, int i)
+{
+    size_t head = 0, colons = 0;
+    while (benches[i].text[head] && colons < 5)
+        colons += benches[i].text[head++] == ':';
+    for (int k = 0; k <= i; k++)
+        if (strncmp(benches[k].text, benches[i].text, head) == 0)
+            return benches[k].ns[0];
+    return benches[i].ns[0];
+}
+
+int main(int argc, char **argv)
+{
+    static struct arguments a;
+    parse(argc, argv, &a);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    void *module = a.file ? dlopen(a.file, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!module) {
+        fprintf(stderr, "usage: bench_recurrent [--threads N] [--rounds N] [--variant V] [--option K=V] "
+                        "[--cpu] [--list shapes|options] FILE.so [CASE]...\n%s\n", a.file ? dlerror() : "");
+        return 2;
+    }
+    void *symbol = dlsym(module, SEQLSTM_QUERY_SYMBOL);
+    seqlstm_backend_query_fn query;
+    memcpy(&query, &symbol, sizeof query);
+    const struct seqlstm_backend *table = query(SEQLSTM_ABI_MINOR);
+    struct sl_host host;
+    sl_host_init_minimal(&host, table->id, NULL);
+    struct seqlstm_instance *instance = NULL;
+    check(table->open(&host.services, a.settings, a.setting_count, &instance, &err), &err, "open");
+    struct sl_pool *pool = NULL;
+    if (a.threads > 1)
+        check(sl_pool_create(a.threads, &pool, &err), &err, "pool");
+    struct sl_queue queue;
+    sl_queue_init(&queue, pool);
+    struct bench *benches = buffer(sizeof *benches * (size_t)a.count);
+    for (int i = 0; i < a.count; i++) {
+        struct bench *b = &benches[i];
+        bench_open(b, a.cases[i], table, instance, &queue.queue, a.variant);
+        bench_call(b, table, &queue.queue);
+        int64_t t = sl_clock_ns();
+        bench_call(b, table, &queue.queue);
+        int64_t ns = sl_clock_ns() - t;
+        b->calls = ns < 4000000 ? 4000000 / (ns + 1) + 1 : 1;
+    }
+    double peak = peak_measure(pool, a.threads), before = round_trip(pool);
+    for (int round = 0; round < a.rounds; round++)
+        for (int i = 0; i < a.count; i++) {
+            int64_t t = a.cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
+            for (int64_t k = 0; k < benches[i].calls; k++)
+                bench_call(&benches[i], table, &queue.queue);
+            int64_t end = a.cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
+            benches[i].ns[round] = (double)(end - t) / (double)benches[i].calls;
+        }
+    double after = round_trip(pool), peak_after = peak_measure(pool, a.threads);
+    peak = peak_after > peak ? peak_after : peak;
+    printf("%s %s, %d thread%s, FMA peak %.0f GFLOP/s", table->id, table->version, a.threads,
+           a.threads > 1 ? "s" : "", peak);
+    if (pool)
+        printf(", round trip %.0f ns before, %.0f ns after", before, after);
+    printf("\n\n| case | least us | median us | spread | GFLOP/s | of peak | to plain |\n|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < a.count; i++)
+        qsort(benches[i].ns, (size_t)a.rounds, sizeof(double), by_value);
+    for (int i = 0; i < a.count; i++) {
+        const struct bench *b = &benches[i];
+        double median = b->ns[a.rounds / 2], spread = b->ns[a.rounds * 3 / 4] / b->ns[a.rounds / 4] - 1;
+        printf("| %s | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.2f |\n", b->text, b->ns[0] / 1e3, median / 1e3,
+               100 * spread, b->flops / b->ns[0], peak > 0 ? b->flops / b->ns[0] / peak : 0,
+               b->ns[0] / plain_ns(benches, i));
+    }
+    return 0;
+}
