@@ -237,6 +237,7 @@ static void recur_back(const struct backward_run *f, int64_t q, int64_t rows)
             .rows = rows, .a = gates, .a_row = PANEL, .a_block = stride, .k_blocks = op->panels,
             .k_inner = PANEL, .b = r->packed->h_back + panel * k_all + (n - panel), .b_row = wide,
             .groups = (int32_t)((end - n) / GROUP), .c = to + n, .c_row = op->out_pad,
+            .descending = q & 1, .next = op->weights_large ? r->packed->h_back + end * k_all : NULL,
             .accumulate = op->gru_before || (!masked && op->has_carry)});
         n = end;
     }

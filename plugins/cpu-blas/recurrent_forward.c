@@ -285,8 +285,12 @@ static void run_step(const struct forward_run *f, int64_t s)
     if (saved && saved->state)
         base.c_saved = saved->state + r->block->q_base * op->units_pad + q * GROUP;
     float *rh = !op->gru_before ? NULL : saved ? saved->rh + q_all * op->out_pad : r->scratch.extra;
-    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
-        const float *weights = r->packed->forward + p * (layer->input_pad + op->out_pad) * PANEL;
+    /* Every other step runs its panels backward: what the caches still hold is used first. */
+    const int64_t panel_floats = (layer->input_pad + op->out_pad) * PANEL;
+    const int64_t way = s & 1 ? -1 : 1, count = r->panel_last - r->panel_first;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t p = way > 0 ? r->panel_first + i : r->panel_last - 1 - i;
+        const float *weights = r->packed->forward + p * panel_floats;
         struct blas_product product = {
             .rows = rows, .a = xh, .a_row = layer->xh_row, .k_blocks = 1,
             .k_inner = (int32_t)(layer->input_pad + op->out_pad), .b = weights, .b_row = PANEL,
@@ -305,6 +309,7 @@ static void run_step(const struct forward_run *f, int64_t s)
             product.k_inner = (int32_t)op->out_pad;
             product.accumulate = !op->norm;
         }
+        product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
         op->kernels->product(&product);
         if (op->norm || op->gru_before)
             continue;

@@ -34,6 +34,8 @@ struct blas_product {
     int64_t c_row;
     const float *init; /* [columns], or NULL: zero */
     bool accumulate;   /* start from C instead */
+    bool descending;   /* with few rows: the last block of k first */
+    const float *next; /* what will be read after this panel, to be prefetched; or NULL */
 };
 
 /* C[m][n] (+)= sum_q A[q][m] B[q][n], m < m_count, n < 16 groups. */

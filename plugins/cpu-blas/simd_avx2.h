@@ -25,14 +25,10 @@ static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
-static inline vf v_round(vf a)
+static inline vf v_pow2_pushed(vf pushed)
 {
-    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-static inline vf v_pow2(vf n)
-{
-    __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
+    __m256i bits = _mm256_slli_epi32(_mm256_castps_si256(pushed), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(0x3F800000)));
 }
 static inline vf v_abs(vf a)
 {

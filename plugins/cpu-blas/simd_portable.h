@@ -37,18 +37,11 @@ static inline vf v_min(vf a, vf b) { return v_select((vm)(a < b), a, b); }
 static inline vf v_max(vf a, vf b) { return v_select((vm)(a > b), a, b); }
 static inline vf v_abs(vf a) { return (vf)((vm)a & 0x7FFFFFFF); }
 static inline vf v_reciprocal(vf a) { return v_set(1.0f) / a; }
-/* |a| < 2^22: the addend pushes the fraction out. */
-static inline vf v_round(vf a)
+static inline vf v_pow2_pushed(vf pushed)
 {
-    const vf push = v_set(12582912.0f);
-    return (a + push) - push;
-}
-static inline vf v_pow2(vf n)
-{
-    vm e = {0, 0, 0, 0};
-    for (int i = 0; i < VW; i++)
-        e[i] = n[i] == n[i] ? (int32_t)n[i] + 127 : 0;
-    return (vf)(e << 23);
+    typedef uint32_t bits_of __attribute__((vector_size(16)));
+    bits_of bits = (bits_of)pushed << 23;
+    return (vf)(bits + 0x3F800000u);
 }
 static inline vm v_bits(uint32_t bits)
 {

@@ -40,8 +40,8 @@ static const char *const shapes[] = {
 };
 
 static const char *const option_names[] = {
-    "", "act=leaky_relu", "gate_act=hard_sigmoid", "act=softsign,out_act=relu", "peephole", "cell_clip=3", "gate_clip=3",
-    "coupled_gates", "dropout=0.2", "recurrent_dropout=0.2", "zoneout_cell=0.1,zoneout_hidden=0.1", "weight_drop=0.5",
+    "", "act=leaky_relu", "gate_act=hard_sigmoid", "act=softsign,out_act=relu", "peephole", "cell_clip=3",
+    "gate_clip=3", "coupled_gates", "dropout=0.2", "recurrent_dropout=0.2", "zoneout_cell=0.1,zoneout_hidden=0.1", "weight_drop=0.5",
     "initial,final", "layer_norm",
 };
 
@@ -437,7 +437,8 @@ int main(int argc, char **argv)
            a.threads > 1 ? "s" : "", peak);
     if (pool)
         printf(", round trip %.0f ns before, %.0f ns after", before, after);
-    printf("\n\n| case | least us | median us | spread | GFLOP/s | of peak | to plain |\n|---|---|---|---|---|---|---|\n");
+    printf("\n\n| case | least us | median us | spread | GFLOP/s | of peak | to plain |\n");
+    printf("|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < a.count; i++)
         qsort(benches[i].ns, (size_t)a.rounds, sizeof(double), by_value);
     for (int i = 0; i < a.count; i++) {
