@@ -218,8 +218,31 @@ static struct blas_norm norm_of(const struct backward_run *f, int64_t q, int64_t
         .dgain_v = f->gradients.norm_v};
 }
 
+enum { AHEAD_MAX = 24 };
+
+/* What the step at q_next (and this one's chunk of dW) will read: into `ahead`, in pieces of `lines` lines. */
+static int32_t look_ahead(const struct backward_run *f, int64_t q, int64_t q_next, int64_t rows,
+                          int64_t lines, const float **ahead)
+{
+    const struct blas_run *r = &f->r;
+    const int64_t k_all = (int64_t)r->op->panels * PANEL, stride = r->block->q_rows;
+    const int64_t xh_row = r->op->layers[r->layer].xh_row;
+    int32_t count = 0;
+    for (int64_t p = r->panel_first; p < r->panel_last && count < AHEAD_MAX; p++)
+        for (int64_t i = 0; i < rows * 4 && count < AHEAD_MAX; i += lines)
+            ahead[count++] = r->saved->gates + r->block->q_base * k_all +
+                             (p * stride + q_next) * PANEL + i * 16;
+    for (int64_t p = r->panel_first; r->saved->state && p < r->panel_last && count < AHEAD_MAX; p++)
+        for (int64_t i = 0; i < rows && count < AHEAD_MAX; i += lines)
+            ahead[count++] = r->saved->state + r->block->q_base * r->op->units_pad +
+                             (p * stride + q_next + i) * GROUP;
+    for (int64_t i = 0; i < rows * xh_row / 16 && count < AHEAD_MAX; i += lines)
+        ahead[count++] = r->saved->xh + (r->block->q_base + q) * xh_row + i * 16;
+    return count;
+}
+
 /* dh of the step before: the gates' gradients times W_h, own columns. */
-static void recur_back(const struct backward_run *f, int64_t q, int64_t rows)
+static void recur_back(const struct backward_run *f, int64_t q, int64_t rows, int64_t q_next)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -230,15 +253,20 @@ static void recur_back(const struct backward_run *f, int64_t q, int64_t rows)
     float *to = op->gru_before ? r->scratch.extra : masked ? r->scratch.projected : r->scratch.h;
     int64_t low, high;
     own_columns(r, &low, &high);
+    const float *ahead[AHEAD_MAX];
+    int32_t ahead_count = rows > 8 ? look_ahead(f, q, q_next, rows, k_all, ahead) : 0;
+    int32_t tiles = (int32_t)((rows + 5) / 6), used = 0;
     for (int64_t n = low; n < high;) {
         int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, op->out_pad - panel);
         int64_t end = blas_min(blas_min(panel + PANEL, op->out_pad), high);
         op->kernels->product(&(struct blas_product){
+            .ahead = ahead + used, .ahead_count = used < ahead_count ? ahead_count - used : 0,
             .rows = rows, .a = gates, .a_row = PANEL, .a_block = stride, .k_blocks = op->panels,
             .k_inner = PANEL, .b = r->packed->h_back + panel * k_all + (n - panel), .b_row = wide,
             .groups = (int32_t)((end - n) / GROUP), .c = to + n, .c_row = op->out_pad,
             .descending = q & 1, .next = op->weights_large ? r->packed->h_back + end * k_all : NULL,
             .accumulate = op->gru_before || (!masked && op->has_carry)});
+        used += tiles;
         n = end;
     }
     if (to == r->scratch.h)
@@ -348,7 +376,7 @@ static int64_t chunk_end(const struct backward_run *f, int64_t s)
 }
 
 /* One step: gradients of its pre-activations, then dh of the step before it. */
-static void step_back(struct backward_run *f, int64_t t)
+static void step_back(struct backward_run *f, int64_t t, int64_t t_next)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -374,7 +402,7 @@ static void step_back(struct backward_run *f, int64_t t)
     if (op->norm)
         op->kernels->norm_backward(&norm);
     blas_run_barrier(r);
-    recur_back(f, q, rows);
+    recur_back(f, q, rows, r->block->q_of[t_next]);
 }
 
 static void run_direction(struct backward_run *f)
@@ -401,7 +429,7 @@ static void run_direction(struct backward_run *f)
                 enter_rows(f, alive, rows);
             alive = rows;
             if (rows > 0)
-                step_back(f, t);
+                step_back(f, t, s + 1 < steps ? blas_step_at(r, steps - 2 - s) : t);
         }
         if (f->chunk_high > f->chunk_low && f->weights)
             chunk_weights(f, f->chunk_low, f->chunk_high);

@@ -35,7 +35,10 @@ struct blas_product {
     const float *init; /* [columns], or NULL: zero */
     bool accumulate;   /* start from C instead */
     bool descending;   /* with few rows: the last block of k first */
-    const float *next; /* what will be read after this panel, to be prefetched; or NULL */
+    const float *next; /* the panel that follows, to be prefetched; or NULL */
+    /* Otherwise: what will be read after this product. Row tile i prefetches the 64 bytes a k from ahead[i] on. */
+    const float *const *ahead;
+    int32_t ahead_count;
 };
 
 /* C[m][n] (+)= sum_q A[q][m] B[q][n], m < m_count, n < 16 groups. */

@@ -41,8 +41,8 @@ static const char *const shapes[] = {
 
 static const char *const option_names[] = {
     "", "act=leaky_relu", "gate_act=hard_sigmoid", "act=softsign,out_act=relu", "peephole", "cell_clip=3",
-    "gate_clip=3", "coupled_gates", "dropout=0.2", "recurrent_dropout=0.2", "zoneout_cell=0.1,zoneout_hidden=0.1", "weight_drop=0.5",
-    "initial,final", "layer_norm",
+    "gate_clip=3", "coupled_gates", "dropout=0.2", "recurrent_dropout=0.2",
+    "zoneout_cell=0.1,zoneout_hidden=0.1", "weight_drop=0.5", "initial,final", "layer_norm",
 };
 
 struct bench {
