@@ -142,8 +142,8 @@ map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm
 
 /* Numbers as float32: missing ones filled, then scaled. `values` may be NULL. */
 static seqlstm_status
-finish_values(const double *values, int64_t rows, int64_t columns, const double *fill, const double *offset,
-              const double *factor, float **out, struct seqlstm_error *err)
+finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int64_t columns, const double *fill,
+              const double *offset, const double *factor, float **out, struct seqlstm_error *err)
 {
     if (!values)
         return SEQLSTM_OK;
@@ -154,6 +154,12 @@ finish_values(const double *values, int64_t rows, int64_t columns, const double 
         int64_t c = i % columns;
         double x = isnan(values[i]) && fill ? fill[c] : values[i];
         floats[i] = (float)(offset ? (x - offset[c]) / factor[c] : x);
+        if (!isfinite(floats[i])) {
+            free(floats);
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                         "%s: the value %g (row %lld, column %lld) does not fit into float32", name_of(raw), x,
+                         (long long)(i / columns) + 1, (long long)c + 1);
+        }
     }
     *out = floats;
     return SEQLSTM_OK;
@@ -186,8 +192,8 @@ finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err
         d->input_values = d->own_input_values = raw->values32;
         raw->values32 = NULL;
     } else {
-        SEQLSTM_TRY(finish_values(raw->values, raw->rows, raw->input_features, state->input_fill, state->input_offset,
-                                  state->input_factor, &d->own_input_values, err));
+        SEQLSTM_TRY(finish_values(raw, raw->values, raw->rows, raw->input_features, state->input_fill,
+                                  state->input_offset, state->input_factor, &d->own_input_values, err));
         d->input_values = d->own_input_values;
     }
     return SEQLSTM_OK;
@@ -208,7 +214,7 @@ finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *er
                      (long long)state->target_columns, ids ? "classes" : "values");
     d->target_columns = raw->target_features;
     if (!ids) {
-        SEQLSTM_TRY(finish_values(raw->target_values, rows, raw->target_features, state->target_fill,
+        SEQLSTM_TRY(finish_values(raw, raw->target_values, rows, raw->target_features, state->target_fill,
                                   state->target_offset, state->target_factor, &d->own_target_values, err));
         d->target_values = d->own_target_values;
         return SEQLSTM_OK;

@@ -73,6 +73,10 @@ fit_columns(enum sl_scale_type type, int64_t columns, const struct sl_raw *raw, 
                                                 : sqrt(sums[c].m2 / (double)(sums[c].n ? sums[c].n : 1));
         offset[c] = type == SL_SCALE_MINMAX ? sums[c].low : sums[c].mean;
         factor[c] = spread > 0 ? spread : 1;
+        if (status == SEQLSTM_OK && !(isfinite(offset[c]) && isfinite(factor[c])))
+            status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                       "%s: the values of column `%s` are too large to be scaled",
+                                       raw->name ? raw->name : "data", names ? names[c] : "?");
     }
     free(sums);
     return status;

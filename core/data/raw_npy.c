@@ -8,6 +8,7 @@
  * float32 input that nothing is applied to stays in the file: the batcher reads the mapping. */
 #include "data/raw.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,32 +91,50 @@ read_classes(const struct sl_npy *npy, int32_t **out, int64_t *out_known, struct
     return SEQLSTM_OK;
 }
 
-/* Every value finite, or a NaN where `missing:` fills it. */
-static seqlstm_status
-check_values(const struct sl_npy *npy, const struct sl_source *source, int64_t *out_missing,
-             struct seqlstm_error *err)
+/* The elements of the real steps of series s of an array with `width` numbers per step; behind `lengths` an
+ * array may hold anything. Per-sequence arrays have one step. */
+static void
+find_range(const struct sl_raw *raw, bool per_step, int64_t width, int64_t s, int64_t *out_begin, int64_t *out_end)
 {
-    bool fill = source->missing.type == SL_MISSING_ZERO || source->missing.type == SL_MISSING_MEAN;
-    for (int64_t i = 0; i < npy->elems && !sl_npy_is_integer(npy); i++) {
-        double value = sl_npy_get(npy, i);
-        if (isnan(value) && fill)
-            ++*out_missing;
-        else if (!isfinite(value))
-            return fail_element(npy, i, "a finite number (`missing:` zero or mean fills NaN)", err);
+    *out_begin = (per_step ? raw->start[s] : s) * width;
+    *out_end = *out_begin + (per_step ? raw->length[s] : 1) * width;
+}
+
+/* Every real value a finite float32, or a NaN where `missing:` fills it. */
+static seqlstm_status
+check_values(struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width, struct seqlstm_error *err)
+{
+    enum sl_missing_type missing = raw->source->missing.type;
+    bool fill = missing == SL_MISSING_ZERO || missing == SL_MISSING_MEAN;
+    for (int64_t s = 0; s < raw->series && !sl_npy_is_integer(npy); s++) {
+        int64_t begin, end;
+        find_range(raw, per_step, width, s, &begin, &end);
+        for (int64_t i = begin; i < end; i++) {
+            double value = sl_npy_get(npy, i);
+            if (isnan(value) && fill)
+                raw->counts.missing_values++;
+            else if (!(fabs(value) <= (double)FLT_MAX))
+                return fail_element(npy, i, "a finite number (`missing:` zero or mean fills NaN)", err);
+        }
     }
     return SEQLSTM_OK;
 }
 
 static seqlstm_status
-read_doubles(const struct sl_npy *npy, const struct sl_source *source, double **out, struct seqlstm_error *err)
+read_doubles(const struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width, double **out,
+             struct seqlstm_error *err)
 {
     double *values = calloc((size_t)npy->elems + 1, sizeof *values);
     if (!values)
         return SL_DATA_NO_MEMORY(err);
-    for (int64_t i = 0; i < npy->elems; i++) {
-        values[i] = sl_npy_get(npy, i);
-        if (isnan(values[i]) && source->missing.type == SL_MISSING_ZERO)
-            values[i] = 0;
+    for (int64_t s = 0; s < raw->series; s++) {
+        int64_t begin, end;
+        find_range(raw, per_step, width, s, &begin, &end);
+        for (int64_t i = begin; i < end; i++) {
+            values[i] = sl_npy_get(npy, i);
+            if (isnan(values[i]) && raw->source->missing.type == SL_MISSING_ZERO)
+                values[i] = 0;
+        }
     }
     *out = values;
     return SEQLSTM_OK;
@@ -128,7 +147,6 @@ read_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, const s
     const struct sl_source *source = read->source;
     bool recurrent = sl_model_wants_steps(read->model);
     char shape[96];
-    int64_t missing = 0;
     raw->has_steps = x->dimensions == 3 || (x->dimensions == 2 && recurrent);
     if (x->dimensions < 1 || x->dimensions > 3 || (recurrent && x->dimensions == 1))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the shape is %s, expected %s", x->name, shape_text(x, shape),
@@ -142,10 +160,9 @@ read_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, const s
                      (long long)x->shape[0]);
     SEQLSTM_TRY(make_series(raw, x->shape[0], raw->has_steps ? x->shape[1] : 1, lengths, err));
     raw->input_kind = SL_FIELD_VALUES;
-    SEQLSTM_TRY(check_values(x, source, &missing, err));
-    raw->counts.missing_values += missing;
-    if (source->scale.type != SL_SCALE_NONE || missing > 0)
-        return read_doubles(x, source, &raw->values, err);
+    SEQLSTM_TRY(check_values(raw, x, true, raw->input_features, err));
+    if (source->scale.type != SL_SCALE_NONE || raw->counts.missing_values > 0)
+        return read_doubles(raw, x, true, raw->input_features, &raw->values, err);
     if (x->type == SL_NPY_FLOAT32 && x->map.size_bytes > 0 && (uintptr_t)x->data % sizeof(float) == 0) {
         raw->mapped = x->data;
         raw->map = x->map;
@@ -183,11 +200,9 @@ read_y(const struct sl_read *read, struct sl_raw *raw, const struct sl_npy *x, c
         raw->target_kind = SL_FIELD_IDS;
         return read_classes(y, &raw->target_ids, &raw->known_classes, err);
     }
-    int64_t missing = 0;
     raw->target_kind = SL_FIELD_VALUES;
-    SEQLSTM_TRY(check_values(y, read->source, &missing, err));
-    raw->counts.missing_values += missing;
-    return read_doubles(y, read->source, &raw->target_values, err);
+    SEQLSTM_TRY(check_values(raw, y, step, features, err));
+    return read_doubles(raw, y, step, features, &raw->target_values, err);
 }
 
 /* The array x: of the source, of a file, of standard input or of memory. *out_data is free()d. */

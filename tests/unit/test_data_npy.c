@@ -101,7 +101,7 @@ test_sequences(void **state)
     (void)state;
     float x[12], y[4] = {1, 2, 3, 4};
     for (int i = 0; i < 12; i++)
-        x[i] = (float)i;
+        x[i] = i == 2 ? NAN : (float)i; /* behind the length of its sequence */
     write_npy("x.npy", "<f4", "2, 3, 2", x, sizeof x);
     write_npy("y.npy", "<f4", "2, 2", y, sizeof y);
     write_npy("n.npy", "<i8", "2", (int64_t[]){1, 3}, 16);
@@ -123,6 +123,8 @@ test_sequences(void **state)
     assert_non_null(strstr(err.message, "upload: no .npy file"));
     char path[160];
     snprintf(path, sizeof path, "%s/x.npy", data_folder);
+    x[2] = 2;
+    write_npy("x.npy", "<f4", "2, 3, 2", x, sizeof x);
     request = (struct sl_input_request){.path = path};
     assert_int_equal(sl_dataset_open_input(o.model, o.state, &request, &input, NULL), SEQLSTM_OK);
     assert_int_equal(sl_dataset_get_length(input, 0), 3);

@@ -234,6 +234,11 @@ test_scaling(void **state)
     double variance = ((35 * 35) + (33 * 33) + (31 * 31) + (29 * 29) + 2 * (64 * 64)) / 6.0;
     assert_true(fabs(in->factor[0] - sqrt(variance)) < 1e-12);
     data_close(&o);
+    data_write("train.csv", "a,b\n1e300,1\n5,2\n");
+    data_expect_failure(CSV("inputs: [a], targets: [b]"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
+                        "does not fit into float32");
+    data_expect_failure(CSV("inputs: [a], targets: [b], scale: {type: standard}"), MODEL_DENSE, MSE,
+                        SEQLSTM_CORRUPT_DATA, "column `a` are too large to be scaled");
     data_write("train.csv", "a,b\n5,1\n5,2\n"); /* a column without spread is only shifted */
     o = data_open_train(CSV("inputs: [a], targets: [b], scale: {type: standard}"), MODEL_DENSE, MSE);
     assert_true(sl_data_state_find_input_scaling(o.state)->factor[0] == 1);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that runs out at the n-th allocation, for every n, while data are opened, batched, written and
+ * read: a status, nothing lost (sanitizers), nothing written. */
+#include "data_fixture.h"
+
+#include "data/prefetch.h"
+#include "data/stats.h"
+
+#include "oom.h"
+
+/* Opens train and what hangs on it; NO_MEMORY or a whole result. */
+static seqlstm_status
+open_all(const struct sl_model *model, struct seqlstm_error *err)
+{
+    struct sl_dataset *train = NULL, *valid = NULL;
+    struct sl_data_state *state = NULL, *copy = NULL;
+    struct sl_batcher *batcher = NULL;
+    struct sl_batch *batch = NULL;
+    struct sl_data_stats *stats = NULL;
+    struct sl_buf text = {0};
+    struct sl_batcher_request request = {.phase = SL_BATCHING_TRAIN, .seed = 1};
+    seqlstm_status status = sl_dataset_open_train(model, &train, &state, err);
+    if (status == SEQLSTM_OK)
+        status = sl_data_state_write(state, &text, err);
+    if (status == SEQLSTM_OK)
+        status = sl_data_state_read("state", sl_buf_text(&text), text.length_bytes, &copy, err);
+    if (status == SEQLSTM_OK && sl_dataset_has_split(model, SL_SPLIT_VALID))
+        status = sl_dataset_open(model, SL_SPLIT_VALID, copy, &valid, err);
+    if (status == SEQLSTM_OK)
+        status = sl_batcher_open(train, &request, &batcher, err);
+    if (status == SEQLSTM_OK)
+        status = sl_batcher_next(batcher, &batch, err);
+    if (status == SEQLSTM_OK)
+        status = sl_data_stats_create(train, &stats, err);
+    sl_data_stats_destroy(stats);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    sl_dataset_close(valid);
+    sl_dataset_close(train);
+    sl_data_state_destroy(copy);
+    sl_data_state_destroy(state);
+    sl_buf_deinit(&text);
+    return status;
+}
+
+static void
+check(const char *data, const char *layers, const char *train)
+{
+    struct sl_model *model = data_model(data, layers, train);
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        oom_fail_at(n);
+        seqlstm_status status = open_all(model, &err);
+        if (!oom_disarm()) {
+            if (status != SEQLSTM_OK)
+                fail_msg("%s", err.message);
+            break;
+        }
+        if (status != SEQLSTM_NO_MEMORY)
+            fail_msg("allocation %d: status %d, %s", n, (int)status, err.message);
+        assert_true(n < 20000);
+    }
+    sl_model_destroy(model);
+}
+
+static void
+test_text(void **state)
+{
+    (void)state;
+    data_write("train.txt", "1 a b c\n2 d e\n1 a\n2 b\n1 c d\n");
+    check("type: lines, train: {file: train.txt}, valid: {split: 0.4}, label: first, "
+          "tokenizer: {type: whitespace, specials: [unk, eos], lowercase: true}, batch_size: 2",
+          MODEL_CLASSIFY, "task: classify");
+    check("type: text, train: {file: train.txt}, encoding: latin-1, tokenizer: {type: char}, "
+          "batching: {unit: stream, bptt: 3}, batch_size: 2",
+          MODEL_LM, "task: language_model");
+    check("type: conll, train: {file: train.txt}, delimiter: \" \", label: 2, tokenizer: {type: whitespace}, "
+          "batch_size: 2",
+          MODEL_TAG, "task: tag");
+    data_write("vocab.txt", "a\nb\n");
+    check("type: text, train: {file: train.txt}, tokenizer: {type: whitespace, vocab: vocab.txt}, batch_size: 2",
+          MODEL_LM, "task: language_model");
+}
+
+static void
+test_tables(void **state)
+{
+    (void)state;
+    data_write("train.csv", "g,t,a,b\n1,1,1,2\n2,1,,3\n1,2,4,5\n2,2,6,7\n1,3,1,1\n");
+    check("type: csv, train: {file: train.csv}, valid: {file: train.csv}, group: g, time: t, inputs: [a], targets: "
+          "[b], "
+          "window: {length: 1}, scale: {type: standard, fit: all}, missing: mean, batch_size: 2",
+          MODEL_REGRESS, "loss: mse");
+    check("type: csv, train: {file: train.csv}, group: g, inputs: [a], label: g, missing: drop, batch_size: 2",
+          MODEL_CLASSIFY_VALUES, "task: classify");
+}
+
+static void
+test_generators(void **state)
+{
+    (void)state;
+    check("type: generator, train: {name: adding_problem, size: 5, length: [3, 5]}, batch_size: 2", MODEL_REGRESS,
+          "loss: mse");
+    check("type: generator, train: {name: copy, size: 5, length: 3, symbols: 3}, batch_size: 2", MODEL_TAG,
+          "task: tag");
+}
+
+static void
+test_npy(void **state)
+{
+    (void)state;
+    char x[128 + 32], y[128 + 8];
+    memset(x, ' ', sizeof x);
+    memset(y, ' ', sizeof y);
+    memcpy(x, "\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 2), }", 72);
+    memcpy(y, "\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 67);
+    memset(x + 128, 0, 32);
+    memset(y + 128, 0, 8);
+    data_write_bytes("x.npy", x, sizeof x);
+    data_write_bytes("y.npy", y, sizeof y);
+    check("type: npy, train: {x: x.npy, y: y.npy}, batch_size: 2", MODEL_REGRESS, "loss: mse");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_generators),
+        cmocka_unit_test(test_npy),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}

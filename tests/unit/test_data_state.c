@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The learned state: what JSON gives back, encoding and decoding, states that are broken, fingerprints. */
+#include "data_fixture.h"
+
+#include "data/fingerprint.h"
+
+#define LM "task: language_model"
+
+/* Writes, reads, writes again: equal bytes; and the read one works in place of the learned one. */
+static struct sl_data_state *
+reread(const struct sl_data_state *state)
+{
+    struct sl_buf first = {0}, second = {0};
+    struct sl_data_state *copy = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_data_state_write(state, &first, NULL), SEQLSTM_OK);
+    if (sl_data_state_read("data.json", sl_buf_text(&first), first.length_bytes, &copy, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(sl_data_state_write(copy, &second, NULL), SEQLSTM_OK);
+    assert_string_equal(sl_buf_text(&first), sl_buf_text(&second));
+    assert_int_equal(first.data[first.length_bytes - 1], '\n');
+    sl_buf_deinit(&first);
+    sl_buf_deinit(&second);
+    return copy;
+}
+
+static void
+test_text_state(void **state)
+{
+    (void)state;
+    data_write("train.txt", "0 the \xC3\xA9t\xC3\xA9 \"x\\y\"\n1 the end\n");
+    struct data_open o = data_open_train("type: lines, train: {file: train.txt}, label: first, batch_size: 2, "
+                                         "tokenizer: {type: whitespace, specials: [unk, bos, eos], lowercase: true}",
+                                         MODEL_CLASSIFY, "task: classify");
+    struct sl_data_state *copy = reread(o.state);
+    const struct sl_vocabulary *v = sl_data_state_find_vocabulary(copy);
+    assert_int_equal(sl_vocabulary_get_size(v), 7);
+    assert_int_equal(sl_vocabulary_get_special(v, SL_SPECIAL_EOS), 2);
+    assert_int_equal(sl_vocabulary_get_count(v, 3), 2);
+    assert_true(sl_vocabulary_find(v, "\"x\\y\"", 5) > 0);
+    assert_string_equal(sl_vocabulary_get_text(sl_data_state_find_classes(copy), 1, NULL), "1");
+    struct sl_dataset *again;
+    assert_int_equal(sl_dataset_open(o.model, SL_SPLIT_TRAIN, copy, &again, NULL), SEQLSTM_OK);
+    struct sl_batcher *a = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+    struct sl_batcher *b = data_batcher(again, SL_BATCHING_TRAIN, 1, 0, 0);
+    struct sl_batch *x = data_next(a), *y = data_next(b);
+    assert_memory_equal(x->input.ids, y->input.ids, (size_t)x->axis.rows * 4);
+    assert_memory_equal(x->target.ids, y->target.ids, 8);
+    sl_batch_destroy(x);
+    sl_batch_destroy(y);
+    sl_batcher_close(a);
+    sl_batcher_close(b);
+    sl_dataset_close(again);
+
+    int32_t *ids;
+    int64_t count;
+    struct sl_buf text = {0};
+    assert_int_equal(sl_data_state_encode(copy, "THE zebra end", 13, true, &ids, &count, NULL), SEQLSTM_OK);
+    assert_int_equal(count, 5);
+    assert_true(ids[0] == 1 && ids[1] == 3 && ids[2] == 0 && ids[4] == 2);
+    sl_data_state_decode(copy, ids, count, &text);
+    assert_string_equal(sl_buf_text(&text), "the <unk> end\n");
+    free(ids);
+    assert_int_equal(sl_data_state_encode(copy, "", 0, false, &ids, &count, NULL), SEQLSTM_OK);
+    assert_int_equal(count, 1);
+    free(ids);
+    assert_int_equal(sl_data_state_encode(copy, "\xFF", 1, false, &ids, &count, NULL), SEQLSTM_CORRUPT_DATA);
+    sl_buf_deinit(&text);
+    sl_data_state_destroy(copy);
+    data_close(&o);
+}
+
+static void
+test_characters(void **state)
+{
+    (void)state;
+    data_write("train.txt", "ab ba\n");
+    struct data_open o = data_open_train("type: text, train: {file: train.txt}, batch_size: 1, "
+                                         "tokenizer: {type: char, specials: []}, batching: {unit: stream}",
+                                         MODEL_LM, LM);
+    int32_t *ids;
+    int64_t count;
+    struct sl_buf text = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_data_state_encode(o.state, "b a\n", 4, false, &ids, &count, NULL), SEQLSTM_OK);
+    sl_data_state_decode(o.state, ids, count, &text);
+    assert_string_equal(sl_buf_text(&text), "b a\n");
+    free(ids);
+    assert_int_equal(sl_data_state_encode(o.state, "bz", 2, false, &ids, &count, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "\"z\" is not in the vocabulary"));
+    assert_ptr_equal(sl_data_state_find_classes(o.state), sl_data_state_find_vocabulary(o.state));
+    sl_buf_deinit(&text);
+    sl_data_state_destroy(reread(o.state));
+    data_close(&o);
+}
+
+/* Doubles come back with the same bits. */
+static void
+test_scaled_state(void **state)
+{
+    (void)state;
+    data_write("train.csv", "a,b,c\n0.1,1e30,7\n0.3,,3\n,-1e-30,2\n");
+    struct data_open o = data_open_train(
+        "type: csv, train: {file: train.csv}, inputs: [a, b], targets: [c], scale: {type: standard}, missing: mean",
+        MODEL_DENSE, "loss: mse");
+    struct sl_data_state *copy = reread(o.state);
+    const struct sl_scaling *a = sl_data_state_find_input_scaling(o.state),
+                            *b = sl_data_state_find_input_scaling(copy);
+    assert_memory_equal(a->offset, b->offset, 16);
+    assert_memory_equal(a->factor, b->factor, 16);
+    assert_string_equal(sl_data_state_get_input_names(copy).items[1], "b");
+    assert_string_equal(sl_data_state_get_target_names(copy).items[0], "c");
+    float x[2] = {0.5f, -2}, y[2] = {0.5f, -2};
+    sl_data_state_undo_targets(o.state, x, 2);
+    sl_data_state_undo_targets(copy, y, 2);
+    assert_memory_equal(x, y, sizeof x);
+    assert_true(x[0] > 4 && x[1] < 0);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int32_t *ids;
+    int64_t count;
+    assert_int_equal(sl_data_state_encode(copy, "a", 1, true, &ids, &count, &err), SEQLSTM_INVALID_ARGUMENT);
+    /* Columns are found by name, whatever else the input has; a missing value is filled as in train. */
+    struct sl_input_request request = {.data = "z,b,a\n9,1e30,\n", .data_bytes = 14};
+    struct sl_dataset *input;
+    assert_int_equal(sl_dataset_open_input(o.model, copy, &request, &input, NULL), SEQLSTM_OK);
+    struct sl_batcher *batcher = data_batcher(input, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_true(batch->input.values[0] == 0 && batch->input.values[1] > 0);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    sl_dataset_close(input);
+    request = (struct sl_input_request){.data = "a,z\n1,2\n", .data_bytes = 8, .name = "upload"};
+    assert_int_equal(sl_dataset_open_input(o.model, copy, &request, &input, &err), SEQLSTM_INVALID_CONFIG);
+    assert_non_null(strstr(err.message, "upload:1: there is no column `b`"));
+    sl_data_state_destroy(copy);
+    data_close(&o);
+}
+
+/* Truncated anywhere, or with one byte changed, a state is refused or whole: never a crash. */
+static void
+test_broken_states(void **state)
+{
+    (void)state;
+    struct sl_buf text = {0};
+    struct sl_data_state *read = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    data_write("train.csv", "a,b\n1,x\n2,y\n");
+    struct data_open o =
+        data_open_train("type: csv, train: {file: train.csv}, inputs: [a], label: b, scale: {type: minmax}",
+                        "[{type: dense, units: 3}, {type: output, activation: softmax}]", "loss: cross_entropy");
+    assert_int_equal(sl_data_state_write(o.state, &text, NULL), SEQLSTM_OK);
+    for (size_t cut = 0; cut + 2 < text.length_bytes; cut++)
+        assert_int_equal(sl_data_state_read("s", text.data, cut, &read, &err), SEQLSTM_CORRUPT_DATA);
+    for (size_t at = 0; at < text.length_bytes; at++) {
+        char was = text.data[at];
+        text.data[at] = was == '1' ? '7' : was == ':' ? ',' : was == '"' ? ' ' : (char)(was ^ 1);
+        if (sl_data_state_read("s", text.data, text.length_bytes, &read, &err) == SEQLSTM_OK)
+            sl_data_state_destroy(read);
+        text.data[at] = was;
+    }
+    static const char other[] = "{\"schema\": \"seqlstm.data/2\"}";
+    assert_int_equal(sl_data_state_read("run/data.json", other, strlen(other), &read, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "run/data.json: the schema is \"seqlstm.data/2\""));
+    static const char bare[] = "{\"schema\": \"seqlstm.data/1\"}";
+    assert_int_equal(sl_data_state_read("s", bare, strlen(bare), &read, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "\"source\" is missing"));
+    sl_buf_deinit(&text);
+    data_close(&o);
+}
+
+/* A class label under binary cross-entropy is the values 0 and 1 with two names. */
+static void
+test_binary_label(void **state)
+{
+    (void)state;
+    data_write("train.csv", "a,b\n1,yes\n2,no\n");
+#define MODEL_BINARY "[{type: dense, units: 3}, {type: output, activation: sigmoid}]"
+#define BINARY       "type: csv, train: {file: train.csv}, inputs: [a], label: b, batch_size: 2"
+    struct data_open o = data_open_train(BINARY, MODEL_BINARY, "loss: binary_cross_entropy");
+    const struct sl_data_facts *facts = sl_data_state_get_facts(o.state);
+    assert_true(facts->target.kind == SL_FIELD_VALUES && facts->target.features == 1);
+    assert_string_equal(sl_vocabulary_get_text(sl_data_state_find_classes(o.state), 0, NULL), "no");
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_true(batch->target.values[0] == 1 && batch->target.values[1] == 0);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    sl_data_state_destroy(reread(o.state));
+    data_close(&o);
+    data_write("train.csv", "a,b\n1,yes\n2,no\n3,maybe\n");
+    data_expect_failure(BINARY, MODEL_BINARY, "loss: binary_cross_entropy", SEQLSTM_INVALID_CONFIG,
+                        "two classes, but the label has 3");
+}
+
+static void
+test_fingerprints(void **state)
+{
+    (void)state;
+    char path[160];
+    struct sl_fingerprint a, b;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    data_write("f", "123456789");
+    snprintf(path, sizeof path, "%s/f", data_folder);
+    assert_int_equal(sl_fingerprint_compute(path, &a, NULL), SEQLSTM_OK);
+    assert_true(a.size_bytes == 9 && a.crc64 == UINT64_C(0x995DC9BBDF1939FA) && a.mtime_ns > 0);
+    data_write("f", "123456780");
+    assert_int_equal(sl_fingerprint_compute(path, &b, NULL), SEQLSTM_OK);
+    assert_false(sl_fingerprint_is_equal(&a, &b));
+    b = a;
+    b.mtime_ns++;
+    assert_true(sl_fingerprint_is_equal(&a, &b));
+    assert_int_equal(sl_fingerprint_compute("/nonexistent/x", &a, &err), SEQLSTM_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/nonexistent/x"));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text_state),   cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_scaled_state), cmocka_unit_test(test_broken_states),
+        cmocka_unit_test(test_binary_label), cmocka_unit_test(test_fingerprints),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
