@@ -91,7 +91,7 @@ bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf)
     bool fine = !buf->failed &&
                 (buf->length_bytes == 0 || fwrite(buf->data, 1, buf->length_bytes, stdout) == buf->length_bytes) &&
                 fflush(stdout) == 0;
-    if (!fine)
+    if (!fine && (buf->failed || errno != EPIPE)) /* a reader that has seen enough is no error worth a word */
         fprintf(stderr, "%s: cannot write to stdout: %s\n", red(cli),
                 buf->failed ? "no memory" : strerror(errno));
     return fine;

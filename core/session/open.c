@@ -125,6 +125,11 @@ const struct sl_model *sl_session_get_model(const struct sl_session *session)
     return session->model;
 }
 
+const char *sl_session_get_folder(const struct sl_session *session)
+{
+    return session->folder;
+}
+
 const struct sl_data_state *sl_session_find_data_state(const struct sl_session *session)
 {
     return session->state;
@@ -139,9 +144,21 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
 {
     if (session->train_data)
         return SEQLSTM_OK;
-    if (session->state)
-        return sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err);
-    return sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
+    seqlstm_status status =
+        session->state
+            ? sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err)
+            : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
+    return sl_session_blame_data(status, err);
+}
+
+/* A data file that is not there is an error of the data, as one that is broken. */
+seqlstm_status sl_session_blame_data(seqlstm_status status, struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_NOT_FOUND && status != SEQLSTM_IO)
+        return status;
+    if (err)
+        err->code = SEQLSTM_CORRUPT_DATA;
+    return SEQLSTM_CORRUPT_DATA;
 }
 
 /* The model's backends as the registry wants them. */
@@ -195,8 +212,11 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
     };
     if (status == SEQLSTM_OK)
         status = sl_registry_create(&request, &session->registry, err);
-    if (status == SEQLSTM_OK)
+    if (status == SEQLSTM_OK) {
         status = sl_registry_check_required(session->registry, err);
+        if (status == SEQLSTM_NOT_FOUND)
+            status = SEQLSTM_UNAVAILABLE; /* a required backend is missing */
+    }
     sl_arena_deinit(&arena);
     if (status == SEQLSTM_OK && session->pool == NULL)
         status = sl_pool_create(session->options.threads, &session->pool, err);

@@ -55,6 +55,8 @@ seqlstm_status sl_session_open_run(const char *run, const struct sl_session_opti
 void sl_session_close(struct sl_session *session);
 
 const struct sl_model *sl_session_get_model(const struct sl_session *session);
+/* Of the run; NULL before one is made. */
+const char *sl_session_get_folder(const struct sl_session *session);
 
 /* ---- steps; each does what it needs of those before, once ----------------------------------------- */
 

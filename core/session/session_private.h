@@ -68,6 +68,9 @@ void sl_stage_deinit(struct sl_stage *stage);
 /* How many state buffers the model's optimizer keeps. */
 int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);
 
+/* NOT_FOUND and IO of a data file become CORRUPT_DATA, the class of all errors of data. */
+seqlstm_status sl_session_blame_data(seqlstm_status status, struct seqlstm_error *err);
+
 /* Opens data and batchers of training; makes plans and executors of training and evaluation. */
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err);
 

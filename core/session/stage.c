@@ -92,7 +92,8 @@ static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_e
         SEQLSTM_TRY(sl_batcher_open(session->train_data, &train, &session->train_batcher, err));
     if (session->valid_batcher || !sl_dataset_has_split(session->model, SL_SPLIT_VALID))
         return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_dataset_open(session->model, SL_SPLIT_VALID, session->state, &session->valid_data, err));
+    SEQLSTM_TRY(sl_session_blame_data(
+        sl_dataset_open(session->model, SL_SPLIT_VALID, session->state, &session->valid_data, err), err));
     struct sl_batcher_request valid = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};
     return sl_batcher_open(session->valid_data, &valid, &session->valid_batcher, err);
 }

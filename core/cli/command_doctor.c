@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm doctor: is this machine ready, and what would slow it down? */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/pool.h"
+#include "cli/cli.h"
+#include "dispatch/registry.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+/* Variables that change how vendors' libraries run; a word where a value is known to hurt. */
+static const struct {
+    const char *name, *trap;
+} variables[] = {
+    {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels for this core, whatever the processor is"},
+    {"OPENBLAS_NUM_THREADS", NULL},
+    {"OMP_NUM_THREADS", NULL},
+    {"MKL_NUM_THREADS", NULL},
+    {"SEQLSTM_BACKEND_PATH", NULL},
+    {"SEQLSTM_THREADS", NULL},
+    {"LD_PRELOAD", "is loaded into every program, this one too"},
+};
+
+static int print_backends(struct cli_context *cli)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    struct sl_registry_request request = {.all_backends = true, .builtins = builtins, .builtin_count = 1,
+                                          .folders = cli->options.backend_folders,
+                                          .folder_count = cli->options.backend_folder_count, .log = &cli->log};
+    struct sl_registry *registry = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_registry_create(&request, &registry, &err);
+    if (status != SEQLSTM_OK)
+        return cli_fail(cli, status, &err);
+    uint32_t fine = 0;
+    for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {
+        const struct sl_backend_record *record = sl_registry_get_record(registry, r);
+        printf("backend    %s: %s%s%s\n", record->id[0] ? record->id : record->file,
+               sl_backend_status_name(record->status), record->reason ? ", " : record->build ? ", " : "",
+               record->reason  ? record->reason
+               : record->build ? record->build
+                               : "");
+        fine += record->status == SL_BACKEND_OK;
+    }
+    sl_registry_destroy(registry);
+    if (fine > 0)
+        return CLI_OK;
+    printf("PROBLEM    no fast backend: only the slow reference would run\n");
+    return CLI_MISSING;
+}
+
+static int doctor(struct cli_context *cli)
+{
+    int code = cli_prepare(cli, NULL);
+    if (code != CLI_OK)
+        return code;
+    printf("seqlstm    %s, %s\n", SL_VERSION, SL_COMPILER);
+    printf("processor  %d usable core%s of %ld\n", sl_cpu_count(), sl_cpu_count() == 1 ? "" : "s",
+           sysconf(_SC_NPROCESSORS_ONLN));
+    for (size_t v = 0; v < sizeof variables / sizeof *variables; v++) {
+        const char *value = getenv(variables[v].name);
+        if (value)
+            printf("variable   %s=%s%s%s\n", variables[v].name, value, variables[v].trap ? ": " : "",
+                   variables[v].trap ? variables[v].trap : "");
+    }
+    double load;
+    if (getloadavg(&load, 1) == 1 && load > 0.7 * sl_cpu_count())
+        printf("note       other programs use the processor (load %.1f): training will be slower\n", load);
+    return print_backends(cli);
+}
+
+const struct cli_command cli_command_doctor = {
+    .name = "doctor",
+    .summary = "is this machine ready: cores, backends, variables that matter",
+    .usage = "",
+    .takes_backend_flags = true,
+    .run = doctor,
+};

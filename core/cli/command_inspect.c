@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm inspect: what is in a run, a checkpoint or a weights file. Loads no plugin. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/cli.h"
+#include "interop/safetensors.h"
+
+static void write_shape(struct sl_buf *buf, const struct sl_safetensors_entry *entry)
+{
+    sl_buf_append_char(buf, '[');
+    for (int32_t d = 0; d < entry->rank; d++)
+        sl_buf_printf(buf, "%s%lld", d ? ", " : "", (long long)entry->shape[d]);
+    sl_buf_append_char(buf, ']');
+}
+
+static void write_entries(struct cli_context *cli, const struct sl_safetensors *file, struct sl_buf *buf)
+{
+    int64_t elems = 0;
+    int32_t count = sl_safetensors_get_count(file);
+    for (int32_t e = 0; e < count; e++) {
+        const struct sl_safetensors_entry *entry = sl_safetensors_get_entry(file, e);
+        elems += sl_safetensors_count_elems(entry);
+        if (cli->json)
+            sl_buf_printf(buf, "%s{\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": ", e ? ", " : "", entry->name,
+                          sl_safetensors_dtype_get_name(entry->dtype));
+        else
+            sl_buf_printf(buf, "  %-40s %-5s ", entry->name, sl_safetensors_dtype_get_name(entry->dtype));
+        write_shape(buf, entry);
+        sl_buf_append_text(buf, cli->json ? "}" : "\n");
+    }
+    if (!cli->json)
+        sl_buf_printf(buf, "%d tensors, %lld numbers\n", count, (long long)elems);
+}
+
+static int inspect_file(struct cli_context *cli, const char *path)
+{
+    struct sl_safetensors *file = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_safetensors_open(path, &file, &err);
+    if (status != SEQLSTM_OK)
+        return cli_fail(cli, status, &err);
+    struct sl_buf buf = {0};
+    const char *format = sl_safetensors_find_text(file, "format");
+    bool has_checksum = sl_safetensors_find_text(file, "checksum") != NULL;
+    status = has_checksum ? sl_safetensors_verify(file, &err) : SEQLSTM_OK;
+    const char *word = !has_checksum ? "none" : status == SEQLSTM_OK ? "fine" : "wrong";
+    if (cli->json)
+        sl_buf_printf(&buf,
+                      "{\"schema\": \"seqlstm.inspect/1\", \"format\": \"%s\", \"checksum\": \"%s\", \"tensors\": [",
+                      format ? format : "safetensors", word);
+    else
+        sl_buf_printf(&buf, "%s: %s, checksum %s\n", path, format ? format : "safetensors", word);
+    write_entries(cli, file, &buf);
+    if (cli->json)
+        sl_buf_append_text(&buf, "]}\n");
+    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    if (status != SEQLSTM_OK)
+        code = cli_fail(cli, status, &err);
+    sl_buf_deinit(&buf);
+    sl_safetensors_close(file);
+    return code;
+}
+
+/* A run: its newest weights, or, before there are any, a word about that. */
+static int inspect_run(struct cli_context *cli, const char *run)
+{
+    struct sl_session *session = NULL;
+    int code = cli_open_run(cli, run, &session);
+    if (code == CLI_OK) {
+        const char *folder = sl_session_get_folder(session);
+        char *path = sl_path_join(folder, "final.safetensors");
+        if (!cli->json)
+            printf("%s: model `%s`, %zu layers\n", folder, sl_session_get_model(session)->name,
+                   sl_session_get_model(session)->layer_count);
+        if (path && sl_file_exists(path))
+            code = inspect_file(cli, path);
+        else
+            cli_note(cli, "the run is not finished: it has no final.safetensors; its checkpoints are in %s/checkpoints",
+                     folder);
+        free(path);
+    }
+    sl_session_close(session);
+    return code;
+}
+
+static int inspect(struct cli_context *cli)
+{
+    const char *what = cli->values.operands[0];
+    return sl_file_exists(what) && !sl_file_is_folder(what) ? inspect_file(cli, what) : inspect_run(cli, what);
+}
+
+const struct cli_command cli_command_inspect = {
+    .name = "inspect",
+    .summary = "what is in a run, a checkpoint or a weights file",
+    .usage = "RUN | FILE.safetensors [flags]",
+    .examples = "  seqlstm inspect ptb-small\n"
+                "  seqlstm inspect runs/ptb-small/001/checkpoints/update-000000002324.safetensors\n",
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = inspect,
+};
