@@ -9,7 +9,7 @@ static const struct cli_command *const commands[] = {
     &cli_command_resume,     &cli_command_eval,    &cli_command_predict, &cli_command_generate,
     &cli_command_data_stats, &cli_command_inspect, &cli_command_config, &cli_command_schema,
     &cli_command_explain,    &cli_command_doctor,  &cli_command_help,   &cli_command_version,
-    NULL,
+    &cli_command_conformance, NULL,
 };
 
 const struct cli_command *const *cli_get_commands(void)

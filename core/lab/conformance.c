@@ -153,7 +153,7 @@ run_case(void *context, enum sl_level level, const char *name)
     struct sl_conformance_result result = {.level = level, .name = name};
     struct sl_case c;
     int64_t start = sl_clock_ns();
-    if (r->failed)
+    if (r->failed || sl_interrupt_get_stop(r->request->interrupt))
         return;
     if (sl_case_parse(name, &c, &err) != SEQLSTM_OK) {
         result.level = SL_LEVEL_CLAIMS;
@@ -254,6 +254,8 @@ sl_conformance_run(const struct sl_conformance_request *request, struct sl_confo
     each_case(request, run_case, r);
     if (r->failed)
         goto no_memory;
+    if (sl_interrupt_get_stop(request->interrupt))
+        rc = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped after %u cases", r->count);
     goto out;
 no_memory:
     rc = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "out of memory for the conformance report");

@@ -43,6 +43,7 @@ struct sl_conformance_request {
     const char *const *worker; /* argv of a worker, NULL-terminated; NULL: run in this process */
     int64_t timeout_ns;        /* of one case in a worker; 0: 60 s */
     const struct sl_log *log;
+    const struct sl_interrupt *interrupt; /* stops between two cases; NULL: never */
     /* Called after every case, in order; may be NULL. */
     void (*on_result)(void *context, const struct sl_conformance_result *result);
     void *context;
@@ -51,7 +52,7 @@ struct sl_conformance_request {
 struct sl_conformance_report;
 
 /* Errors: UNAVAILABLE or NOT_FOUND or INVALID_ARGUMENT when the backend does not load at all (the message is the
- * record's), NO_MEMORY. Failing cases are results, not errors. */
+ * record's), CANCELLED, NO_MEMORY. Failing cases are results, not errors. */
 seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
                                   struct sl_conformance_report **out_report, struct seqlstm_error *err);
 void sl_conformance_report_destroy(struct sl_conformance_report *report);
@@ -64,6 +65,7 @@ const struct sl_backend_record *sl_conformance_report_get_record(const struct sl
 
 /* "seqlstm.conformance/1". */
 void sl_conformance_report_print_json(const struct sl_conformance_report *report, struct sl_buf *out);
+void sl_conformance_report_print_junit(const struct sl_conformance_report *report, struct sl_buf *out);
 
 /* The names of the cases that a request selects, one a line. Loads nothing. */
 seqlstm_status sl_conformance_list(const struct sl_conformance_request *request, struct sl_buf *out,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dispatch/loader.h"
+#include "dispatch/settings.h"
 
 seqlstm_status
 sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
@@ -19,6 +20,7 @@ static seqlstm_status
 open_subject(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
 {
     if (w->record.status == SL_BACKEND_OK) {
+        SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, err));
         sl_host_init(&w->host, w->table.id, request->log, NULL);
         SEQLSTM_TRY(sl_loader_open(&w->arena, &w->table, &w->host.services, request->settings,
                                    request->setting_count, &w->record, &w->instance, err));

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm conformance */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "dispatch/search.h"
+#include "lab/conformance.h"
+#include "lab/workers.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+enum { CASES_MAX = CLI_VALUES_MAX, SETTINGS_MAX = 32, WORKER_ARGUMENTS = 16 + 2 * SETTINGS_MAX };
+
+struct state {
+    struct cli_context *cli;
+    struct sl_conformance_request request;
+    struct sl_arena arena;
+    const char *cases[CASES_MAX];
+    const char *worker[WORKER_ARGUMENTS];
+    struct seqlstm_setting settings[SETTINGS_MAX];
+    const char *setting_texts[SETTINGS_MAX];
+    const char *name; /* as the user said it, for the line that reproduces a case */
+};
+
+static void print_result(void *context, const struct sl_conformance_result *r)
+{
+    const struct state *s = context;
+    enum sl_verdict v = r->check.verdict;
+    bool bad = v == SL_VERDICT_FAIL || v == SL_VERDICT_CRASH;
+    if (!bad && s->cli->verbosity < 1)
+        return;
+    fprintf(stderr, "%-11s %s%s%s\n", sl_verdict_name(v), r->name, r->check.detail[0] ? ": " : "", r->check.detail);
+    if (bad && strncmp(r->name, "load:", 5) != 0 && strncmp(r->name, "contract:", 9) != 0)
+        fprintf(stderr, "            again: seqlstm conformance %s --case '%s'%s%s --in-process\n", s->name, r->name,
+                r->check.variant[0] ? " --variant " : "", r->check.variant);
+}
+
+/* --option KEY=VALUE */
+static int read_option(struct state *s, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    uint32_t n = s->request.setting_count;
+    if (!equals || equals == text || n == SETTINGS_MAX)
+        return cli_usage_error(s->cli, "`--option %s`: expected KEY=VALUE, at most %d of them", text, SETTINGS_MAX);
+    s->settings[n].key = sl_arena_strndup(&s->arena, text, (size_t)(equals - text));
+    s->settings[n].value = equals + 1;
+    if (!s->settings[n].key)
+        return CLI_NO_MEMORY;
+    s->setting_texts[n] = text;
+    s->request.settings = s->settings;
+    s->request.setting_count++;
+    return CLI_OK;
+}
+
+static int read_lists(struct state *s)
+{
+    const struct cli_values *values = &s->cli->values;
+    for (int i = 0; i < values->count; i++) {
+        if (strcmp(values->items[i].flag->name, "case") == 0)
+            s->cases[s->request.case_count++] = values->items[i].value;
+        if (strcmp(values->items[i].flag->name, "option") == 0) {
+            int code = read_option(s, values->items[i].value);
+            if (code != CLI_OK)
+                return code;
+        }
+        if (strcmp(values->items[i].flag->name, "level") != 0)
+            continue;
+        enum sl_level level = sl_level_find(values->items[i].value);
+        if (level == SL_LEVEL_COUNT)
+            return cli_usage_error(s->cli,
+                                   "`--level %s`: expected load, contract, claims, forward, backward, memory or "
+                                   "threads",
+                                   values->items[i].value);
+        s->request.levels |= 1u << level;
+    }
+    s->request.cases = s->cases;
+    return CLI_OK;
+}
+
+/* A file, the built-in reference, or an id on the backend path. */
+static int find_file(struct state *s)
+{
+    const char *said = s->cli->values.operands[0], **files;
+    uint32_t count;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_search search;
+    s->name = said;
+    s->request.file = said;
+    if (strcmp(said, "reference") == 0)
+        return CLI_OK;
+    char *path = realpath(said, NULL);
+    if (path) {
+        s->request.file = sl_arena_strdup(&s->arena, path);
+        free(path);
+        return s->request.file ? CLI_OK : CLI_NO_MEMORY;
+    }
+    if (strchr(said, '/'))
+        return cli_usage_error(s->cli, "no such file: `%s`", said);
+    seqlstm_status rc = sl_search_init(&search, &s->arena, NULL, 0, false, &err);
+    if (rc == SEQLSTM_OK)
+        rc = sl_search_find(&search, &s->arena, said, &files, &count, &err);
+    if (rc != SEQLSTM_OK)
+        return cli_fail(s->cli, rc, &err);
+    if (count == 0) {
+        cli_usage_error(s->cli, "no such file or backend: `%s`\n  = help: `seqlstm backends -v` shows where it was "
+                                "looked for",
+                        said);
+        return CLI_MISSING;
+    }
+    s->request.file = files[0];
+    return CLI_OK;
+}
+
+static int prepare(struct state *s)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    struct sl_conformance_request *request = &s->request;
+    int64_t seed = 0, timeout = 60;
+    if (!cli_get_int(s->cli, "seed", 0, INT64_MAX, &seed) || !cli_get_int(s->cli, "timeout", 1, 86400, &timeout))
+        return CLI_USAGE;
+    request->builtins = builtins;
+    request->builtin_count = 1;
+    request->reference = seqlstm_reference_query_v0;
+    request->trust = cli_has(s->cli, "trust");
+    request->variant = cli_get(s->cli, "variant");
+    request->full = cli_has(s->cli, "full");
+    request->seed = (uint64_t)seed;
+    request->timeout_ns = timeout * INT64_C(1000000000);
+    request->log = &s->cli->log;
+    request->interrupt = s->cli->interrupt;
+    request->on_result = print_result;
+    request->context = s;
+    int code = read_lists(s);
+    return code == CLI_OK ? find_file(s) : code;
+}
+
+/* What a worker must know: the file, how to judge it, and the seed. */
+static void make_worker(struct state *s)
+{
+    int n = 0;
+    const char *seed = cli_get(s->cli, "seed");
+    s->worker[n++] = "/proc/self/exe";
+    s->worker[n++] = "conformance";
+    s->worker[n++] = s->request.file;
+    s->worker[n++] = "--worker";
+    if (s->request.trust)
+        s->worker[n++] = "--trust";
+    if (s->request.variant) {
+        s->worker[n++] = "--variant";
+        s->worker[n++] = s->request.variant;
+    }
+    if (seed) {
+        s->worker[n++] = "--seed";
+        s->worker[n++] = seed;
+    }
+    for (uint32_t i = 0; i < s->request.setting_count; i++) {
+        s->worker[n++] = "--option";
+        s->worker[n++] = s->setting_texts[i];
+    }
+    s->request.worker = s->worker;
+}
+
+/* One line a level, and the sum. */
+static void print_summary(const struct sl_conformance_report *report, struct sl_buf *out)
+{
+    const struct sl_backend_record *record = sl_conformance_report_get_record(report);
+    sl_buf_printf(out, "%s %s on %s (%s)\n\n%-10s %7s %7s %7s %7s %11s\n", record->id, record->version,
+                  record->devices[0].name, record->devices[0].device_class, "level", "pass", "fail", "crash", "skip",
+                  "unsupported");
+    for (int level = 0; level < SL_LEVEL_COUNT; level++) {
+        uint32_t count[SL_VERDICT_COUNT] = {0}, all = 0;
+        for (uint32_t i = 0; i < sl_conformance_report_get_size(report); i++) {
+            const struct sl_conformance_result *r = sl_conformance_report_get(report, i);
+            if (r->level == (enum sl_level)level) {
+                count[r->check.verdict]++;
+                all++;
+            }
+        }
+        if (all > 0)
+            sl_buf_printf(out, "%-10s %7u %7u %7u %7u %11u\n", sl_level_name((enum sl_level)level),
+                          count[SL_VERDICT_PASS], count[SL_VERDICT_FAIL], count[SL_VERDICT_CRASH],
+                          count[SL_VERDICT_SKIP], count[SL_VERDICT_UNSUPPORTED]);
+    }
+}
+
+static int finish(struct state *s, const struct sl_conformance_report *report)
+{
+    uint32_t bad = sl_conformance_report_get_count(report, SL_VERDICT_FAIL) +
+                   sl_conformance_report_get_count(report, SL_VERDICT_CRASH);
+    struct sl_buf out = {0};
+    if (s->cli->json)
+        sl_conformance_report_print_json(report, &out);
+    else if (cli_has(s->cli, "junit"))
+        sl_conformance_report_print_junit(report, &out);
+    else
+        print_summary(report, &out);
+    bool written = cli_write_out(s->cli, &out);
+    sl_buf_deinit(&out);
+    if (sl_conformance_report_get_size(report) == 0)
+        return cli_usage_error(s->cli, "no case was selected\n  = help: --list shows the names that there are");
+    return bad || !written ? CLI_FAILURE : CLI_OK;
+}
+
+static int list(struct state *s)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf out = {0};
+    seqlstm_status rc = sl_conformance_list(&s->request, &out, &err);
+    int code = rc != SEQLSTM_OK ? cli_fail(s->cli, rc, &err) : cli_write_out(s->cli, &out) ? CLI_OK : CLI_FAILURE;
+    sl_buf_deinit(&out);
+    return code;
+}
+
+static int run(struct state *s)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_report *report;
+    if (cli_has(s->cli, "worker")) {
+        seqlstm_status rc = sl_conformance_work(&s->request, SL_WORKER_IN, SL_WORKER_OUT, &err);
+        return rc == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, rc, &err);
+    }
+    if (cli_has(s->cli, "list"))
+        return list(s);
+    if (!cli_has(s->cli, "in-process"))
+        make_worker(s);
+    seqlstm_status rc = sl_conformance_run(&s->request, &report, &err);
+    if (rc == SEQLSTM_CANCELLED)
+        return 128 + sl_interrupt_get_stop(s->cli->interrupt);
+    if (rc != SEQLSTM_OK) {
+        cli_fail(s->cli, rc, &err);
+        return rc == SEQLSTM_NO_MEMORY ? CLI_NO_MEMORY : rc == SEQLSTM_INVALID_ARGUMENT ? CLI_FAILURE : CLI_MISSING;
+    }
+    int code = finish(s, report);
+    sl_conformance_report_destroy(report);
+    return code;
+}
+
+static int conformance(struct cli_context *cli)
+{
+    struct state *s = calloc(1, sizeof *s);
+    if (!s)
+        return CLI_NO_MEMORY;
+    s->cli = cli;
+    int code = prepare(s);
+    if (code == CLI_OK)
+        code = run(s);
+    sl_arena_deinit(&s->arena);
+    free(s);
+    return code;
+}
+
+static const struct cli_flag flags[] = {
+    {"level", 0, "NAME", NULL, "load, contract, claims, forward, backward, memory or threads; repeatable", true, NULL},
+    {"case", 0, "NAME", NULL, "this case, or all that match a pattern with * and ?; repeatable", true, NULL},
+    {"variant", 0, "NAME", NULL, "only this variant of the backend", false, NULL},
+    {"option", 0, "KEY=VALUE", NULL, "an option of the backend, as in the model file; repeatable", true, NULL},
+    {"full", 0, NULL, NULL, "every option at every shape: minutes instead of seconds", false, NULL},
+    {"seed", 0, "N", NULL, "seed of the data (default 0)", false, NULL},
+    {"timeout", 0, "S", NULL, "seconds that one case may take (default 60)", false, NULL},
+    {"in-process", 0, NULL, NULL, "run cases in this process, for a debugger", false, NULL},
+    {"list", 0, NULL, NULL, "print the names of the cases and load nothing", false, NULL},
+    {"junit", 0, NULL, NULL, "JUnit XML on stdout", false, NULL},
+    {"trust", 0, NULL, "SEQLSTM_TRUST", "load the file whatever its owner and mode are", false, NULL},
+    {"worker", 0, NULL, NULL, "internal: serve the cases of another conformance run", false, NULL},
+    {0},
+};
+
+const struct cli_command cli_command_conformance = {
+    .name = "conformance",
+    .summary = "prove one backend against the float64 reference",
+    .usage = "FILE.so|ID [flags]",
+    .examples = "  seqlstm conformance ./libseqlstm_backend_mine.so\n"
+                "  seqlstm conformance cpu-blas --level backward --full\n"
+                "  seqlstm conformance cpu-blas --case 'lstm:bwd:*recurrent_dropout*' -v\n",
+    .text = "Each case is a string such as lstm:bwd:T37B5I16H33L2D2:f32:ragged:recurrent_dropout and runs in a worker\n"
+            "process: a crash or a hang is the verdict of one case. `unsupported` is an answer, not a failure.\n"
+            "Exit status 1 when a case failed or crashed, 3 when the backend does not load.\n",
+    .flags = flags,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = conformance,
+};
