@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm predict: one record per input, in input order, as text, csv or jsonl. */
+/* seqlstm predict: one record per input, in input order, as text, csv or jsonl, or all of them as one npy array. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
+#include "interop/npy_write.h"
 
-enum format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSONL };
+enum format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSONL, FORMAT_NPY };
 
 struct writer {
     struct cli_context *cli;
     enum format format;
     bool with_input;
     const struct sl_data_state *state;
-    struct sl_buf buf;
+    struct sl_buf buf;      /* one record; npy: the values of all so far */
+    int64_t records;        /* npy */
+    int64_t rows, features; /* npy: of each record */
 };
 
 static const struct cli_flag flags[] = {
     {"input", 'i', "FILE", NULL, "what to predict; - is standard input (default -)", false, NULL},
-    {"format", 'f', "FORMAT", NULL, "text, csv or jsonl (default: jsonl with --json, else text)", false, NULL},
+    {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else text)", false, NULL},
     {"with-input", 0, NULL, NULL, "repeat the input beside its prediction", false, NULL},
     {0},
 };
@@ -153,9 +156,45 @@ static void write_plain(struct writer *w, const struct sl_prediction *p)
     sl_buf_append_char(buf, '\n');
 }
 
+/* Every output, probabilities of all classes too. An array has no ragged rows. */
+static seqlstm_status collect(struct writer *w, const struct sl_prediction *p, struct seqlstm_error *err)
+{
+    if (w->records == 0) {
+        w->rows = p->rows;
+        w->features = p->features;
+    }
+    if (p->rows != w->rows)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "record %lld has %lld steps, the first has %lld: npy wants equal ones, use --format jsonl",
+                     (long long)p->record, (long long)p->rows, (long long)w->rows);
+    sl_buf_append(&w->buf, p->values, (size_t)(p->rows * p->features) * sizeof(float));
+    w->records++;
+    if (w->buf.failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld predictions", (long long)w->records);
+    return SEQLSTM_OK;
+}
+
+/* [N, features], or [N, T, features] where a record has several rows. */
+static seqlstm_status write_npy(struct writer *w, struct seqlstm_error *err)
+{
+    int64_t shape[3] = {w->records, w->rows, w->features};
+    if (w->rows <= 1)
+        shape[1] = w->features;
+    struct sl_buf header = {0};
+    sl_npy_append_header(&header, w->rows <= 1 ? 2 : 3, shape);
+    bool whole = !header.failed && fwrite(header.data, 1, header.length_bytes, stdout) == header.length_bytes &&
+                 fwrite(sl_buf_text(&w->buf), 1, w->buf.length_bytes, stdout) == w->buf.length_bytes;
+    sl_buf_deinit(&header);
+    if (!whole)
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot write to stdout: %s", strerror(errno));
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status write(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
 {
     struct writer *w = context;
+    if (w->format == FORMAT_NPY)
+        return collect(w, prediction, err);
     sl_buf_truncate(&w->buf, 0);
     if (w->format == FORMAT_JSONL)
         write_jsonl(w, prediction);
@@ -193,10 +232,16 @@ static int predict(struct cli_context *cli)
     const char *said = cli_get(cli, "format");
     struct writer w = {.cli = cli, .with_input = cli_has(cli, "with-input"),
                        .format = cli->json ? FORMAT_JSONL : FORMAT_TEXT};
-    if (said && strcmp(said, "text") && strcmp(said, "csv") && strcmp(said, "jsonl"))
-        return cli_usage_error(cli, "`--format %s`: expected text, csv or jsonl", said);
+    static const char *const names[] = {"text", "csv", "jsonl", "npy"};
+    int format = 0;
+    while (said && format < 4 && strcmp(said, names[format]))
+        format++;
+    if (format == 4)
+        return cli_usage_error(cli, "`--format %s`: expected text, csv, jsonl or npy", said);
     if (said)
-        w.format = said[0] == 't' ? FORMAT_TEXT : said[0] == 'c' ? FORMAT_CSV : FORMAT_JSONL;
+        w.format = (enum format)format;
+    if (w.format == FORMAT_NPY && w.with_input)
+        return cli_usage_error(cli, "`--with-input` does not go with `--format npy`");
     struct sl_session *session = NULL;
     int code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code != CLI_OK) {
@@ -210,6 +255,8 @@ static int predict(struct cli_context *cli)
     struct sl_input_request request = {.path = path ? path : "-"};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_predict(session, &request, write, &w, &err);
+    if (status == SEQLSTM_OK && w.format == FORMAT_NPY)
+        status = write_npy(&w, &err);
     if (status == SEQLSTM_OK && fflush(stdout) != 0)
         status = seqlstm_error_set(&err, SEQLSTM_IO, __FILE__, __LINE__, "cannot write to stdout: %s",
                                    strerror(errno));
