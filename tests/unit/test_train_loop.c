@@ -48,7 +48,7 @@ static struct sl_train_result
 run(struct world *world)
 {
     struct sl_trainer *trainer = NULL;
-    struct sl_train_result result;
+    struct sl_train_result result = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (sl_trainer_create(&world->request, &trainer, &err) != SEQLSTM_OK ||
         sl_trainer_run(trainer, &result, &err) != SEQLSTM_OK)
