@@ -71,7 +71,9 @@ static seqlstm_status load_locked(const char *core, struct seqlstm_error *err)
     static char *environment_copy[ENVIRONMENT_MAX];
     static char setting[64];
     const bool named = strcmp(core, "auto") != 0 && strcmp(core, "environment") != 0;
-    snprintf(setting, sizeof setting, "OPENBLAS_CORETYPE=%s", core);
+    static const char key[] = "OPENBLAS_CORETYPE=";
+    memcpy(setting, key, sizeof key);
+    strncat(setting, core, sizeof setting - sizeof key);
     void *library = open_library(core, named ? setting : NULL, environment_copy);
     if (library == NULL) {
         const char *reason = dlerror();
