@@ -27,6 +27,7 @@ data:
   length: [8, 12]
   train: {size: 1500}
   valid: {size: 100}
+  test: {size: 50}
   batch_size: 16
 model:
   - {type: lstm, units: 8, dropout: 0.1, recurrent_dropout: 0.1, zoneout: {cell: 0.1, hidden: 0.05}}
@@ -121,6 +122,7 @@ class Bench:
             row.pop('seconds')
             row.pop('rows_per_second', None)
         files['metrics'] = rows
+        files['summary'] = json.loads((folder / 'summary.json').read_text())['metrics']
         return files
 
     def compare(self, run, want, what):

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Class weights out of a model file and its data. */
+#include <math.h>
+
+#include "data_fixture.h"
+#include "oom.h"
+#include "train/class_weight.h"
+
+static const char DATA[] =
+    "type: lines, delimiter: \"\\t\", label: {column: first, type: class}, train: {file: a.tsv}, "
+    "tokenizer: whitespace, batch_size: 2";
+
+/* Six of "one", three of "two", one of "three", some in each of several batches. */
+static struct data_open
+open_data(const char *train)
+{
+    data_write("a.tsv", "one\ta\none\ta b\ntwo\tb\none\tc\nthree\ta\none\tb b b\ntwo\ta\none\tc\ntwo\tb\none\tb\n");
+    return data_open_train(DATA, MODEL_CLASSIFY, train);
+}
+
+static double
+weight_of(const struct data_open *o, const float *weights, const char *label)
+{
+    int32_t id = sl_vocabulary_find(sl_data_state_find_classes(o->state), label, strlen(label));
+    assert_in_range(id, 0, 2);
+    return (double)weights[id];
+}
+
+static void
+given_by_label(void **state)
+{
+    (void)state;
+    struct data_open o = open_data("class_weight: {three: 5, one: 0.5}");
+    float *weights = NULL;
+    int64_t count = 0;
+    assert_true(sl_class_weights_are_on(o.model));
+    assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, NULL), SEQLSTM_OK);
+    assert_int_equal(count, 3);
+    assert_true(weight_of(&o, weights, "one") == 0.5);
+    assert_true(weight_of(&o, weights, "two") == 1);
+    assert_true(weight_of(&o, weights, "three") == 5);
+    free(weights);
+    data_close(&o);
+}
+
+static void
+balanced_by_frequency(void **state)
+{
+    (void)state;
+    struct data_open o = open_data("class_weight: balanced");
+    struct sl_batcher *counting = data_batcher(o.train, SL_BATCHING_EVALUATE, 1, 0, 0);
+    for (int n = 1;; n++) {
+        float *weights = NULL;
+        int64_t count = 0;
+        oom_fail_at(n);
+        seqlstm_status status = sl_class_weights_create(o.model, o.state, counting, &weights, &count, NULL);
+        if (oom_disarm()) {
+            assert_int_equal(status, SEQLSTM_NO_MEMORY);
+            assert_null(weights);
+            continue;
+        }
+        assert_int_equal(status, SEQLSTM_OK);
+        assert_true(fabs(weight_of(&o, weights, "one") - 10.0 / (3 * 6)) < 1e-6);
+        assert_true(fabs(weight_of(&o, weights, "two") - 10.0 / (3 * 3)) < 1e-6);
+        assert_true(fabs(weight_of(&o, weights, "three") - 10.0 / (3 * 1)) < 1e-6);
+        free(weights);
+        break;
+    }
+    sl_batcher_close(counting);
+    data_close(&o);
+}
+
+static void
+unknown_labels_are_told(void **state)
+{
+    (void)state;
+    struct data_open o = open_data("class_weight: {thee: 5}");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    float *weights = NULL;
+    int64_t count = 0;
+    assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, &err), SEQLSTM_INVALID_CONFIG);
+    assert_non_null(strstr(err.message, "`thee`"));
+    assert_non_null(strstr(err.message, "did you mean `three`"));
+    data_close(&o);
+    o = open_data("loss: cross_entropy");
+    weights = (float *)&err;
+    assert_false(sl_class_weights_are_on(o.model));
+    assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, &err), SEQLSTM_OK);
+    assert_null(weights);
+    data_close(&o);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(given_by_label),
+        cmocka_unit_test(balanced_by_frequency),
+        cmocka_unit_test(unknown_labels_are_told),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
