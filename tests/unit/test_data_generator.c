@@ -61,8 +61,8 @@ test_determinism(void **state)
         "type: generator, train: {name: adding_problem, size: 50, length: 10}",
         "type: generator, train: {name: adding_problem, size: 5, length: 10, seed: 7}",
         "type: generator, train: {name: adding_problem, size: 5, length: 10, seed: 8}",
-        "type: generator, train: {name: adding_problem, size: 5, length: 10}, valid: {size: 5, name: adding_problem, "
-        "length: 10}",
+        ("type: generator, train: {name: adding_problem, size: 5, length: 10}, "
+         "valid: {size: 5, name: adding_problem, length: 10}"),
     };
     for (int i = 0; i < 5; i++) {
         struct data_open o = data_open_train(variants[i], MODEL_REGRESS, MSE);
