@@ -41,10 +41,17 @@ typedef float wide __attribute__((vector_size(64)));
 #define START(k) wide a##k = b * (float)k;
 #define STEP(k)  a##k = a##k * b + c;
 #define TOTAL(k) sum += a##k;
+#if defined(__clang__)
+#define CONTRACT _Pragma("STDC FP_CONTRACT ON")
+#define FMA_TARGET(isa) __attribute__((target(isa)))
+#else
+#define CONTRACT
+#define FMA_TARGET(isa) __attribute__((target(isa), optimize("O2,fp-contract=fast")))
+#endif
 #define FMA_LOOP(name, isa)                                                                                  \
-    __attribute__((target(isa), optimize("O2,fp-contract=fast"))) static void name(int64_t count,            \
-                                                                                   float *out)               \
+    FMA_TARGET(isa) static void name(int64_t count, float *out)                                              \
     {                                                                                                        \
+        CONTRACT                                                                                             \
         wide b, c, sum = {0};                                                                                \
         for (int i = 0; i < 16; i++)                                                                         \
             b[i] = 0.999f, c[i] = 0.001f;                                                                    \
