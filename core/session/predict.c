@@ -34,36 +34,51 @@ static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, co
     return SEQLSTM_OK;
 }
 
-static int64_t find_sequence(const struct sl_batch *batch, int64_t record)
+/* Sequence of each record of the batch: out[record - first]. */
+static void invert(const struct sl_batch *batch, int64_t first, int64_t *out)
 {
     for (int64_t k = 0; k < batch->sequences; k++)
-        if (batch->sample[k] == record)
-            return k;
-    return -1;
+        out[k] = -1;
+    for (int64_t k = 0; k < batch->sequences; k++)
+        if (batch->sample[k] >= first && batch->sample[k] < first + batch->sequences)
+            out[batch->sample[k] - first] = k;
 }
 
-/* Hands out the records of one batch, lowest number first. */
-static seqlstm_status hand_out(struct sl_session *session, const struct sl_dataset *data,
-                               const struct sl_batch *batch, int64_t *next_record, struct rows *rows,
-                               sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_dataset *data,
+                                   const struct sl_batch *batch, int64_t sequence, struct rows *rows,
+                                   sl_prediction_fn *write, void *context, struct seqlstm_error *err)
 {
     struct sl_field output = sl_exec_get_output(session->predict.exec);
-    for (int64_t n = 0; n < batch->sequences; n++) {
-        int64_t sequence = find_sequence(batch, *next_record);
-        if (sequence < 0)
-            SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "record %lld is not in its batch", (long long)*next_record);
-        struct sl_prediction prediction = {.record = *next_record, .features = output.features};
-        SEQLSTM_TRY(gather(rows, batch, &output, sequence, &prediction.rows, err));
-        bool values = sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
-        if (values)
-            sl_data_state_undo_targets(session->state, rows->values, prediction.rows);
-        prediction.values = rows->values;
-        prediction.classes = values ? NULL : sl_data_state_find_classes(session->state);
-        prediction.input = sl_dataset_find_text(data, *next_record, &prediction.input_bytes);
-        SEQLSTM_TRY(write(context, &prediction, err));
-        ++*next_record;
-    }
-    return SEQLSTM_OK;
+    struct sl_prediction prediction = {.record = batch->sample[sequence], .features = output.features};
+    SEQLSTM_TRY(gather(rows, batch, &output, sequence, &prediction.rows, err));
+    bool values = sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
+    if (values)
+        sl_data_state_undo_targets(session->state, rows->values, prediction.rows);
+    prediction.values = rows->values;
+    prediction.classes = values ? NULL : sl_data_state_find_classes(session->state);
+    if (data)
+        prediction.input = sl_dataset_find_text(data, prediction.record, &prediction.input_bytes);
+    return write(context, &prediction, err);
+}
+
+seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_dataset *data,
+                                   const struct sl_batch *batch, int64_t first_record, sl_prediction_fn *write,
+                                   void *context, struct seqlstm_error *err)
+{
+    struct rows rows = {0};
+    int64_t *sequences = malloc(((size_t)batch->sequences + 1) * sizeof *sequences);
+    if (sequences == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the order of a batch");
+    invert(batch, first_record, sequences);
+    seqlstm_status status = SEQLSTM_OK;
+    for (int64_t n = 0; n < batch->sequences && status == SEQLSTM_OK; n++)
+        status = sequences[n] < 0
+                     ? seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__, "record %lld is not in its batch",
+                                         (long long)(first_record + n))
+                     : hand_out_one(session, data, batch, sequences[n], &rows, write, context, err);
+    free(rows.values);
+    free(sequences);
+    return status;
 }
 
 static seqlstm_status predict(struct sl_session *session, const struct sl_dataset *data,
@@ -73,7 +88,6 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
     struct sl_envelope envelope = sl_batcher_envelope(batcher);
     SEQLSTM_TRY(sl_session_prepare_prediction(session, &envelope, false, err));
     SEQLSTM_TRY(sl_session_load_weights(session, err));
-    struct rows rows = {0};
     int64_t next_record = 0;
     seqlstm_status status = SEQLSTM_OK;
     while (status == SEQLSTM_OK) {
@@ -85,12 +99,12 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
             break;
         status = sl_exec_run(session->predict.exec, batch, &step, &result, err);
         if (status == SEQLSTM_OK)
-            status = hand_out(session, data, batch, &next_record, &rows, write, context, err);
+            status = sl_session_hand_out(session, data, batch, next_record, write, context, err);
+        next_record += batch->sequences;
         sl_batch_destroy(batch);
         if (status == SEQLSTM_OK && sl_interrupt_get_stop(session->options.interrupt))
             status = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped");
     }
-    free(rows.values);
     return status;
 }
 

@@ -119,6 +119,11 @@ typedef seqlstm_status sl_prediction_fn(void *context, const struct sl_predictio
 seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
                                   sl_prediction_fn *write, void *context, struct seqlstm_error *err);
 
+/* The same for `count` sequences of numbers in memory, one after the other in `values`, in the units of the data. */
+seqlstm_status sl_session_predict_values(struct sl_session *session, const float *values, const int64_t *lengths,
+                                         int64_t count, sl_prediction_fn *write, void *context,
+                                         struct seqlstm_error *err);
+
 struct sl_generate_request {
     const char *prompt;       /* UTF-8; "" or NULL: from the beginning */
     int64_t length;           /* tokens to draw */

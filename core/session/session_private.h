@@ -77,6 +77,12 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
 /* Loads the final weights of the run, or of its newest checkpoint when it has not finished. */
 seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err);
 
+/* Hands out the predictions of the batch that ran last, in the order of records, which are first_record, … . `data` may
+ * be NULL: no texts. */
+seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_dataset *data,
+                                   const struct sl_batch *batch, int64_t first_record, sl_prediction_fn *write,
+                                   void *context, struct seqlstm_error *err);
+
 /* ---- run folders ---------------------------------------------------------------------------------- */
 
 /* The folder for a new run: options.out_dir, or output.dir with {name} and {run} filled in (the next free

@@ -154,7 +154,7 @@ static double difference(struct world *w, const struct sl_batch *batch, float *v
 }
 
 /* Every parameter: a handful of its elements. */
-static void check_gradients(struct world *w, const struct sl_batch *batch)
+static void check_gradients(struct world *w, const struct sl_batch *batch, const char *name)
 {
     run(w, batch, false);
     float *grads = malloc((size_t)w->params->elems * sizeof *grads);
@@ -169,7 +169,7 @@ static void check_gradients(struct world *w, const struct sl_batch *batch)
             float *value = &w->params->values[view->offset_elems + e], kept = *value;
             double expected = difference(w, batch, value, kept), got = (double)grads[view->offset_elems + e];
             if (!(fabs(expected - got) <= 2e-3 * scale))
-                fail_msg("%s[%lld]: gradient %g, difference quotient %g, scale %g", view->name, (long long)e, got,
+                fail_msg("%s: %s[%lld]: gradient %g, difference %g, scale %g", name, view->name, (long long)e, got,
                          expected, scale);
         }
     }
@@ -241,10 +241,9 @@ static void gradients_match_differences(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sl_data_facts facts = facts_of(&cases[i]);
         struct world w;
-        print_message("%s\n", cases[i].name);
         open_world(&w, cases[i].tokens ? data_tokens : data_values, cases[i].layers, &facts, cases[i].need_output);
         struct sl_batch *batch = make_batch(&facts);
-        check_gradients(&w, batch);
+        check_gradients(&w, batch, cases[i].name);
         sl_batch_destroy(batch);
         close_world(&w);
     }
