@@ -134,6 +134,10 @@ bool sl_model_wants_steps(const struct sl_model *model);
 /* Whether the targets belong to each step and not to the sequence. */
 bool sl_model_wants_step_targets(const struct sl_model *model);
 
+/* Larger ids and classes are taken for damage: a softmax over so many does not exist. */
+#define SL_DATA_MOST_IDS 16777216
+#define SL_DATA_MOST_CLASSES 1000000
+
 #define SL_DATA_NO_MEMORY(err) \
     seqlstm_error_set((err), SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "memory ran out while reading data")
 

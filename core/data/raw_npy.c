@@ -75,8 +75,8 @@ read_classes(const struct sl_npy *npy, int32_t **out, int64_t *out_known, struct
         return SL_DATA_NO_MEMORY(err);
     for (int64_t i = 0; i < npy->elems; i++) {
         double value = sl_npy_get(npy, i);
-        if (!(value >= -1 && value < INT32_MAX && value == floor(value))) {
-            status = fail_element(npy, i, "a class from 0, or -1 for none", err);
+        if (!(value >= -1 && value < SL_DATA_MOST_CLASSES && value == floor(value))) {
+            status = fail_element(npy, i, "a class from 0 (below a million), or -1 for none", err);
             break;
         }
         ids[i] = (int32_t)value;

@@ -170,10 +170,10 @@ add_ids(struct sl_raw_builder *builder, const char *line, size_t bytes, int64_t 
     sl_token_cursor_init(&cursor, SL_TOKENIZER_WHITESPACE, line, bytes);
     while (sl_token_cursor_next(&cursor, &word, &word_bytes)) {
         int64_t value;
-        if (!sl_text_parse_int64(word, word_bytes, &value) || value < 0 || value >= INT32_MAX)
+        if (!sl_text_parse_int64(word, word_bytes, &value) || value < 0 || value >= SL_DATA_MOST_IDS)
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                          "%s:%lld: \"%.*s\" is no token id, expected an integer from 0 to %d", builder->raw->name,
-                         (long long)number, (int)(word_bytes > 80 ? 80 : word_bytes), word, INT32_MAX - 1);
+                         (long long)number, (int)(word_bytes > 80 ? 80 : word_bytes), word, SL_DATA_MOST_IDS - 1);
         int32_t id = (int32_t)value;
         if (id >= builder->raw->known_ids)
             builder->raw->known_ids = (int64_t)id + 1;

@@ -338,7 +338,7 @@ static const struct sl_option tokenizer_options[] = {
     {"min_count", SL_VALUE_INT, offsetof(struct sl_tokenizer, min_count), 0, 0, "1", 1, INT32_MAX,
      NONE, "rarer tokens are unknown"},
     {"lowercase", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, lowercase), 0, 0, "false", 0, 0, NONE,
-     "A to Z become a to z"},
+     "capitals become small: Latin, Greek, Cyrillic"},
     {"specials", SL_VALUE_CUSTOM, offsetof(struct sl_tokenizer, specials), 0, 0, NULL, 0, 0,
      {.custom = &specials_custom},
      "first entries of the vocabulary; default: unk, and eos in a text of words"},

@@ -154,6 +154,9 @@ test_vectors_and_classes(void **state)
     write_npy("y.npy", "<f4", "3", (float[]){2, 0.5f, 2}, 12);
     data_expect_failure(NPY(", y: y.npy"), "[{type: dense, units: 3}, {type: output, activation: softmax}]",
                         "loss: cross_entropy", SEQLSTM_CORRUPT_DATA, "y.npy: element [1] is 0.5, expected a class");
+    write_npy("y.npy", "<i4", "3", (int32_t[]){2, 0, 2000000000}, 12);
+    data_expect_failure(NPY(", y: y.npy"), "[{type: dense, units: 3}, {type: output, activation: softmax}]",
+                        "loss: cross_entropy", SEQLSTM_CORRUPT_DATA, "below a million");
 }
 
 static void
