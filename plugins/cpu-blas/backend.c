@@ -30,22 +30,46 @@ static void *allocate(const struct seqlstm_host *host, size_t bytes)
     return memory;
 }
 
+static seqlstm_status choose_isa(const char *name, enum blas_isa *out_isa, struct seqlstm_error *err)
+{
+    const enum blas_isa best = blas_isa_detect();
+    enum blas_isa isa = best;
+    if (strcmp(name, "auto") != 0) {
+        isa = BLAS_ISA_AVX512;
+        while (isa > BLAS_ISA_PORTABLE && strcmp(name, blas_isa_name(isa)) != 0)
+            isa--;
+        if (strcmp(name, blas_isa_name(isa)) != 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                         "instructions is `%s`, expected auto, avx512, avx2 or portable", name);
+    }
+    if (isa > best)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "instructions is %s, but this processor offers %s", name,
+                     blas_isa_name(best));
+    *out_isa = isa;
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
                                    uint32_t setting_count, struct seqlstm_instance **out_instance,
                                    struct seqlstm_error *err)
 {
-    const char *core = "auto";
+    const char *core = "auto", *instructions = "auto";
     for (uint32_t i = 0; i < setting_count; i++) {
-        if (strcmp(settings[i].key, "openblas_core") != 0)
+        if (strcmp(settings[i].key, "openblas_core") == 0)
+            core = settings[i].value;
+        else if (strcmp(settings[i].key, "instructions") == 0)
+            instructions = settings[i].value;
+        else
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cpu-blas has no option `%s`", settings[i].key);
-        core = settings[i].value;
     }
+    enum blas_isa isa = BLAS_ISA_PORTABLE;
+    SEQLSTM_TRY(choose_isa(instructions, &isa, err));
     SEQLSTM_TRY(blas_openblas_load(core, err));
     struct seqlstm_instance *instance = allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-blas");
     instance->host = host;
-    instance->isa = blas_isa_detect();
+    instance->isa = isa;
     instance->math = blas_rowmath_get(instance->isa);
     instance->members_max = blas_cpu_count();
     char line[128];
@@ -277,6 +301,8 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
 }
 
 static const struct seqlstm_option options[] = {
+    {"instructions", "auto|avx512|avx2|portable", "auto",
+     "instruction set of the plugin's own kernels; the bits of results depend on it"},
     {"openblas_core", "string", "auto",
      "kernels of OpenBLAS: auto (what it finds best), environment (OPENBLAS_* as set), or a core's name"},
 };

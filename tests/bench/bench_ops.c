@@ -42,7 +42,7 @@ typedef float wide __attribute__((vector_size(64)));
 #define STEP(k)  a##k = a##k * b + c;
 #define TOTAL(k) sum += a##k;
 #if defined(__clang__)
-#define CONTRACT _Pragma("STDC FP_CONTRACT ON")
+#define CONTRACT        _Pragma("STDC FP_CONTRACT ON")
 #define FMA_TARGET(isa) __attribute__((target(isa)))
 #else
 #define CONTRACT

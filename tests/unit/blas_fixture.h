@@ -60,7 +60,9 @@ static inline int fixture_open(void **state)
         return 1;
     sl_queue_init(&f.queue, f.pool);
     sl_queue_init(&f.alone, NULL);
-    if (f.table->open(&f.host.services, NULL, 0, &f.instance, &err) != SEQLSTM_OK) {
+    const char *instructions = getenv("BLAS_TEST_INSTRUCTIONS");
+    struct seqlstm_setting setting = {"instructions", instructions != NULL ? instructions : "auto"};
+    if (f.table->open(&f.host.services, &setting, 1, &f.instance, &err) != SEQLSTM_OK) {
         print_message("cpu-blas is unavailable: %s\n", err.message);
         *state = NULL;
         return 0;
