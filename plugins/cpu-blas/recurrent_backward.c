@@ -13,7 +13,7 @@
 
 #include "recurrent_pack.h"
 
-enum { CHUNK_ROWS = 256 };
+enum { CHUNK_ROWS = 256, NARROW_ROWS = 3 };
 
 struct backward_call {
     const struct blas_recurrent_binding *binding;
@@ -27,6 +27,7 @@ struct backward_call {
     float *apart[2];   /* dy of each direction where outputs are merged: [R][O] */
     char *scratch;
     uint64_t scratch_bytes;
+    bool direct; /* one member makes each gradient, whole groups */
 };
 
 struct backward_run {
@@ -35,6 +36,7 @@ struct backward_run {
     struct blas_rows_at dy, dx;
     bool dx_add;                     /* the other direction wrote it before */
     bool weights, fresh;             /* dW is wanted; nothing has been added to `w` yet */
+    bool direct;                     /* dW goes straight into the canonical gradients */
     bool keep_sums;                  /* an earlier block has added to this region's gradients */
     void *const *grads;
     uint32_t parts;
@@ -126,8 +128,33 @@ static void project_back(const struct backward_run *f, int64_t q, int64_t rows)
     }
 }
 
-/* The cell of one step on this member's panels. With norm, gates stand in z. */
-static void cells_back(const struct backward_run *f, int64_t q, int64_t rows)
+/* The LSTM cell on all own panels of row i: with few rows the panels are what runs side by side. */
+static void cell_row_back(const struct backward_run *f, float *gates, int64_t stride, int64_t q,
+                          int64_t i, const float *dy)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = r->saved;
+    const int64_t p = r->panel_first, bits = (r->block->q_base + q + i) * blas_bits_row(op) + p;
+    op->kernels->lstm_backward(&(struct blas_cell_backward){
+        .cell = &op->cell[r->direction], .rows = r->panel_last - p,
+        .units = (int32_t)(op->units - p * GROUP), .unit_step = GROUP,
+        .gates = gates + p * stride + i * PANEL, .gates_row = stride,
+        .c_saved = saved->state + r->block->q_base * op->units_pad +
+                   (p * r->block->q_rows + q + i) * GROUP,
+        .saved_row = r->block->q_rows * GROUP,
+        .dc = r->scratch.c + (p * r->block->rows + i) * GROUP, .c_row = r->block->rows * GROUP,
+        .dh = r->scratch.h + i * op->out_pad + p * GROUP, .dh_row = GROUP,
+        .dy = dy ? dy + i * f->dy.row + p * GROUP : NULL, .dy_row = GROUP,
+        .peephole = r->packed->peephole + p * GROUP, .peephole_row = op->units_pad,
+        .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
+        .dbias = f->gradients.bias + p * PANEL, .new_c = saved->new_c ? saved->new_c + bits : NULL,
+        .new_h = saved->new_h ? saved->new_h + bits : NULL, .bits_row = 1});
+}
+
+/* The cell of one step on this member's panels. With norm, gates stand in z. `dy`: of the step's first row, where the
+ * cell adds it. */
+static void cells_back(const struct backward_run *f, int64_t q, int64_t rows, const float *dy)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -136,6 +163,11 @@ static void cells_back(const struct backward_run *f, int64_t q, int64_t rows)
     const int64_t stride = op->norm ? r->block->rows * PANEL : r->block->q_rows * PANEL;
     float *gates = op->norm ? r->scratch.z : saved->gates + r->block->q_base * columns + q * PANEL;
     const float *xh = saved->xh + q_all * op->layers[r->layer].xh_row;
+    if (op->lstm && !op->norm && !op->projection && rows <= NARROW_ROWS) {
+        for (int64_t i = 0; i < rows; i++)
+            cell_row_back(f, gates, stride, q, i, dy);
+        return;
+    }
     int phases = op->norm && op->lstm ? 2 : 1;
     if (phases == 2)
         memset(r->scratch.sums, 0, (size_t)(2 * r->block->rows) * sizeof(float));
@@ -144,14 +176,16 @@ static void cells_back(const struct backward_run *f, int64_t q, int64_t rows)
             struct blas_cell_backward b = {
                 .cell = &op->cell[r->direction], .rows = rows,
                 .units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units),
-                .gates = gates + p * stride, .dc = r->scratch.c + p * r->block->rows * GROUP,
+                .gates = gates + p * stride, .gates_row = PANEL, .c_row = GROUP,
+                .saved_row = GROUP, .dc = r->scratch.c + p * r->block->rows * GROUP,
                 .dh = op->projection ? r->scratch.dm + p * GROUP
                                      : r->scratch.h + p * op->panel_units,
                 .dh_row = op->projection ? op->units_pad : op->out_pad,
                 .peephole = r->packed->peephole + p * op->panel_units,
                 .peephole_row = op->units_pad,
                 .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
-                .dbias = f->gradients.bias + p * PANEL, .bits_row = blas_bits_row(op)};
+                .dbias = f->gradients.bias + p * PANEL, .bits_row = blas_bits_row(op),
+                .dy = dy ? dy + p * GROUP : NULL, .dy_row = f->dy.row};
             if (saved->state)
                 b.c_saved = saved->state + r->block->q_base * op->units_pad +
                             p * r->block->q_rows * GROUP + q * GROUP;
@@ -280,6 +314,35 @@ static void recur_back(const struct backward_run *f, int64_t q, int64_t rows, in
         op->kernels->copy(&join);
 }
 
+/* The same straight into the canonical gradients: 16 rows of each gate follow one another. */
+static void chunk_weights_direct(const struct backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int32_t ld = op->layer_count * op->directions;
+    const int64_t k_all = (int64_t)op->panels * PANEL;
+    const float *xh = r->saved->xh + (r->block->q_base + low) * layer->xh_row;
+    for (int part = 0; part < 2; part++) {
+        const int which = part == 0 ? SEQLSTM_PARAM_W_X : SEQLSTM_PARAM_W_H;
+        float *dw = f->grads[SEQLSTM_RECURRENT_PARAM(ld, r->n, which)];
+        const int64_t width = part == 0 ? layer->input : op->out;
+        const int32_t *map = part == 0 ? op->rows_x : op->rows_h;
+        for (int64_t p = r->panel_first; dw && p < r->panel_last; p++)
+            for (int32_t g = 0; g < PANEL; g += GROUP)
+                for (int64_t n = 0; map[p * PANEL + g] >= 0 && n < width; n += PANEL)
+                    op->kernels->outer(&(struct blas_outer){
+                        .rows = high - low,
+                        .a = r->saved->gates + r->block->q_base * k_all +
+                             (p * r->block->q_rows + low) * PANEL + g,
+                        .a_row = PANEL, .m_count = GROUP,
+                        .b = xh + (part == 0 ? 0 : layer->input_pad) + n, .b_row = layer->xh_row,
+                        .groups = (int32_t)(blas_min(PANEL, width - n) / GROUP),
+                        .c = dw + map[p * PANEL + g] * width + n, .c_row = width,
+                        .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE)});
+    }
+}
+
 /* dW (+)= gates' x~h~ over q in [low, high), own panels. */
 static void chunk_weights(struct backward_run *f, int64_t low, int64_t high)
 {
@@ -289,7 +352,9 @@ static void chunk_weights(struct backward_run *f, int64_t low, int64_t high)
     const int64_t k_all = (int64_t)op->panels * PANEL, q_all = r->block->q_base + low;
     const int64_t row = layer->input_pad + op->out_pad;
     const float *xh = r->saved->xh + q_all * layer->xh_row;
-    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+    if (f->direct)
+        chunk_weights_direct(f, low, high);
+    for (int64_t p = r->panel_first; p < r->panel_last && !f->direct; p++) {
         int64_t at = r->block->q_base * k_all + p * r->block->q_rows * PANEL + low * PANEL;
         for (int64_t n = 0; n < row;) {
             /* with norm, W_x and W_h have gradients of their own */
@@ -381,15 +446,17 @@ static void step_back(struct backward_run *f, int64_t t, int64_t t_next)
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t q = r->block->q_of[t], rows = blas_block_rows(r->block, t);
-    if (f->dy.base) {
+    const float *dy = f->dy.base
+                          ? f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row
+                          : NULL;
+    bool in_cell = op->lstm && !op->norm && !op->projection;
+    if (dy && !in_cell) {
         int64_t low, high;
         own_columns(r, &low, &high);
         int64_t n = blas_min(high, op->out) - low;
         if (n > 0)
             op->kernels->add(&(struct blas_rows){
-                .rows = rows, .n = n,
-                .x = f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row + low,
-                .x_row = f->dy.row, .y = r->scratch.h + low, .y_row = op->out_pad});
+                .rows = rows, .n = n, .x = dy + low, .x_row = f->dy.row, .y = r->scratch.h + low, .y_row = op->out_pad});
     }
     if (op->projection)
         project_back(f, q, rows);
@@ -398,7 +465,7 @@ static void step_back(struct backward_run *f, int64_t t, int64_t t_next)
         norm = norm_of(f, q, rows);
         op->kernels->norm_restore(&norm);
     }
-    cells_back(f, q, rows);
+    cells_back(f, q, rows, in_cell ? dy : NULL);
     if (op->norm)
         op->kernels->norm_backward(&norm);
     blas_run_barrier(r);
@@ -513,6 +580,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
             f.dx = (struct blas_rows_at){dx, op->layers[l].input};
             f.dx_add = d > 0;
             f.keep_sums = !share->first;
+            f.direct = call->direct;
             run_direction(&f);
         }
         dy = dx;
@@ -528,6 +596,7 @@ static void reduce_all(const struct backward_call *call, int32_t member, int32_t
             .gradients = call->gradients[n], .first = call->gradients[n].w,
             .stride = call->gradients_stride,
             .sources = call->binding->units ? 1 : call->binding->members,
+            .direct = call->direct,
             .accumulate = (call->args->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0};
         float *grads[SEQLSTM_PARAM_COUNT];
         for (int k = 0; k < SEQLSTM_PARAM_COUNT; k++)
@@ -604,6 +673,7 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
     if (!args->packed || !args->reserve || !args->workspace)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
                      !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
+    call.direct = op->direct && (binding->units || binding->members == 1);
     call.binding = binding;
     call.args = args;
     call.queue = queue;

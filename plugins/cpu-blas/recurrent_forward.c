@@ -23,11 +23,15 @@ struct forward_call {
     uint64_t scratch_bytes;
 };
 
+/* Up to this many rows a step, the panels of a row run side by side instead of the rows of a panel. */
+enum { NARROW_ROWS = 3 };
+
 struct forward_run {
     struct blas_run r;
     int64_t chunk_steps; /* steps of a chunk */
     int64_t chunk;       /* the current one */
     struct blas_rows_at x, y;
+    bool y_later;        /* few rows: y is copied out of xh after the last step */
 };
 
 static int64_t chunk_of(const struct forward_run *f, int64_t s) { return s / f->chunk_steps; }
@@ -107,10 +111,13 @@ static void begin_chunk(const struct forward_run *f, int64_t s)
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     int64_t last = blas_min(s + f->chunk_steps, r->binding->steps);
-    for (int64_t i = s; i < last; i++) {
+    int64_t chunk_rows, lowest = r->reverse ? last - 1 : s;
+    chunk_q(f, s, &chunk_rows);
+    bool bulk = r->binding->block_count == 1 && !r->barrier && !r->scratch.mask_x;
+    for (int64_t i = bulk ? lowest : s; i < last; i++) {
         if (i % r->members != r->member && r->barrier)
             continue;
-        int64_t t = blas_step_at(r, i), rows = blas_block_rows(r->block, t);
+        int64_t t = blas_step_at(r, i), rows = bulk ? chunk_rows : blas_block_rows(r->block, t);
         float *to = xh_at(f, i);
         const float *from = f->x.base + blas_packed_row(r->binding, r->block, t) * f->x.row;
         op->kernels->copy(&(struct blas_rows){.rows = rows, .n = layer->input, .x = from,
@@ -121,13 +128,13 @@ static void begin_chunk(const struct forward_run *f, int64_t s)
             for (int64_t k = 0; k < rows; k++)
                 memset(to + k * layer->xh_row + layer->input, 0,
                        (size_t)(layer->input_pad - layer->input) * sizeof *to);
+        if (bulk)
+            break;
     }
     blas_run_barrier(r);
     if (r->binding->fused)
         return;
-    int64_t rows, stride;
-    chunk_q(f, s, &rows);
-    int64_t lowest = r->reverse ? last - 1 : s;
+    int64_t rows = chunk_rows, stride;
     const float *a = xh_at(f, lowest);
     float *gates = gates_at(f, lowest, &stride);
     for (int64_t p = r->panel_first; p < r->panel_last; p++)
@@ -198,6 +205,7 @@ static void norm_step(const struct forward_run *f, struct blas_cell_forward *cel
         for (int64_t p = 0; p < op->panels; p++) {
             struct blas_cell_forward c = base;
             c.gates = r->scratch.z + p * z_stride;
+            c.gates_row = PANEL;
             c.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
             c.c = r->scratch.c + p * r->block->rows * GROUP;
             c.h = base.h + p * op->panel_units;
@@ -249,108 +257,183 @@ static void reset_product(const struct forward_run *f, float *gates, int64_t pan
     }
 }
 
+/* Where h of the s-th step goes: into the next step's xh if every row goes on and takes it as it is. */
+static float *h_target(const struct forward_run *f, int64_t s, int64_t *out_row)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    *out_row = op->out_pad;
+    if (!op->lstm || op->projection || r->scratch.mask_h || op->desc.zoneout_hidden > 0.0f ||
+        s + 1 == r->binding->steps ||
+        blas_block_rows(r->block, blas_step_at(r, s)) !=
+            blas_block_rows(r->block, blas_step_at(r, s + 1)))
+        return r->scratch.h;
+    *out_row = op->layers[r->layer].xh_row;
+    return xh_at(f, s + 1) + op->layers[r->layer].input_pad;
+}
+
+/* One step in progress. */
+struct step {
+    int64_t s, t, rows, q, q_all;
+    float *gates, *gates_h; /* panel 0 */
+    int64_t stride, h_stride; /* between panels */
+    float *raw, *rh;
+    uint16_t *new_c, *new_h;
+    struct blas_cell_forward cell; /* of panel 0 */
+};
+
+/* The cell on one panel. */
+static void cell_panel(const struct forward_run *f, const struct step *step, int64_t p)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    struct blas_cell_forward cell = step->cell;
+    cell.gates += p * step->stride;
+    cell.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
+    cell.c += p * r->block->rows * GROUP;
+    cell.h += p * op->panel_units;
+    if (cell.c_saved)
+        cell.c_saved += p * r->block->q_rows * GROUP;
+    cell.peephole += p * op->panel_units;
+    if (cell.new_c)
+        cell.new_c += p;
+    if (cell.new_h)
+        cell.new_h += p * (op->panel_units / GROUP);
+    if (op->gru_before) {
+        cell.extra = r->scratch.product + p * GROUP;
+        cell.extra_row = op->units_pad;
+    }
+    (op->lstm                              ? op->kernels->lstm_forward
+     : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_forward
+                                           : op->kernels->rnn_forward)(&cell);
+}
+
+/* The LSTM cell on all own panels of one row: with few rows the panels are what runs side by side. */
+static void cell_row(const struct forward_run *f, const struct step *step, int64_t i)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t p = r->panel_first;
+    struct blas_cell_forward cell = step->cell;
+    cell.rows = r->panel_last - p;
+    cell.units = (int32_t)(op->units - p * GROUP);
+    cell.unit_step = GROUP;
+    cell.gates += p * step->stride + i * PANEL;
+    cell.gates_row = step->stride;
+    cell.c += (p * r->block->rows + i) * GROUP;
+    cell.c_row = r->block->rows * GROUP;
+    if (cell.c_saved)
+        cell.c_saved += (p * r->block->q_rows + i) * GROUP;
+    cell.saved_row = r->block->q_rows * GROUP;
+    cell.h += i * cell.h_row + p * GROUP;
+    cell.h_row = GROUP;
+    cell.peephole += p * GROUP;
+    if (cell.new_c)
+        cell.new_c += i * cell.bits_row + p;
+    if (cell.new_h)
+        cell.new_h += i * cell.bits_row + p;
+    cell.bits_row = 1;
+    op->kernels->lstm_forward(&cell);
+}
+
+/* Products of all own panels, each followed by its cell where the cell needs no other panel. */
+static void step_panels(const struct forward_run *f, const struct step *step)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t panel_floats = (layer->input_pad + op->out_pad) * PANEL;
+    const int64_t count = r->panel_last - r->panel_first;
+    /* Every other step runs its panels backward: what the caches still hold is used first. */
+    const int64_t way = step->s & 1 ? -1 : 1;
+    const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
+    const bool x_inside = r->binding->fused && !op->norm;
+    const float *xh = xh_at(f, step->s);
+    int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
+    struct blas_product product = {
+        .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
+        .k_blocks = 1, .k_inner = (int32_t)(x_inside ? layer->input_pad + op->out_pad : op->out_pad),
+        .b_row = PANEL, .groups = 4, .c_row = PANEL, .accumulate = !x_inside && !op->norm};
+    for (int64_t i = 0; i < count; i++, p += way) {
+        const float *weights = r->packed->forward + p * panel_floats;
+        if (op->norm && r->binding->fused) {
+            struct blas_product x = product;
+            x.a = xh;
+            x.k_inner = (int32_t)layer->input_pad;
+            x.b = weights;
+            x.c = step->gates + p * step->stride;
+            op->kernels->product(&x);
+        }
+        product.b = x_inside ? weights : weights + layer->input_pad * PANEL;
+        product.c = op->norm ? step->gates_h + p * step->h_stride : step->gates + p * step->stride;
+        product.init = x_inside ? r->packed->bias + p * PANEL : NULL;
+        product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
+        op->kernels->product(&product);
+        if (!narrow && !op->norm && !op->gru_before)
+            cell_panel(f, step, p);
+    }
+    for (int64_t i = 0; narrow && i < step->rows; i++)
+        cell_row(f, step, i);
+}
+
 /* Products and cells of one step. */
 static void run_step(const struct forward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const struct blas_saved *saved = op->training ? r->saved : NULL;
-    const int64_t t = blas_step_at(r, s), rows = blas_block_rows(r->block, t);
-    const int64_t q = r->block->q_of[t], q_all = r->block->q_base + q;
-    const int64_t columns = (int64_t)op->panels * PANEL;
-    const float *xh = xh_at(f, s);
-    int64_t stride, h_stride = r->block->rows * PANEL;
-    float *gates = gates_at(f, s, &stride), *gates_h = r->scratch.gates_h;
+    const int64_t columns = (int64_t)op->panels * PANEL, bits_row = blas_bits_row(op);
+    struct step step = {.s = s, .t = blas_step_at(r, s)};
+    step.rows = blas_block_rows(r->block, step.t);
+    step.q = r->block->q_of[step.t];
+    step.q_all = r->block->q_base + step.q;
+    step.gates = gates_at(f, s, &step.stride);
+    step.gates_h = r->scratch.gates_h;
+    step.h_stride = r->block->rows * PANEL;
     if (op->norm && saved) {
-        gates_h = saved->gates_h + r->block->q_base * columns + q * PANEL;
-        h_stride = stride;
+        step.gates_h = saved->gates_h + r->block->q_base * columns + step.q * PANEL;
+        step.h_stride = step.stride;
     }
-    uint16_t *new_c = NULL, *new_h = NULL;
     if (saved && saved->new_c) {
-        new_c = saved->new_c + q_all * blas_bits_row(op);
-        step_bits(r, t, rows, SEQLSTM_MASK_ZONEOUT_CELL, op->desc.zoneout_cell, op->units, new_c);
+        step.new_c = saved->new_c + step.q_all * bits_row;
+        step_bits(r, step.t, step.rows, SEQLSTM_MASK_ZONEOUT_CELL, op->desc.zoneout_cell, op->units,
+                  step.new_c);
     }
     if (saved && saved->new_h) {
-        new_h = saved->new_h + q_all * blas_bits_row(op);
-        step_bits(r, t, rows, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden, op->out, new_h);
+        step.new_h = saved->new_h + step.q_all * bits_row;
+        step_bits(r, step.t, step.rows, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden,
+                  op->out, step.new_h);
     }
-    float *raw = !op->projection ? NULL
-                 : saved         ? saved->raw + q_all * op->units_pad
-                                 : r->scratch.raw;
-    struct blas_cell_forward base = {
-        .cell = &op->cell[r->direction], .rows = rows, .h = raw ? raw : r->scratch.h,
-        .h_row = raw ? op->units_pad : op->out_pad, .peephole_row = op->units_pad, .new_c = new_c,
-        .new_h = raw ? NULL : new_h, .bits_row = blas_bits_row(op)};
+    if (op->projection)
+        step.raw = saved ? saved->raw + step.q_all * op->units_pad : r->scratch.raw;
+    int64_t h_row;
+    float *h = h_target(f, s, &h_row);
+    step.cell = (struct blas_cell_forward){
+        .cell = &op->cell[r->direction], .rows = step.rows, .gates = step.gates, .gates_row = PANEL,
+        .c = r->scratch.c, .c_row = GROUP, .saved_row = GROUP, .h = step.raw ? step.raw : h,
+        .h_row = step.raw ? op->units_pad : h_row, .peephole = r->packed->peephole,
+        .peephole_row = op->units_pad, .new_c = step.new_c, .new_h = step.raw ? NULL : step.new_h,
+        .bits_row = bits_row};
     if (saved && saved->state)
-        base.c_saved = saved->state + r->block->q_base * op->units_pad + q * GROUP;
-    float *rh = !op->gru_before ? NULL : saved ? saved->rh + q_all * op->out_pad : r->scratch.extra;
-    /* Every other step runs its panels backward: what the caches still hold is used first. */
-    const int64_t panel_floats = (layer->input_pad + op->out_pad) * PANEL;
-    const int64_t way = s & 1 ? -1 : 1, count = r->panel_last - r->panel_first;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t p = way > 0 ? r->panel_first + i : r->panel_last - 1 - i;
-        const float *weights = r->packed->forward + p * panel_floats;
-        struct blas_product product = {
-            .rows = rows, .a = xh, .a_row = layer->xh_row, .k_blocks = 1,
-            .k_inner = (int32_t)(layer->input_pad + op->out_pad), .b = weights, .b_row = PANEL,
-            .groups = 4, .c = gates + p * stride, .c_row = PANEL,
-            .init = r->packed->bias + p * PANEL};
-        if (op->norm) {
-            product.k_inner = (int32_t)layer->input_pad;
-            product.init = NULL;
-            if (r->binding->fused)
-                op->kernels->product(&product);
-            product.c = gates_h + p * h_stride;
-        }
-        if (op->norm || !r->binding->fused) {
-            product.a += layer->input_pad;
-            product.b += layer->input_pad * PANEL;
-            product.k_inner = (int32_t)op->out_pad;
-            product.accumulate = !op->norm;
-        }
-        product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
-        op->kernels->product(&product);
-        if (op->norm || op->gru_before)
-            continue;
-        struct blas_cell_forward cell = base;
-        cell.gates = gates + p * stride;
-        cell.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
-        cell.c = r->scratch.c + p * r->block->rows * GROUP;
-        cell.h = base.h + p * op->panel_units;
-        cell.c_saved = base.c_saved ? base.c_saved + p * r->block->q_rows * GROUP : NULL;
-        cell.peephole = r->packed->peephole + p * op->panel_units;
-        cell.new_c = new_c ? new_c + p : NULL;
-        cell.new_h = base.new_h ? base.new_h + p * (op->panel_units / GROUP) : NULL;
-        (op->lstm                              ? op->kernels->lstm_forward
-         : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_forward
-                                               : op->kernels->rnn_forward)(&cell);
-    }
+        step.cell.c_saved = saved->state + r->block->q_base * op->units_pad + step.q * GROUP;
+    step_panels(f, &step);
     if (op->gru_before) {
-        reset_product(f, gates, stride, xh, rh, rows);
-        for (int64_t p = 0; p < op->panels; p++) {
-            struct blas_cell_forward cell = base;
-            cell.gates = gates + p * stride;
-            cell.units = (int32_t)blas_min(GROUP, op->units - p * GROUP);
-            cell.h = base.h + p * GROUP;
-            cell.c_saved = base.c_saved ? base.c_saved + p * r->block->q_rows * GROUP : NULL;
-            cell.new_h = new_h ? new_h + p : NULL;
-            cell.extra = r->scratch.product + p * GROUP;
-            cell.extra_row = op->units_pad;
-            op->kernels->gru_forward(&cell);
-        }
+        reset_product(f, step.gates, step.stride, xh_at(f, s),
+                      saved ? saved->rh + step.q_all * op->out_pad : r->scratch.extra, step.rows);
+        for (int64_t p = 0; p < op->panels; p++)
+            cell_panel(f, &step, p);
     }
     if (op->norm) {
         float *c_mean = r->scratch.c_stats, *c_rstd = c_mean ? c_mean + r->block->rows : NULL;
         if (saved && saved->c_stats) {
-            c_mean = saved->c_stats + q_all;
-            c_rstd = saved->c_stats + r->binding->rows + q_all;
+            c_mean = saved->c_stats + step.q_all;
+            c_rstd = saved->c_stats + r->binding->rows + step.q_all;
         }
-        norm_step(f, &base, gates, gates_h, stride, h_stride,
-                  saved ? saved->stats + 4 * q_all : r->scratch.stats, c_mean, c_rstd);
+        norm_step(f, &step.cell, step.gates, step.gates_h, step.stride, step.h_stride,
+                  saved ? saved->stats + 4 * step.q_all : r->scratch.stats, c_mean, c_rstd);
     }
-    if (raw)
-        project(f, raw, rows, new_h);
+    if (step.raw)
+        project(f, step.raw, step.rows, step.new_h);
 }
 
 /* Final states of rows [first, last), own columns. */
@@ -390,14 +473,16 @@ static void publish(const struct forward_run *f, int64_t s)
         high = r->panel_last == op->panels ? width
                                            : blas_min(r->panel_last * op->panel_units, width);
     }
-    struct blas_rows copy = {.rows = rows, .n = blas_min(high, op->out) - low,
-                             .x = r->scratch.h + low, .x_row = width};
-    if (f->y.base && copy.n > 0) {
+    int64_t h_row;
+    const float *h = h_target(f, s, &h_row);
+    struct blas_rows copy = {.rows = rows, .n = blas_min(high, op->out) - low, .x = h + low,
+                             .x_row = h_row};
+    if (f->y.base && copy.n > 0 && (!f->y_later || h == r->scratch.h)) {
         copy.y = f->y.base + blas_packed_row(r->binding, r->block, t) * f->y.row + low;
         copy.y_row = f->y.row;
         op->kernels->copy(&copy);
     }
-    if (!last) {
+    if (!last && h == r->scratch.h) {
         float *xh = xh_at(f, s + 1);
         copy.rows = blas_min(rows, next_rows);
         copy.n = high - low;
@@ -412,13 +497,33 @@ static void publish(const struct forward_run *f, int64_t s)
         end_rows(f, next_rows, rows);
 }
 
+/* y of all steps but the last run, whose h went into xh: the h~ of the step that followed. */
+static void copy_outputs(const struct forward_run *f)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t row = op->layers[r->layer].xh_row, batch = r->block->rows;
+    const float *h = r->saved->xh + op->layers[r->layer].input_pad;
+    float *y = f->y.base;
+    if (r->reverse)
+        y += batch * f->y.row;
+    else
+        h += batch * row;
+    op->kernels->copy(&(struct blas_rows){.rows = r->block->q_rows - batch, .n = op->out, .x = h,
+                                          .x_row = row, .y = y, .y_row = f->y.row});
+}
+
 static void run_direction(struct forward_run *f)
 {
     const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
     int64_t rows = r->block->rows, steps = r->binding->steps;
     f->chunk_steps = r->binding->fused ? 1 : r->binding->chunk_rows / rows;
     if (f->chunk_steps < 1)
         f->chunk_steps = 1;
+    f->y_later = op->training && f->y.base && !r->barrier && rows <= NARROW_ROWS &&
+                 r->binding->block_count == 1 && r->block->q_rows == rows * steps && op->lstm &&
+                 !op->projection && !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f;
     blas_masks_fill(r);
     blas_run_barrier(r);
     begin_rows(f, 0, blas_block_rows(r->block, blas_step_at(r, 0)), xh_at(f, 0));
@@ -430,6 +535,8 @@ static void run_direction(struct forward_run *f)
         publish(f, s);
         blas_run_barrier(r);
     }
+    if (f->y_later)
+        copy_outputs(f);
 }
 
 /* y = join(h of direction 0, h of direction 1) over the block's rows. */

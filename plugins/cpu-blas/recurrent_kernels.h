@@ -64,7 +64,9 @@ struct blas_cell {
     float gate_clip, cell_clip, zoneout_cell, zoneout_hidden;
 };
 
-/* One panel of `rows` rows. `gates`: pre-activations in. In training they stay what backward wants
+/* One panel of `rows` rows (LSTM: or all panels of one row, unit_step 16: then everything that
+ * belongs to units moves on
+ * by 16 units a row). `gates`: pre-activations in. In training they stay what backward wants
  * to find: activated where
  * `plain`, else unchanged. The state (LSTM: c, in place; GRU, RNN: h) comes in as [rows][16] (RNN: [rows][64]).
  * h: in h' (where zoneout or the cell wants it), out h. */
@@ -72,13 +74,17 @@ struct blas_cell_forward {
     const struct blas_cell *cell;
     int64_t rows;
     int32_t units;  /* real units of this panel; those beyond are set to zero */
-    float *gates;   /* [rows][64] */
-    float *c;       /* LSTM: [rows][16], c' in, c out */
-    float *c_saved; /* training: [rows][16] takes c' (GRU: h'); NULL otherwise */
+    float *gates;   /* rows of 64 at stride gates_row */
+    int64_t gates_row;
+    float *c;       /* LSTM: rows of 16 at stride c_row, c' in, c out */
+    int64_t c_row;
+    float *c_saved; /* training: rows of 16 at stride saved_row take c' (GRU: h'); NULL otherwise */
+    int64_t saved_row;
     float *h;
     int64_t h_row;
     const float *peephole; /* i, f, o at stride peephole_row */
     int64_t peephole_row;
+    int64_t unit_step; /* LSTM: units from one row to the next: 0, or 16 where rows are panels of one sequence */
     const uint16_t *new_c; /* training with zoneout: bit set where c is new, [rows] at stride bits_row; or NULL */
     const uint16_t *new_h;
     int64_t bits_row;
@@ -98,10 +104,16 @@ struct blas_cell_backward {
     int64_t rows;
     int32_t units;
     float *gates;
-    const float *c_saved; /* [rows][16] c' (GRU: h') */
-    float *dc;            /* [rows][16] dc in, dc' out */
+    int64_t gates_row;
+    const float *c_saved; /* c' (GRU: h') */
+    int64_t saved_row;
+    float *dc;            /* dc in, dc' out */
+    int64_t c_row;
     float *dh;            /* dh in; out: the part of dh' that does not go through the product */
     int64_t dh_row;
+    const float *dy;      /* LSTM without norm: added to dh; or NULL */
+    int64_t dy_row;
+    int64_t unit_step;
     const float *peephole;
     int64_t peephole_row;
     float *dpeephole; /* added to, stride peephole_row; NULL: not wanted */
@@ -183,6 +195,11 @@ struct blas_recurrent_kernels {
     /* y = x (y += x) over n floats of each row, times m where m is not NULL. */
     void (*copy)(const struct blas_rows *c);
     void (*add)(const struct blas_rows *c);
+    /* Rows map[0 .. 63] of w [.., width] (a negative one: zeros) as k = k0 .. k0 + 63 of panels
+     * over n < width_pad, of k_all
+     * rows each; the last panel may be narrower. */
+    void (*pack_back)(const float *w, int64_t width, int64_t width_pad, const int32_t *map, int64_t k0,
+                      int64_t k_all, float *out);
     /* out[c][r] of a 16 x 16 block, see v_transpose16 */
     void (*transpose16)(const float *in, int64_t in_row, int rows, int columns, float *out,
                         int64_t out_row);

@@ -226,6 +226,44 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
                   cell->zoneout_hidden == 0.0f;
 }
 
+/* Canonical row of column `c` of panel `p` in W_x (part 0), W_h (part 1), or -1 where it has none. */
+static int64_t canonical_row(const struct blas_recurrent *op, int32_t p, int32_t c, int part)
+{
+    int64_t unit = op->panel_units == PANEL ? (int64_t)p * PANEL + c : (int64_t)p * GROUP + c % GROUP;
+    if (unit >= op->units)
+        return -1;
+    if (op->panel_units == PANEL)
+        return unit;
+    int gate = c / GROUP;
+    if (op->lstm)
+        return gate == 1 && op->coupled ? -1 : gate * op->units + unit;
+    if (gate < 2)
+        return gate * op->units + unit;
+    /* GRU: the candidate's product with x and with h stand apart */
+    if (gate == 2)
+        return part == 0 ? 2 * op->units + unit : -1;
+    return part == 1 && !op->gru_before ? 2 * op->units + unit : -1;
+}
+
+/* Of the bias: like part 0, but the GRU's second candidate bias has its own. */
+static int64_t bias_row(const struct blas_recurrent *op, int32_t p, int32_t c)
+{
+    int64_t row = canonical_row(op, p, c, 0);
+    if (row >= 0 || op->desc.cell != SEQLSTM_CELL_GRU || op->gru_before || c / GROUP != 3)
+        return row;
+    row = canonical_row(op, p, c, 1);
+    return row < 0 ? row : row + op->units;
+}
+
+static void rows_fill(struct blas_recurrent *op)
+{
+    for (int32_t i = 0; i < op->panels * PANEL; i++) {
+        op->rows_x[i] = (int32_t)canonical_row(op, i / PANEL, i % PANEL, 0);
+        op->rows_h[i] = (int32_t)canonical_row(op, i / PANEL, i % PANEL, 1);
+        op->rows_bias[i] = (int32_t)bias_row(op, i / PANEL, i % PANEL);
+    }
+}
+
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
                                      int32_t members_max, const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op,
@@ -239,7 +277,9 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     if (variant && !generic && strcmp(variant, "packed") != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "variant \"%s\" of a recurrent layer is none of packed, generic", variant);
-    struct blas_recurrent *op = host->allocate(host->context, sizeof *op);
+    const int64_t columns = blas_round(desc->hidden, GROUP) * 4; /* at least those of any cell */
+    struct blas_recurrent *op =
+        host->allocate(host->context, sizeof *op + 3 * (uint64_t)columns * sizeof(int32_t));
     if (!op)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a recurrent operation");
     memset(op, 0, sizeof *op);
@@ -278,6 +318,12 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
         if (layer->xh_row % 256 == 0) /* rows must not all fall into the same cache sets */
             layer->xh_row += GROUP;
     }
+    op->rows_x = (int32_t *)(void *)(op + 1);
+    op->rows_h = op->rows_x + columns;
+    op->rows_bias = op->rows_h + columns;
+    rows_fill(op);
+    op->direct = op->lstm && !op->norm && desc->weight_drop == 0.0f && op->units % GROUP == 0 &&
+                 op->out % GROUP == 0 && op->layers[0].input % GROUP == 0;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
@@ -397,33 +443,6 @@ void blas_gradients_move(struct blas_gradients *g, int64_t floats)
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
         if (*pointers[i])
             *pointers[i] += floats;
-}
-
-int64_t blas_canonical_row(const struct blas_recurrent *op, int32_t p, int32_t c, int part)
-{
-    int64_t unit = op->panel_units == PANEL ? (int64_t)p * PANEL + c : (int64_t)p * GROUP + c % GROUP;
-    if (unit >= op->units)
-        return -1;
-    if (op->panel_units == PANEL)
-        return unit;
-    int gate = c / GROUP;
-    if (op->lstm)
-        return gate == 1 && op->coupled ? -1 : gate * op->units + unit;
-    if (gate < 2)
-        return gate * op->units + unit;
-    /* GRU: the candidate's product with x and with h stand apart */
-    if (gate == 2)
-        return part == 0 ? 2 * op->units + unit : -1;
-    return part == 1 && !op->gru_before ? 2 * op->units + unit : -1;
-}
-
-int64_t blas_bias_row(const struct blas_recurrent *op, int32_t p, int32_t c)
-{
-    int64_t row = blas_canonical_row(op, p, c, 0);
-    if (row >= 0 || op->desc.cell != SEQLSTM_CELL_GRU || op->gru_before || c / GROUP != 3)
-        return row;
-    row = blas_canonical_row(op, p, c, 1);
-    return row < 0 ? row : row + op->units;
 }
 
 uint64_t blas_mask_key(const struct blas_recurrent *op, const struct seqlstm_step *step, int32_t layer,

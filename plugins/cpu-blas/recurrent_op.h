@@ -50,6 +50,8 @@ struct blas_recurrent {
     bool weights_large;       /* one direction's weights do not fit the second-level cache */
     struct blas_cell cell[2];
     struct blas_recurrent_layer layers[64];
+    bool direct; /* whole groups: the gradients of the weights may be made in the canonical layout at once */
+    int32_t *rows_x, *rows_h, *rows_bias; /* [panel][64]: the canonical row of a column, or -1 */
 };
 
 /* A region that is measured first (base NULL) and laid out later by the same calls. */
@@ -127,12 +129,6 @@ void blas_gradients_move(struct blas_gradients *gradients, int64_t floats);
 
 /* Words (uint16) that a row's zoneout bits take. */
 int64_t blas_bits_row(const struct blas_recurrent *op);
-
-/* Canonical row of column `c` of panel `p` in W_x (part 0), W_h (part 1), or -1 where it has none. */
-int64_t blas_canonical_row(const struct blas_recurrent *op, int32_t p, int32_t c, int part);
-
-/* Rows of W_h of a panel's column in `bias`: like part 0, but the GRU's second candidate bias has its own. */
-int64_t blas_bias_row(const struct blas_recurrent *op, int32_t p, int32_t c);
 
 /* Workspaces; in binding-independent upper bounds while measuring. */
 uint64_t blas_forward_workspace(const struct blas_recurrent *op);

@@ -20,43 +20,20 @@ static void add_one(const struct blas_recurrent *op, const float *x, int64_t n, 
     op->kernels->add(&(struct blas_rows){.rows = 1, .n = n, .x = x, .y = y});
 }
 
-/* Rows of a canonical [rows, width] matrix into forward panels: out[panel][k0 + k][c] = w[row(panel, c)][k]. */
-static void pack_forward(const struct blas_recurrent *op, int part, const float *w, int64_t width,
-                         int64_t width_pad, int64_t k0, int64_t k_all, int32_t panel, float *out)
+/* Rows of a canonical [rows, width] matrix into forward panels: out[panel][k0 + k][c] = w[row(panel, c)][k].
+ * `map`: the panel's rows. Real rows of a group of 16 columns follow one another. */
+static void pack_forward(const struct blas_recurrent *op, const int32_t *map, const float *w,
+                         int64_t width, int64_t width_pad, float *out)
 {
-    float *base = out + ((int64_t)panel * k_all + k0) * PANEL;
-    for (int32_t g = 0; g < PANEL / GROUP; g++) {
-        int64_t row = blas_canonical_row(op, panel, g * GROUP, part);
+    for (int32_t g = 0; g < PANEL; g += GROUP) {
         int rows = 0;
-        if (row >= 0)
-            while (rows < GROUP && blas_canonical_row(op, panel, g * GROUP + rows, part) >= 0)
-                rows++;
-        for (int64_t k = 0; k < width_pad; k += GROUP) {
-            int columns = rows == 0 ? 0 : (int)(width - k < GROUP ? width - k : GROUP);
-            op->kernels->transpose16(w + (rows ? row * width + k : 0), width, rows,
-                                     columns < 0 ? 0 : columns, base + k * PANEL + g * GROUP, PANEL);
-        }
-    }
-}
-
-/* Rows of a canonical [rows, width] matrix as K of backward panels over N = width_pad. */
-static void pack_backward(const struct blas_recurrent *op, int part, const float *w, int64_t width,
-                          int64_t width_pad, int32_t panel, float *out)
-{
-    const int64_t k_all = (int64_t)op->panels * PANEL;
-    for (int32_t c = 0; c < PANEL; c++) {
-        int64_t row = blas_canonical_row(op, panel, c, part), k = (int64_t)panel * PANEL + c;
-        for (int64_t n = 0; n < width_pad; n += PANEL) {
-            int64_t wide = blas_min(PANEL, width_pad - n), real = blas_min(wide, width - n);
-            float *to = out + n * k_all + k * wide;
-            if (row < 0) {
-                memset(to, 0, (size_t)wide * sizeof *to);
-                continue;
-            }
-            copy_one(op, w + row * width + n, real, to);
-            for (int64_t i = real; i < wide; i++)
-                to[i] = 0.0f;
-        }
+        while (rows < GROUP && map[g + rows] >= 0)
+            rows++;
+        const float *from = w + (rows ? map[g] * width : 0);
+        for (int64_t k = 0; k < width_pad; k += GROUP)
+            op->kernels->transpose16(from + (rows ? k : 0), width, rows,
+                                     rows ? (int)blas_min(GROUP, width - k) : 0,
+                                     out + k * PANEL + g, PANEL);
     }
 }
 
@@ -94,11 +71,11 @@ static void pack_vectors(const struct blas_recurrent *op, const float *bias, con
     const int64_t up = op->units_pad, h = op->units;
     for (int32_t panel = 0; panel < op->panels; panel++)
         for (int32_t c = 0; c < PANEL; c++) {
-            int64_t at = (int64_t)panel * PANEL + c, row = blas_bias_row(op, panel, c);
+            int64_t at = (int64_t)panel * PANEL + c, row = op->rows_bias[at];
             p->bias[at] = bias && row >= 0 ? bias[row] : 0.0f;
             if (!op->norm)
                 continue;
-            int64_t u = blas_canonical_row(op, panel, c, 0), v = blas_canonical_row(op, panel, c, 1);
+            int64_t u = op->rows_x[at], v = op->rows_h[at];
             p->valid_u[at] = u >= 0 ? 1.0f : 0.0f;
             p->valid_v[at] = v >= 0 ? 1.0f : 0.0f;
             p->gain_u[at] = u >= 0 ? norm[u] : 0.0f;
@@ -129,15 +106,19 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
     const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
     const float *w_h = p->masked ? p->masked
                                  : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
-    int64_t first, last, k_all = layer->input_pad + op->out_pad;
+    const int64_t k_all = layer->input_pad + op->out_pad, columns = (int64_t)op->panels * PANEL;
+    int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
-    for (int32_t panel = (int32_t)first; panel < last; panel++) {
-        pack_forward(op, 0, w_x, layer->input, layer->input_pad, 0, k_all, panel, p->forward);
-        pack_forward(op, 1, w_h, op->out, op->out_pad, layer->input_pad, k_all, panel, p->forward);
-        if (op->training) {
-            pack_backward(op, 0, w_x, layer->input, layer->input_pad, panel, p->x_back);
-            pack_backward(op, 1, w_h, op->out, op->out_pad, panel, p->h_back);
-        }
+    for (int64_t panel = first; panel < last; panel++) {
+        const int32_t *map_x = op->rows_x + panel * PANEL, *map_h = op->rows_h + panel * PANEL;
+        float *forward = p->forward + panel * k_all * PANEL;
+        pack_forward(op, map_x, w_x, layer->input, layer->input_pad, forward);
+        pack_forward(op, map_h, w_h, op->out, op->out_pad, forward + layer->input_pad * PANEL);
+        if (!op->training)
+            continue;
+        op->kernels->pack_back(w_x, layer->input, layer->input_pad, map_x, panel * PANEL, columns,
+                               p->x_back);
+        op->kernels->pack_back(w_h, op->out, op->out_pad, map_h, panel * PANEL, columns, p->h_back);
     }
     if (member != 0)
         return;
@@ -254,10 +235,10 @@ static void reduce_panel(const struct blas_recurrent *op, const struct blas_redu
     const int64_t row_floats = dims->input_pad + op->out_pad;
     for (int32_t c = 0; c < PANEL; c++) {
         int64_t at = ((int64_t)panel * PANEL + c) * row_floats;
-        int64_t row = blas_canonical_row(op, panel, c, 0);
+        int64_t row = op->rows_x[panel * PANEL + c];
         if (row >= 0 && grads[SEQLSTM_PARAM_W_X])
             reduce_row(op, reduce, at, dims->input, grads[SEQLSTM_PARAM_W_X] + row * dims->input);
-        row = blas_canonical_row(op, panel, c, 1);
+        row = op->rows_h[panel * PANEL + c];
         if (row < 0 || !grads[SEQLSTM_PARAM_W_H])
             continue;
         float *dst = grads[SEQLSTM_PARAM_W_H] + row * op->out;
@@ -284,16 +265,16 @@ static void reduce_vectors(const struct blas_recurrent *op, const struct blas_re
     const int64_t h = op->units, up = op->units_pad;
     for (int32_t panel = 0; panel < op->panels; panel++)
         for (int32_t c = 0; c < PANEL; c++) {
-            int64_t at = (int64_t)panel * PANEL + c, row = blas_bias_row(op, panel, c);
+            int64_t at = (int64_t)panel * PANEL + c, row = op->rows_bias[at];
             if (row >= 0 && grads[SEQLSTM_PARAM_BIAS])
                 reduce_scalar(reduce, g->bias + at, grads[SEQLSTM_PARAM_BIAS] + row);
             float *norm = grads[SEQLSTM_PARAM_NORM];
             if (!op->norm || !norm)
                 continue;
-            row = blas_canonical_row(op, panel, c, 0);
+            row = op->rows_x[at];
             if (row >= 0)
                 reduce_scalar(reduce, g->norm_u + at, norm + row);
-            row = blas_canonical_row(op, panel, c, 1);
+            row = op->rows_h[panel * PANEL + c];
             if (row >= 0)
                 reduce_scalar(reduce, g->norm_v + at, norm + op->gate_rows + row);
         }
@@ -327,7 +308,7 @@ void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_re
     const struct blas_gradients *g = &reduce->gradients;
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
-    for (int64_t panel = first; panel < last; panel++)
+    for (int64_t panel = first; panel < last && !reduce->direct; panel++)
         reduce_panel(op, reduce, packed, layer, (int32_t)panel, grads);
     if (member != 0)
         return;

@@ -11,6 +11,7 @@ struct blas_reduce {
     int64_t stride;                  /* floats from one member's region to the next */
     int32_t sources;                 /* members that have one */
     bool accumulate;
+    bool direct;     /* those of W_x and W_h are in place already */
 };
 
 /* This member's share; `grads` are the parameter slots of (layer, direction), NULL where not wanted. Contents of the
