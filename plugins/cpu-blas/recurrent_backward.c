@@ -28,6 +28,8 @@ struct backward_call {
     char *scratch;
     uint64_t scratch_bytes;
     bool direct; /* one member makes each gradient, whole groups */
+    bool wants_dx;    /* of layer 0 */
+    float *x_back[2]; /* layer 0's W_x packed for it */
 };
 
 struct backward_run {
@@ -36,6 +38,7 @@ struct backward_run {
     struct blas_rows_at dy, dx;
     bool dx_add;                     /* the other direction wrote it before */
     bool weights, fresh;             /* dW is wanted; nothing has been added to `w` yet */
+    const float *x_back;             /* W_x packed for dx */
     bool direct;                     /* dW goes straight into the canonical gradients */
     bool keep_sums;                  /* an earlier block has added to this region's gradients */
     void *const *grads;
@@ -405,7 +408,7 @@ static void chunk_input(const struct backward_run *f, int64_t first, int64_t las
         op->kernels->product(&(struct blas_product){
             .rows = r->block->q_of[last + 1] - low, .a = gates, .a_row = PANEL,
             .a_block = r->block->q_rows * PANEL, .k_blocks = op->panels, .k_inner = PANEL,
-            .b = r->packed->x_back + panel * k_all + (n - panel), .b_row = wide,
+            .b = f->x_back + panel * k_all + (n - panel), .b_row = wide,
             .groups = (int32_t)((end - n) / GROUP), .c = r->scratch.dx + n,
             .c_row = layer->input_pad});
         n = end;
@@ -456,7 +459,8 @@ static void step_back(struct backward_run *f, int64_t t, int64_t t_next)
         int64_t n = blas_min(high, op->out) - low;
         if (n > 0)
             op->kernels->add(&(struct blas_rows){
-                .rows = rows, .n = n, .x = dy + low, .x_row = f->dy.row, .y = r->scratch.h + low, .y_row = op->out_pad});
+                .rows = rows, .n = n, .x = dy + low, .x_row = f->dy.row,
+                .y = r->scratch.h + low, .y_row = op->out_pad});
     }
     if (op->projection)
         project_back(f, q, rows);
@@ -566,6 +570,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
             f.r.reverse = op->directions == 2 ? d == 1
                                               : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
             f.r.packed = &call->packed[f.r.n];
+            f.x_back = l == 0 ? call->x_back[d] : f.r.packed->x_back;
             f.r.saved = &call->saved[f.r.n];
             f.gradients = call->gradients[f.r.n];
             blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
@@ -606,11 +611,30 @@ static void reduce_all(const struct backward_call *call, int32_t member, int32_t
     }
 }
 
+/* Packs layer 0's W_x for dx, each member some panels. */
+static void pack_input(const struct backward_call *call, int32_t member, int32_t members)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    const int32_t ld = op->layer_count * op->directions;
+    int64_t first, last;
+    blas_share(op->panels, member, members, &first, &last);
+    for (int32_t d = 0; d < op->directions; d++)
+        for (int64_t p = first; p < last; p++)
+            op->kernels->pack_back(
+                call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
+                op->layers[0].input, op->layers[0].input_pad, op->rows_x + p * PANEL, p * PANEL,
+                (int64_t)op->panels * PANEL, call->x_back[d]);
+    if (members > 1)
+        call->queue->services->team_barrier(call->queue);
+}
+
 static void backward_member(void *argument, int32_t member, int32_t members)
 {
     const struct backward_call *call = argument;
     const struct blas_recurrent_binding *binding = call->binding;
     uint32_t saved = blas_flush_denormals_enter();
+    if (call->wants_dx)
+        pack_input(call, member, members);
     struct block_share share = {0, 1, member, true};
     if (binding->units) {
         share = (struct block_share){member, members, 0, true};
@@ -637,6 +661,8 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t member
         call->between[i] = blas_region_take(
             region, op->layer_count > 1 + i ? rows * op->y_width : 0);
         call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
+        call->x_back[i] = blas_region_take(
+            region, i < op->directions ? op->panels * PANEL * op->layers[0].input_pad : 0);
     }
     uint64_t before = region->used;
     for (int32_t n = 0; n < op->layer_count * op->directions; n++)
@@ -673,6 +699,7 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
     if (!args->packed || !args->reserve || !args->workspace)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
                      !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
+    call.wants_dx = (args->parts & SEQLSTM_BACKWARD_INPUTS) && args->grads[SEQLSTM_RECURRENT_X];
     call.direct = op->direct && (binding->units || binding->members == 1);
     call.binding = binding;
     call.args = args;

@@ -365,7 +365,8 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     out->peephole = blas_region_take(region, 3 * up);
     if (op->training) {
         out->h_back = blas_region_take(region, columns * op_);
-        out->x_back = blas_region_take(region, columns * ip);
+        /* layer 0's dx is often not wanted: backward packs for it when it is */
+        out->x_back = blas_region_take(region, layer > 0 ? columns * ip : 0);
     }
     if (op->projection) {
         out->projection = blas_region_take(region, up * op_);

@@ -116,8 +116,9 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
         pack_forward(op, map_h, w_h, op->out, op->out_pad, forward + layer->input_pad * PANEL);
         if (!op->training)
             continue;
-        op->kernels->pack_back(w_x, layer->input, layer->input_pad, map_x, panel * PANEL, columns,
-                               p->x_back);
+        if (p->x_back)
+            op->kernels->pack_back(w_x, layer->input, layer->input_pad, map_x, panel * PANEL,
+                                   columns, p->x_back);
         op->kernels->pack_back(w_h, op->out, op->out_pad, map_h, panel * PANEL, columns, p->h_back);
     }
     if (member != 0)
