@@ -24,6 +24,17 @@ fail_io(const char *path, const char *what, struct seqlstm_error *err)
 }
 
 seqlstm_status
+sl_fingerprint_peek(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return fail_io(path, "examine", err);
+    *out = (struct sl_fingerprint){.size_bytes = (int64_t)info.st_size};
+    out->mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
 sl_fingerprint_compute(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err)
 {
     seqlstm_status status = SEQLSTM_OK;

@@ -148,6 +148,10 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
         session->state
             ? sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err)
             : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
+    if (status == SEQLSTM_OK) {
+        sl_sources_check(session, SL_SPLIT_TRAIN);
+        sl_session_note_data(session, SL_SPLIT_TRAIN, session->train_data);
+    }
     return sl_session_blame_data(status, err);
 }
 

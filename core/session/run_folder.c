@@ -177,6 +177,8 @@ seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seql
     if (status == SEQLSTM_OK && session->state)
         status = write_buf(session->folder, "data.json", &buf, sl_data_state_write(session->state, &buf, err), err);
     sl_buf_deinit(&buf);
+    if (status == SEQLSTM_OK && !session->is_run && session->train_data)
+        status = sl_sources_write(session, err);
     if (status == SEQLSTM_OK && session->train.plan)
         status = write_buf(session->folder, "plan.json", &buf, sl_plan_write_json(session->train.plan, &buf, err),
                            err);

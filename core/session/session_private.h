@@ -100,6 +100,17 @@ seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seql
 seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
                                            struct seqlstm_error *err);
 
+/* ---- data (sources.c) ----------------------------------------------------------------------------- */
+
+/* Logs what reading a split dropped, cut or filled in, and what the parallel streams leave over. */
+void sl_session_note_data(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data);
+void sl_session_note_batches(const struct sl_session *session, enum sl_split split, const struct sl_batcher *batcher);
+
+/* Writes the fingerprints of all data files into the run folder. */
+seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm_error *err);
+/* Of a saved run: warns of files of the split that are not what the run began with. */
+void sl_sources_check(const struct sl_session *session, enum sl_split split);
+
 /* Reads "layers" of a plan's JSON. NOT_FOUND, CORRUPT_DATA. */
 seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err);
 

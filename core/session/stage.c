@@ -90,10 +90,13 @@ static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_e
     struct sl_batcher_request train = {.phase = SL_BATCHING_TRAIN, .seed = session->model->seed};
     if (session->train_batcher == NULL)
         SEQLSTM_TRY(sl_batcher_open(session->train_data, &train, &session->train_batcher, err));
+    sl_session_note_batches(session, SL_SPLIT_TRAIN, session->train_batcher);
     if (session->valid_batcher || !sl_dataset_has_split(session->model, SL_SPLIT_VALID))
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_session_blame_data(
         sl_dataset_open(session->model, SL_SPLIT_VALID, session->state, &session->valid_data, err), err));
+    sl_sources_check(session, SL_SPLIT_VALID);
+    sl_session_note_data(session, SL_SPLIT_VALID, session->valid_data);
     struct sl_batcher_request valid = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};
     return sl_batcher_open(session->valid_data, &valid, &session->valid_batcher, err);
 }

@@ -85,7 +85,7 @@ check(const char *file, const char *good, size_t bytes, const char *data, const 
     int opened = 0, refused = 0;
     data_write_bytes(file, good, bytes);
     assert_true(try_all(model));
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 200; i++) {
         data_write_bytes(file, changed, mutate(good, bytes, changed, &seed));
         if (try_all(model))
             opened++;

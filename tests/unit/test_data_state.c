@@ -202,6 +202,8 @@ test_fingerprints(void **state)
     data_write("f", "123456789");
     snprintf(path, sizeof path, "%s/f", data_folder);
     assert_int_equal(sl_fingerprint_compute(path, &a, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_fingerprint_peek(path, &b, NULL), SEQLSTM_OK);
+    assert_true(b.size_bytes == 9 && b.mtime_ns == a.mtime_ns);
     assert_true(a.size_bytes == 9 && a.crc64 == UINT64_C(0x995DC9BBDF1939FA) && a.mtime_ns > 0);
     data_write("f", "123456780");
     assert_int_equal(sl_fingerprint_compute(path, &b, NULL), SEQLSTM_OK);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run says and remembers about its data: what reading dropped, cut or filled in, and the fingerprints
+ * of the files (sources.json), so that resume and eval can tell that a file is another one now.
+ *
+ *   {"schema": "seqlstm.sources/1", "files": [{"split", "path", "bytes", "mtime_ns", "crc64"}]}
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/fingerprint.h"
+#include "session/session_private.h"
+
+#define SOURCES "sources.json"
+#define SOURCES_LIMIT ((size_t)1 << 20)
+
+static void note(const struct sl_session *session, enum sl_log_level level, enum sl_split split, int64_t count,
+                 const char *what)
+{
+    if (count > 0)
+        sl_log_printf(session->options.log, level, "data.%s: %lld %s", sl_split_get_name(split), (long long)count,
+                      what);
+}
+
+void sl_session_note_data(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data)
+{
+    const struct sl_data_counts *counts = sl_dataset_get_counts(data);
+    note(session, SL_LOG_WARN, split, counts->dropped_records, "sequences dropped (`on_overflow: drop`)");
+    note(session, SL_LOG_WARN, split, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
+    note(session, SL_LOG_WARN, split, counts->short_groups, "series shorter than one window left out");
+    note(session, SL_LOG_INFO, split, counts->missing_values, "missing values (`missing:` says what became of them)");
+    note(session, SL_LOG_INFO, split, counts->unknown_tokens, "unknown tokens read as <unk>");
+}
+
+void sl_session_note_batches(const struct sl_session *session, enum sl_split split, const struct sl_batcher *batcher)
+{
+    note(session, SL_LOG_INFO, split, sl_batcher_get_lost_rows(batcher),
+         "steps at the end of the text left over by the parallel streams");
+}
+
+/* The files of a split, at most 4, absolute. */
+static int list_files(const struct sl_source *source, const char *out[4])
+{
+    const char *files[] = {source->file, source->x, source->y, source->lengths};
+    int count = 0;
+    if (source->origin != SL_SOURCE_FILES || source->type == SL_SOURCE_GENERATOR)
+        return 0;
+    for (int i = 0; i < 4; i++)
+        if (files[i])
+            out[count++] = files[i];
+    return count;
+}
+
+seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm_error *err)
+{
+    json_t *list = json_array();
+    seqlstm_status status = SEQLSTM_OK;
+    for (int split = 0; split < SL_SPLIT_COUNT && status == SEQLSTM_OK; split++) {
+        const char *files[4];
+        int count = list_files(&session->model->data.splits[split], files);
+        for (int i = 0; i < count; i++) {
+            struct sl_fingerprint found;
+            char crc[17];
+            if (sl_fingerprint_compute(files[i], &found, NULL) != SEQLSTM_OK)
+                continue; /* who reads the split says so */
+            sl_text_snprintf(crc, sizeof crc, "%016" PRIx64, found.crc64);
+            json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "split",
+                                                  sl_split_get_name((enum sl_split)split), "path", files[i], "bytes",
+                                                  (json_int_t)found.size_bytes, "mtime_ns",
+                                                  (json_int_t)found.mtime_ns, "crc64", crc));
+        }
+    }
+    json_t *root = json_pack("{s:s, s:o}", "schema", "seqlstm.sources/1", "files", list);
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_decref(root);
+    if (text == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SOURCES);
+    struct sl_buf buf = {0};
+    sl_buf_append_text(&buf, text);
+    sl_buf_append_char(&buf, '\n');
+    free(text);
+    status = buf.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", SOURCES)
+                        : sl_run_folder_write(session->folder, SOURCES, buf.data, buf.length_bytes, err);
+    sl_buf_deinit(&buf);
+    return status;
+}
+
+/* Says what differs. A file of the same size and time is taken for the same without reading it. */
+static void compare(const struct sl_session *session, const char *path, const json_t *stored)
+{
+    const char *crc = json_string_value(json_object_get(stored, "crc64"));
+    json_int_t bytes = json_integer_value(json_object_get(stored, "bytes"));
+    json_int_t mtime = json_integer_value(json_object_get(stored, "mtime_ns"));
+    struct sl_fingerprint now;
+    char now_crc[17];
+    if (!crc || sl_fingerprint_peek(path, &now, NULL) != SEQLSTM_OK ||
+        (now.size_bytes == bytes && now.mtime_ns == mtime))
+        return;
+    if (now.size_bytes == bytes) {
+        if (sl_fingerprint_compute(path, &now, NULL) != SEQLSTM_OK)
+            return;
+        sl_text_snprintf(now_crc, sizeof now_crc, "%016" PRIx64, now.crc64);
+        if (strcmp(crc, now_crc) == 0)
+            return;
+    }
+    sl_log_printf(session->options.log, SL_LOG_WARN,
+                  "%s has changed since this run read it (%lld bytes then, %lld now): results are not comparable", path,
+                  (long long)bytes, (long long)now.size_bytes);
+}
+
+void sl_sources_check(const struct sl_session *session, enum sl_split split)
+{
+    const char *files[4];
+    size_t bytes = 0;
+    int count = list_files(&session->model->data.splits[split], files);
+    char *path = session->is_run ? sl_path_join(session->folder, SOURCES) : NULL, *text = NULL;
+    json_t *root = NULL;
+    if (path && sl_file_exists(path) && sl_file_read(path, SOURCES_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
+        root = json_loadb(text, bytes, 0, NULL);
+    const json_t *list = json_object_get(root, "files");
+    for (int i = 0; i < count; i++) {
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            const json_t *stored = json_array_get(list, k);
+            const char *name = json_string_value(json_object_get(stored, "path"));
+            if (name && strcmp(name, files[i]) == 0) {
+                compare(session, files[i], stored);
+                break;
+            }
+        }
+    }
+    json_decref(root);
+    free(text);
+    free(path);
+}
