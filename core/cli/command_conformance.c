@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "dispatch/search.h"
 #include "lab/conformance.h"
@@ -10,7 +11,7 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-enum { CASES_MAX = CLI_VALUES_MAX, SETTINGS_MAX = 32, WORKER_ARGUMENTS = 16 + 2 * SETTINGS_MAX };
+enum { CASES_MAX = CLI_VALUES_MAX, SETTINGS_MAX = 32, CLAIMS_MAX = 256, WORKER_ARGUMENTS = 16 + 2 * SETTINGS_MAX };
 
 struct state {
     struct cli_context *cli;
@@ -20,6 +21,7 @@ struct state {
     const char *worker[WORKER_ARGUMENTS];
     struct seqlstm_setting settings[SETTINGS_MAX];
     const char *setting_texts[SETTINGS_MAX];
+    const char *claims[CLAIMS_MAX];
     const char *name; /* as the user said it, for the line that reproduces a case */
 };
 
@@ -112,13 +114,44 @@ static int find_file(struct state *s)
     return CLI_OK;
 }
 
+/* One pattern a line; # begins a comment. */
+static int read_claims(struct state *s)
+{
+    const char *path = cli_get(s->cli, "claims");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char *text;
+    if (!path)
+        return CLI_OK;
+    seqlstm_status rc = sl_file_read(path, 1 << 20, &text, NULL, &err);
+    if (rc != SEQLSTM_OK)
+        return cli_fail(s->cli, rc, &err);
+    int code = CLI_OK;
+    for (char *line = text, *next; line && code == CLI_OK; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = 0;
+        line[strcspn(line, "# \t\r")] = 0;
+        if (!line[0])
+            continue;
+        if (s->request.claim_count == CLAIMS_MAX)
+            code = cli_usage_error(s->cli, "`%s` has more than %d claims", path, CLAIMS_MAX);
+        else if (!(s->claims[s->request.claim_count++] = sl_arena_strdup(&s->arena, line)))
+            code = CLI_NO_MEMORY;
+    }
+    s->request.claims = s->claims;
+    free(text);
+    return code;
+}
+
 static int prepare(struct state *s)
 {
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     struct sl_conformance_request *request = &s->request;
-    int64_t seed = 0, timeout = 60;
-    if (!cli_get_int(s->cli, "seed", 0, INT64_MAX, &seed) || !cli_get_int(s->cli, "timeout", 1, 86400, &timeout))
+    int64_t seed = 0, timeout = 60, random = 0;
+    if (!cli_get_int(s->cli, "seed", 0, INT64_MAX, &seed) || !cli_get_int(s->cli, "timeout", 1, 86400, &timeout) ||
+        !cli_get_int(s->cli, "random", 0, 100000000, &random))
         return CLI_USAGE;
+    request->random = (uint32_t)random;
     request->builtins = builtins;
     request->builtin_count = 1;
     request->reference = seqlstm_reference_query_v0;
@@ -132,6 +165,8 @@ static int prepare(struct state *s)
     request->on_result = print_result;
     request->context = s;
     int code = read_lists(s);
+    if (code == CLI_OK)
+        code = read_claims(s);
     return code == CLI_OK ? find_file(s) : code;
 }
 
@@ -256,6 +291,8 @@ static const struct cli_flag flags[] = {
     {"variant", 0, "NAME", NULL, "only this variant of the backend", false, NULL},
     {"option", 0, "KEY=VALUE", NULL, "an option of the backend, as in the model file; repeatable", true, NULL},
     {"full", 0, NULL, NULL, "every option at every shape: minutes instead of seconds", false, NULL},
+    {"random", 0, "N", NULL, "N random cases instead of the catalogue; another --seed gives others", false, NULL},
+    {"claims", 0, "FILE", NULL, "patterns, one a line: matching cases may not be refused", false, NULL},
     {"seed", 0, "N", NULL, "seed of the data (default 0)", false, NULL},
     {"timeout", 0, "S", NULL, "seconds that one case may take (default 60)", false, NULL},
     {"in-process", 0, NULL, NULL, "run cases in this process, for a debugger", false, NULL},

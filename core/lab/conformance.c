@@ -84,7 +84,12 @@ static void
 each_case(const struct sl_conformance_request *request,
           void (*fn)(void *context, enum sl_level level, const char *name), void *context)
 {
-    bool any_glob = request->case_count == 0;
+    bool any_glob = request->case_count == 0 && request->random == 0;
+    for (uint32_t i = 0; i < request->random; i++) {
+        char text[SL_CASE_TEXT_BYTES];
+        sl_catalogue_random(request->seed, i, text);
+        fn(context, SL_LEVEL_COUNT, text);
+    }
     for (uint32_t i = 0; i < request->case_count; i++) {
         if (is_glob(request->cases[i]))
             any_glob = true;
@@ -145,6 +150,23 @@ keep_result(struct sl_conformance_report *r, const struct sl_conformance_result 
         r->request->on_result(r->request->context, &copy);
 }
 
+/* What an author promised may not be refused. */
+static void
+check_claims(const struct sl_conformance_report *r, struct sl_conformance_result *result)
+{
+    if (result->check.verdict != SL_VERDICT_UNSUPPORTED)
+        return;
+    for (uint32_t i = 0; i < r->request->claim_count; i++)
+        if (matches(r->request->claims[i], result->name)) {
+            char reason[sizeof result->check.detail];
+            sl_text_snprintf(reason, sizeof reason, "it is claimed (%s), yet refused: %.400s", r->request->claims[i],
+                             result->check.detail);
+            sl_text_snprintf(result->check.detail, sizeof result->check.detail, "%s", reason);
+            result->check.verdict = SL_VERDICT_FAIL;
+            return;
+        }
+}
+
 static void
 run_case(void *context, enum sl_level level, const char *name)
 {
@@ -168,6 +190,7 @@ run_case(void *context, enum sl_level level, const char *name)
             sl_check_case(&r->workbench->bench, &c, &result.check);
     }
     result.took_ns = sl_clock_ns() - start;
+    check_claims(r, &result);
     keep_result(r, &result);
 }
 
@@ -183,7 +206,7 @@ static void
 run_levels(struct sl_conformance_report *r, struct sl_workbench *w)
 {
     const struct sl_conformance_request *request = r->request;
-    if (request->case_count > 0)
+    if (request->case_count > 0 || request->random > 0)
         return;
     r->level = SL_LEVEL_LOAD;
     if (has_level(request, SL_LEVEL_LOAD))

@@ -39,6 +39,9 @@ struct sl_conformance_request {
     uint32_t case_count;
     const char *variant;       /* only this one; NULL: all */
     bool full;
+    uint32_t random;           /* run this many random cases (sl_catalogue_random) instead of the catalogue */
+    const char *const *claims; /* globs: a matching case that is refused is a failure */
+    uint32_t claim_count;
     uint64_t seed;
     const char *const *worker; /* argv of a worker, NULL-terminated; NULL: run in this process */
     int64_t timeout_ns;        /* of one case in a worker; 0: 60 s */

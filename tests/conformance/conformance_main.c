@@ -3,7 +3,7 @@
  * gives TAP, one line a level, or one line a case with --verbose.
  *
  *   conformance FILE.so|reference [--level NAME]... [--case NAME|GLOB]... [--variant NAME] [--full]
- *               [--seed N] [--in-process] [--list] [--json] [--verbose]
+ *               [--claim GLOB]... [--random N] [--seed N] [--in-process] [--list] [--json] [--verbose]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum { ARGUMENTS_MAX = 256 };
 
 struct options {
     struct sl_conformance_request request;
-    const char *cases[ARGUMENTS_MAX];
+    const char *cases[ARGUMENTS_MAX], *claims[ARGUMENTS_MAX];
     const char *worker[ARGUMENTS_MAX];
     char path[4096];
     bool list, json, verbose, is_worker, in_process;
@@ -42,6 +42,7 @@ parse(int argc, char **argv, struct options *o)
 {
     struct sl_conformance_request *q = &o->request;
     q->cases = o->cases;
+    q->claims = o->claims;
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
         int64_t number;
@@ -65,7 +66,12 @@ parse(int argc, char **argv, struct options *o)
             return false;
         else if (strcmp(a, "--case") == 0 && q->case_count < ARGUMENTS_MAX)
             o->cases[q->case_count++] = argv[++i];
-        else if (strcmp(a, "--variant") == 0)
+        else if (strcmp(a, "--claim") == 0 && q->claim_count < ARGUMENTS_MAX)
+            o->claims[q->claim_count++] = argv[++i];
+        else if (strcmp(a, "--random") == 0 && sl_text_parse_int64(next, strlen(next), &number)) {
+            q->random = (uint32_t)number;
+            i++;
+        } else if (strcmp(a, "--variant") == 0)
             q->variant = argv[++i];
         else if (strcmp(a, "--level") == 0 && sl_level_find(next) < SL_LEVEL_COUNT)
             q->levels |= 1u << sl_level_find(argv[++i]);

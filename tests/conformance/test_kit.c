@@ -181,6 +181,50 @@ every_case_of_the_catalogue_is_well_formed(void **state)
 }
 
 static void
+random_cases_are_well_formed_and_repeatable(void **state)
+{
+    (void)state;
+    char a[SL_CASE_TEXT_BYTES], b[SL_CASE_TEXT_BYTES];
+    int different = 0, cases = 0;
+    for (uint64_t i = 0; i < 500; i++) {
+        sl_catalogue_random(7, i, a);
+        sl_catalogue_random(7, i, b);
+        assert_string_equal(a, b);
+        count_case(&cases, SL_LEVEL_COUNT, a);
+        sl_catalogue_random(8, i, b);
+        different += strcmp(a, b) != 0;
+    }
+    assert_int_equal(cases, 500);
+    assert_true(different > 490);
+}
+
+/* The reference refuses 16-bit types; for one of two cases that was claimed. */
+static void
+a_claim_that_is_refused_is_a_failure(void **state)
+{
+    (void)state;
+    const char *cases[] = {"lstm:bwd:T3B2I3H5:bf16:ragged", "dense:bwd:R3I2O2:bf16:flat"}, *claims[] = {"lstm:*"};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const struct sl_backend_builtin builtin = {"reference", seqlstm_reference_query_v0};
+    struct sl_conformance_request request = {
+        .file = "reference",
+        .builtins = &builtin,
+        .builtin_count = 1,
+        .reference = seqlstm_reference_query_v0,
+        .cases = cases,
+        .case_count = 2,
+        .claims = claims,
+        .claim_count = 1,
+    };
+    struct sl_conformance_report *report;
+    assert_int_equal(sl_conformance_run(&request, &report, &err), SEQLSTM_OK);
+    assert_int_equal(sl_conformance_report_get(report, 0)->check.verdict, SL_VERDICT_FAIL);
+    assert_non_null(strstr(sl_conformance_report_get(report, 0)->check.detail, "claimed (lstm:*), yet refused"));
+    assert_int_equal(sl_conformance_report_get(report, 1)->check.verdict, SL_VERDICT_UNSUPPORTED);
+    sl_conformance_report_destroy(report);
+}
+
+static void
 data_are_a_function_of_case_and_seed(void **state)
 {
     (void)state;
@@ -320,6 +364,8 @@ main(void)
         cmocka_unit_test(a_crash_and_a_hang_cost_one_case),
         cmocka_unit_test(wrong_case_strings_are_refused),
         cmocka_unit_test(every_case_of_the_catalogue_is_well_formed),
+        cmocka_unit_test(random_cases_are_well_formed_and_repeatable),
+        cmocka_unit_test(a_claim_that_is_refused_is_a_failure),
         cmocka_unit_test(data_are_a_function_of_case_and_seed),
         cmocka_unit_test(comparisons_fail_on_everything_that_is_not_near),
         cmocka_unit_test(guards_see_a_single_byte),
