@@ -29,8 +29,8 @@ typedef void sl_catalogue_fn(void *context, enum sl_level level, const char *tex
 /* Calls fn for every case of the level. `full`: every option at every shape; otherwise the quick suite. */
 void sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *context);
 
-/* Case `index` of an endless random sequence, always well formed: a recurrent layer of any cell, size and combination of
- * options. A pure function of seed and index. */
+/* Case `index` of an endless random sequence, always well formed: a recurrent layer of any cell, size and combination
+ * of options. A pure function of seed and index. */
 void sl_catalogue_random(uint64_t seed, uint64_t index, char out_text[SL_CASE_TEXT_BYTES]);
 
 #endif

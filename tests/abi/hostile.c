@@ -236,9 +236,30 @@ static const struct seqlstm_option options[] = {
     {"path", "string", "", "a file"},
 };
 
-static const struct seqlstm_backend table = {
+static seqlstm_status
+hostile_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_cost *cost,
+                 struct seqlstm_error *err)
+{
+    (void)op;
+    (void)bind;
+    (void)cost;
+    (void)err;
+    return SEQLSTM_INTERNAL;
+}
+
+/* A table of other headers: shorter, what stands behind it is not part of it; or longer. */
+static const struct {
+    struct seqlstm_backend backend;
+    uint64_t later[8];
+} table_and_more = {.backend = {
 #ifdef HOSTILE_SIZE
     .struct_size = 40,
+#elif defined HOSTILE_SHORT_TABLE
+    .struct_size = (uint32_t)offsetof(struct seqlstm_backend, backward),
+#elif defined HOSTILE_LONG_TABLE
+    .struct_size = (uint32_t)sizeof(table_and_more),
+#elif defined HOSTILE_ENDLESS_TABLE
+    .struct_size = 0xFFFFFFF0u,
 #else
     .struct_size = (uint32_t)sizeof(struct seqlstm_backend),
 #endif
@@ -291,7 +312,9 @@ static const struct seqlstm_backend table = {
 #endif
     .binding_destroy = hostile_binding_destroy,
     .op_destroy = hostile_op_destroy,
-};
+    .estimate = hostile_estimate,
+}, .later = {1, 2, 3, 4, 5, 6, 7, 8}};
+#define table table_and_more.backend
 
 #ifdef HOSTILE_SECOND_SYMBOL
 SEQLSTM_EXPORT int seqlstm_extra_symbol(void);

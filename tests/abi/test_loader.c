@@ -35,6 +35,9 @@ static const struct expected expectations[] = {
     {"good", SL_BACKEND_OK, NULL},
     {"magic", SL_BACKEND_REFUSED, "magic number 0xdeadbeef"},
     {"size", SL_BACKEND_REFUSED, "says that it has 40 bytes"},
+    {"short-table", SL_BACKEND_OK, NULL},
+    {"long-table", SL_BACKEND_OK, NULL},
+    {"endless-table", SL_BACKEND_REFUSED, "says that it has 4294967280 bytes"},
     {"minor", SL_BACKEND_REFUSED, "built for ABI 0."},
     {"major", SL_BACKEND_REFUSED, "built for ABI 9."},
     {"bad-id", SL_BACKEND_REFUSED, "id is missing or not of the form"},
@@ -175,6 +178,28 @@ a_sound_plugin_leaves_a_complete_record(void **state)
     assert_null(sl_backend_get_table(backend)->backward);
     assert_true(sl_backend_get_live_bytes(backend) > 0);
     sl_registry_destroy(registry);
+}
+
+/* Slots behind the end of a shorter table do not exist, whatever stands there in memory. */
+static void
+tables_of_other_headers_are_cut_to_size(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id;
+        bool has_estimate;
+    } cases[] = {{"h-good", true}, {"h-short-table", false}, {"h-long-table", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_registry *registry = create_one(cases[i].id);
+        const struct sl_backend *backend = sl_registry_find_backend(registry, cases[i].id);
+        assert_non_null(backend);
+        const struct seqlstm_backend *table = sl_backend_get_table(backend);
+        assert_int_equal(table->struct_size, sizeof *table);
+        assert_int_equal(table->estimate != NULL, cases[i].has_estimate);
+        assert_null(table->get_extension);
+        assert_non_null(table->op_destroy);
+        sl_registry_destroy(registry);
+    }
 }
 
 static void
@@ -546,6 +571,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_plugins_are_refused_with_a_reason),
         cmocka_unit_test(a_sound_plugin_leaves_a_complete_record),
+        cmocka_unit_test(tables_of_other_headers_are_cut_to_size),
         cmocka_unit_test(garbage_answers_become_refusals),
         cmocka_unit_test(an_error_is_not_a_no),
         cmocka_unit_test(bytes_beyond_the_known_are_refused_unasked),
