@@ -3,9 +3,8 @@
  *
  * One step: dh of the row joins dy, the cell turns kept pre-activations into their gradients in place, and their
  * product with W_h is dh of the step before. Weight gradients and dx are made for a *chunk* of steps at a time, about
- * 256 rows, while its gradients are still in the second-level cache; weight gradients are private
- * to a member and summed
- * at the end, in the order of the members.
+ * 256 rows, while its gradients are still in the second-level cache; weight gradients are private to a member and
+ * summed at the end, in the order of the members.
  */
 #include "recurrent_run.h"
 
@@ -13,7 +12,7 @@
 
 #include "recurrent_pack.h"
 
-enum { CHUNK_ROWS = 256, NARROW_ROWS = 3 };
+enum { CHUNK_ROWS = 256 };
 
 struct backward_call {
     const struct blas_recurrent_binding *binding;
@@ -32,35 +31,8 @@ struct backward_call {
     float *x_back[2]; /* layer 0's W_x packed for it */
 };
 
-struct backward_run {
-    struct blas_run r;
-    struct blas_gradients gradients; /* this member's, of this (layer, direction) */
-    struct blas_rows_at dy, dx;
-    bool dx_add;                     /* the other direction wrote it before */
-    bool weights, fresh;             /* dW is wanted; nothing has been added to `w` yet */
-    const float *x_back;             /* W_x packed for dx */
-    bool direct;                     /* dW goes straight into the canonical gradients */
-    bool keep_sums;                  /* an earlier block has added to this region's gradients */
-    void *const *grads;
-    uint32_t parts;
-    int64_t chunk_low, chunk_high;   /* q of the current chunk */
-};
-
-/* Of the member's own columns of h. */
-static void own_columns(const struct blas_run *r, int64_t *low, int64_t *high)
-{
-    const struct blas_recurrent *op = r->op;
-    *low = 0;
-    *high = op->out_pad;
-    if (!r->barrier)
-        return;
-    *low = blas_min(r->panel_first * op->panel_units, op->out_pad);
-    if (r->panel_last < op->panels)
-        *high = blas_min(r->panel_last * op->panel_units, op->out_pad);
-}
-
 /* Rows [first, last) enter: their final states' gradients, or zero. */
-static void enter_rows(const struct backward_run *f, int64_t first, int64_t last)
+static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -70,7 +42,7 @@ static void enter_rows(const struct backward_run *f, int64_t first, int64_t last
         dcn = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_CN) : NULL;
     }
     int64_t low, high;
-    own_columns(r, &low, &high);
+    blas_own_columns(r, &low, &high);
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         float *dh = r->scratch.h + i * op->out_pad;
@@ -83,7 +55,7 @@ static void enter_rows(const struct backward_run *f, int64_t first, int64_t last
 }
 
 /* Rows [first, last) leave: dh and dc are those of the initial states. */
-static void leave_rows(const struct backward_run *f, int64_t first, int64_t last)
+static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -93,7 +65,7 @@ static void leave_rows(const struct backward_run *f, int64_t first, int64_t last
     float *dh0 = blas_state_slot(r, f->grads, SEQLSTM_STATE_H0);
     float *dc0 = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_C0) : NULL;
     int64_t low, high;
-    own_columns(r, &low, &high);
+    blas_own_columns(r, &low, &high);
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         for (int64_t u = low; dh0 && u < blas_min(high, op->out); u++)
@@ -105,220 +77,8 @@ static void leave_rows(const struct backward_run *f, int64_t first, int64_t last
     }
 }
 
-/* dh of the projected output -> dh of the cell (dm); keeps dh^ for the gradient of W_p. */
-static void project_back(const struct backward_run *f, int64_t q, int64_t rows)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const int64_t width = op->out_pad;
-    float *kept = r->scratch.dprojected + (q - f->chunk_low) * width;
-    op->kernels->copy(&(struct blas_rows){.rows = rows, .n = width, .x = r->scratch.h,
-                                          .x_row = width, .y = kept, .y_row = width});
-    if (r->saved->new_h) {
-        const uint16_t *bits = r->saved->new_h + (r->block->q_base + q) * blas_bits_row(op);
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t u = 0; u < width; u++) {
-                bool fresh = bits[i * blas_bits_row(op) + u / 16] >> (u % 16) & 1;
-                *(fresh ? &r->scratch.h[i * width + u] : &kept[i * width + u]) = 0.0f;
-            }
-    }
-    for (int64_t n = 0; n < op->units_pad; n += PANEL) {
-        int64_t wide = blas_min(PANEL, op->units_pad - n);
-        op->kernels->product(&(struct blas_product){
-            .rows = rows, .a = kept, .a_row = width, .k_blocks = 1, .k_inner = (int32_t)width,
-            .b = r->packed->projection_back + n * width, .b_row = wide,
-            .groups = (int32_t)(wide / GROUP), .c = r->scratch.dm + n, .c_row = op->units_pad});
-    }
-}
-
-/* The LSTM cell on all own panels of row i: with few rows the panels are what runs side by side. */
-static void cell_row_back(const struct backward_run *f, float *gates, int64_t stride, int64_t q,
-                          int64_t i, const float *dy)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const struct blas_saved *saved = r->saved;
-    const int64_t p = r->panel_first, bits = (r->block->q_base + q + i) * blas_bits_row(op) + p;
-    op->kernels->lstm_backward(&(struct blas_cell_backward){
-        .cell = &op->cell[r->direction], .rows = r->panel_last - p,
-        .units = (int32_t)(op->units - p * GROUP), .unit_step = GROUP,
-        .gates = gates + p * stride + i * PANEL, .gates_row = stride,
-        .c_saved = saved->state + r->block->q_base * op->units_pad +
-                   (p * r->block->q_rows + q + i) * GROUP,
-        .saved_row = r->block->q_rows * GROUP,
-        .dc = r->scratch.c + (p * r->block->rows + i) * GROUP, .c_row = r->block->rows * GROUP,
-        .dh = r->scratch.h + i * op->out_pad + p * GROUP, .dh_row = GROUP,
-        .dy = dy ? dy + i * f->dy.row + p * GROUP : NULL, .dy_row = GROUP,
-        .peephole = r->packed->peephole + p * GROUP, .peephole_row = op->units_pad,
-        .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
-        .dbias = f->gradients.bias + p * PANEL, .new_c = saved->new_c ? saved->new_c + bits : NULL,
-        .new_h = saved->new_h ? saved->new_h + bits : NULL, .bits_row = 1});
-}
-
-/* The cell of one step on this member's panels. With norm, gates stand in z. `dy`: of the step's first row, where the
- * cell adds it. */
-static void cells_back(const struct backward_run *f, int64_t q, int64_t rows, const float *dy)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const struct blas_saved *saved = r->saved;
-    const int64_t q_all = r->block->q_base + q, columns = (int64_t)op->panels * PANEL;
-    const int64_t stride = op->norm ? r->block->rows * PANEL : r->block->q_rows * PANEL;
-    float *gates = op->norm ? r->scratch.z : saved->gates + r->block->q_base * columns + q * PANEL;
-    const float *xh = saved->xh + q_all * op->layers[r->layer].xh_row;
-    if (op->lstm && !op->norm && !op->projection && rows <= NARROW_ROWS) {
-        for (int64_t i = 0; i < rows; i++)
-            cell_row_back(f, gates, stride, q, i, dy);
-        return;
-    }
-    int phases = op->norm && op->lstm ? 2 : 1;
-    if (phases == 2)
-        memset(r->scratch.sums, 0, (size_t)(2 * r->block->rows) * sizeof(float));
-    for (int phase = 1; phase <= phases; phase++)
-        for (int64_t p = r->panel_first; p < r->panel_last; p++) {
-            struct blas_cell_backward b = {
-                .cell = &op->cell[r->direction], .rows = rows,
-                .units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units),
-                .gates = gates + p * stride, .gates_row = PANEL, .c_row = GROUP,
-                .saved_row = GROUP, .dc = r->scratch.c + p * r->block->rows * GROUP,
-                .dh = op->projection ? r->scratch.dm + p * GROUP
-                                     : r->scratch.h + p * op->panel_units,
-                .dh_row = op->projection ? op->units_pad : op->out_pad,
-                .peephole = r->packed->peephole + p * op->panel_units,
-                .peephole_row = op->units_pad,
-                .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
-                .dbias = f->gradients.bias + p * PANEL, .bits_row = blas_bits_row(op),
-                .dy = dy ? dy + p * GROUP : NULL, .dy_row = f->dy.row};
-            if (saved->state)
-                b.c_saved = saved->state + r->block->q_base * op->units_pad +
-                            p * r->block->q_rows * GROUP + q * GROUP;
-            if (saved->new_c)
-                b.new_c = saved->new_c + q_all * b.bits_row + p;
-            if (saved->new_h && !op->projection)
-                b.new_h = saved->new_h + q_all * b.bits_row + p * (op->panel_units / GROUP);
-            if (phases == 2) {
-                b.extra = r->scratch.extra + p * r->block->rows * GROUP;
-                b.extra_row = GROUP;
-                b.dq = r->scratch.dq + p * r->block->rows * GROUP;
-                b.mean = saved->c_stats + q_all;
-                b.rstd = saved->c_stats + r->binding->rows + q_all;
-                b.sum_1 = r->scratch.sums;
-                b.sum_2 = r->scratch.sums + r->block->rows;
-                b.norm_gain = r->packed->gain_c + p * GROUP;
-                b.norm_bias = r->packed->bias_c + p * GROUP;
-                b.dnorm_gain = f->gradients.norm_c + p * GROUP;
-                b.dnorm_bias = f->gradients.norm_c + op->units_pad + p * GROUP;
-                b.inverse_count = 1.0f / (float)op->units;
-                (phase == 1 ? op->kernels->lstm_norm_backward_1
-                            : op->kernels->lstm_norm_backward_2)(&b);
-                continue;
-            }
-            (op->lstm                              ? op->kernels->lstm_backward
-             : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_backward
-                                                   : op->kernels->rnn_backward)(&b);
-        }
-    if (!op->gru_before)
-        return;
-    /* d(r h~) = dn W_hn, then the reset gate */
-    for (int64_t n = 0; n < op->out_pad; n += PANEL) {
-        int64_t wide = blas_min(PANEL, op->out_pad - n);
-        op->kernels->product(&(struct blas_product){
-            .rows = rows, .a = gates + 2 * GROUP, .a_row = PANEL, .a_block = stride,
-            .k_blocks = op->panels, .k_inner = GROUP, .b = r->packed->rh_back + n * op->units_pad,
-            .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = r->scratch.extra + n,
-            .c_row = op->out_pad});
-    }
-    for (int64_t p = 0; p < op->panels; p++)
-        op->kernels->gru_before_backward_2(&(struct blas_cell_backward){
-            .cell = &op->cell[r->direction], .rows = rows,
-            .units = (int32_t)blas_min(GROUP, op->units - p * GROUP), .gates = gates + p * stride,
-            .dbias = f->gradients.bias + p * PANEL, .extra = r->scratch.extra + p * GROUP,
-            .extra_row = op->out_pad,
-            .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
-            .h_masked_row = op->layers[r->layer].xh_row});
-}
-
-static struct blas_norm norm_of(const struct backward_run *f, int64_t q, int64_t rows)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const int64_t at = r->block->q_base * op->panels * PANEL + q * PANEL;
-    return (struct blas_norm){
-        .rows = rows, .panels = op->panels, .u = r->saved->gates + at,
-        .v = r->saved->gates_h + at, .panel_stride = r->block->q_rows * PANEL,
-        .v_stride = r->block->q_rows * PANEL, .z = r->scratch.z,
-        .z_stride = r->block->rows * PANEL, .valid_u = r->packed->valid_u,
-        .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u, .gain_v = r->packed->gain_v,
-        .bias = r->packed->bias, .inverse_count = 1.0f / (float)op->norm_count,
-        .epsilon = op->desc.layer_norm_epsilon,
-        .stats = r->saved->stats + 4 * (r->block->q_base + q), .dgain_u = f->gradients.norm_u,
-        .dgain_v = f->gradients.norm_v};
-}
-
-enum { AHEAD_MAX = 24 };
-
-/* What the step at q_next (and this one's chunk of dW) will read: into `ahead`, in pieces of `lines` lines. */
-static int32_t look_ahead(const struct backward_run *f, int64_t q, int64_t q_next, int64_t rows,
-                          int64_t lines, const float **ahead)
-{
-    const struct blas_run *r = &f->r;
-    const int64_t k_all = (int64_t)r->op->panels * PANEL, stride = r->block->q_rows;
-    const int64_t xh_row = r->op->layers[r->layer].xh_row;
-    int32_t count = 0;
-    for (int64_t p = r->panel_first; p < r->panel_last && count < AHEAD_MAX; p++)
-        for (int64_t i = 0; i < rows * 4 && count < AHEAD_MAX; i += lines)
-            ahead[count++] = r->saved->gates + r->block->q_base * k_all +
-                             (p * stride + q_next) * PANEL + i * 16;
-    for (int64_t p = r->panel_first; r->saved->state && p < r->panel_last && count < AHEAD_MAX; p++)
-        for (int64_t i = 0; i < rows && count < AHEAD_MAX; i += lines)
-            ahead[count++] = r->saved->state + r->block->q_base * r->op->units_pad +
-                             (p * stride + q_next + i) * GROUP;
-    for (int64_t i = 0; i < rows * xh_row / 16 && count < AHEAD_MAX; i += lines)
-        ahead[count++] = r->saved->xh + (r->block->q_base + q) * xh_row + i * 16;
-    return count;
-}
-
-/* dh of the step before: the gates' gradients times W_h, own columns. */
-static void recur_back(const struct backward_run *f, int64_t q, int64_t rows, int64_t q_next)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const int64_t stride = r->block->q_rows * PANEL, k_all = (int64_t)op->panels * PANEL;
-    const float *gates = (op->norm ? r->saved->gates_h : r->saved->gates) +
-                         r->block->q_base * k_all + q * PANEL;
-    bool masked = r->scratch.mask_h != NULL;
-    float *to = op->gru_before ? r->scratch.extra : masked ? r->scratch.projected : r->scratch.h;
-    int64_t low, high;
-    own_columns(r, &low, &high);
-    const float *ahead[AHEAD_MAX];
-    int32_t ahead_count = rows > 8 ? look_ahead(f, q, q_next, rows, k_all, ahead) : 0;
-    int32_t tiles = (int32_t)((rows + 5) / 6), used = 0;
-    for (int64_t n = low; n < high;) {
-        int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, op->out_pad - panel);
-        int64_t end = blas_min(blas_min(panel + PANEL, op->out_pad), high);
-        op->kernels->product(&(struct blas_product){
-            .ahead = ahead + used, .ahead_count = used < ahead_count ? ahead_count - used : 0,
-            .rows = rows, .a = gates, .a_row = PANEL, .a_block = stride, .k_blocks = op->panels,
-            .k_inner = PANEL, .b = r->packed->h_back + panel * k_all + (n - panel), .b_row = wide,
-            .groups = (int32_t)((end - n) / GROUP), .c = to + n, .c_row = op->out_pad,
-            .descending = q & 1, .next = op->weights_large ? r->packed->h_back + end * k_all : NULL,
-            .accumulate = op->gru_before || (!masked && op->has_carry)});
-        used += tiles;
-        n = end;
-    }
-    if (to == r->scratch.h)
-        return;
-    struct blas_rows join = {.rows = rows, .n = high - low, .x = to + low, .x_row = op->out_pad,
-                             .m = masked ? r->scratch.mask_h + low : NULL, .m_row = op->out_pad,
-                             .y = r->scratch.h + low, .y_row = op->out_pad};
-    if (op->has_carry)
-        op->kernels->add(&join);
-    else
-        op->kernels->copy(&join);
-}
-
 /* The same straight into the canonical gradients: 16 rows of each gate follow one another. */
-static void chunk_weights_direct(const struct backward_run *f, int64_t low, int64_t high)
+static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low, int64_t high)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -347,7 +107,7 @@ static void chunk_weights_direct(const struct backward_run *f, int64_t low, int6
 }
 
 /* dW (+)= gates' x~h~ over q in [low, high), own panels. */
-static void chunk_weights(struct backward_run *f, int64_t low, int64_t high)
+static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -393,7 +153,7 @@ static void chunk_weights(struct backward_run *f, int64_t low, int64_t high)
 }
 
 /* dx of steps [first, last] (in time), own columns of x. */
-static void chunk_input(const struct backward_run *f, int64_t first, int64_t last)
+static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -430,7 +190,7 @@ static void chunk_input(const struct backward_run *f, int64_t first, int64_t las
 }
 
 /* Last step (in the order of backward) of the chunk that begins with step s. */
-static int64_t chunk_end(const struct backward_run *f, int64_t s)
+static int64_t chunk_end(const struct blas_backward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;
     int64_t rows = 0, steps = r->binding->steps;
@@ -443,40 +203,7 @@ static int64_t chunk_end(const struct backward_run *f, int64_t s)
     return s < steps ? s : steps - 1;
 }
 
-/* One step: gradients of its pre-activations, then dh of the step before it. */
-static void step_back(struct backward_run *f, int64_t t, int64_t t_next)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const int64_t q = r->block->q_of[t], rows = blas_block_rows(r->block, t);
-    const float *dy = f->dy.base
-                          ? f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row
-                          : NULL;
-    bool in_cell = op->lstm && !op->norm && !op->projection;
-    if (dy && !in_cell) {
-        int64_t low, high;
-        own_columns(r, &low, &high);
-        int64_t n = blas_min(high, op->out) - low;
-        if (n > 0)
-            op->kernels->add(&(struct blas_rows){
-                .rows = rows, .n = n, .x = dy + low, .x_row = f->dy.row,
-                .y = r->scratch.h + low, .y_row = op->out_pad});
-    }
-    if (op->projection)
-        project_back(f, q, rows);
-    struct blas_norm norm;
-    if (op->norm) {
-        norm = norm_of(f, q, rows);
-        op->kernels->norm_restore(&norm);
-    }
-    cells_back(f, q, rows, in_cell ? dy : NULL);
-    if (op->norm)
-        op->kernels->norm_backward(&norm);
-    blas_run_barrier(r);
-    recur_back(f, q, rows, r->block->q_of[t_next]);
-}
-
-static void run_direction(struct backward_run *f)
+static void run_direction(struct blas_backward_run *f)
 {
     const struct blas_run *r = &f->r;
     const int64_t steps = r->binding->steps;
@@ -500,7 +227,7 @@ static void run_direction(struct backward_run *f)
                 enter_rows(f, alive, rows);
             alive = rows;
             if (rows > 0)
-                step_back(f, t, s + 1 < steps ? blas_step_at(r, steps - 2 - s) : t);
+                blas_step_back(f, t, s + 1 < steps ? blas_step_at(r, steps - 2 - s) : t);
         }
         if (f->chunk_high > f->chunk_low && f->weights)
             chunk_weights(f, f->chunk_low, f->chunk_high);
@@ -540,7 +267,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
     const struct blas_recurrent_binding *binding = call->binding;
     const struct blas_recurrent *op = binding->op;
     const struct seqlstm_backward *args = call->args;
-    struct backward_run f = {0};
+    struct blas_backward_run f = {0};
     struct blas_region region = {call->scratch + (uint64_t)share->region * call->scratch_bytes, 0};
     blas_scratch_backward(op, block->rows, blas_chunk_rows_max(op), &region, &f.r.scratch);
     f.r.op = op;

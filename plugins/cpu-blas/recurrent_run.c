@@ -247,17 +247,3 @@ void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_
     out->dprojected = blas_region_take(region, op->projection ? chunk_rows * op->out_pad : 0);
     out->dx = blas_region_take(region, chunk_rows * widest_input(op));
 }
-
-void blas_state_store(const struct blas_recurrent *op, const float *state, int64_t rows, int64_t r,
-                      float *out)
-{
-    for (int64_t u = 0; u < op->units; u++)
-        out[u] = state[(u / GROUP * rows + r) * GROUP + u % GROUP];
-}
-
-void blas_state_load(const struct blas_recurrent *op, const float *in, float *state, int64_t rows,
-                     int64_t r)
-{
-    for (int64_t u = 0; u < op->units_pad; u++)
-        state[(u / GROUP * rows + r) * GROUP + u % GROUP] = in && u < op->units ? in[u] : 0.0f;
-}

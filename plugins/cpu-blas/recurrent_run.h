@@ -23,7 +23,6 @@ struct blas_scratch {
     float *projected; /* [rows][out_pad] */
     float *stats, *c_stats, *sums;
     float *xh, *gates, *gates_h, *raw; /* inference: of a chunk; training: in the reserve */
-    uint16_t *new_c, *new_h; /* forward in inference: never; here for symmetry of the layouts */
     float *dq;         /* backward, LSTM with norm: [group][rows][16] */
     float *dm;         /* backward, projection: [rows][units_pad] */
     float *dprojected; /* backward, projection: [chunk rows][out_pad] */
@@ -67,19 +66,59 @@ void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_
 /* Fills mask_x and mask_h where the options want them. */
 void blas_masks_fill(const struct blas_run *run);
 
-/* Where a layer's direction writes its h and where its input is read. `merged` says that another pass joins it. */
-int64_t blas_layer_input(const struct blas_recurrent *op, int32_t layer);
-
 /* A parameter, state or gradient slot by name. */
 static inline float *blas_state_slot(const struct blas_run *run, void *const *slots, int which)
 {
     return slots[SEQLSTM_RECURRENT_STATE(run->n, which)];
 }
 
-/* Copies [groups][rows][16] state of row r to or from a dense row of `units`. */
-void blas_state_store(const struct blas_recurrent *op, const float *state, int64_t rows, int64_t r,
-                      float *out);
-void blas_state_load(const struct blas_recurrent *op, const float *in, float *state, int64_t rows,
-                     int64_t r);
+/* ---- forward ---- */
+
+/* Up to this many rows a step, the panels of a row run side by side instead of the rows of a panel. */
+enum { NARROW_ROWS = 3 };
+
+struct blas_forward_run {
+    struct blas_run r;
+    int64_t chunk_steps; /* steps of a chunk */
+    struct blas_rows_at x, y;
+    bool y_later;        /* few rows: y is copied out of xh after the last step */
+};
+
+/* First q of the chunk that step s belongs to, and the rows it has. */
+int64_t blas_chunk_q(const struct blas_forward_run *f, int64_t s, int64_t *out_rows);
+
+/* Row of xh of the block's first sequence at the s-th step. */
+float *blas_xh_at(const struct blas_forward_run *f, int64_t s);
+
+/* Pre-activations of panel 0 at the s-th step, and the stride between panels. */
+float *blas_gates_at(const struct blas_forward_run *f, int64_t s, int64_t *out_panel_stride);
+
+/* Where h of the s-th step goes: into the next step's xh if every row goes on and takes it as it is. */
+float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_row);
+
+/* Products and cells of one step with at least one row. */
+void blas_step_run(const struct blas_forward_run *f, int64_t s);
+
+/* ---- backward ---- */
+
+struct blas_backward_run {
+    struct blas_run r;
+    struct blas_gradients gradients; /* this member's, of this (layer, direction) */
+    struct blas_rows_at dy, dx;
+    bool dx_add;                     /* the other direction wrote it before */
+    bool weights, fresh;             /* dW is wanted; nothing has been added to `w` yet */
+    const float *x_back;             /* W_x packed for dx */
+    bool direct;                     /* dW goes straight into the canonical gradients */
+    bool keep_sums;                  /* an earlier block has added to this region's gradients */
+    void *const *grads;
+    uint32_t parts;
+    int64_t chunk_low, chunk_high;   /* q of the current chunk */
+};
+
+/* Of the member's own columns of h. */
+void blas_own_columns(const struct blas_run *run, int64_t *low, int64_t *high);
+
+/* Step t: gradients of its pre-activations, then dh of the step before it; t_next is the step that comes next. */
+void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next);
 
 #endif

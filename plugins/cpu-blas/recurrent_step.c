@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step forward: the products of [x~ | h~] with the packed weights, panel by panel, and the cell, in all its
+ * forms. */
+#include "recurrent_run.h"
+
+static int64_t chunk_of(const struct blas_forward_run *f, int64_t s) { return s / f->chunk_steps; }
+
+/* First q of the chunk that step s belongs to, and the rows it has. */
+int64_t blas_chunk_q(const struct blas_forward_run *f, int64_t s, int64_t *out_rows)
+{
+    const struct blas_block *block = f->r.block;
+    int64_t first = chunk_of(f, s) * f->chunk_steps;
+    int64_t last = blas_min(first + f->chunk_steps, f->r.binding->steps) - 1;
+    int64_t low = f->r.reverse ? blas_step_at(&f->r, last) : first;
+    int64_t high = f->r.reverse ? blas_step_at(&f->r, first) : last;
+    *out_rows = block->q_of[high + 1] - block->q_of[low];
+    return block->q_of[low];
+}
+
+/* Row of xh of the block's first sequence at the s-th step. */
+float *blas_xh_at(const struct blas_forward_run *f, int64_t s)
+{
+    const struct blas_run *r = &f->r;
+    int64_t row = r->op->layers[r->layer].xh_row, q = r->block->q_of[blas_step_at(r, s)], rows;
+    if (r->op->training)
+        return r->saved->xh + (r->block->q_base + q) * row;
+    q -= blas_chunk_q(f, s, &rows);
+    int64_t parity = chunk_of(f, s) & 1;
+    return r->scratch.xh + (parity * (int64_t)f->r.binding->chunk_rows + q) * row;
+}
+
+/* Pre-activations of panel 0 at the s-th step, and the stride between panels. */
+float *blas_gates_at(const struct blas_forward_run *f, int64_t s, int64_t *out_panel_stride)
+{
+    const struct blas_run *r = &f->r;
+    const int64_t columns = (int64_t)r->op->panels * PANEL;
+    int64_t q = r->block->q_of[blas_step_at(r, s)], rows;
+    if (r->op->training) {
+        *out_panel_stride = r->block->q_rows * PANEL;
+        return r->saved->gates + r->block->q_base * columns + q * PANEL;
+    }
+    q -= blas_chunk_q(f, s, &rows);
+    *out_panel_stride = rows * PANEL;
+    return r->scratch.gates + q * PANEL;
+}
+
+static void step_bits(const struct blas_run *r, int64_t t, int64_t rows, uint32_t purpose,
+                      float rate, int64_t width, uint16_t *bits)
+{
+    const struct seqlstm_axis *axis = r->binding->axis;
+    uint64_t key = blas_mask_key(r->op, r->step, r->layer, r->direction, purpose);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t b = r->block->first + i;
+        uint32_t step = axis->position0[b] + (uint32_t)(r->binding->t0 + t);
+        r->op->kernels->keep_bits(key, step, axis->sequence_id[b], width, rate,
+                                  bits + i * blas_bits_row(r->op));
+    }
+}
+
+/* Projection and the zoneout behind it: raw -> h. */
+static void project(const struct blas_forward_run *f, const float *raw, int64_t rows, const uint16_t *new_h)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    float rate = op->desc.zoneout_hidden, *out = rate > 0.0f ? r->scratch.projected : r->scratch.h;
+    for (int64_t n = 0; n < op->out_pad; n += PANEL) {
+        int64_t wide = blas_min(PANEL, op->out_pad - n);
+        op->kernels->product(&(struct blas_product){
+            .rows = rows, .a = raw, .a_row = op->units_pad, .k_blocks = 1,
+            .k_inner = (int32_t)op->units_pad, .b = r->packed->projection + n * op->units_pad,
+            .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = out + n, .c_row = op->out_pad});
+    }
+    if (!(rate > 0.0f))
+        return;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t u = 0; u < op->out; u++) {
+            float *h = r->scratch.h + i * op->out_pad + u, now = out[i * op->out_pad + u];
+            if (!op->training)
+                *h = rate * *h + (1.0f - rate) * now;
+            else if (new_h[i * blas_bits_row(op) + u / 16] >> (u % 16) & 1)
+                *h = now;
+        }
+}
+
+/* Cells with layer norm: both products stand apart, every row needs its statistics first. */
+static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward *cell, float *gates,
+                      float *gates_h, int64_t panel_stride, int64_t h_stride, float *stats,
+                      float *c_mean, float *c_rstd)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t z_stride = r->block->rows * PANEL;
+    struct blas_norm norm = {.rows = cell->rows, .panels = op->panels, .u = gates, .v = gates_h,
+                             .panel_stride = panel_stride, .v_stride = h_stride, .z = r->scratch.z,
+                             .z_stride = z_stride, .valid_u = r->packed->valid_u,
+                             .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u,
+                             .gain_v = r->packed->gain_v, .bias = r->packed->bias,
+                             .inverse_count = 1.0f / (float)op->norm_count,
+                             .epsilon = op->desc.layer_norm_epsilon, .stats = stats};
+    op->kernels->norm_forward(&norm);
+    struct blas_cell_forward base = *cell;
+    for (int phase = 1; phase <= 2; phase++) {
+        for (int64_t p = 0; p < op->panels; p++) {
+            struct blas_cell_forward c = base;
+            c.gates = r->scratch.z + p * z_stride;
+            c.gates_row = PANEL;
+            c.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
+            c.c = r->scratch.c + p * r->block->rows * GROUP;
+            c.h = base.h + p * op->panel_units;
+            if (base.c_saved)
+                c.c_saved = base.c_saved + p * r->block->q_rows * GROUP;
+            c.new_c = base.new_c ? base.new_c + p : NULL;
+            c.new_h = base.new_h ? base.new_h + p * (op->panel_units / GROUP) : NULL;
+            c.peephole = r->packed->peephole + p * op->panel_units;
+            c.mean = c_mean;
+            c.rstd = c_rstd;
+            if (!op->lstm) {
+                (op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_forward
+                                                   : op->kernels->rnn_forward)(&c);
+                continue;
+            }
+            c.extra = r->scratch.extra + p * r->block->rows * GROUP;
+            c.extra_row = GROUP;
+            c.norm_gain = r->packed->gain_c + p * GROUP;
+            c.norm_bias = r->packed->bias_c + p * GROUP;
+            (phase == 1 ? op->kernels->lstm_norm_forward_1 : op->kernels->lstm_norm_forward_2)(&c);
+        }
+        if (!op->lstm)
+            return;
+        if (phase == 1)
+            op->kernels->row_stats(r->scratch.extra, r->block->rows * GROUP, cell->rows, op->units,
+                                   op->desc.layer_norm_epsilon, c_mean, c_rstd);
+    }
+}
+
+/* r h~ and its product, for the GRU whose reset comes before. */
+static void reset_product(const struct blas_forward_run *f, float *gates, int64_t panel_stride,
+                          const float *xh, float *rh, int64_t rows)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    for (int64_t p = 0; p < op->panels; p++)
+        op->kernels->gru_before_forward_1(&(struct blas_cell_forward){
+            .cell = &op->cell[r->direction], .rows = rows,
+            .units = (int32_t)blas_min(GROUP, op->units - p * GROUP),
+            .gates = gates + p * panel_stride, .extra = rh + p * GROUP, .extra_row = op->out_pad,
+            .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
+            .h_masked_row = op->layers[r->layer].xh_row});
+    for (int64_t n = 0; n < op->units_pad; n += PANEL) {
+        int64_t wide = blas_min(PANEL, op->units_pad - n);
+        op->kernels->product(&(struct blas_product){
+            .rows = rows, .a = rh, .a_row = op->out_pad, .k_blocks = 1,
+            .k_inner = (int32_t)op->out_pad, .b = r->packed->rh + n * op->out_pad, .b_row = wide,
+            .groups = (int32_t)(wide / GROUP), .c = r->scratch.product + n, .c_row = op->units_pad});
+    }
+}
+
+/* Where h of the s-th step goes: into the next step's xh if every row goes on and takes it as it is. */
+float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_row)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    *out_row = op->out_pad;
+    if (!op->lstm || op->projection || r->scratch.mask_h || op->desc.zoneout_hidden > 0.0f ||
+        s + 1 == r->binding->steps ||
+        blas_block_rows(r->block, blas_step_at(r, s)) !=
+            blas_block_rows(r->block, blas_step_at(r, s + 1)))
+        return r->scratch.h;
+    *out_row = op->layers[r->layer].xh_row;
+    return blas_xh_at(f, s + 1) + op->layers[r->layer].input_pad;
+}
+
+/* One step in progress. */
+struct step {
+    int64_t s, t, rows, q, q_all;
+    float *gates, *gates_h; /* panel 0 */
+    int64_t stride, h_stride; /* between panels */
+    float *raw, *rh;
+    uint16_t *new_c, *new_h;
+    struct blas_cell_forward cell; /* of panel 0 */
+};
+
+/* The cell on one panel. */
+static void cell_panel(const struct blas_forward_run *f, const struct step *step, int64_t p)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    struct blas_cell_forward cell = step->cell;
+    cell.gates += p * step->stride;
+    cell.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
+    cell.c += p * r->block->rows * GROUP;
+    cell.h += p * op->panel_units;
+    if (cell.c_saved)
+        cell.c_saved += p * r->block->q_rows * GROUP;
+    cell.peephole += p * op->panel_units;
+    if (cell.new_c)
+        cell.new_c += p;
+    if (cell.new_h)
+        cell.new_h += p * (op->panel_units / GROUP);
+    if (op->gru_before) {
+        cell.extra = r->scratch.product + p * GROUP;
+        cell.extra_row = op->units_pad;
+    }
+    (op->lstm                              ? op->kernels->lstm_forward
+     : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_forward
+                                           : op->kernels->rnn_forward)(&cell);
+}
+
+/* The LSTM cell on all own panels of one row: with few rows the panels are what runs side by side. */
+static void cell_row(const struct blas_forward_run *f, const struct step *step, int64_t i)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t p = r->panel_first;
+    struct blas_cell_forward cell = step->cell;
+    cell.rows = r->panel_last - p;
+    cell.units = (int32_t)(op->units - p * GROUP);
+    cell.unit_step = GROUP;
+    cell.gates += p * step->stride + i * PANEL;
+    cell.gates_row = step->stride;
+    cell.c += (p * r->block->rows + i) * GROUP;
+    cell.c_row = r->block->rows * GROUP;
+    if (cell.c_saved)
+        cell.c_saved += (p * r->block->q_rows + i) * GROUP;
+    cell.saved_row = r->block->q_rows * GROUP;
+    cell.h += i * cell.h_row + p * GROUP;
+    cell.h_row = GROUP;
+    cell.peephole += p * GROUP;
+    if (cell.new_c)
+        cell.new_c += i * cell.bits_row + p;
+    if (cell.new_h)
+        cell.new_h += i * cell.bits_row + p;
+    cell.bits_row = 1;
+    op->kernels->lstm_forward(&cell);
+}
+
+/* Products of all own panels, each followed by its cell where the cell needs no other panel. */
+static void step_panels(const struct blas_forward_run *f, const struct step *step)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t panel_floats = (layer->input_pad + op->out_pad) * PANEL;
+    const int64_t count = r->panel_last - r->panel_first;
+    /* Every other step runs its panels backward: what the caches still hold is used first. */
+    const int64_t way = step->s & 1 ? -1 : 1;
+    const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
+    const bool x_inside = r->binding->fused && !op->norm;
+    const float *xh = blas_xh_at(f, step->s);
+    int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
+    struct blas_product product = {
+        .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
+        .k_blocks = 1, .k_inner = (int32_t)(x_inside ? layer->input_pad + op->out_pad : op->out_pad),
+        .b_row = PANEL, .groups = 4, .c_row = PANEL, .accumulate = !x_inside && !op->norm};
+    for (int64_t i = 0; i < count; i++, p += way) {
+        const float *weights = r->packed->forward + p * panel_floats;
+        if (op->norm && r->binding->fused) {
+            struct blas_product x = product;
+            x.a = xh;
+            x.k_inner = (int32_t)layer->input_pad;
+            x.b = weights;
+            x.c = step->gates + p * step->stride;
+            op->kernels->product(&x);
+        }
+        product.b = x_inside ? weights : weights + layer->input_pad * PANEL;
+        product.c = op->norm ? step->gates_h + p * step->h_stride : step->gates + p * step->stride;
+        product.init = x_inside ? r->packed->bias + p * PANEL : NULL;
+        product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
+        op->kernels->product(&product);
+        if (!narrow && !op->norm && !op->gru_before)
+            cell_panel(f, step, p);
+    }
+    for (int64_t i = 0; narrow && i < step->rows; i++)
+        cell_row(f, step, i);
+}
+
+/* Products and cells of one step. */
+void blas_step_run(const struct blas_forward_run *f, int64_t s)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = op->training ? r->saved : NULL;
+    const int64_t columns = (int64_t)op->panels * PANEL, bits_row = blas_bits_row(op);
+    struct step step = {.s = s, .t = blas_step_at(r, s)};
+    step.rows = blas_block_rows(r->block, step.t);
+    step.q = r->block->q_of[step.t];
+    step.q_all = r->block->q_base + step.q;
+    step.gates = blas_gates_at(f, s, &step.stride);
+    step.gates_h = r->scratch.gates_h;
+    step.h_stride = r->block->rows * PANEL;
+    if (op->norm && saved) {
+        step.gates_h = saved->gates_h + r->block->q_base * columns + step.q * PANEL;
+        step.h_stride = step.stride;
+    }
+    if (saved && saved->new_c) {
+        step.new_c = saved->new_c + step.q_all * bits_row;
+        step_bits(r, step.t, step.rows, SEQLSTM_MASK_ZONEOUT_CELL, op->desc.zoneout_cell, op->units,
+                  step.new_c);
+    }
+    if (saved && saved->new_h) {
+        step.new_h = saved->new_h + step.q_all * bits_row;
+        step_bits(r, step.t, step.rows, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden,
+                  op->out, step.new_h);
+    }
+    if (op->projection)
+        step.raw = saved ? saved->raw + step.q_all * op->units_pad : r->scratch.raw;
+    int64_t h_row;
+    float *h = blas_h_target(f, s, &h_row);
+    step.cell = (struct blas_cell_forward){
+        .cell = &op->cell[r->direction], .rows = step.rows, .gates = step.gates, .gates_row = PANEL,
+        .c = r->scratch.c, .c_row = GROUP, .saved_row = GROUP, .h = step.raw ? step.raw : h,
+        .h_row = step.raw ? op->units_pad : h_row, .peephole = r->packed->peephole,
+        .peephole_row = op->units_pad, .new_c = step.new_c, .new_h = step.raw ? NULL : step.new_h,
+        .bits_row = bits_row};
+    if (saved && saved->state)
+        step.cell.c_saved = saved->state + r->block->q_base * op->units_pad + step.q * GROUP;
+    step_panels(f, &step);
+    if (op->gru_before) {
+        reset_product(f, step.gates, step.stride, blas_xh_at(f, s),
+                      saved ? saved->rh + step.q_all * op->out_pad : r->scratch.extra, step.rows);
+        for (int64_t p = 0; p < op->panels; p++)
+            cell_panel(f, &step, p);
+    }
+    if (op->norm) {
+        float *c_mean = r->scratch.c_stats, *c_rstd = c_mean ? c_mean + r->block->rows : NULL;
+        if (saved && saved->c_stats) {
+            c_mean = saved->c_stats + step.q_all;
+            c_rstd = saved->c_stats + r->binding->rows + step.q_all;
+        }
+        norm_step(f, &step.cell, step.gates, step.gates_h, step.stride, step.h_stride,
+                  saved ? saved->stats + 4 * step.q_all : r->scratch.stats, c_mean, c_rstd);
+    }
+    if (step.raw)
+        project(f, step.raw, step.rows, step.new_h);
+}
