@@ -113,10 +113,10 @@ seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_in
 {
     if (session->state == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
-    if (session->model->data.batching.unit == SL_UNIT_STREAM || session->model->data.batching.bptt > 0)
+    if (session->model->data.batching.unit == SL_UNIT_STREAM)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "predict reads independent sequences, but the model was trained on %s; use `seqlstm generate`",
-                     session->model->data.batching.unit == SL_UNIT_STREAM ? "streams" : "pieces of sequences");
+                     "predict reads independent sequences, but the model was trained on streams; use `seqlstm "
+                     "generate`");
     struct sl_dataset *data = NULL;
     struct sl_batcher *batcher = NULL;
     SEQLSTM_TRY(sl_dataset_open_input(session->model, session->state, input, &data, err));
