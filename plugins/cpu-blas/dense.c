@@ -9,9 +9,6 @@
 #include "gemm.h"
 #include "share.h"
 
-/* Products worth a thread of its own. */
-enum { GRAIN_PRODUCTS = 65536 };
-
 static bool keeps_sums(const struct seqlstm_op *op)
 {
     return op->training && !blas_act_from_output(op->desc.dense.activation.kind);
@@ -90,8 +87,8 @@ static void softmax_rows(const struct blas_call *call, void *context, int32_t pa
 static bool divide_rows(int64_t rows, int64_t columns, int64_t depth, int32_t members,
                         struct blas_division *out)
 {
-    int64_t grain_rows = GRAIN_PRODUCTS / (columns * depth) + 1;
-    int64_t grain_columns = GRAIN_PRODUCTS / (rows * depth) + 1;
+    int64_t grain_rows = BLAS_GRAIN_PRODUCTS / (columns * depth) + 1;
+    int64_t grain_columns = BLAS_GRAIN_PRODUCTS / (rows * depth) + 1;
     struct blas_division by_rows = blas_divide(rows, 8, grain_rows > 8 ? grain_rows : 8, members);
     struct blas_division by_columns =
         blas_divide(columns, 16, grain_columns > 16 ? grain_columns : 16, members);
@@ -114,7 +111,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
     }
     blas_share(call, &division, forward_columns, NULL);
     if (is_softmax(d->activation.kind) && division.parts > 1) {
-        struct blas_division all = blas_divide(rows, 1, blas_grain_rows(d->output), call->members);
+        struct blas_division all = blas_divide(rows, 1, blas_grain_rows(4 * d->output), call->members);
         blas_share(call, &all, softmax_rows, NULL);
     }
     return SEQLSTM_OK;
@@ -227,7 +224,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
     }
     struct blas_division division;
     if (d->activation.kind != SEQLSTM_ACT_NONE) {
-        division = blas_divide(rows, 1, blas_grain_rows(d->output), call->members);
+        division = blas_divide(rows, 1, blas_grain_rows(4 * d->output), call->members);
         blas_share(call, &division, activation_rows, NULL);
     }
     if (blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_DENSE_X)) {

@@ -13,7 +13,7 @@
 
 #include "gemm.h"
 
-enum { PIECE = 128, GRAIN_PRODUCTS = 65536 };
+enum { PIECE = 128 };
 
 struct blas_dense_loss blas_dense_loss_open(const struct blas_call *call)
 {
@@ -128,7 +128,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
         return SEQLSTM_OK;
     }
     struct blas_dense_loss l = blas_dense_loss_open(call);
-    const int64_t grain = GRAIN_PRODUCTS / (l.inputs * l.classes) + 1;
+    const int64_t grain = BLAS_GRAIN_PRODUCTS / (l.inputs * l.classes) + 1;
     struct blas_division rows = blas_divide(l.rows, 8, grain > 8 ? grain : 8, call->members);
     blas_share(call, &rows, forward_rows, &l);
     blas_loss_sums(&l.rule, call->slots, l.rows, call->workspace);
@@ -195,11 +195,11 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
         return SEQLSTM_OK;
     }
     struct blas_dense_loss l = blas_dense_loss_open(call);
-    const int64_t grain = GRAIN_PRODUCTS / (l.inputs * l.classes) + 1;
+    const int64_t grain = BLAS_GRAIN_PRODUCTS / (l.inputs * l.classes) + 1;
     struct blas_division division = blas_divide(l.rows, 8, grain > 8 ? grain : 8, call->members);
     blas_share(call, &division, backward_rows, &l);
     if (l.dw != NULL) {
-        const int64_t each = GRAIN_PRODUCTS / (l.rows > 0 ? l.rows : 1);
+        const int64_t each = BLAS_GRAIN_PRODUCTS / (l.rows > 0 ? l.rows : 1);
         const bool by_rows = l.classes >= l.inputs;
         const int64_t extent = by_rows ? l.classes : l.inputs, other = by_rows ? l.inputs : l.classes;
         division = blas_divide(extent, 16, each / other > 16 ? each / other : 16, call->members);

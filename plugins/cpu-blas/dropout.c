@@ -105,7 +105,7 @@ static void apply(const struct blas_call *call, const float *in, float *out)
     const struct seqlstm_dropout_desc *d = &call->op->desc.dropout;
     const struct seqlstm_bind *bind = call->bind;
     struct masked masked = {in, out, 0};
-    struct blas_division rows = blas_divide(bind->rows, 1, blas_grain_rows(d->features), call->members);
+    struct blas_division rows = blas_divide(bind->rows, 1, blas_grain_rows(4 * d->features), call->members);
     if (!call->op->training || d->rate == 0.0f) {
         if (in != out)
             blas_share(call, &rows, copy_rows, &masked);

@@ -9,7 +9,7 @@
 
 #include "share.h"
 
-enum { NORM_BLOCK = 65536, GRAIN = 32768 };
+enum { NORM_BLOCK = 65536, GRAIN = 32768, NORM_GRAIN = 2 };
 
 static struct blas_division divide_elems(const struct blas_call *call)
 {
@@ -65,7 +65,7 @@ static seqlstm_status forward_norm(const struct blas_call *call, struct seqlstm_
 {
     (void)err;
     int64_t blocks = (call->bind->rows + NORM_BLOCK - 1) / NORM_BLOCK;
-    struct blas_division all = blas_divide(blocks, 1, 1, call->members);
+    struct blas_division all = blas_divide(blocks, 1, NORM_GRAIN, call->members);
     blas_share(call, &all, norm_blocks, NULL);
     double sum = 0.0;
     for (int64_t block = 0; block < blocks; block++)

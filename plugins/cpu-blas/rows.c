@@ -51,7 +51,7 @@ static seqlstm_status activation_forward(const struct blas_call *call, struct se
 {
     (void)err;
     struct blas_division rows = blas_divide(
-        call->bind->rows, 1, blas_grain_rows(4 * call->op->desc.activation.features), call->members);
+        call->bind->rows, 1, blas_grain_rows(3 * call->op->desc.activation.features), call->members);
     blas_share(call, &rows, activation_rows, NULL);
     return SEQLSTM_OK;
 }
@@ -214,7 +214,7 @@ static void cast_rows(const struct blas_call *call, void *context, int32_t part,
 static void cast_all(const struct blas_call *call, struct casting *casting)
 {
     struct blas_division rows =
-        blas_divide(call->bind->rows, 1, blas_grain_rows(call->op->desc.cast.features), call->members);
+        blas_divide(call->bind->rows, 1, blas_grain_rows(4 * call->op->desc.cast.features), call->members);
     blas_share(call, &rows, cast_rows, casting);
 }
 

@@ -42,8 +42,9 @@ static inline int64_t blas_part_begin(const struct blas_division *d, int32_t par
 void blas_share(const struct blas_call *call, const struct blas_division *division, blas_part_fn *fn,
                 void *context);
 
-/* Items of elementwise work worth a thread of its own: some ten microseconds. */
-enum { BLAS_GRAIN_ELEMS = 16384 };
+/* Elements copied in some five microseconds, which are worth a thread of their own; slower work counts its
+ * elements several times. Products of matrices do about eight times as many multiply-adds in that time. */
+enum { BLAS_GRAIN_ELEMS = 65536, BLAS_GRAIN_PRODUCTS = 8 * BLAS_GRAIN_ELEMS };
 
 /* Rows of such work, `elems` elements each. */
 static inline int64_t blas_grain_rows(int64_t elems)

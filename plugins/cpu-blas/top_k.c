@@ -183,8 +183,10 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
 {
     if (call->bind->rows == 0)
         return SEQLSTM_OK;
-    struct blas_division rows =
-        blas_divide(call->bind->rows, 1, blas_grain_rows(8 * call->op->desc.top_k.features), call->members);
+    struct blas_division rows = blas_divide(
+        call->bind->rows, 1,
+        blas_grain_rows((call->op->desc.top_k.k <= LIST_MAX ? 1 : 8) * call->op->desc.top_k.features),
+        call->members);
     blas_share(call, &rows, choose_rows, NULL);
     for (int32_t part = 0; part < rows.parts; part++)
         if (((int32_t *)call->workspace)[part] != 0)

@@ -212,7 +212,7 @@ static void test_dense_bits(void **state)
 static void test_embedding(void **state)
 {
     struct blas_fixture *f = fixture_get(state);
-    enum { ROWS = 301, WORDS = 17 };
+    enum { ROWS = 1501, WORDS = 17 };
     static const int64_t features[] = {1, 3, 16, 200};
     for (int k = 0; k < 16; k++) {
         const int64_t e = features[k % 4];
@@ -258,7 +258,7 @@ static void test_dropout(void **state)
     struct fixture_axis a;
     fixture_axis(&a, 5, lengths);
     for (int k = 0; k < 128; k++) {
-        const int64_t n = (k & 1) ? 130 : 5;
+        const int64_t n = (k & 1) ? 4001 : 5;
         const bool stream = k & 4, sequences = k & 8, whole = k & 2;
         struct seqlstm_dropout_desc d = {.head = fixture_head(SEQLSTM_OP_DROPOUT, sizeof d, a.axis.rows),
                                          .features = n,

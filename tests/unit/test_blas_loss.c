@@ -193,7 +193,7 @@ static void test_loss(void **state)
             uint32_t options = (i & 1 ? SEQLSTM_LOSS_ROW_WEIGHT : 0u) | (i & 2 ? SEQLSTM_LOSS_ROW_LOSS : 0u) |
                                (labelled && (i & 4) ? SEQLSTM_LOSS_CLASS_WEIGHT : 0u);
             check(f, i & 1 ? &f->queue : &f->alone,
-                  (struct loss_case){.rows = i & 8 ? 700 : 3,
+                  (struct loss_case){.rows = i & 8 ? 3000 : 3,
                                      .classes = i & 4 ? 37 : 16,
                                      .kind = kind,
                                      .options = options,
@@ -209,9 +209,9 @@ static void test_dense_loss(void **state)
             const bool labelled = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
             check(
                 f, i & 1 ? &f->queue : &f->alone,
-                (struct loss_case){.rows = i & 2 ? 300 : 1,
-                                   .inputs = i & 4 ? 19 : 3,
-                                   .classes = i & 4 ? 5 : 50,
+                (struct loss_case){.rows = i & 2 ? 2000 : 1,
+                                   .inputs = i & 4 ? 41 : 3,
+                                   .classes = i & 4 ? 30 : 50,
                                    .kind = kind,
                                    .smoothing = labelled && (i & 2) ? 0.2f : 0.0f,
                                    .options = SEQLSTM_LOSS_ROW_LOSS | (i & 1 ? SEQLSTM_LOSS_ROW_WEIGHT : 0u),

@@ -120,7 +120,7 @@ static void test_layer_norm(void **state)
 {
     struct blas_fixture *f = fixture_get(state);
     for (int k = 0; k < 32; k++) {
-        const int64_t n = k & 8 ? 67 : 5, rows = k & 16 ? 131 : 3;
+        const int64_t n = k & 8 ? 167 : 5, rows = k & 16 ? 1301 : 3;
         const bool accumulate = k & 1;
         struct seqlstm_layer_norm_desc d = {.head = fixture_head(SEQLSTM_OP_LAYER_NORM, sizeof d, rows),
                                             .features = n,
@@ -256,7 +256,7 @@ static void test_pool(void **state)
     static const int32_t lengths[] = {40, 40, 31, 7, 1, 1};
     struct fixture_axis a;
     fixture_axis(&a, 6, lengths);
-    const int64_t rows = a.axis.rows, n = 21;
+    const int64_t rows = a.axis.rows, n = 2100;
     for (uint32_t kind = SEQLSTM_POOL_LAST; kind <= SEQLSTM_POOL_FIRST; kind++)
         for (int members = 0; members < 2; members++) {
             struct seqlstm_pool_desc d = {
@@ -306,7 +306,7 @@ static void test_pool(void **state)
 static void test_merge(void **state)
 {
     struct blas_fixture *f = fixture_get(state);
-    enum { ROWS = 700, INPUTS = 3 };
+    enum { ROWS = 7000, INPUTS = 3 };
     for (uint32_t kind = SEQLSTM_MERGE_CONCAT; kind <= SEQLSTM_MERGE_AVE; kind++)
         for (int k = 0; k < 4; k++) {
             const bool no_dy = k & 2;
@@ -370,7 +370,7 @@ static void test_gather_scatter(void **state)
     struct blas_fixture *f = fixture_get(state);
     enum { FEW = 90, MANY = 400 };
     for (int k = 0; k < 8; k++) {
-        const int64_t n = k & 2 ? 40 : 3;
+        const int64_t n = k & 2 ? 400 : 3;
         const bool gather = k & 4;
         struct seqlstm_gather_desc d = {
             .head = fixture_head(gather ? SEQLSTM_OP_GATHER : SEQLSTM_OP_SCATTER, sizeof d, MANY),
@@ -408,9 +408,10 @@ static void test_gather_scatter(void **state)
 static void test_top_k_best(void **state)
 {
     struct blas_fixture *f = fixture_get(state);
-    enum { ROWS = 40, N = 300 };
+    enum { ROWS = 600, N = 300 };
     static const int64_t ks[] = {1, 5, 16, 17, N};
-    float *x = fixture_floats(ROWS * N, 1), value[N * ROWS];
+    float *x = fixture_floats(ROWS * N, 1);
+    static float value[N * ROWS];
     static int32_t index[N * ROWS];
     for (int i = 0; i < ROWS * N; i++)
         x[i] = (float)(int)(x[i] * 50); /* ties */
