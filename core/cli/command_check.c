@@ -1,6 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm check */
+#include <jansson.h>
+#include <stdlib.h>
+
 #include "cli/cli.h"
+
+static const struct cli_flag flags[] = {
+    {"no-data", 0, NULL, NULL, "look at the model file alone, do not read the data", false, NULL},
+    {0},
+};
+
+static int write_json(struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *failure)
+{
+    struct sl_buf buf = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    json_t *message = status == SEQLSTM_OK ? NULL : json_string(failure->message);
+    char *text = message ? json_dumps(message, JSON_ENCODE_ANY) : NULL;
+    json_decref(message);
+    sl_buf_printf(&buf, "{\"schema\": \"seqlstm.check/1\", \"ok\": %s, \"error\": %s, \"diagnostics\": ",
+                  status == SEQLSTM_OK ? "true" : "false", text ? text : "null");
+    free(text);
+    if (sl_diagnostics_write_json(cli->diagnostics, &buf, &err) == SEQLSTM_OK)
+        sl_buf_append_text(&buf, "}\n");
+    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    sl_buf_deinit(&buf);
+    return code;
+}
 
 static int check(struct cli_context *cli)
 {
@@ -10,15 +35,11 @@ static int check(struct cli_context *cli)
         return code;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_open_model(&cli->options, cli->diagnostics, &session, &err);
+    if (status == SEQLSTM_OK && !cli_has(cli, "no-data"))
+        status = sl_session_check_data(session, &err);
     size_t errors = sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR);
     if (cli->json) {
-        struct sl_buf buf = {0};
-        sl_buf_printf(&buf, "{\"schema\": \"seqlstm.check/1\", \"ok\": %s, \"diagnostics\": ",
-                      status == SEQLSTM_OK ? "true" : "false");
-        if (sl_diagnostics_write_json(cli->diagnostics, &buf, &err) == SEQLSTM_OK)
-            sl_buf_append_text(&buf, "}\n");
-        cli_write_out(cli, &buf);
-        sl_buf_deinit(&buf);
+        code = write_json(cli, status, &err);
     } else {
         cli_show_diagnostics(cli);
         if (status == SEQLSTM_OK)
@@ -29,16 +50,17 @@ static int check(struct cli_context *cli)
             fprintf(stderr, "%zu error%s\n", errors, errors == 1 ? "" : "s");
     }
     sl_session_close(session);
-    return status == SEQLSTM_OK ? CLI_OK : errors ? CLI_USAGE : cli_get_exit(status);
+    return status == SEQLSTM_OK ? code : errors ? CLI_USAGE : cli_get_exit(status);
 }
 
 const struct cli_command cli_command_check = {
     .name = "check",
-    .summary = "find all errors of a model file; nothing is started",
+    .summary = "find all errors of a model file and its data; nothing is started",
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm check model.yaml\n"
-                "  seqlstm check model.yaml --json\n",
-    .text = "Loads no plugin and reads no data. `seqlstm plan` goes further.\n",
+                "  seqlstm check model.yaml --no-data --json\n",
+    .text = "Reads the data of every split, loads no plugin. `seqlstm plan` goes further.\n",
+    .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,
     .operands_max = 1,

@@ -62,6 +62,9 @@ const char *sl_session_get_folder(const struct sl_session *session);
 
 /* Opens the training data (open_model) and learns vocabulary, scaling and facts. */
 seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_error *err);
+
+/* Reads every split that the model has, one after the other; the first error that comes up. */
+seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_error *err);
 const struct sl_data_state *sl_session_find_data_state(const struct sl_session *session);
 
 /* Loads the plugins. */

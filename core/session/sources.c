@@ -137,3 +137,40 @@ void sl_sources_check(const struct sl_session *session, enum sl_split split)
     free(text);
     free(path);
 }
+
+/* A record of a generator does not depend on how many there are: a few show what all are like. */
+static void shrink_generators(struct sl_model *model)
+{
+    for (int s = 0; s < SL_SPLIT_COUNT; s++)
+        if (model->data.splits[s].origin == SL_SOURCE_FROM_TRAIN)
+            return;
+    for (int s = 0; s < SL_SPLIT_COUNT; s++) {
+        struct sl_source *source = &model->data.splits[s];
+        if (source->type == SL_SOURCE_GENERATOR && source->size > model->data.batch_size)
+            source->size = model->data.batch_size;
+    }
+}
+
+seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_model model = *session->model;
+    struct sl_data_state *state = NULL;
+    struct sl_dataset *data = NULL;
+    shrink_generators(&model);
+    seqlstm_status status = sl_dataset_open_train(&model, &data, &state, err);
+    for (int s = SL_SPLIT_TRAIN; status == SEQLSTM_OK && s < SL_SPLIT_COUNT; s++) {
+        enum sl_split split = (enum sl_split)s;
+        if (!sl_dataset_has_split(&model, split))
+            continue;
+        if (split != SL_SPLIT_TRAIN)
+            status = sl_dataset_open(&model, split, state, &data, err);
+        if (status != SEQLSTM_OK)
+            break;
+        sl_session_note_data(session, split, data);
+        sl_dataset_close(data);
+        data = NULL;
+    }
+    sl_dataset_close(data);
+    sl_data_state_destroy(state);
+    return sl_session_blame_data(status, err);
+}
