@@ -39,6 +39,19 @@ static const struct shape recurrent_shapes[] = {
     {"T5B70I4H5", "ragged"},    {"T2B2I100H3", "uniform"},  {"T100B2I2H3", "ragged"},
 };
 
+/* Where kernels change their ways: many sequences, many rows under one dW, matrices beyond a cache. */
+static const struct shape large_shapes[] = {
+    {"T4B128I9H64", "ragged"},
+    {"T3B20I50H200", "uniform"},
+    {"T40B1I64H64", "uniform"},
+    {"T3B300I5H20", "long"},
+};
+static const struct shape larger_shapes[] = {
+    {"T10B20I200H200L2", "ragged"}, {"T6B64I65H130", "ragged"}, {"T4B512I7H64", "uniform"},
+    {"T3B5I300H257", "ragged"},     {"T2B20I650H650", "uniform"}, {"T200B3I8H32", "ragged"},
+};
+static const char *const large_options[] = {"", "initial,final,recurrent_dropout", "peephole,cell_clip,no_bias"};
+
 struct variation {
     const char *cells;   /* letters l, g, r: which cells it is for */
     const char *extra;   /* sizes appended */
@@ -285,6 +298,20 @@ each_recurrent(enum sl_level level, const char *pass, bool all_shapes, size_t st
     }
 }
 
+static void
+each_large(enum sl_level level, const char *pass, bool full, sl_catalogue_fn *fn, void *context)
+{
+    for (size_t s = 0; s < COUNT(large_shapes) + (full ? COUNT(larger_shapes) : 0); s++) {
+        const struct shape *shape =
+            s < COUNT(large_shapes) ? &large_shapes[s] : &larger_shapes[s - COUNT(large_shapes)];
+        for (size_t i = 0; i < COUNT(large_options); i++)
+            emit(fn, context, level, "lstm", pass, shape->sizes, "", shape->lengths, large_options[i]);
+        emit(fn, context, level, "gru", pass, shape->sizes, "", shape->lengths, "reset_after");
+        emit(fn, context, level, "rnn", pass, shape->sizes, "", shape->lengths, "");
+        emit(fn, context, level, "lstm", pass, shape->sizes, "D2", shape->lengths, "");
+    }
+}
+
 static bool
 is_forward_only(const char *op)
 {
@@ -318,11 +345,13 @@ sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *con
     case SL_LEVEL_FORWARD:
         each_recurrent(level, "inf", full, 1, fn, context);
         each_plain(level, "inf", false, full, 1, fn, context);
+        each_large(level, "inf", full, fn, context);
         each_recurrent(level, "same", false, full ? 1 : 5, fn, context);
         break;
     case SL_LEVEL_BACKWARD:
         each_recurrent(level, "bwd", full, 1, fn, context);
         each_plain(level, "bwd", true, full, 1, fn, context);
+        each_large(level, "bwd", full, fn, context);
         each_recurrent(level, "ranges", full, 1, fn, context);
         each_recurrent(level, "fd", false, 1, fn, context);
         each_plain(level, "fd", true, false, 1, fn, context);
@@ -335,6 +364,8 @@ sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *con
         break;
     case SL_LEVEL_THREADS:
         each_recurrent(level, "threads", full, full ? 1 : 4, fn, context);
+        if (full)
+            each_large(level, "threads", false, fn, context);
         each_plain(level, "threads", false, full, full ? 1 : 4, fn, context);
         break;
     default:
