@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm predict: one record per input, in input order, as text, csv or jsonl, or all of them as one npy array. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -212,19 +214,32 @@ static void write_header(struct writer *w)
     if (w->format != FORMAT_CSV)
         return;
     const struct sl_data_facts *facts = sl_data_state_get_facts(w->state);
-    fputs("record", stdout);
+    struct sl_buf *buf = &w->buf;
+    sl_buf_truncate(buf, 0);
+    sl_buf_append_text(buf, "record");
     if (facts->target.kind == SL_FIELD_IDS) {
-        fputs(",class,probability", stdout);
+        sl_buf_append_text(buf, ",class,probability");
     } else {
+        /* A window's horizon holds every column once per step: load_1, load_2 … */
         struct sl_string_list names = sl_data_state_get_target_names(w->state);
         for (int64_t f = 0; f < facts->target.features; f++) {
-            if ((size_t)f < names.count)
-                printf(",%s", names.items[f]);
-            else
-                printf(",value_%lld", (long long)f + 1);
+            char step[SL_TEXT_NUMBER_BYTES] = "";
+            int64_t columns = names.count ? (int64_t)names.count : 1;
+            const char *name = names.count ? names.items[f % columns] : "value";
+            if (facts->target.features > columns || !names.count)
+                sl_text_snprintf(step, sizeof step, "_%lld", (long long)(f / columns) + 1);
+            char *whole = NULL;
+            if (asprintf(&whole, "%s%s", name, step) < 0)
+                buf->failed = true;
+            sl_buf_append_char(buf, ',');
+            if (!buf->failed)
+                write_csv_text(buf, whole, strlen(whole));
+            free(whole);
         }
     }
-    puts(w->with_input ? ",input" : "");
+    sl_buf_append_text(buf, w->with_input ? ",input" : "");
+    puts(sl_buf_text(buf));
+    sl_buf_truncate(buf, 0);
 }
 
 static int predict(struct cli_context *cli)
