@@ -305,6 +305,8 @@ sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
     seqlstm_status rc = table->open(host, settings, setting_count, &instance, &why);
     bool changed = sl_process_guard_end(&guard, change, sizeof change);
     why.message[sizeof why.message - 1] = 0;
+    if (rc == SEQLSTM_NO_MEMORY)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s: %.500s", table->id, why.message);
     if (rc != SEQLSTM_OK) {
         const char *text = why.message[0] ? why.message : "it gave no reason";
         return sl_record_refuse(arena, record,

@@ -27,7 +27,8 @@ seqlstm_status sl_loader_query(struct sl_arena *arena, seqlstm_backend_query_fn 
                                struct seqlstm_error *err);
 
 /* Opens an instance with `host`, watched by the process guard, and reads its devices into the record.
- * On refusal *out_instance is NULL and the record says why. [control] */
+ * On refusal *out_instance is NULL and the record says why. Errors: NO_MEMORY, the
+ * plugin's own included. [control] */
 seqlstm_status sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
                               const struct seqlstm_host *host,
                               const struct seqlstm_setting *settings, uint32_t setting_count,
