@@ -20,6 +20,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "dispatch/guard.h"
 #include "dispatch/registry.h"
 #include "lab/guarded.h"
 
@@ -281,6 +282,18 @@ sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data)
     runner->data = data;
 }
 
+/* What a call may not do to the thread that made it. */
+static seqlstm_status
+check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc, struct seqlstm_error *err)
+{
+    struct sl_fp_state after = sl_fp_state_get();
+    if (after.vector == before->vector && after.x87 == before->x87)
+        return rc;
+    sl_fp_state_set(*before);
+    SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "%s changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)", what,
+                 before->vector, after.vector, before->x87, after.x87);
+}
+
 /* ---- forward -------------------------------------------------------------------------------- */
 
 /* Rows of the final states that ended in piece p: from the piece's own state to the whole's. */
@@ -328,7 +341,9 @@ sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
             .packed = r->packed.data,
             .step = &r->data->step,
         };
-        SEQLSTM_TRY(r->forward(piece->binding, r->subject.queue, &args, err));
+        struct sl_fp_state mode = sl_fp_state_get();
+        seqlstm_status rc = r->forward(piece->binding, r->subject.queue, &args, err);
+        SEQLSTM_TRY(check_mode(&mode, "forward", rc, err));
     }
     for (int32_t p = 0; p + 1 < r->piece_count; p++)
         collect_finals(r, p);
@@ -426,7 +441,9 @@ sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct 
             .packed = r->packed.data,
             .step = &r->data->step,
         };
+        struct sl_fp_state mode = sl_fp_state_get();
         rc = r->backward(piece->binding, r->subject.queue, &args, err);
+        rc = check_mode(&mode, "backward", rc, err);
     }
     free(grads);
     return rc;

@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 #include <seqlstm/backend.h>
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
@@ -193,6 +197,9 @@ faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
 #endif
     if (is_lstm)
         spoil_output(queue, args);
+#if defined(FAULT_FTZ) && defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
 #ifdef FAULT_SAMPLES_ZERO
     if (desc.head.op == SEQLSTM_OP_LOSS)
         ((double *)args->slots[SEQLSTM_LOSS_SUMS])[1] += 1;

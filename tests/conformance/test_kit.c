@@ -64,6 +64,9 @@ static const struct planted planted[] = {
     {"threads", "lstm:threads:T7B5I6H9:f32:ragged", "3 members"},
     {"knows-everything", "lstm:claim:T7B5I6H9:f32:ragged", "which no version defines"},
     {"fickle", "lstm:claim:T7B5I6H9:f32:ragged", "differently when asked again"},
+#if defined(__x86_64__)
+    {"ftz", "dense:inf:R9I5O7:f32:flat", "forward changed the floating-point mode"},
+#endif
     {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
 };
 

@@ -122,8 +122,11 @@ messages_carry_the_backends_name_and_level(void **state)
     static const struct {
         int32_t level;
         enum sl_log_level expected;
-    } levels[] = {{SEQLSTM_LOG_ERROR, SL_LOG_ERROR}, {SEQLSTM_LOG_WARNING, SL_LOG_WARN}, {SEQLSTM_LOG_INFO, SL_LOG_INFO},
-                  {SEQLSTM_LOG_DEBUG, SL_LOG_DEBUG}, {-5, SL_LOG_ERROR}};
+    } levels[] = {{SEQLSTM_LOG_ERROR, SL_LOG_ERROR},
+                  {SEQLSTM_LOG_WARNING, SL_LOG_WARN},
+                  {SEQLSTM_LOG_INFO, SL_LOG_INFO},
+                  {SEQLSTM_LOG_DEBUG, SL_LOG_DEBUG},
+                  {-5, SL_LOG_ERROR}};
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         host.services.log(host.services.context, levels[i].level, "tile is 64");
         assert_int_equal(seen.level, levels[i].expected);
