@@ -94,6 +94,8 @@ struct cli_context {
 /* ---- tables (commands.c, flags.c) ---- */
 const struct cli_command *const *cli_get_commands(void); /* NULL-terminated */
 const struct cli_command *cli_find_command(const char *name);
+/* Says that there is no such command, and which was meant; CLI_USAGE. */
+int cli_refuse_command(const char *name);
 const struct cli_flag *cli_get_common_flags(void);
 const struct cli_flag *cli_get_model_flags(void);
 const struct cli_flag *cli_get_backend_flags(void);
@@ -114,11 +116,20 @@ void cli_release(struct cli_context *cli);
 
 /* ---- printing ---- */
 __attribute__((format(printf, 2, 3))) void cli_note(const struct cli_context *cli, const char *format, ...);
-/* "error: message" with where and help, and the exit code of the status. */
+/* The findings, or "error: message" where there are none; the exit code of the status. */
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err);
 /* "error: …" about the command line; returns CLI_USAGE. */
 __attribute__((format(printf, 2, 3))) int cli_usage_error(const struct cli_context *cli, const char *format, ...);
-/* Shows the findings (if any) on stderr. */
+/* Data for stdout; with `flush` at once. Fails with IO; who does not want to read on (EPIPE) is no error worth a
+ * word: cli_fail is silent about it. */
+seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlstm_error *err);
+/* Takes the redrawn line off the terminal before something else is written there. */
+void cli_clear_line(void);
+/* Remembers that there is such a line. */
+void cli_set_line(void);
+/* From here on the first SIGINT or SIGTERM asks the training to save and leave; before, both end the program. */
+void cli_save_on_signals(void);
+/* Shows the findings (if any) on stderr, and forgets them. */
 void cli_show_diagnostics(const struct cli_context *cli);
 int cli_get_exit(seqlstm_status status);
 /* Writes a buffer to stdout; false and a message when that fails (a full disk). */

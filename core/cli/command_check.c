@@ -35,8 +35,12 @@ static int check(struct cli_context *cli)
         return code;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_open_model(&cli->options, cli->diagnostics, &session, &err);
-    if (status == SEQLSTM_OK && !cli_has(cli, "no-data"))
-        status = sl_session_check_data(session, &err);
+    size_t missing = 0;
+    if (status == SEQLSTM_OK && !cli_has(cli, "no-data")) {
+        missing = sl_session_find_missing_files(session);
+        status = missing ? seqlstm_error_set(&err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "data files are missing")
+                         : sl_session_check_data(session, &err);
+    }
     size_t errors = sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR);
     if (cli->json) {
         code = write_json(cli, status, &err);
@@ -50,7 +54,9 @@ static int check(struct cli_context *cli)
             fprintf(stderr, "%zu error%s\n", errors, errors == 1 ? "" : "s");
     }
     sl_session_close(session);
-    return status == SEQLSTM_OK ? code : errors ? CLI_USAGE : cli_get_exit(status);
+    if (status == SEQLSTM_OK)
+        return code;
+    return status == SEQLSTM_NOT_FOUND || status == SEQLSTM_IO ? CLI_USAGE : cli_get_exit(status);
 }
 
 const struct cli_command cli_command_check = {

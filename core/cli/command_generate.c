@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm generate */
-#include <errno.h>
-#include <math.h>
-#include <string.h>
-
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
     {"prompt", 'p', "TEXT", NULL, "begin with this", false, NULL},
     {"length", 'n', "N", NULL, "tokens to draw (default 200)", false, NULL},
+    {"seed", 0, "N", "SEQLSTM_SEED", "of the draws (default: the seed of the run)", false, NULL},
     {"temperature", 't', "X", NULL, "above 1 wilder, below 1 safer (default 1)", false, NULL},
     {"top-k", 0, "N", NULL, "draw among the N likeliest only (default: all)", false, NULL},
     {"top-p", 0, "X", NULL, "draw among the likeliest that together have this probability (default 1)", false, NULL},
@@ -16,12 +13,14 @@ static const struct cli_flag flags[] = {
     {0},
 };
 
+/* The prompt comes before the first piece, so that nothing is printed where nothing can be drawn. */
 static seqlstm_status write(void *context, const char *text, size_t bytes, struct seqlstm_error *err)
 {
-    (void)context;
-    if (fwrite(text, 1, bytes, stdout) != bytes || fflush(stdout) != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot write to stdout: %s", strerror(errno));
-    return SEQLSTM_OK;
+    const char **prompt = context;
+    if (*prompt)
+        fputs(*prompt, stdout);
+    *prompt = NULL;
+    return cli_put(text, bytes, true, err);
 }
 
 static int generate(struct cli_context *cli)
@@ -45,10 +44,10 @@ static int generate(struct cli_context *cli)
             .stop_at_eos = cli_has(cli, "stop-at-eos"),
         };
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        if (request.prompt)
-            fputs(request.prompt, stdout);
-        seqlstm_status status = sl_session_generate(session, &request, write, NULL, &err);
-        putchar('\n');
+        const char *prompt = request.prompt;
+        seqlstm_status status = sl_session_generate(session, &request, write, &prompt, &err);
+        if (status == SEQLSTM_OK && prompt == NULL)
+            status = cli_put("\n", 1, true, &err);
         if (status != SEQLSTM_OK)
             code = cli_fail(cli, status, &err);
     }
@@ -63,7 +62,6 @@ const struct cli_command cli_command_generate = {
     .examples = "  seqlstm generate char-lm --prompt 'ROMEO:' --length 500 --temperature 0.8\n",
     .text = "The same seed gives the same text.\n",
     .flags = flags,
-    .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,
     .operands_max = 1,

@@ -23,7 +23,7 @@ static int help(struct cli_context *cli)
         snprintf(name, sizeof name, "%.30s %.30s", cli->values.operands[0], cli->values.operands[1]);
     const struct cli_command *command = cli_find_command(name);
     if (command == NULL)
-        return cli_usage_error(cli, "no such command: `%s`\n  = help: `seqlstm help` lists the commands", name);
+        return cli_refuse_command(name);
     cli_print_help(command, stdout, cli->color_out);
     return CLI_OK;
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm predict: one record per input, in input order, as text, csv or jsonl, or all of them as one npy array. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -184,12 +181,12 @@ static seqlstm_status write_npy(struct writer *w, struct seqlstm_error *err)
         shape[1] = w->features;
     struct sl_buf header = {0};
     sl_npy_append_header(&header, w->rows <= 1 ? 2 : 3, shape);
-    bool whole = !header.failed && fwrite(header.data, 1, header.length_bytes, stdout) == header.length_bytes &&
-                 fwrite(sl_buf_text(&w->buf), 1, w->buf.length_bytes, stdout) == w->buf.length_bytes;
+    seqlstm_status status = header.failed ? SEQLSTM_NO_MEMORY : cli_put(header.data, header.length_bytes, false, err);
     sl_buf_deinit(&header);
-    if (!whole)
-        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot write to stdout: %s", strerror(errno));
-    return SEQLSTM_OK;
+    if (status == SEQLSTM_NO_MEMORY)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the header");
+    SEQLSTM_TRY(status);
+    return cli_put(sl_buf_text(&w->buf), w->buf.length_bytes, false, err);
 }
 
 static seqlstm_status write(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
@@ -204,9 +201,7 @@ static seqlstm_status write(void *context, const struct sl_prediction *predictio
         write_plain(w, prediction);
     if (w->buf.failed)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
-    if (fwrite(w->buf.data, 1, w->buf.length_bytes, stdout) != w->buf.length_bytes)
-        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot write to stdout: %s", strerror(errno));
-    return SEQLSTM_OK;
+    return cli_put(w->buf.data, w->buf.length_bytes, false, err);
 }
 
 static void write_header(struct writer *w)
@@ -214,32 +209,19 @@ static void write_header(struct writer *w)
     if (w->format != FORMAT_CSV)
         return;
     const struct sl_data_facts *facts = sl_data_state_get_facts(w->state);
-    struct sl_buf *buf = &w->buf;
-    sl_buf_truncate(buf, 0);
-    sl_buf_append_text(buf, "record");
+    fputs("record", stdout);
     if (facts->target.kind == SL_FIELD_IDS) {
-        sl_buf_append_text(buf, ",class,probability");
+        fputs(",class,probability", stdout);
     } else {
-        /* A window's horizon holds every column once per step: load_1, load_2 … */
         struct sl_string_list names = sl_data_state_get_target_names(w->state);
         for (int64_t f = 0; f < facts->target.features; f++) {
-            char step[SL_TEXT_NUMBER_BYTES] = "";
-            int64_t columns = names.count ? (int64_t)names.count : 1;
-            const char *name = names.count ? names.items[f % columns] : "value";
-            if (facts->target.features > columns || !names.count)
-                sl_text_snprintf(step, sizeof step, "_%lld", (long long)(f / columns) + 1);
-            char *whole = NULL;
-            if (asprintf(&whole, "%s%s", name, step) < 0)
-                buf->failed = true;
-            sl_buf_append_char(buf, ',');
-            if (!buf->failed)
-                write_csv_text(buf, whole, strlen(whole));
-            free(whole);
+            if ((size_t)f < names.count)
+                printf(",%s", names.items[f]);
+            else
+                printf(",value_%lld", (long long)f + 1);
         }
     }
-    sl_buf_append_text(buf, w->with_input ? ",input" : "");
-    puts(sl_buf_text(buf));
-    sl_buf_truncate(buf, 0);
+    puts(w->with_input ? ",input" : "");
 }
 
 static int predict(struct cli_context *cli)
@@ -272,9 +254,8 @@ static int predict(struct cli_context *cli)
     seqlstm_status status = sl_session_predict(session, &request, write, &w, &err);
     if (status == SEQLSTM_OK && w.format == FORMAT_NPY)
         status = write_npy(&w, &err);
-    if (status == SEQLSTM_OK && fflush(stdout) != 0)
-        status = seqlstm_error_set(&err, SEQLSTM_IO, __FILE__, __LINE__, "cannot write to stdout: %s",
-                                   strerror(errno));
+    if (status == SEQLSTM_OK)
+        status = cli_put("", 0, true, &err);
     if (status != SEQLSTM_OK)
         code = cli_fail(cli, status, &err);
     sl_buf_deinit(&w.buf);

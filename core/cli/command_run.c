@@ -1,6 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm run, seqlstm resume */
+#include <stdlib.h>
+
+#include "base/file.h"
 #include "cli/cli.h"
+
+static const struct cli_flag run_flags[] = {
+    {"out", 0, "DIR", "SEQLSTM_OUT", "the run folder itself; must not exist or be empty", false, NULL},
+    {0},
+};
+
+/* --json: the summary of the run on stdout. */
+static int print_summary(struct cli_context *cli, const char *folder)
+{
+    char *path = sl_path_join(folder, "summary.json"), *text = NULL;
+    size_t bytes = 0;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = path ? sl_file_read(path, 1 << 24, &text, &bytes, &err)
+                                 : seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory");
+    struct sl_buf buf = {0};
+    int code = CLI_OK;
+    if (status != SEQLSTM_OK) {
+        code = cli_fail(cli, status, &err);
+    } else {
+        sl_buf_append(&buf, text, bytes);
+        code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    }
+    sl_buf_deinit(&buf);
+    free(text);
+    free(path);
+    return code;
+}
 
 int cli_train(struct cli_context *cli, struct sl_session *session)
 {
@@ -12,12 +42,17 @@ int cli_train(struct cli_context *cli, struct sl_session *session)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_run(session, &observer, &result, &err);
     int code = status == SEQLSTM_OK ? cli_train_view_finish(view, &result) : cli_fail(cli, status, &err);
+    if (status == SEQLSTM_OK && cli->json) {
+        int printed = print_summary(cli, result.folder);
+        code = code == CLI_OK ? printed : code;
+    }
     cli_train_view_destroy(view);
     return code;
 }
 
 static int run(struct cli_context *cli)
 {
+    cli_save_on_signals();
     struct sl_session *session = NULL;
     int code = cli_open_model(cli, cli->values.operands[0], &session);
     if (code == CLI_OK)
@@ -28,6 +63,7 @@ static int run(struct cli_context *cli)
 
 static int resume(struct cli_context *cli)
 {
+    cli_save_on_signals();
     struct sl_session *session = NULL;
     int code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code == CLI_OK)
@@ -46,6 +82,7 @@ const struct cli_command cli_command_run = {
     .text = "Makes a run folder (runs/NAME/001) with the effective configuration, the plan, metrics.jsonl,\n"
             "checkpoints, and at the end final.safetensors and summary.json. Ctrl-C finishes the step, saves and\n"
             "leaves; `seqlstm resume` goes on from there.\n",
+    .flags = run_flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,
@@ -60,7 +97,7 @@ const struct cli_command cli_command_resume = {
     .examples = "  seqlstm resume runs/ptb-small/001\n"
                 "  seqlstm resume ptb-small --set train.epochs=20\n",
     .text = "RUN is a run folder or a name (its latest run). Without a checkpoint the run starts at the beginning;\n"
-            "a finished run ends at once. `--set` changes named keys.\n",
+            "a finished run ends at once. `--set` changes named keys; what changes is said, and kept.\n",
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,

@@ -21,7 +21,6 @@ static const struct cli_flag model_flags[] = {
     {"config", 'c', "FILE", NULL, "overlay another YAML file; later ones win", true, NULL},
     {"seed", 0, "N", "SEQLSTM_SEED", "seed of the run", false, "seed"},
     {"device", 0, "DEVICE", "SEQLSTM_DEVICE", "auto or cpu", false, "device"},
-    {"out", 0, "DIR", "SEQLSTM_OUT", "the run folder itself; must not exist or be empty", false, NULL},
     {0},
 };
 
@@ -81,9 +80,12 @@ static int refuse_flag(const struct cli_context *cli, const char *said)
     for (int t = 0; t < TABLES; t++)
         for (const struct cli_flag *flag = tables[t]; flag && flag->name && count < 128; flag++)
             names[count++] = flag->name;
-    char word[64];
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(said + 2, "="), said + 2);
-    const char *near = strncmp(said, "--", 2) == 0 ? sl_text_closest(word, names, count) : NULL;
+    char word[64] = "";
+    const char *near = NULL;
+    if (strncmp(said, "--", 2) == 0) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(said + 2, "="), said + 2);
+        near = sl_text_closest(word, names, count);
+    }
     if (near)
         return cli_usage_error(cli, "`seqlstm %s` has no flag `--%s`\n  = help: did you mean `--%s`?",
                                cli->command->name, word, near);
@@ -187,8 +189,8 @@ int cli_parse(struct cli_context *cli, int argc, char **argv)
     if (code != CLI_OK || cli_has(cli, "help"))
         return code;
     if (cli->values.operand_count < cli->command->operands_min)
-        return cli_usage_error(cli, "`seqlstm %s` needs more arguments: seqlstm %s %s", cli->command->name,
-                               cli->command->name, cli->command->usage);
+        return cli_usage_error(cli, "something is missing: seqlstm %s %s\n  = help: `seqlstm help %s` has examples",
+                               cli->command->name, cli->command->usage, cli->command->name);
     if (cli->values.operand_count > cli->command->operands_max)
         return cli_usage_error(cli, "unexpected argument `%s`: seqlstm %s %s",
                                cli->values.operands[cli->command->operands_max], cli->command->name,

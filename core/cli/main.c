@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm: finds the command, sets the process up, runs it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,13 @@
 
 static struct sl_interrupt interrupt_flags; /* the one thing a signal handler may touch */
 
+static volatile sig_atomic_t saves; /* this command saves before it leaves */
+
+void cli_save_on_signals(void)
+{
+    saves = 1;
+}
+
 /* First SIGINT or SIGTERM: finish the step, save, leave. Second: leave at once. SIGUSR1: save and go on. */
 static void on_signal(int number)
 {
@@ -18,7 +27,7 @@ static void on_signal(int number)
         return;
     }
     int before = 0;
-    if (!atomic_compare_exchange_strong(&interrupt_flags.stop, &before, number))
+    if (!saves || !atomic_compare_exchange_strong(&interrupt_flags.stop, &before, number))
         _exit(128 + number);
 }
 
@@ -45,6 +54,7 @@ static void set_vendor_threads(void)
 static void write_log(void *context, enum sl_log_level level, const char *message)
 {
     const struct cli_context *cli = context;
+    cli_clear_line();
     static const char *const colors[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[2m", "\033[2m"};
     if (level == SL_LOG_INFO)
         fprintf(stderr, "%s\n", message);
@@ -112,16 +122,32 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     return code;
 }
 
-static int refuse_command(const char *name)
+/* What the documents promise for later versions. */
+static const char *const later_commands[] = {"embed", "ab",     "bench",    "verify",    "new",       "export",
+                                             "import", "quantize", "completion"};
+
+int cli_refuse_command(const char *name)
 {
     const char *names[64];
-    size_t count = 0;
-    for (const struct cli_command *const *command = cli_get_commands(); *command; command++)
+    size_t count = 0, words = strlen(name);
+    for (size_t l = 0; l < sizeof later_commands / sizeof *later_commands; l++)
+        if (strcmp(name, later_commands[l]) == 0) {
+            fprintf(stderr, "error: `seqlstm %s` is not available in this version\n", name);
+            return CLI_USAGE;
+        }
+    const char *near = NULL;
+    for (const struct cli_command *const *command = cli_get_commands(); *command; command++) {
         names[count++] = (*command)->name;
-    const char *near = sl_text_closest(name, names, count);
+        if (strncmp((*command)->name, name, words) == 0 && (*command)->name[words] == ' ')
+            near = (*command)->name; /* the first of two words */
+    }
+    if (near == NULL)
+        near = sl_text_closest(name, names, count);
     fprintf(stderr, "error: no such command: `%s`\n", name);
     if (near)
-        fprintf(stderr, "  = help: a command with a similar name exists: `%s`\n", near);
+        fprintf(stderr, "  = help: did you mean `seqlstm %s`?\n", near);
+    else if (strstr(name, ".yaml") || strstr(name, ".yml"))
+        fprintf(stderr, "  = help: `seqlstm run %s` trains it\n", name);
     else
         fprintf(stderr, "  = help: `seqlstm help` lists the commands\n");
     return CLI_USAGE;
@@ -144,16 +170,28 @@ static int dispatch(int argc, char **argv)
             return run_command(command, argc - 3, argv + 3);
     }
     command = cli_find_command(argv[1]);
-    return command ? run_command(command, argc - 2, argv + 2) : refuse_command(argv[1]);
+    return command ? run_command(command, argc - 2, argv + 2) : cli_refuse_command(argv[1]);
+}
+
+/* A closed descriptor of the first three would be taken by the next file that is opened, and messages written into
+ * that. Nothing is read from them then, and writing to stdout fails. */
+static void open_standard_files(void)
+{
+    for (int descriptor = 0; descriptor < 3; descriptor++)
+        if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF)
+            (void)!open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 int main(int argc, char **argv)
 {
+    open_standard_files();
     set_vendor_threads();
     install_handlers();
     int code = dispatch(argc, argv);
-    if (fflush(stdout) != 0 && code == CLI_OK)
+    if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {
+        fprintf(stderr, "error: cannot write to stdout: %s\n", strerror(errno));
         code = CLI_FAILURE;
+    }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     exit(code);
 #else

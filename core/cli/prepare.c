@@ -12,19 +12,23 @@ static int add_override(struct cli_context *cli, size_t *count, const char *orig
         return cli_usage_error(cli, "too many overrides");
     const char *assignment = value;
     if (key) {
-        size_t bytes = strlen(key) + strlen(value) + 2;
+        /* "seed=7", then "--seed" (a variable's name stays as it is) */
+        size_t key_bytes = strlen(key) + strlen(value) + 2, bytes = key_bytes + strlen(origin) + 3;
         char *text = malloc(bytes);
         if (text == NULL)
             return CLI_NO_MEMORY;
-        snprintf(text, bytes, "%s=%s", key, value);
+        snprintf(text, key_bytes, "%s=%s", key, value);
+        snprintf(text + key_bytes, bytes - key_bytes, "%s%s", strncmp(origin, "SEQLSTM_", 8) == 0 ? "" : "--", origin);
         cli->override_texts[*count] = text;
         assignment = text;
+        origin = text + key_bytes;
     }
     cli->overrides[(*count)++] = (struct sl_override){.origin = origin, .assignment = assignment};
     return CLI_OK;
 }
 
-static int collect(struct cli_context *cli)
+/* `saved`: of a saved run, which variables of the environment do not change. */
+static int collect(struct cli_context *cli, bool saved)
 {
     size_t overrides = 0, overlays = 0;
     uint32_t folders = 0;
@@ -44,7 +48,7 @@ static int collect(struct cli_context *cli)
             if (strchr(value, '=') == NULL)
                 return cli_usage_error(cli, "`--set %s`: expected KEY=VALUE, as in train.epochs=5", value);
             code = add_override(cli, &overrides, "--set", NULL, value);
-        } else if (flag->key && cli_get(cli, flag->name) == value) {
+        } else if (flag->key && cli_get(cli, flag->name) == value && !(saved && cli->values.items[i].from_env)) {
             code = add_override(cli, &overrides, cli->values.items[i].from_env ? flag->env : flag->name, flag->key,
                                 value);
         }
@@ -62,7 +66,7 @@ static int collect(struct cli_context *cli)
 
 int cli_prepare(struct cli_context *cli, const char *path)
 {
-    int code = collect(cli);
+    int code = collect(cli, path == NULL);
     if (code != CLI_OK)
         return code;
     cli->model_request.path = path;
@@ -95,9 +99,9 @@ void cli_release(struct cli_context *cli)
 static int fail_open(struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
 {
     size_t errors = sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR);
-    cli_show_diagnostics(cli);
     if (errors == 0)
-        return cli_fail(cli, status, err);
+        return cli_show_diagnostics(cli), cli_fail(cli, status, err);
+    cli_show_diagnostics(cli);
     fprintf(stderr, "%zu error%s; nothing was started.\n", errors, errors == 1 ? "" : "s");
     return CLI_USAGE;
 }
@@ -122,5 +126,8 @@ int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **o
         return code;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_open_run(run, &cli->options, cli->diagnostics, out_session, &err);
-    return status == SEQLSTM_OK ? CLI_OK : fail_open(cli, status, &err);
+    if (status != SEQLSTM_OK)
+        return fail_open(cli, status, &err);
+    sl_diagnostics_forget(cli->diagnostics); /* what was warned of when the run began */
+    return CLI_OK;
 }

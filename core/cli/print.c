@@ -2,12 +2,26 @@
 /* Messages, help and exit codes. */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+
+static _Atomic bool line_drawn; /* on the terminal that all messages go to */
+
+void cli_set_line(void)
+{
+    line_drawn = true;
+}
+
+void cli_clear_line(void)
+{
+    if (atomic_exchange(&line_drawn, false))
+        fputs("\r\033[K", stderr);
+}
 
 int cli_get_exit(seqlstm_status status)
 {
@@ -43,6 +57,13 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
     int stop = sl_interrupt_get_stop(cli->interrupt);
     if (status == SEQLSTM_CANCELLED && stop)
         return 128 + stop;
+    if (status == SEQLSTM_IO && err->native_code == EPIPE) /* the reader of stdout has seen enough */
+        return CLI_OK;
+    cli_clear_line();
+    if (cli->diagnostics && sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR) > 0) {
+        cli_show_diagnostics(cli);
+        return cli_get_exit(status);
+    }
     fprintf(stderr, "%s: %s\n", red(cli), err->message[0] ? err->message : "something failed without a message");
     /* `where` is a place of the user's for model errors, and one of the program's otherwise */
     bool users = strstr(err->where, ".c:") == NULL;
@@ -53,6 +74,7 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
 
 int cli_usage_error(const struct cli_context *cli, const char *format, ...)
 {
+    cli_clear_line();
     fprintf(stderr, "%s: ", red(cli));
     va_list args;
     va_start(args, format);
@@ -66,6 +88,7 @@ void cli_note(const struct cli_context *cli, const char *format, ...)
 {
     if (cli->verbosity < 0)
         return;
+    cli_clear_line();
     va_list args;
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -84,17 +107,27 @@ void cli_show_diagnostics(const struct cli_context *cli)
     if (sl_diagnostics_render(cli->diagnostics, cli->color, &buf, &err) == SEQLSTM_OK && buf.data)
         fwrite(buf.data, 1, buf.length_bytes, stderr);
     sl_buf_deinit(&buf);
+    sl_diagnostics_forget(cli->diagnostics);
 }
 
 bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf)
 {
-    bool fine = !buf->failed &&
-                (buf->length_bytes == 0 || fwrite(buf->data, 1, buf->length_bytes, stdout) == buf->length_bytes) &&
-                fflush(stdout) == 0;
-    if (!fine && (buf->failed || errno != EPIPE)) /* a reader that has seen enough is no error worth a word */
-        fprintf(stderr, "%s: cannot write to stdout: %s\n", red(cli),
-                buf->failed ? "no memory" : strerror(errno));
-    return fine;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status =
+        buf->failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the output")
+                    : cli_put(buf->data, buf->length_bytes, true, &err);
+    return status == SEQLSTM_OK || cli_fail(cli, status, &err) == CLI_OK;
+}
+
+seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlstm_error *err)
+{
+    if ((bytes == 0 || fwrite(data, 1, bytes, stdout) == bytes) && (!flush || fflush(stdout) == 0))
+        return SEQLSTM_OK;
+    int code = errno;
+    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "cannot write to stdout: %s", strerror(code));
+    if (err)
+        err->native_code = code;
+    return SEQLSTM_IO;
 }
 
 int cli_get_width(void)
@@ -102,7 +135,7 @@ int cli_get_width(void)
     struct winsize size;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
         return size.ws_col;
-    return 100;
+    return 80;
 }
 
 static void print_flags(const char *title, const struct cli_flag *flags, FILE *out)

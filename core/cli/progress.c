@@ -17,7 +17,6 @@ struct cli_train_view {
     struct cli_context *cli;
     bool bar;        /* one line, redrawn */
     bool lines;      /* plain lines */
-    bool drawn;      /* the bar's line is on the screen */
     int64_t last_ns; /* of the last redraw or line */
     int64_t start_ns;
     int64_t batches_before; /* of this run, for the speed */
@@ -30,7 +29,8 @@ struct cli_train_view *cli_train_view_create(struct cli_context *cli)
     if (view == NULL)
         return NULL;
     view->cli = cli;
-    bool terminal = isatty(STDERR_FILENO);
+    const char *term = getenv("TERM");
+    bool terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
     enum cli_progress kind = cli->progress;
     if (cli->verbosity < 0)
         kind = CLI_PROGRESS_NONE;
@@ -43,13 +43,6 @@ struct cli_train_view *cli_train_view_create(struct cli_context *cli)
 void cli_train_view_destroy(struct cli_train_view *view)
 {
     free(view);
-}
-
-static void clear(struct cli_train_view *view)
-{
-    if (view->drawn)
-        fputs("\r\033[K", stderr);
-    view->drawn = false;
 }
 
 static void on_start(void *context, const struct sl_session *session, const struct sl_plan *plan,
@@ -79,6 +72,8 @@ static void format_seconds(char out[24], double seconds)
     int64_t s = (int64_t)(seconds + 0.5);
     if (!(seconds >= 0) || seconds > 1e9)
         snprintf(out, 24, "?");
+    else if (seconds < 9.95)
+        sl_text_snprintf(out, 24, "%.1fs", seconds);
     else if (s < 60)
         snprintf(out, 24, "%llds", (long long)s);
     else if (s < 3600)
@@ -144,7 +139,7 @@ static void on_step(void *context, const struct sl_train_report *report)
         sl_buf_truncate(&buf, (size_t)cli_get_width() - 1);
         fprintf(stderr, "\r\033[K%s", sl_buf_text(&buf));
         fflush(stderr);
-        view->drawn = true;
+        cli_set_line();
     } else {
         fprintf(stderr, "%s\n", sl_buf_text(&buf));
     }
@@ -166,7 +161,7 @@ static void on_epoch(void *context, const struct sl_train_report *report)
     struct cli_train_view *view = context;
     if (view->cli->verbosity < 0 || (!view->bar && !view->lines))
         return;
-    clear(view);
+    cli_clear_line();
     char seconds[24], rate[24], learning_rate[32];
     format_seconds(seconds, report->progress.seconds);
     sl_text_snprintf(learning_rate, sizeof learning_rate, "%.3g", report->learning_rate);
@@ -187,7 +182,7 @@ static void on_validation(void *context, const struct sl_train_report *report)
     struct cli_train_view *view = context;
     if (view->cli->verbosity < 0 || (!view->bar && !view->lines))
         return;
-    clear(view);
+    cli_clear_line();
     struct sl_buf buf = {0};
     sl_buf_append_text(&buf, "           valid");
     write_values(&buf, report->values);
@@ -202,7 +197,7 @@ static void on_checkpoint(void *context, const struct sl_train_report *report)
     struct cli_train_view *view = context;
     if (view->cli->verbosity < 1)
         return;
-    clear(view);
+    cli_clear_line();
     fprintf(stderr, "saved %s\n", report->path);
 }
 
@@ -268,7 +263,7 @@ static void print_table(const struct sl_run_result *result)
 int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_result *result)
 {
     struct cli_context *cli = view->cli;
-    clear(view);
+    cli_clear_line();
     char seconds[24];
     format_seconds(seconds, result->seconds);
     const struct sl_train_result *train = &result->train;

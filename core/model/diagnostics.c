@@ -171,6 +171,13 @@ sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code, struct
     sl_buf_deinit(&message);
 }
 
+void
+sl_diagnostics_forget(struct sl_diagnostics *diagnostics)
+{
+    diagnostics->finding_count = 0;
+    memset(diagnostics->counts, 0, sizeof diagnostics->counts);
+}
+
 size_t
 sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity)
 {

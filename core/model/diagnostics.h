@@ -6,7 +6,7 @@
  * that the source line and the caret can be shown.
  *
  * Codes: E0001-E0099 file and YAML, E0100 values, E0200 keys, E0300 meaning, E0400 what this
- * version lacks; W0001... warnings. `sl_explain_find` has a paragraph on each.
+ * version lacks, E0500 what only data and backends show; W0001... warnings. `sl_explain_find` has a paragraph on each.
  *
  * Invariants:
  * 1. All texts are copied: nothing that was added need outlive the call.
@@ -56,6 +56,9 @@ __attribute__((format(printf, 4, 5)))
 #endif
 void sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code,
                          struct sl_place place, const char *format, ...);
+
+/* Forgets the findings, which were shown, and keeps the texts of the files. */
+void sl_diagnostics_forget(struct sl_diagnostics *diagnostics);
 
 size_t sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity);
 

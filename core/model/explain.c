@@ -138,6 +138,27 @@ static const struct sl_explanation explanations[] = {
     {"E0401", "not in this version",
      "The key or the value is known and planned, but this version of seqlstm cannot do\n"
      "it. It is refused, because ignoring it would change what you get.\n"},
+    {"E0501", "data that cannot be used",
+     "A data file is not there, cannot be read, or does not hold what the model file\n"
+     "says: a text where a number is expected, rows of different widths, a file cut\n"
+     "short. The message names the file, and the line where there is one. Paths in a\n"
+     "model file are relative to that file. The exit status is 4.\n"},
+    {"E0502", "model and data do not fit",
+     "Each is right by itself, but the widths differ: a layer yields other than the\n"
+     "target holds, weights are tied to an embedding of another size. `units:\n"
+     "from_target` takes the width from the data.\n"},
+    {"E0503", "no backend for a layer",
+     "No listed backend accepts this layer with these options, or the one that it is\n"
+     "pinned to refuses, or `dispatch.fallback: error` forbids the one that would run\n"
+     "it. The message holds every refusal with its reason; the place is the option that\n"
+     "was refused. Change the option, or list another backend. The exit status is 3.\n"},
+    {"E0504", "a required backend is missing",
+     "`require: true` was said, and the plugin is not there, does not work on this\n"
+     "machine or was refused. `seqlstm backends -v` shows the folders searched and the\n"
+     "system's own message. The exit status is 3.\n"},
+    {"E0505", "weights to begin with",
+     "`train.init_from` names a run, or a file of weights, that is not there, is damaged\n"
+     "or has another shape.\n"},
     {"W0301", "a cell that can grow without bound",
      "With tanh the states of an LSTM stay between -1 and 1 at the output. With relu,\n"
      "leaky_relu and the like inside the cell they can grow at every step, and training\n"

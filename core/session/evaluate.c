@@ -84,10 +84,13 @@ seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split spl
         SEQLSTM_TRY(sl_session_read_data(session, err));
     if (!sl_dataset_has_split(session->model, split))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model file has no data.%s", sl_split_get_name(split));
-    SEQLSTM_TRY(sl_session_blame_data(sl_dataset_open(session->model, split, session->state, &data, err), err));
+    seqlstm_status status =
+        sl_session_blame_data(sl_dataset_open(session->model, split, session->state, &data, err), err);
+    if (status != SEQLSTM_OK)
+        return sl_session_find_data_error(session, split, status, err);
     sl_sources_check(session, split);
     sl_session_note_data(session, split, data);
-    seqlstm_status status = evaluate(session, data, split, out_evaluation, err);
+    status = evaluate(session, data, split, out_evaluation, err);
     sl_dataset_close(data);
     return status;
 }

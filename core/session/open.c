@@ -59,6 +59,23 @@ static seqlstm_status read_state(struct sl_session *session, struct seqlstm_erro
     return status;
 }
 
+/* Says what overrides and overlays change in the run. */
+static seqlstm_status note_changes(struct sl_session *session, const char *config, struct seqlstm_error *err)
+{
+    const struct sl_model_request *said = session->options.model;
+    if (said == NULL || said->override_count + said->overlay_count == 0)
+        return SEQLSTM_OK;
+    struct sl_model_request request = {.path = config};
+    struct sl_model *before = NULL;
+    struct sl_diagnostics *ignored = NULL;
+    SEQLSTM_TRY(sl_diagnostics_create(&ignored, err));
+    if (sl_model_load(&request, ignored, &before, NULL) == SEQLSTM_OK)
+        session->changed = sl_session_log_changes(session, before) > 0;
+    sl_model_destroy(before);
+    sl_diagnostics_destroy(ignored);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status read_run(struct sl_session *session, const char *run, struct seqlstm_error *err)
 {
     session->is_run = true;
@@ -70,6 +87,8 @@ static seqlstm_status read_run(struct sl_session *session, const char *run, stru
                                                              : (struct sl_model_request){0};
     request.path = config;
     seqlstm_status status = sl_model_load(&request, session->diagnostics, &session->model, err);
+    if (status == SEQLSTM_OK)
+        status = note_changes(session, config, err);
     free(config);
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(read_state(session, err));
@@ -152,7 +171,8 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
         sl_sources_check(session, SL_SPLIT_TRAIN);
         sl_session_note_data(session, SL_SPLIT_TRAIN, session->train_data);
     }
-    return sl_session_blame_data(status, err);
+    status = sl_session_blame_data(status, err);
+    return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find_data_error(session, SL_SPLIT_TRAIN, status, err);
 }
 
 /* A data file that is not there is an error of the data, as one that is broken. */
@@ -216,11 +236,8 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
     };
     if (status == SEQLSTM_OK)
         status = sl_registry_create(&request, &session->registry, err);
-    if (status == SEQLSTM_OK) {
-        status = sl_registry_check_required(session->registry, err);
-        if (status == SEQLSTM_NOT_FOUND)
-            status = SEQLSTM_UNAVAILABLE; /* a required backend is missing */
-    }
+    if (status == SEQLSTM_OK)
+        status = sl_session_find_missing_backends(session, err);
     sl_arena_deinit(&arena);
     if (status == SEQLSTM_OK && session->pool == NULL)
         status = sl_pool_create(session->options.threads, &session->pool, err);

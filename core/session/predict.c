@@ -119,7 +119,8 @@ seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_in
                      "generate`");
     struct sl_dataset *data = NULL;
     struct sl_batcher *batcher = NULL;
-    SEQLSTM_TRY(sl_dataset_open_input(session->model, session->state, input, &data, err));
+    SEQLSTM_TRY(sl_session_blame_data(
+        sl_dataset_open_input(session->model, session->state, input, &data, err), err));
     struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT, .seed = session->model->seed};
     seqlstm_status status = SEQLSTM_OK;
     if (sl_dataset_get_records(data) > 0) {

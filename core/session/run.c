@@ -155,13 +155,18 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err)); /* config first: resume works from here on */
     SEQLSTM_TRY(sl_session_prepare_training(session, err));
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
-    if (!session->is_run)
-        SEQLSTM_TRY(load_initial(session, err));
+    if (!session->is_run) {
+        seqlstm_status loaded = load_initial(session, err);
+        if (loaded != SEQLSTM_OK)
+            return sl_session_find(session, "E0505", "train.init_from", loaded, err);
+    }
     if (observer->on_start)
         observer->on_start(observer->train.context, session, session->train.plan, session->folder);
     struct sl_trainer *trainer = NULL;
     SEQLSTM_TRY(create_trainer(session, &observer->train, &trainer, err));
     seqlstm_status status = restore(session, trainer, err);
+    if (status == SEQLSTM_OK && session->changed) /* the checkpoint fits it: what --set changed stays */
+        status = sl_run_folder_write_config(session, err);
     if (status == SEQLSTM_OK)
         status = sl_trainer_run(trainer, &result.train, err);
     sl_trainer_destroy(trainer);

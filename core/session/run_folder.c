@@ -166,14 +166,21 @@ static seqlstm_status write_buf(const char *folder, const char *name, const stru
     return status == SEQLSTM_OK ? sl_run_folder_write(folder, name, buf->data, buf->length_bytes, err) : status;
 }
 
+seqlstm_status sl_run_folder_write_config(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_buf buf = {0};
+    seqlstm_status status = write_buf(session->folder, "config.yaml", &buf,
+                                      sl_model_write_config(session->model, 0, &buf, err), err);
+    sl_buf_deinit(&buf);
+    return status;
+}
+
 seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};
     seqlstm_status status = SEQLSTM_OK;
     if (!session->is_run)
-        status = write_buf(session->folder, "config.yaml", &buf,
-                           sl_model_write_config(session->model, 0, &buf, err), err);
-    sl_buf_deinit(&buf);
+        status = sl_run_folder_write_config(session, err);
     if (status == SEQLSTM_OK && session->state)
         status = write_buf(session->folder, "data.json", &buf, sl_data_state_write(session->state, &buf, err), err);
     sl_buf_deinit(&buf);

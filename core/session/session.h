@@ -67,6 +67,9 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
 seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_error *err);
 const struct sl_data_state *sl_session_find_data_state(const struct sl_session *session);
 
+/* Adds a finding for each data file that the model names and that is not there; returns how many. Reads none. */
+size_t sl_session_find_missing_files(struct sl_session *session);
+
 /* Loads the plugins. */
 seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err);
 const struct sl_registry *sl_session_find_registry(const struct sl_session *session);

@@ -35,6 +35,7 @@ struct sl_session {
     struct sl_diagnostics *diagnostics; /* the caller's */
     struct sl_model *model;
     bool is_run;                        /* opened from a run folder */
+    bool changed;                       /* by --set or an overlay; the saved config is then written anew */
     char *folder;                       /* of the run; NULL before one is made */
     struct sl_memory memory;
 
@@ -68,6 +69,16 @@ void sl_stage_deinit(struct sl_stage *stage);
 /* How many state buffers the model's optimizer keeps. */
 int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);
 
+/* Adds an error of a later phase to the findings, when it is of a kind that the user can mend: the place that
+ * `err->where` names, else that of `key` (may be NULL). A message that ends in "; use …" becomes message and help.
+ * Returns `status`. Codes: E0501 data, E0502 model against data, E0503 plan, E0504 backends, E0505 weights. */
+seqlstm_status sl_session_find(struct sl_session *session, const char *code, const char *key, seqlstm_status status,
+                               const struct seqlstm_error *err);
+seqlstm_status sl_session_find_data_error(struct sl_session *session, enum sl_split split, seqlstm_status status,
+                                          const struct seqlstm_error *err);
+/* Notes the listed backends that are absent; UNAVAILABLE with a finding each for those that are required. */
+seqlstm_status sl_session_find_missing_backends(struct sl_session *session, struct seqlstm_error *err);
+
 /* NOT_FOUND and IO of a data file become CORRUPT_DATA, the class of all errors of data. */
 seqlstm_status sl_session_blame_data(seqlstm_status status, struct seqlstm_error *err);
 
@@ -91,11 +102,15 @@ seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_
                                   struct seqlstm_error *err);
 /* The folder that RUN means: itself, or the latest of runs/RUN. NOT_FOUND. Freed with free(). */
 seqlstm_status sl_run_folder_find(const char *run, char **out_folder, struct seqlstm_error *err);
+/* Logs what differs from the configuration that the run had; returns how many keys. */
+size_t sl_session_log_changes(const struct sl_session *session, const struct sl_model *before);
+
 /* Writes a file of the run folder atomically. */
 seqlstm_status sl_run_folder_write(const char *folder, const char *name, const void *data, size_t bytes,
                                    struct seqlstm_error *err);
 
-/* config.yaml, data.json and plan.json of the run. */
+seqlstm_status sl_run_folder_write_config(struct sl_session *session, struct seqlstm_error *err);
+/* config.yaml (of a new run), data.json and plan.json. */
 seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seqlstm_error *err);
 seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
                                            struct seqlstm_error *err);

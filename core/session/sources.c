@@ -157,9 +157,10 @@ seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_
     struct sl_data_state *state = NULL;
     struct sl_dataset *data = NULL;
     shrink_generators(&model);
+    enum sl_split split = SL_SPLIT_TRAIN;
     seqlstm_status status = sl_dataset_open_train(&model, &data, &state, err);
     for (int s = SL_SPLIT_TRAIN; status == SEQLSTM_OK && s < SL_SPLIT_COUNT; s++) {
-        enum sl_split split = (enum sl_split)s;
+        split = (enum sl_split)s;
         if (!sl_dataset_has_split(&model, split))
             continue;
         if (split != SL_SPLIT_TRAIN)
@@ -172,5 +173,6 @@ seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_
     }
     sl_dataset_close(data);
     sl_data_state_destroy(state);
-    return sl_session_blame_data(status, err);
+    status = sl_session_blame_data(status, err);
+    return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find_data_error(session, split, status, err);
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "dispatch/choice.h"
 #include "session/session_private.h"
 #include "train/class_weight.h"
 
@@ -35,10 +37,29 @@ int32_t sl_optimizer_states(const struct sl_optimizer *optimizer)
     return 0;
 }
 
+/* `fallback: warn`. With `report` the table of the plan says it, with `error` there is no plan. */
+static void warn_of_fallbacks(const struct sl_session *session, const struct sl_plan *plan)
+{
+    if (session->model->dispatch.fallback != SL_FALLBACK_WARN)
+        return;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        struct sl_buf buf = {0};
+        if (call->fallback)
+            sl_choice_write_refusals(&buf, call->refusals, call->refusal_count);
+        if (call->fallback)
+            sl_log_printf(session->options.log, SL_LOG_WARN, "`%s` falls back to %s: %s", call->node->name,
+                          sl_backend_get_id(call->backend), sl_buf_text(&buf));
+        sl_buf_deinit(&buf);
+    }
+}
+
 static seqlstm_status prepare(struct sl_session *session, const struct sl_graph_request *request, bool with_exec,
                               struct sl_stage *stage, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_graph_create(request, &stage->graph, err));
+    seqlstm_status status = sl_graph_create(request, &stage->graph, err);
+    if (status != SEQLSTM_OK)
+        return sl_session_find(session, "E0502", "model", status, err);
     SEQLSTM_TRY(sl_session_load_backends(session, err));
     int32_t states = sl_optimizer_states(&session->model->train.optimizer);
     struct sl_plan_request plan = {.graph = stage->graph,
@@ -47,7 +68,11 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_graph_
                                    .stored = session->stored.choices,
                                    .stored_count = session->stored.count,
                                    .optimizer_states = states};
-    SEQLSTM_TRY(sl_plan_create(&plan, &stage->plan, err));
+    status = sl_plan_create(&plan, &stage->plan, err);
+    if (status != SEQLSTM_OK)
+        return sl_session_find(session, "E0503", NULL, status, err);
+    if (request->phase == SL_PHASE_TRAIN)
+        warn_of_fallbacks(session, stage->plan);
     if (!with_exec)
         return SEQLSTM_OK;
     bool training = request->phase == SL_PHASE_TRAIN;
@@ -88,13 +113,18 @@ static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_e
 {
     SEQLSTM_TRY(sl_session_read_data(session, err));
     struct sl_batcher_request train = {.phase = SL_BATCHING_TRAIN, .seed = session->model->seed};
-    if (session->train_batcher == NULL)
-        SEQLSTM_TRY(sl_batcher_open(session->train_data, &train, &session->train_batcher, err));
+    if (session->train_batcher == NULL) {
+        seqlstm_status status = sl_batcher_open(session->train_data, &train, &session->train_batcher, err);
+        if (status != SEQLSTM_OK)
+            return sl_session_find(session, "E0501", "data", status, err);
+    }
     sl_session_note_batches(session, SL_SPLIT_TRAIN, session->train_batcher);
     if (session->valid_batcher || !sl_dataset_has_split(session->model, SL_SPLIT_VALID))
         return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_session_blame_data(
-        sl_dataset_open(session->model, SL_SPLIT_VALID, session->state, &session->valid_data, err), err));
+    seqlstm_status status = sl_session_blame_data(
+        sl_dataset_open(session->model, SL_SPLIT_VALID, session->state, &session->valid_data, err), err);
+    if (status != SEQLSTM_OK)
+        return sl_session_find_data_error(session, SL_SPLIT_VALID, status, err);
     sl_sources_check(session, SL_SPLIT_VALID);
     sl_session_note_data(session, SL_SPLIT_VALID, session->valid_data);
     struct sl_batcher_request valid = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};

@@ -174,8 +174,10 @@ test_codes_are_explained(void **state)
     for_each_file("tests/fixtures/models/bad", 45, collect_codes);
     for (size_t i = 0; i < count; i++) {
         assert_true(i == 0 || strcmp(all[i - 1].code, all[i].code) < 0);
-        /* E0009 and E0010 come from flags and from several files: test_model_overlay.c. */
-        bool elsewhere = strcmp(all[i].code, "E0009") == 0 || strcmp(all[i].code, "E0010") == 0;
+        /* E0009 and E0010 come from flags and from several files: test_model_overlay.c. E05.. come from data and
+         * backends: tests/cli. */
+        bool elsewhere = strcmp(all[i].code, "E0009") == 0 || strcmp(all[i].code, "E0010") == 0 ||
+                         strncmp(all[i].code, "E05", 3) == 0;
         if (all[i].code[0] == 'E' && !elsewhere && strstr(seen_codes, all[i].code) == NULL)
             fail_msg("no file under bad shows %s", all[i].code);
         for (const char *line = all[i].text; *line != 0;) {

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors that come after the model was checked (data, graph, backends, plan), as findings with a place in the model
+ * file: the phases below know the place as "file:line:column" in `where`, or not at all; here it becomes a span of
+ * the user's text again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "session/session_private.h"
+
+/* Cuts ":number" off the end; -1: there is none. */
+static int cut_number(char *text)
+{
+    char *colon = strrchr(text, ':');
+    if (colon == NULL || colon[1] == '\0' || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        return -1;
+    int number = atoi(colon + 1);
+    *colon = '\0';
+    return number;
+}
+
+static bool is_at(const struct sl_place *place, const struct sl_place *wanted)
+{
+    return place->line == wanted->line && place->column == wanted->column && place->file &&
+           strcmp(place->file, wanted->file) == 0;
+}
+
+/* "file:line:column" as a place, with the length that the model remembers of it. `text` is cut, and stays part of
+ * the result. Line 0: it is no place of the user's. */
+static struct sl_place read_place(const struct sl_model *model, char *text)
+{
+    struct sl_place place = {.length = 1};
+    place.column = cut_number(text);
+    place.line = cut_number(text);
+    place.file = text;
+    if (place.column < 1 || place.line < 1)
+        return (struct sl_place){0};
+    for (size_t i = 0; i < model->places.count; i++) {
+        if (is_at(&model->places.items[i].value, &place))
+            return model->places.items[i].value;
+        if (is_at(&model->places.items[i].key, &place))
+            return model->places.items[i].key;
+    }
+    for (size_t l = 0; l < model->layer_count; l++)
+        if (is_at(&model->layers[l].place, &place))
+            return model->layers[l].place;
+    return place;
+}
+
+/* Of the value that was said for a key, or of what is nearest to it. */
+static struct sl_place find_value(const struct sl_model *model, const char *key)
+{
+    for (size_t i = 0; i < model->places.count; i++)
+        if (strcmp(model->places.items[i].path, key) == 0)
+            return model->places.items[i].value;
+    return sl_model_find_place(model, key);
+}
+
+static void add(struct sl_session *session, const char *code, struct sl_place place, const char *text)
+{
+    char message[sizeof((struct seqlstm_error *)0)->message];
+    snprintf(message, sizeof message, "%s", text);
+    struct sl_diagnostic finding = {.code = code, .place = place, .message = message};
+    char *help = strstr(message, "; use ");
+    if (help) {
+        *help = '\0';
+        finding.help = help + 2;
+    }
+    sl_diagnostics_add(session->diagnostics, &finding);
+}
+
+seqlstm_status sl_session_find(struct sl_session *session, const char *code, const char *key, seqlstm_status status,
+                               const struct seqlstm_error *err)
+{
+    bool users = status == SEQLSTM_INVALID_CONFIG || status == SEQLSTM_CORRUPT_DATA || status == SEQLSTM_NOT_FOUND ||
+                 status == SEQLSTM_UNSUPPORTED || status == SEQLSTM_UNAVAILABLE;
+    if (!users || session->diagnostics == NULL || err == NULL)
+        return status;
+    char where[sizeof err->where];
+    snprintf(where, sizeof where, "%s", err->where);
+    struct sl_place place = read_place(session->model, where);
+    if (place.line == 0 && key)
+        place = find_value(session->model, key);
+    add(session, code, place, err->message);
+    return status;
+}
+
+seqlstm_status sl_session_find_data_error(struct sl_session *session, enum sl_split split, seqlstm_status status,
+                                          const struct seqlstm_error *err)
+{
+    static const char *const keys[] = {"file", "x", "y", "lengths", "source", "target"};
+    const struct sl_source *source = &session->model->data.splits[split];
+    const char *files[] = {source->file, source->x, source->y, source->lengths};
+    char key[64];
+    snprintf(key, sizeof key, "data.%s", sl_split_get_name(split));
+    for (size_t f = 0; err && f < sizeof files / sizeof *files; f++) /* the file that the message names */
+        if (files[f] && strstr(err->message, files[f]))
+            snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name(split), keys[f]);
+    return sl_session_find(session, "E0501", key, status, err);
+}
+
+size_t sl_session_find_missing_files(struct sl_session *session)
+{
+    size_t missing = 0;
+    static const char *const keys[] = {"file", "x", "y", "lengths"};
+    for (int split = 0; split < SL_SPLIT_COUNT; split++) {
+        const struct sl_source *source = &session->model->data.splits[split];
+        const char *files[] = {source->file, source->x, source->y, source->lengths};
+        for (int f = 0; source->origin == SL_SOURCE_FILES && f < 4; f++) {
+            if (files[f] == NULL || sl_file_exists(files[f]))
+                continue;
+            char key[64], message[1024];
+            snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name((enum sl_split)split), keys[f]);
+            snprintf(message, sizeof message, "there is no file `%.900s`", files[f]);
+            add(session, "E0501", find_value(session->model, key), message);
+            missing++;
+        }
+    }
+    return missing;
+}
+
+seqlstm_status sl_session_find_missing_backends(struct sl_session *session, struct seqlstm_error *err)
+{
+    static const char *const words[] = {[SL_BACKEND_OK] = "loaded",
+                                        [SL_BACKEND_UNAVAILABLE] = "does not work on this machine",
+                                        [SL_BACKEND_REFUSED] = "was refused",
+                                        [SL_BACKEND_NOT_FOUND] = "was not found",
+                                        [SL_BACKEND_SHADOWED] = "is hidden by another"};
+    seqlstm_status status = SEQLSTM_OK;
+    for (uint32_t r = 0; r < sl_registry_get_record_count(session->registry); r++) {
+        const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);
+        if (record->status == SL_BACKEND_OK || record->status == SL_BACKEND_SHADOWED)
+            continue;
+        const char *name = record->id[0] ? record->id : record->file;
+        const char *reason = record->reason ? record->reason : "no reason was given";
+        if (!record->required) { /* said by name: a note; found in a folder: of interest to few */
+            sl_log_printf(session->options.log, record->origin ? SL_LOG_INFO : SL_LOG_DEBUG,
+                          "note: the backend `%s` %s: %s", name, words[record->status], reason);
+            continue;
+        }
+        status = SEQLSTM_UNAVAILABLE;
+        seqlstm_error_set(err, status, __FILE__, __LINE__, "the required backend `%s` %s: %.600s", name,
+                          words[record->status], reason);
+        if (err && record->origin)
+            snprintf(err->where, sizeof err->where, "%s", record->origin);
+        sl_session_find(session, "E0504", "backends", status, err);
+    }
+    return status;
+}
