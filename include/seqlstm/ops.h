@@ -227,7 +227,7 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  *         c^ = f * c' + i * g                    then limited to [-cell_clip, cell_clip] where cell_clip > 0
  *         zo = u_o + v_o + b_o + p_o * c^        o = gate(C(zo))
  *         q  = c^, or N(c^) * norm_c + norm_c_bias over H with LAYER_NORM
- *         h^ = o * output(C(q))                  with projection: h^ = W_p h^    [P]
+ *         h^ = o * output(q)                  with projection: h^ = W_p h^    [P]
  *         c  = k_c ? c' : c^                     zoneout (Krueger et al. 2017): k_c where u < zoneout_cell
  *         h  = k_h ? h' : h^                     k_h where u < zoneout_hidden; both drawn per step
  *   GRU   r = gate(C(u_r + v_r + b_r))           z = gate(C(u_z + v_z + b_z))

@@ -149,7 +149,7 @@ lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const 
             w->q[k] = w->q[k] * norm_c[k] + norm_c_bias[k];
     }
     for (int64_t k = 0; k < n; k++)
-        w->out[k] = gate(y, z[3 * n + k]) * ref_activate(y->output, ref_clip(w->q[k], d->gate_clip));
+        w->out[k] = gate(y, z[3 * n + k]) * ref_activate(y->output, w->q[k]);
     if (y->projection)
         ref_matvec(y->out, n, y->projection, w->out, NULL, w->h_new);
     else

@@ -63,7 +63,7 @@ lstm_output(const struct ref_layer *y, struct ref_work *w, const double *record,
         scale = ref_normalise(c_new, normal, n, (double)d->layer_norm_epsilon);
     for (int64_t k = 0; k < n; k++) {
         w->q[k] = norm ? normal[k] * norm_c[k] + norm_c_bias[k] : c_new[k];
-        w->out[k] = gate(y, z_o[k]) * ref_activate(y->output, ref_clip(w->q[k], d->gate_clip));
+        w->out[k] = gate(y, z_o[k]) * ref_activate(y->output, w->q[k]);
     }
     double *dout = w->du; /* free until the products */
     memset(dout, 0, (size_t)n * sizeof *dout);
@@ -72,10 +72,8 @@ lstm_output(const struct ref_layer *y, struct ref_work *w, const double *record,
     else
         ref_axpy(n, 1, dh_new, dout);
     for (int64_t k = 0; k < n; k++) {
-        const double arg = ref_clip(w->q[k], d->gate_clip);
-        w->dz[3 * n + k] = dout[k] * ref_activate(y->output, arg) * gate_slope(y, z_o[k]);
-        dq[k] = dout[k] * gate(y, z_o[k]) * ref_activation_slope(y->output, arg) *
-                ref_clip_slope(w->q[k], d->gate_clip);
+        w->dz[3 * n + k] = dout[k] * ref_activate(y->output, w->q[k]) * gate_slope(y, z_o[k]);
+        dq[k] = dout[k] * gate(y, z_o[k]) * ref_activation_slope(y->output, w->q[k]);
     }
     if (norm) {
         for (int64_t k = 0; k < n; k++) {
