@@ -152,7 +152,7 @@ static const struct sl_option layer_options[] = {
     {"cell_clip", SL_VALUE_FLOAT, AT(recurrent.cell_clip), K(LSTM), SL_OPTION_ABOVE, NULL, 0,
      SL_NO_LIMIT, NONE, "limits the cell state to this magnitude"},
     {"gate_clip", SL_VALUE_FLOAT, AT(recurrent.gate_clip), RECURRENT, SL_OPTION_ABOVE, NULL, 0,
-     SL_NO_LIMIT, NONE, "limits the input of every activation to this magnitude (ONNX: clip)"},
+     SL_NO_LIMIT, NONE, "limits the pre-activations of gates and candidate to this magnitude (ONNX: clip)"},
     {"coupled_gates", SL_VALUE_BOOL, AT(recurrent.coupled_gates), K(LSTM), 0, "false", 0, 0, NONE,
      "the forget gate is 1 minus the input gate (ONNX: input_forget)"},
     {"layer_norm", SL_VALUE_BOOL, AT(recurrent.layer_norm), RECURRENT, 0, "false", 0, 0, NONE,
