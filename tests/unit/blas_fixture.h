@@ -81,6 +81,24 @@ static inline int fixture_close(void **state)
     return f->host.memory.live_bytes != 0;
 }
 
+/* Says so as TAP's plan, and gives true, when this processor lacks the instruction set to be tested. */
+static inline bool fixture_lacks_instructions(void)
+{
+    const char *instructions = getenv("BLAS_TEST_INSTRUCTIONS");
+    bool lacks = false;
+#if defined(__x86_64__)
+    lacks = instructions != NULL && strcmp(instructions, "avx2") == 0 && !__builtin_cpu_supports("avx2");
+#else
+    lacks = instructions != NULL && strcmp(instructions, "portable") != 0;
+#endif
+    if (lacks)
+        printf("1..0 # SKIP this processor has no %s\n", instructions);
+    return lacks;
+}
+
+#define FIXTURE_RUN(tests)                                                                             \
+    (fixture_lacks_instructions() ? 0 : cmocka_run_group_tests(tests, fixture_open, fixture_close))
+
 /* The fixture, or the test is skipped. */
 static inline struct blas_fixture *fixture_get(void **state)
 {

@@ -306,5 +306,5 @@ int main(void)
         cmocka_unit_test(test_dense_absent),      cmocka_unit_test(test_dense_bits),
         cmocka_unit_test(test_embedding),         cmocka_unit_test(test_dropout),
     };
-    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+    return FIXTURE_RUN(tests);
 }

@@ -208,5 +208,5 @@ int main(void)
         cmocka_unit_test(test_squared_norm),
         cmocka_unit_test(test_finite_check),
     };
-    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+    return FIXTURE_RUN(tests);
 }

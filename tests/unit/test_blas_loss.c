@@ -275,5 +275,5 @@ int main(void)
         cmocka_unit_test(test_dense_loss_many_classes),
         cmocka_unit_test(test_dense_loss_inference),
     };
-    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+    return FIXTURE_RUN(tests);
 }

@@ -556,5 +556,5 @@ int main(void)
         cmocka_unit_test(test_top_k_sample),
         cmocka_unit_test(test_refusals),
     };
-    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+    return FIXTURE_RUN(tests);
 }
