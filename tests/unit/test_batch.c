@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/batch.h"
+#include "oom.h"
 
 static struct sl_batch *
 make(const struct sl_batch_shape *shape)
@@ -151,12 +152,34 @@ check_finds_damage(void **state)
     sl_batch_destroy(batch);
 }
 
+static void
+memory_runs_out(void **state)
+{
+    (void)state;
+    const int32_t lengths[3] = {3, 3, 1};
+    const struct sl_batch_shape shape = {.sequences = 3, .lengths = lengths, .has_weight = true};
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_batch *batch = NULL;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_batch_create(&shape, &batch, &err);
+        if (!oom_disarm()) {
+            assert_int_equal(n, 2); /* one allocation holds it all */
+            sl_batch_destroy(batch);
+            break;
+        }
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_null(batch);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axis_as_drawn), cmocka_unit_test(uniform_and_empty), cmocka_unit_test(without_steps),
         cmocka_unit_test(refusals),      cmocka_unit_test(check_finds_damage),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "ref_harness.h"
 
 static union seqlstm_any_desc
@@ -215,6 +216,27 @@ calls_are_checked(void **state)
     rh_close(&rh);
 }
 
+/* Forward and backward of every entry point allocate nothing. */
+static void
+calls_do_not_allocate(void **state)
+{
+    (void)state;
+    const int32_t lengths[3] = {4, 2, 1};
+    union seqlstm_any_desc d = lstm();
+    d.recurrent.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    d.recurrent.dropout = d.recurrent.recurrent_dropout = d.recurrent.weight_drop = 0.25f;
+    d.recurrent.zoneout_cell = 0.25f;
+    d.recurrent.options |= SEQLSTM_RECURRENT_LAYER_NORM | SEQLSTM_RECURRENT_PEEPHOLE;
+    d.recurrent.layer_norm_epsilon = 1e-3f;
+    struct rh rh;
+    rh_open(&rh, &d, lengths, 3, 0, 4, 1);
+    oom_count_start();
+    rh_forward(&rh);
+    rh_backward(&rh, RH_ALL);
+    assert_int_equal(oom_count(), 0);
+    rh_close(&rh);
+}
+
 /* A host whose memory runs out at the n-th allocation. */
 struct poor {
     int left, live;
@@ -274,7 +296,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_complete), cmocka_unit_test(refusals_say_why),
         cmocka_unit_test(create_refuses_what_supports_refuses), cmocka_unit_test(bindings_must_fit),
-        cmocka_unit_test(calls_are_checked),     cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(calls_are_checked),     cmocka_unit_test(calls_do_not_allocate),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
