@@ -12,8 +12,6 @@
 
 #include "recurrent_pack.h"
 
-enum { CHUNK_ROWS = 256 };
-
 struct backward_call {
     const struct blas_recurrent_binding *binding;
     const struct seqlstm_backward *args;
@@ -45,7 +43,7 @@ static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t
     blas_own_columns(r, &low, &high);
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
-        float *dh = r->scratch.h + i * op->out_pad;
+        float *dh = r->scratch.h + i * op->h_row;
         for (int64_t u = low; u < high; u++)
             dh[u] = dhn && u < op->out ? dhn[b * op->out + u] : 0.0f;
         for (int64_t u = r->panel_first * GROUP; op->lstm && u < r->panel_last * GROUP; u++)
@@ -69,7 +67,7 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         for (int64_t u = low; dh0 && u < blas_min(high, op->out); u++)
-            dh0[b * op->out + u] = r->scratch.h[i * op->out_pad + u];
+            dh0[b * op->out + u] = r->scratch.h[i * op->h_row + u];
         for (int64_t u = r->panel_first * GROUP;
              dc0 && u < blas_min(r->panel_last * GROUP, op->units); u++)
             dc0[b * op->units + u] =
@@ -96,7 +94,7 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
                 for (int64_t n = 0; map[p * PANEL + g] >= 0 && n < width; n += PANEL)
                     op->kernels->outer(&(struct blas_outer){
                         .rows = high - low,
-                        .a = r->saved->gates + r->block->q_base * k_all +
+                        .a = r->saved->gates + r->block->gate_base * k_all +
                              (p * r->block->q_rows + low) * PANEL + g,
                         .a_row = PANEL, .m_count = GROUP,
                         .b = xh + (part == 0 ? 0 : layer->input_pad) + n, .b_row = layer->xh_row,
@@ -118,7 +116,7 @@ static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high
     if (f->direct)
         chunk_weights_direct(f, low, high);
     for (int64_t p = r->panel_first; p < r->panel_last && !f->direct; p++) {
-        int64_t at = r->block->q_base * k_all + p * r->block->q_rows * PANEL + low * PANEL;
+        int64_t at = r->block->gate_base * k_all + p * r->block->gate_rows * PANEL + low * PANEL;
         for (int64_t n = 0; n < row;) {
             /* with norm, W_x and W_h have gradients of their own */
             bool x_part = n < layer->input_pad;
@@ -159,26 +157,20 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t k_all = (int64_t)op->panels * PANEL, low = r->block->q_of[first];
-    const float *gates = r->saved->gates + r->block->q_base * k_all + low * PANEL;
+    const float *gates = r->saved->gates + r->block->gate_base * k_all + low * PANEL;
+    const int64_t dx_row = blas_stride(layer->input_pad);
     int64_t g0, g1;
     blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
-    for (int64_t n = g0 * GROUP; n < g1 * GROUP;) {
-        int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, layer->input_pad - panel);
-        int64_t end = blas_min(blas_min(panel + PANEL, layer->input_pad), g1 * GROUP);
-        op->kernels->product(&(struct blas_product){
-            .rows = r->block->q_of[last + 1] - low, .a = gates, .a_row = PANEL,
-            .a_block = r->block->q_rows * PANEL, .k_blocks = op->panels, .k_inner = PANEL,
-            .b = f->x_back + panel * k_all + (n - panel), .b_row = wide,
-            .groups = (int32_t)((end - n) / GROUP), .c = r->scratch.dx + n,
-            .c_row = layer->input_pad});
-        n = end;
-    }
+    struct blas_product product = {
+        .rows = r->block->q_of[last + 1] - low, .a = gates, .a_row = PANEL,
+        .a_block = r->block->gate_rows * PANEL, .c = r->scratch.dx, .c_row = dx_row};
+    blas_product_back(op, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP, 8);
     int64_t c0 = g0 * GROUP, count = blas_min(g1 * GROUP, layer->input) - c0;
     for (int64_t t = first; t <= last && count > 0; t++) {
         struct blas_rows rows = {
             .rows = blas_block_rows(r->block, t), .n = count,
-            .x = r->scratch.dx + (r->block->q_of[t] - low) * layer->input_pad + c0,
-            .x_row = layer->input_pad, .m = r->scratch.mask_x ? r->scratch.mask_x + c0 : NULL,
+            .x = r->scratch.dx + (r->block->q_of[t] - low) * dx_row + c0, .x_row = dx_row,
+            .m = r->scratch.mask_x ? r->scratch.mask_x + c0 : NULL,
             .m_row = layer->input_pad,
             .y = f->dx.base + blas_packed_row(r->binding, r->block, t) * f->dx.row + c0,
             .y_row = f->dx.row};
@@ -196,7 +188,7 @@ static int64_t chunk_end(const struct blas_backward_run *f, int64_t s)
     int64_t rows = 0, steps = r->binding->steps;
     while (s < steps) {
         rows += blas_block_rows(r->block, blas_step_at(r, steps - 1 - s));
-        if (rows >= CHUNK_ROWS)
+        if (rows >= blas_chunk_rows(r->op))
             break;
         s++;
     }
@@ -434,7 +426,8 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
     struct blas_region packed = {(char *)(uintptr_t)args->packed, 0}, saved = {args->reserve, 0};
     for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
         blas_packed_layout(op, n / op->directions, &packed, &call.packed[n]);
-        blas_saved_layout(op, n / op->directions, binding->rows, &saved, &call.saved[n]);
+        blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved,
+                              &call.saved[n]);
     }
     struct blas_region work = {args->workspace, 0};
     layout(op, binding->rows, binding->members, &work, &call);

@@ -37,7 +37,7 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
                                                : blas_min(r->panel_last * op->panel_units, width);
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
-        float *h = r->scratch.h + i * width, *to = xh + i * op->layers[r->layer].xh_row + input_pad;
+        float *h = r->scratch.h + i * op->h_row, *to = xh + i * op->layers[r->layer].xh_row + input_pad;
         for (int64_t u = low; u < high; u++) {
             h[u] = h0 && u < op->out ? h0[b * op->out + u] : 0.0f;
             to[u] = r->scratch.mask_h ? h[u] * r->scratch.mask_h[i * width + u] : h[u];
@@ -108,7 +108,7 @@ static void end_rows(const struct blas_forward_run *f, int64_t first, int64_t la
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         for (int64_t u = h_low; hn && u < h_high; u++)
-            hn[b * op->out + u] = r->scratch.h[i * op->out_pad + u];
+            hn[b * op->out + u] = r->scratch.h[i * op->h_row + u];
         for (int64_t u = low; cn && u < blas_min(high, op->units); u++)
             cn[b * op->units + u] =
                 r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
@@ -319,7 +319,8 @@ seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
     for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
         blas_packed_layout(op, n / op->directions, &packed, &call.packed[n]);
         if (op->training)
-            blas_saved_layout(op, n / op->directions, binding->rows, &saved, &call.saved[n]);
+            blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved,
+                              &call.saved[n]);
     }
     struct blas_region work = {args->workspace, 0};
     layout(op, binding->rows, op->block_rows_max, blas_chunk_rows_max(op), binding->members, &work,

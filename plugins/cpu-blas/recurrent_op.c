@@ -304,6 +304,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->units_pad = (int64_t)op->panels * op->panel_units;
     op->out = op->projection ? desc->projection : desc->hidden;
     op->out_pad = blas_round(op->out, GROUP);
+    op->h_row = blas_stride(op->out_pad);
     op->y_width = op->directions == 2 && !op->merge_apart ? 2 * op->out : op->out;
     op->gate_rows = op->units * (op->lstm ? 4 : desc->cell == SEQLSTM_CELL_GRU ? 3 : 1);
     op->norm_count = op->coupled ? 3 * op->units : op->gate_rows;
@@ -314,9 +315,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
         struct blas_recurrent_layer *layer = &op->layers[l];
         layer->input = l == 0 ? desc->input : op->y_width;
         layer->input_pad = blas_round(layer->input, GROUP);
-        layer->xh_row = layer->input_pad + op->out_pad;
-        if (layer->xh_row % 256 == 0) /* rows must not all fall into the same cache sets */
-            layer->xh_row += GROUP;
+        layer->xh_row = blas_stride(layer->input_pad + op->out_pad);
     }
     op->rows_x = (int32_t *)(void *)(op + 1);
     op->rows_h = op->rows_x + columns;
@@ -392,17 +391,23 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     }
 }
 
-void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows,
+int64_t blas_blocks_max(const struct blas_recurrent *op)
+{
+    return op->members_max + op->desc.head.max_sequences / op->block_rows_max + 1;
+}
+
+void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,
                        struct blas_region *region, struct blas_saved *out)
 {
     const int64_t columns = (int64_t)op->panels * PANEL;
+    const int64_t gate_rows = op->weights_large ? rows + 256 * blocks : rows;
     memset(out, 0, sizeof *out);
     out->xh = blas_region_take(region, rows * op->layers[layer].xh_row);
-    out->gates = blas_region_take(region, rows * columns);
+    out->gates = blas_region_take(region, gate_rows * columns);
     if (op->desc.cell != SEQLSTM_CELL_RNN)
         out->state = blas_region_take(region, rows * op->units_pad);
     if (op->norm) {
-        out->gates_h = blas_region_take(region, rows * columns);
+        out->gates_h = blas_region_take(region, gate_rows * columns);
         out->stats = blas_region_take(region, rows * 4);
         out->c_stats = blas_region_take(region, op->lstm ? rows * 2 : 0);
     }
@@ -456,7 +461,7 @@ uint64_t blas_mask_key(const struct blas_recurrent *op, const struct seqlstm_ste
 
 int64_t blas_chunk_rows_max(const struct blas_recurrent *op)
 {
-    return 256 + op->block_rows_max;
+    return blas_chunk_rows(op) + op->block_rows_max;
 }
 
 void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes *sizes)
@@ -468,7 +473,7 @@ void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes 
         struct blas_saved s;
         blas_packed_layout(op, n / op->directions, &packed, &p);
         if (op->training)
-            blas_saved_layout(op, n / op->directions, rows, &reserve, &s);
+            blas_saved_layout(op, n / op->directions, rows, blas_blocks_max(op), &reserve, &s);
     }
     sizes->packed_bytes = packed.used;
     sizes->reserve_bytes = reserve.used;

@@ -12,7 +12,9 @@
  *   state  [block][group][q][16]     c' (GRU: h')
  *
  * Invariants
- * 1. A block's region begins at (rows of the blocks before it) times the floats of a row.
+ * 1. A block's region begins at (rows of the blocks before it) times the floats of a row; in gates
+ * each block of a large
+ *    layer has some rows more.
  * 2. Padding columns of xh are zero from the step's start on; padded units have zero state and zero gradient.
  * 3. Two ways to share one call: *slices* (each member has its own blocks, no barrier but before the final reduction)
  *    and *units* (all members run each block together, each with its own panels, one barrier a step).
@@ -43,6 +45,7 @@ struct blas_recurrent {
     int32_t panel_units; /* 16, RNN: 64 */
     int64_t units, units_pad; /* H, and panels * panel_units */
     int64_t out, out_pad;     /* O, and padded to 16 */
+    int64_t h_row;            /* floats between rows of h in scratch */
     int64_t y_width;          /* of a merged output: O or 2 O */
     int64_t gate_rows;        /* rows of W_x: 4 H, 3 H, H */
     int64_t norm_count; /* elements that layer norm of the gates is over */
@@ -98,6 +101,7 @@ struct blas_gradients {
 struct blas_block {
     int64_t first, rows;   /* sequences [first, first + rows) */
     int64_t q_base, q_rows; /* rows of the blocks before, and its own */
+    int64_t gate_base, gate_rows; /* the same of `gates`, whose panels are set apart (blas_gate_rows) */
     const int64_t *q_of;   /* [T + 1] */
 };
 
@@ -119,7 +123,8 @@ enum { BLAS_MEMBERS_MAX = 64 };
 
 void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
                         struct blas_packed *out);
-void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows,
+/* `blocks`: into how many the rows are cut, at most. */
+void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,
                        struct blas_region *region, struct blas_saved *out);
 void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
                            struct blas_region *region, struct blas_gradients *out);
@@ -133,6 +138,15 @@ int64_t blas_bits_row(const struct blas_recurrent *op);
 /* Workspaces; in binding-independent upper bounds while measuring. */
 uint64_t blas_forward_workspace(const struct blas_recurrent *op);
 uint64_t blas_backward_workspace(const struct blas_recurrent *op);
+
+/* Blocks that any batch is cut into, at most. */
+int64_t blas_blocks_max(const struct blas_recurrent *op);
+
+/* Rows of which weight gradients are made at once: those of a large layer are read and written once for each. */
+static inline int64_t blas_chunk_rows(const struct blas_recurrent *op)
+{
+    return op->weights_large ? 768 : 256;
+}
 
 /* Most rows that a chunk of steps of a block can have. */
 int64_t blas_chunk_rows_max(const struct blas_recurrent *op);
@@ -148,6 +162,15 @@ static inline int64_t blas_block_rows(const struct blas_block *block, int64_t t)
 }
 
 static inline int64_t blas_round(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+/* Rows from one panel of gates to the next. Of large layers all panels of a few rows are read again and again: their
+ * distance spreads them over the sets of the second-level cache. */
+static inline int64_t blas_gate_rows(const struct blas_recurrent *op, int64_t q_rows)
+{
+    return op->weights_large ? q_rows + ((65 - q_rows) % 256 + 256) % 256 : q_rows;
+}
+
+/* Rows of a power of two would all fall into the same cache sets. */
+static inline int64_t blas_stride(int64_t n) { return n % 256 == 0 ? n + 16 : n; }
 static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Row of packed tensors (X, Y) of the block's first sequence at step t. */

@@ -24,7 +24,7 @@ static bool share_by_units(const struct blas_recurrent *op, int64_t sequences, i
 static void blocks_fill(struct blas_recurrent_binding *binding, const int32_t *sizes)
 {
     const int64_t steps = binding->steps;
-    int64_t *q = binding->q_storage, base = 0;
+    int64_t *q = binding->q_storage, base = 0, gate_base = 0;
     for (int32_t i = 0; i < binding->block_count; i++) {
         struct blas_block *block = &binding->blocks[i];
         block->q_of = q;
@@ -36,7 +36,10 @@ static void blocks_fill(struct blas_recurrent_binding *binding, const int32_t *s
             q[t + 1] = q[t] + rows;
         }
         block->q_rows = q[steps];
+        block->gate_base = gate_base;
+        block->gate_rows = blas_gate_rows(binding->op, block->q_rows);
         base += block->q_rows;
+        gate_base += block->gate_rows;
         q += steps + 1;
     }
 }
@@ -204,7 +207,7 @@ static void scratch_common(const struct blas_recurrent *op, int64_t rows, struct
     const int64_t input = widest_input(op);
     memset(out, 0, sizeof *out);
     /* a vector more: padded rows are read and written whole */
-    out->h = blas_region_take(region, rows * op->out_pad + PANEL);
+    out->h = blas_region_take(region, rows * op->h_row + PANEL);
     out->c = blas_region_take(region, rows * up);
     if (op->training && op->desc.dropout > 0.0f)
         out->mask_x = blas_region_take(region, rows * input);
@@ -216,7 +219,7 @@ static void scratch_common(const struct blas_recurrent *op, int64_t rows, struct
     if (op->norm || op->gru_before)
         out->extra = blas_region_take(region, rows * (up > op->out_pad ? up : op->out_pad));
     out->product = blas_region_take(region, op->gru_before ? rows * up : 0);
-    out->projected = blas_region_take(region, rows * op->out_pad);
+    out->projected = blas_region_take(region, rows * op->h_row);
     out->sums = blas_region_take(region, op->norm ? rows * 2 : 0);
 }
 
@@ -245,5 +248,5 @@ void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_
     out->dq = blas_region_take(region, op->norm && op->lstm ? rows * op->units_pad : 0);
     out->dm = blas_region_take(region, op->projection ? rows * op->units_pad : 0);
     out->dprojected = blas_region_take(region, op->projection ? chunk_rows * op->out_pad : 0);
-    out->dx = blas_region_take(region, chunk_rows * widest_input(op));
+    out->dx = blas_region_take(region, chunk_rows * blas_stride(widest_input(op)));
 }

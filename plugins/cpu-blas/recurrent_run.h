@@ -118,6 +118,13 @@ struct blas_backward_run {
 /* Of the member's own columns of h. */
 void blas_own_columns(const struct blas_run *run, int64_t *low, int64_t *high);
 
+/* C[.., low .. high) (+)= gates' gradients (product->a) times W of `width` columns, packed for
+ * backward at b. Of a large layer
+ * `together` panels of gates are summed over before the next ones: as many as stay in the cache
+ * with all their rows. */
+void blas_product_back(const struct blas_recurrent *op, const struct blas_product *product,
+                       const float *b, int64_t width, int64_t low, int64_t high, int32_t together);
+
 /* Step t: gradients of its pre-activations, then dh of the step before it; t_next is the step that comes next. */
 void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next);
 

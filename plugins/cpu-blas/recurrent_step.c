@@ -36,8 +36,8 @@ float *blas_gates_at(const struct blas_forward_run *f, int64_t s, int64_t *out_p
     const int64_t columns = (int64_t)r->op->panels * PANEL;
     int64_t q = r->block->q_of[blas_step_at(r, s)], rows;
     if (r->op->training) {
-        *out_panel_stride = r->block->q_rows * PANEL;
-        return r->saved->gates + r->block->q_base * columns + q * PANEL;
+        *out_panel_stride = r->block->gate_rows * PANEL;
+        return r->saved->gates + r->block->gate_base * columns + q * PANEL;
     }
     q -= blas_chunk_q(f, s, &rows);
     *out_panel_stride = rows * PANEL;
@@ -68,13 +68,13 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
         op->kernels->product(&(struct blas_product){
             .rows = rows, .a = raw, .a_row = op->units_pad, .k_blocks = 1,
             .k_inner = (int32_t)op->units_pad, .b = r->packed->projection + n * op->units_pad,
-            .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = out + n, .c_row = op->out_pad});
+            .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = out + n, .c_row = op->h_row});
     }
     if (!(rate > 0.0f))
         return;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t u = 0; u < op->out; u++) {
-            float *h = r->scratch.h + i * op->out_pad + u, now = out[i * op->out_pad + u];
+            float *h = r->scratch.h + i * op->h_row + u, now = out[i * op->h_row + u];
             if (!op->training)
                 *h = rate * *h + (1.0f - rate) * now;
             else if (new_h[i * blas_bits_row(op) + u / 16] >> (u % 16) & 1)
@@ -160,7 +160,7 @@ float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_r
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    *out_row = op->out_pad;
+    *out_row = op->h_row;
     if (!op->lstm || op->projection || r->scratch.mask_h || op->desc.zoneout_hidden > 0.0f ||
         s + 1 == r->binding->steps ||
         blas_block_rows(r->block, blas_step_at(r, s)) !=
@@ -289,7 +289,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
     step.gates_h = r->scratch.gates_h;
     step.h_stride = r->block->rows * PANEL;
     if (op->norm && saved) {
-        step.gates_h = saved->gates_h + r->block->q_base * columns + step.q * PANEL;
+        step.gates_h = saved->gates_h + r->block->gate_base * columns + step.q * PANEL;
         step.h_stride = step.stride;
     }
     if (saved && saved->new_c) {

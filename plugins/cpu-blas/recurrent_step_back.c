@@ -26,13 +26,13 @@ static void project_back(const struct blas_backward_run *f, int64_t q, int64_t r
     const int64_t width = op->out_pad;
     float *kept = r->scratch.dprojected + (q - f->chunk_low) * width;
     op->kernels->copy(&(struct blas_rows){.rows = rows, .n = width, .x = r->scratch.h,
-                                          .x_row = width, .y = kept, .y_row = width});
+                                          .x_row = op->h_row, .y = kept, .y_row = width});
     if (r->saved->new_h) {
         const uint16_t *bits = r->saved->new_h + (r->block->q_base + q) * blas_bits_row(op);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t u = 0; u < width; u++) {
                 bool fresh = bits[i * blas_bits_row(op) + u / 16] >> (u % 16) & 1;
-                *(fresh ? &r->scratch.h[i * width + u] : &kept[i * width + u]) = 0.0f;
+                *(fresh ? &r->scratch.h[i * op->h_row + u] : &kept[i * width + u]) = 0.0f;
             }
     }
     for (int64_t n = 0; n < op->units_pad; n += PANEL) {
@@ -60,7 +60,7 @@ static void cell_row_back(const struct blas_backward_run *f, float *gates, int64
                    (p * r->block->q_rows + q + i) * GROUP,
         .saved_row = r->block->q_rows * GROUP,
         .dc = r->scratch.c + (p * r->block->rows + i) * GROUP, .c_row = r->block->rows * GROUP,
-        .dh = r->scratch.h + i * op->out_pad + p * GROUP, .dh_row = GROUP,
+        .dh = r->scratch.h + i * op->h_row + p * GROUP, .dh_row = GROUP,
         .dy = dy ? dy + i * f->dy.row + p * GROUP : NULL, .dy_row = GROUP,
         .peephole = r->packed->peephole + p * GROUP, .peephole_row = op->units_pad,
         .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
@@ -76,8 +76,8 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
     const struct blas_recurrent *op = r->op;
     const struct blas_saved *saved = r->saved;
     const int64_t q_all = r->block->q_base + q, columns = (int64_t)op->panels * PANEL;
-    const int64_t stride = op->norm ? r->block->rows * PANEL : r->block->q_rows * PANEL;
-    float *gates = op->norm ? r->scratch.z : saved->gates + r->block->q_base * columns + q * PANEL;
+    const int64_t stride = op->norm ? r->block->rows * PANEL : r->block->gate_rows * PANEL;
+    float *gates = op->norm ? r->scratch.z : saved->gates + r->block->gate_base * columns + q * PANEL;
     const float *xh = saved->xh + q_all * op->layers[r->layer].xh_row;
     if (op->lstm && !op->norm && !op->projection && rows <= NARROW_ROWS) {
         for (int64_t i = 0; i < rows; i++)
@@ -96,7 +96,7 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
                 .saved_row = GROUP, .dc = r->scratch.c + p * r->block->rows * GROUP,
                 .dh = op->projection ? r->scratch.dm + p * GROUP
                                      : r->scratch.h + p * op->panel_units,
-                .dh_row = op->projection ? op->units_pad : op->out_pad,
+                .dh_row = op->projection ? op->units_pad : op->h_row,
                 .peephole = r->packed->peephole + p * op->panel_units,
                 .peephole_row = op->units_pad,
                 .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
@@ -155,11 +155,11 @@ static struct blas_norm norm_of(const struct blas_backward_run *f, int64_t q, in
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const int64_t at = r->block->q_base * op->panels * PANEL + q * PANEL;
+    const int64_t at = r->block->gate_base * op->panels * PANEL + q * PANEL;
     return (struct blas_norm){
         .rows = rows, .panels = op->panels, .u = r->saved->gates + at,
-        .v = r->saved->gates_h + at, .panel_stride = r->block->q_rows * PANEL,
-        .v_stride = r->block->q_rows * PANEL, .z = r->scratch.z,
+        .v = r->saved->gates_h + at, .panel_stride = r->block->gate_rows * PANEL,
+        .v_stride = r->block->gate_rows * PANEL, .z = r->scratch.z,
         .z_stride = r->block->rows * PANEL, .valid_u = r->packed->valid_u,
         .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u, .gain_v = r->packed->gain_v,
         .bias = r->packed->bias, .inverse_count = 1.0f / (float)op->norm_count,
@@ -175,20 +175,49 @@ static int32_t look_ahead(const struct blas_backward_run *f, int64_t q, int64_t 
                           int64_t lines, const float **ahead)
 {
     const struct blas_run *r = &f->r;
-    const int64_t k_all = (int64_t)r->op->panels * PANEL, stride = r->block->q_rows;
+    const int64_t k_all = (int64_t)r->op->panels * PANEL, state_stride = r->block->q_rows;
     const int64_t xh_row = r->op->layers[r->layer].xh_row;
     int32_t count = 0;
     for (int64_t p = r->panel_first; p < r->panel_last && count < AHEAD_MAX; p++)
         for (int64_t i = 0; i < rows * 4 && count < AHEAD_MAX; i += lines)
-            ahead[count++] = r->saved->gates + r->block->q_base * k_all +
-                             (p * stride + q_next) * PANEL + i * 16;
+            ahead[count++] = r->saved->gates + r->block->gate_base * k_all +
+                             (p * r->block->gate_rows + q_next) * PANEL + i * 16;
     for (int64_t p = r->panel_first; r->saved->state && p < r->panel_last && count < AHEAD_MAX; p++)
         for (int64_t i = 0; i < rows && count < AHEAD_MAX; i += lines)
             ahead[count++] = r->saved->state + r->block->q_base * r->op->units_pad +
-                             (p * stride + q_next + i) * GROUP;
+                             (p * state_stride + q_next + i) * GROUP;
     for (int64_t i = 0; i < rows * xh_row / 16 && count < AHEAD_MAX; i += lines)
         ahead[count++] = r->saved->xh + (r->block->q_base + q) * xh_row + i * 16;
     return count;
+}
+
+void blas_product_back(const struct blas_recurrent *op, const struct blas_product *product,
+                       const float *b, int64_t width, int64_t low, int64_t high, int32_t together)
+{
+    const int64_t k_all = (int64_t)op->panels * PANEL;
+    const int32_t tiles = (int32_t)((product->rows + 5) / 6);
+    struct blas_product p = *product;
+    p.k_inner = PANEL;
+    if (!op->weights_large || together > op->panels)
+        together = op->panels;
+    for (int32_t first = 0; first < op->panels; first += together) {
+        p.k_blocks = op->panels - first < together ? op->panels - first : together;
+        p.a = product->a + first * product->a_block;
+        for (int64_t n = low, end; n < high; n = end) {
+            int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, width - panel);
+            end = blas_min(blas_min(panel + PANEL, width), high);
+            int64_t next_wide = blas_min(PANEL, width - end);
+            p.b = b + panel * k_all + first * PANEL * wide + (n - panel);
+            p.b_row = wide;
+            p.groups = (int32_t)((end - n) / GROUP);
+            p.c = product->c + n;
+            p.next = op->weights_large ? b + end * k_all + first * PANEL * next_wide : NULL;
+            op->kernels->product(&p);
+            p.ahead += blas_min(p.ahead_count, tiles);
+            p.ahead_count -= (int32_t)blas_min(p.ahead_count, tiles);
+        }
+        p.accumulate = true;
+    }
 }
 
 /* dh of the step before: the gates' gradients times W_h, own columns. */
@@ -196,34 +225,26 @@ static void recur_back(const struct blas_backward_run *f, int64_t q, int64_t row
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const int64_t stride = r->block->q_rows * PANEL, k_all = (int64_t)op->panels * PANEL;
+    const int64_t stride = r->block->gate_rows * PANEL, k_all = (int64_t)op->panels * PANEL;
     const float *gates = (op->norm ? r->saved->gates_h : r->saved->gates) +
-                         r->block->q_base * k_all + q * PANEL;
+                         r->block->gate_base * k_all + q * PANEL;
     bool masked = r->scratch.mask_h != NULL;
     float *to = op->gru_before ? r->scratch.extra : masked ? r->scratch.projected : r->scratch.h;
+    const int64_t to_row = op->gru_before ? op->out_pad : op->h_row;
     int64_t low, high;
     blas_own_columns(r, &low, &high);
     const float *ahead[AHEAD_MAX];
     int32_t ahead_count = rows > 8 ? look_ahead(f, q, q_next, rows, k_all, ahead) : 0;
-    int32_t tiles = (int32_t)((rows + 5) / 6), used = 0;
-    for (int64_t n = low; n < high;) {
-        int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, op->out_pad - panel);
-        int64_t end = blas_min(blas_min(panel + PANEL, op->out_pad), high);
-        op->kernels->product(&(struct blas_product){
-            .ahead = ahead + used, .ahead_count = used < ahead_count ? ahead_count - used : 0,
-            .rows = rows, .a = gates, .a_row = PANEL, .a_block = stride, .k_blocks = op->panels,
-            .k_inner = PANEL, .b = r->packed->h_back + panel * k_all + (n - panel), .b_row = wide,
-            .groups = (int32_t)((end - n) / GROUP), .c = to + n, .c_row = op->out_pad,
-            .descending = q & 1, .next = op->weights_large ? r->packed->h_back + end * k_all : NULL,
-            .accumulate = op->gru_before || (!masked && op->has_carry)});
-        used += tiles;
-        n = end;
-    }
+    struct blas_product product = {
+        .ahead = ahead, .ahead_count = ahead_count, .rows = rows, .a = gates, .a_row = PANEL,
+        .a_block = stride, .c = to, .c_row = to_row, .descending = q & 1,
+        .accumulate = op->gru_before || (!masked && op->has_carry)};
+    blas_product_back(op, &product, r->packed->h_back, op->out_pad, low, high, rows > 48 ? 16 : op->panels);
     if (to == r->scratch.h)
         return;
-    struct blas_rows join = {.rows = rows, .n = high - low, .x = to + low, .x_row = op->out_pad,
+    struct blas_rows join = {.rows = rows, .n = high - low, .x = to + low, .x_row = to_row,
                              .m = masked ? r->scratch.mask_h + low : NULL, .m_row = op->out_pad,
-                             .y = r->scratch.h + low, .y_row = op->out_pad};
+                             .y = r->scratch.h + low, .y_row = op->h_row};
     if (op->has_carry)
         op->kernels->add(&join);
     else
@@ -247,7 +268,7 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
         if (n > 0)
             op->kernels->add(&(struct blas_rows){
                 .rows = rows, .n = n, .x = dy + low, .x_row = f->dy.row,
-                .y = r->scratch.h + low, .y_row = op->out_pad});
+                .y = r->scratch.h + low, .y_row = op->h_row});
     }
     if (op->projection)
         project_back(f, q, rows);

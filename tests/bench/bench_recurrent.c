@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/op_signature.h"
@@ -63,11 +64,13 @@ struct bench {
 
 static void *buffer(uint64_t bytes)
 {
-    void *p = aligned_alloc(64, (size_t)(bytes + 127) / 64 * 64);
+    void *p = aligned_alloc(bytes >= (4u << 20) ? 2u << 20 : 64, (size_t)(bytes + 127) / 64 * 64);
     if (!p) {
         fprintf(stderr, "no memory for %llu bytes\n", (unsigned long long)bytes);
         exit(6);
     }
+    if (bytes >= (4u << 20))
+        madvise(p, (size_t)bytes, MADV_HUGEPAGE); /* as the host does */
     memset(p, 0, (size_t)(bytes + 127) / 64 * 64);
     return p;
 }
