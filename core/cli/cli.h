@@ -87,7 +87,7 @@ struct cli_context {
     const char *overlays[64];
     struct sl_override overrides[96];
     char *override_texts[96];
-    const char *folders[64];
+    char *folders[64]; /* absolute */
     struct sl_session_options options;
 };
 

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
-    {"split", 0, "SPLIT", NULL, "train, valid or test (default: test, else valid)", false, NULL},
+    {"split", 0, "SPLIT", NULL, "train, valid or test (default: test, else valid, else train)", false, NULL},
     {0},
 };
 
@@ -14,7 +14,9 @@ static int find_split(const struct cli_context *cli, const struct sl_model *mode
 {
     const char *said = cli_get(cli, "split");
     if (said == NULL) {
-        *out = sl_dataset_has_split(model, SL_SPLIT_TEST) ? SL_SPLIT_TEST : SL_SPLIT_VALID;
+        *out = sl_dataset_has_split(model, SL_SPLIT_TEST)    ? SL_SPLIT_TEST
+               : sl_dataset_has_split(model, SL_SPLIT_VALID) ? SL_SPLIT_VALID
+                                                             : SL_SPLIT_TRAIN;
         return CLI_OK;
     }
     for (int split = 0; split < SL_SPLIT_COUNT; split++)
@@ -31,6 +33,8 @@ static bool print(struct cli_context *cli, const char *split, const struct sl_me
     char number[SL_TEXT_NUMBER_BYTES];
     if (cli->json)
         sl_buf_printf(&buf, "{\"schema\": \"seqlstm.eval/1\", \"split\": \"%s\", \"metrics\": {", split);
+    else
+        sl_buf_printf(&buf, "%-15s %s\n", "split", split);
     for (int32_t m = 0; m < values->count; m++) {
         bool finite = values->items[m].value - values->items[m].value == 0;
         sl_text_print_float64(number, values->items[m].value);

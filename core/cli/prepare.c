@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/cli.h"
 
 static int add_override(struct cli_context *cli, size_t *count, const char *origin, const char *key,
@@ -43,7 +44,11 @@ static int collect(struct cli_context *cli, bool saved)
         } else if (strcmp(flag->name, "backend-path") == 0) {
             if (folders == 64)
                 return cli_usage_error(cli, "too many folders");
-            cli->folders[folders++] = value;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            seqlstm_status status = sl_file_absolute(value, &cli->folders[folders], &err);
+            if (status != SEQLSTM_OK)
+                return cli_fail(cli, status, &err);
+            folders++;
         } else if (strcmp(flag->name, "set") == 0) {
             if (strchr(value, '=') == NULL)
                 return cli_usage_error(cli, "`--set %s`: expected KEY=VALUE, as in train.epochs=5", value);
@@ -59,7 +64,7 @@ static int collect(struct cli_context *cli, bool saved)
     cli->model_request.overlay_count = overlays;
     cli->model_request.overrides = cli->overrides;
     cli->model_request.override_count = overrides;
-    cli->options.backend_folders = cli->folders;
+    cli->options.backend_folders = (const char *const *)cli->folders;
     cli->options.backend_folder_count = folders;
     return CLI_OK;
 }
@@ -92,6 +97,8 @@ void cli_release(struct cli_context *cli)
 {
     for (size_t i = 0; i < sizeof cli->override_texts / sizeof *cli->override_texts; i++)
         free(cli->override_texts[i]);
+    for (size_t f = 0; f < sizeof cli->folders / sizeof *cli->folders; f++)
+        free(cli->folders[f]);
     sl_diagnostics_destroy(cli->diagnostics);
 }
 

@@ -159,8 +159,8 @@ static void print_flags(const char *title, const struct cli_flag *flags, FILE *o
 void cli_print_help(const struct cli_command *command, FILE *out, bool color)
 {
     (void)color;
-    fprintf(out, "seqlstm %s: %s\n\nUsage: seqlstm %s %s\n", command->name, command->summary, command->name,
-            command->usage);
+    fprintf(out, "seqlstm %s: %s\n\nUsage: seqlstm %s%s%s\n", command->name, command->summary, command->name,
+            command->usage[0] ? " " : "", command->usage);
     if (command->examples)
         fprintf(out, "\nExamples\n%s", command->examples);
     if (command->text)

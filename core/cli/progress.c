@@ -10,7 +10,11 @@
 #include "cli/cli.h"
 #include "dispatch/explain.h"
 
-enum { REDRAW_NS = 100 * 1000 * 1000 };
+enum {
+    REDRAW_NS = 100 * 1000 * 1000,
+    EPOCH_NS = 500 * 1000 * 1000, /* between the lines of two epochs, once there were … */
+    EPOCHS_SHOWN = 20             /* … so many */
+};
 static const int64_t line_ns = INT64_C(10) * 1000 * 1000 * 1000;
 
 struct cli_train_view {
@@ -21,6 +25,8 @@ struct cli_train_view {
     int64_t start_ns;
     int64_t batches_before; /* of this run, for the speed */
     double rows_per_second;
+    int64_t epoch_lines, epoch_ns; /* lines of epochs written, and when the last was */
+    int64_t shown_updates;         /* the update of the last of them: its validation is shown, too */
 };
 
 struct cli_train_view *cli_train_view_create(struct cli_context *cli)
@@ -103,7 +109,9 @@ static double get_share(const struct sl_train_report *report)
     return share > 0 ? (share < 1 ? share : 1) : (double)NAN;
 }
 
-static void write_status(struct cli_train_view *view, const struct sl_train_report *report, struct sl_buf *out)
+/* What fits into `width` columns: the number of the update is left away first, then the batches. */
+static void write_status(struct cli_train_view *view, const struct sl_train_report *report, size_t width,
+                         struct sl_buf *out)
 {
     char eta[24], rate[24], loss[32];
     double share = get_share(report);
@@ -113,10 +121,18 @@ static void write_status(struct cli_train_view *view, const struct sl_train_repo
     sl_buf_printf(out, "epoch %lld", (long long)report->epoch + 1);
     if (report->epochs > 0)
         sl_buf_printf(out, "/%lld", (long long)report->epochs);
-    sl_buf_printf(out, "  batch %lld/%lld  update %lld  loss %s  %s steps/s  ETA %s", (long long)report->batch,
-                  (long long)report->epoch_batches, (long long)report->progress.updates, loss, rate, eta);
+    char batch[64], update[48], tail[160];
+    snprintf(batch, sizeof batch, "  batch %lld/%lld", (long long)report->batch, (long long)report->epoch_batches);
+    snprintf(update, sizeof update, "  update %lld", (long long)report->progress.updates);
+    int used = snprintf(tail, sizeof tail, "  loss %s  %s steps/s  ETA %s", loss, rate, eta);
     if (report->skipped)
-        sl_buf_printf(out, "  skipped %lld", (long long)report->skipped);
+        snprintf(tail + used, sizeof tail - (size_t)used, "  skipped %lld", (long long)report->skipped);
+    size_t least = out->length_bytes + strlen(tail);
+    if (least + strlen(batch) <= width)
+        sl_buf_append_text(out, batch);
+    if (least + strlen(batch) + strlen(update) <= width)
+        sl_buf_append_text(out, update);
+    sl_buf_append_text(out, tail);
 }
 
 static void on_step(void *context, const struct sl_train_report *report)
@@ -134,9 +150,10 @@ static void on_step(void *context, const struct sl_train_report *report)
     if (!(report->rows_per_second > 0) && elapsed > 0)
         view->rows_per_second = (double)report->progress.tokens / elapsed;
     struct sl_buf buf = {0};
-    write_status(view, report, &buf);
+    size_t width = view->bar ? (size_t)cli_get_width() - 1 : 1000;
+    write_status(view, report, width, &buf);
     if (view->bar) {
-        sl_buf_truncate(&buf, (size_t)cli_get_width() - 1);
+        sl_buf_truncate(&buf, width);
         fprintf(stderr, "\r\033[K%s", sl_buf_text(&buf));
         fflush(stderr);
         cli_set_line();
@@ -156,23 +173,35 @@ static void write_values(struct sl_buf *buf, const struct sl_metric_values *valu
     }
 }
 
+/* Small models on small data have a thousand epochs a second: not all of them are worth a line. */
+static bool is_epoch_shown(struct cli_train_view *view, const struct sl_train_report *report)
+{
+    int64_t now = sl_clock_ns();
+    bool last = report->epochs > 0 && report->progress.epochs + 0.5 >= (double)report->epochs;
+    if (view->epoch_lines >= EPOCHS_SHOWN && !last && now - view->epoch_ns < EPOCH_NS)
+        return false;
+    view->epoch_lines++;
+    view->epoch_ns = now;
+    view->shown_updates = report->progress.updates;
+    return true;
+}
+
 static void on_epoch(void *context, const struct sl_train_report *report)
 {
     struct cli_train_view *view = context;
-    if (view->cli->verbosity < 0 || (!view->bar && !view->lines))
+    if (view->cli->verbosity < 0 || (!view->bar && !view->lines) || !is_epoch_shown(view, report))
         return;
     cli_clear_line();
-    char seconds[24], rate[24], learning_rate[32];
+    char seconds[24], learning_rate[32];
     format_seconds(seconds, report->progress.seconds);
     sl_text_snprintf(learning_rate, sizeof learning_rate, "%.3g", report->learning_rate);
-    format_rate(rate, report->rows_per_second > 0 ? report->rows_per_second : view->rows_per_second);
     struct sl_buf buf = {0};
     sl_buf_printf(&buf, "epoch %lld", (long long)(report->progress.epochs + 0.5));
     if (report->epochs > 0)
         sl_buf_printf(&buf, "/%lld", (long long)report->epochs);
     sl_buf_append_text(&buf, "  train");
     write_values(&buf, report->values);
-    sl_buf_printf(&buf, "  rate %s  %s", learning_rate, seconds);
+    sl_buf_printf(&buf, "  lr %s  %s", learning_rate, seconds);
     fprintf(stderr, "%s\n", sl_buf_text(&buf));
     sl_buf_deinit(&buf);
 }
@@ -181,6 +210,8 @@ static void on_validation(void *context, const struct sl_train_report *report)
 {
     struct cli_train_view *view = context;
     if (view->cli->verbosity < 0 || (!view->bar && !view->lines))
+        return;
+    if (view->shown_updates != report->progress.updates && !is_epoch_shown(view, report))
         return;
     cli_clear_line();
     struct sl_buf buf = {0};

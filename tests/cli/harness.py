@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the built program as a user does, each test in an empty folder of its own. Standard library only.
+
+A test file defines functions `test_*(t)` and ends with `harness.main(globals())`; `t` is a Bench.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+TINY = """seqlstm: 1
+name: tiny
+seed: 1
+data:
+  type: generator
+  name: adding_problem
+  length: [5, 8]
+  train: {size: 160}
+  valid: {size: 32}
+  test: {size: 32}
+  batch_size: 16
+model:
+  - {type: lstm, units: 4}
+  - {type: dense, units: from_target}
+train:
+  loss: mse
+  optimizer: {type: adam, learning_rate: 1e-2}
+  epochs: 3
+  metrics: [mse]
+"""
+
+# Runs until somebody stops it.
+ENDLESS = TINY.replace('epochs: 3', 'epochs: 100000')
+
+LANGUAGE = """seqlstm: 1
+name: letters
+seed: 2
+data:
+  type: text
+  train: {file: text.txt}
+  valid: {file: text.txt}
+  tokenizer: {type: char}
+  batch_size: 4
+  batching: {unit: stream, bptt: 8}
+model:
+  - {type: embedding, dim: 4}
+  - {type: lstm, units: 8, return_sequences: true}
+  - {type: output, activation: softmax}
+train:
+  task: language_model
+  loss: cross_entropy
+  epochs: 1
+"""
+
+TABLE = """seqlstm: 1
+name: table
+seed: 3
+data:
+  type: csv
+  train: {file: train.csv}
+  inputs: [a, b]
+  targets: [y]
+  batch_size: 4
+model:
+  - {type: dense, units: from_target}
+train:
+  loss: mse
+  epochs: 2
+"""
+
+CLASSES = """seqlstm: 1
+name: classes
+seed: 4
+data:
+  type: lines
+  train: {file: train.txt}
+  label: first
+  tokenizer: {type: whitespace, specials: [unk]}
+  batch_size: 4
+model:
+  - {type: embedding, dim: 4}
+  - {type: lstm, units: 4}
+  - {type: output, activation: softmax}
+train:
+  loss: cross_entropy
+  metrics: [accuracy]
+  epochs: 2
+"""
+
+
+class Fail(Exception):
+    pass
+
+
+def expect(condition, message):
+    if not condition:
+        raise Fail(message)
+
+
+def wait_for(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < end, f'waited in vain for {what}')
+        time.sleep(0.005)
+
+
+class Result:
+    """What a program left: `out` bytes, `err` text."""
+
+    def __init__(self, args, rc, out, err):
+        self.args, self.rc, self.out = args, rc, out
+        self.err = err.decode('utf-8')  # strict: messages are UTF-8 whatever the input was
+
+    @property
+    def text(self):
+        return self.out.decode('utf-8')
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    def says(self, *pieces):
+        for piece in pieces:
+            expect(piece in self.err, f'{self.args}: stderr does not say {piece!r}:\n{self.err[-1500:]}')
+        return self
+
+    def prints(self, *pieces):
+        for piece in pieces:
+            expect(piece in self.text, f'{self.args}: stdout does not say {piece!r}:\n{self.text[-1500:]}')
+        return self
+
+    def silent(self):
+        expect(self.out == b'', f'{self.args}: something on stdout: {self.out[:300]!r}')
+        return self
+
+    def quiet(self):
+        expect(self.err == '', f'{self.args}: something on stderr: {self.err[:800]}')
+        return self
+
+
+class Bench:
+    def __init__(self, program, folder, sanitized):
+        self.program, self.folder, self.sanitized = program, folder, sanitized
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def read(self, name):
+        return (self.folder / name).read_bytes()
+
+    def environment(self, extra=None):
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith('SEQLSTM_') and k not in ('NO_COLOR', 'FORCE_COLOR', 'COLUMNS')}
+        env['SEQLSTM_BACKEND_PATH'] = os.environ.get('SEQLSTM_BACKEND_PATH',
+                                                     str(pathlib.Path(self.program).parent / 'backends'))
+        env.update({'XDG_CACHE_HOME': str(self.folder / '.cache'), **(extra or {})})
+        return {k: v for k, v in env.items() if v is not None}
+
+    def start(self, *args, env=None, prepare=None, **options):
+        options = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options}
+        return subprocess.Popen([self.program, *map(str, args)], cwd=self.folder, env=self.environment(env),
+                                preexec_fn=prepare, **options)
+
+    def run(self, *args, rc=0, stdin=None, env=None, prepare=None, **options):
+        if stdin is not None:
+            options['stdin'] = subprocess.PIPE
+        process = self.start(*args, env=env, prepare=prepare, **options)
+        try:
+            out, err = process.communicate(stdin, timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise Fail(f'{args}: does not end')
+        result = Result(args, process.returncode, out or b'', err or b'')
+        expect(rc is None or result.rc == rc, f'{args}: exit {result.rc}, expected {rc}:\n{result.err[-1500:]}')
+        expect('\r' not in result.err, f'{args}: a carriage return without a terminal')
+        return result
+
+    def refuse(self, rc, *args, **options):
+        """Ends with `rc`, says why on stderr, nothing on stdout."""
+        result = self.run(*args, rc=rc, **options).silent()
+        expect('error' in result.err, f'{args}: no error: {result.err!r}')
+        expect('.c:' not in result.err, f'{args}: a place in the program: {result.err}')
+        return result
+
+    def stop(self, process, number, rc):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        expect(process.returncode == rc, f'{signal.Signals(number).name}: exit {process.returncode}, expected {rc}: '
+                                         f'{err.decode()[-800:]}')
+        return Result(('signal', number), process.returncode, out, err)
+
+
+def main(names):
+    parser = argparse.ArgumentParser()
+    parser.add_argument('program')
+    parser.add_argument('--sanitized', action='store_true', help='skip what is measured or limits memory')
+    parser.add_argument('--only', help='a test whose name contains this')
+    options = parser.parse_args()
+    program = str(pathlib.Path(options.program).resolve())
+    failed = 0
+    for name, test in list(names.items()):
+        if not name.startswith('test_') or (options.only and options.only not in name):
+            continue
+        folder = pathlib.Path(tempfile.mkdtemp(prefix='seqlstm-cli-'))
+        begin = time.monotonic()
+        try:
+            verdict = test(Bench(program, folder, options.sanitized)) or ''
+            print(f'{"skip" if verdict else "ok  "} {name} {verdict} ({time.monotonic() - begin:.2f} s)', flush=True)
+        except Fail as reason:
+            print(f'FAIL {name}: {reason}', flush=True)
+            failed += 1
+        except Exception:  # a broken answer of the program shows as any exception
+            print(f'FAIL {name}: {traceback.format_exc()}', flush=True)
+            failed += 1
+        finally:
+            for path in folder.rglob('*'):
+                if path.is_dir() and not path.is_symlink():
+                    path.chmod(0o755)
+            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every command: help, output, JSON, exit status, start-up time."""
+import json
+import re
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import harness
+from harness import TINY, CLASSES, expect
+
+
+def list_commands(t):
+    overview = t.run('help').text
+    names = re.findall(r'^  (\w+(?: \w+)?)  +\S', overview.split('Commands\n')[1], re.M)
+    expect(len(names) >= 17, f'commands: {names}')
+    return names
+
+
+def test_overview(t):
+    names = list_commands(t)
+    for name in ('run', 'check', 'plan', 'backends', 'resume', 'eval', 'predict', 'generate', 'data stats'):
+        expect(name in names, f'{name} is not listed')
+    for flag in ('-h', '--help'):
+        expect(t.run(flag).text == t.run('help').text, flag)
+    t.run(rc=2).silent().says('Commands')
+
+
+def test_help_of_each(t):
+    for name in list_commands(t):
+        by_flag = t.run(*name.split(), '--help').quiet().text
+        expect(by_flag == t.run('help', *name.split()).text, f'{name}: help and --help differ')
+        expect(by_flag.startswith(f'seqlstm {name}: '), by_flag[:60])
+        expect(f'Usage: seqlstm {name}' in by_flag, f'{name}: no usage')
+        if 'Flags' in by_flag or 'Model' in by_flag:
+            expect('Examples' in by_flag, f'{name}: flags but no example')
+            expect(by_flag.index('Examples') < by_flag.index('--help'), f'{name}: examples come behind flags')
+        for line in by_flag.splitlines():
+            expect(len(line) <= 120 and line == line.rstrip(), f'{name}: {line!r}')
+
+
+def test_unknown_command(t):
+    t.refuse(2, 'rnu').says('no such command: `rnu`', 'did you mean `seqlstm run`?')
+    t.refuse(2, 'data').says('did you mean `seqlstm data stats`?')
+    t.refuse(2, 'help', 'chekc').says('did you mean `seqlstm check`?')
+    t.refuse(2, 'model.yaml').says('`seqlstm run model.yaml`')
+    t.refuse(2, 'xyzzy').says('`seqlstm help` lists')
+    for name in ('embed', 'ab', 'bench', 'verify', 'new', 'export', 'import', 'quantize', 'completion'):
+        if name not in list_commands(t):
+            t.refuse(2, name).says('not available in this version')
+
+
+def test_unknown_flag(t):
+    t.write('m.yaml', TINY)
+    t.refuse(2, 'run', 'm.yaml', '--epoch', '3').says('no flag `--epoch`')
+    t.refuse(2, 'run', 'm.yaml', '--sead', '3').says('did you mean `--seed`?')
+    t.refuse(2, 'run', 'm.yaml', '--sead=3').says('did you mean `--seed`?')
+    t.refuse(2, 'run', 'm.yaml', '-x').says('no flag `-x`')
+    t.refuse(2, 'resume', 'm', '--out', 'x').says('no flag `--out`')
+    t.refuse(2, 'run', 'm.yaml', '--seed').says('needs a value')
+    t.refuse(2, 'run', 'm.yaml', '--seed', '1', '--seed', '2').says('given twice')
+    t.refuse(2, 'run', 'm.yaml', '--quiet=yes').says('takes no value')
+    t.refuse(2, 'run').says('something is missing: seqlstm run model.yaml')
+    t.refuse(2, 'run', 'a', 'b').says('unexpected argument `b`')
+    t.refuse(2, 'run', 'm.yaml', '--threads', 'many').says('`--threads many`')
+    t.refuse(2, 'run', 'm.yaml', '--threads', '0').says('from 1 to')
+    t.refuse(2, 'run', 'm.yaml', '--color', 'red').says('auto, always or never')
+    t.refuse(2, 'run', 'm.yaml', '--progress', 'x').says('auto, bar, lines or none')
+    t.refuse(2, 'run', 'm.yaml', '--set', 'seed').says('KEY=VALUE')
+    t.refuse(2, 'check', '--', '--no-such-file').says('cannot open `--no-such-file`')
+    expect(not (t.folder / 'runs').exists(), 'a refused command made a run')
+
+
+def test_version(t):
+    said = t.run('version').quiet().text
+    for flag in ('--version', '-V'):
+        expect(t.run(flag).text == said, flag)
+    made = t.run('version', '--json').json
+    expect(made['schema'] == 'seqlstm.version/1' and made['version'] in said, made)
+    expect(isinstance(made['abi_major'], int), made)
+
+
+def test_explain(t):
+    codes = re.findall(r'^([EW]\d{4})  \S', t.run('explain').text, re.M)
+    expect(codes == sorted(set(codes)) and 'E0203' in codes and 'E0504' in codes, codes)
+    for code in codes:
+        text = t.run('explain', code).quiet().text
+        expect(text.startswith(f'{code}: ') and len(text) > 60, text)
+    expect(t.run('explain', 'e0203').text == t.run('explain', 'E0203').text, 'case')
+    t.refuse(2, 'explain', 'E9999').says('no such code: `E9999`')
+
+
+def test_check(t):
+    t.write('m.yaml', TINY)
+    t.run('check', 'm.yaml').silent().says('m.yaml: fine')
+    t.run('check', 'm.yaml', '-q').silent().quiet()
+    made = t.run('check', 'm.yaml', '--json').quiet().json
+    expect(made['schema'] == 'seqlstm.check/1' and made['ok'] is True and made['diagnostics'] == [], made)
+    t.write('bad.yaml', TINY.replace('units: 4', 'hidden_size: 4').replace('epochs', 'epoch'))
+    t.refuse(2, 'check', 'bad.yaml').says('error[E0203]', 'bad.yaml:13:18', '^^^^^^^^^^^', 'use `units: 4`',
+                                          'did you mean `epochs`?')
+    made = t.run('check', 'bad.yaml', '--json', rc=2).quiet().json
+    expect(made['ok'] is False, made)
+    for finding in made['diagnostics']:
+        expect(set(finding) == {'severity', 'code', 'file', 'line', 'column', 'length', 'message', 'label', 'help',
+                                'note'}, finding)
+    expect([f['line'] for f in made['diagnostics']] == sorted(f['line'] for f in made['diagnostics']), 'order')
+    expect(not (t.folder / 'runs').exists(), 'check started something')
+
+
+def test_plan(t):
+    t.write('m.yaml', TINY)
+    t.run('plan', 'm.yaml').quiet().prints('lstm_1', 'dense_1', 'runs on', 'parameters', 'memory', 'peak', '[B, 4]')
+    made = t.run('plan', 'm.yaml', '--json').quiet().json
+    expect(made['schema'] == 'seqlstm.plan/1', made)
+    expect([l['name'] for l in made['layers']][:1] == ['lstm_1'], made['layers'])
+    for layer in made['layers']:
+        expect({'name', 'op', 'line', 'column', 'backend', 'variant', 'device', 'params', 'cost_ns', 'refused'} <=
+               set(layer), layer)
+    expect({'weights_bytes', 'gradients_bytes', 'optimizer_bytes', 'activations_bytes', 'workspace_bytes',
+            'peak_bytes'} <= set(made['memory']), made['memory'])
+    expect('copies' in made, made.keys())
+    expect(not (t.folder / 'runs').exists(), 'plan made a run')
+
+
+def test_backends(t):
+    t.run('backends').quiet().prints('cpu-blas', 'reference')
+    t.run('backends', '-v').prints('searched', 'ABI', 'file')
+    made = t.run('backends', '--json').quiet().json
+    expect(made['schema'] == 'seqlstm.backends/1' and made['searched'], made)
+    for record in made['backends']:
+        expect({'id', 'file', 'status', 'version', 'abi', 'reason', 'devices'} <= set(record), record)
+        expect(record['status'] in ('ok', 'unavailable', 'refused', 'not_found', 'shadowed'), record)
+        for device in record['devices']:
+            expect({'name', 'class', 'domain'} <= set(device), device)
+    t.write('mine/libseqlstm_backend_mine.so', b'not a library')
+    (t.folder / 'mine').chmod(0o755)
+    made = t.run('backends', '--json', '--backend-path', 'mine').json
+    mine = [r for r in made['backends'] if r['id'] == 'mine' or 'mine' in (r['file'] or '')]
+    expect(mine and mine[0]['status'] == 'refused' and mine[0]['reason'], mine)
+
+
+def test_config(t):
+    t.write('m.yaml', TINY)
+    t.write('over.yaml', 'train: {epochs: 7}\n')
+    text = t.run('config', 'm.yaml', '-c', 'over.yaml', '--seed', '9').quiet().text
+    expect('epochs: 7' in text and 'seed: 9' in text and 'beta_1' in text, text)
+    t.write('again.yaml', text)
+    expect(t.run('config', 'again.yaml').text == text, 'the configuration does not load to itself')
+    plans = [t.run('plan', name, '--json', *more).json for name, more in
+             (('m.yaml', ('-c', 'over.yaml', '--seed', '9')), ('again.yaml', ()))]
+    for plan in plans:
+        for layer in plan['layers']:
+            layer.pop('line'), layer.pop('column')
+    expect(plans[0] == plans[1], 'the plan of the written configuration differs')
+    minimal = t.run('config', 'm.yaml', '--minimal').text
+    expect('beta_1' not in minimal and len(minimal) < len(text), minimal)
+    t.write('small.yaml', minimal)
+    expect(t.run('config', 'small.yaml').text == t.run('config', 'm.yaml').text, '--minimal loses something')
+    origin = t.run('config', 'm.yaml', '--origin', '--set', 'train.epochs=4', '-c', 'over.yaml').text
+    expect('m.yaml:3' in origin and '--set' in origin and 'default' in origin, origin)
+
+
+def test_schema(t):
+    made = t.run('schema').quiet().json
+    top = made['$defs']['top']['anyOf'][0]['properties']
+    expect('$schema' in made and {'seqlstm', 'data', 'model', 'train'} <= set(top), top.keys())
+
+
+def test_data_stats(t):
+    t.write('m.yaml', TINY)
+    t.run('data', 'stats', 'm.yaml').prints('sequences 160', 'lengths 5 to 8', '*')
+    made = t.run('data', 'stats', 'm.yaml', '--json').json
+    expect(made['schema'] == 'seqlstm.data_stats/1' and made['sequences'] == 160 and made['longest'] == 8, made)
+    expect({'rows', 'vocabulary', 'chosen', 'strategies'} <= set(made), made.keys())
+    for row in made['strategies']:
+        expect({'name', 'rows_computed', 'steps', 'batches', 'shapes', 'rows_lost', 'sequences_lost'} <= set(row), row)
+        expect(row['rows_computed'] >= made['rows'] - row['rows_lost'], row)
+    t.write('c.yaml', CLASSES)
+    t.refuse(4, 'data', 'stats', 'c.yaml').says('train.txt')
+
+
+def test_inspect_doctor(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    t.run('inspect', 'r').prints('lstm_1.l0.forward.w_x', '[16, 2]', 'F32', 'checksum fine', '5 tensors')
+    made = t.run('inspect', 'r', '--json').json
+    expect(made['schema'] == 'seqlstm.inspect/1' and made['checksum'] == 'fine' and len(made['tensors']) == 5, made)
+    data = bytearray(t.read('r/final.safetensors'))
+    data[-1] ^= 1
+    t.write('broken.safetensors', bytes(data))
+    t.run('inspect', 'broken.safetensors', rc=4).says('error')
+    t.refuse(2, 'inspect', 'nothing').says('nothing')
+    t.run('doctor').prints('processor', 'cpu-blas')
+
+
+def test_conformance_usage(t):
+    t.refuse(2, 'conformance').says('something is missing')
+    t.run('conformance', 'no-such.so', rc=None).says('no-such.so')
+
+
+def test_startup(t):
+    if t.sanitized:
+        return 'sanitized'
+    t.write('m.yaml', TINY)
+    for args, bar in ((('version',), 0.010), (('check', 'm.yaml'), 0.020)):
+        best = 9.0
+        for _ in range(40):
+            begin = time.monotonic()
+            t.run(*args)
+            best = min(best, time.monotonic() - begin)
+            if best < bar:
+                break
+        # the fork and exec of a large python counts too, which a shell would not pay
+        expect(best < bar + 0.010, f'{args}: {best * 1e3:.1f} ms at best')
+
+
+harness.main(globals())

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""predict, eval and generate: formats, order, round trips, pipes."""
+import ast
+import csv
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import CLASSES, LANGUAGE, TABLE, TINY, expect
+
+ROWS = [(1, 2, 3), (4, 5, 9), (7, 8, 15), (1, 1, 2), (2, 0.5, 2.5), (9, 4, 13)]
+
+
+def write_table(t):
+    t.write('m.yaml', TABLE.replace('epochs: 2', 'epochs: 300').replace('loss: mse', 'loss: mse\n  optimizer: {type: adam, learning_rate: 3e-2}'))
+    t.write('train.csv', 'a,b,y\n' + ''.join(f'{a},{b},{y}\n' for a, b, y in ROWS))
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+
+
+def parse_npy(data):
+    expect(data[:6] == b'\x93NUMPY', data[:20])
+    size = struct.unpack('<H', data[8:10])[0]
+    header = ast.literal_eval(data[10:10 + size].decode())
+    expect((10 + size) % 64 == 0 and header['descr'] == '<f4' and not header['fortran_order'], header)
+    count = 1
+    for n in header['shape']:
+        count *= n
+    return header['shape'], struct.unpack(f'<{count}f', data[10 + size:])
+
+
+def test_table(t):
+    write_table(t)
+    source = t.read('train.csv')
+    text = t.run('predict', 'r', stdin=source).text
+    values = [float(line) for line in text.splitlines()]
+    expect(len(values) == len(ROWS), text)
+    order = sorted(range(len(ROWS)), key=lambda i: ROWS[i][2])
+    expect(sorted(range(len(ROWS)), key=lambda i: values[i]) == order or
+           max(abs(v - r[2]) for v, r in zip(values, ROWS)) < 1, f'order of the input: {values}')
+    table = list(csv.reader(io.StringIO(t.run('predict', 'r', '--format', 'csv', '--with-input', stdin=source).text)))
+    expect(table[0] == ['record', 'y', 'input'], table[0])
+    expect([row[0] for row in table[1:]] == [str(i) for i in range(len(ROWS))], table)
+    expect([float(row[1]) for row in table[1:]] == values, 'csv and text differ')
+    lines = t.run('predict', 'r', '--json', '--input', 'train.csv').text.splitlines()
+    records = [json.loads(line) for line in lines]
+    expect([r['record'] for r in records] == list(range(len(ROWS))), records)
+    expect([r['values'][0][0] for r in records] == values, 'jsonl and text differ')
+    shape, array = parse_npy(t.run('predict', 'r', '--format', 'npy', stdin=source).out)
+    expect(shape == (len(ROWS), 1), shape)
+    expect(all(struct.pack('<f', v) == struct.pack('<f', a) for v, a in zip(values, array)), 'npy and text differ')
+    # targets are not needed, and other columns do not matter
+    bare = 'b,a,what\n' + ''.join(f'{b},{a},"x, y"\n' for a, b, _ in ROWS)
+    expect(t.run('predict', 'r', stdin=bare.encode()).text == text, 'columns by name')
+    expect(t.run('predict', 'r', stdin=b'a,b\n').text == '', 'no rows')
+    t.refuse(4, 'predict', 'r', stdin=b'a,b\n1,x\n').says('"x"')
+    t.refuse(4, 'predict', 'r', '--input', 'none.csv').says('none.csv')
+
+
+def test_classes(t):
+    t.write('m.yaml', CLASSES.replace('epochs: 2', 'epochs: 40').replace('  metrics', '  optimizer: {type: adam, learning_rate: 3e-2}\n  metrics'))
+    lines = ['good a fine film', 'bad no', 'good really fine', 'bad a dull no film', 'good fine', 'bad dull']
+    t.write('train.txt', '\n'.join(lines) + '\n')
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    source = '\n'.join(line.split(' ', 1)[1] for line in lines) + '\n'
+    said = [line.split('\t') for line in t.run('predict', 'r', stdin=source.encode()).text.splitlines()]
+    expect([s[0] for s in said] == [line.split()[0] for line in lines], said)
+    expect(all(0.5 <= float(s[1]) <= 1 for s in said), said)
+    records = [json.loads(line) for line in
+               t.run('predict', 'r', '--json', '--with-input', stdin=source.encode()).text.splitlines()]
+    expect([r['input'] for r in records] == source.splitlines(), records)
+    expect([r['predictions'][0]['class'] for r in records] == [s[0] for s in said], records)
+    head = t.run('predict', 'r', '--format', 'csv', '--with-input', stdin=source.encode()).text.splitlines()
+    expect(head[0] == 'record,class,probability,input' and head[1].startswith('0,good,'), head)
+    odd = t.run('predict', 'r', '--json', '--with-input', stdin='fine "quoted", \\ \tcafé\n'.encode()).text
+    expect(json.loads(odd)['input'] == 'fine "quoted", \\ \tcafé', odd)
+    made = t.run('eval', 'r', '--split', 'train', '--json').json
+    expect(made['metrics']['accuracy'] == 1, made)
+
+
+def test_generate(t):
+    t.write('m.yaml', LANGUAGE)
+    t.write('text.txt', 'the cat sat on the mat. ' * 40 + '\n')
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    one = t.run('generate', 'r', '--length', '50', '--seed', '3', '--prompt', 'the ').quiet().text
+    expect(one.startswith('the ') and one.endswith('\n') and len(one.replace('<unk>', '?')) == 4 + 50 + 1, one)
+    expect(t.run('generate', 'r', '--length', '50', '--seed', '3', '--prompt', 'the ').text == one, 'same seed')
+    expect(t.run('generate', 'r', '-n', '50', '-p', 'the ', env={'SEQLSTM_SEED': '3'}).text == one, 'SEQLSTM_SEED')
+    expect(t.run('generate', 'r', '--length', '50', '--seed', '4', '--prompt', 'the ').text != one, 'another seed')
+    cold = [t.run('generate', 'r', '-n', '20', '--top-k', '1', '--seed', s).text for s in ('1', '2')]
+    expect(cold[0] == cold[1], 'top-k 1 leaves no choice')
+    t.run('generate', 'r', '-n', '0')
+    for args, word in ((('--temperature', '0'), '--temperature 0'), (('--top-p', '2'), '--top-p 2'),
+                       (('--length', '-1'), '--length -1'), (('--seed', 'x'), '--seed x')):
+        t.refuse(2, 'generate', 'r', *args).says(word)
+    t.refuse(2, 'predict', 'r', stdin=b'abc\n').says('generate')
+
+
+def close_early(t, *args, stdin=None):
+    """The reader of stdout leaves after the first bytes."""
+    process = t.start(*args, stdin=subprocess.PIPE)
+    process.stdout.close()
+    _, err = process.communicate(stdin, timeout=60)
+    return process.returncode, err
+
+
+def test_pipes(t):
+    write_table(t)
+    many = b'a,b\n' + b'1,2\n' * 20000
+    for args, stdin in ((('predict', 'r'), many), (('predict', 'r', '--format', 'npy'), many),
+                        (('predict', 'r', '--json', '--with-input'), many), (('schema',), b''), (('help',), b''),
+                        (('plan', 'm.yaml', '--json'), b''), (('eval', 'r'), b''), (('config', 'm.yaml'), b''),
+                        (('backends',), b''), (('explain',), b'')):
+        rc, err = close_early(t, *args, stdin=stdin)
+        expect(rc == 0 and err == b'', f'{args}: a reader that left: exit {rc}, {err!r}')
+
+    def close_all():
+        for descriptor in (0, 1, 2):
+            os.close(descriptor)
+
+    def close_out():
+        os.close(1)
+
+    t.run('run', 'm.yaml', '--out', 'closed', prepare=close_all)
+    expect(t.read('closed/config.yaml').startswith(b'seqlstm: 1'), 'a message went into a file')
+    expect((t.folder / 'closed/final.safetensors').exists(), 'no result')
+    t.run('version', rc=1, prepare=close_out).says('cannot write to stdout')
+
+
+def test_plugins_are_silent(t):
+    """Nothing but the predictions on stdout, whatever the libraries behind the plugins like to say."""
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', env={'OPENBLAS_VERBOSE': '2'}).silent()
+    out = t.run('eval', 'r', '--json', env={'OPENBLAS_VERBOSE': '2'}).json
+    expect(out['split'] == 'test', out)
+
+
+harness.main(globals())

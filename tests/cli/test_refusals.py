@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input of every kind: code, place, message, exit status; nothing is started and nothing is lost."""
+import os
+import resource
+import signal
+import struct
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import CLASSES, LANGUAGE, TABLE, TINY, expect
+
+
+def test_model_files(t):
+    """Broken YAML, UTF-8, empty and absent files, folders: exit 2 with the place."""
+    t.refuse(2, 'run', 'none.yaml').says('error[E0001]', 'cannot open `none.yaml`')
+    t.write('empty.yaml', '')
+    t.refuse(2, 'check', 'empty.yaml').says('error[', 'empty.yaml')
+    t.write('yaml.yaml', TINY.replace('[5, 8]', '[5, 8'))
+    t.refuse(2, 'check', 'yaml.yaml').says('error[E0002]', 'yaml.yaml:')
+    t.write('utf8.yaml', TINY.replace('tiny', 't\udcffny').encode('utf-8', 'surrogateescape'))
+    t.refuse(2, 'check', 'utf8.yaml').says('error[E0003]', 'utf8.yaml:2:')
+    t.write('twice.yaml', TINY + 'seed: 4\n')
+    t.refuse(2, 'check', 'twice.yaml').says('error[E0201]', 'twice.yaml:')
+    t.write('two.yaml', TINY.replace('units: 4', 'units: -4').replace('loss: mse', 'loss: mes'))
+    err = t.refuse(2, 'check', 'two.yaml').says('error[E0103]', 'error[E0102]', '2 errors').err
+    expect(err.index('E0103') < err.index('E0102'), 'order of the file')
+    t.write('later.yaml', TINY.replace('seed: 1', 'precision: bfloat16'))
+    t.refuse(2, 'check', 'later.yaml').says('error[E0401]', 'not available in this version')
+    (t.folder / 'folder.yaml').mkdir()
+    t.refuse(2, 'check', 'folder.yaml').says('folder.yaml')
+    expect(not (t.folder / 'runs').exists(), 'something was started')
+
+
+def test_origins(t):
+    """What stands in no file is named by what said it."""
+    t.write('m.yaml', TINY)
+    t.refuse(2, 'run', 'm.yaml', '--set', 'train.epoch=3').says('--set train.epoch:1:1', 'did you mean `epochs`?')
+    t.refuse(2, 'run', 'm.yaml', '--seed', 'x').says('--> --seed:1:6')
+    t.refuse(2, 'run', 'm.yaml', env={'SEQLSTM_SEED': 'x'}).says('SEQLSTM_SEED:1:6')
+    t.write('over.yaml', 'train: {epochs: many}\n')
+    t.refuse(2, 'run', 'm.yaml', '-c', 'over.yaml').says('over.yaml:1:17')
+    t.refuse(2, 'run', 'm.yaml', '-c', 'none.yaml').says('none.yaml')
+
+
+def test_tables(t):
+    """CSV that is absent, empty, broken: exit 4, the file and its line, and the place in the model file."""
+    t.write('m.yaml', TABLE)
+    place = '--> m.yaml:6:17'
+    t.refuse(4, 'run', 'm.yaml', '--out', 'r').says('error[E0501]', 'train.csv', place, 'train: {file: train.csv}')
+    expect((t.folder / 'r/config.yaml').exists(), 'the run folder comes before the data')
+    t.refuse(4, 'check', 'm.yaml').says('there is no file', place, '1 error')
+    for content, words in (('', ['train.csv']), ('a,b,y\n', ['train.csv']),
+                           ('a,b,y\n1,2,3\n4,x,6\n', ['train.csv:3', '`b`', '"x"']),
+                           ('a,b,y\n1,2,3\n4,5\n', ['train.csv:3']), ('a,b,y\n1,2,"3\n', ['train.csv:2']),
+                           (b'a,b,y\n1,2,\xff\xfe\n', ['train.csv']), ('a,b,y\n1,2,1e99\n', ['float32'])):
+        t.write('train.csv', content)
+        for command in ('check', 'plan'):
+            t.refuse(4, command, 'm.yaml').says('error[E0501]', 'm.yaml:6:', *words)
+    t.write('train.csv', 'a,b\n1,2\n')  # which of the two is wrong? what the user wrote last
+    t.refuse(2, 'check', 'm.yaml').says('error[E0501]', 'no column `y` (`targets`); the columns are a, b')
+    t.write('train.csv', 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n')
+    t.run('check', 'm.yaml').says('fine')
+    # what the run folder of the failure began, resume ends
+    t.run('resume', 'r', '-q')
+    expect((t.folder / 'r/final.safetensors').exists(), 'resume after the data came')
+
+
+def npy(shape, data, descr="'<f4'", magic=b'\x93NUMPY'):
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+    header += ' ' * (-(len(header) + 11) % 64) + '\n'
+    return magic + b'\x01\x00' + struct.pack('<H', len(header)) + header.encode() + data
+
+
+def test_npy(t):
+    t.write('m.yaml', TINY.split('data:')[0] + 'data:\n  type: npy\n  train: {x: x.npy, y: y.npy}\n  batch_size: 4\n'
+            'model:\n' + TINY.split('model:\n')[1].replace('epochs: 3', 'epochs: 1'))
+    good_x, good_y = npy((4, 3, 2), bytes(96)), npy((4, 1), bytes(16))
+    for x, y, words in ((None, good_y, ['x.npy']), (b'', good_y, ['x.npy']), (b'hello', good_y, ['x.npy']),
+                        (good_x[:-8], good_y, ['x.npy']), (npy((4, 3, 2), bytes(96), "'<U4'"), good_y, ['x.npy']),
+                        (good_x, npy((5, 1), bytes(20)), ['5']), (npy((4, 3, 2), b'\x00\x00\xc0\x7f' * 24), good_y, ['x.npy'])):
+        (t.folder / 'x.npy').unlink(missing_ok=True)
+        if x is not None:
+            t.write('x.npy', x)
+        t.write('y.npy', y)
+        t.refuse(4, 'check', 'm.yaml').says('error[E0501]', 'm.yaml:', *words)
+    t.write('x.npy', good_x)
+    t.run('run', 'm.yaml', '-q', '--out', 'r')
+    t.run('predict', 'r', '--input', 'x.npy')
+    t.refuse(4, 'predict', 'r', '--input', 'none.npy').says('none.npy')
+    t.refuse(4, 'predict', 'r', stdin=b'hello')
+
+
+def test_texts(t):
+    t.write('m.yaml', LANGUAGE)
+    t.refuse(4, 'check', 'm.yaml').says('error[E0501]', 'text.txt')
+    t.write('text.txt', '')
+    t.refuse(4, 'check', 'm.yaml').says('error[E0501]', 'text.txt')
+    t.write('text.txt', b'caf\xe9 au lait\n')
+    t.refuse(4, 'check', 'm.yaml').says('error[E0501]', 'text.txt', 'UTF-8')
+    t.write('c.yaml', CLASSES)
+    t.write('train.txt', '\n\n')
+    t.refuse(4, 'check', 'c.yaml').says('error[E0501]')
+
+
+def test_model_and_data(t):
+    t.write('m.yaml', TINY.replace('from_target', '3'))
+    for command in (('plan', 'm.yaml'), ('run', 'm.yaml', '--out', 'r')):
+        t.refuse(2, *command).says('error[E0502]', '--> m.yaml:14:5', '- {type: dense, units: 3}', '^',
+                                   '= help: use `units: from_target`')
+
+
+def test_backends(t):
+    t.write('m.yaml', TINY)
+
+    def refuse(rc, backends, *words, command=('plan', 'm.yaml')):
+        return t.refuse(rc, *command, '--set', f'backends={backends}').says(*words)
+
+    t.run('plan', 'm.yaml', '--set', 'backends=[cpu-blas, nothing]').says('note: the backend `nothing` was not found')
+    t.run('plan', 'm.yaml', '-q', '--set', 'backends=[cpu-blas, nothing]').quiet()
+    refuse(3, '[nothing]', 'no backend is loaded')
+    refuse(3, '[cpu-blas, {plugin: nothing, require: true}]', 'error[E0504]', 'the required backend `nothing`',
+           '--set backends:1:')
+    err = refuse(3, '[{plugin: a1, require: true}, {plugin: ./b2.so, require: true}, cpu-blas]', '`a1`', 'b2.so').err
+    expect(err.count('error[E0504]') == 2, 'all at once')
+    t.write('own.so', b'no library')
+    refuse(3, '[{plugin: ./own.so, require: true}]', 'error[E0504]', 'own.so')
+    refuse(2, '[{id: cpu-blas}]', 'error[')
+    t.refuse(3, 'plan', 'm.yaml', '--backend', 'nothing').says('`nothing` is not loaded')
+    t.refuse(2, 'plan', 'm.yaml', '--set', 'dispatch.pin={lstm_1: reference}', '--set', 'backends=[cpu-blas]') \
+        .says('error[E0320]', 'pinned to `reference`')
+    t.refuse(2, 'plan', 'm.yaml', '--set', 'dispatch.pin={lstm_9: reference}').says('error[E0320]', 'lstm_9')
+    t.refuse(3, 'plan', 'm.yaml', '--set', 'dispatch.pin={lstm_1: "cpu-blas:nothing"}', '--set',
+             'backends=[cpu-blas]').says('error[E0503]', 'nothing')
+    t.run('plan', 'm.yaml', '--set', 'dispatch.pin={lstm_1: reference}', '--set', 'backends=[cpu-blas, reference]') \
+        .prints('reference:')
+    t.run('plan', 'm.yaml', '--set', 'backends=[reference]').prints('reference:')
+
+
+def test_plans(t):
+    t.write('m.yaml', TINY)
+    t.write('plan.json', t.run('plan', 'm.yaml', '--json').out)
+    t.run('run', 'm.yaml', '--plan', 'plan.json', '--out', 'a', '-q')
+    t.run('run', 'm.yaml', '--out', 'b', '-q')
+    expect(t.read('a/final.safetensors') == t.read('b/final.safetensors'), 'a replayed plan gives other bits')
+    t.run('run', 'm.yaml', '--out', 'c', '-q', env={'SEQLSTM_PLAN': 'plan.json'})
+    t.refuse(2, 'run', 'm.yaml', '--plan', 'none.json').says('none.json')
+    for content in ('', '{', '[]', '{"layers": 3}', '{"layers": [{"name": "lstm_1"}]}'):
+        t.write('broken.json', content)
+        t.refuse(4, 'plan', 'm.yaml', '--plan', 'broken.json').says('broken.json')
+    t.write('other.json', t.read('plan.json').replace(b'"cpu-blas"', b'"other"'))
+    t.refuse(3, 'plan', 'm.yaml', '--plan', 'other.json').says('`other` is not loaded')
+
+
+def test_runs_that_are_none(t):
+    for command in ('resume', 'eval', 'predict', 'generate', 'inspect'):
+        t.refuse(2, command, 'nothing').says('nothing: no run there')
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    t.refuse(2, 'eval', 'r', '--split', 'x').says('expected train, valid or test')
+    t.refuse(2, 'generate', 'r', '--prompt', 'a').says('needs a trained language model')
+    t.refuse(2, 'predict', 'r', '--format', 'xml').says('text, csv, jsonl or npy')
+    t.refuse(2, 'predict', 'r', '--format', 'npy', '--with-input').says('does not go with')
+    for name, content in (('config.yaml', b'seqlstm: 1\n'), ('data.json', b'{'), ('plan.json', b'[1]')):
+        good = t.read(f'r/{name}')
+        t.write(f'r/{name}', content)
+        result = t.run('eval', 'r', rc=None).silent()
+        expect(result.rc in (2, 4) and 'error' in result.err, f'{name}: {result.rc} {result.err}')
+        t.write(f'r/{name}', good)
+    t.run('eval', 'r')
+
+
+def test_folders(t):
+    t.write('m.yaml', TINY)
+    t.write('full/file', 'x')
+    t.refuse(2, 'run', 'm.yaml', '--out', 'full').says('full: the run folder is not empty')
+    expect(sorted(p.name for p in (t.folder / 'full').iterdir()) == ['file'], 'something was written')
+    (t.folder / 'empty').mkdir()
+    t.run('run', 'm.yaml', '--out', 'empty', '-q')
+    t.refuse(2, 'run', 'm.yaml', '--out', 'empty').says('`seqlstm resume empty` goes on')
+    t.refuse(2, 'run', 'm.yaml', '--out', 'm.yaml/below').says('m.yaml')
+    t.run('run', 'm.yaml', '-q')
+    t.run('run', 'm.yaml', '-q')
+    expect(sorted(p.name for p in (t.folder / 'runs/tiny').iterdir()) == ['001', '002'], 'numbers of runs')
+    expect(t.run('eval', 'tiny').text == t.run('eval', 'runs/tiny/002').text, 'a name means the latest run')
+
+
+def test_read_only(t):
+    t.write('m.yaml', TINY)
+    (t.folder / 'locked').mkdir(mode=0o555)
+    root = os.geteuid() == 0
+    if root and subprocess.run(['chattr', '+i', t.folder / 'locked'], capture_output=True).returncode:
+        return 'the superuser may write everywhere, and chattr does not work here'
+    try:
+        t.refuse(1, 'run', 'm.yaml', '--out', 'locked/run').says('locked')
+        t.refuse(1, 'run', 'm.yaml', '--out', 'locked').says('locked')
+    finally:
+        if root:
+            subprocess.run(['chattr', '-i', t.folder / 'locked'])
+
+
+def limit_files(size):
+    def prepare():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    return prepare
+
+
+def test_full_disk(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'want', '-q')
+    size = max(p.stat().st_size for p in (t.folder / 'want/checkpoints').iterdir())
+    t.refuse(1, 'run', 'm.yaml', '--out', 'r', prepare=limit_files(size - 1)).says('safetensors', 'File too large')
+    expect(not list((t.folder / 'r').rglob('.*')), 'a temporary file stays')
+    t.run('resume', 'r', '-q')
+    expect(t.read('r/final.safetensors') == t.read('want/final.safetensors'), 'after the disk had room again')
+    with open('/dev/full', 'wb') as full:
+        for args in (('help',), ('version',), ('plan', 'm.yaml'), ('plan', 'm.yaml', '--json'), ('eval', 'r'),
+                     ('config', 'm.yaml'), ('schema',), ('backends',), ('backends', '--json'), ('inspect', 'r')):
+            t.run(*args, rc=1, stdout=full).says('cannot write to stdout: No space left on device')
+
+
+def test_memory(t):
+    if t.sanitized:
+        return 'sanitized'
+    t.write('m.yaml', TINY.replace('units: 4', 'units: 4000'))
+
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
+
+    t.refuse(6, 'run', 'm.yaml', '--out', 'r', prepare=prepare).says('memory')
+
+
+def test_diverged(t):
+    t.write('m.yaml', TINY)
+    t.refuse(5, 'run', 'm.yaml', '--out', 'r', '--set', 'train.optimizer={type: sgd, learning_rate: 1e30}') \
+        .says('diverged', 'learning rate')
+
+
+harness.main(globals())

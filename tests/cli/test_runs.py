@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training runs: the run folder, signals, time limit, resume, overrides, environment."""
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import harness
+from harness import ENDLESS, TINY, Fail, expect, wait_for
+
+# Long enough to be caught in the middle, short enough to be run twice.
+LONG = TINY.replace('epochs: 3', 'epochs: 60\n  checkpoint: {every: 50u, keep_last: 2}')
+
+
+def checkpoints(t, run):
+    return sorted((t.folder / run / 'checkpoints').glob('update-*.safetensors'))
+
+
+def outcome(t, run):
+    return t.read(f'{run}/final.safetensors'), json.loads(t.read(f'{run}/summary.json'))['metrics']
+
+
+def test_folder(t):
+    t.write('m.yaml', TINY)
+    err = t.run('run', 'm.yaml').silent().says('run     runs/tiny/001', 'data    160 sequences', 'lstm_1', 'epoch 3/3',
+                                               'saved in runs/tiny/001').err
+    expect(re.search(r'^train +[\d.]+ +[\d.]+$', err, re.M) and re.search(r'^test +[\d.]+', err, re.M), err)
+    folder = t.folder / 'runs/tiny/001'
+    for name in ('config.yaml', 'data.json', 'plan.json', 'metrics.jsonl', 'summary.json', 'final.safetensors'):
+        expect((folder / name).stat().st_size > 0, name)
+    summary = json.loads((folder / 'summary.json').read_text())
+    expect(summary['schema'] == 'seqlstm.summary/1' and summary['end'] == 'epochs' and summary['updates'] == 30 and
+           summary['epochs'] == 3, summary)
+    expect(set(summary['metrics']) == {'train', 'valid', 'test'}, summary)
+    expect({'name', 'backend', 'variant'} <= set(summary['layers'][0]) and summary['seconds'] > 0, summary)
+    rows = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+    for row in rows:
+        expect({'update', 'epoch', 'seconds', 'split', 'metrics'} <= set(row), row)
+    last = [r for r in rows if r['split'] == 'valid'][-1]
+    expect(abs(last['metrics']['mse'] - summary['metrics']['valid']['mse']) < 1e-6, (last, summary))
+    # the saved configuration is a model file; its own run is the same run
+    shutil.copy(folder / 'config.yaml', t.folder / 'saved.yaml')
+    t.run('run', 'saved.yaml', '--out', 'again', '-q')
+    expect(t.read('again/final.safetensors') == t.read('runs/tiny/001/final.safetensors'), 'config.yaml is another run')
+    plan = json.loads((folder / 'plan.json').read_text())
+    expect(plan['schema'] == 'seqlstm.plan/1', plan)
+
+
+def test_json_and_quiet(t):
+    t.write('m.yaml', TINY)
+    made = t.run('run', 'm.yaml', '--json', '-q').quiet().json
+    expect(made['schema'] == 'seqlstm.summary/1', made)
+    expect(t.run('run', 'm.yaml', '-q').silent().quiet(), '')
+    err = t.run('run', 'm.yaml', '--progress', 'none').silent().err
+    expect('epoch 1' not in err and 'saved in' in err, err)
+    err = t.run('run', 'm.yaml', '-v').err
+    expect('saved runs/tiny/004/checkpoints/update-' in err, err)
+    made = t.run('eval', 'tiny', '--json').quiet().json
+    expect(made['schema'] == 'seqlstm.eval/1' and made['split'] == 'test' and
+           set(made['metrics']) == {'loss', 'mse'}, made)
+    expect(t.run('eval', 'tiny', '--split', 'valid', '--json').json['split'] == 'valid', 'split')
+
+
+def test_signals(t):
+    """The first finishes the step, saves and leaves; resume ends with the bits of an undisturbed run."""
+    t.write('m.yaml', LONG)
+    t.run('run', 'm.yaml', '--out', 'want', '-q')
+    want = outcome(t, 'want')
+    for number, rc in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        process = t.start('run', 'm.yaml', '--out', f's{rc}')
+        wait_for(lambda: checkpoints(t, f's{rc}'), 'a checkpoint')
+        result = t.stop(process, number, rc).silent().says('stopped and saved', f'`seqlstm resume s{rc}` goes on')
+        expect('error' not in result.err, result.err)
+        expect(not (t.folder / f's{rc}/final.safetensors').exists(), 'it was not interrupted')
+        summary = json.loads(t.read(f's{rc}/summary.json'))
+        expect(summary['end'] == 'interrupted', summary)
+        newest = int(checkpoints(t, f's{rc}')[-1].name[7:19])
+        expect(newest == summary['updates'], f'saved {newest}, stopped at {summary["updates"]}')
+        t.run('resume', f's{rc}').says(f'going on from s{rc}/checkpoints/update-{newest:012}')
+        expect(outcome(t, f's{rc}') == want, f'{rc}: other bits after resume')
+
+
+def test_second_signal(t):
+    """Leaves at once, also while something slow is going on: here a pipe that nobody writes."""
+    t.write('m.yaml', ENDLESS)
+    process = t.start('run', 'm.yaml', '--out', 'r')
+    wait_for(lambda: checkpoints(t, 'r'), 'a checkpoint')
+    process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=30)
+    expect(process.returncode in (130, 143) and time.monotonic() - begin < 5, process.returncode)
+    # other commands have nothing to save: the first one ends them
+    process = t.start('predict', 'r', stdin=subprocess.PIPE)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=10)
+    process.stdin.close()
+    expect(process.returncode in (130, 2), process.returncode)
+
+
+def test_save_signal(t):
+    t.write('m.yaml', ENDLESS.replace('epochs: 100000', 'epochs: 100000\n  checkpoint: {every: 900000u, keep_best: 0}'))
+    process = t.start('run', 'm.yaml', '--out', 'r', '-v')
+    wait_for(lambda: (t.folder / 'r/metrics.jsonl').exists(), 'metrics')
+    time.sleep(0.05)
+    expect(not checkpoints(t, 'r'), 'a checkpoint before any was due')
+    process.send_signal(signal.SIGUSR1)
+    wait_for(lambda: checkpoints(t, 'r'), 'the checkpoint that was asked for')
+    expect(process.poll() is None, 'SIGUSR1 ended the run')
+    t.stop(process, signal.SIGTERM, 143).says('saved r/checkpoints/update-')
+
+
+def test_time_limit(t):
+    t.write('m.yaml', ENDLESS)
+    t.run('run', 'm.yaml', '--out', 'r', '--set', 'train.max_time=0.2s', rc=75).says('time limit reached',
+                                                                                    '`seqlstm resume r`')
+    first = json.loads(t.read('r/summary.json'))
+    expect(first['end'] == 'max_time', first)
+    t.run('resume', 'r', rc=75)
+    expect(json.loads(t.read('r/summary.json'))['updates'] > first['updates'], 'no progress')
+
+
+def test_resume(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    want = outcome(t, 'r')
+    t.run('resume', 'r').silent().says('30 updates')
+    expect(outcome(t, 'r') == want, 'resume of a finished run changed it')
+    for path in (*checkpoints(t, 'r'), t.folder / 'r/final.safetensors'):
+        path.unlink()
+    t.run('resume', 'r').says('no checkpoint: starting at the beginning')
+    expect(outcome(t, 'r') == want, 'from the beginning')
+
+
+def test_resume_with_changes(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    err = t.run('resume', 'r', '--set', 'train.epochs=5', '--set', 'seed=1').says('changed train.epochs: 3 -> 5').err
+    expect(err.count('changed') == 1, err)
+    expect(b'epochs: 5' in t.read('r/config.yaml'), 'what was changed stays')
+    t.run('run', 'm.yaml', '--out', 'want', '-q', '--set', 'train.epochs=5')
+    expect(t.read('r/final.safetensors') == t.read('want/final.safetensors'), 'not the run of 5 epochs')
+    kept = t.read('r/config.yaml')
+    t.refuse(4, 'resume', 'r', '--set', 'train.optimizer=sgd').says('optimizer')
+    expect(t.read('r/config.yaml') == kept, 'a change that does not fit was kept')
+    t.refuse(2, 'resume', 'r', '--set', 'train.epoch=5').says('did you mean `epochs`?')
+    t.run('resume', 'r', '-q', env={'SEQLSTM_SEED': '99'}).quiet()
+    expect(t.read('r/config.yaml') == kept, 'a variable changed a saved run')
+
+
+def test_damage(t):
+    """A corrupt newest checkpoint is named, and the one before is taken."""
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    want = outcome(t, 'r')
+    (t.folder / 'r/final.safetensors').unlink()
+    newest, before = checkpoints(t, 'r')[-1], checkpoints(t, 'r')[-2]
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    newest.write_bytes(bytes(data))
+    t.run('resume', 'r').says('warning: ', newest.name, f'going on from r/checkpoints/{before.name}')
+    expect(outcome(t, 'r') == want, 'other bits')
+    (t.folder / 'r/final.safetensors').unlink()
+    for path in checkpoints(t, 'r'):
+        path.write_bytes(path.read_bytes()[:100])
+    t.refuse(4, 'resume', 'r').says('checkpoints')
+    t.refuse(4, 'eval', 'r')
+    for path in checkpoints(t, 'r'):
+        path.write_bytes(b'')
+    t.refuse(4, 'resume', 'r')
+
+
+def test_variables(t):
+    t.write('m.yaml', TINY)
+    env = {'SEQLSTM_SEED': '5', 'SEQLSTM_OUT': 'e', 'SEQLSTM_THREADS': '1', 'SEQLSTM_QUIET': '1',
+           'SEQLSTM_DEVICE': 'cpu'}
+    t.run('run', 'm.yaml', env=env).quiet()
+    expect(b'seed: 5' in t.read('e/config.yaml'), 'SEQLSTM_SEED, SEQLSTM_OUT')
+    t.run('run', 'm.yaml', '--seed', '6', '--out', 'f', env=env).quiet()
+    expect(b'seed: 6' in t.read('f/config.yaml'), 'the flag wins over the variable')
+    t.run('run', 'm.yaml', '--set', 'seed=8', '--out', 'h', '-q')
+    expect(b'seed: 8' in t.read('h/config.yaml'), '--set')
+    expect(t.run('version', env={'SEQLSTM_JSON': '1'}).json, 'SEQLSTM_JSON')
+    expect(t.run('version', env={'SEQLSTM_JSON': '0'}).text.startswith('seqlstm'), 'SEQLSTM_JSON=0')
+    t.refuse(3, 'plan', 'm.yaml', env={'SEQLSTM_BACKEND': 'nothing'}).says('`nothing` is not loaded')
+    t.refuse(2, 'plan', 'm.yaml', env={'SEQLSTM_THREADS': 'x'}).says('`--threads x`')
+    t.refuse(3, 'plan', 'm.yaml', '--set', 'backends=[cpu-blas]', env={'SEQLSTM_BACKEND_PATH': '/nonexistent', 'LD_LIBRARY_PATH': None}) \
+        if not os.path.isdir(os.path.join(os.path.dirname(t.program), 'backends')) else None
+    err = t.run('run', 'm.yaml', env={'SEQLSTM_PROGRESS': 'none', 'SEQLSTM_VERBOSE': '1'}).err
+    expect('epoch 1/3' not in err and 'saved ' in err, err)
+
+
+def test_same_bits(t):
+    """Same seed and same plan: same bits; a fixed number of threads."""
+    t.write('m.yaml', TINY)
+    for name, more in (('a', ()), ('b', ()), ('c', ('--seed', '77'))):
+        t.run('run', 'm.yaml', '--out', name, '--threads', '2', '-q', *more)
+    expect(t.read('a/final.safetensors') == t.read('b/final.safetensors'), 'same seed')
+    expect(t.read('a/final.safetensors') != t.read('c/final.safetensors'), 'another seed')
+
+
+harness.main(globals())

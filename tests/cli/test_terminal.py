@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is drawn: on a pseudo-terminal, in a log, with and without colours, in another locale."""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+sys.dont_write_bytecode = True
+import harness
+from harness import ENDLESS, TINY, expect
+
+LINE = re.compile(rb'\x1b\[[0-9;]*[A-Za-z]')
+
+
+def run_on_terminal(t, columns, *args, seconds=0.8, env=None):
+    """Runs on a terminal of that width, SIGTERM after some time; everything that was written to it."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+    attributes = termios.tcgetattr(slave)
+    attributes[1] &= ~termios.OPOST  # no \n to \r\n: every \r is the program's
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+    process = t.start(*args, stderr=slave, env={'TERM': 'xterm-256color', **(env or {})})
+    os.close(slave)
+    screen, end, told = b'', time.monotonic() + seconds, False
+    while True:
+        if select.select([master], [], [], 0.05)[0]:
+            try:
+                data = os.read(master, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            screen += data
+        if not told and time.monotonic() > end:
+            process.send_signal(signal.SIGTERM)
+            told = True
+        expect(time.monotonic() < end + 30, 'does not end')
+    os.close(master)
+    out, _ = process.communicate(timeout=10)
+    expect(out == b'', f'stdout: {out[:200]!r}')
+    return process.returncode, screen
+
+
+def check_screen(screen, columns):
+    """No line is wider than the terminal, redrawn lines included; returns how often one was redrawn."""
+    for line in screen.split(b'\n'):
+        for drawn in line.split(b'\r'):
+            plain = LINE.sub(b'', drawn).decode()
+            expect(len(plain) < columns or 'checkpoints' in plain or 'goes on' in plain,
+                   f'{len(plain)} columns of {columns}: {plain!r}')
+    return screen.count(b'\r\x1b[K')
+
+
+def test_bar(t):
+    t.write('m.yaml', ENDLESS)
+    for columns in (40, 80, 120):
+        rc, screen = run_on_terminal(t, columns, 'run', 'm.yaml', '--out', f'r{columns}')
+        expect(rc == 143, rc)
+        text = LINE.sub(b'', screen).decode()
+        expect('epoch 1/100000' in text, text[-500:])
+        if columns > 40:
+            check_screen(screen, columns)
+        # every message begins on a line of its own
+        stop = [line for line in screen.decode().split('\n') if 'stopped and saved' in line]
+        expect(len(stop) == 1 and stop[0].split('\r')[-1].replace('\x1b[K', '').startswith('stopped'), stop)
+
+
+def test_bar_is_redrawn(t):
+    t.write('m.yaml', TINY.replace('epochs: 3', 'epochs: 100000\n  validate: 100000e\n').replace('160', '200000'))
+    rc, screen = run_on_terminal(t, 80, 'run', 'm.yaml', '--out', 'r', seconds=2)
+    expect(rc == 143, rc)
+    expect(check_screen(screen, 80) >= 3, f'redrawn {check_screen(screen, 80)} times: {screen[-600:]!r}')
+    drawn = [p for p in screen.split(b'\r\x1b[K') if p.startswith(b'epoch 1/') and b'train' not in p]
+    expect(drawn and all(b'loss' in p and b'steps/s  ETA' in p for p in drawn), drawn[:3])
+
+
+def test_error_after_bar(t):
+    """An error does not stand behind a half line."""
+    t.write('m.yaml', ENDLESS.replace('1e-2', '1e30').replace('type: adam', 'type: sgd'))
+    rc, screen = run_on_terminal(t, 80, 'run', 'm.yaml', '--out', 'r')
+    expect(rc == 5, (rc, screen[-300:]))
+    line = [l for l in screen.decode().split('\n') if 'diverged' in l][0]
+    expect(LINE.sub(b'', line.split('\r')[-1].encode()).startswith(b'error'), line)
+
+
+def test_log(t):
+    """Without a terminal: plain lines, no escape, no carriage return."""
+    t.write('m.yaml', TINY)
+    err = t.run('run', 'm.yaml', '--out', 'a').err
+    expect('\x1b' not in err, err)
+    rc, screen = run_on_terminal(t, 80, 'run', 'm.yaml', '--out', 'b', '--progress', 'lines', '--color', 'never',
+                                 seconds=20)
+    expect(rc == 0 and b'\r' not in screen and b'\x1b' not in screen, screen[-300:])
+    rc, screen = run_on_terminal(t, 80, 'run', 'm.yaml', '--out', 'c', seconds=20, env={'TERM': 'dumb'})
+    expect(rc == 0 and b'\r' not in screen and b'\x1b' not in screen, screen[-300:])
+
+
+def test_color(t):
+    t.write('bad.yaml', TINY.replace('units: 4', 'hidden_size: 4'))
+    rc, screen = run_on_terminal(t, 80, 'check', 'bad.yaml')
+    expect(rc == 2 and b'\x1b[1;31m' in screen, screen)
+    rc, screen = run_on_terminal(t, 80, 'check', 'bad.yaml', env={'NO_COLOR': '1'})
+    expect(b'\x1b' not in screen, screen)
+    rc, screen = run_on_terminal(t, 80, 'check', 'bad.yaml', '--color', 'never')
+    expect(b'\x1b' not in screen, screen)
+    rc, screen = run_on_terminal(t, 80, 'check', 'bad.yaml', env={'TERM': 'dumb'})
+    expect(b'\x1b' not in screen, screen)
+    expect('\x1b' in t.run('check', 'bad.yaml', '--color', 'always', rc=2, env={'NO_COLOR': '1'}).err, 'flag wins')
+    expect('\x1b' in t.run('check', 'bad.yaml', rc=2, env={'SEQLSTM_COLOR': 'always'}).err, 'SEQLSTM_COLOR')
+    expect('\x1b' in t.run('check', 'bad.yaml', rc=2, env={'FORCE_COLOR': '1'}).err, 'FORCE_COLOR')
+    expect('\x1b' not in t.run('check', 'bad.yaml', rc=2).err, 'no terminal')
+    # the picture is the same under the colours
+    plain = t.run('check', 'bad.yaml', rc=2).err
+    colored = t.run('check', 'bad.yaml', '--color', 'always', rc=2).err
+    expect(LINE.sub(b'', colored.encode()).decode() == plain, 'colours change the text')
+
+
+def test_locale(t):
+    """Points, not commas."""
+    known = subprocess.run(['locale', '-a'], capture_output=True, text=True).stdout.lower().replace('-', '').split()
+    name = 'de_DE.UTF-8' if 'de_de.utf8' in known else 'C.UTF-8'
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'c', '-q', env={'LC_ALL': 'C'})
+    err = t.run('run', 'm.yaml', '--out', 'r', env={'LC_ALL': name, 'LANG': name}).err
+    expect(re.search(r'loss 0\.\d', err) and not re.search(r'loss 0,\d', err), err)
+    expect(t.read('r/final.safetensors') == t.read('c/final.safetensors'), f'{name} changes the result')
+    for file in ('config.yaml', 'plan.json'):
+        expect(t.read(f'r/{file}') == t.read(f'c/{file}'), f'{name} changes {file}')
+    expect(t.run('eval', 'r', env={'LC_ALL': name}).text == t.run('eval', 'c').text, 'eval')
+    if name == 'C.UTF-8':
+        print('note: de_DE.UTF-8 is not installed; C.UTF-8 was tried')
+
+
+harness.main(globals())
