@@ -38,8 +38,8 @@ static void forward_block(const struct blas_call *call, int64_t r0, int64_t r1, 
     float *y = call->slots[SEQLSTM_DENSE_Y];
     float *kept = keeps_sums(call->op) ? call->reserve : NULL;
     const int64_t in = d->input, out = d->output, width = c1 - c0;
-    blas_gemm(false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f, y + r0 * out + c0,
-              out);
+    blas_gemm(call->math, false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f,
+              y + r0 * out + c0, out);
     if (bias == NULL && d->activation.kind == SEQLSTM_ACT_NONE)
         return;
     for (int64_t r = r0; r < r1; r++) {
@@ -149,7 +149,7 @@ static void input_rows(const struct blas_call *call, void *context, int32_t part
     (void)context;
     (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
-    blas_gemm(false, false, end - begin, in, out, sum_grads(call) + begin * out, out,
+    blas_gemm(call->math, false, false, end - begin, in, out, sum_grads(call) + begin * out, out,
               call->slots[SEQLSTM_DENSE_W], in, 0.0f, (float *)call->grads[SEQLSTM_DENSE_X] + begin * in, in);
 }
 
@@ -159,7 +159,7 @@ static void input_columns(const struct blas_call *call, void *context, int32_t p
     (void)context;
     (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
-    blas_gemm(false, false, call->bind->rows, end - begin, out, sum_grads(call), out,
+    blas_gemm(call->math, false, false, call->bind->rows, end - begin, out, sum_grads(call), out,
               (const float *)call->slots[SEQLSTM_DENSE_W] + begin, in, 0.0f,
               (float *)call->grads[SEQLSTM_DENSE_X] + begin, in);
 }
@@ -171,7 +171,7 @@ static void weight_rows(const struct blas_call *call, void *context, int32_t par
     (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
     const float keep = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
-    blas_gemm(true, false, end - begin, in, call->bind->rows, sum_grads(call) + begin, out,
+    blas_gemm(call->math, true, false, end - begin, in, call->bind->rows, sum_grads(call) + begin, out,
               call->slots[SEQLSTM_DENSE_X], in, keep, (float *)call->grads[SEQLSTM_DENSE_W] + begin * in, in);
 }
 
@@ -182,7 +182,7 @@ static void weight_columns(const struct blas_call *call, void *context, int32_t 
     (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
     const float keep = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
-    blas_gemm(true, false, out, end - begin, call->bind->rows, sum_grads(call), out,
+    blas_gemm(call->math, true, false, out, end - begin, call->bind->rows, sum_grads(call), out,
               (const float *)call->slots[SEQLSTM_DENSE_X] + begin, in, keep,
               (float *)call->grads[SEQLSTM_DENSE_W] + begin, in);
 }

@@ -161,10 +161,10 @@ static float *block_of(const struct columns *c, int32_t part, int64_t chunk, int
 /* ---- forward ---------------------------------------------------------------------------------- */
 
 /* E = X W_chunk' of rows [r0, r0 + count). */
-static void multiply(const struct columns *c, int64_t chunk, int64_t width, int64_t r0, int64_t count,
-                     float *e)
+static void multiply(const struct blas_call *call, const struct columns *c, int64_t chunk, int64_t width,
+                     int64_t r0, int64_t count, float *e)
 {
-    blas_gemm(false, true, count, width, c->l.inputs, c->l.x + r0 * c->l.inputs, c->l.inputs,
+    blas_gemm(call->math, false, true, count, width, c->l.inputs, c->l.x + r0 * c->l.inputs, c->l.inputs,
               c->l.w + chunk * CHUNK * c->l.inputs, c->l.inputs, 0.0f, e, LD);
 }
 
@@ -180,7 +180,7 @@ static void forward_chunks(const struct blas_call *call, void *context, int32_t 
         for (int64_t r0 = 0; r0 < c->l.rows; r0 += BLOCK) {
             const int64_t count = c->l.rows - r0 < BLOCK ? c->l.rows - r0 : BLOCK;
             float *e = block_of(c, part, chunk, r0);
-            multiply(c, chunk, width, r0, count, e);
+            multiply(call, c, chunk, width, r0, count, e);
             for (int64_t r = r0; r < r0 + count; r++) {
                 float *row = e + (r - r0) * LD;
                 const int64_t at = targets[r] - c0;
@@ -272,7 +272,7 @@ static void backward_chunks(const struct blas_call *call, void *context, int32_t
             const int64_t count = c->l.rows - r0 < BLOCK ? c->l.rows - r0 : BLOCK;
             float *e = block_of(c, part, chunk, r0);
             if (c->layout.stored == NULL) {
-                multiply(c, chunk, width, r0, count, e);
+                multiply(call, c, chunk, width, r0, count, e);
                 struct blas_row_stats stats;
                 for (int64_t r = 0; r < count; r++)
                     call->math->exp_row(width, c->l.bias != NULL ? c->l.bias + c0 : NULL, e + r * LD, &stats);
@@ -281,10 +281,10 @@ static void backward_chunks(const struct blas_call *call, void *context, int32_t
             if (c->l.db != NULL)
                 call->math->column_sums(count, width, LD, e, c->l.db + c0);
             if (c->l.dw != NULL)
-                blas_gemm(true, false, width, inputs, count, e, LD, c->l.x + r0 * inputs, inputs,
+                blas_gemm(call->math, true, false, width, inputs, count, e, LD, c->l.x + r0 * inputs, inputs,
                           r0 == 0 ? c->l.keep : 1.0f, c->l.dw + c0 * inputs, inputs);
             if (dx != NULL)
-                blas_gemm(false, false, count, inputs, width, e, LD, c->l.w + c0 * inputs, inputs,
+                blas_gemm(call->math, false, false, count, inputs, width, e, LD, c->l.w + c0 * inputs, inputs,
                           chunk == begin ? 0.0f : 1.0f, dx + r0 * inputs, inputs);
         }
     }

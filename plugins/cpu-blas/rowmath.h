@@ -38,6 +38,7 @@ struct blas_row_stats {
 };
 
 struct blas_rowmath {
+    int32_t lanes; /* floats of a vector */
     /* Elementwise kinds only. y may be x. */
     void (*act_forward)(const struct seqlstm_activation *act, int64_t n, const float *x, float *y);
     /* dx = dy * act'. x may be NULL for the kinds of blas_act_from_output; y is read for those. dx may be dy.
@@ -81,6 +82,13 @@ struct blas_rowmath {
     void (*maximum)(int64_t n, const float *x, float *y);
     /* The first index from `from` on whose x is above the limit, or NaN; n if there is none. */
     int64_t (*find_above)(int64_t n, const float *x, int64_t from, float limit);
+
+    /* C [m, n] = A B, or C += with `add`. dots: A [m, k], B stored [n, k]. rows: B [k, n], element (r, i) of
+     * A at a[r * a_row + i * a_k]. */
+    void (*product_dots)(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+                         int64_t ldb, bool add, float *c, int64_t ldc);
+    void (*product_rows)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_k,
+                         const float *b, int64_t ldb, bool add, float *c, int64_t ldc);
 
     void (*vector)(uint32_t kind, float alpha, int64_t n, const float *x, float *y);
     void (*update)(const struct blas_update *update, int64_t n, float *param, const float *grad,

@@ -3,6 +3,7 @@
 #include "rowmath_unit.h"
 
 const struct blas_rowmath BLAS_NAME(rowmath) = {
+    .lanes = BLAS_LANES,
     .act_forward = BLAS_NAME(act_forward),
     .act_backward = BLAS_NAME(act_backward),
     .softmax = BLAS_NAME(softmax),
@@ -22,6 +23,8 @@ const struct blas_rowmath BLAS_NAME(rowmath) = {
     .multiply = BLAS_NAME(multiply),
     .maximum = BLAS_NAME(maximum),
     .find_above = BLAS_NAME(find_above),
+    .product_dots = BLAS_NAME(product_dots),
+    .product_rows = BLAS_NAME(product_rows),
     .vector = BLAS_NAME(vector),
     .update = BLAS_NAME(update),
     .squared_norm = BLAS_NAME(squared_norm),

@@ -73,6 +73,10 @@ void BLAS_NAME(mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float r
 void BLAS_NAME(multiply)(int64_t n, const float *x, const float *m, float *y);
 void BLAS_NAME(maximum)(int64_t n, const float *x, float *y);
 int64_t BLAS_NAME(find_above)(int64_t n, const float *x, int64_t from, float limit);
+void BLAS_NAME(product_dots)(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+                             int64_t ldb, bool add, float *c, int64_t ldc);
+void BLAS_NAME(product_rows)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_k,
+                             const float *b, int64_t ldb, bool add, float *c, int64_t ldc);
 void BLAS_NAME(vector)(uint32_t kind, float alpha, int64_t n, const float *x, float *y);
 void BLAS_NAME(update)(const struct blas_update *u, int64_t n, float *param, const float *grad,
                        float *state_1, float *state_2, float *state_3);

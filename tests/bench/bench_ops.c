@@ -283,6 +283,19 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
         c.forward_bytes = 4.0 * (double)(r * in + in * out + r * out), c.backward_bytes = 2 * c.forward_bytes;
         run(b, &c, axis, r);
     }
+    static const int64_t few[] = {1, 8, 50, 128};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
+        static const char *const names[] = {"dense 1000-512, 1 row", "dense 1000-512, 8 rows",
+                                            "dense 1000-512, 50 rows", "dense 1000-512, 128 rows"};
+        memset(&c, 0, sizeof c), c.name = names[i];
+        c.desc.dense = (struct seqlstm_dense_desc){.head = head(SEQLSTM_OP_DENSE, r, axis),
+                                                   .input = 1000,
+                                                   .output = 512,
+                                                   .options = SEQLSTM_DENSE_USE_BIAS};
+        c.flops = 2.0 * (double)(few[i] * 1000 * 512);
+        c.forward_bytes = 4.0 * 1000 * 512, c.backward_bytes = 2 * c.forward_bytes;
+        run(b, &c, axis, few[i]);
+    }
     static const char *const variants[] = {"stored", "recomputed"};
     for (int i = 0; i < 4; i++) {
         const int64_t in = i & 2 ? 1500 : e;
