@@ -55,11 +55,36 @@ static void write_lengths(struct sl_buf *buf, const struct sl_data_stats *stats)
     for (int b = 0; b < count; b++)
         most = bins[b].records > most ? bins[b].records : most;
     for (int b = 0; b < count; b++) {
-        sl_buf_printf(buf, "  %5lld-%-5lld %8lld  ", (long long)bins[b].first, (long long)bins[b].last,
-                      (long long)bins[b].records);
+        char range[48];
+        snprintf(range, sizeof range, bins[b].first == bins[b].last ? "%lld" : "%lld-%lld", (long long)bins[b].first,
+                 (long long)bins[b].last);
+        sl_buf_printf(buf, "  %11s %8lld  ", range, (long long)bins[b].records);
         sl_buf_fill(buf, '#', (size_t)(40 * bins[b].records / most));
         sl_buf_append_char(buf, '\n');
     }
+}
+
+/* What is lost has columns only where something is. Below the table, what the names mean. */
+static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *stats)
+{
+    int count;
+    bool lost = false;
+    const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
+    for (int c = 0; c < count; c++)
+        lost = lost || costs[c].rows_lost || costs[c].sequences_lost;
+    sl_buf_printf(buf, "\n%-20s %12s %10s %8s %7s%s\n", "batching, one epoch", "rows", "steps", "batches", "shapes",
+                  lost ? "  rows lost  seqs lost" : "");
+    for (int c = 0; c < count; c++) {
+        sl_buf_printf(buf, "%c %-18s %12lld %10lld %8lld %7lld", costs[c].chosen ? '*' : ' ', costs[c].name,
+                      (long long)costs[c].rows_computed, (long long)costs[c].steps, (long long)costs[c].batches,
+                      (long long)costs[c].shapes);
+        if (lost)
+            sl_buf_printf(buf, " %10lld %10lld", (long long)costs[c].rows_lost, (long long)costs[c].sequences_lost);
+        sl_buf_append_char(buf, '\n');
+    }
+    sl_buf_append_char(buf, '\n');
+    for (int c = 0; c < count; c++)
+        sl_buf_printf(buf, "  %-18s %s\n", costs[c].name, costs[c].description);
 }
 
 static int write_table(struct cli_context *cli, const struct sl_data_stats *stats)
@@ -67,7 +92,8 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
     struct sl_buf buf = {0};
     char mean[32];
     sl_text_snprintf(mean, sizeof mean, "%.1f", sl_data_stats_get_mean(stats));
-    sl_buf_printf(&buf, "sequences %lld, real steps %lld; lengths %lld to %lld, mean %s, median %lld, 95 %% %lld\n",
+    sl_buf_printf(&buf,
+                  "sequences %lld, real steps %lld\nlengths %lld to %lld, mean %s, median %lld, 95 %% up to %lld\n",
                   (long long)sl_data_stats_get_sequences(stats), (long long)sl_data_stats_get_rows(stats),
                   (long long)sl_data_stats_get_shortest(stats), (long long)sl_data_stats_get_longest(stats), mean,
                   (long long)sl_data_stats_get_quantile(stats, 0.5),
@@ -77,15 +103,7 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
     if (sl_data_stats_get_classes(stats) > 0)
         sl_buf_printf(&buf, "classes %lld\n", (long long)sl_data_stats_get_classes(stats));
     write_lengths(&buf, stats);
-    sl_buf_printf(&buf, "\n%-20s %12s %10s %8s %7s %10s %10s\n", "batching, one epoch", "rows", "steps", "batches",
-                  "shapes", "rows lost", "seqs lost");
-    int count;
-    const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
-    for (int c = 0; c < count; c++)
-        sl_buf_printf(&buf, "%c %-18s %12lld %10lld %8lld %7lld %10lld %10lld  %s\n", costs[c].chosen ? '*' : ' ',
-                      costs[c].name, (long long)costs[c].rows_computed, (long long)costs[c].steps,
-                      (long long)costs[c].batches, (long long)costs[c].shapes, (long long)costs[c].rows_lost,
-                      (long long)costs[c].sequences_lost, costs[c].description);
+    write_strategies(&buf, stats);
     int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
     sl_buf_deinit(&buf);
     return code;

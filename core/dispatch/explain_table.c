@@ -74,12 +74,17 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
     snprintf(row->cells[3], CELL, "%s:%s", sl_backend_get_id(call->backend), call->variant);
 }
 
+static bool is_shown(const struct sl_refusal *refusal, bool brief)
+{
+    return !brief || !(refusal->code & SEQLSTM_REFUSED_OPERATION);
+}
+
 static void write_refusals(const struct sl_call *call, bool brief, size_t indent, struct sl_buf *out)
 {
     bool first = true;
     for (int32_t r = 0; r < call->refusal_count; r++) {
         const struct sl_refusal *refusal = &call->refusals[r];
-        if (brief && (refusal->code & SEQLSTM_REFUSED_OPERATION))
+        if (!is_shown(refusal, brief))
             continue;
         if (!first) {
             sl_buf_append_char(out, '\n');
@@ -106,13 +111,32 @@ static void write_memory(const struct sl_plan *plan, struct sl_buf *out)
     write_bytes(activations, sizeof activations, m->activations_bytes);
     write_bytes(workspace, sizeof workspace, m->workspace_bytes);
     write_bytes(peak, sizeof peak, m->peak_bytes);
-    sl_buf_printf(out, "memory  weights %s, gradients %s, optimizer %s, activations %s, workspace %s; peak %s\n",
-                  weights, gradients, optimizer, activations, workspace, peak);
+    sl_buf_printf(out,
+                  "memory  peak %s: weights %s, gradients %s, optimizer %s,\n"
+                  "        activations %s, workspace %s\n",
+                  peak, weights, gradients, optimizer, activations, workspace);
     if (envelope->steps > 0)
         sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n",
                       (long long)envelope->sequences, (long long)envelope->steps, (long long)envelope->rows);
     else
         sl_buf_printf(out, "batch   at most %lld rows\n", (long long)envelope->sequences);
+}
+
+static bool has_refusals(const struct sl_plan *plan, bool brief)
+{
+    for (int32_t c = 0; c < plan->call_count; c++)
+        for (int32_t r = 0; r < plan->calls[c].refusal_count; r++)
+            if (is_shown(&plan->calls[c].refusals[r], brief))
+                return true;
+    return false;
+}
+
+/* The cells of a row and, where any row says why, the reasons. No blanks at the end. */
+static void write_row(const struct row *row, const size_t widths[COLUMNS], struct sl_buf *out)
+{
+    for (int k = 0; k < COLUMNS - 1; k++)
+        sl_buf_printf(out, k == 2 ? "%*s  " : "%-*s  ", (int)widths[k], row->cells[k]);
+    sl_buf_append_text(out, row->cells[COLUMNS - 1]);
 }
 
 void sl_plan_write_table(const struct sl_plan *plan, bool brief, struct sl_buf *out)
@@ -132,16 +156,24 @@ void sl_plan_write_table(const struct sl_plan *plan, bool brief, struct sl_buf *
     }
     size_t indent = 0;
     for (int k = 0; k < COLUMNS; k++) {
-        sl_buf_printf(out, k == 2 ? "%*s  " : "%-*s  ", (int)widths[k], titles[k]);
+        snprintf(row.cells[k], CELL, "%s", titles[k]);
         indent += widths[k] + 2;
     }
-    sl_buf_append_text(out, "why not an earlier one\n");
+    bool reasons = has_refusals(plan, brief);
+    size_t last = widths[COLUMNS - 1];
+    write_row(&row, widths, out);
+    if (reasons)
+        sl_buf_printf(out, "%*s  why not an earlier one", (int)(last - strlen(row.cells[COLUMNS - 1])), "");
+    sl_buf_append_char(out, '\n');
     for (int32_t c = 0; c < plan->call_count; c++) {
+        struct sl_buf why = {0};
         fill_row(plan, &plan->calls[c], &row);
-        for (int k = 0; k < COLUMNS; k++)
-            sl_buf_printf(out, k == 2 ? "%*s  " : "%-*s  ", (int)widths[k], row.cells[k]);
-        write_refusals(&plan->calls[c], brief, indent, out);
+        write_row(&row, widths, out);
+        write_refusals(&plan->calls[c], brief, indent, &why);
+        if (why.length_bytes)
+            sl_buf_printf(out, "%*s  %s", (int)(last - strlen(row.cells[COLUMNS - 1])), "", sl_buf_text(&why));
         sl_buf_append_char(out, '\n');
+        sl_buf_deinit(&why);
     }
     char count[32];
     write_count(count, sizeof count, params);

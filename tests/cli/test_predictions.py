@@ -18,7 +18,7 @@ ROWS = [(1, 2, 3), (4, 5, 9), (7, 8, 15), (1, 1, 2), (2, 0.5, 2.5), (9, 4, 13)]
 
 
 def write_table(t):
-    t.write('m.yaml', TABLE.replace('epochs: 2', 'epochs: 300').replace('loss: mse', 'loss: mse\n  optimizer: {type: adam, learning_rate: 3e-2}'))
+    t.write('m.yaml', TABLE.replace('epochs: 2', 'epochs: 300\n  checkpoint: {every: 100e}').replace('loss: mse', 'loss: mse\n  optimizer: {type: adam, learning_rate: 3e-2}'))
     t.write('train.csv', 'a,b,y\n' + ''.join(f'{a},{b},{y}\n' for a, b, y in ROWS))
     t.run('run', 'm.yaml', '--out', 'r', '-q')
 
@@ -63,7 +63,7 @@ def test_table(t):
 
 
 def test_classes(t):
-    t.write('m.yaml', CLASSES.replace('epochs: 2', 'epochs: 40').replace('  metrics', '  optimizer: {type: adam, learning_rate: 3e-2}\n  metrics'))
+    t.write('m.yaml', CLASSES.replace('epochs: 2', 'epochs: 40\n  checkpoint: {every: 100e}').replace('  metrics', '  optimizer: {type: adam, learning_rate: 3e-2}\n  metrics'))
     lines = ['good a fine film', 'bad no', 'good really fine', 'bad a dull no film', 'good fine', 'bad dull']
     t.write('train.txt', '\n'.join(lines) + '\n')
     t.run('run', 'm.yaml', '--out', 'r', '-q')
