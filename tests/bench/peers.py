@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""seqlstm beside its peers: the LSTM primitive of oneDNN (a bare C program) and PyTorch for CPU.
+
+peers.py [--build DIR] [--python PYTHON-WITH-TORCH] [--threads 1,2] [--rounds N] [--only TEXT] [--cpu] [--out FILE]
+
+Needs the build folder (ninja), libdnnl-dev for the C program and, where --python is given, an interpreter with torch in a
+scratch environment (python3 -m venv …; pip install torch). A peer that is not there is left out, and the table says so.
+
+The three run in turn, round after round, in processes of their own; shown is the least of the rounds' medians. All do
+equal work: training makes the gradients of input and weights and takes new weights at every step. A shape of several parts
+is their sum. --cpu counts processor time, for one thread on a machine that others use too.
+"""
+import argparse
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+# name: parts of (T, B, I, H, L, D)
+SHAPES = {f'lstm 64, lstm 32, T 30, batch {b}': [(30, b, 64, 64, 1, 1), (30, b, 64, 32, 1, 1)]
+          for b in (1, 8, 32, 128, 512, 1024)}
+SHAPES['2 x 650, T 35, batch 20'] = [(35, 20, 650, 650, 2, 1)]
+SHAPES['1024, T 50, batch 64'] = [(50, 64, 1024, 1024, 1, 1)]
+SHAPES['bidirectional 128, T 200, batch 32'] = [(200, 32, 128, 128, 1, 2)]
+
+
+def output(command, threads):
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env)
+    if done.returncode != 0:
+        sys.exit(f'{command[0]}: {done.stderr.strip()}')
+    return done.stdout
+
+
+def run_seqlstm(args, mode, part, threads):
+    t, b, i, h, layers, directions = part
+    case = f'lstm:{"bwd" if mode == "train" else "inf"}:T{t}B{b}I{i}H{h}L{layers}D{directions}:f32:uniform'
+    text = output([args.bench, '--threads', threads, '--rounds', 5, *args.cpu_flag, args.plugin, case], threads)
+    row = next(line for line in text.split('\n') if line.startswith('| lstm:'))
+    head = text.split('\n')[0]
+    return float(row.split('|')[3]) * 1e3, head
+
+
+def run_other(command, args, mode, part, threads):
+    words = output([*command, mode, *part, 5, *args.cpu_flag], threads).split()
+    return float(words[1]), ' '.join(words[2:])
+
+
+def build_onednn(folder):
+    exe = pathlib.Path(folder) / 'bench_onednn'
+    done = subprocess.run(['cc', '-O2', '-std=c11', '-D_GNU_SOURCE', HERE / 'bench_onednn.c', '-ldnnl', '-o', exe],
+                          capture_output=True, text=True)
+    return [exe] if done.returncode == 0 else None
+
+
+def compare(args, peers, mode, threads, lines):
+    names = list(peers)
+    lines += ['', f'### {"Training" if mode == "train" else "Inference"}, {threads} thread{"s" * (threads > 1)}', '',
+              '| shape | ' + ' | '.join(f'{n}, ms' for n in names) + ' | '
+              + ' | '.join(f'{n} / seqlstm' for n in names[1:]) + ' |',
+              '|---' * (2 * len(names)) + '|']
+    for shape, parts in SHAPES.items():
+        if args.only and args.only not in shape:
+            continue
+        best = {n: 0.0 for n in names}
+        for part in parts:
+            least = {}
+            for _ in range(args.rounds):
+                for n in names:
+                    ns, note = peers[n](args, mode, part, threads)
+                    args.notes[n, threads] = note
+                    least[n] = min(least.get(n, ns), ns)
+            for n in names:
+                best[n] += least[n]
+        lines.append(f'| {shape} | ' + ' | '.join(f'{best[n] / 1e6:.3f}' for n in names) + ' | '
+                     + ' | '.join(f'{best[n] / best["seqlstm"]:.2f}' for n in names[1:]) + ' |')
+        print(lines[-1], file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--build', default='build')
+    parser.add_argument('--python')
+    parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--only')
+    parser.add_argument('--cpu', action='store_true')
+    parser.add_argument('--out')
+    args = parser.parse_args()
+    build = pathlib.Path(args.build)
+    subprocess.run(['ninja', '-C', build, 'tests/bench/bench_recurrent'], check=True, stdout=subprocess.DEVNULL)
+    args.bench = build / 'tests/bench/bench_recurrent'
+    args.plugin = build / 'backends/libseqlstm_backend_cpu-blas.so'
+    args.cpu_flag = ['--cpu'] if args.cpu else []
+    args.notes = {}
+    with tempfile.TemporaryDirectory() as folder:
+        peers = {'seqlstm': run_seqlstm}
+        onednn = build_onednn(folder)
+        if onednn:
+            peers['oneDNN'] = lambda *a: run_other(onednn, *a)
+        if args.python:
+            torch = [args.python, HERE / 'bench_torch.py']
+            peers['PyTorch'] = lambda *a: run_other(torch, *a)
+        lines = []
+        for threads in [int(t) for t in args.threads.split(',')]:
+            for mode in ('train', 'infer'):
+                compare(args, peers, mode, threads, lines)
+    cpu = next((line.split(':', 1)[1].strip() for line in open('/proc/cpuinfo') if line.startswith('model name')), '')
+    head = ['## seqlstm and its peers', '', f'{cpu}, {os.cpu_count()} processors, {platform.system()}; times are '
+            + ('processor time' if args.cpu else 'real time') + f', least median of {args.rounds} rounds in turn.']
+    head += [f'{n}, {t} threads: {note}.' for (n, t), note in args.notes.items() if note]
+    if 'oneDNN' not in peers:
+        head.append('oneDNN was not there (libdnnl-dev).')
+    if 'PyTorch' not in peers:
+        head.append('PyTorch was not asked for (--python).')
+    text = '\n'.join(head + lines) + '\n'
+    if args.out:
+        pathlib.Path(args.out).write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == '__main__':
+    main()
