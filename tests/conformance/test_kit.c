@@ -19,15 +19,6 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-/* One of the planted faults is to leak: LeakSanitizer, if it is there, must not call that ours. */
-const char *__lsan_default_suppressions(void);
-
-const char *
-__lsan_default_suppressions(void)
-{
-    return "leak:faulty_op_create\n";
-}
-
 static struct sl_conformance_report *
 run(const char *fault, const char *const *cases, uint32_t count, const char *const *worker, int64_t timeout_ns)
 {
