@@ -32,14 +32,14 @@ static void
 check_query(struct sl_workbench *w, const struct sl_conformance_request *request, struct sl_check_result *r)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    int64_t start = sl_clock_ns();
+    int64_t start = sl_clock_process_cpu_ns(); /* a busy machine is not the plugin's fault */
     struct sl_workbench again = {0};
     if (sl_workbench_load(&again, request, &err) != SEQLSTM_OK || again.record.status != SL_BACKEND_OK)
         fail(r, "loading the file a second time failed");
     else if (memcmp(&again.table, &w->table, sizeof w->table) != 0)
         fail(r, "loading the file a second time gave another table");
-    else if (sl_clock_ns() - start > INT64_C(500000000))
-        fail(r, "loading it a second time took more than 500 ms: query must not do any work");
+    else if (sl_clock_process_cpu_ns() - start > INT64_C(500000000))
+        fail(r, "loading it a second time took more than 500 ms of processor time: query must not do any work");
     sl_arena_deinit(&again.arena);
 }
 
