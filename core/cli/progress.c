@@ -26,6 +26,7 @@ struct cli_train_view {
     int64_t batches_before; /* of this run, for the speed */
     double rows_per_second;
     int64_t epoch_lines, epoch_ns; /* lines of epochs written, and when the last was */
+    size_t epoch_columns;          /* of "epoch 3/10": what belongs to it is indented so far */
     int64_t shown_updates;         /* the update of the last of them: its validation is shown, too */
 };
 
@@ -43,6 +44,7 @@ struct cli_train_view *cli_train_view_create(struct cli_context *cli)
     view->bar = kind == CLI_PROGRESS_BAR || (kind == CLI_PROGRESS_AUTO && terminal);
     view->lines = kind == CLI_PROGRESS_LINES || (kind == CLI_PROGRESS_AUTO && !terminal);
     view->start_ns = view->last_ns = sl_clock_ns();
+    view->epoch_columns = strlen("epoch 1/10");
     return view;
 }
 
@@ -199,6 +201,7 @@ static void on_epoch(void *context, const struct sl_train_report *report)
     sl_buf_printf(&buf, "epoch %lld", (long long)(report->progress.epochs + 0.5));
     if (report->epochs > 0)
         sl_buf_printf(&buf, "/%lld", (long long)report->epochs);
+    view->epoch_columns = buf.length_bytes;
     sl_buf_append_text(&buf, "  train");
     write_values(&buf, report->values);
     sl_buf_printf(&buf, "  lr %s  %s", learning_rate, seconds);
@@ -215,7 +218,8 @@ static void on_validation(void *context, const struct sl_train_report *report)
         return;
     cli_clear_line();
     struct sl_buf buf = {0};
-    sl_buf_append_text(&buf, "           valid");
+    sl_buf_fill(&buf, ' ', view->epoch_columns);
+    sl_buf_append_text(&buf, "  valid");
     write_values(&buf, report->values);
     if (report->improved)
         sl_buf_append_text(&buf, "  *");

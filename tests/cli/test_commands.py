@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command: help, output, JSON, exit status, start-up time."""
 import json
+import os
+import pathlib
 import re
 import sys
 import time
@@ -193,6 +195,27 @@ def test_inspect_doctor(t):
     t.run('inspect', 'broken.safetensors', rc=4).says('error')
     t.refuse(2, 'inspect', 'nothing').says('nothing')
     t.run('doctor').prints('processor', 'cpu-blas')
+
+
+def test_documents(t):
+    """docs/commands.md has every command with its synopsis, every flag with its variable, every schema."""
+    source = os.environ.get('SEQLSTM_SOURCE', pathlib.Path(__file__).resolve().parents[2])
+    text = (pathlib.Path(source) / 'docs/commands.md').read_text()
+    shared, sections = text.split('## The commands\n')
+    for name in list_commands(t):
+        help_text = t.run('help', *name.split()).text
+        usage = re.search('^Usage: (.*)', help_text, re.M).group(1)
+        section = re.search(f'### seqlstm {name}\n(.*?)(\n##|\\Z)', sections, re.S)
+        expect(section and f'```\n{usage}\n' in section.group(1), f'{name}: no section with `{usage}`')
+        for flag, argument, variable in re.findall(r'^ .*?(--[\w-]+)(?: (\S+))?  .*?(?:\[(SEQLSTM_\w+)\])?$',
+                                                   help_text.split('Examples')[-1], re.M):
+            row = f'{flag} {argument}`' if argument else f'{flag}`'
+            lines = [line for line in (section.group(1) + shared).splitlines() if row in line]
+            expect(lines and any(variable in line for line in lines), f'{name}: {row} {variable} is not documented')
+    t.write('m.yaml', TINY)
+    for args in (('plan', 'm.yaml'), ('backends',), ('check', 'm.yaml'), ('data', 'stats', 'm.yaml'), ('version',)):
+        for key in t.run(*args, '--json').json:
+            expect(f'`{key}`' in text, f'{args}: {key} is not documented')
 
 
 def test_conformance_usage(t):
