@@ -11,10 +11,13 @@ BUILD ?= build
 # warnings of a compiler that we have not met stop nobody from building
 MESON_FLAGS ?= -Dwerror=false
 
-.PHONY: run test build packages test-matrix install clean
+.PHONY: run program test build packages test-matrix install clean
 
-run: build
+run: program
 	$(BUILD)/seqlstm run $(MODEL)
+
+program: packages $(BUILD)/build.ninja
+	@ninja -C $(BUILD) program
 
 test: build
 	tools/run-tests.sh $(BUILD)
