@@ -88,19 +88,18 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
         const int which = part == 0 ? SEQLSTM_PARAM_W_X : SEQLSTM_PARAM_W_H;
         float *dw = f->grads[SEQLSTM_RECURRENT_PARAM(ld, r->n, which)];
         const int64_t width = part == 0 ? layer->input : op->out;
-        const int32_t *map = part == 0 ? op->rows_x : op->rows_h;
+        const float *b = xh + (part == 0 ? 0 : layer->input_pad);
         for (int64_t p = r->panel_first; dw && p < r->panel_last; p++)
-            for (int32_t g = 0; g < PANEL; g += GROUP)
-                for (int64_t n = 0; map[p * PANEL + g] >= 0 && n < width; n += PANEL)
-                    op->kernels->outer(&(struct blas_outer){
-                        .rows = high - low,
-                        .a = r->saved->gates + r->block->gate_base * k_all +
-                             (p * r->block->q_rows + low) * PANEL + g,
-                        .a_row = PANEL, .m_count = GROUP,
-                        .b = xh + (part == 0 ? 0 : layer->input_pad) + n, .b_row = layer->xh_row,
-                        .groups = (int32_t)(blas_min(PANEL, width - n) / GROUP),
-                        .c = dw + map[p * PANEL + g] * width + n, .c_row = width,
-                        .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE)});
+            for (int64_t n = 0; n < width; n += PANEL)
+                op->kernels->outer(&(struct blas_outer){
+                    .rows = high - low,
+                    .a = r->saved->gates + r->block->gate_base * k_all +
+                         (p * r->block->gate_rows + low) * PANEL,
+                    .a_row = PANEL, .m_count = PANEL, .b = b + n, .b_row = layer->xh_row,
+                    .groups = (int32_t)(blas_min(PANEL, width - n) / GROUP),
+                    .c = dw + p * GROUP * width + n, .c_row = width, .c_group = op->units * width,
+                    .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE),
+                    .next = b + (n + PANEL < width ? n + PANEL : 0)});
     }
 }
 
@@ -127,7 +126,7 @@ static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high
                 .a = (op->norm && !x_part ? r->saved->gates_h : r->saved->gates) + at,
                 .a_row = PANEL, .m_count = PANEL, .b = xh + n, .b_row = layer->xh_row,
                 .groups = (int32_t)(wide / GROUP), .c = f->gradients.w + p * PANEL * row + n,
-                .c_row = row, .accumulate = !f->fresh});
+                .c_row = row, .accumulate = !f->fresh, .next = xh + (n + wide < row ? n + wide : 0)});
             n += wide;
         }
         for (int64_t n = 0; op->gru_before && n < op->out_pad; n += PANEL)
@@ -161,10 +160,15 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
     const int64_t dx_row = blas_stride(layer->input_pad);
     int64_t g0, g1;
     blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
-    struct blas_product product = {
-        .rows = r->block->q_of[last + 1] - low, .a = gates, .a_row = PANEL,
-        .a_block = r->block->gate_rows * PANEL, .c = r->scratch.dx, .c_row = dx_row};
-    blas_product_back(op, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP, 8);
+    /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels. */
+    const int64_t all = r->block->q_of[last + 1] - low, at_once = op->weights_large ? 128 : all;
+    for (int64_t row = 0; row < all; row += at_once) {
+        struct blas_product product = {
+            .rows = blas_min(at_once, all - row), .a = gates + row * PANEL, .a_row = PANEL,
+            .a_block = r->block->gate_rows * PANEL, .c = r->scratch.dx + row * dx_row,
+            .c_row = dx_row};
+        blas_product_back(op, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP, 16);
+    }
     int64_t c0 = g0 * GROUP, count = blas_min(g1 * GROUP, layer->input) - c0;
     for (int64_t t = first; t <= last && count > 0; t++) {
         struct blas_rows rows = {

@@ -52,7 +52,9 @@ struct blas_outer {
     int32_t groups;
     float *c;
     int64_t c_row;
+    int64_t c_group; /* 0, or: rows m come in groups of 16, group i at c + i c_group */
     bool accumulate; /* add to C instead of overwriting */
+    const float *next; /* b of the sum that follows, to be prefetched; or NULL */
 };
 
 /* What all rows of one (layer, direction) share. */
