@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recurrent kernels of cpu-blas: every instruction set of this machine and one, two and three members against
+ * portable code on one member, at sizes that the conformance kit leaves out: weights beyond the second-level cache,
+ * whole and broken groups of units, one to three rows a step (panels side by side), chunks of weight gradients.
+ * Portable code itself is compared with the float64 reference by the kit. */
+#include "blas_fixture.h"
+
+#include "base/op_signature.h"
+
+enum { SLOTS = SL_SLOTS_MAX };
+
+struct shape {
+    int64_t input, hidden, layers;
+    int sequences;
+    int32_t longest, shortest;
+    uint32_t cell, direction, options;
+    float recurrent_dropout, zoneout;
+};
+
+/* What one run leaves: outputs and gradients of every slot. */
+struct result {
+    float *values[SLOTS], *grads[SLOTS];
+    int64_t elems[SLOTS];
+    struct sl_slot slots[SLOTS];
+    int32_t count;
+};
+
+static void desc_fill(const struct shape *s, const struct seqlstm_axis *axis, struct seqlstm_recurrent_desc *d)
+{
+    memset(d, 0, sizeof *d);
+    d->head = fixture_head(SEQLSTM_OP_RECURRENT, sizeof *d, axis->rows);
+    d->head.max_sequences = axis->sequences;
+    d->head.max_steps = axis->steps;
+    d->cell = s->cell;
+    d->direction = s->direction;
+    d->options = s->options | SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT |
+                 SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE;
+    d->layers = s->layers;
+    d->input = s->input;
+    d->hidden = s->hidden;
+    d->layer_norm_epsilon = 1e-3f;
+    d->recurrent_dropout = s->recurrent_dropout;
+    d->zoneout_cell = d->zoneout_hidden = s->zoneout;
+    if (s->cell != SEQLSTM_CELL_LSTM)
+        d->zoneout_cell = 0;
+    for (int i = 0; i < 2; i++) {
+        d->activations[SEQLSTM_PLACE_GATE][i].kind = SEQLSTM_ACT_SIGMOID;
+        d->activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
+        d->activations[SEQLSTM_PLACE_OUTPUT][i].kind = SEQLSTM_ACT_TANH;
+    }
+}
+
+static void slots_fill(const struct seqlstm_recurrent_desc *d, const struct seqlstm_axis *axis, struct result *out)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    memset(out, 0, sizeof *out);
+    assert_int_equal(sl_op_signature(&d->head, out->slots, SLOTS, &out->count, &err), SEQLSTM_OK);
+    for (int32_t i = 0; i < out->count; i++) {
+        const struct sl_slot *slot = &out->slots[i];
+        if (slot->role == SL_SLOT_ABSENT)
+            continue;
+        int64_t rows = slot->axis == SL_SLOT_ON_ROWS     ? axis->rows
+                       : slot->axis == SL_SLOT_ON_STATES ? axis->sequences
+                                                         : slot->rows;
+        out->elems[i] = rows * slot->features;
+        out->values[i] = fixture_floats(out->elems[i], 17 + (uint64_t)i);
+        out->grads[i] = fixture_floats(out->elems[i], 91 + (uint64_t)i);
+        float scale = slot->role == SL_SLOT_PARAM ? 1.0f / sqrtf((float)d->hidden) : 1.0f;
+        for (int64_t k = 0; k < out->elems[i]; k++)
+            out->values[i][k] *= scale;
+    }
+}
+
+static void result_free(struct result *r)
+{
+    for (int32_t i = 0; i < r->count; i++) {
+        free(r->values[i]);
+        free(r->grads[i]);
+    }
+}
+
+/* Packs, runs forward and backward on `members` members with the given instruction set. */
+static void run(struct blas_fixture *f, const char *instructions, int32_t members, const struct shape *shape,
+                const struct seqlstm_axis *axis, struct result *out)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_setting setting = {"instructions", instructions};
+    struct seqlstm_instance *instance = NULL;
+    assert_int_equal(f->table->open(&f->host.services, &setting, 1, &instance, &err), SEQLSTM_OK);
+    struct sl_pool *pool = NULL;
+    struct sl_queue queue;
+    if (members > 1)
+        assert_int_equal(sl_pool_create(members, &pool, &err), SEQLSTM_OK);
+    sl_queue_init(&queue, pool);
+    struct seqlstm_recurrent_desc desc;
+    desc_fill(shape, axis, &desc);
+    slots_fill(&desc, axis, out);
+    struct seqlstm_op *op = NULL;
+    struct seqlstm_binding *binding = NULL;
+    assert_int_equal(f->table->op_create(instance, 0, &desc.head, "packed", &op, &err), SEQLSTM_OK);
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    assert_int_equal(f->table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+    struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = axis->rows, .rows_in = axis->rows,
+                                .axis = axis, .t0 = 0, .t1 = axis->steps};
+    assert_int_equal(f->table->op_bind(op, &queue.queue, &bind, &binding, &err), SEQLSTM_OK);
+    struct fixture_buffer workspace = fixture_buffer(sizes.workspace_bytes);
+    struct fixture_buffer reserve = fixture_buffer(sizes.reserve_bytes);
+    struct fixture_buffer packed = fixture_buffer(sizes.packed_bytes);
+    struct seqlstm_step step = {.struct_size = sizeof step, .seed = 5, .epoch = 2};
+    void *slots[SLOTS], *grads[SLOTS];
+    for (int32_t i = 0; i < out->count; i++) {
+        slots[i] = out->values[i];
+        grads[i] = out->grads[i];
+    }
+    assert_int_equal(f->table->weights_pack(op, &queue.queue, slots, packed.base, &step, &err), SEQLSTM_OK);
+    struct seqlstm_forward forward = {.struct_size = sizeof forward, .slot_count = (uint32_t)out->count,
+                                      .slots = slots, .workspace = workspace.base, .reserve = reserve.base,
+                                      .packed = packed.base, .step = &step};
+    assert_int_equal(f->table->forward(binding, &queue.queue, &forward, &err), SEQLSTM_OK);
+    memset(workspace.base, 0xFF, (size_t)workspace.bytes);
+    struct seqlstm_backward backward = {.struct_size = sizeof backward, .slot_count = (uint32_t)out->count,
+                                        .slots = slots, .grads = grads, .workspace = workspace.base,
+                                        .reserve = reserve.base, .packed = packed.base, .step = &step,
+                                        .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES |
+                                                 SEQLSTM_BACKWARD_WEIGHTS | SEQLSTM_BACKWARD_ACCUMULATE};
+    assert_int_equal(f->table->backward(binding, &queue.queue, &backward, &err), SEQLSTM_OK);
+    fixture_buffer_check(&workspace);
+    fixture_buffer_check(&reserve);
+    fixture_buffer_check(&packed);
+    f->table->binding_destroy(binding);
+    f->table->op_destroy(op);
+    sl_pool_destroy(pool);
+    f->table->close(instance);
+}
+
+/* Largest difference of a slot over the largest value of the wanted one. */
+static void compare(const struct result *got, const struct result *want, const char *what)
+{
+    for (int32_t i = 0; i < want->count; i++)
+        for (int pass = 0; pass < 2; pass++) {
+            const float *a = pass ? got->grads[i] : got->values[i], *b = pass ? want->grads[i] : want->values[i];
+            double largest = 1e-3, worst = 0;
+            for (int64_t k = 0; k < want->elems[i]; k++) {
+                double d = fabs((double)a[k] - (double)b[k]);
+                largest = fabs((double)b[k]) > largest ? fabs((double)b[k]) : largest;
+                worst = !(d <= worst) ? d : worst; /* a NaN stays */
+            }
+            if (want->elems[i] > 0 && !(worst <= 2e-5 * largest)) {
+                print_message("%s: %s%s differs by %g of %g\n", what, pass ? "d" : "", want->slots[i].name, worst,
+                              largest);
+                fail();
+            }
+        }
+}
+
+static void check(struct blas_fixture *f, const struct shape *shape)
+{
+    int32_t lengths[64];
+    for (int b = 0; b < shape->sequences; b++)
+        lengths[b] = shape->longest - b * (shape->longest - shape->shortest) / shape->sequences;
+    struct fixture_axis axis;
+    fixture_axis(&axis, shape->sequences, lengths);
+    static const char *const sets[] = {"portable", "avx2", "avx512"};
+    struct result want;
+    run(f, "portable", 1, shape, &axis.axis, &want);
+    for (int i = 0; i < 3; i++) {
+#if defined(__x86_64__)
+        if ((i == 1 && !__builtin_cpu_supports("avx2")) || (i == 2 && !__builtin_cpu_supports("avx512bw")))
+            continue;
+#else
+        if (i > 0)
+            continue;
+#endif
+        for (int32_t members = 1; members <= 3; members++) {
+            char what[96];
+            snprintf(what, sizeof what, "%s, %d members, I %d H %d B %d", sets[i], (int)members, (int)shape->input,
+                     (int)shape->hidden, shape->sequences);
+            struct result got;
+            run(f, sets[i], members, shape, &axis.axis, &got);
+            compare(&got, &want, what);
+            result_free(&got);
+        }
+    }
+    result_free(&want);
+}
+
+static void large_layers_agree(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    static const struct shape shapes[] = {
+        {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0},  /* whole groups, dW in place */
+        {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0},  /* broken groups, two layers */
+        {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0, 0},  /* both directions, more than one chunk */
+        {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_RECURRENT_LAYER_NORM, 0, 0},
+        {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_RECURRENT_RESET_AFTER, 0, 0},
+        {200, 600, 1, 9, 5, 4, SEQLSTM_CELL_RNN, 0, 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct shape s = shapes[i];
+        check(f, &s);
+    }
+}
+
+static void few_rows_agree(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    for (int sequences = 1; sequences <= 5; sequences++) {
+        struct shape s = {64, 64, 1, sequences, 12, 12, SEQLSTM_CELL_LSTM, 0, 0, 0, 0};
+        check(f, &s);
+        s.hidden = 37;
+        s.shortest = 5;
+        s.options = SEQLSTM_RECURRENT_PEEPHOLE | SEQLSTM_RECURRENT_COUPLED_GATES;
+        s.zoneout = 0.25f;
+        check(f, &s);
+        s.options = 0;
+        s.direction = SEQLSTM_DIRECTION_BACKWARD;
+        s.recurrent_dropout = 0.3f;
+        check(f, &s);
+        s.hidden = 128; /* shared by units */
+        s.zoneout = 0;
+        check(f, &s);
+    }
+}
+
+static void many_steps_agree(void **state)
+{
+    struct blas_fixture *f = fixture_get(state);
+    struct shape s = {48, 64, 2, 7, 200, 40, SEQLSTM_CELL_LSTM, 2, 0, 0, 0};
+    check(f, &s);
+    s.input = 33;
+    s.hidden = 20;
+    s.cell = SEQLSTM_CELL_GRU;
+    check(f, &s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_layers_agree),
+        cmocka_unit_test(few_rows_agree),
+        cmocka_unit_test(many_steps_agree),
+    };
+    return cmocka_run_group_tests_name("blas_recurrent", tests, fixture_open, fixture_close);
+}
