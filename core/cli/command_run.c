@@ -80,8 +80,8 @@ const struct cli_command cli_command_run = {
                 "  seqlstm run model.yaml --set train.epochs=5 --seed 7\n"
                 "  seqlstm run model.yaml --out /tmp/try --threads 1\n",
     .text = "Makes a run folder (runs/NAME/001) with the effective configuration, the plan, metrics.jsonl,\n"
-            "checkpoints, and at the end final.safetensors and summary.json. Ctrl-C finishes the step, saves and\n"
-            "leaves; `seqlstm resume` goes on from there.\n",
+            "checkpoints, and at the end final.safetensors, summary.json and report.html. Ctrl-C finishes the step,\n"
+            "saves and leaves; `seqlstm resume` goes on from there.\n",
     .flags = run_flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

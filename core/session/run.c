@@ -141,7 +141,9 @@ static seqlstm_status finish(struct sl_session *session, struct sl_run_result *r
         }
     }
     result->seconds = (double)(sl_clock_ns() - start_ns) * 1e-9;
-    return sl_run_folder_write_summary(session, result, err);
+    SEQLSTM_TRY(sl_run_folder_write_summary(session, result, err));
+    sl_report_write(session, result);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_observer *observer,

@@ -2,6 +2,7 @@
 /* Folders of runs:
  *
  *   runs/NAME/001/  config.yaml  data.json  plan.json  metrics.jsonl  summary.json  final.safetensors
+ *                   report.html
  *                   checkpoints/update-000000001234.safetensors
  */
 #include <dirent.h>

@@ -115,6 +115,9 @@ seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seql
 seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
                                            struct seqlstm_error *err);
 
+/* Writes report.html; what keeps it from that is logged and stops nobody. */
+void sl_report_write(const struct sl_session *session, const struct sl_run_result *result);
+
 /* ---- data (sources.c) ----------------------------------------------------------------------------- */
 
 /* Logs what reading a split dropped, cut or filled in, and what the parallel streams leave over. */

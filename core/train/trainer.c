@@ -260,8 +260,9 @@ start(struct sl_trainer *trainer, struct seqlstm_error *err)
     struct sl_train_state *state = &trainer->state;
     if (trainer->metrics_path) {
         SEQLSTM_TRY(sl_file_make_folders(trainer->request.folder, err));
-        SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, state->validated_at,
-                                        &trainer->metrics, &trainer->seconds_before, err));
+        if (trainer->request.model->log.jsonl)
+            SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, state->validated_at,
+                                            &trainer->metrics, &trainer->seconds_before, err));
     }
     /* What a crash between writing and removing has left. */
     if (trainer->checkpoints && trainer->restored)

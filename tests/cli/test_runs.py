@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Training runs: the run folder, signals, time limit, resume, overrides, environment."""
+import html.parser
 import json
 import os
 import re
@@ -51,6 +52,40 @@ def test_folder(t):
     expect(t.read('again/final.safetensors') == t.read('runs/tiny/001/final.safetensors'), 'config.yaml is another run')
     plan = json.loads((folder / 'plan.json').read_text())
     expect(plan['schema'] == 'seqlstm.plan/1', plan)
+
+
+class Tags(html.parser.HTMLParser):
+    """Opens and closes in order, and fetches nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attributes):
+        expect(not {'src', 'href', 'onload'} & {name for name, _ in attributes}, f'{tag}: {attributes}')
+        self.seen.append(tag)
+        if tag != 'meta':
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag):
+        expect(self.open and self.open.pop() == tag, f'{tag} is not open')
+
+
+def test_report(t):
+    t.write('m.yaml', TINY.replace('epochs: 3', 'epochs: 4'))
+    t.run('run', 'm.yaml', '--out', 'a <b> & c', '-q')
+    text = t.read('a <b> & c/report.html').decode()
+    tags = Tags()
+    tags.feed(text)
+    expect(not tags.open and tags.seen.count('svg') == 2 and tags.seen.count('circle') == 16, tags.seen)
+    expect('a &lt;b&gt; &amp; c' in text and '<pre>layer' in text and 'nan' not in text and '://' not in text, text)
+    summary = json.loads(t.read('a <b> & c/summary.json'))
+    expect(f"<td>{summary['metrics']['test']['mse']:.6g}</td>" in text, 'the metric of the test')
+    t.run('run', 'm.yaml', '--out', 'b', '-q', '--set', 'log.jsonl=false')
+    expect('<svg' not in t.read('b/report.html').decode(), 'curves without data')
 
 
 def test_json_and_quiet(t):

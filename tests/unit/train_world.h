@@ -76,6 +76,7 @@ world_create(const char *name)
     world->model.data.batching.unit = SL_UNIT_STREAM;
     world->model.data.batching.bptt = 3;
     world->model.log.every = (struct sl_period){SL_PERIOD_UPDATES, 3};
+    world->model.log.jsonl = true;
     struct sl_train_config *train = &world->model.train;
     train->loss.kind = SL_LOSS_MSE;
     train->optimizer = (struct sl_optimizer){.kind = SL_OPTIMIZER_ADAM, .learning_rate = 0.05};
