@@ -423,7 +423,9 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
                      !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
     call.wants_dx = (args->parts & SEQLSTM_BACKWARD_INPUTS) && args->grads[SEQLSTM_RECURRENT_X];
-    call.direct = op->direct && (binding->units || binding->members == 1);
+    /* The weight mask is put on dW_h as a whole: not where it is added to something. */
+    call.direct = op->direct && (binding->units || binding->members == 1) &&
+                  !(op->desc.weight_drop > 0.0f && (args->parts & SEQLSTM_BACKWARD_ACCUMULATE));
     call.binding = binding;
     call.args = args;
     call.queue = queue;

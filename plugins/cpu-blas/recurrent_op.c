@@ -321,7 +321,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->rows_h = op->rows_x + columns;
     op->rows_bias = op->rows_h + columns;
     rows_fill(op);
-    op->direct = op->lstm && !op->norm && !op->coupled && desc->weight_drop == 0.0f && op->units % GROUP == 0 &&
+    op->direct = op->lstm && !op->norm && !op->coupled && op->units % GROUP == 0 &&
                  op->out % GROUP == 0 && op->layers[0].input % GROUP == 0;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;

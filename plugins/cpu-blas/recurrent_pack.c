@@ -313,6 +313,10 @@ void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_re
         reduce_panel(op, reduce, packed, layer, (int32_t)panel, grads);
     if (member != 0)
         return;
+    if (reduce->direct && packed->drop_bits && grads[SEQLSTM_PARAM_W_H])
+        op->kernels->mask_apply(grads[SEQLSTM_PARAM_W_H], packed->drop_bits, 0,
+                                1.0f / (1.0f - op->desc.weight_drop), op->gate_rows * op->out,
+                                grads[SEQLSTM_PARAM_W_H]);
     if (op->coupled && !reduce->accumulate)
         clear_unused(op, layer, grads);
     for (int64_t p = 0; op->projection && grads[SEQLSTM_PARAM_PROJECTION] && p < op->out; p++)
