@@ -182,6 +182,10 @@ static int32_t look_ahead(const struct blas_backward_run *f, int64_t q, int64_t 
         for (int64_t i = 0; i < rows * 4 && count < AHEAD_MAX; i += lines)
             ahead[count++] = r->saved->gates + r->block->gate_base * k_all +
                              (p * r->block->gate_rows + q_next) * PANEL + i * 16;
+    for (int64_t p = r->panel_first; r->op->norm && p < r->panel_last && count < AHEAD_MAX; p++)
+        for (int64_t i = 0; i < rows * 4 && count < AHEAD_MAX; i += lines)
+            ahead[count++] = r->saved->gates_h + r->block->gate_base * k_all +
+                             (p * r->block->gate_rows + q_next) * PANEL + i * 16;
     for (int64_t p = r->panel_first; r->saved->state && p < r->panel_last && count < AHEAD_MAX; p++)
         for (int64_t i = 0; i < rows && count < AHEAD_MAX; i += lines)
             ahead[count++] = r->saved->state + r->block->q_base * r->op->units_pad +
