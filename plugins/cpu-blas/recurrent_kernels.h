@@ -113,7 +113,7 @@ struct blas_cell_backward {
     int64_t c_row;
     float *dh;            /* dh in; out: the part of dh' that does not go through the product */
     int64_t dh_row;
-    const float *dy;      /* LSTM without norm: added to dh; or NULL */
+    const float *dy;      /* LSTM: added to dh; or NULL */
     int64_t dy_row;
     int64_t unit_step;
     const float *peephole;

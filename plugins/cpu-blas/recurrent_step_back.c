@@ -264,7 +264,7 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
     const float *dy = f->dy.base
                           ? f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row
                           : NULL;
-    bool in_cell = op->lstm && !op->norm && !op->projection;
+    bool in_cell = op->lstm && !op->projection;
     if (dy && !in_cell) {
         int64_t low, high;
         blas_own_columns(r, &low, &high);
