@@ -55,6 +55,7 @@ struct cli_values {
 };
 
 struct cli_context;
+struct json_t;
 
 struct cli_command {
     const char *name;    /* "run"; two words are one command: "data stats" */
@@ -134,6 +135,8 @@ void cli_show_diagnostics(const struct cli_context *cli);
 int cli_get_exit(seqlstm_status status);
 /* Writes a buffer to stdout; false and a message when that fails (a full disk). */
 bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf);
+/* Writes a JSON value (taken over; NULL: memory ran out) to stdout; CLI_OK or CLI_FAILURE. */
+int cli_write_json(const struct cli_context *cli, struct json_t *root);
 void cli_print_help(const struct cli_command *command, FILE *out, bool color);
 void cli_print_overview(FILE *out, bool color);
 int cli_get_width(void);

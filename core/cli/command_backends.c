@@ -39,17 +39,7 @@ static int print_json(struct cli_context *cli, const struct sl_registry *registr
         json_array_append_new(searched, json_string(sl_registry_get_folder(registry, f)));
     json_t *root =
         json_pack("{s:s,s:o,s:o}", "schema", "seqlstm.backends/1", "backends", backends, "searched", searched);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
-    struct sl_buf buf = {0};
-    if (text)
-        sl_buf_printf(&buf, "%s\n", text);
-    else
-        buf.failed = true;
-    free(text);
-    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
-    sl_buf_deinit(&buf);
-    return code;
+    return cli_write_json(cli, root);
 }
 
 static void print_record(const struct cli_context *cli, const struct sl_backend_record *record)

@@ -34,17 +34,7 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
         "longest", (json_int_t)sl_data_stats_get_longest(stats), "vocabulary",
         (json_int_t)sl_data_stats_get_vocabulary(stats), "classes", (json_int_t)sl_data_stats_get_classes(stats),
         "chosen", chosen, "strategies", strategies, "lengths", lengths);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
-    struct sl_buf buf = {0};
-    if (text)
-        sl_buf_printf(&buf, "%s\n", text);
-    else
-        buf.failed = true;
-    free(text);
-    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
-    sl_buf_deinit(&buf);
-    return code;
+    return cli_write_json(cli, root);
 }
 
 static void write_lengths(struct sl_buf *buf, const struct sl_data_stats *stats)

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "cli/cli.h"
 
 static _Atomic bool line_drawn; /* on the terminal that all messages go to */
@@ -128,6 +130,21 @@ seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlst
     if (err)
         err->native_code = code;
     return SEQLSTM_IO;
+}
+
+int cli_write_json(const struct cli_context *cli, struct json_t *root)
+{
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_decref(root);
+    struct sl_buf buf = {0};
+    if (text)
+        sl_buf_printf(&buf, "%s\n", text);
+    else
+        buf.failed = true;
+    free(text);
+    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    sl_buf_deinit(&buf);
+    return code;
 }
 
 int cli_get_width(void)
