@@ -91,7 +91,7 @@ growth(const struct sl_data *d)
 {
     if (d->c.desc.head.op != SEQLSTM_OP_RECURRENT)
         return 1;
-    double saturated = d->c.saturated ? 24 : 1; /* weights are six times as large, and so is what they pass on */
+    double saturated = d->c.saturated ? 8 : 1; /* steep functions far out multiply input errors */
     return sqrt((double)d->axis.steps) * (double)d->c.desc.recurrent.layers * saturated;
 }
 
