@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every command: help, output, JSON, exit status, start-up time."""
+"""Every command: help, output, JSON, exit status."""
 import json
 import os
 import pathlib
 import re
 import sys
-import time
 
 sys.dont_write_bytecode = True
 import harness
@@ -221,22 +220,6 @@ def test_documents(t):
 def test_conformance_usage(t):
     t.refuse(2, 'conformance').says('something is missing')
     t.run('conformance', 'no-such.so', rc=None).says('no-such.so')
-
-
-def test_startup(t):
-    if t.sanitized:
-        return 'sanitized'
-    t.write('m.yaml', TINY)
-    for args, bar in ((('version',), 0.010), (('check', 'm.yaml'), 0.020)):
-        best = 9.0
-        for _ in range(40):
-            begin = time.monotonic()
-            t.run(*args)
-            best = min(best, time.monotonic() - begin)
-            if best < bar:
-                break
-        # the fork and exec of a large python counts too, which a shell would not pay
-        expect(best < bar + 0.010, f'{args}: {best * 1e3:.1f} ms at best')
 
 
 harness.main(globals())

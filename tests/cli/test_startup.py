@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How long the user waits for the first sign of life: from starting the process to the end of `version` and of
+`check`, and to the first line of metrics.jsonl, which is written right after the first training step.
+
+A loaded machine can only make a start slower, so the least of several tries counts."""
+import os
+import pathlib
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import harness
+from harness import expect
+
+TRIES_LEAST, TRIES_MOST = 5, 60
+
+
+def quickstart():
+    source = os.environ.get('SEQLSTM_SOURCE', pathlib.Path(__file__).resolve().parents[2])
+    return str(pathlib.Path(source) / 'configs/quickstart.yaml')
+
+
+def end_of(*args):
+    def measure(t):
+        begin = time.monotonic()
+        t.run(*args)
+        return time.monotonic() - begin
+    return measure
+
+
+def first_step(t):
+    folder = t.folder / f'run-{time.monotonic_ns()}'
+    begin = time.monotonic()
+    process = t.start('run', quickstart(), '--set', 'log.every=1u', '--out', folder, '-q')
+    log = folder / 'metrics.jsonl'
+    try:
+        while not (log.exists() and log.stat().st_size):
+            expect(process.poll() is None, 'the run ended before its first step')
+            expect(time.monotonic() - begin < 60, 'no first step')
+            time.sleep(0.0005)
+        return time.monotonic() - begin
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def within(t, bar, measure):
+    if t.sanitized:
+        return 'sanitized'
+    times = []
+    while len(times) < TRIES_LEAST or (min(times) >= bar and len(times) < TRIES_MOST):
+        times.append(measure(t))
+    said = f'{min(times) * 1e3:.1f} ms at best of {len(times)}, bar {bar * 1e3:.0f} ms'
+    expect(min(times) < bar, said)
+    print(f'     {said}')
+
+
+def test_version(t):
+    return within(t, 0.010, end_of('version'))
+
+
+def test_check(t):
+    return within(t, 0.020, end_of('check', quickstart()))
+
+
+def test_first_training_step(t):
+    return within(t, 0.150, first_step)
+
+
+harness.main(globals())
