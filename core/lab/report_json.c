@@ -60,10 +60,10 @@ append_result(struct sl_buf *out, const struct sl_conformance_result *r)
     append_member(out, "level", sl_level_name(r->level));
     sl_buf_append_text(out, ", ");
     append_member(out, "verdict", sl_verdict_name(r->check.verdict));
-    sl_buf_printf(out, ", \"worst\": %s, ", isfinite(r->check.worst) ? worst : "null");
+    sl_buf_printf(out, ", \"error_over_tolerance\": %s, ", isfinite(r->check.worst) ? worst : "null");
     append_member(out, "variant", r->check.variant);
     sl_buf_append_text(out, ", ");
-    append_member(out, "detail", r->check.detail);
+    append_member(out, "reason", r->check.detail);
     sl_buf_printf(out, ", \"ms\": %.3f}", (double)r->took_ns / 1e6);
 }
 
@@ -73,11 +73,11 @@ sl_conformance_report_print_json(const struct sl_conformance_report *report, str
     uint32_t count = sl_conformance_report_get_size(report);
     sl_buf_append_text(out, "{\n  \"schema\": \"seqlstm.conformance/1\",\n");
     append_backend(out, sl_conformance_report_get_record(report));
-    sl_buf_append_text(out, "  \"counts\": {");
+    sl_buf_append_text(out, "  \"totals\": {");
     for (int v = 0; v < SL_VERDICT_COUNT; v++)
         sl_buf_printf(out, "%s\"%s\": %u", v ? ", " : "", sl_verdict_name((enum sl_verdict)v),
                       sl_conformance_report_get_count(report, (enum sl_verdict)v));
-    sl_buf_append_text(out, "},\n  \"results\": [\n");
+    sl_buf_append_text(out, "},\n  \"cases\": [\n");
     for (uint32_t i = 0; i < count; i++) {
         append_result(out, sl_conformance_report_get(report, i));
         sl_buf_append_text(out, i + 1 < count ? ",\n" : "\n");
