@@ -3,6 +3,7 @@
 #include "dispatch/search.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,29 +75,63 @@ add_user_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm
     return length < (int)sizeof path ? add_folder(search, arena, path, err) : SEQLSTM_OK;
 }
 
-/* Folders relative to the program: its build tree's, or those of the prefix it is installed in. */
+/* Cuts the last component of `path`; false: there is none. */
+static bool
+cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+    return slash != NULL;
+}
+
+/* Is `path` TAIL below a prefix? Then it is cut to the prefix. */
+static bool
+cut_tail(char *path, const char *tail)
+{
+    size_t length = strlen(path), end = strlen(tail);
+    if (length <= end || path[length - end - 1] != '/' || strcmp(path + length - end, tail) != 0)
+        return false;
+    path[length - end - 1] = 0;
+    return true;
+}
+
+/* The build tree that the program lies in, or the backends of the prefix that it is installed in: wherever that
+ * was moved to. */
 static seqlstm_status
 add_program_folders(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
 {
     char program[PATH_MAX], path[PATH_MAX + 64];
     struct stat status;
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length > 0) {
-        program[length] = 0;
-        *strrchr(program, '/') = 0;
-        sl_text_snprintf(path, sizeof path, "%s/meson-info", program);
-        if (stat(path, &status) == 0) {
-            sl_text_snprintf(path, sizeof path, "%s/backends", program);
-            SEQLSTM_TRY(add_folder(search, arena, path, err));
-        }
-        char *slash = strrchr(program, '/');
-        if (slash && strcmp(slash, "/bin") == 0) {
-            *slash = 0;
-            sl_text_snprintf(path, sizeof path, "%s/lib/seqlstm/backends", program);
-            SEQLSTM_TRY(add_folder(search, arena, path, err));
-        }
+    if (length <= 0)
+        return SEQLSTM_OK;
+    program[length] = 0;
+    if (!cut_last(program))
+        return SEQLSTM_OK;
+    sl_text_snprintf(path, sizeof path, "%s/meson-info", program);
+    if (stat(path, &status) == 0) {
+        sl_text_snprintf(path, sizeof path, "%s/backends", program);
+        SEQLSTM_TRY(add_folder(search, arena, path, err));
     }
-    return add_folder(search, arena, SL_BACKENDS_DIR, err);
+    if (!cut_tail(program, SL_BINDIR))
+        return SEQLSTM_OK;
+    sl_text_snprintf(path, sizeof path, "%s/" SL_LIBDIR "/seqlstm/backends", program);
+    return add_folder(search, arena, path, err);
+}
+
+/* The same for a program of somebody else that uses libseqlstm.so: its backends lie beside the library. */
+static seqlstm_status
+add_library_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
+{
+    Dl_info info;
+    char library[PATH_MAX], path[PATH_MAX + 64];
+    struct stat status;
+    if (dladdr(SL_BACKENDS_DIR, &info) == 0 || !info.dli_fname || info.dli_fname[0] != '/' ||
+        realpath(info.dli_fname, library) == NULL || !cut_last(library))
+        return SEQLSTM_OK;
+    sl_text_snprintf(path, sizeof path, "%s/seqlstm/backends", library);
+    return stat(path, &status) == 0 ? add_folder(search, arena, path, err) : SEQLSTM_OK;
 }
 
 seqlstm_status
@@ -118,7 +153,9 @@ sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *con
         return SEQLSTM_OK;
     SEQLSTM_TRY(add_list(search, arena, secure_getenv("SEQLSTM_BACKEND_PATH"), err));
     SEQLSTM_TRY(add_user_folder(search, arena, err));
-    return add_program_folders(search, arena, err);
+    SEQLSTM_TRY(add_program_folders(search, arena, err));
+    SEQLSTM_TRY(add_library_folder(search, arena, err));
+    return add_folder(search, arena, SL_BACKENDS_DIR, err);
 }
 
 const char *

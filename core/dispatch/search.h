@@ -15,7 +15,8 @@ struct sl_search {
     uint32_t folder_count;
 };
 
-/* The folders of the request first, then (unless only_folders) environment, user, build tree, system.
+/* The folders of the request first, then (unless only_folders) environment, user, build tree, the prefix that the
+ * program or libseqlstm.so lies in, the one that it was built for.
  * Errors: INVALID_ARGUMENT (a relative folder in the request), NO_MEMORY. */
 seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena,
                               const char *const *folders, uint32_t folder_count, bool only_folders,
