@@ -263,7 +263,7 @@ struct seqlstm_instance; /* a plugin's: one opened backend */
 /* One option of the model file's `options:` map. */
 struct seqlstm_option {
     const char *key;
-    const char *type;          /* "int", "float", "bool", "string", or "a|b|c" */
+    const char *type;          /* "int", "float" (each also as "int 1..64"), "bool", "string", or "a|b|c" */
     const char *default_value;
     const char *help;          /* one sentence */
 };
