@@ -13,7 +13,7 @@ const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
 static json_t *write_record(const struct sl_backend_record *record)
 {
-    json_t *devices = json_array(), *files = json_array();
+    json_t *devices = json_array(), *files = json_array(), *options = json_array();
     for (uint32_t d = 0; d < record->device_count; d++)
         json_array_append_new(devices, json_pack("{s:s,s:s,s:s}", "name", record->devices[d].name, "class",
                                                  record->devices[d].device_class, "domain",
@@ -21,13 +21,17 @@ static json_t *write_record(const struct sl_backend_record *record)
     for (uint32_t f = 0; f < record->file_count; f++)
         json_array_append_new(files, json_pack("{s:s,s:s}", "path", record->files[f].path, "build_id",
                                                record->files[f].build_id));
+    for (uint32_t o = 0; o < record->option_count; o++)
+        json_array_append_new(options, json_pack("{s:s,s:s,s:s?,s:s}", "key", record->options[o].key, "type",
+                                                 record->options[o].type, "default", record->options[o].default_value,
+                                                 "help", record->options[o].help));
     char abi[32] = "";
     if (record->has_abi)
         snprintf(abi, sizeof abi, "%u.%u", record->abi_major, record->abi_minor_needed);
-    return json_pack("{s:s,s:s?,s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o,s:o}", "id", record->id, "file", record->file,
+    return json_pack("{s:s,s:s?,s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o,s:o,s:o}", "id", record->id, "file", record->file,
                      "status", sl_backend_status_name(record->status), "version", record->version, "abi", abi,
                      "reason", record->reason, "dlerror", record->dlerror, "build", record->build, "devices",
-                     devices, "files", files);
+                     devices, "files", files, "options", options);
 }
 
 static int print_json(struct cli_context *cli, const struct sl_registry *registry)
@@ -63,6 +67,9 @@ static void print_record(const struct cli_context *cli, const struct sl_backend_
                SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR);
     if (record->build)
         printf("    build    %s\n", record->build);
+    for (uint32_t o = 0; o < record->option_count; o++)
+        printf("    option   %s (%s, default %s): %s\n", record->options[o].key, record->options[o].type,
+               record->options[o].default_value ? record->options[o].default_value : "none", record->options[o].help);
     for (uint32_t f = 1; f < record->file_count; f++)
         printf("    needs    %s%s%s\n", record->files[f].path, record->files[f].build_id[0] ? "  " : "",
                record->files[f].build_id);
@@ -107,7 +114,7 @@ const struct cli_command cli_command_backends = {
     .summary = "every backend looked for: found, version, devices, or why not",
     .usage = "[flags]",
     .examples = "  seqlstm backends\n"
-                "  seqlstm backends -v          folders searched, dlerror, ABI numbers, dependencies\n",
+                "  seqlstm backends -v          folders searched, dlerror, ABI numbers, options, dependencies\n",
     .takes_backend_flags = true,
     .run = backends,
 };

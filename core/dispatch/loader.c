@@ -309,6 +309,7 @@ sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s: %.500s", table->id, why.message);
     if (rc != SEQLSTM_OK) {
         const char *text = why.message[0] ? why.message : "it gave no reason";
+        record->misconfigured = rc == SEQLSTM_INVALID_CONFIG && setting_count > 0;
         return sl_record_refuse(arena, record,
                                 rc == SEQLSTM_UNAVAILABLE ? SL_BACKEND_UNAVAILABLE : SL_BACKEND_REFUSED,
                                 err, rc == SEQLSTM_UNAVAILABLE ? "%s" : "it did not open: %s", text);

@@ -34,6 +34,7 @@ struct sl_registry {
     struct node *first_node, **last_node;
     struct sl_backend *first_backend, **last_backend;
     uint32_t record_count, backend_count;
+    const struct sl_registry_entry *entries; /* the request's, while it is worked on */
 };
 
 const char *
@@ -60,7 +61,9 @@ add_record(struct sl_registry *r, const struct sl_registry_entry *entry, const c
     struct sl_backend_record *record = &node->record;
     record->id = sl_arena_strdup(&r->arena, id ? id : "");
     record->searched = r->search.folders;
+    record->entry = record->wrong_setting = -1;
     if (entry) {
+        record->entry = (int32_t)(entry - r->entries);
         record->required = entry->require;
         record->origin = entry->origin ? sl_arena_strdup(&r->arena, entry->origin) : NULL;
     }
@@ -95,8 +98,13 @@ open_backend(struct sl_registry *r, const struct sl_registry_request *request,
                                 "the backend %s is loaded already (%s)", table->id,
                                 other ? other : "built in");
     }
-    if (entry && sl_settings_check(table, entry->settings, entry->setting_count, &why) != SEQLSTM_OK)
+    record->option_count = table->option_count;
+    record->options = table->options;
+    if (entry &&
+        sl_settings_check(table, entry->settings, entry->setting_count, &record->wrong_setting, &why) != SEQLSTM_OK) {
+        record->misconfigured = true;
         return sl_record_refuse(&r->arena, record, SL_BACKEND_REFUSED, err, "%s", why.message);
+    }
     backend->id = record->id;
     backend->table = *table;
     backend->record = record;
@@ -271,6 +279,7 @@ sl_registry_create(const struct sl_registry_request *request, struct sl_registry
         return no_memory(err);
     r->last_node = &r->first_node;
     r->last_backend = &r->first_backend;
+    r->entries = request->entries;
     rc = sl_search_init(&r->search, &r->arena, request->folders, request->folder_count,
                         request->only_folders, err);
     for (uint32_t i = 0; rc == SEQLSTM_OK && i < request->entry_count; i++) {
@@ -288,6 +297,7 @@ sl_registry_create(const struct sl_registry_request *request, struct sl_registry
         sl_registry_destroy(r);
         return rc;
     }
+    r->entries = NULL;
     *out_registry = r;
     return SEQLSTM_OK;
 }

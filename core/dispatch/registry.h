@@ -85,6 +85,9 @@ struct sl_backend_record {
     const char *file;   /* absolute; NULL: built in, or not found */
     const char *origin; /* of the entry, or NULL */
     bool required;
+    bool misconfigured;   /* refused for its settings */
+    int32_t entry;        /* index in the request's entries; -1: found in a folder */
+    int32_t wrong_setting; /* index in the entry's settings of the one that is wrong; -1: none, or all together */
     enum sl_backend_status status;
     const char *reason;  /* one sentence; NULL when OK */
     const char *dlerror; /* the system's text; NULL: dlopen did not fail */
@@ -93,6 +96,8 @@ struct sl_backend_record {
     const char *version, *vendor, *license, *build; /* NULL: the table was never read */
     uint32_t device_count;
     const struct seqlstm_device_info *devices;
+    uint32_t option_count; /* of the table */
+    const struct seqlstm_option *options;
     uint32_t file_count;
     const struct sl_backend_file *files;
     uint32_t searched_count; /* folders looked into for this one, in order */

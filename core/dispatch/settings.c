@@ -32,20 +32,39 @@ is_one_of(const char *choices, const char *value)
     }
 }
 
+/* Is `type` the word, alone or with a range behind it? */
+static bool
+is_number(const char *type, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(type, word, length) == 0 && (type[length] == 0 || type[length] == ' ');
+}
+
+/* Reads " LOW..HIGH" behind the word; false: there is none. */
+static bool
+find_range(const char *type, double *low, double *high)
+{
+    const char *text = strchr(type, ' '), *dots = text ? strstr(text, "..") : NULL;
+    return dots && sl_text_parse_float64(text + 1, (size_t)(dots - text - 1), low) &&
+           sl_text_parse_float64(dots + 2, strlen(dots + 2), high);
+}
+
 static bool
 has_type(const char *type, const char *value)
 {
     int64_t integer;
-    double number;
-    if (strcmp(type, "int") == 0)
-        return sl_text_parse_int64(value, strlen(value), &integer);
-    if (strcmp(type, "float") == 0)
-        return sl_text_parse_float64(value, strlen(value), &number);
+    double number, low, high;
+    bool is_int = is_number(type, "int");
+    if (is_int || is_number(type, "float")) {
+        if (is_int && sl_text_parse_int64(value, strlen(value), &integer))
+            number = (double)integer;
+        else if (is_int || !sl_text_parse_float64(value, strlen(value), &number))
+            return false;
+        return !find_range(type, &low, &high) || (number >= low && number <= high);
+    }
     if (strcmp(type, "bool") == 0)
         return strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
-    if (strcmp(type, "string") == 0)
-        return true;
-    return is_one_of(type, value);
+    return strcmp(type, "string") == 0 || is_one_of(type, value);
 }
 
 static seqlstm_status
@@ -70,9 +89,11 @@ unknown_key(const struct seqlstm_backend *table, const char *key, struct seqlstm
 
 seqlstm_status
 sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_setting *settings,
-                  uint32_t setting_count, struct seqlstm_error *err)
+                  uint32_t setting_count, int32_t *out_wrong, struct seqlstm_error *err)
 {
     for (uint32_t i = 0; i < setting_count; i++) {
+        if (out_wrong)
+            *out_wrong = (int32_t)i;
         const struct seqlstm_option *option = find_option(table, settings[i].key);
         if (!option)
             return unknown_key(table, settings[i].key, err);
@@ -81,5 +102,7 @@ sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_sett
                          "option '%s' of backend %s is '%.60s', expected %s (%.200s)", option->key,
                          table->id, settings[i].value, option->type, option->help);
     }
+    if (out_wrong)
+        *out_wrong = -1;
     return SEQLSTM_OK;
 }

@@ -5,9 +5,10 @@
 
 #include <seqlstm/backend.h>
 
-/* Errors: INVALID_CONFIG names key, value and what was expected. */
+/* Errors: INVALID_CONFIG names key, value and what was expected; *out_wrong (may be NULL) is then the
+ * setting's index, else -1. */
 seqlstm_status sl_settings_check(const struct seqlstm_backend *table,
                                  const struct seqlstm_setting *settings, uint32_t setting_count,
-                                 struct seqlstm_error *err);
+                                 int32_t *out_wrong, struct seqlstm_error *err);
 
 #endif

@@ -20,7 +20,7 @@ static seqlstm_status
 open_subject(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
 {
     if (w->record.status == SL_BACKEND_OK) {
-        SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, err));
+        SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, NULL, err));
         sl_host_init(&w->host, w->table.id, request->log, NULL);
         SEQLSTM_TRY(sl_loader_open(&w->arena, &w->table, &w->host.services, request->settings,
                                    request->setting_count, &w->record, &w->instance, err));

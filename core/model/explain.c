@@ -159,6 +159,9 @@ static const struct sl_explanation explanations[] = {
     {"E0505", "weights to begin with",
      "`train.init_from` names a run, or a file of weights, that is not there, is damaged\n"
      "or has another shape.\n"},
+    {"E0506", "an option that the backend does not have",
+     "A key of `options:` that the plugin does not publish, or a value of another type or\n"
+     "outside of its range. `seqlstm backends -v` lists the options of every backend.\n"},
     {"W0301", "a cell that can grow without bound",
      "With tanh the states of an LSTM stay between -1 and 1 at the output. With relu,\n"
      "leaky_relu and the like inside the cell they can grow at every step, and training\n"

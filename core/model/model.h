@@ -34,7 +34,8 @@ struct sl_diagnostics;
 struct sl_backend_option {
     const char *key;
     const char *value;
-    struct sl_place place;
+    struct sl_place place; /* of the key */
+    struct sl_place value_place;
 };
 
 struct sl_backend_entry {

@@ -50,7 +50,8 @@ sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *o
             sl_reader_report(reader, "E0101", pair->value->place, NULL, NULL,
                              "the option `%.60s` of a plugin is a single value, not %s", pair->key,
                              sl_node_kind_get_name(pair->value->kind));
-        options[i] = (struct sl_backend_option){pair->key, pair->value->text, pair->place};
+        options[i] = (struct sl_backend_option){pair->key, pair->value->text, pair->place,
+                                                 pair->value->place};
     }
     entry->options = options;
     entry->option_count = node->count;

@@ -120,6 +120,29 @@ size_t sl_session_find_missing_files(struct sl_session *session)
     return missing;
 }
 
+/* Settings that a backend does not know or take are an error, wherever they stand in the list. */
+static seqlstm_status find_wrong_settings(struct sl_session *session, struct seqlstm_error *err)
+{
+    seqlstm_status status = SEQLSTM_OK;
+    for (uint32_t r = 0; r < sl_registry_get_record_count(session->registry); r++) {
+        const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);
+        if (!record->misconfigured || record->entry < 0)
+            continue;
+        const struct sl_backend_entry *entry = &session->model->backends[record->entry];
+        struct sl_place place = entry->place;
+        if (record->wrong_setting >= 0) {
+            const struct sl_backend_option *option = &entry->options[record->wrong_setting];
+            bool known = false;
+            for (uint32_t o = 0; o < record->option_count; o++)
+                known = known || strcmp(record->options[o].key, option->key) == 0;
+            place = known ? option->value_place : option->place;
+        }
+        status = seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "%.900s", record->reason);
+        add(session, "E0506", place, record->reason);
+    }
+    return status;
+}
+
 seqlstm_status sl_session_find_missing_backends(struct sl_session *session, struct seqlstm_error *err)
 {
     static const char *const words[] = {[SL_BACKEND_OK] = "loaded",
@@ -127,6 +150,7 @@ seqlstm_status sl_session_find_missing_backends(struct sl_session *session, stru
                                         [SL_BACKEND_REFUSED] = "was refused",
                                         [SL_BACKEND_NOT_FOUND] = "was not found",
                                         [SL_BACKEND_SHADOWED] = "is hidden by another"};
+    SEQLSTM_TRY(find_wrong_settings(session, err));
     seqlstm_status status = SEQLSTM_OK;
     for (uint32_t r = 0; r < sl_registry_get_record_count(session->registry); r++) {
         const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);

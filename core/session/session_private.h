@@ -71,12 +71,14 @@ int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);
 
 /* Adds an error of a later phase to the findings, when it is of a kind that the user can mend: the place that
  * `err->where` names, else that of `key` (may be NULL). A message that ends in "; use …" becomes message and help.
- * Returns `status`. Codes: E0501 data, E0502 model against data, E0503 plan, E0504 backends, E0505 weights. */
+ * Returns `status`. Codes: E0501 data, E0502 model against data, E0503 plan, E0504 backends, E0505 weights, E0506
+ * options of a backend. */
 seqlstm_status sl_session_find(struct sl_session *session, const char *code, const char *key, seqlstm_status status,
                                const struct seqlstm_error *err);
 seqlstm_status sl_session_find_data_error(struct sl_session *session, enum sl_split split, seqlstm_status status,
                                           const struct seqlstm_error *err);
-/* Notes the listed backends that are absent; UNAVAILABLE with a finding each for those that are required. */
+/* Notes the listed backends that are absent; UNAVAILABLE with a finding each for those that are required, and
+ * INVALID_CONFIG for options that a backend does not have or take. */
 seqlstm_status sl_session_find_missing_backends(struct sl_session *session, struct seqlstm_error *err);
 
 /* NOT_FOUND and IO of a data file become CORRUPT_DATA, the class of all errors of data. */

@@ -229,10 +229,10 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
 };
 
 static const struct seqlstm_option options[] = {
-    {"tile", "int", "64", "rows of a tile"},
+    {"tile", "int 1..4096", "64", "rows of a tile"},
     {"mode", "fast|slow", "fast", "how it works"},
     {"loud", "bool", "false", "whether it talks"},
-    {"factor", "float", "1", "a factor"},
+    {"factor", "float 0..1", "1", "a factor"},
     {"path", "string", "", "a file"},
 };
 

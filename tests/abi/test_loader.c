@@ -287,6 +287,8 @@ settings_are_checked_by_the_plugins_own_list(void **state)
         {{"mode", "slow"}, NULL},     {{"mode", "slo"}, "fast|slow"},  {{"mode", ""}, "fast|slow"},
         {{"loud", "true"}, NULL},     {{"loud", "yes"}, "bool"},       {{"factor", "1e-3"}, NULL},
         {{"factor", "1,5"}, "float"}, {{"path", "any thing"}, NULL},   {{"tiel", "1"}, "did you mean 'tile'"},
+        {{"tile", "0"}, "expected int 1..4096"}, {{"tile", "4097"}, "expected int 1..4096"}, {{"tile", "4096"}, NULL},
+        {{"factor", "2.5"}, "float 0..1"}, {{"factor", "1"}, NULL}, {{"factor", ".nan"}, "float 0..1"},
     };
     const char *folders[] = {hostile_folder};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

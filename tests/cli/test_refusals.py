@@ -128,6 +128,13 @@ def test_backends(t):
     t.write('own.so', b'no library')
     refuse(3, '[{plugin: ./own.so, require: true}]', 'error[E0504]', 'own.so')
     refuse(2, '[{id: cpu-blas}]', 'error[')
+    t.write('options.yaml', TINY + 'backends:\n  - plugin: cpu-blas\n    options:\n      instruction: avx2\n')
+    t.refuse(2, 'plan', 'options.yaml').says('error[E0506]', "did you mean 'instructions'", 'options.yaml:23:7')
+    t.write('options.yaml', TINY + 'backends:\n  - plugin: cpu-blas\n    options:\n      instructions: mmx\n')
+    t.refuse(2, 'plan', 'options.yaml').says('error[E0506]', 'auto|avx512|avx2|portable', 'options.yaml:23:21')
+    options = t.run('backends', '--json').json['backends'][0]['options']
+    expect({'key', 'type', 'default', 'help'} == set(options[0]), options)
+    t.run('backends', '-v').prints('option   instructions (auto|avx512|avx2|portable, default auto)')
     t.refuse(3, 'plan', 'm.yaml', '--backend', 'nothing').says('`nothing` is not loaded')
     t.refuse(2, 'plan', 'm.yaml', '--set', 'dispatch.pin={lstm_1: reference}', '--set', 'backends=[cpu-blas]') \
         .says('error[E0320]', 'pinned to `reference`')
