@@ -69,6 +69,15 @@ static int collect(struct cli_context *cli, bool saved)
     return CLI_OK;
 }
 
+/* By a flag, or by a variable; of a saved run variables change nothing. */
+static bool is_said(const struct cli_context *cli, const char *flag, bool saved)
+{
+    for (int i = 0; i < cli->values.count; i++)
+        if (strcmp(cli->values.items[i].flag->name, flag) == 0 && !(saved && cli->values.items[i].from_env))
+            return true;
+    return false;
+}
+
 int cli_prepare(struct cli_context *cli, const char *path)
 {
     int code = collect(cli, path == NULL);
@@ -87,6 +96,7 @@ int cli_prepare(struct cli_context *cli, const char *path)
     if (threads && strcmp(threads, "auto") != 0 && !cli_get_int(cli, "threads", 1, 1024, &count))
         return CLI_USAGE;
     cli->options.threads = (int32_t)count;
+    cli->options.threads_said = is_said(cli, "threads", path == NULL);
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (cli->diagnostics == NULL && sl_diagnostics_create(&cli->diagnostics, &err) != SEQLSTM_OK)
         return cli_fail(cli, SEQLSTM_NO_MEMORY, &err);

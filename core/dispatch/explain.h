@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "dispatch/plan.h"
 
-/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" replay the plan (sl_plan_request.stored).
- * Errors: NO_MEMORY. [any thread] */
+/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" replay the plan (sl_plan_request.stored);
+ * "threads" and "devices" say what else its bits depend on. Errors: NO_MEMORY. [any thread] */
 seqlstm_status sl_plan_write_json(const struct sl_plan *plan, struct sl_buf *out, struct seqlstm_error *err);
 
 /* Appends the table: layer, output, parameters, backend, and why not an earlier one. `brief` leaves out memory,

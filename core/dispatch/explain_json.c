@@ -50,6 +50,15 @@ static json_t *write_call(const struct sl_graph *graph, const struct sl_call *ca
                      "refused", refused);
 }
 
+static json_t *write_devices(const struct sl_plan *plan)
+{
+    json_t *devices = json_array();
+    for (int32_t d = 0; d < plan->device_count; d++)
+        json_array_append_new(devices, json_pack("{s:s,s:s,s:s}", "backend", plan->devices[d].backend, "class",
+                                                 plan->devices[d].device_class, "name", plan->devices[d].name));
+    return devices;
+}
+
 static const char *const phase_names[] = {
     [SL_PHASE_TRAIN] = "train", [SL_PHASE_EVALUATE] = "evaluate", [SL_PHASE_PREDICT] = "predict"};
 
@@ -65,8 +74,9 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, struct sl_buf *out
                               json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op), "backend",
                                         sl_backend_get_id(plan->vectors[v].backend)));
     json_t *root = json_pack(
-        "{s:s,s:s,s:s,s:o,s:o,s:[],s:{s:I,s:I,s:I},s:{s:I,s:I,s:I,s:I,s:I,s:I}}", "schema", "seqlstm.plan/1",
-        "phase", phase_names[plan->graph->phase], "policy", "order", "layers", layers, "updates", updates,
+        "{s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:[],s:{s:I,s:I,s:I},s:{s:I,s:I,s:I,s:I,s:I,s:I}}", "schema", "seqlstm.plan/1",
+        "phase", phase_names[plan->graph->phase], "policy", "order", "threads", plan->threads,
+        "devices", write_devices(plan), "layers", layers, "updates", updates,
         "copies", "envelope", "sequences", (json_int_t)envelope->sequences, "steps", (json_int_t)envelope->steps,
         "rows", (json_int_t)envelope->rows, "memory", "weights_bytes", (json_int_t)memory->weights_bytes,
         "gradients_bytes", (json_int_t)memory->gradients_bytes, "optimizer_bytes",

@@ -244,7 +244,8 @@ static seqlstm_status choose_vectors(struct planner *p)
             return refuse(p, &node, &candidates, &choice);
         }
         struct sl_vector_call *call = &p->vectors[p->plan->vector_count++];
-        *call = (struct sl_vector_call){.desc = desc, .backend = choice.backend, .op = choice.op};
+        *call = (struct sl_vector_call){.desc = desc, .backend = choice.backend, .device = choice.device,
+                                        .op = choice.op};
         call->sizes.struct_size = sizeof call->sizes;
         SEQLSTM_TRY(sl_backend_get_table(call->backend)->op_sizes(call->op, &call->sizes, p->err));
     }
@@ -263,6 +264,7 @@ static seqlstm_status make(struct planner *p)
     p->plan->vectors = p->vectors;
     SEQLSTM_TRY(choose_calls(p));
     SEQLSTM_TRY(choose_vectors(p));
+    SEQLSTM_TRY(sl_plan_list_devices(p->plan, p->err));
     return sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err);
 }
 
@@ -280,6 +282,7 @@ seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_p
     }
     plan->arena = arena;
     plan->graph = request->graph;
+    plan->threads = request->threads;
     struct planner planner = {.request = request, .graph = request->graph, .plan = plan, .err = err};
     seqlstm_status status = make(&planner);
     if (status != SEQLSTM_OK) {

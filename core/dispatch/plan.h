@@ -53,8 +53,17 @@ struct sl_call {
 struct sl_vector_call {
     const union seqlstm_any_desc *desc;
     struct sl_backend *backend;
+    uint32_t device;
     struct seqlstm_op *op;
     struct seqlstm_sizes sizes;
+};
+
+/* Where a backend of the plan computes. Class and name say which instruction set and library its kernels use, so
+ * that they stand for the bits of its results. */
+struct sl_plan_device {
+    const char *backend;
+    const char *device_class; /* "cpu:x86-64-v4" */
+    const char *name;         /* as the backend says it */
 };
 
 struct sl_plan_memory {
@@ -81,6 +90,9 @@ struct sl_plan {
     int64_t packed_bytes;
     int64_t workspace_bytes;
     struct sl_plan_memory memory;
+    int32_t threads;                 /* of the CPU pool that it was made for */
+    const struct sl_plan_device *devices; /* in the order of first use */
+    int32_t device_count;
 };
 
 struct sl_plan_request {
@@ -90,6 +102,7 @@ struct sl_plan_request {
     const struct sl_plan_choice *stored; /* replay: choices by node name; NULL */
     int32_t stored_count;
     int32_t optimizer_states;        /* for the memory table */
+    int32_t threads;                 /* members of the pool that will run it */
 };
 
 /* A stored choice: "lstm_1" -> cpu-blas:packed. */

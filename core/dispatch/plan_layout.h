@@ -10,4 +10,7 @@
 seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
                                struct seqlstm_error *err);
 
+/* Fills the devices of a plan whose calls are chosen. Errors: NO_MEMORY. */
+seqlstm_status sl_plan_list_devices(struct sl_plan *plan, struct seqlstm_error *err);
+
 #endif

@@ -60,6 +60,7 @@ static seqlstm_status prepare(const char *path, const struct seqlstm_options *op
         s->options.forced_backend = options->backend;
         s->options.out_dir = options->out_dir;
         s->options.threads = options->threads;
+        s->options.threads_said = options->threads > 0;
         s->options.trust = (options->flags & SEQLSTM_OPEN_TRUST) != 0;
         s->stop = options->stop;
         s->log_fn = options->log;

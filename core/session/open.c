@@ -34,6 +34,7 @@ seqlstm_status sl_session_open_model(const struct sl_session_options *options,
     seqlstm_status status = sl_model_load(options->model, diagnostics, &session->model, err);
     if (status == SEQLSTM_OK && options->plan_path)
         status = sl_stored_plan_read(options->plan_path, &session->stored, err);
+    session->replay = options->plan_path != NULL;
     if (status != SEQLSTM_OK) {
         sl_session_close(session);
         return status;
@@ -92,6 +93,7 @@ static seqlstm_status read_run(struct sl_session *session, const char *run, stru
     free(config);
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(read_state(session, err));
+    session->replay = session->options.plan_path != NULL;
     char *plan = session->options.plan_path ? strdup(session->options.plan_path)
                                             : sl_path_join(session->folder, "plan.json");
     if (plan == NULL)
@@ -240,6 +242,8 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
         status = sl_session_find_missing_backends(session, err);
     sl_arena_deinit(&arena);
     if (status == SEQLSTM_OK && session->pool == NULL)
-        status = sl_pool_create(session->options.threads, &session->pool, err);
+        status = sl_pool_create(sl_stored_plan_choose_threads(session), &session->pool, err);
+    if (status == SEQLSTM_OK)
+        sl_stored_plan_compare_devices(session);
     return status;
 }

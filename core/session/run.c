@@ -67,11 +67,19 @@ static seqlstm_status restore(struct sl_session *session, struct sl_trainer *tra
     return status;
 }
 
-/* The choices of the plan, as sl_stored_plan_read reads them: places in the model file, costs and the like would
- * make the bytes of a checkpoint depend on more than the run. */
+/* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
+ * the processor and the like would make the bytes of a checkpoint depend on more than that. */
 static void write_choices(const struct sl_plan *plan, struct sl_buf *out)
 {
-    sl_buf_append_text(out, "{\"schema\":\"seqlstm.plan/1\",\"layers\":[");
+    sl_buf_printf(out, "{\"schema\":\"seqlstm.plan/1\",\"threads\":%d,\"devices\":[", plan->threads);
+    for (int32_t d = 0; d < plan->device_count; d++) {
+        sl_buf_append_text(out, d ? ",{\"backend\":" : "{\"backend\":");
+        sl_json_write_text(out, plan->devices[d].backend);
+        sl_buf_append_text(out, ",\"class\":");
+        sl_json_write_text(out, plan->devices[d].device_class);
+        sl_buf_append_char(out, '}');
+    }
+    sl_buf_append_text(out, "],\"layers\":[");
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_call *call = &plan->calls[c];
         sl_buf_append_text(out, c ? ",{\"name\":" : "{\"name\":");
@@ -151,6 +159,7 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
 {
     int64_t start_ns = sl_clock_ns();
     struct sl_run_result result = {0};
+    session->replay |= session->is_run;
     if (session->folder == NULL)
         SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->folder, err));
     result.folder = session->folder;

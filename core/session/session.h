@@ -37,6 +37,7 @@ struct sl_session_options {
     const char *plan_path;                 /* --plan: stored choices */
     const char *out_dir;                   /* --out: is the run folder; NULL: the model's output.dir */
     int32_t threads;                       /* 0: auto */
+    bool threads_said;                     /* `threads` wins over the count of a stored plan */
     bool trust;
     const struct sl_log *log;
     struct sl_interrupt *interrupt;

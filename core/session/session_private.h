@@ -23,11 +23,14 @@ struct sl_stage {
     struct sl_exec *exec;
 };
 
-/* Choices of a stored plan; texts in one arena. */
+/* What a stored plan decides; texts in one arena. */
 struct sl_stored_plan {
     struct sl_arena arena;
     struct sl_plan_choice *choices;
     int32_t count;
+    int32_t threads;                    /* 0: it does not say */
+    struct sl_plan_device *devices;
+    int32_t device_count;
 };
 
 struct sl_session {
@@ -35,6 +38,7 @@ struct sl_session {
     struct sl_diagnostics *diagnostics; /* the caller's */
     struct sl_model *model;
     bool is_run;                        /* opened from a run folder */
+    bool replay;                        /* the stored plan's thread count holds too: resume, --plan */
     bool changed;                       /* by --set or an overlay; the saved config is then written anew */
     char *folder;                       /* of the run; NULL before one is made */
     struct sl_memory memory;
@@ -131,7 +135,14 @@ seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm
 /* Of a saved run: warns of files of the split that are not what the run began with. */
 void sl_sources_check(const struct sl_session *session, enum sl_split split);
 
-/* Reads "layers" of a plan's JSON. NOT_FOUND, CORRUPT_DATA. */
+/* Reads layers, threads and devices of a plan's JSON. NOT_FOUND, CORRUPT_DATA. */
 seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err);
+
+/* How many threads the pool gets (0: auto): what the user says for this very command, else the stored plan's when it
+ * is replayed. Says what differs from the plan. */
+int32_t sl_stored_plan_choose_threads(const struct sl_session *session);
+
+/* Warns of backends that compute on other devices, with other instructions, than those of the replayed plan. */
+void sl_stored_plan_compare_devices(const struct sl_session *session);
 
 #endif

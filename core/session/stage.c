@@ -67,7 +67,8 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_graph_
                                    .forced_backend = session->options.forced_backend,
                                    .stored = session->stored.choices,
                                    .stored_count = session->stored.count,
-                                   .optimizer_states = states};
+                                   .optimizer_states = states,
+                                   .threads = sl_pool_get_members(session->pool)};
     status = sl_plan_create(&plan, &stage->plan, err);
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0503", NULL, status, err);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the choices of a stored plan back. */
+/* Reads a stored plan back, and says where this run cannot or shall not follow it. */
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/cpu.h"
 #include "base/file.h"
+#include "dispatch/choice.h"
 #include "session/session_private.h"
 
-enum { PLAN_LIMIT = 64 << 20 };
+enum { PLAN_LIMIT = 64 << 20, THREADS_MOST = 1024 };
 
 static seqlstm_status read_layers(const char *path, json_t *layers, struct sl_stored_plan *out,
                                   struct seqlstm_error *err)
@@ -34,6 +37,44 @@ static seqlstm_status read_layers(const char *path, json_t *layers, struct sl_st
     return SEQLSTM_OK;
 }
 
+/* Plans of older versions have neither threads nor devices. */
+static seqlstm_status read_threads(const char *path, const json_t *root, struct sl_stored_plan *out,
+                                   struct seqlstm_error *err)
+{
+    const json_t *threads = json_object_get(root, "threads");
+    if (threads == NULL)
+        return SEQLSTM_OK;
+    json_int_t count = json_integer_value(threads);
+    if (count < 1 || count > THREADS_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: \"threads\" is not a number from 1 to %d", path, THREADS_MOST);
+    out->threads = (int32_t)count;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status read_devices(const char *path, const json_t *root, struct sl_stored_plan *out,
+                                   struct seqlstm_error *err)
+{
+    const json_t *devices = json_object_get(root, "devices");
+    out->devices = SL_ARENA_ARRAY(&out->arena, struct sl_plan_device, json_array_size(devices) + 1);
+    if (out->devices == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        const char *backend = json_string_value(json_object_get(device, "backend"));
+        const char *class = json_string_value(json_object_get(device, "class"));
+        const char *name = json_string_value(json_object_get(device, "name"));
+        if (!backend || !class)
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: device %zu has no backend or class", path, i);
+        struct sl_plan_device *entry = &out->devices[out->device_count++];
+        entry->backend = sl_arena_strdup(&out->arena, backend);
+        entry->device_class = sl_arena_strdup(&out->arena, class);
+        entry->name = sl_arena_strdup(&out->arena, name ? name : "");
+        if (!entry->backend || !entry->device_class || !entry->name)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
+    }
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err)
 {
     char *text = NULL;
@@ -49,6 +90,49 @@ seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out,
         json_is_array(layers) ? read_layers(path, layers, out, err)
                               : seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
                                                   "%s: no array \"layers\", expected a plan of this program", path);
+    if (status == SEQLSTM_OK)
+        status = read_threads(path, root, out, err);
+    if (status == SEQLSTM_OK)
+        status = read_devices(path, root, out, err);
     json_decref(root);
     return status;
+}
+
+int32_t sl_stored_plan_choose_threads(const struct sl_session *session)
+{
+    const struct sl_log *log = session->options.log;
+    int32_t stored = session->replay ? session->stored.threads : 0, said = session->options.threads;
+    if (stored == 0)
+        return said;
+    int32_t usual = said ? said : sl_cpu_count(), most = sl_cpu_count_logical();
+    if (!session->options.threads_said) {
+        if (stored != usual)
+            sl_log_printf(log, SL_LOG_INFO, "%d thread%s, as the stored plan says; --threads changes that", stored,
+                          stored == 1 ? "" : "s");
+        if (stored > most)
+            sl_log_printf(log, SL_LOG_WARN, "the stored plan's %d threads share %d processor%s here", stored, most,
+                          most == 1 ? "" : "s");
+        return stored;
+    }
+    if (stored != usual)
+        sl_log_printf(log, SL_LOG_WARN,
+                      "%d thread%s instead of the stored plan's %d: the same batches and masks, but not the same bits",
+                      usual, usual == 1 ? "" : "s", stored);
+    return said;
+}
+
+void sl_stored_plan_compare_devices(const struct sl_session *session)
+{
+    for (int32_t d = 0; session->replay && d < session->stored.device_count; d++) {
+        const struct sl_plan_device *was = &session->stored.devices[d];
+        const struct sl_backend *backend = sl_registry_find_backend(session->registry, was->backend);
+        uint32_t device;
+        if (backend == NULL || !sl_choice_find_device(backend, &device))
+            continue; /* making the plan says it */
+        const struct seqlstm_device_info *is = sl_backend_get_device(backend, device);
+        if (strcmp(was->device_class, is->device_class) != 0 || (was->name[0] && strcmp(was->name, is->name) != 0))
+            sl_log_printf(session->options.log, SL_LOG_WARN,
+                          "%s computes on %s (%s); the stored plan is of %s (%s): not the same bits", was->backend,
+                          is->name, is->device_class, was->name[0] ? was->name : "another device", was->device_class);
+    }
 }

@@ -98,13 +98,12 @@ static seqlstm_status backend_device_count(struct seqlstm_instance *instance, ui
 static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uint32_t device,
                                           struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
-    (void)instance;
     if (device != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one",
                      (unsigned)device);
     if (info == NULL || info->struct_size < sizeof *info)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the device's description is too short");
-    blas_device_describe(info);
+    blas_device_describe(instance->isa, info);
     return SEQLSTM_OK;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "openblas.h"
+
 int blas_cpu_level(void)
 {
 #if defined(__x86_64__)
@@ -54,11 +56,21 @@ static int read_model_name(char *out, size_t size)
     return found;
 }
 
-void blas_device_describe(struct seqlstm_device_info *info)
+/* The psABI level that the kernels need: they may have been told to use less than there is. */
+static int used_level(enum blas_isa isa)
 {
-    if (!read_model_name(info->name, sizeof info->name))
-        snprintf(info->name, sizeof info->name, "CPU");
-    int level = blas_cpu_level();
+    int level = blas_cpu_level(), used = isa == BLAS_ISA_AVX512 ? 4 : isa == BLAS_ISA_AVX2 ? 3 : 2;
+    return level < used ? level : used;
+}
+
+void blas_device_describe(enum blas_isa isa, struct seqlstm_device_info *info)
+{
+    char model[sizeof info->name], library[24];
+    if (!read_model_name(model, sizeof model))
+        snprintf(model, sizeof model, "CPU");
+    int length = snprintf(library, sizeof library, ", OpenBLAS %.11s", blas_openblas_core());
+    snprintf(info->name, sizeof info->name, "%.*s%s", (int)sizeof info->name - 1 - length, model, library);
+    int level = used_level(isa);
     if (level >= 2)
         snprintf(info->device_class, sizeof info->device_class, "cpu:x86-64-v%d", level);
     else

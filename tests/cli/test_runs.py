@@ -193,6 +193,54 @@ def test_resume_with_changes(t):
     expect(t.read('r/config.yaml') == kept, 'a variable changed a saved run')
 
 
+def test_replay(t):
+    """The plan of a run holds its thread count and what computes; resume follows it, or says why not."""
+    def stored(change=lambda plan: None):
+        plan = json.loads(t.read('r/plan.json'))
+        change(plan)
+        t.write('r/plan.json', json.dumps(plan))
+        return plan
+
+    def again(*args, **options):
+        for path in (*checkpoints(t, 'r'), t.folder / 'r/final.safetensors'):
+            path.unlink()
+        return t.run('resume', 'r', *args, **options).err
+
+    t.write('m.yaml', TINY + 'backends: [cpu-blas]\n')
+    t.run('run', 'm.yaml', '--out', 'r', '-q', '--threads', '3')
+    want = outcome(t, 'r')
+    plan = stored()
+    expect(plan['threads'] == 3, plan)
+    expect([set(d) for d in plan['devices']] == [{'backend', 'class', 'name'}], plan['devices'])
+    expect(plan['devices'][0]['backend'] == 'cpu-blas' and 'OpenBLAS' in plan['devices'][0]['name'], plan['devices'])
+    expect(b'"threads\\":3' in checkpoints(t, 'r')[-1].read_bytes(), 'the checkpoint does not hold the threads')
+    for args, env in (((), {}), ((), {'SEQLSTM_THREADS': '1'}), (('--threads', '3'), {})):
+        err = again(*args, env=env)
+        expect('the same bits' not in err and outcome(t, 'r') == want and stored()['threads'] == 3, err)
+    expect('3 threads, as the stored plan says' in again(env={'SEQLSTM_THREADS': '1'}), 'not said')
+    # a count that is said wins, and holds from then on
+    expect("1 thread instead of the stored plan's 3" in again('--threads', '1'), 'not said')
+    expect(stored()['threads'] == 1, stored())
+    one = outcome(t, 'r')
+    t.run('run', 'm.yaml', '--out', 'one', '-q', '--threads', '1')
+    expect(one == outcome(t, 'one'), 'not the run with one thread')
+    # other instructions
+    expect('same bits' not in again(), 'a warning without reason')
+    t.run('resume', 'r', '--set', 'backends=[{plugin: cpu-blas, options: {instructions: portable}}]').says(
+        'warning: cpu-blas computes on', '(cpu:x86-64', 'not the same bits')
+    stored(lambda plan: plan['devices'][0].update(name='Z80'))
+    t.run('resume', 'r').says('the stored plan is of Z80')
+    for broken in ({'threads': 0}, {'threads': 'two'}, {'devices': [{}]}):
+        t.write('plan.json', json.dumps({**plan, **broken}))
+        t.refuse(4, 'plan', 'm.yaml', '--plan', 'plan.json').says('plan.json')
+    t.write('plan.json', json.dumps(plan))
+    expect(t.run('plan', 'm.yaml', '--json', '--plan', 'plan.json').json['threads'] == 3, '--plan')
+    expect(t.run('plan', 'm.yaml', '--json', '--plan', 'plan.json', '--threads', '2').json['threads'] == 2, '--threads')
+    del plan['threads'], plan['devices']  # of an older version
+    t.write('plan.json', json.dumps(plan))
+    t.run('plan', 'm.yaml', '--plan', 'plan.json').quiet()
+
+
 def test_damage(t):
     """A corrupt newest checkpoint is named, and the one before is taken."""
     t.write('m.yaml', TINY)
