@@ -9,12 +9,14 @@
 
 bool sl_choice_find_device(const struct sl_backend *backend, uint32_t *out_device)
 {
-    for (uint32_t d = 0; d < sl_backend_get_device_count(backend); d++)
+    uint32_t count = sl_backend_get_device_count(backend);
+    *out_device = 0;
+    for (uint32_t d = 0; d < count; d++)
         if (strcmp(sl_backend_get_device(backend, d)->domain, "host") == 0) {
             *out_device = d;
             return true;
         }
-    return false;
+    return count > 0;
 }
 
 static seqlstm_status keep_refusal(struct sl_arena *arena, const struct sl_graph *graph,

@@ -38,7 +38,7 @@ seqlstm_status sl_choice_rank(const union seqlstm_any_desc *desc,
                               const struct sl_candidates *candidates, uint32_t *out_rank,
                               struct seqlstm_error *err);
 
-/* Index of the backend's first device in the host's memory; false: it has none. */
+/* Index of the backend's first device in the host's memory, otherwise of its first; false: it has none. */
 bool sl_choice_find_device(const struct sl_backend *backend, uint32_t *out_device);
 
 /* "cpu-onednn: recurrent_dropout 0.25 (m.yaml:22:18): reason; …" */

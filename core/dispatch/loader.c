@@ -283,6 +283,9 @@ read_devices(struct sl_arena *arena, const struct seqlstm_backend *table,
             !is_text(devices[i].device_class, sizeof devices[i].device_class) ||
             !is_text(devices[i].domain, sizeof devices[i].domain))
             REFUSE("it gives device %u no proper name, class or domain", i);
+        if (strcmp(devices[i].domain, "host") != 0 && (!table->memory || !table->streams))
+            REFUSE("its device %u works in the domain %s, and it offers no memory and streams there", i,
+                   devices[i].domain);
     }
     record->devices = devices;
     record->device_count = count;

@@ -47,42 +47,23 @@ static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_sl
     return SEQLSTM_OK;
 }
 
-static void *get_room(struct sl_exec *exec, int64_t bytes, bool *failed)
-{
-    void *room = sl_memory_alloc_zeroed(exec->memory, (size_t)(bytes > 0 ? bytes : 64));
-    if (room == NULL)
-        *failed = true;
-    return room;
-}
-
 static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_weights,
                                       struct seqlstm_error *err)
 {
     const struct sl_graph *graph = exec->graph;
-    const struct sl_plan *plan = exec->plan;
-    bool failed = false;
+    size_t tensors = (size_t)graph->tensor_count + 1;
     exec->state_offsets = calloc((size_t)graph->state_count + 1, sizeof *exec->state_offsets);
-    exec->has_grad = calloc((size_t)graph->tensor_count + 1, sizeof *exec->has_grad);
+    exec->valid = calloc(tensors, sizeof *exec->valid);
+    exec->grad_valid = calloc(tensors, sizeof *exec->grad_valid);
     exec->param_written = calloc((size_t)graph->param_count + 1, sizeof *exec->param_written);
-    if (!exec->state_offsets || !exec->has_grad || !exec->param_written)
+    exec->vector_places = calloc((size_t)exec->plan->vector_count + 1, sizeof *exec->vector_places);
+    if (!exec->state_offsets || !exec->valid || !exec->grad_valid || !exec->param_written || !exec->vector_places)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
     for (int32_t s = 0; s < graph->state_count; s++) {
         exec->state_offsets[s] = exec->state_elems;
         exec->state_elems += (graph->facts.envelope.sequences * graph->states[s].features + 15) / 16 * 16;
     }
-    exec->activations = get_room(exec, plan->activation_bytes, &failed);
-    exec->reserve = get_room(exec, plan->reserve_bytes, &failed);
-    exec->packed = get_room(exec, plan->packed_bytes, &failed);
-    exec->workspace = get_room(exec, plan->workspace_bytes, &failed);
-    exec->states = get_room(exec, exec->state_elems * 4, &failed);
-    int64_t classes = graph->facts.target.classes;
-    exec->class_weights = get_room(exec, classes * 4, &failed);
-    if (failed)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the activations: the plan needs %lld MB",
-                     (long long)(plan->memory.peak_bytes / 1000000));
-    for (int64_t k = 0; k < classes; k++)
-        exec->class_weights[k] = class_weights ? class_weights[k] : 1.0f;
-    return SEQLSTM_OK;
+    return sl_exec_open_places(exec, class_weights, err);
 }
 
 seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,
@@ -102,7 +83,7 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
     exec->memory = request->memory;
     exec->step = (struct seqlstm_step){.struct_size = sizeof exec->step, .seed = request->seed,
                                        .loss_scale = 1.0f, .grad_scale = 1.0f};
-    sl_queue_init(&exec->queue, request->pool);
+    sl_domain_init_host(&exec->host, request->pool, request->memory);
     exec->calls = calloc((size_t)plan->call_count + 1, sizeof *exec->calls);
     exec->timing = calloc((size_t)plan->call_count + 1, sizeof *exec->timing);
     exec->vectors = calloc((size_t)plan->vector_count + 1, sizeof *exec->vectors);
@@ -144,48 +125,17 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->timing);
     free(exec->vectors);
     free(exec->state_offsets);
-    free(exec->has_grad);
+    sl_exec_close_places(exec);
+    free(exec->valid);
+    free(exec->grad_valid);
     free(exec->param_written);
-    sl_memory_free(exec->memory, exec->activations);
-    sl_memory_free(exec->memory, exec->reserve);
-    sl_memory_free(exec->memory, exec->packed);
-    sl_memory_free(exec->memory, exec->workspace);
-    sl_memory_free(exec->memory, exec->states);
-    sl_memory_free(exec->memory, exec->class_weights);
+    free(exec->vector_places);
     free(exec);
 }
 
 int64_t sl_exec_get_rows(const struct sl_exec *exec, enum sl_axis axis)
 {
     return axis == SL_AXIS_STEPS ? exec->shape->steps.rows : exec->shape->sequences;
-}
-
-void *sl_exec_get_tensor(struct sl_exec *exec, int32_t t)
-{
-    if (t < 0)
-        return NULL;
-    const struct sl_tensor *tensor = &exec->graph->tensors[t];
-    const struct sl_batch *batch = exec->batch;
-    switch (tensor->role) {
-    case SL_TENSOR_ACTIVATION:
-    case SL_TENSOR_STATE_OUT:
-        return exec->plan->tensor_offsets[t] >= 0 ? exec->activations + exec->plan->tensor_offsets[t] : NULL;
-    case SL_TENSOR_INPUT:
-        return (void *)batch->input.values;
-    case SL_TENSOR_TARGET:
-        return (void *)batch->target.values;
-    case SL_TENSOR_WEIGHT:
-        return (void *)batch->weight.values;
-    case SL_TENSOR_CLASS_WEIGHTS:
-        return exec->class_weights;
-    case SL_TENSOR_PARAM:
-        return exec->params->values + exec->params->views[tensor->owner].offset_elems;
-    case SL_TENSOR_STATE_IN:
-        return exec->states + exec->state_offsets[tensor->owner];
-    case SL_TENSOR_SUMS:
-        return exec->sums;
-    }
-    return NULL;
 }
 
 bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch)
@@ -220,14 +170,39 @@ static seqlstm_status check_batch(const struct sl_exec *exec, const struct sl_ba
 }
 
 /* Final states of sequences without a step are their initial ones; what survives goes to the next batch. */
-static void carry_states(struct sl_exec *exec)
+static seqlstm_status carry_states(struct sl_exec *exec, struct seqlstm_error *err)
 {
     for (int32_t s = 0; s < exec->graph->state_count; s++) {
         const struct sl_state *state = &exec->graph->states[s];
-        float *in = exec->states + exec->state_offsets[s];
-        const float *out = sl_exec_get_tensor(exec, state->tensor_out);
-        memcpy(in, out, (size_t)(exec->shape->steps.sequences * state->features) * sizeof *in);
+        int32_t place = 0;
+        while (place < SL_PLACES_MAX && !(exec->valid[state->tensor_out] >> place & 1))
+            place++;
+        if (place == SL_PLACES_MAX || exec->shape->steps.sequences == 0)
+            continue;
+        void *in;
+        SEQLSTM_TRY(sl_exec_provide(exec, place, state->tensor_in, &in, err));
+        SEQLSTM_TRY(sl_domain_copy(exec->places[place].domain, in, sl_exec_at(exec, place, state->tensor_out),
+                                   exec->shape->steps.sequences * state->features * 4, err));
+        sl_exec_note_written(exec, place, state->tensor_in);
     }
+    return SEQLSTM_OK;
+}
+
+/* What the caller reads on the host. Waits for every device: whatever failed there is reported by this run. */
+static seqlstm_status collect(struct sl_exec *exec, double sums[2], struct seqlstm_error *err)
+{
+    const struct sl_graph *graph = exec->graph;
+    void *read;
+    for (int32_t p = 0; p < SL_PLACES_MAX; p++)
+        if (exec->places[p].domain)
+            SEQLSTM_TRY(sl_domain_finish(exec->places[p].domain, err));
+    if (graph->sums >= 0) {
+        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->sums, &read, err));
+        memcpy(sums, read, 2 * sizeof *sums);
+    }
+    if (graph->output_needed || graph->phase == SL_PHASE_PREDICT)
+        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
@@ -241,12 +216,15 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     exec->step.epoch = step->epoch;
     exec->step.weight_mask_step = step->weight_mask_step;
     exec->step.normaliser = (float)step->normaliser;
-    exec->sums[0] = exec->sums[1] = 0.0;
+    double sums[2] = {0, 0};
+    sl_exec_begin_values(exec);
+    memset(exec->places[SL_PLACE_HOST].sums, 0, sizeof sums);
     SEQLSTM_TRY(sl_exec_forward(exec, err));
     if (exec->graph->phase == SL_PHASE_TRAIN)
         SEQLSTM_TRY(sl_exec_backward(exec, step->accumulate, err));
-    carry_states(exec);
-    *out_result = (struct sl_exec_result){.loss_sum = exec->sums[0], .weight_sum = exec->sums[1],
+    SEQLSTM_TRY(carry_states(exec, err));
+    SEQLSTM_TRY(collect(exec, sums, err));
+    *out_result = (struct sl_exec_result){.loss_sum = sums[0], .weight_sum = sums[1],
                                           .rows = batch->has_steps ? batch->axis.rows : batch->sequences};
     return SEQLSTM_OK;
 }
@@ -261,7 +239,8 @@ double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
         if (classes && target->ids[r] < 0)
             continue;
         double weight = batch->weight.kind == SL_FIELD_VALUES ? (double)batch->weight.values[r] : 1.0;
-        sum += classes && exec->class_weights ? weight * (double)exec->class_weights[target->ids[r]] : weight;
+        const float *class_weights = exec->places[SL_PLACE_HOST].class_weights;
+        sum += classes ? weight * (double)class_weights[target->ids[r]] : weight;
     }
     return sum;
 }
@@ -272,19 +251,28 @@ struct sl_field sl_exec_get_output(const struct sl_exec *exec)
     struct sl_field field = {.kind = SL_FIELD_VALUES,
                              .on_steps = tensor->axis == SL_AXIS_STEPS,
                              .features = tensor->features};
-    field.values = sl_exec_get_tensor((struct sl_exec *)exec, exec->graph->output);
+    field.values = sl_exec_at((struct sl_exec *)exec, SL_PLACE_HOST, exec->graph->output);
     return field;
 }
 
-float *sl_exec_get_state(struct sl_exec *exec, int64_t *out_elems)
+seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems,
+                                 struct seqlstm_error *err)
 {
+    for (int32_t s = 0; s < exec->graph->state_count; s++) {
+        void *read;
+        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, exec->graph->states[s].tensor_in, &read, err));
+        sl_exec_note_written(exec, SL_PLACE_HOST, exec->graph->states[s].tensor_in);
+    }
+    *out_state = exec->places[SL_PLACE_HOST].states;
     *out_elems = exec->state_elems;
-    return exec->states;
+    return SEQLSTM_OK;
 }
 
 void sl_exec_reset_state(struct sl_exec *exec)
 {
-    memset(exec->states, 0, (size_t)exec->state_elems * sizeof *exec->states);
+    memset(exec->places[SL_PLACE_HOST].states, 0, (size_t)exec->state_elems * sizeof(float));
+    for (int32_t s = 0; s < exec->graph->state_count; s++)
+        sl_exec_note_written(exec, SL_PLACE_HOST, exec->graph->states[s].tensor_in);
 }
 
 const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count)

@@ -9,6 +9,8 @@
  *  2. Buffers are sized once from the plan; a step allocates nothing but bindings of shapes not seen lately.
  *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last
  *     step without `accumulate`.
+ *  4. Buffers of a call lie in the memory domain of its backend's device; where an edge of the graph crosses
+ *     domains the executor copies (place.c). A step returns when all devices have finished it.
  */
 #ifndef SL_EXEC_EXEC_H
 #define SL_EXEC_EXEC_H
@@ -64,15 +66,18 @@ bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch);
 /* Sum of the weights the loss will see: rows with target >= 0, times row and class weights. */
 double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch);
 
-/* The output of the last step: VALUES on the steps or the sequences axis. Valid until the next step. */
+/* The output of the last step, on the host: VALUES on the steps or the sequences axis. Valid until the next step, if
+ * the graph needs it (output_needed) or predicts. */
 struct sl_field sl_exec_get_output(const struct sl_exec *exec);
 
-/* Carried states, for checkpoints: one flat buffer, valid with the batch order of the last batch. */
-float *sl_exec_get_state(struct sl_exec *exec, int64_t *out_elems);
+/* Carried states, for checkpoints, to be read or written until the next step: one flat buffer on the host, valid with
+ * the batch order of the last batch. Errors: DEVICE. */
+seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems,
+                                 struct seqlstm_error *err);
 void sl_exec_reset_state(struct sl_exec *exec);
 
-/* Flat-vector operations on the plan's backend; SL_PHASE_TRAIN only. Ranges are in elements of the flat
- * parameter buffers or any 64-byte aligned host buffer. */
+/* Flat-vector operations on the plan's backend; SL_PHASE_TRAIN only. y and x lie in the host's flat parameter buffers,
+ * of which the newest copy is taken wherever it is, or in any 64-byte aligned host buffer. */
 seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
                               float alpha, struct seqlstm_error *err);
 seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum,
@@ -81,7 +86,8 @@ seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_
 seqlstm_status sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
                                 struct seqlstm_error *err);
 
-/* Wall time spent in each call of the plan since creation, for reports: ns and count, forward and backward. */
+/* Wall time spent in each call of the plan since creation, for reports: ns and count, forward and backward. Calls of a
+ * device count with the time that it took to start them. */
 struct sl_exec_timing {
     int64_t forward_ns, backward_ns, calls;
 };

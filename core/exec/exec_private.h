@@ -6,6 +6,7 @@
 #include "base/op_signature.h"
 #include "dispatch/host.h"
 #include "exec/exec.h"
+#include "exec/params_mirror.h"
 
 /* Shapes whose bindings are kept. Ragged data bring a new one with nearly every batch; streams reuse one. */
 enum { SL_EXEC_SHAPES = 8, SL_EXEC_VECTOR_BINDINGS = 8 };
@@ -30,6 +31,7 @@ struct sl_exec_vector_binding {
 
 /* What never changes about a call. */
 struct sl_exec_call {
+    int32_t place;
     int32_t slot_count;
     enum sl_slot_role *roles;  /* [slot_count] */
     void **slots;              /* [slot_count] filled at every run */
@@ -39,12 +41,29 @@ struct sl_exec_call {
     bool repacks;              /* weight masks change with every step */
 };
 
+/* Buffers of one memory domain. Offsets into them are the plan's, the same in every place, so that a tensor's copies
+ * need no bookkeeping of their own. Place 0 is the host; there the batch's fields are read where they are. */
+struct sl_exec_place {
+    struct sl_domain *domain; /* NULL: nothing of the plan runs there */
+    char *activations;
+    char *reserve;
+    char *packed;
+    char *workspace;
+    float *states;            /* all carried states */
+    float *class_weights;
+    double *sums;             /* [2] */
+    double *scalar;           /* [1] result of a reduction */
+    void *fields[3];          /* input, target, weight; not on the host */
+    void *staged[2];          /* operands of flat operations that are no parameters; not on the host */
+    int64_t staged_bytes[2];
+};
+
 struct sl_exec {
     const struct sl_plan *plan;
     const struct sl_graph *graph;
     struct sl_params *params;
     struct sl_memory *memory;
-    struct sl_queue queue;
+    struct sl_domain host;
     struct seqlstm_step step;
 
     struct sl_exec_call *calls;
@@ -53,16 +72,12 @@ struct sl_exec {
     struct sl_exec_vector_binding (*vectors)[SL_EXEC_VECTOR_BINDINGS]; /* [vector_count] */
     int64_t clock; /* counts runs, for the shapes' age */
 
-    char *activations;
-    char *reserve;
-    char *packed;
-    char *workspace;
-    float *states;            /* all carried states */
+    struct sl_exec_place places[SL_PLACES_MAX];
+    int32_t *vector_places;   /* [vector_count] */
+    uint8_t *valid;           /* [tensor_count] bit p: the tensor's value stands in place p */
+    uint8_t *grad_valid;      /* [tensor_count] likewise its gradient; 0: none in the running backward */
     int64_t state_elems;
     int64_t *state_offsets;   /* [state_count] in elements */
-    float *class_weights;
-    double sums[2];
-    bool *has_grad;           /* [tensor_count] of the running backward */
     bool *param_written;      /* [param_count] likewise */
 
     const struct sl_batch *batch; /* of the last run */
@@ -74,9 +89,37 @@ struct sl_exec {
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
 void sl_exec_unbind_all(struct sl_exec *exec);
 
-/* Where tensor t is at this run; NULL when the batch has no such field. */
-void *sl_exec_get_tensor(struct sl_exec *exec, int32_t t);
 int64_t sl_exec_get_rows(const struct sl_exec *exec, enum sl_axis axis);
+
+/* ---- places (place.c) ---- */
+
+/* Finds the place of every call and makes the buffers. */
+seqlstm_status sl_exec_open_places(struct sl_exec *exec, const float *class_weights, struct seqlstm_error *err);
+void sl_exec_close_places(struct sl_exec *exec);
+
+/* At the start of a run: what the batch brings stands on the host, everything computed nowhere. */
+void sl_exec_begin_values(struct sl_exec *exec);
+
+/* Where tensor t (its gradient) stands in a place, valid or not; NULL when it has no room. */
+void *sl_exec_at(struct sl_exec *exec, int32_t place, int32_t t);
+float *sl_exec_grad_at(struct sl_exec *exec, int32_t place, int32_t t);
+
+/* The same, made valid there by a copy if need be. NULL when the batch has no such field. */
+seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t place, int32_t t, void **out_tensor,
+                               struct seqlstm_error *err);
+seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t place, int32_t t, float **out_grad,
+                                    struct seqlstm_error *err);
+
+/* Notes that t has been written in a place: its other copies are stale. */
+void sl_exec_note_written(struct sl_exec *exec, int32_t place, int32_t t);
+
+/* Bytes between two places of this executor, through the host's buffer at the same offset. */
+seqlstm_status sl_exec_move_bytes(struct sl_exec *exec, int32_t from, int32_t to, char *base_from, char *base_host,
+                                  char *base_to, int64_t bytes, struct seqlstm_error *err);
+
+/* y += x in the place of the plan's flat operations. */
+seqlstm_status sl_exec_add(struct sl_exec *exec, float *y, const float *x, int64_t elems, struct seqlstm_error *err);
+int32_t sl_exec_get_vector_place(const struct sl_exec *exec, uint32_t op, uint32_t kind);
 
 seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err);
 seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);

@@ -11,6 +11,16 @@
 #include "base/clock.h"
 #include "exec/exec_private.h"
 
+static struct sl_exec_place *get_place(struct sl_exec *exec, int32_t c)
+{
+    return &exec->places[exec->calls[c].place];
+}
+
+static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t c)
+{
+    return &get_place(exec, c)->domain->queue.queue;
+}
+
 static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
@@ -20,8 +30,8 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     if (call->packed_offset < 0 || table->weights_pack == NULL ||
         (own->packed_version == version && !own->repacks))
         return SEQLSTM_OK;
-    seqlstm_status status = table->weights_pack(call->op, &exec->queue.queue, own->slots,
-                                                exec->packed + call->packed_offset, &exec->step, err);
+    seqlstm_status status = table->weights_pack(call->op, get_queue(exec, c), own->slots,
+                                                get_place(exec, c)->packed + call->packed_offset, &exec->step, err);
     if (status != SEQLSTM_OK)
         return sl_exec_blame(call, status, err);
     own->packed_version = version;
@@ -29,26 +39,54 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
 }
 
 /* Outputs on the sequences axis: rows of sequences without a step are their initial state, or zero. */
-static void fill_empty_sequences(struct sl_exec *exec, int32_t c)
+static seqlstm_status fill_empty_sequences(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     int64_t alive = exec->shape->steps.sequences, all = exec->shape->sequences;
+    int32_t p = exec->calls[c].place;
     if (exec->calls[c].axis != SL_AXIS_STEPS || alive == all)
-        return;
+        return SEQLSTM_OK;
     for (int32_t s = 0; s < node->slot_count; s++) {
         if (exec->calls[c].roles[s] != SL_SLOT_OUTPUT)
             continue;
         const struct sl_tensor *tensor = &exec->graph->tensors[node->slots[s]];
         if (tensor->axis != SL_AXIS_SEQUENCES)
             continue;
-        float *rows = exec->calls[c].slots[s];
-        size_t bytes = (size_t)((all - alive) * tensor->features) * sizeof *rows;
-        if (tensor->role == SL_TENSOR_STATE_OUT)
-            memcpy(rows + alive * tensor->features,
-                   exec->states + exec->state_offsets[tensor->owner] + alive * tensor->features, bytes);
-        else
-            memset(rows + alive * tensor->features, 0, bytes);
+        float *rows = (float *)exec->calls[c].slots[s] + alive * tensor->features;
+        int64_t bytes = (all - alive) * tensor->features * 4;
+        if (tensor->role == SL_TENSOR_STATE_OUT) {
+            void *before;
+            SEQLSTM_TRY(sl_exec_provide(exec, p, exec->graph->states[tensor->owner].tensor_in, &before, err));
+            SEQLSTM_TRY(sl_domain_copy(exec->places[p].domain, rows, (float *)before + alive * tensor->features, bytes,
+                                       err));
+        } else {
+            SEQLSTM_TRY(sl_domain_clear(exec->places[p].domain, rows, bytes, err));
+        }
     }
+    return SEQLSTM_OK;
+}
+
+/* The call's slots where it runs: what it reads made valid there. */
+static seqlstm_status place_slots(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    struct sl_exec_call *own = &exec->calls[c];
+    for (int32_t s = 0; s < own->slot_count; s++) {
+        own->slots[s] = NULL;
+        if (own->roles[s] == SL_SLOT_OUTPUT)
+            own->slots[s] = sl_exec_at(exec, own->place, node->slots[s]);
+        else if (own->roles[s] != SL_SLOT_ABSENT)
+            SEQLSTM_TRY(sl_exec_provide(exec, own->place, node->slots[s], &own->slots[s], err));
+    }
+    return SEQLSTM_OK;
+}
+
+static void note_outputs(struct sl_exec *exec, int32_t c)
+{
+    const struct sl_exec_call *own = &exec->calls[c];
+    for (int32_t s = 0; s < own->slot_count; s++)
+        if (own->roles[s] == SL_SLOT_OUTPUT || own->roles[s] == SL_SLOT_INOUT)
+            sl_exec_note_written(exec, own->place, exec->plan->calls[c].node->slots[s]);
 }
 
 seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
@@ -56,9 +94,8 @@ seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
     for (int32_t c = 0; c < exec->plan->call_count; c++) {
         const struct sl_call *call = &exec->plan->calls[c];
         struct sl_exec_call *own = &exec->calls[c];
-        for (int32_t s = 0; s < own->slot_count; s++)
-            own->slots[s] = own->roles[s] == SL_SLOT_ABSENT ? NULL
-                                                            : sl_exec_get_tensor(exec, call->node->slots[s]);
+        struct sl_exec_place *place = get_place(exec, c);
+        SEQLSTM_TRY(place_slots(exec, c, err));
         if (exec->shape->bindings[c]) {
             int64_t start = sl_clock_ns();
             SEQLSTM_TRY(pack(exec, c, err));
@@ -66,19 +103,20 @@ seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
                 .struct_size = sizeof args,
                 .slot_count = (uint32_t)own->slot_count,
                 .slots = own->slots,
-                .workspace = call->sizes.workspace_bytes ? exec->workspace : NULL,
-                .reserve = call->reserve_offset >= 0 ? exec->reserve + call->reserve_offset : NULL,
-                .packed = call->packed_offset >= 0 ? exec->packed + call->packed_offset : NULL,
+                .workspace = call->sizes.workspace_bytes ? place->workspace : NULL,
+                .reserve = call->reserve_offset >= 0 ? place->reserve + call->reserve_offset : NULL,
+                .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
                 .step = &exec->step,
             };
             seqlstm_status status = sl_backend_get_table(call->backend)
-                                        ->forward(exec->shape->bindings[c], &exec->queue.queue, &args, err);
+                                        ->forward(exec->shape->bindings[c], get_queue(exec, c), &args, err);
             if (status != SEQLSTM_OK)
                 return sl_exec_blame(call, status, err);
             exec->timing[c].forward_ns += sl_clock_ns() - start;
             exec->timing[c].calls++;
         }
-        fill_empty_sequences(exec, c);
+        SEQLSTM_TRY(fill_empty_sequences(exec, c, err));
+        note_outputs(exec, c);
     }
     return SEQLSTM_OK;
 }
@@ -95,80 +133,115 @@ struct request {
     } added[SEQLSTM_MERGE_INPUTS];
 };
 
-static float *get_grad(struct sl_exec *exec, int32_t t)
-{
-    int64_t offset = exec->plan->grad_offsets[t];
-    return offset >= 0 ? (float *)(void *)(exec->activations + offset) : NULL;
-}
-
-static void collect_grads(struct sl_exec *exec, int32_t c, struct request *request)
+static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct request *request,
+                                    struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     struct sl_exec_call *own = &exec->calls[c];
-    char *scratch = exec->activations + exec->plan->scratch_grad_offset;
+    char *scratch = get_place(exec, c)->activations + exec->plan->scratch_grad_offset;
     *request = (struct request){0};
     for (int32_t s = 0; s < own->slot_count; s++) {
         int32_t t = node->slots[s];
+        float *grad = NULL;
         own->grads[s] = NULL;
         if (own->roles[s] == SL_SLOT_ABSENT || t < 0)
             continue;
         const struct sl_tensor *tensor = &exec->graph->tensors[t];
         if (!tensor->needs_grad)
             continue;
-        if (own->roles[s] == SL_SLOT_OUTPUT && exec->has_grad[t]) {
-            own->grads[s] = get_grad(exec, t);
+        if (own->roles[s] == SL_SLOT_OUTPUT && exec->grad_valid[t]) {
+            SEQLSTM_TRY(sl_exec_provide_grad(exec, own->place, t, &grad, err));
             request->any_output_grad = true;
         } else if (own->roles[s] == SL_SLOT_PARAM) {
-            own->grads[s] = exec->params->grads + exec->params->views[tensor->owner].offset_elems;
+            SEQLSTM_TRY(sl_params_locate(exec->params, own->place, SL_PART_GRADS,
+                                         exec->params->views[tensor->owner].offset_elems, &grad, err));
             request->parts |= SEQLSTM_BACKWARD_WEIGHTS;
             request->param_seen = request->param_seen || exec->param_written[tensor->owner];
         } else if (own->roles[s] == SL_SLOT_INPUT) {
             request->parts |= SEQLSTM_BACKWARD_INPUTS;
-            if (exec->has_grad[t]) {
-                own->grads[s] = scratch;
+            grad = sl_exec_grad_at(exec, own->place, t);
+            if (exec->grad_valid[t]) {
+                grad = (float *)(void *)scratch;
                 request->added[request->added_count].tensor = t;
-                request->added[request->added_count++].scratch = (float *)(void *)scratch;
+                request->added[request->added_count++].scratch = grad;
                 scratch += (sl_exec_get_rows(exec, tensor->axis) * tensor->features * 4 + 63) / 64 * 64;
-            } else {
-                own->grads[s] = get_grad(exec, t);
             }
         }
+        own->grads[s] = grad;
     }
+    return SEQLSTM_OK;
+}
+
+/* The view of the parameter at slot s if its gradient is wanted; NULL otherwise. */
+static const struct sl_param_view *find_view(const struct sl_exec *exec, int32_t c, int32_t s)
+{
+    const struct sl_exec_call *own = &exec->calls[c];
+    if (own->roles[s] != SL_SLOT_PARAM || own->grads[s] == NULL)
+        return NULL;
+    return &exec->params->views[exec->graph->tensors[exec->plan->calls[c].node->slots[s]].owner];
+}
+
+static void note_param(struct sl_exec *exec, int32_t c, const struct sl_param_view *view)
+{
+    sl_params_note_written(exec->params, exec->calls[c].place, SL_PART_GRADS, view->offset_elems, view->elems);
+    exec->param_written[view - exec->params->views] = true;
 }
 
 /* Parameters nobody has written yet start at zero when the call is going to add, or is not made at all. */
-static void clear_unwritten(struct sl_exec *exec, int32_t c)
+static seqlstm_status clear_unwritten(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
-    const struct sl_node *node = exec->plan->calls[c].node;
-    for (int32_t s = 0; s < node->slot_count; s++) {
-        if (exec->calls[c].roles[s] != SL_SLOT_PARAM || exec->calls[c].grads[s] == NULL)
+    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
+        if (view == NULL || exec->param_written[view - exec->params->views])
             continue;
-        int32_t p = exec->graph->tensors[node->slots[s]].owner;
-        if (!exec->param_written[p])
-            memset(exec->calls[c].grads[s], 0, (size_t)exec->params->views[p].elems * sizeof(float));
-        exec->param_written[p] = true;
+        SEQLSTM_TRY(sl_domain_clear(get_place(exec, c)->domain, exec->calls[c].grads[s],
+                                    view->elems * (int64_t)sizeof(float), err));
+        note_param(exec, c, view);
     }
+    return SEQLSTM_OK;
 }
 
-/* Notes what has been written, and adds what stands in the scratch. */
+/* What the call is going to add to stands where it runs. */
+static seqlstm_status provide_param_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
+        float *grad;
+        if (view)
+            SEQLSTM_TRY(sl_params_provide(exec->params, exec->calls[c].place, SL_PART_GRADS, view->offset_elems,
+                                          view->elems, &grad, err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* Notes what has been written, and adds what stands in the scratch where the plan adds vectors. */
 static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct request *request,
                              struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
+    const struct sl_exec_call *own = &exec->calls[c];
     for (int32_t s = 0; s < node->slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
         int32_t t = node->slots[s];
-        if (t < 0 || exec->calls[c].grads[s] == NULL)
-            continue;
-        if (exec->calls[c].roles[s] == SL_SLOT_PARAM)
-            exec->param_written[exec->graph->tensors[t].owner] = true;
-        else if (exec->calls[c].roles[s] == SL_SLOT_INPUT)
-            exec->has_grad[t] = true;
+        if (view)
+            note_param(exec, c, view);
+        else if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && exec->grad_valid[t] == 0)
+            exec->grad_valid[t] = (uint8_t)(1u << own->place);
     }
+    int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY);
     for (int32_t a = 0; a < request->added_count; a++) {
         int32_t t = request->added[a].tensor;
         const struct sl_tensor *tensor = &exec->graph->tensors[t];
-        SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_AXPY, get_grad(exec, t), request->added[a].scratch,
-                                   sl_exec_get_rows(exec, tensor->axis) * tensor->features, 1.0f, err));
+        int64_t elems = sl_exec_get_rows(exec, tensor->axis) * tensor->features;
+        int64_t offset = (char *)request->added[a].scratch - exec->places[own->place].activations;
+        char *more = exec->places[adder].activations + offset;
+        float *grad;
+        SEQLSTM_TRY(sl_exec_provide_grad(exec, adder, t, &grad, err));
+        if (adder != own->place)
+            SEQLSTM_TRY(sl_exec_move_bytes(exec, own->place, adder, (char *)request->added[a].scratch,
+                                           exec->places[SL_PLACE_HOST].activations + offset, more, elems * 4, err));
+        SEQLSTM_TRY(sl_exec_add(exec, grad, (const float *)(const void *)more, elems, err));
+        exec->grad_valid[t] = (uint8_t)(1u << adder);
     }
     return SEQLSTM_OK;
 }
@@ -177,32 +250,32 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
 {
     const struct sl_call *call = &exec->plan->calls[c];
     struct sl_exec_call *own = &exec->calls[c];
+    struct sl_exec_place *place = get_place(exec, c);
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     uint32_t op = call->node->desc.head.op;
     bool is_loss = op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS;
     struct request request;
-    collect_grads(exec, c, &request);
-    if (exec->shape->bindings[c] == NULL || (!is_loss && !request.any_output_grad)) {
-        if (!accumulate)
-            clear_unwritten(exec, c);
-        return SEQLSTM_OK;
-    }
+    SEQLSTM_TRY(collect_grads(exec, c, &request, err));
+    if (exec->shape->bindings[c] == NULL || (!is_loss && !request.any_output_grad))
+        return accumulate ? SEQLSTM_OK : clear_unwritten(exec, c, err);
     bool add = accumulate || request.param_seen;
     if (request.param_seen && !accumulate)
-        clear_unwritten(exec, c);
+        SEQLSTM_TRY(clear_unwritten(exec, c, err));
+    if (add)
+        SEQLSTM_TRY(provide_param_grads(exec, c, err));
     struct seqlstm_backward args = {
         .struct_size = sizeof args,
         .slot_count = (uint32_t)own->slot_count,
         .slots = own->slots,
         .grads = own->grads,
         .parts = request.parts | (add ? SEQLSTM_BACKWARD_ACCUMULATE : 0),
-        .workspace = call->sizes.workspace_bytes ? exec->workspace : NULL,
-        .reserve = call->reserve_offset >= 0 ? exec->reserve + call->reserve_offset : NULL,
-        .packed = call->packed_offset >= 0 ? exec->packed + call->packed_offset : NULL,
+        .workspace = call->sizes.workspace_bytes ? place->workspace : NULL,
+        .reserve = call->reserve_offset >= 0 ? place->reserve + call->reserve_offset : NULL,
+        .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
         .step = &exec->step,
     };
     int64_t start = sl_clock_ns();
-    seqlstm_status status = table->backward(exec->shape->bindings[c], &exec->queue.queue, &args, err);
+    seqlstm_status status = table->backward(exec->shape->bindings[c], get_queue(exec, c), &args, err);
     if (status != SEQLSTM_OK)
         return sl_exec_blame(call, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;
@@ -211,7 +284,7 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
 
 seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
 {
-    memset(exec->has_grad, 0, (size_t)exec->graph->tensor_count * sizeof *exec->has_grad);
+    memset(exec->grad_valid, 0, (size_t)exec->graph->tensor_count * sizeof *exec->grad_valid);
     memset(exec->param_written, 0, (size_t)exec->graph->param_count * sizeof *exec->param_written);
     for (int32_t c = exec->plan->call_count - 1; c >= 0; c--)
         if (exec->plan->calls[c].node->needs_backward)

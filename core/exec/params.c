@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/params_mirror.h"
+
 enum { ALIGN_ELEMS = 16 };
 
 static void lay_out(struct sl_params *params, const struct sl_graph *graph)
@@ -71,6 +73,7 @@ void sl_params_destroy(struct sl_params *params)
     for (int32_t p = 0; params->views && p < params->view_count; p++)
         free((char *)params->views[p].name);
     free(params->views);
+    sl_mirrors_destroy(params->mirrors);
     sl_memory_free(params->memory, params->values);
     sl_memory_free(params->memory, params->grads);
     for (int s = 0; s < 3; s++)

@@ -6,6 +6,9 @@
  *   grads   | same layout                            padding is zero and stays zero
  *
  * Trainable views come first, so that one call updates [0, trainable_elems).
+ *
+ * When operations run in another memory domain, the newest copy of a view may be there (params_mirror.h): the
+ * host's buffers are read after sl_params_pull only, and whoever writes to them says so with sl_params_touch.
  */
 #ifndef SL_EXEC_PARAMS_H
 #define SL_EXEC_PARAMS_H
@@ -35,6 +38,7 @@ struct sl_params {
     float *grads;            /* NULL unless made for training */
     float *states[3];        /* optimizer states, NULL where unused */
     uint64_t version;        /* counts changes of the values; executors repack when it moved */
+    struct sl_mirrors *mirrors; /* copies in other domains; NULL: there are none */
     struct sl_memory *memory;
 };
 
@@ -52,10 +56,12 @@ seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *g
 /* NULL when there is none of that name. */
 const struct sl_param_view *sl_params_find(const struct sl_params *params, const char *name);
 
-/* Call after writing to `values`. */
-static inline void sl_params_touch(struct sl_params *params)
-{
-    params->version++;
-}
+/* Brings the newest values (optimizer states) to the host, where they may be read. Errors: DEVICE. */
+seqlstm_status sl_params_pull(struct sl_params *params, struct seqlstm_error *err);
+seqlstm_status sl_params_pull_states(struct sl_params *params, struct seqlstm_error *err);
+
+/* Call after writing to `values` (to `states`) on the host: all of them count as the newest from now on. */
+void sl_params_touch(struct sl_params *params);
+void sl_params_touch_states(struct sl_params *params);
 
 #endif

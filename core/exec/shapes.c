@@ -105,8 +105,9 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
                                 .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
                                 .rows = axis->rows, .rows_in = axis->rows,
                                 .axis = axis, .t0 = 0, .t1 = axis->steps};
+    struct sl_domain *domain = exec->places[exec->calls[c].place].domain;
     seqlstm_status status = sl_backend_get_table(call->backend)
-                                ->op_bind(call->op, &exec->queue.queue, &bind, &shape->bindings[c], err);
+                                ->op_bind(call->op, &domain->queue.queue, &bind, &shape->bindings[c], err);
     return status == SEQLSTM_OK ? status : sl_exec_blame(call, status, err);
 }
 

@@ -15,6 +15,11 @@ static int32_t find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kin
     return -1;
 }
 
+static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t v)
+{
+    return &exec->places[exec->vector_places[v]].domain->queue.queue;
+}
+
 /* The binding for `elems`; the last of the kept ones makes room. */
 static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems,
                                   struct seqlstm_binding **out_binding, struct seqlstm_error *err)
@@ -29,7 +34,7 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
     if (found.binding == NULL || found.elems != elems) {
         struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = elems, .rows_in = elems};
         struct seqlstm_binding *binding = NULL;
-        SEQLSTM_TRY(table->op_bind(call->op, &exec->queue.queue, &bind, &binding, err));
+        SEQLSTM_TRY(table->op_bind(call->op, get_queue(exec, v), &bind, &binding, err));
         if (found.binding)
             table->binding_destroy(found.binding);
         found = (struct sl_exec_vector_binding){.elems = elems, .binding = binding};
@@ -40,62 +45,167 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run(struct sl_exec *exec, uint32_t op, uint32_t kind, void *const *slots,
-                          uint32_t slot_count, int64_t elems, struct seqlstm_error *err)
+/* Slots stand in the place of the operation. */
+static seqlstm_status run(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count, int64_t elems,
+                          struct seqlstm_error *err)
 {
-    int32_t v = find_vector(exec, op, kind);
-    if (v < 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the plan has no %s: it is not one of training",
-                     sl_op_name(op));
-    if (elems <= 0)
-        return SEQLSTM_OK;
     struct seqlstm_binding *binding;
     SEQLSTM_TRY(bind_vector(exec, v, elems, &binding, err));
+    const struct sl_vector_call *call = &exec->plan->vectors[v];
     struct seqlstm_forward args = {
         .struct_size = sizeof args,
         .slot_count = slot_count,
         .slots = slots,
-        .workspace = exec->plan->vectors[v].sizes.workspace_bytes ? exec->workspace : NULL,
+        .workspace = call->sizes.workspace_bytes ? exec->places[exec->vector_places[v]].workspace : NULL,
         .step = &exec->step,
     };
-    return sl_backend_get_table(exec->plan->vectors[v].backend)
-        ->forward(binding, &exec->queue.queue, &args, err);
+    return sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, v), &args, err);
+}
+
+static seqlstm_status no_vector(uint32_t op, struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the plan has no %s: it is not one of training", sl_op_name(op));
+}
+
+/* An operand of a flat operation: a range of a parameter buffer, or any other host buffer, which is staged. */
+struct operand {
+    float *host;
+    int64_t elems;
+    bool is_part;
+    enum sl_param_part part;
+    int64_t begin;
+};
+
+static struct operand find_operand(const struct sl_exec *exec, const float *pointer, int64_t elems)
+{
+    struct operand operand = {.host = (float *)pointer, .elems = elems};
+    operand.is_part = sl_params_find_part(exec->params, pointer, &operand.part, &operand.begin);
+    return operand;
+}
+
+/* Where the operand stands in `place`, with its newest contents. `which`: 0 or 1, the room to stage it in. */
+static seqlstm_status take(struct sl_exec *exec, int32_t p, const struct operand *operand, int which, void **out,
+                           struct seqlstm_error *err)
+{
+    struct sl_exec_place *place = &exec->places[p];
+    int64_t bytes = operand->elems * (int64_t)sizeof(float);
+    if (operand->is_part) {
+        float *elems;
+        SEQLSTM_TRY(sl_params_provide(exec->params, p, operand->part, operand->begin, operand->elems, &elems, err));
+        *out = elems;
+        return SEQLSTM_OK;
+    }
+    *out = operand->host;
+    if (p == SL_PLACE_HOST)
+        return SEQLSTM_OK;
+    if (place->staged_bytes[which] < bytes) {
+        sl_domain_release(place->domain, place->staged[which]);
+        place->staged[which] = NULL;
+        place->staged_bytes[which] = 0;
+        SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes, &place->staged[which], err));
+        place->staged_bytes[which] = bytes;
+    }
+    *out = place->staged[which];
+    return sl_domain_upload(place->domain, *out, operand->host, bytes, err);
+}
+
+/* After the operand has been written in `place`. */
+static seqlstm_status leave(struct sl_exec *exec, int32_t p, const struct operand *operand, void *written,
+                            struct seqlstm_error *err)
+{
+    if (operand->is_part)
+        sl_params_note_written(exec->params, p, operand->part, operand->begin, operand->elems);
+    else if (p != SL_PLACE_HOST)
+        return sl_domain_download(exec->places[p].domain, operand->host, written,
+                                  operand->elems * (int64_t)sizeof(float), err);
+    return SEQLSTM_OK;
+}
+
+int32_t sl_exec_get_vector_place(const struct sl_exec *exec, uint32_t op, uint32_t kind)
+{
+    int32_t v = find_vector(exec, op, kind);
+    return v < 0 ? SL_PLACE_HOST : exec->vector_places[v];
+}
+
+seqlstm_status sl_exec_add(struct sl_exec *exec, float *y, const float *x, int64_t elems, struct seqlstm_error *err)
+{
+    int32_t v = find_vector(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY);
+    if (v < 0)
+        return no_vector(SEQLSTM_OP_VECTOR, err);
+    void *slots[SEQLSTM_VECTOR_SLOTS] = {[SEQLSTM_VECTOR_Y] = y, [SEQLSTM_VECTOR_X] = (void *)x};
+    exec->step.alpha = 1.0f;
+    return elems > 0 ? run(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err) : SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
                               float alpha, struct seqlstm_error *err)
 {
-    void *slots[SEQLSTM_VECTOR_SLOTS] = {[SEQLSTM_VECTOR_Y] = y, [SEQLSTM_VECTOR_X] = (void *)x};
+    int32_t v = find_vector(exec, SEQLSTM_OP_VECTOR, kind);
+    if (v < 0)
+        return no_vector(SEQLSTM_OP_VECTOR, err);
+    if (elems <= 0)
+        return SEQLSTM_OK;
+    int32_t place = exec->vector_places[v];
+    struct operand operands[2] = {find_operand(exec, y, elems), {0}};
+    void *slots[SEQLSTM_VECTOR_SLOTS] = {NULL};
+    SEQLSTM_TRY(take(exec, place, &operands[0], 0, &slots[SEQLSTM_VECTOR_Y], err));
+    if (x) {
+        operands[1] = find_operand(exec, x, elems);
+        SEQLSTM_TRY(take(exec, place, &operands[1], 1, &slots[SEQLSTM_VECTOR_X], err));
+    }
     exec->step.alpha = alpha;
-    return run(exec, SEQLSTM_OP_VECTOR, kind, slots, SEQLSTM_VECTOR_SLOTS, elems, err);
+    SEQLSTM_TRY(run(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err));
+    return leave(exec, place, &operands[0], slots[SEQLSTM_VECTOR_Y], err);
 }
 
 seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum,
                                     struct seqlstm_error *err)
 {
-    double sum = 0;
-    void *slots[SEQLSTM_REDUCE_SLOTS] = {[SEQLSTM_REDUCE_X] = (void *)x, [SEQLSTM_REDUCE_RESULT] = &sum};
-    SEQLSTM_TRY(run(exec, SEQLSTM_OP_SQUARED_NORM, 0, slots, SEQLSTM_REDUCE_SLOTS, elems, err));
-    *out_sum = sum;
-    return SEQLSTM_OK;
+    int32_t v = find_vector(exec, SEQLSTM_OP_SQUARED_NORM, 0);
+    if (v < 0)
+        return no_vector(SEQLSTM_OP_SQUARED_NORM, err);
+    *out_sum = 0;
+    if (elems <= 0)
+        return SEQLSTM_OK;
+    struct sl_exec_place *place = &exec->places[exec->vector_places[v]];
+    struct operand operand = find_operand(exec, x, elems);
+    void *slots[SEQLSTM_REDUCE_SLOTS] = {[SEQLSTM_REDUCE_RESULT] = place->scalar};
+    SEQLSTM_TRY(take(exec, exec->vector_places[v], &operand, 0, &slots[SEQLSTM_REDUCE_X], err));
+    SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
+    SEQLSTM_TRY(run(exec, v, slots, SEQLSTM_REDUCE_SLOTS, elems, err));
+    return sl_domain_download(place->domain, out_sum, place->scalar, sizeof(double), err);
 }
 
 seqlstm_status sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
                                 struct seqlstm_error *err)
 {
     struct sl_params *params = exec->params;
+    int64_t elems = params->trainable_elems;
+    int32_t v = find_vector(exec, SEQLSTM_OP_OPTIMIZER, 0);
+    if (v < 0)
+        return no_vector(SEQLSTM_OP_OPTIMIZER, err);
+    if (elems <= 0)
+        return SEQLSTM_OK;
+    int32_t place = exec->vector_places[v];
+    float *parts[SL_PART_COUNT] = {NULL};
+    for (int part = 0; part < SL_PART_COUNT; part++)
+        if (part < SL_PART_STATE_1 || params->states[part - SL_PART_STATE_1])
+            SEQLSTM_TRY(sl_params_provide(params, place, (enum sl_param_part)part, 0, elems, &parts[part], err));
     void *slots[SEQLSTM_OPTIMIZER_SLOTS] = {
-        [SEQLSTM_OPTIMIZER_PARAM] = params->values,
-        [SEQLSTM_OPTIMIZER_GRAD] = params->grads,
-        [SEQLSTM_OPTIMIZER_STATE_1] = params->states[0],
-        [SEQLSTM_OPTIMIZER_STATE_2] = params->states[1],
-        [SEQLSTM_OPTIMIZER_STATE_3] = params->states[2],
+        [SEQLSTM_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],
+        [SEQLSTM_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],
+        [SEQLSTM_OPTIMIZER_STATE_1] = parts[SL_PART_STATE_1],
+        [SEQLSTM_OPTIMIZER_STATE_2] = parts[SL_PART_STATE_2],
+        [SEQLSTM_OPTIMIZER_STATE_3] = parts[SL_PART_STATE_3],
     };
     exec->step.update = update;
     exec->step.learning_rate = learning_rate;
     exec->step.grad_scale = grad_scale;
     exec->step.flags = 0;
-    SEQLSTM_TRY(run(exec, SEQLSTM_OP_OPTIMIZER, 0, slots, SEQLSTM_OPTIMIZER_SLOTS, params->trainable_elems, err));
-    sl_params_touch(params);
+    SEQLSTM_TRY(run(exec, v, slots, SEQLSTM_OPTIMIZER_SLOTS, elems, err));
+    for (int part = 0; part < SL_PART_COUNT; part++)
+        if (parts[part] && part != SL_PART_GRADS)
+            sl_params_note_written(params, place, (enum sl_param_part)part, 0, elems);
+    params->version++;
     return SEQLSTM_OK;
 }

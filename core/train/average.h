@@ -35,7 +35,7 @@ seqlstm_status sl_average_init(struct sl_average *average, enum sl_average_kind 
                                struct sl_params *params, struct sl_memory *memory, struct seqlstm_error *err);
 void sl_average_deinit(struct sl_average *average);
 
-/* Begins with a copy of the weights as they are. */
+/* Begins with a copy of the weights as they are. They must be on the host (sl_params_pull), as for swap. */
 void sl_average_start(struct sl_average *average);
 
 /* After each update: EMA: a += (1 - decay)(w - a); MEAN: a += (w - a) / (count + 1). Nothing while inactive. */

@@ -192,5 +192,6 @@ sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint
         SEQLSTM_TRY(sl_safetensors_read_float32(carried, target->carried, target->carried_elems, err));
     *target->state = state;
     sl_params_touch(params);
+    sl_params_touch_states(params);
     return SEQLSTM_OK;
 }

@@ -85,6 +85,7 @@ make_copies(struct sl_trainer *trainer, struct seqlstm_error *err)
     if (config->optimizer.kind == SL_OPTIMIZER_ADAGRAD && params->states[0])
         for (int64_t i = 0; i < params->trainable_elems; i++)
             params->states[0][i] = (float)config->optimizer.initial_accumulator;
+    sl_params_touch_states(params);
     return SEQLSTM_OK;
 }
 
@@ -144,7 +145,7 @@ sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *chec
         .state = &trainer->state,
     };
     if (trainer->request.model->data.batching.unit == SL_UNIT_STREAM)
-        target.carried = sl_exec_get_state(trainer->request.exec, &target.carried_elems);
+        SEQLSTM_TRY(sl_exec_get_state(trainer->request.exec, &target.carried, &target.carried_elems, err));
     SEQLSTM_TRY(sl_checkpoint_load(checkpoint, &target, err));
     trainer->average.active = trainer->state.averaging && trainer->average.kind != SL_AVERAGE_NONE;
     trainer->average.count = trainer->state.averaged;
@@ -300,6 +301,7 @@ sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, s
     SEQLSTM_TRY(start(trainer, err));
     SEQLSTM_TRY(loop(trainer, &result.end, err));
     sl_trainer_look(trainer);
+    SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
     settle(trainer, result.end);
     if (result.end == SL_END_INTERRUPTED)
         result.signal = sl_interrupt_get_stop(trainer->request.interrupt);

@@ -177,6 +177,7 @@ sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_e
     struct sl_evaluation evaluation;
     trainer->changed = true;
     if (trainer->request.valid) {
+        SEQLSTM_TRY(sl_params_pull(trainer->request.params, err)); /* for all that reads weights below */
         sl_average_swap(&trainer->average);
         seqlstm_status status = sl_evaluate(trainer->request.evaluate, trainer->request.valid, &trainer->valid_rule,
                                             trainer->request.interrupt, &evaluation, err);
@@ -220,6 +221,7 @@ sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
     /* What the clock decided must not show. */
     if (trainer->request.model->log.every.unit == SL_PERIOD_SECONDS)
         memset(&state.interval_sums, 0, sizeof state.interval_sums);
+    float *carried = NULL;
     struct sl_checkpoint_content content = {
         .params = trainer->request.params,
         .average = trainer->average.active ? trainer->average.values : NULL,
@@ -229,7 +231,10 @@ sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
         .text_count = trainer->request.text_count,
     };
     if (trainer->request.model->data.batching.unit == SL_UNIT_STREAM)
-        content.carried = sl_exec_get_state(trainer->request.exec, &content.carried_elems);
+        SEQLSTM_TRY(sl_exec_get_state(trainer->request.exec, &carried, &content.carried_elems, err));
+    content.carried = carried;
+    SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
+    SEQLSTM_TRY(sl_params_pull_states(trainer->request.params, err));
     if (trainer->metrics)
         SEQLSTM_TRY(sl_metrics_log_sync(trainer->metrics, err));
     char *path = NULL;

@@ -120,8 +120,10 @@ follow_average(struct sl_trainer *trainer, struct seqlstm_error *err)
     if (average->kind == SL_AVERAGE_EMA && !average->active) {
         struct sl_progress now = trainer->progress;
         now.updates++;
-        if (sl_period_is_over(&trainer->config->ema.start, &now))
+        if (sl_period_is_over(&trainer->config->ema.start, &now)) {
+            SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
             sl_average_start(average);
+        }
         return SEQLSTM_OK;
     }
     return sl_average_update(average, trainer->request.exec, err);

@@ -209,11 +209,13 @@ sl_exec_reset_state(struct sl_exec *exec)
     memset(exec->state, 0, sizeof exec->state);
 }
 
-WEAK float *
-sl_exec_get_state(struct sl_exec *exec, int64_t *out_elems)
+WEAK seqlstm_status
+sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems, struct seqlstm_error *err)
 {
+    (void)err;
     *out_elems = FAKE_SEQUENCES;
-    return exec->state;
+    *out_state = exec->state;
+    return SEQLSTM_OK;
 }
 
 WEAK struct sl_field

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory domains. See domain.h. */
+#include "dispatch/domain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/ext/draft/memory.h>
+
+void sl_domain_init_host(struct sl_domain *domain, struct sl_pool *pool, struct sl_memory *tracked)
+{
+    *domain = (struct sl_domain){.name = "host", .tracked = tracked};
+    sl_queue_init(&domain->queue, pool);
+}
+
+static bool has_tables(const struct seqlstm_backend *table)
+{
+    const struct seqlstm_memory *memory = table->memory;
+    const struct seqlstm_streams *streams = table->streams;
+    return memory && SEQLSTM_HAS(memory, fill) && memory->allocate && memory->release && memory->copy &&
+           memory->fill && streams && SEQLSTM_HAS(streams, event_elapsed) && streams->create && streams->destroy &&
+           streams->synchronize;
+}
+
+seqlstm_status sl_domain_open(struct sl_domain *domain, const struct seqlstm_backend *table,
+                              struct seqlstm_instance *instance, uint32_t device, const char *name,
+                              struct seqlstm_error *err)
+{
+    *domain = (struct sl_domain){.name = ""};
+    if (!has_tables(table))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "the backend %s works in the domain %s but offers no memory and streams there", table->id, name);
+    void *stream = NULL;
+    SEQLSTM_TRY(table->streams->create(instance, device, &stream, err));
+    domain->table = table;
+    domain->instance = instance;
+    domain->device = device;
+    snprintf(domain->name, sizeof domain->name, "%s", name);
+    sl_queue_init(&domain->queue, NULL);
+    domain->queue.queue.native_stream = stream;
+    return SEQLSTM_OK;
+}
+
+void sl_domain_close(struct sl_domain *domain)
+{
+    if (domain->table)
+        domain->table->streams->destroy(domain->instance, domain->device, domain->queue.queue.native_stream);
+    *domain = (struct sl_domain){.name = ""};
+}
+
+seqlstm_status sl_domain_allocate(struct sl_domain *domain, int64_t bytes, void **out_pointer,
+                                  struct seqlstm_error *err)
+{
+    void *pointer = NULL;
+    if (bytes < SEQLSTM_ALIGNMENT)
+        bytes = SEQLSTM_ALIGNMENT;
+    if (sl_domain_is_host(domain)) {
+        pointer = sl_memory_alloc_zeroed(domain->tracked, (size_t)bytes);
+        if (pointer == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
+    } else {
+        SEQLSTM_TRY(domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_DEVICE,
+                                                    (uint64_t)bytes, &pointer, err));
+        seqlstm_status status = sl_domain_clear(domain, pointer, bytes, err);
+        if (status != SEQLSTM_OK) {
+            sl_domain_release(domain, pointer);
+            return status;
+        }
+    }
+    *out_pointer = pointer;
+    return SEQLSTM_OK;
+}
+
+void sl_domain_release(struct sl_domain *domain, void *pointer)
+{
+    if (pointer == NULL)
+        return;
+    if (sl_domain_is_host(domain)) {
+        sl_memory_free(domain->tracked, pointer);
+    } else {
+        sl_domain_finish(domain, NULL);
+        domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_DEVICE, pointer);
+    }
+}
+
+static seqlstm_status move(struct sl_domain *domain, uint32_t direction, void *to, const void *from, int64_t bytes,
+                           struct seqlstm_error *err)
+{
+    if (bytes <= 0)
+        return SEQLSTM_OK;
+    if (sl_domain_is_host(domain)) {
+        memcpy(to, from, (size_t)bytes);
+        return SEQLSTM_OK;
+    }
+    return domain->table->memory->copy(domain->instance, domain->device, domain->queue.queue.native_stream, direction,
+                                       to, from, (uint64_t)bytes, err);
+}
+
+seqlstm_status sl_domain_upload(struct sl_domain *domain, void *to, const void *from, int64_t bytes,
+                                struct seqlstm_error *err)
+{
+    return move(domain, SEQLSTM_COPY_TO_DEVICE, to, from, bytes, err);
+}
+
+seqlstm_status sl_domain_download(struct sl_domain *domain, void *to, const void *from, int64_t bytes,
+                                  struct seqlstm_error *err)
+{
+    return move(domain, SEQLSTM_COPY_TO_HOST, to, from, bytes, err);
+}
+
+seqlstm_status sl_domain_copy(struct sl_domain *domain, void *to, const void *from, int64_t bytes,
+                              struct seqlstm_error *err)
+{
+    return move(domain, SEQLSTM_COPY_WITHIN, to, from, bytes, err);
+}
+
+seqlstm_status sl_domain_clear(struct sl_domain *domain, void *to, int64_t bytes, struct seqlstm_error *err)
+{
+    if (bytes <= 0)
+        return SEQLSTM_OK;
+    if (sl_domain_is_host(domain)) {
+        memset(to, 0, (size_t)bytes);
+        return SEQLSTM_OK;
+    }
+    return domain->table->memory->fill(domain->instance, domain->device, domain->queue.queue.native_stream, to, 0,
+                                       (uint64_t)bytes, err);
+}
+
+seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err)
+{
+    if (sl_domain_is_host(domain))
+        return SEQLSTM_OK;
+    return domain->table->streams->synchronize(domain->instance, domain->device, domain->queue.queue.native_stream,
+                                               err);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of an executor in each memory domain that its plan uses, and which copy of a tensor is valid where.
+ *
+ * Calls run where their backend's device is; a tensor that is read elsewhere than it was written is copied at that
+ * edge, through the host, and stays valid in both places until it is written again. A plan that runs on the
+ * host alone has one place and copies nothing.
+ */
+#include <string.h>
+
+#include "exec/exec_private.h"
+
+static int64_t get_capacity_rows(const struct sl_graph *graph, const struct sl_tensor *tensor)
+{
+    const struct sl_envelope *envelope = &graph->facts.envelope;
+    return tensor->axis == SL_AXIS_STEPS       ? envelope->rows
+           : tensor->axis == SL_AXIS_SEQUENCES ? envelope->sequences
+                                               : tensor->rows;
+}
+
+static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
+                               struct seqlstm_error *err)
+{
+    void *pointer = NULL;
+    seqlstm_status status = sl_domain_allocate(place->domain, bytes, &pointer, err);
+    if (status == SEQLSTM_NO_MEMORY)
+        seqlstm_error_set(err, status, __FILE__, __LINE__, "no memory for the activations (%s): the plan needs %lld MB",
+                          place->domain->name, (long long)(exec->plan->memory.peak_bytes / 1000000));
+    memcpy(out_pointer, &pointer, sizeof pointer);
+    return status;
+}
+
+static seqlstm_status open_fields(struct sl_exec *exec, struct sl_exec_place *place, struct seqlstm_error *err)
+{
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
+        const struct sl_tensor *tensor = &exec->graph->tensors[t];
+        if (tensor->role != SL_TENSOR_INPUT && tensor->role != SL_TENSOR_TARGET && tensor->role != SL_TENSOR_WEIGHT)
+            continue;
+        void **field = &place->fields[tensor->role - SL_TENSOR_INPUT];
+        int64_t bytes = get_capacity_rows(exec->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype);
+        if (*field == NULL)
+            SEQLSTM_TRY(allocate(exec, place, bytes, field, err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* The host keeps room for activations whatever runs there: copies between devices go through it. */
+static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *class_weights,
+                                 struct seqlstm_error *err)
+{
+    const struct sl_plan *plan = exec->plan;
+    struct sl_exec_place *place = &exec->places[p];
+    int64_t classes = exec->graph->facts.target.classes;
+    bool runs = p != SL_PLACE_HOST;
+    for (int32_t c = 0; c < plan->call_count; c++)
+        runs = runs || exec->calls[c].place == p;
+    for (int32_t v = 0; v < plan->vector_count; v++)
+        runs = runs || exec->vector_places[v] == p;
+    place->domain = p == SL_PLACE_HOST ? &exec->host : sl_params_get_domain(exec->params, p);
+    SEQLSTM_TRY(allocate(exec, place, plan->activation_bytes, &place->activations, err));
+    SEQLSTM_TRY(allocate(exec, place, exec->state_elems * 4, &place->states, err));
+    SEQLSTM_TRY(allocate(exec, place, classes * 4, &place->class_weights, err));
+    SEQLSTM_TRY(allocate(exec, place, 2 * sizeof(double), &place->sums, err));
+    SEQLSTM_TRY(allocate(exec, place, sizeof(double), &place->scalar, err));
+    if (runs) {
+        SEQLSTM_TRY(allocate(exec, place, plan->reserve_bytes, &place->reserve, err));
+        SEQLSTM_TRY(allocate(exec, place, plan->packed_bytes, &place->packed, err));
+        SEQLSTM_TRY(allocate(exec, place, plan->workspace_bytes, &place->workspace, err));
+    }
+    if (p != SL_PLACE_HOST)
+        return open_fields(exec, place, err);
+    for (int64_t k = 0; k < classes; k++)
+        place->class_weights[k] = class_weights ? class_weights[k] : 1.0f;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_open_places(struct sl_exec *exec, const float *class_weights, struct seqlstm_error *err)
+{
+    const struct sl_plan *plan = exec->plan;
+    bool used[SL_PLACES_MAX] = {[SL_PLACE_HOST] = true};
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        SEQLSTM_TRY(sl_params_find_place(exec->params, plan->calls[c].backend, plan->calls[c].device,
+                                         &exec->calls[c].place, err));
+        used[exec->calls[c].place] = true;
+    }
+    for (int32_t v = 0; v < plan->vector_count; v++) {
+        SEQLSTM_TRY(sl_params_find_place(exec->params, plan->vectors[v].backend, plan->vectors[v].device,
+                                         &exec->vector_places[v], err));
+        used[exec->vector_places[v]] = true;
+    }
+    for (int32_t p = 0; p < SL_PLACES_MAX; p++)
+        if (used[p])
+            SEQLSTM_TRY(open_place(exec, p, class_weights, err));
+    memset(exec->valid, 1 << SL_PLACE_HOST, (size_t)exec->graph->tensor_count);
+    return SEQLSTM_OK;
+}
+
+void sl_exec_close_places(struct sl_exec *exec)
+{
+    for (int32_t p = 0; p < SL_PLACES_MAX; p++) {
+        struct sl_exec_place *place = &exec->places[p];
+        if (place->domain == NULL)
+            continue;
+        void *const owned[] = {place->activations, place->reserve, place->packed, place->workspace, place->states,
+                               place->class_weights, place->sums, place->scalar, place->fields[0], place->fields[1],
+                               place->fields[2], place->staged[0], place->staged[1]};
+        for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
+            sl_domain_release(place->domain, owned[k]);
+    }
+}
+
+/* ---- tensors ------------------------------------------------------------------------------------------ */
+
+void sl_exec_begin_values(struct sl_exec *exec)
+{
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++)
+        switch (exec->graph->tensors[t].role) {
+        case SL_TENSOR_ACTIVATION:
+        case SL_TENSOR_STATE_OUT:
+            exec->valid[t] = 0;
+            break;
+        case SL_TENSOR_INPUT:
+        case SL_TENSOR_TARGET:
+        case SL_TENSOR_WEIGHT:
+        case SL_TENSOR_SUMS:
+            exec->valid[t] = 1u << SL_PLACE_HOST;
+            break;
+        default: /* kept from run to run */
+            break;
+        }
+}
+
+static void *get_field(const struct sl_exec *exec, enum sl_tensor_role role)
+{
+    const struct sl_batch *batch = exec->batch;
+    return (void *)(role == SL_TENSOR_INPUT    ? batch->input.values
+                    : role == SL_TENSOR_TARGET ? batch->target.values
+                                               : batch->weight.values);
+}
+
+void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
+{
+    if (t < 0)
+        return NULL;
+    const struct sl_tensor *tensor = &exec->graph->tensors[t];
+    const struct sl_exec_place *place = &exec->places[p];
+    switch (tensor->role) {
+    case SL_TENSOR_ACTIVATION:
+    case SL_TENSOR_STATE_OUT:
+        return exec->plan->tensor_offsets[t] >= 0 ? place->activations + exec->plan->tensor_offsets[t] : NULL;
+    case SL_TENSOR_INPUT:
+    case SL_TENSOR_TARGET:
+    case SL_TENSOR_WEIGHT:
+        return p == SL_PLACE_HOST || get_field(exec, tensor->role) == NULL
+                   ? get_field(exec, tensor->role)
+                   : place->fields[tensor->role - SL_TENSOR_INPUT];
+    case SL_TENSOR_CLASS_WEIGHTS:
+        return place->class_weights;
+    case SL_TENSOR_STATE_IN:
+        return place->states + exec->state_offsets[tensor->owner];
+    case SL_TENSOR_SUMS:
+        return place->sums;
+    case SL_TENSOR_PARAM: /* sl_params_provide */
+        break;
+    }
+    return NULL;
+}
+
+float *sl_exec_grad_at(struct sl_exec *exec, int32_t p, int32_t t)
+{
+    int64_t offset = exec->plan->grad_offsets[t];
+    return offset >= 0 ? (float *)(void *)(exec->places[p].activations + offset) : NULL;
+}
+
+static int64_t get_bytes(const struct sl_exec *exec, int32_t t)
+{
+    const struct sl_tensor *tensor = &exec->graph->tensors[t];
+    int64_t rows = tensor->axis == SL_AXIS_FREE || tensor->role == SL_TENSOR_STATE_IN
+                       ? get_capacity_rows(exec->graph, tensor)
+                       : sl_exec_get_rows(exec, tensor->axis);
+    return rows * tensor->features * sl_dtype_bytes(tensor->dtype);
+}
+
+static int32_t find_source(uint8_t valid)
+{
+    int32_t place = 0;
+    while (!(valid >> place & 1))
+        place++;
+    return place;
+}
+
+seqlstm_status sl_exec_move_bytes(struct sl_exec *exec, int32_t from, int32_t to, char *base_from, char *base_host,
+                                  char *base_to, int64_t bytes, struct seqlstm_error *err)
+{
+    if (from != SL_PLACE_HOST)
+        SEQLSTM_TRY(sl_domain_download(exec->places[from].domain, base_host, base_from, bytes, err));
+    if (to != SL_PLACE_HOST)
+        SEQLSTM_TRY(sl_domain_upload(exec->places[to].domain, base_to, base_host, bytes, err));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t p, int32_t t, void **out_tensor,
+                               struct seqlstm_error *err)
+{
+    const struct sl_tensor *tensor = &exec->graph->tensors[t];
+    if (tensor->role == SL_TENSOR_PARAM) {
+        const struct sl_param_view *view = &exec->params->views[tensor->owner];
+        float *values;
+        SEQLSTM_TRY(sl_params_provide(exec->params, p, SL_PART_VALUES, view->offset_elems, view->elems, &values, err));
+        *out_tensor = values;
+        return SEQLSTM_OK;
+    }
+    *out_tensor = sl_exec_at(exec, p, t);
+    uint8_t valid = exec->valid[t];
+    if (*out_tensor == NULL || valid == 0 || (valid >> p & 1))
+        return SEQLSTM_OK;
+    int32_t from = find_source(valid);
+    SEQLSTM_TRY(sl_exec_move_bytes(exec, from, p, sl_exec_at(exec, from, t), sl_exec_at(exec, SL_PLACE_HOST, t),
+                                   *out_tensor, get_bytes(exec, t), err));
+    exec->valid[t] |= (uint8_t)(1u << p | 1u << SL_PLACE_HOST);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t p, int32_t t, float **out_grad,
+                                    struct seqlstm_error *err)
+{
+    uint8_t valid = exec->grad_valid[t];
+    *out_grad = sl_exec_grad_at(exec, p, t);
+    if (*out_grad == NULL || valid == 0 || (valid >> p & 1))
+        return SEQLSTM_OK;
+    int32_t from = find_source(valid);
+    SEQLSTM_TRY(sl_exec_move_bytes(exec, from, p, (char *)sl_exec_grad_at(exec, from, t),
+                                   (char *)sl_exec_grad_at(exec, SL_PLACE_HOST, t), (char *)*out_grad,
+                                   get_bytes(exec, t), err));
+    exec->grad_valid[t] |= (uint8_t)(1u << p | 1u << SL_PLACE_HOST);
+    return SEQLSTM_OK;
+}
+
+void sl_exec_note_written(struct sl_exec *exec, int32_t place, int32_t t)
+{
+    exec->valid[t] = (uint8_t)(1u << place);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor on devices: whole models on the fake ones of tests/gpu (the reference behind memory that the host cannot
+ * touch, and streams that run late), on one of them, and spread call by call over two devices and the host.
+ *
+ * The arithmetic is the reference's everywhere, so losses, weights, optimizer states and outputs must be the very
+ * bits of a run on the host.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "base/buf.h"
+#include "dispatch/plan.h"
+#include "exec/exec.h"
+#include "model/diagnostics.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+enum placement { ON_HOST, ON_DEVICE, SPREAD };
+enum { B = 5, R = 11, CHOICES = 32 };
+
+struct world {
+    struct sl_diagnostics *diagnostics;
+    struct sl_model *model;
+    struct sl_data_facts facts;
+    struct sl_registry *registry;
+    struct sl_graph *graph;
+    struct sl_plan *plan;
+    struct sl_params *params;
+    struct sl_exec *exec;
+    struct sl_batch *batch;
+};
+
+static const char *const backends[] = {"fake-a", "reference", "fake-b"};
+
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK)
+        fail_msg("%s (%s)", err->message, err->where);
+}
+
+static float number(uint64_t i)
+{
+    return 2.0f * seqlstm_uniform(99, i, 0, 0) - 1.0f;
+}
+
+static void open_registry(struct world *w, enum placement placement, struct seqlstm_error *err)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    char folder[512];
+    const char *folders[] = {folder};
+    snprintf(folder, sizeof folder, "%s/tests/gpu", getenv("SEQLSTM_BUILD"));
+    struct sl_registry_entry entries[3] = {{.name = "reference"}};
+    for (int k = 0; placement != ON_HOST && k < 3; k++)
+        entries[k] = (struct sl_registry_entry){.name = backends[k]};
+    struct sl_registry_request request = {.entries = entries, .entry_count = placement == ON_HOST ? 1 : 3,
+                                          .builtins = builtins, .builtin_count = 1, .folders = folders,
+                                          .folder_count = 1, .only_folders = true, .trust = true};
+    ok(sl_registry_create(&request, &w->registry, err), err);
+    assert_int_equal(sl_registry_get_backend_count(w->registry), request.entry_count);
+}
+
+/* A plan on one device; with SPREAD made again from stored choices that go round the backends. */
+static void open_plan(struct world *w, enum placement placement, struct seqlstm_error *err)
+{
+    struct sl_plan_request request = {.graph = w->graph, .registry = w->registry, .optimizer_states = 2};
+    ok(sl_plan_create(&request, &w->plan, err), err);
+    if (placement != SPREAD)
+        return;
+    struct sl_plan_choice choices[CHOICES];
+    assert_true(w->plan->call_count <= CHOICES);
+    for (int32_t c = 0; c < w->plan->call_count; c++)
+        choices[c] = (struct sl_plan_choice){w->plan->calls[c].node->name, backends[c % 3], "loops"};
+    request.stored = choices;
+    request.stored_count = w->plan->call_count;
+    struct sl_plan *spread;
+    ok(sl_plan_create(&request, &spread, err), err);
+    sl_plan_destroy(w->plan);
+    w->plan = spread;
+}
+
+static struct sl_batch *make_batch(const struct sl_data_facts *facts)
+{
+    static const int32_t lengths[] = {4, 3, 3, 1, 0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch_shape shape = {.sequences = B, .lengths = lengths,
+                                   .input_kind = facts->input.kind, .target_kind = facts->target.kind,
+                                   .input_features = facts->input.features, .has_weight = facts->has_weight,
+                                   .target_features = facts->target.features,
+                                   .input_on_steps = true, .target_on_steps = facts->target.on_steps};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    int64_t target_rows = facts->target.on_steps ? R : B;
+    for (int64_t i = 0; i < R * facts->input.features; i++)
+        if (facts->input.kind == SL_FIELD_IDS)
+            ((int32_t *)batch->input.ids)[i] = (int32_t)(i * 3 % facts->input.classes);
+        else
+            ((float *)batch->input.values)[i] = number((uint64_t)i);
+    for (int64_t i = 0; i < target_rows * facts->target.features; i++)
+        if (facts->target.kind == SL_FIELD_IDS)
+            ((int32_t *)batch->target.ids)[i] = i == 2 ? -1 : (int32_t)(i * 5 % facts->target.classes);
+        else
+            ((float *)batch->target.values)[i] = number((uint64_t)i + 1000);
+    for (int64_t r = 0; facts->has_weight && r < target_rows; r++)
+        ((float *)batch->weight.values)[r] = 0.5f + number((uint64_t)r + 2000) / 4;
+    return batch;
+}
+
+struct domain_case {
+    const char *name, *data, *layers;
+    bool tokens, on_steps, need_output, weighted;
+};
+
+#define TOKENS "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n"
+#define VALUES "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n"
+#define PIECES "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}, batching: {bptt: 3}}\n"
+
+static const struct domain_case cases[] = {
+    {"last state, dense", VALUES,
+     "model: [{type: lstm, units: 5}, {type: dense, units: 3, activation: tanh}]\n"
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}}", false, false, true, false},
+    {"several readers", VALUES,
+     "model: [{type: lstm, name: a, units: 4, return_sequences: true},"
+     " {type: rnn, name: b, units: 4, return_sequences: true},"
+     " {type: add, name: c, from: [a, b]}, {type: concat, name: d, from: [a, c, b]},"
+     " {type: layer_norm}, {type: dropout, rate: 0.3}, {type: dense, units: 3}]\n"
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}}", false, true, true, false},
+    {"tied output", TOKENS,
+     "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
+     " {type: output, tie: emb, activation: softmax}]\n"
+     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}", true, true, true, false},
+    {"fused output and loss", TOKENS,
+     "model: [{type: embedding, dim: 4}, {type: lstm, units: 5, return_sequences: true},"
+     " {type: output, activation: softmax}]\n"
+     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}", true, true, false, false},
+    {"carried states", PIECES,
+     "model: [{type: lstm, units: 4, layers: 2, return_sequences: true}, {type: dense, units: 3}]\n"
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}}", false, true, true, true},
+};
+
+static void open_world(struct world *w, const struct domain_case *c, enum placement placement)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char text[4096];
+    memset(w, 0, sizeof *w);
+    snprintf(text, sizeof text, "%s%s\nbackends: [reference]\n", c->data, c->layers);
+    ok(sl_diagnostics_create(&w->diagnostics, &err), &err);
+    struct sl_model_request model = {.path = "m.yaml"};
+    if (sl_model_load_text("m.yaml", text, strlen(text), &model, w->diagnostics, &w->model, &err) != SEQLSTM_OK) {
+        struct sl_buf buf = {0};
+        sl_diagnostics_render(w->diagnostics, false, &buf, &err);
+        fail_msg("%s: %s", c->name, sl_buf_text(&buf));
+    }
+    enum sl_field_kind kind = c->tokens ? SL_FIELD_IDS : SL_FIELD_VALUES;
+    w->facts = (struct sl_data_facts){
+        .input = {.kind = kind, .on_steps = true, .features = c->tokens ? 1 : 3, .classes = c->tokens ? 7 : 0},
+        .target = {.kind = kind, .on_steps = c->on_steps, .features = c->tokens ? 1 : 3, .classes = c->tokens ? 7 : 0},
+        .has_steps = true, .has_weight = c->weighted,
+        .envelope = {.sequences = B, .steps = 4, .rows = R}};
+    struct sl_graph_request graph = {.model = w->model, .facts = &w->facts, .phase = SL_PHASE_TRAIN,
+                                     .need_output = c->need_output};
+    ok(sl_graph_create(&graph, &w->graph, &err), &err);
+    open_registry(w, placement, &err);
+    open_plan(w, placement, &err);
+    ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
+    ok(sl_params_init(w->params, w->graph, 7, &err), &err);
+    struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5};
+    ok(sl_exec_create(&exec, &w->exec, &err), &err);
+    w->batch = make_batch(&w->facts);
+}
+
+static void close_world(struct world *w)
+{
+    sl_batch_destroy(w->batch);
+    sl_exec_destroy(w->exec);
+    sl_params_destroy(w->params);
+    sl_plan_destroy(w->plan);
+    sl_registry_destroy(w->registry);
+    sl_graph_destroy(w->graph);
+    sl_model_destroy(w->model);
+    sl_diagnostics_destroy(w->diagnostics);
+}
+
+/* One update as the trainer makes it: two batches, limits, Adam, an average on the host. */
+static double update(struct world *w, uint64_t t, float *average, float *output)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec_result result;
+    double loss = 0, norm;
+    struct sl_params *p = w->params;
+    for (int k = 0; k < 2; k++) {
+        struct sl_exec_step step = {.epoch = t, .normaliser = 0.25, .accumulate = k > 0};
+        w->batch->carry_state = k > 0;
+        ok(sl_exec_run(w->exec, w->batch, &step, &result, &err), &err);
+        loss += result.loss_sum;
+    }
+    if (w->graph->output_needed) {
+        struct sl_field field = sl_exec_get_output(w->exec);
+        memcpy(output, field.values, (size_t)(field.on_steps ? R : B) * (size_t)field.features * sizeof *output);
+    }
+    const struct sl_param_view *view = &p->views[0];
+    ok(sl_exec_vector(w->exec, SEQLSTM_VECTOR_AXPY, p->grads + view->offset_elems, p->values + view->offset_elems,
+                      view->elems, 0.02f, &err), &err);
+    ok(sl_exec_squared_norm(w->exec, p->grads, p->trainable_elems, &norm, &err), &err);
+    ok(sl_exec_vector(w->exec, SEQLSTM_VECTOR_CLAMP, p->grads, NULL, p->trainable_elems, 0.5f, &err), &err);
+    ok(sl_exec_optimize(w->exec, t, 0.01f, 0.5f, &err), &err);
+    ok(sl_exec_vector(w->exec, SEQLSTM_VECTOR_LERP, average, p->values, p->trainable_elems, 0.1f, &err), &err);
+    return loss + norm;
+}
+
+static void compare(const char *name, enum placement placement, const char *what, const void *a, const void *b,
+                    size_t bytes)
+{
+    if (memcmp(a, b, bytes) != 0)
+        fail_msg("%s, placement %d: %s differs from the host's", name, placement, what);
+}
+
+static void compare_worlds(const struct domain_case *c, enum placement placement)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world host, other;
+    open_world(&host, c, ON_HOST);
+    open_world(&other, c, placement);
+    if (placement == ON_DEVICE)
+        for (int32_t k = 0; k < other.plan->call_count; k++)
+            assert_string_equal(sl_backend_get_id(other.plan->calls[k].backend), "fake-a");
+    size_t bytes = (size_t)host.params->elems * sizeof(float);
+    float *averages[2] = {aligned_alloc(64, bytes), aligned_alloc(64, bytes)};
+    float outputs[2][R * 8] = {{0}};
+    memset(averages[0], 0, bytes);
+    memset(averages[1], 0, bytes);
+    for (uint64_t t = 1; t <= 3; t++) {
+        double a = update(&host, t, averages[0], outputs[0]), b = update(&other, t, averages[1], outputs[1]);
+        if (a != b)
+            fail_msg("%s, placement %d, update %d: loss and norm %.17g, expected %.17g", c->name, placement, (int)t,
+                     b, a);
+    }
+    ok(sl_params_pull(other.params, &err), &err);
+    ok(sl_params_pull_states(other.params, &err), &err);
+    compare(c->name, placement, "a weight", host.params->values, other.params->values, bytes);
+    for (int s = 0; s < 2; s++)
+        compare(c->name, placement, "an optimizer state", host.params->states[s], other.params->states[s], bytes);
+    compare(c->name, placement, "the average", averages[0], averages[1], bytes);
+    compare(c->name, placement, "the output", outputs[0], outputs[1], sizeof outputs[0]);
+    float *states[2];
+    int64_t elems[2];
+    ok(sl_exec_get_state(host.exec, &states[0], &elems[0], &err), &err);
+    ok(sl_exec_get_state(other.exec, &states[1], &elems[1], &err), &err);
+    assert_int_equal(elems[0], elems[1]);
+    compare(c->name, placement, "a carried state", states[0], states[1], (size_t)elems[0] * sizeof(float));
+    free(averages[0]);
+    free(averages[1]);
+    close_world(&host);
+    close_world(&other);
+}
+
+static void a_device_gives_the_bits_of_the_host(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        compare_worlds(&cases[i], ON_DEVICE);
+}
+
+static void a_plan_may_cross_domains_at_every_edge(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        compare_worlds(&cases[i], SPREAD);
+}
+
+/* What the host writes is seen by the device, wherever the newest copy was. */
+static void host_writes_reach_the_device(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    open_world(&w, &cases[0], ON_DEVICE);
+    struct sl_exec_step step = {.normaliser = 1};
+    struct sl_exec_result first, changed, again;
+    ok(sl_exec_run(w.exec, w.batch, &step, &first, &err), &err);
+    ok(sl_exec_optimize(w.exec, 1, 0.1f, 1.0f, &err), &err);
+    ok(sl_exec_run(w.exec, w.batch, &step, &changed, &err), &err);
+    assert_true(changed.loss_sum != first.loss_sum);
+    ok(sl_params_init(w.params, w.graph, 7, &err), &err);
+    ok(sl_exec_run(w.exec, w.batch, &step, &again, &err), &err);
+    assert_true(again.loss_sum == first.loss_sum);
+    close_world(&w);
+}
+
+/* A failure in the middle of asynchronous work ends the run that started it, with the vendor's code, and every later
+ * one; and nothing hangs or leaks. */
+static void late_failures_are_reported(void **state)
+{
+    (void)state;
+    char text[16];
+    int failed = 0;
+    for (int after = 40; after < 400; after += 45) {
+        struct world w;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        snprintf(text, sizeof text, "%d", after);
+        setenv("SEQLSTM_FAKE_FAIL_AFTER", text, 1);
+        open_world(&w, &cases[0], ON_DEVICE);
+        unsetenv("SEQLSTM_FAKE_FAIL_AFTER");
+        struct sl_exec_step step = {.normaliser = 1};
+        struct sl_exec_result result;
+        seqlstm_status status = SEQLSTM_OK;
+        for (int k = 0; k < 20 && status == SEQLSTM_OK; k++)
+            status = sl_exec_run(w.exec, w.batch, &step, &result, &err);
+        if (status != SEQLSTM_OK) {
+            failed++;
+            assert_int_equal(status, SEQLSTM_DEVICE);
+            assert_int_equal(err.native_code, 719);
+            assert_non_null(strstr(err.message, "failed on purpose"));
+            assert_int_equal(sl_exec_run(w.exec, w.batch, &step, &result, &err), SEQLSTM_DEVICE);
+        }
+        close_world(&w);
+    }
+    assert_true(failed > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_gives_the_bits_of_the_host),
+        cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
+        cmocka_unit_test(host_writes_reach_the_device),
+        cmocka_unit_test(late_failures_are_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
