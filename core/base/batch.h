@@ -2,8 +2,8 @@
 /* A packed batch: what the data layer makes and the executor consumes.
  *
  * Sequences are sorted by length, longest first, so that the batch's order *is* the order of its steps
- * axis; zero-length sequences come last and lie outside the axis. There is no padding: a field on the
- * steps axis has axis.rows rows, one on the sequences axis has `sequences` rows.
+ * axis; zero-length sequences come last and lie outside the axis. There is no padding (unless `pad_to` asks for it,
+ * for comparisons): a field on the steps axis has axis.rows rows, one on the sequences axis has `sequences` rows.
  *
  * Invariants (sl_batch_check verifies the first two and the axis):
  *  1. axis.sequences <= sequences; sequences axis.sequences .. sequences-1 have length zero.
@@ -50,6 +50,7 @@ struct sl_batch {
     bool carry_state;           /* states continue from the batch before (stream, or a later BPTT piece) */
     bool last_piece;            /* no later piece continues these sequences */
     uint64_t ordinal;           /* number of the batch in its epoch, from 0 */
+    int64_t padded_rows;        /* rows that `pad_to` added: computed, without target or weight */
     void *storage;              /* the one allocation */
 };
 

@@ -111,7 +111,7 @@ static int data_stats(struct cli_context *cli)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_dataset_open_train(sl_session_get_model(session), &dataset, &state, &err);
     if (status == SEQLSTM_OK)
-        status = sl_data_stats_create(dataset, &stats, &err);
+        status = sl_data_stats_create(dataset, NULL, &stats, &err);
     if (status != SEQLSTM_OK)
         code = status == SEQLSTM_NOT_FOUND ? (cli_fail(cli, status, &err), CLI_DATA) : cli_fail(cli, status, &err);
     else

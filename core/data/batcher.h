@@ -2,10 +2,11 @@
 /* Packed batches of a dataset, epoch after epoch.
  *
  * unit: sequence. The records of an epoch are shuffled (training, `shuffle`), cut into pools of `pool`
- * batches, sorted by length inside each pool, cut into batches of batch_size records (or fewer,
- * where max_tokens is reached; a longer record is a batch alone), and the batches of the epoch are
- * shuffled. The incomplete batch is kept. In the first epoch of training the batch with most rows
- * comes first. Evaluation has pools and no shuffling; prediction has the records in input order.
+ * batches and sorted by length inside each pool, or put into buckets of like length; cut into batches of
+ * batch_size records (or fewer, where max_tokens is reached; a longer record is a batch alone), and the
+ * batches of the epoch are shuffled. Incomplete batches are kept. In the first epoch of training the batch
+ * with most rows comes first. Evaluation does the same without shuffling; prediction has the records in input
+ * order. With `pad_to` all sequences of a batch are computed to one length; padded steps carry no loss.
  * With `bptt` a batch is handed out in pieces of so many steps: all pieces have the same sequences in the
  * same order (those that have ended have length zero), and the target of a whole sequence stands in the
  * piece in which it ends (elsewhere -1 or weight 0).
@@ -30,6 +31,7 @@
 #include <seqlstm/status.h>
 
 #include "base/batch.h"
+#include "base/cost.h"
 #include "base/data_facts.h"
 
 struct sl_dataset;
@@ -44,8 +46,12 @@ enum sl_batching_phase {
 struct sl_batcher_request {
     enum sl_batching_phase phase;
     uint64_t seed;      /* of the run; only its mix with the epoch is used */
-    int64_t batch_size; /* 0: the model's. Streams: the number of parts; 1 visits every position. */
-    int64_t max_tokens; /* most rows of a batch; 0: no limit. unit: sequence only */
+    /* Both 0: the model's. */
+    int64_t batch_size; /* 0: max_tokens alone. Streams: the number of parts; 1 visits every position. */
+    int64_t max_tokens; /* most rows that a batch computes; 0: no limit. unit: sequence only */
+    const struct sl_step_cost *cost; /* for `bucketing: auto`; NULL: counts steps. Borrowed for the call */
+    const int64_t *edges; /* of the buckets, in place of those that the model asks for; copied */
+    int64_t edge_count;   /* 0: none */
 };
 
 /* Stands before batch 0 of epoch 0. The dataset outlives it. Errors: NO_MEMORY, CORRUPT_DATA (too
@@ -72,6 +78,9 @@ int64_t sl_batcher_get_batches(const struct sl_batcher *batcher);
 
 /* An upper bound of every batch of every epoch. */
 struct sl_envelope sl_batcher_envelope(const struct sl_batcher *batcher);
+
+/* Edges of the buckets, ascending; none without buckets. Given to another batcher they make the same buckets. */
+const int64_t *sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count);
 
 /* Positions of a stream that no batch of an epoch visits (its tail). 0 for unit: sequence. */
 int64_t sl_batcher_get_lost_rows(const struct sl_batcher *batcher);

@@ -75,6 +75,19 @@ keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_
     return SEQLSTM_OK;
 }
 
+/* Of the batches that the model asks for. */
+static seqlstm_status
+compute_envelope(const struct sl_dataset *d, struct sl_envelope *out, struct seqlstm_error *err)
+{
+    const struct sl_data_config *config = &d->model->data;
+    bool predicting = d->form == SL_TARGET_NONE;
+    struct sl_envelope_rule rule = {.batch_size = config->batch_size,
+                                    .max_tokens = d->stream ? 0 : config->batching.max_tokens,
+                                    .bptt = predicting ? 0 : config->batching.bptt,
+                                    .padding = predicting ? SL_PADDING_NONE : config->batching.padding};
+    return sl_envelope_compute(d, &rule, out, err);
+}
+
 static seqlstm_status
 finish(const struct sl_model *model, const struct sl_source *source, const struct sl_data_state *state,
        struct sl_raw *raw, bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err)
@@ -84,7 +97,7 @@ finish(const struct sl_model *model, const struct sl_source *source, const struc
     if (status == SEQLSTM_OK && !predicting)
         status = keep_files(d, source, err);
     if (status == SEQLSTM_OK)
-        status = sl_envelope_compute(d, model->data.batch_size, 0, &d->facts.envelope, err);
+        status = compute_envelope(d, &d->facts.envelope, err);
     if (status != SEQLSTM_OK) {
         sl_dataset_close(d);
         return status;

@@ -22,17 +22,47 @@ descending(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
+/* As many of the shortest as max_tokens lets in; zero-length ones cost nothing. `lengths` descend. */
+static int64_t
+count_fitting(const int32_t *lengths, int64_t count, int64_t max_tokens)
+{
+    int64_t fitting = 0, rows = 0;
+    while (fitting < count && rows + lengths[count - 1 - fitting] <= max_tokens)
+        rows += lengths[count - 1 - fitting++];
+    return fitting > 0 ? fitting : 1;
+}
+
+/* The largest batch of sequences with steps. */
+static void
+bound(const int32_t *lengths, int64_t count, const struct sl_envelope_rule *rule, struct sl_envelope *e)
+{
+    int64_t longest = lengths[0];
+    e->uniform = rule->padding == SL_PADDING_NONE && lengths[count - 1] == longest && longest > 0;
+    e->steps = rule->bptt > 0 && rule->bptt < longest ? rule->bptt : longest;
+    if (rule->max_tokens > 0) {
+        int64_t fitting = count_fitting(lengths, count, rule->max_tokens);
+        e->sequences = e->sequences < fitting ? e->sequences : fitting;
+    }
+    for (int64_t i = 0; i < e->sequences; i++)
+        e->rows += lengths[i] < e->steps ? lengths[i] : e->steps;
+    if (rule->padding != SL_PADDING_NONE)
+        e->rows = e->sequences * e->steps;
+    if (rule->max_tokens > 0) {
+        int64_t most = rule->max_tokens > longest ? rule->max_tokens : longest;
+        e->rows = e->rows < most ? e->rows : most;
+    }
+}
+
 seqlstm_status
-sl_envelope_compute(const struct sl_dataset *dataset, int64_t batch_size, int64_t max_tokens, struct sl_envelope *out,
+sl_envelope_compute(const struct sl_dataset *dataset, const struct sl_envelope_rule *rule, struct sl_envelope *out,
                     struct seqlstm_error *err)
 {
-    int64_t bptt = dataset->form == SL_TARGET_NONE ? 0 : dataset->model->data.batching.bptt;
-    int64_t size = batch_size < 1 ? 1 : batch_size;
+    int64_t size = rule->batch_size > 0 ? rule->batch_size : dataset->records;
     struct sl_envelope e = {.sequences = size < dataset->records ? size : dataset->records};
     if (dataset->stream) {
         int64_t steps;
         sl_stream_cut(dataset->length[0], size, &e.sequences, &steps);
-        e.steps = bptt > 0 && bptt < steps ? bptt : steps;
+        e.steps = rule->bptt > 0 && rule->bptt < steps ? rule->bptt : steps;
         e.rows = e.sequences * e.steps;
         e.uniform = e.stream = true;
         *out = e;
@@ -48,15 +78,7 @@ sl_envelope_compute(const struct sl_dataset *dataset, int64_t batch_size, int64_
         return SL_DATA_NO_MEMORY(err);
     memcpy(lengths, dataset->length, count * sizeof *lengths);
     qsort(lengths, count, sizeof *lengths, descending);
-    int64_t longest = lengths[0];
-    e.uniform = lengths[count - 1] == longest && longest > 0;
-    e.steps = bptt > 0 && bptt < longest ? bptt : longest;
-    for (int64_t i = 0; i < e.sequences; i++)
-        e.rows += lengths[i] < e.steps ? lengths[i] : e.steps;
-    if (max_tokens > 0) {
-        int64_t most = max_tokens > longest ? max_tokens : longest;
-        e.rows = e.rows < most ? e.rows : most;
-    }
+    bound(lengths, dataset->records, rule, &e);
     free(lengths);
     *out = e;
     return SEQLSTM_OK;

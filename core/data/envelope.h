@@ -6,12 +6,20 @@
 #include <seqlstm/status.h>
 
 #include "base/data_facts.h"
+#include "model/data_config.h"
 
 struct sl_dataset;
 
-/* For batches of at most batch_size sequences and, where max_tokens > 0, max_tokens rows (or one longer
- * sequence). Errors: NO_MEMORY. */
-seqlstm_status sl_envelope_compute(const struct sl_dataset *dataset, int64_t batch_size, int64_t max_tokens,
+/* The limits of the batches. */
+struct sl_envelope_rule {
+    int64_t batch_size; /* most sequences; 0: no limit but max_tokens */
+    int64_t max_tokens; /* most rows, or one longer sequence; 0: no limit */
+    int64_t bptt;       /* steps of a piece; 0: whole sequences */
+    enum sl_padding padding;
+};
+
+/* Errors: NO_MEMORY. */
+seqlstm_status sl_envelope_compute(const struct sl_dataset *dataset, const struct sl_envelope_rule *rule,
                                    struct sl_envelope *out, struct seqlstm_error *err);
 
 /* Parts of a stream and their steps, for batch_size parts asked for: parts * steps <= positions. Fewer parts

@@ -280,8 +280,10 @@ sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw, const 
         return status;
     }
     bool pieces = model->data.batching.unit == SL_UNIT_SEQUENCE && model->data.batching.bptt > 0;
-    /* Only the piece in which a sequence ends has its target: see batcher.h. */
-    state->facts.has_weight = pieces && !state->facts.target.on_steps && state->facts.target.kind == SL_FIELD_VALUES;
+    bool padded = model->data.batching.padding != SL_PADDING_NONE;
+    /* Only the piece in which a sequence ends has its target, and only real steps have theirs: see batcher.h. */
+    state->facts.has_weight =
+        state->facts.target.kind == SL_FIELD_VALUES && (state->facts.target.on_steps ? padded : pieces);
     sl_data_state_set_views(state);
     *out_state = state;
     return SEQLSTM_OK;

@@ -12,12 +12,25 @@ struct cutter {
     struct sl_buf start, length, target_row, text_offset, text_bytes;
 };
 
+/* 0: no limit. A list of lengths ends at its last one, unless what is longer is kept. */
+static int64_t
+find_longest_allowed(const struct sl_batching *batching)
+{
+    const struct sl_bucketing *bucketing = &batching->bucketing;
+    int64_t longest = batching->max_length;
+    if (bucketing->kind == SL_BUCKETING_LENGTHS && batching->on_overflow != SL_OVERFLOW_KEEP) {
+        int64_t last = bucketing->edges[bucketing->edge_count - 1];
+        longest = longest > 0 && longest < last ? longest : last;
+    }
+    return longest;
+}
+
 static seqlstm_status
 add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
 {
     const struct sl_raw *raw = c->raw;
     const struct sl_batching *batching = &c->d->model->data.batching;
-    int64_t longest = batching->max_length, target = raw->first_target + series, none = -1, nothing = 0;
+    int64_t longest = find_longest_allowed(batching), target = raw->first_target + series, none = -1, nothing = 0;
     if (longest > 0 && length > longest && c->d->form != SL_TARGET_NONE && !c->d->stream) {
         if (batching->on_overflow == SL_OVERFLOW_DROP) {
             c->raw->counts.dropped_records++;

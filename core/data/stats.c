@@ -7,12 +7,14 @@
 
 #include <seqlstm/philox.h>
 
+#include "data/buckets.h"
 #include "data/dataset_private.h"
 #include "data/envelope.h"
 #include "data/order.h"
 
 #define MOST_BINS  20
-#define MOST_COSTS 5
+#define MOST_COSTS 13
+#define MOST_TENS  64
 
 struct sl_data_stats {
     int64_t rows, sequences, vocabulary, classes;
@@ -21,6 +23,9 @@ struct sl_data_stats {
     int bin_count;
     struct sl_batching_cost costs[MOST_COSTS];
     int cost_count;
+    struct sl_edges edges; /* of what the model file asks for */
+    int64_t least_steps;   /* of the lower bound */
+    double least_seconds;
 };
 
 /* The shape of one batch, to be counted once. */
@@ -44,54 +49,177 @@ compare_shape(const void *left, const void *right)
     return (a->steps > b->steps) - (a->steps < b->steps);
 }
 
-enum padding { PADDING_NONE, PADDING_BATCH, PADDING_LONGEST };
+/* A strategy to be counted. */
+struct strategy {
+    const char *name, *description;
+    struct sl_bucketing bucketing;
+    enum sl_padding padding;
+};
 
-/* Adds the cost of one order of the records. */
-static seqlstm_status
-add_cost(struct sl_data_stats *stats, const struct sl_dataset *d, const char *name, const char *description,
-         bool pools, enum padding padding, struct seqlstm_error *err)
+/* Steps, rows and time of one batch, whose longest comes first. */
+static void
+add_batch(const struct sl_order *order, const int32_t *lengths, int64_t batch, const struct sl_step_cost *price,
+          struct sl_batching_cost *cost, struct shape *out_shape)
 {
-    const struct sl_data_config *config = &d->model->data;
-    int64_t longest = stats->sequences > 0 ? stats->sorted[stats->sequences - 1] : 0;
+    const uint32_t *record = order->records + order->first[batch];
+    int64_t count = order->first[batch + 1] - order->first[batch], alive = count;
+    int64_t steps = order->padded ? order->padded[batch] : lengths[record[0]];
+    double ns = price ? price->batch_ns : 0;
+    if (order->padded)
+        cost->rows_computed += count * steps;
+    for (int64_t k = 0; !order->padded && k < count; k++)
+        cost->rows_computed += lengths[record[k]];
+    if (price && order->padded)
+        ns += (double)steps * sl_step_cost_at(price, count);
+    for (int64_t t = 0; price && !order->padded && t < steps; t++) {
+        while (alive > 0 && lengths[record[alive - 1]] <= t)
+            alive--;
+        ns += sl_step_cost_at(price, alive);
+    }
+    cost->steps += steps;
+    cost->seconds += ns * 1e-9;
+    *out_shape = (struct shape){count, steps};
+}
+
+static seqlstm_status
+count_order(const struct sl_dataset *d, const struct sl_order_rule *rule, const struct sl_step_cost *price,
+            struct sl_batching_cost *cost, struct seqlstm_error *err)
+{
     struct sl_order order = {0};
-    struct sl_order_rule rule = {.records = d->records,
-                                 .lengths = d->length,
-                                 .shuffle = config->shuffle,
-                                 .pools = pools,
-                                 .pool = config->batching.pool,
-                                 .batch_size = config->batch_size > 0 ? config->batch_size : 1,
-                                 .key = seqlstm_mix64(d->model->seed, 0x7374617473, 0)};
-    SEQLSTM_TRY(sl_order_make(&rule, &order, err));
+    SEQLSTM_TRY(sl_order_make(rule, &order, err));
     struct shape *shapes = calloc((size_t)order.batches + 1, sizeof *shapes);
     if (!shapes) {
         sl_order_deinit(&order);
         return SL_DATA_NO_MEMORY(err);
     }
-    struct sl_batching_cost cost = {.name = name, .description = description, .batches = order.batches};
-    for (int64_t b = 0; b < order.batches; b++) {
-        int64_t count = order.first[b + 1] - order.first[b], own = 0, real = 0;
-        for (int64_t i = order.first[b]; i < order.first[b + 1]; i++) {
-            int64_t length = d->length[order.records[i]];
-            real += length;
-            own = length > own ? length : own;
-        }
-        int64_t steps = padding == PADDING_LONGEST ? longest : own;
-        cost.rows_computed += padding == PADDING_NONE ? real : count * steps;
-        cost.steps += steps;
-        shapes[b] = (struct shape){count, steps};
-    }
+    cost->batches = order.batches;
+    for (int64_t b = 0; b < order.batches; b++)
+        add_batch(&order, d->length, b, price, cost, &shapes[b]);
     qsort(shapes, (size_t)order.batches, sizeof *shapes, compare_shape);
     for (int64_t b = 0; b < order.batches; b++)
-        cost.shapes += b == 0 || compare_shape(&shapes[b], &shapes[b - 1]) != 0;
-    cost.chosen = padding == PADDING_NONE && pools == (config->batching.bucketing == SL_BUCKETING_POOLS);
-    stats->costs[stats->cost_count++] = cost;
+        cost->shapes += b == 0 || compare_shape(&shapes[b], &shapes[b - 1]) != 0;
     free(shapes);
     sl_order_deinit(&order);
     return SEQLSTM_OK;
 }
 
+static struct sl_order_rule
+rule_of(const struct sl_dataset *d, enum sl_padding padding)
+{
+    const struct sl_data_config *config = &d->model->data;
+    bool limited = config->batch_size > 0 || config->batching.max_tokens > 0;
+    return (struct sl_order_rule){.records = d->records,
+                                  .lengths = d->length,
+                                  .shuffle = config->shuffle,
+                                  .pool = config->batching.pool,
+                                  .batch_size = limited ? config->batch_size : 1,
+                                  .max_tokens = d->facts.has_steps ? config->batching.max_tokens : 0,
+                                  .padding = padding,
+                                  .longest = d->facts.longest,
+                                  .key = seqlstm_mix64(d->model->seed, 0x7374617473, 0)};
+}
+
+static bool
+is_chosen(const struct sl_batching *batching, const struct strategy *s)
+{
+    return batching->bucketing.kind == s->bucketing.kind && batching->padding == s->padding &&
+           (s->bucketing.kind != SL_BUCKETING_COUNT || batching->bucketing.count == s->bucketing.count);
+}
+
+static seqlstm_status
+add_strategy(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_histogram *histogram,
+             const struct strategy *s, const struct sl_step_cost *price, struct seqlstm_error *err)
+{
+    struct sl_edges edges;
+    struct sl_order_rule rule = rule_of(d, s->padding);
+    struct sl_bucket_rule buckets = {.batch_size = rule.batch_size,
+                                     .max_tokens = rule.max_tokens,
+                                     .padded = s->padding != SL_PADDING_NONE,
+                                     .cost = price};
+    struct sl_batching_cost cost = {.name = s->name, .description = s->description};
+    SEQLSTM_TRY(sl_edges_make(&s->bucketing, histogram, &buckets, &edges, err));
+    rule.pools = s->bucketing.kind == SL_BUCKETING_POOLS;
+    rule.pool = rule.pool > 0 ? rule.pool : 100; /* where the model file has none: its default */
+    rule.edges = edges.lengths;
+    rule.edge_count = edges.count;
+    seqlstm_status status = count_order(d, &rule, price, &cost, err);
+    cost.chosen = is_chosen(&d->model->data.batching, s);
+    if (cost.chosen && stats->edges.count == 0)
+        stats->edges = edges;
+    else
+        sl_edges_deinit(&edges);
+    if (status == SEQLSTM_OK)
+        stats->costs[stats->cost_count++] = cost;
+    return status;
+}
+
+/* Ten, twenty, … up to the longest, in steps of a power of ten; at most MOST_TENS - 1 of them. */
+static struct sl_bucketing
+list_tens(int64_t longest, int64_t *edges)
+{
+    int64_t step = 10, count = 0;
+    while (longest / step >= MOST_TENS - 1)
+        step *= 10;
+    for (int64_t edge = step; edge < longest + step; edge += step)
+        edges[count++] = edge;
+    return (struct sl_bucketing){.kind = SL_BUCKETING_LENGTHS, .edges = edges, .edge_count = (size_t)count};
+}
+
+static seqlstm_status
+add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price,
+               struct seqlstm_error *err)
+{
+    const struct sl_batching *batching = &d->model->data.batching;
+    const struct sl_bucketing off = {.kind = SL_BUCKETING_OFF}, pools = {.kind = SL_BUCKETING_POOLS};
+    const struct sl_bucketing best = {.kind = SL_BUCKETING_AUTO}, greedy = {.kind = SL_BUCKETING_GREEDY};
+    int64_t tens[MOST_TENS];
+    struct sl_bucketing lengths = list_tens(d->facts.longest, tens), count = {.kind = SL_BUCKETING_COUNT, .count = 16};
+    if (batching->bucketing.kind == SL_BUCKETING_LENGTHS)
+        lengths = batching->bucketing;
+    if (batching->bucketing.kind == SL_BUCKETING_COUNT)
+        count = batching->bucketing;
+    const struct strategy list[] = {
+        {"pools", "packed rows, sorted inside pools", pools, SL_PADDING_NONE},
+        {"auto", "packed rows, best buckets for the cost of a step", best, SL_PADDING_NONE},
+        {"count", "packed rows, best buckets, 16 or as many as the model file says", count, SL_PADDING_NONE},
+        {"greedy", "packed rows, a bucket ends where it holds a batch", greedy, SL_PADDING_NONE},
+        {"lengths", "packed rows, buckets at the lengths of the model file, or tens", lengths, SL_PADDING_NONE},
+        {"packed", "packed rows, shuffled order", off, SL_PADDING_NONE},
+        {"pools_padded", "pools, padded to the batch's longest", pools, SL_PADDING_BATCH},
+        {"count_padded", "best buckets, padded to the edge", count, SL_PADDING_BUCKET},
+        {"greedy_padded", "greedy buckets, padded to the edge", greedy, SL_PADDING_BUCKET},
+        {"lengths_padded", "buckets at lengths, padded to the edge", lengths, SL_PADDING_BUCKET},
+        {"padded_to_batch", "shuffled order, padded to the batch's longest", off, SL_PADDING_BATCH},
+        {"padded_to_longest", "everything padded to the longest", off, SL_PADDING_LONGEST},
+        {"chosen", "what the model file asks for", batching->bucketing, batching->padding},
+    };
+    struct sl_histogram histogram;
+    bool found = false;
+    SEQLSTM_TRY(sl_histogram_make(d->length, d->records, &histogram, err));
+    seqlstm_status status = SEQLSTM_OK;
+    for (size_t i = 0; status == SEQLSTM_OK && i < sizeof list / sizeof *list; i++) {
+        if (list[i].bucketing.kind != SL_BUCKETING_POOLS && list[i].bucketing.kind != SL_BUCKETING_OFF &&
+            !d->facts.has_steps)
+            continue;
+        if (i + 1 < sizeof list / sizeof *list || !found)
+            status = add_strategy(stats, d, &histogram, &list[i], price, err);
+        found = found || is_chosen(batching, &list[i]);
+    }
+    sl_histogram_deinit(&histogram);
+    struct sl_batching_cost least = {0};
+    struct sl_order_rule rule = rule_of(d, SL_PADDING_NONE);
+    rule.shuffle = false;
+    rule.pools = true;
+    rule.pool = d->records;
+    if (status == SEQLSTM_OK)
+        status = count_order(d, &rule, price, &least, err);
+    stats->least_steps = least.steps;
+    stats->least_seconds = least.seconds;
+    return status;
+}
+
 static void
-add_stream(struct sl_data_stats *stats, const struct sl_dataset *d)
+add_stream(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price)
 {
     int64_t positions = d->length[0], parts, steps, bptt = d->model->data.batching.bptt;
     sl_stream_cut(positions, d->model->data.batch_size > 0 ? d->model->data.batch_size : 1, &parts, &steps);
@@ -104,7 +232,11 @@ add_stream(struct sl_data_stats *stats, const struct sl_dataset *d)
                                     .rows_lost = positions - parts * steps};
     cost.batches = bptt > 0 ? (steps + bptt - 1) / bptt : 0;
     cost.shapes = bptt > 0 && steps % bptt != 0 && cost.batches > 1 ? 2 : 1;
+    if (price)
+        cost.seconds = 1e-9 * ((double)steps * sl_step_cost_at(price, parts) + (double)cost.batches * price->batch_ns);
     stats->costs[stats->cost_count++] = cost;
+    stats->least_steps = cost.steps;
+    stats->least_seconds = cost.seconds;
 }
 
 static void
@@ -124,7 +256,8 @@ fill_bins(struct sl_data_stats *stats)
 }
 
 seqlstm_status
-sl_data_stats_create(const struct sl_dataset *dataset, struct sl_data_stats **out_stats, struct seqlstm_error *err)
+sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost *cost,
+                     struct sl_data_stats **out_stats, struct seqlstm_error *err)
 {
     struct sl_data_stats *stats = calloc(1, sizeof *stats);
     seqlstm_status status = SEQLSTM_OK;
@@ -145,25 +278,18 @@ sl_data_stats_create(const struct sl_dataset *dataset, struct sl_data_stats **ou
     qsort(stats->sorted, (size_t)dataset->records, sizeof *stats->sorted, compare_length);
     fill_bins(stats);
     if (dataset->stream) {
-        add_stream(stats, dataset);
+        add_stream(stats, dataset, cost);
         goto out;
     }
-    status = add_cost(stats, dataset, "pools", "packed rows, sorted inside pools", true, PADDING_NONE, err);
-    if (status == SEQLSTM_OK)
-        status = add_cost(stats, dataset, "packed", "packed rows, shuffled order", false, PADDING_NONE, err);
-    if (status == SEQLSTM_OK)
-        status = add_cost(stats, dataset, "pools_padded", "pools, padded to the batch's longest", true, PADDING_BATCH,
-                          err);
-    if (status == SEQLSTM_OK)
-        status = add_cost(stats, dataset, "padded_to_batch", "shuffled order, padded to the batch's longest", false,
-                          PADDING_BATCH, err);
-    if (status == SEQLSTM_OK)
-        status = add_cost(stats, dataset, "padded_to_longest", "everything padded to the longest", false,
-                          PADDING_LONGEST, err);
+    status = add_strategies(stats, dataset, cost, err);
 out:
     for (int i = 0; i < stats->cost_count; i++) {
-        stats->costs[i].sequences_lost = dataset->counts.dropped_records;
-        stats->costs[i].rows_lost += dataset->counts.dropped_rows + dataset->counts.truncated_rows;
+        struct sl_batching_cost *c = &stats->costs[i];
+        c->sequences_lost = dataset->counts.dropped_records;
+        c->rows_lost += dataset->counts.dropped_rows + dataset->counts.truncated_rows;
+        double mine = cost ? c->seconds : (double)c->steps;
+        double least = cost ? stats->least_seconds : (double)stats->least_steps;
+        c->above_bound = least > 0 ? mine / least - 1 : 0;
     }
     if (status != SEQLSTM_OK) {
         sl_data_stats_destroy(stats);
@@ -179,6 +305,7 @@ sl_data_stats_destroy(struct sl_data_stats *stats)
     if (!stats)
         return;
     free(stats->sorted);
+    sl_edges_deinit(&stats->edges);
     free(stats);
 }
 
@@ -249,4 +376,23 @@ sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count)
 {
     *out_count = stats->cost_count;
     return stats->costs;
+}
+
+const int64_t *
+sl_data_stats_get_edges(const struct sl_data_stats *stats, int64_t *out_count)
+{
+    *out_count = stats->edges.count;
+    return stats->edges.lengths;
+}
+
+int64_t
+sl_data_stats_get_least_steps(const struct sl_data_stats *stats)
+{
+    return stats->least_steps;
+}
+
+double
+sl_data_stats_get_least_seconds(const struct sl_data_stats *stats)
+{
+    return stats->least_seconds;
 }

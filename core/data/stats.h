@@ -8,12 +8,14 @@
 
 #include <seqlstm/status.h>
 
+#include "base/cost.h"
+
 struct sl_dataset;
 struct sl_data_stats;
 
 /* One way of making batches. A rectangle computes sequences x longest; packed rows are real ones. */
 struct sl_batching_cost {
-    const char *name;        /* "pools", "packed", "pools_padded", "padded_to_batch", "padded_to_longest"; "stream" */
+    const char *name;        /* see sl_data_stats_create */
     const char *description; /* one line; static */
     bool chosen;             /* what the model file asks for */
     int64_t rows_computed;   /* per epoch */
@@ -22,6 +24,8 @@ struct sl_batching_cost {
     int64_t shapes;          /* different (sequences, steps) */
     int64_t rows_lost;       /* never visited */
     int64_t sequences_lost;
+    double seconds;          /* of an epoch, from the measured cost of a step; 0: not measured */
+    double above_bound;      /* share by which seconds (not measured: steps) lie above the lower bound */
 };
 
 struct sl_length_bin {
@@ -30,9 +34,16 @@ struct sl_length_bin {
     int64_t records;
 };
 
-/* For the model's batch_size, one epoch of training. The dataset may be closed afterwards. */
-seqlstm_status sl_data_stats_create(const struct sl_dataset *dataset, struct sl_data_stats **out_stats,
-                                    struct seqlstm_error *err);
+/* The strategies, as `name`: packed rows in "pools", in buckets "auto", "count", "greedy" and "lengths" (those of
+ * the model file, else tens), and in shuffled order, "packed"; rectangles of "pools_padded", of "count_padded",
+ * "greedy_padded" and "lengths_padded" (to the edge), "padded_to_batch" and "padded_to_longest"; "chosen" where the
+ * model file asks for something else. One "stream" for streams.
+ *
+ * For the model's batch_size and max_tokens, one epoch of training; `cost` (NULL: not measured) gives times, and
+ * decides the edges of "auto". The lower bound is all data sorted by length, packed: no cut into batches of this size
+ * has fewer steps. The dataset may be closed afterwards. */
+seqlstm_status sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost *cost,
+                                    struct sl_data_stats **out_stats, struct seqlstm_error *err);
 void sl_data_stats_destroy(struct sl_data_stats *stats);
 
 int64_t sl_data_stats_get_rows(const struct sl_data_stats *stats); /* real steps */
@@ -48,5 +59,11 @@ int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats);    /* 0: n
 /* At most 20 bins of equal width that cover all lengths. Borrowed. */
 const struct sl_length_bin *sl_data_stats_get_bins(const struct sl_data_stats *stats, int *out_count);
 const struct sl_batching_cost *sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count);
+
+/* Edges of the buckets that the model file asks for; none without buckets. Borrowed. */
+const int64_t *sl_data_stats_get_edges(const struct sl_data_stats *stats, int64_t *out_count);
+/* Sequential steps of the lower bound, and its seconds (0: not measured). */
+int64_t sl_data_stats_get_least_steps(const struct sl_data_stats *stats);
+double sl_data_stats_get_least_seconds(const struct sl_data_stats *stats);
 
 #endif

@@ -114,11 +114,48 @@ check_stream(struct sl_reader *reader, struct sl_node *data, struct sl_node *bat
     else if (!sl_reader_was_said(data, "shuffle"))
         sl_node_remove(data, "shuffle");
     model->data.shuffle = false;
-    model->data.batching.bucketing = SL_BUCKETING_OFF;
+    sl_reader_drop_idle(reader, batching, "pad_to", false, "`unit: sequence`");
+    sl_reader_drop_idle(reader, batching, "max_tokens", false, "`unit: sequence`");
+    model->data.batching.bucketing = (struct sl_bucketing){.kind = SL_BUCKETING_OFF};
+    model->data.batching.padding = SL_PADDING_NONE;
+    model->data.batching.max_tokens = 0;
     if (model->data.batching.bptt == 0) {
         sl_reader_set_default(reader, batching, "bptt", "35");
         model->data.batching.bptt = 35;
     }
+}
+
+/* Padded steps come after the real ones: what looks back from the end would see them. */
+static void
+check_padding(struct sl_reader *reader, const struct sl_node *batching, const struct sl_model *model)
+{
+    struct sl_place place = sl_reader_get_place(batching, "pad_to");
+    const struct sl_layer *last = model->layer_count > 0 ? &model->layers[model->layer_count - 1] : NULL;
+    if (model->data.batching.padding == SL_PADDING_NONE)
+        return;
+    if (model->data.batching.padding == SL_PADDING_BUCKET && !sl_bucketing_has_edges(&model->data.batching.bucketing))
+        sl_reader_report(reader, "E0318", place, "say `bucketing: {count: 16}`, or `pad_to: batch`", NULL,
+                         "`pad_to: bucket` needs buckets");
+    if (last != NULL && last->output_shape != SL_SHAPE_SEQUENCE)
+        sl_reader_report(reader, "E0318", place, NULL, NULL,
+                         "`pad_to` needs an output for each step: the last output of a sequence would be a padded one");
+    for (size_t i = 0; i < model->layer_count; i++) {
+        const struct sl_layer *layer = &model->layers[i];
+        bool recurrent = layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU || layer->kind == SL_LAYER_RNN;
+        if ((recurrent && layer->recurrent.direction != SL_DIRECTION_FORWARD) || layer->kind == SL_LAYER_POOL)
+            sl_reader_report(reader, "E0318", place, NULL, NULL,
+                             "`pad_to` needs layers that run forward: %s would read the padded steps", layer->name);
+    }
+}
+
+/* `max_tokens` alone: as many sequences as fit. */
+static void
+check_batch_size(struct sl_node *data, struct sl_model *model)
+{
+    if (model->data.batching.max_tokens == 0 || sl_reader_was_said(data, "batch_size"))
+        return;
+    sl_node_remove(data, "batch_size");
+    model->data.batch_size = 0;
 }
 
 static void
@@ -132,9 +169,12 @@ check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *
         return;
     }
     sl_reader_drop_idle(reader, batching, "pool",
-                        model->data.batching.bucketing == SL_BUCKETING_POOLS, "`bucketing: pools`");
-    sl_reader_drop_idle(reader, batching, "on_overflow", model->data.batching.max_length > 0,
-                        "`max_length`");
+                        model->data.batching.bucketing.kind == SL_BUCKETING_POOLS, "`bucketing: pools`");
+    bool lengths = model->data.batching.bucketing.kind == SL_BUCKETING_LENGTHS;
+    sl_reader_drop_idle(reader, batching, "on_overflow", model->data.batching.max_length > 0 || lengths,
+                        "`max_length` or a list of lengths");
+    check_batch_size(data, model);
+    check_padding(reader, batching, model);
 }
 
 void

@@ -171,16 +171,40 @@ enum sl_batch_unit {
     SL_UNIT_STREAM    /* one long text as batch_size parallel streams, state carried */
 };
 
-enum sl_bucketing { SL_BUCKETING_OFF, SL_BUCKETING_POOLS };
+enum sl_bucketing_kind {
+    SL_BUCKETING_OFF,
+    SL_BUCKETING_POOLS,   /* sort by length inside a window of `pool` batches */
+    SL_BUCKETING_AUTO,    /* buckets: the best edges for the measured cost of a step */
+    SL_BUCKETING_COUNT,   /* `count` buckets: the best edges for the number of steps */
+    SL_BUCKETING_LENGTHS, /* buckets with the edges said */
+    SL_BUCKETING_GREEDY   /* a bucket ends as soon as it holds a batch */
+};
+
+struct sl_bucketing {
+    enum sl_bucketing_kind kind;
+    int64_t count;        /* COUNT */
+    const int64_t *edges; /* LENGTHS: ascending; a bucket holds the lengths up to its edge */
+    size_t edge_count;
+};
 
 enum sl_overflow { SL_OVERFLOW_KEEP, SL_OVERFLOW_DROP, SL_OVERFLOW_TRUNCATE };
 
+/* What rows are computed beside the real ones; they carry no loss. */
+enum sl_padding {
+    SL_PADDING_NONE,
+    SL_PADDING_BATCH,  /* to the longest of the batch */
+    SL_PADDING_BUCKET, /* to the edge of the bucket */
+    SL_PADDING_LONGEST /* to the longest of the data */
+};
+
 struct sl_batching {
     enum sl_batch_unit unit;
-    enum sl_bucketing bucketing; /* pools: sort by length inside a window of `pool` batches */
+    struct sl_bucketing bucketing;
     int64_t pool;
+    enum sl_padding padding;
+    int64_t max_tokens; /* most rows that a batch computes; 0: no limit */
     int64_t bptt;       /* steps between truncations; 0: whole sequences (unit: sequence only) */
-    int64_t max_length; /* 0: no limit */
+    int64_t max_length; /* 0: no limit; with LENGTHS and an on_overflow that is not KEEP at most the last edge */
     enum sl_overflow on_overflow; /* of a sequence longer than max_length */
 };
 
@@ -188,7 +212,7 @@ struct sl_data_config {
     struct sl_source splits[SL_SPLIT_COUNT];
     struct sl_tokenizer tokenizer;
     struct sl_batching batching;
-    int64_t batch_size;
+    int64_t batch_size; /* 0: `max_tokens` alone limits a batch */
     bool shuffle; /* of train, per epoch; never rows inside a sequence; false for streams */
     struct sl_place place;
 };
@@ -197,5 +221,14 @@ struct sl_data_config {
 const char *sl_source_type_get_name(enum sl_source_type type);
 const char *sl_split_get_name(enum sl_split split);
 const char *sl_generator_get_name(enum sl_generator generator);
+
+/* Whether sequences go into buckets by their length. [any thread] */
+static inline bool sl_bucketing_has_edges(const struct sl_bucketing *bucketing)
+{
+    return bucketing->kind >= SL_BUCKETING_AUTO;
+}
+
+/* "pools", "greedy" and the like; static. [any thread] */
+const char *sl_bucketing_get_name(enum sl_bucketing_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of `data:`: sources, tokenizer, batching. */
+/* The tables of `data:`: sources and tokenizer. */
 #include <string.h>
 
 #include "base/text.h"
@@ -70,23 +70,6 @@ static const struct sl_word tokenizer_words[] = {
     {"char", SL_TOKENIZER_CHAR, "each character", false},
     {"word", SL_TOKENIZER_WORD, "words and punctuation", false},
     {"sentencepiece", SL_TOKENIZER_SENTENCEPIECE, "pieces of words", true},
-    {NULL, 0, NULL, false}};
-
-static const struct sl_word unit_words[] = {
-    {"sequence", SL_UNIT_SEQUENCE, "independent sequences", false},
-    {"stream", SL_UNIT_STREAM, "one long text in parallel streams, states carried on", false},
-    {NULL, 0, NULL, false}};
-
-static const struct sl_word bucketing_words[] = {
-    {"off", SL_BUCKETING_OFF, "batches in the shuffled order", false},
-    {"pools", SL_BUCKETING_POOLS, "sorted by length inside a window of `pool` batches", false},
-    {"auto", -1, "", true},
-    {NULL, 0, NULL, false}};
-
-static const struct sl_word overflow_words[] = {
-    {"keep", SL_OVERFLOW_KEEP, "take it whole", false},
-    {"drop", SL_OVERFLOW_DROP, "leave it out, and say how many", false},
-    {"truncate", SL_OVERFLOW_TRUNCATE, "take its beginning", false},
     {NULL, 0, NULL, false}};
 
 /* One character. */
@@ -350,25 +333,6 @@ static const struct sl_option tokenizer_options[] = {
 const struct sl_section sl_section_tokenizer = {
     "data.tokenizer", "the tokenizer", tokenizer_words, offsetof(struct sl_tokenizer, type), NULL,
     NULL, tokenizer_options, "how text becomes tokens"};
-
-static const struct sl_option batching_options[] = {
-    {"unit", SL_VALUE_WORD, offsetof(struct sl_batching, unit), 0, 0, "sequence", 0, 0,
-     {.words = unit_words}, "what a batch is made of"},
-    {"bucketing", SL_VALUE_WORD, offsetof(struct sl_batching, bucketing), 0, SL_OPTION_FIXED,
-     "pools", 0, 0, {.words = bucketing_words}, "how sequences of like length come together"},
-    {"pool", SL_VALUE_INT, offsetof(struct sl_batching, pool), 0, 0, "100", 1, 1000000, NONE,
-     "batches in the window that is sorted"},
-    {"bptt", SL_VALUE_INT, offsetof(struct sl_batching, bptt), 0, 0, NULL, 1, 1000000, NONE,
-     "steps that gradients go back; default: 35 for streams, else whole sequences"},
-    {"max_length", SL_VALUE_INT, offsetof(struct sl_batching, max_length), 0, 0, NULL, 1, INT32_MAX,
-     NONE, "longest sequence; default: no limit"},
-    {"on_overflow", SL_VALUE_WORD, offsetof(struct sl_batching, on_overflow), 0, 0, "keep", 0, 0,
-     {.words = overflow_words}, "what becomes of a longer one"},
-    {"max_tokens", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "steps in a batch"},
-    {0}};
-
-const struct sl_section sl_section_batching = {"data.batching", "the batching", NULL, 0, NULL, NULL,
-                                               batching_options, "how sequences become batches"};
 
 const char *
 sl_source_type_get_name(enum sl_source_type type)

@@ -146,8 +146,9 @@ static void shrink_generators(struct sl_model *model)
             return;
     for (int s = 0; s < SL_SPLIT_COUNT; s++) {
         struct sl_source *source = &model->data.splits[s];
-        if (source->type == SL_SOURCE_GENERATOR && source->size > model->data.batch_size)
-            source->size = model->data.batch_size;
+        int64_t enough = model->data.batch_size > 0 ? model->data.batch_size : 1;
+        if (source->type == SL_SOURCE_GENERATOR && source->size > enough)
+            source->size = enough;
     }
 }
 

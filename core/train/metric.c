@@ -129,7 +129,7 @@ sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, co
 {
     sums->loss += result->loss_sum;
     sums->loss_weight += result->weight_sum;
-    sums->rows += (double)result->rows;
+    sums->rows += (double)(result->rows - batch->padded_rows);
     if (rule->from_loss) {
         sums->entropy += result->loss_sum;
         sums->entropy_weight += result->weight_sum;

@@ -98,13 +98,27 @@ static void
 test_every_record_once(void **state)
 {
     (void)state;
-    static const char *const batchings[] = {"bucketing: off", "bucketing: pools, pool: 3", "bucketing: pools"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const batchings[] = {
+        "bucketing: off",        "bucketing: pools, pool: 3",      "bucketing: pools",    "bucketing: auto",
+        "bucketing: {count: 3}", "bucketing: {generator: greedy}", "bucketing: [2, 5, 6]"};
+    for (size_t i = 0; i < sizeof batchings / sizeof *batchings; i++) {
         struct data_open o = open_lines(batchings[i]);
         check_epoch(&o, batchings[i], 0);
         check_epoch(&o, batchings[i], 12);
         data_close(&o);
     }
+}
+
+static const struct sl_batching_cost *
+find_cost(const struct sl_data_stats *stats, const char *name)
+{
+    int count;
+    const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
+    for (int i = 0; i < count; i++)
+        if (strcmp(costs[i].name, name) == 0)
+            return &costs[i];
+    fail_msg("no strategy %s", name);
+    return NULL;
 }
 
 /* Pools of 3 batches: fewer steps than in shuffled order, and the same rows. */
@@ -115,16 +129,17 @@ test_pools_save_steps(void **state)
     struct data_open o = open_lines("bucketing: pools, pool: 3");
     struct sl_data_stats *stats;
     int count;
-    assert_int_equal(sl_data_stats_create(o.train, &stats, NULL), SEQLSTM_OK);
-    const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
-    assert_int_equal(count, 5);
-    assert_string_equal(costs[0].name, "pools");
-    assert_true(costs[0].chosen && !costs[1].chosen);
-    assert_true(costs[0].steps < costs[1].steps);
-    assert_int_equal(costs[0].rows_computed, costs[1].rows_computed);
-    assert_true(costs[2].rows_computed < costs[3].rows_computed && costs[3].rows_computed < costs[4].rows_computed);
-    assert_int_equal(costs[4].steps, 14 * 9);
-    assert_int_equal(costs[0].batches, 14);
+    assert_int_equal(sl_data_stats_create(o.train, NULL, &stats, NULL), SEQLSTM_OK);
+    const struct sl_batching_cost *pools = find_cost(stats, "pools"), *packed = find_cost(stats, "packed");
+    const struct sl_batching_cost *batch = find_cost(stats, "padded_to_batch");
+    const struct sl_batching_cost *longest = find_cost(stats, "padded_to_longest");
+    assert_true(pools->chosen && !packed->chosen);
+    assert_true(pools->steps < packed->steps && pools->steps >= sl_data_stats_get_least_steps(stats));
+    assert_int_equal(pools->rows_computed, packed->rows_computed);
+    assert_true(find_cost(stats, "pools_padded")->rows_computed < batch->rows_computed);
+    assert_true(batch->rows_computed < longest->rows_computed);
+    assert_int_equal(longest->steps, 14 * 9);
+    assert_int_equal(pools->batches, 14);
     int64_t binned = 0;
     const struct sl_length_bin *bins = sl_data_stats_get_bins(stats, &count);
     for (int i = 0; i < count; i++)
@@ -175,6 +190,134 @@ test_order_is_a_function_of_seed_and_epoch(void **state)
     data_close(&o);
 }
 
+/* Every batch is a rectangle of the expected length; real steps are as without padding, the others hold nothing. */
+static void
+check_padding(const char *batching, int64_t bucket, int64_t whole)
+{
+    struct data_open o = open_lines(batching);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 3, 0, 0);
+    struct sl_envelope envelope = sl_batcher_envelope(batcher);
+    int64_t real = 0;
+    for (struct sl_batch *batch; (batch = data_next(batcher)) != NULL; sl_batch_destroy(batch)) {
+        int64_t longest = 0, padded = 0;
+        for (int64_t k = 0; k < batch->sequences; k++) {
+            int64_t length = sl_dataset_get_length(o.train, batch->sample[k]);
+            longest = length > longest ? length : longest;
+            padded += batch->axis.steps - length;
+        }
+        int64_t expected = whole ? whole : bucket ? (longest <= 4 ? 4 : longest <= 6 ? 6 : 9) : longest;
+        assert_int_equal(batch->axis.steps, expected);
+        assert_int_equal(batch->axis.rows, batch->sequences * expected);
+        assert_int_equal(batch->padded_rows, padded);
+        assert_true(batch->axis.rows <= envelope.rows && batch->axis.steps <= envelope.steps);
+        for (int64_t k = 0; k < batch->sequences; k++)
+            for (int64_t t = 0; t < expected; t++) {
+                int64_t row = sl_batch_row(batch, k, t), record = batch->sample[k];
+                bool is_real = t < sl_dataset_get_length(o.train, record);
+                char word[16];
+                snprintf(word, sizeof word, "w%d", (int)((record + t) % 11));
+                assert_true((batch->input.ids[row] >= 0) == is_real && (batch->target.ids[row] >= 0) == is_real);
+                if (is_real)
+                    assert_string_equal(data_token(o.state, batch->target.ids[row]), word);
+                real += is_real;
+            }
+    }
+    assert_int_equal(real, sl_dataset_get_facts(o.train)->rows);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+static void
+test_padding(void **state)
+{
+    (void)state;
+    check_padding("bucketing: off, pad_to: batch", 0, 0);
+    check_padding("bucketing: pools, pool: 2, pad_to: batch", 0, 0);
+    check_padding("bucketing: off, pad_to: longest", 0, 9);
+    check_padding("bucketing: [4, 6, 20], pad_to: bucket", 1, 0);
+    data_write("train.csv", "g,x,y\n1,1,5\n1,2,5\n1,3,5\n2,1,7\n");
+    struct data_open o =
+        data_open_train("type: csv, train: {file: train.csv}, group: g, inputs: [x], targets: [y], batch_size: 4, "
+                        "batching: {pad_to: batch}",
+                        MODEL_REGRESS_STEPS, "loss: mse");
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_EVALUATE, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    static const float weights[] = {1, 1, 1, 0, 1, 0};
+    assert_int_equal(batch->axis.rows, 6);
+    assert_memory_equal(batch->weight.values, weights, sizeof weights);
+    assert_true(batch->input.values[3] == 0 && batch->input.values[2] == 2);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+/* max_tokens alone, or the smaller of both; what a padded batch computes counts. */
+static void
+test_max_tokens(void **state)
+{
+    (void)state;
+    static const char *const batchings[] = {"max_tokens: 20", "max_tokens: 20, bucketing: off",
+                                            "max_tokens: 20, pad_to: batch", "max_tokens: 20, bucketing: {count: 4}",
+                                            "max_tokens: 20, bucketing: {count: 4}, pad_to: bucket"};
+    for (size_t i = 0; i < sizeof batchings / sizeof *batchings; i++) {
+        char data[300];
+        int seen[RECORDS] = {0};
+        int64_t most = 0, sequences = 0;
+        write_lines();
+        snprintf(data, sizeof data,
+                 "type: text, train: {file: train.txt}, tokenizer: {type: whitespace, specials: [bos]}, batching: {%s}",
+                 batchings[i]);
+        struct data_open o = data_open_train(data, MODEL_LM, LM);
+        assert_int_equal(o.model->data.batch_size, 0);
+        struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 3, 0, 0);
+        struct sl_envelope envelope = sl_batcher_envelope(batcher);
+        for (struct sl_batch *batch; (batch = data_next(batcher)) != NULL; sl_batch_destroy(batch)) {
+            assert_true(batch->axis.rows <= 20 && batch->axis.rows <= envelope.rows);
+            assert_true(batch->sequences <= envelope.sequences);
+            for (int64_t k = 0; k < batch->sequences; k++)
+                seen[batch->sample[k]]++;
+            most = batch->axis.rows > most ? batch->axis.rows : most;
+            sequences = batch->sequences > sequences ? batch->sequences : sequences;
+        }
+        assert_true(most > 14 && sequences > 4);
+        for (int r = 0; r < RECORDS; r++)
+            assert_int_equal(seen[r], 1);
+        sl_batcher_close(batcher);
+        data_close(&o);
+    }
+}
+
+/* Edges given to a second batcher make its buckets; the list limits what is read only where it is told to. */
+static void
+test_edges(void **state)
+{
+    (void)state;
+    int64_t count;
+    struct data_open o = open_lines("bucketing: {count: 3}");
+    struct sl_batcher *first = data_batcher(o.train, SL_BATCHING_TRAIN, 3, 0, 0);
+    const int64_t *edges = sl_batcher_get_edges(first, &count);
+    assert_int_equal(count, 3);
+    assert_int_equal(edges[2], 9);
+    static const int64_t others[] = {1, 5, 9};
+    struct sl_batcher_request request = {
+        .phase = SL_BATCHING_TRAIN, .seed = 3, .edges = others, .edge_count = 3};
+    struct sl_batcher *second = NULL;
+    assert_int_equal(sl_batcher_open(o.train, &request, &second, NULL), SEQLSTM_OK);
+    assert_true(digest(first) != digest(second));
+    assert_int_equal(sl_batcher_get_edges(second, &count)[1], 5);
+    sl_batcher_close(first);
+    sl_batcher_close(second);
+    data_close(&o);
+    o = open_lines("bucketing: [2, 5], on_overflow: drop");
+    assert_int_equal(sl_dataset_get_facts(o.train)->longest, 5);
+    assert_true(sl_dataset_get_counts(o.train)->dropped_records > 0);
+    data_close(&o);
+    o = open_lines("bucketing: [2, 5], on_overflow: truncate");
+    assert_int_equal(sl_dataset_get_records(o.train), RECORDS);
+    assert_int_equal(sl_dataset_get_facts(o.train)->longest, 5);
+    data_close(&o);
+}
+
 /* From every place of two epochs, seek gives what playing up to there gives. */
 static void
 check_seek(const struct data_open *o)
@@ -208,8 +351,10 @@ static void
 test_seek_is_replay(void **state)
 {
     (void)state;
-    static const char *const batchings[] = {"pool: 3", "pool: 3, bptt: 2", "unit: stream, bptt: 5"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const batchings[] = {
+        "pool: 3",           "pool: 3, bptt: 2",        "unit: stream, bptt: 5",
+        "bucketing: [3, 5]", "max_tokens: 14, pool: 2", "bucketing: {count: 3}, pad_to: bucket, bptt: 2"};
+    for (size_t i = 0; i < sizeof batchings / sizeof *batchings; i++) {
         struct data_open o = open_lines(batchings[i]);
         check_seek(&o);
         data_close(&o);
@@ -386,6 +531,9 @@ main(void)
         cmocka_unit_test(test_every_record_once),
         cmocka_unit_test(test_pools_save_steps),
         cmocka_unit_test(test_order_is_a_function_of_seed_and_epoch),
+        cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_max_tokens),
+        cmocka_unit_test(test_edges),
         cmocka_unit_test(test_seek_is_replay),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_targets_of_pieces),

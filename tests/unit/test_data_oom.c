@@ -31,7 +31,7 @@ open_all(const struct sl_model *model, struct seqlstm_error *err)
     if (status == SEQLSTM_OK)
         status = sl_batcher_next(batcher, &batch, err);
     if (status == SEQLSTM_OK)
-        status = sl_data_stats_create(train, &stats, err);
+        status = sl_data_stats_create(train, NULL, &stats, err);
     sl_data_stats_destroy(stats);
     sl_batch_destroy(batch);
     sl_batcher_close(batcher);

@@ -45,7 +45,7 @@ test_keras_defaults(void **state)
     assert_true(l.model->all_backends);
     assert_int_equal(l.model->data.batch_size, 32);
     assert_true(l.model->data.shuffle);
-    assert_int_equal(l.model->data.batching.bucketing, SL_BUCKETING_POOLS);
+    assert_int_equal(l.model->data.batching.bucketing.kind, SL_BUCKETING_POOLS);
     assert_string_equal(l.model->output.dir, "runs/{name}/{run}");
     unload(&l);
 }
@@ -155,7 +155,7 @@ test_tokenizer_defaults(void **state)
     assert_int_equal(l.model->data.tokenizer.type, SL_TOKENIZER_CHAR);
     assert_int_equal(l.model->data.tokenizer.specials.count, 1);
     assert_int_equal(l.model->data.batching.bptt, 35);
-    assert_int_equal(l.model->data.batching.bucketing, SL_BUCKETING_OFF);
+    assert_int_equal(l.model->data.batching.bucketing.kind, SL_BUCKETING_OFF);
     assert_false(l.model->data.shuffle);
     unload(&l);
     snprintf(text, sizeof text, lm, ", tokenizer: {type: word, specials: []}");

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sequential step costs, by how many sequences run side by side: measured once on the backends that a run
+ * chose, stored with the run, and replayed instead of measured, so that what follows from it stays the same.
+ *
+ * Invariant: widths ascend; a table without points stands for the cost 1 at every width (steps are counted).
+ */
+#ifndef SL_BASE_COST_H
+#define SL_BASE_COST_H
+
+#include <stdint.h>
+
+enum { SL_STEP_COST_MOST = 16 };
+
+struct sl_step_cost {
+    int32_t count;
+    struct sl_step_cost_point {
+        int64_t width;  /* sequences side by side */
+        double step_ns; /* of one step, forward and backward, all layers */
+    } points[SL_STEP_COST_MOST];
+    double batch_ns; /* of a batch beside its steps: calls, the optimizer */
+    double shape_ns; /* more for the first batch of a shape */
+};
+
+/* Cost of one step of `width` sequences: straight lines between the points, the last one goes on; never falls below
+ * the first point. NULL: 1. [any thread] */
+double sl_step_cost_at(const struct sl_step_cost *cost, int64_t width);
+
+/* The part of sl_step_cost_at that does not grow with the width: what a step costs however few run. It is what
+ * fewer steps save where every row is a real one. NULL: 1. */
+double sl_step_cost_fixed(const struct sl_step_cost *cost, int64_t width);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edges of buckets: greedy, listed, or the best ones by dynamic programming. */
+#include "data/buckets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_AUTO 64
+
+static int
+ascending(const void *left, const void *right)
+{
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static seqlstm_status
+no_memory(struct seqlstm_error *err)
+{
+    return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the buckets");
+}
+
+seqlstm_status
+sl_histogram_make(const int32_t *lengths, int64_t records, struct sl_histogram *out, struct seqlstm_error *err)
+{
+    struct sl_histogram h = {0};
+    int32_t *sorted = malloc(((size_t)records + 1) * sizeof *sorted);
+    if (!sorted)
+        return no_memory(err);
+    if (records > 0)
+        memcpy(sorted, lengths, (size_t)records * sizeof *sorted);
+    qsort(sorted, (size_t)records, sizeof *sorted, ascending);
+    for (int64_t r = 0; r < records; r++)
+        h.count += r == 0 || sorted[r] != sorted[r - 1];
+    h.length = calloc((size_t)h.count + 1, sizeof *h.length);
+    h.records = calloc((size_t)h.count + 1, sizeof *h.records);
+    if (!h.length || !h.records) {
+        free(sorted);
+        sl_histogram_deinit(&h);
+        return no_memory(err);
+    }
+    for (int64_t r = 0, at = -1; r < records; r++) {
+        at += r == 0 || sorted[r] != sorted[r - 1];
+        h.length[at] = sorted[r];
+        h.records[at]++;
+    }
+    free(sorted);
+    *out = h;
+    return SEQLSTM_OK;
+}
+
+void
+sl_histogram_deinit(struct sl_histogram *histogram)
+{
+    free(histogram->length);
+    free(histogram->records);
+    memset(histogram, 0, sizeof *histogram);
+}
+
+void
+sl_edges_deinit(struct sl_edges *edges)
+{
+    free(edges->lengths);
+    memset(edges, 0, sizeof *edges);
+}
+
+/* Sequences in a full batch of a bucket. */
+static int64_t
+batch_of(const struct sl_bucket_rule *rule, int64_t edge)
+{
+    int64_t size = rule->batch_size > 0 ? rule->batch_size : INT64_MAX;
+    if (rule->max_tokens > 0 && edge > 0 && rule->max_tokens / edge < size)
+        size = rule->max_tokens / edge;
+    return size > 0 ? size : 1;
+}
+
+double
+sl_bucket_price(const struct sl_bucket_rule *rule, int64_t edge, int64_t records)
+{
+    int64_t size = batch_of(rule, edge), whole = records / size, rest = records % size;
+    double (*at)(const struct sl_step_cost *, int64_t) = rule->padded ? sl_step_cost_at : sl_step_cost_fixed;
+    double steps = (double)edge, batch = rule->cost ? rule->cost->batch_ns : 0, price = 0;
+    if (whole > 0)
+        price += (double)whole * (steps * at(rule->cost, size) + batch);
+    if (rest > 0)
+        price += steps * at(rule->cost, rest) + batch;
+    return price;
+}
+
+/* The table of the dynamic program: groups of lengths, and for k buckets over the first j groups the price and where
+ * the last of them begins. */
+struct table {
+    int64_t groups, most, row; /* row: entries for one k */
+    int64_t *edge;   /* [groups] */
+    int64_t *before; /* [groups + 1] records in the groups before */
+    double *price;   /* [most + 1, groups + 1] */
+    int32_t *begin;  /* [most + 1, groups + 1] */
+};
+
+static void
+table_deinit(struct table *t)
+{
+    free(t->edge);
+    free(t->before);
+    free(t->price);
+    free(t->begin);
+}
+
+static void
+join_lengths(const struct sl_histogram *h, struct table *t)
+{
+    int64_t total = 0, seen = 0, group = 0;
+    for (int64_t i = 0; i < h->count; i++)
+        total += h->records[i];
+    for (int64_t i = 0; i < h->count; i++) {
+        seen += h->records[i];
+        int64_t lengths_left = h->count - 1 - i, groups_left = t->groups - 1 - group;
+        bool full = h->count <= t->groups || seen * t->groups >= total * (group + 1);
+        if (lengths_left > 0 && lengths_left > groups_left && (!full || groups_left == 0))
+            continue;
+        t->edge[group] = h->length[i];
+        t->before[++group] = seen;
+    }
+    t->groups = group;
+}
+
+static seqlstm_status
+table_fill(const struct sl_histogram *h, const struct sl_bucket_rule *rule, int64_t most, struct table *t,
+           struct seqlstm_error *err)
+{
+    memset(t, 0, sizeof *t);
+    t->groups = h->count < SL_BUCKET_LENGTHS_MOST ? h->count : SL_BUCKET_LENGTHS_MOST;
+    t->most = most < t->groups ? most : t->groups;
+    size_t cells = ((size_t)t->most + 1) * ((size_t)t->groups + 1);
+    t->edge = calloc((size_t)t->groups + 1, sizeof *t->edge);
+    t->before = calloc((size_t)t->groups + 1, sizeof *t->before);
+    t->price = calloc(cells, sizeof *t->price);
+    t->begin = calloc(cells, sizeof *t->begin);
+    if (!t->edge || !t->before || !t->price || !t->begin) {
+        table_deinit(t);
+        return no_memory(err);
+    }
+    int64_t row = t->row = t->groups + 1;
+    join_lengths(h, t);
+    t->most = t->most < t->groups ? t->most : t->groups;
+    for (int64_t k = 1; k <= t->most; k++) {
+        for (int64_t j = k; j <= t->groups; j++) {
+            double best = -1;
+            for (int64_t i = k == 1 ? 0 : k - 1; i < (k == 1 ? 1 : j); i++) {
+                double price = (k == 1 ? 0 : t->price[(k - 1) * row + i]) +
+                               sl_bucket_price(rule, t->edge[j - 1], t->before[j] - t->before[i]);
+                if (best < 0 || price < best) {
+                    best = price;
+                    t->begin[k * row + j] = (int32_t)i;
+                }
+            }
+            t->price[k * row + j] = best;
+        }
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+table_read(const struct table *t, int64_t k, struct sl_edges *out, struct seqlstm_error *err)
+{
+    *out = (struct sl_edges){.count = k, .cost = t->price[k * t->row + t->groups]};
+    out->lengths = calloc((size_t)k + 1, sizeof *out->lengths);
+    if (!out->lengths)
+        return no_memory(err);
+    for (int64_t j = t->groups; k > 0; k--) {
+        out->lengths[k - 1] = t->edge[j - 1];
+        j = t->begin[k * t->row + j];
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_edges_best(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, int64_t count,
+              struct sl_edges *out, struct seqlstm_error *err)
+{
+    struct table t;
+    SEQLSTM_TRY(table_fill(histogram, rule, count, &t, err));
+    seqlstm_status status = table_read(&t, t.most, out, err);
+    table_deinit(&t);
+    return status;
+}
+
+seqlstm_status
+sl_edges_auto(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, struct sl_edges *out,
+              struct seqlstm_error *err)
+{
+    struct table t;
+    SEQLSTM_TRY(table_fill(histogram, rule, MOST_AUTO, &t, err));
+    double shape = rule->cost ? rule->cost->shape_ns : 0, best = -1;
+    int64_t chosen = t.most;
+    for (int64_t k = 1; k <= t.most; k++) {
+        double price = t.price[k * t.row + t.groups] + (double)k * shape;
+        if (best < 0 || price < best) {
+            best = price;
+            chosen = k;
+        }
+    }
+    seqlstm_status status = table_read(&t, chosen, out, err);
+    table_deinit(&t);
+    return status;
+}
+
+seqlstm_status
+sl_edges_greedy(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, struct sl_edges *out,
+                struct seqlstm_error *err)
+{
+    struct sl_edges edges = {0};
+    edges.lengths = calloc((size_t)histogram->count + 1, sizeof *edges.lengths);
+    if (!edges.lengths)
+        return no_memory(err);
+    int64_t held = 0;
+    for (int64_t i = 0; i < histogram->count; i++) {
+        held += histogram->records[i];
+        if (held < batch_of(rule, histogram->length[i]) && i + 1 < histogram->count)
+            continue;
+        edges.lengths[edges.count++] = histogram->length[i];
+        edges.cost += sl_bucket_price(rule, histogram->length[i], held);
+        held = 0;
+    }
+    *out = edges;
+    return SEQLSTM_OK;
+}
+
+/* The list, without edges below all lengths or above the first that reaches the longest. */
+static seqlstm_status
+copy_edges(const struct sl_bucketing *bucketing, const struct sl_histogram *h, const struct sl_bucket_rule *rule,
+           struct sl_edges *out, struct seqlstm_error *err)
+{
+    int64_t longest = h->count > 0 ? h->length[h->count - 1] : 0, at = 0;
+    struct sl_edges edges = {0};
+    edges.lengths = calloc(bucketing->edge_count + 2, sizeof *edges.lengths);
+    if (!edges.lengths)
+        return no_memory(err);
+    for (size_t i = 0; i <= bucketing->edge_count && at < h->count; i++) {
+        int64_t edge = i < bucketing->edge_count ? bucketing->edges[i] : longest, held = 0;
+        for (; at < h->count && h->length[at] <= edge; at++)
+            held += h->records[at];
+        if (held == 0)
+            continue;
+        edges.lengths[edges.count++] = edge;
+        edges.cost += sl_bucket_price(rule, edge, held);
+    }
+    *out = edges;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_edges_make(const struct sl_bucketing *bucketing, const struct sl_histogram *histogram,
+              const struct sl_bucket_rule *rule, struct sl_edges *out, struct seqlstm_error *err)
+{
+    memset(out, 0, sizeof *out);
+    switch (bucketing->kind) {
+    case SL_BUCKETING_OFF:
+    case SL_BUCKETING_POOLS:
+        return SEQLSTM_OK;
+    case SL_BUCKETING_AUTO:
+        return sl_edges_auto(histogram, rule, out, err);
+    case SL_BUCKETING_COUNT: {
+        struct sl_bucket_rule steps = *rule;
+        steps.cost = NULL; /* the same edges on every machine */
+        return sl_edges_best(histogram, &steps, bucketing->count, out, err);
+    }
+    case SL_BUCKETING_LENGTHS:
+        return copy_edges(bucketing, histogram, rule, out, err);
+    case SL_BUCKETING_GREEDY:
+        return sl_edges_greedy(histogram, rule, out, err);
+    }
+    return SEQLSTM_OK;
+}
+
+int64_t
+sl_edges_find(const int64_t *edges, int64_t count, int64_t length)
+{
+    int64_t low = 0, high = count - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (edges[middle] < length)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

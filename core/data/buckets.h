@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edges of buckets: which lengths run together. A bucket holds the lengths above the edge before it up to its own;
+ * its records are cut into batches, of which the last may be incomplete. Private to core/data. [any thread]
+ *
+ * Sources: the greedy generator is that of the 15-418 study (MXNet, example/rnn, 2016); the best edges are found by
+ * dynamic programming over the histogram of lengths, exact for up to SL_BUCKET_LENGTHS_MOST different ones (more are
+ * joined to so many groups of about equal count first).
+ */
+#ifndef SL_DATA_BUCKETS_H
+#define SL_DATA_BUCKETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/cost.h"
+#include "model/data_config.h"
+
+enum { SL_BUCKET_LENGTHS_MOST = 1024, SL_BUCKETS_MOST = 1000 };
+
+/* Lengths that occur, ascending. */
+struct sl_histogram {
+    int64_t count;
+    int32_t *length;
+    int64_t *records;
+};
+
+seqlstm_status sl_histogram_make(const int32_t *lengths, int64_t records, struct sl_histogram *out,
+                                 struct seqlstm_error *err);
+void sl_histogram_deinit(struct sl_histogram *histogram);
+
+struct sl_bucket_rule {
+    int64_t batch_size;              /* most sequences of a batch; 0: no limit */
+    int64_t max_tokens;              /* most rows, padded to the edge; 0: no limit */
+    bool padded;                     /* each step costs all sequences; else what does not grow with them */
+    const struct sl_step_cost *cost; /* NULL: the number of steps */
+};
+
+struct sl_edges {
+    int64_t count;
+    int64_t *lengths; /* ascending; the last one is the longest length of the histogram */
+    double cost;      /* of an epoch, in the rule's unit */
+};
+
+/* The cheapest edges for exactly `count` buckets (fewer where there are fewer lengths). NO_MEMORY. */
+seqlstm_status sl_edges_best(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, int64_t count,
+                             struct sl_edges *out, struct seqlstm_error *err);
+/* The cheapest edges for any number of buckets, each of which costs rule->cost->shape_ns besides. */
+seqlstm_status sl_edges_auto(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule,
+                             struct sl_edges *out, struct seqlstm_error *err);
+/* A bucket ends at the first length with which it holds a batch. */
+seqlstm_status sl_edges_greedy(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule,
+                               struct sl_edges *out, struct seqlstm_error *err);
+/* As `bucketing` says; a list of lengths gets the longest length as a last edge where it does not reach it. Of a kind
+ * without buckets: none. */
+seqlstm_status sl_edges_make(const struct sl_bucketing *bucketing, const struct sl_histogram *histogram,
+                             const struct sl_bucket_rule *rule, struct sl_edges *out, struct seqlstm_error *err);
+void sl_edges_deinit(struct sl_edges *edges);
+
+/* What `records` sequences in a bucket up to `edge` cost. */
+double sl_bucket_price(const struct sl_bucket_rule *rule, int64_t edge, int64_t records);
+
+/* The bucket of a length: the first whose edge reaches it, else the last. */
+int64_t sl_edges_find(const int64_t *edges, int64_t count, int64_t length);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the store into packed order. */
+#include "data/piece.h"
+
+#include <string.h>
+
+#include "data/dataset_private.h"
+
+/* Whether a sequence ends in this piece, and so has its target here. */
+static bool
+ends_here(const struct sl_dataset *d, const struct sl_piece *p, int64_t k)
+{
+    int64_t total = d->length[p->record[k]];
+    return p->offset + p->real[k] >= total && (p->offset < total || p->offset == 0);
+}
+
+static int32_t
+target_id(const struct sl_dataset *d, int64_t row)
+{
+    int32_t id = d->form == SL_TARGET_NEXT ? d->input_ids[row + 1] : d->target_ids[row];
+    return id == d->state->ignore_id ? -1 : id;
+}
+
+/* Where the target values of a row or record begin. */
+static const float *
+target_values(const struct sl_dataset *d, int64_t row)
+{
+    return d->target_values + (row + (d->form == SL_TARGET_AHEAD)) * d->target_columns;
+}
+
+/* Weights on the steps axis tell real rows from padded ones where the target is a value. */
+static void
+fill_weights(const struct sl_piece *p, struct sl_batch *batch)
+{
+    float *weight = (float *)(uintptr_t)batch->weight.values;
+    if (batch->weight.kind != SL_FIELD_VALUES || !batch->weight.on_steps)
+        return;
+    for (int64_t k = 0; k < p->sequences; k++)
+        for (int64_t t = 0; t < p->real[k]; t++)
+            weight[sl_batch_row(batch, k, t)] = 1.0f;
+}
+
+static void
+fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
+{
+    int64_t F = batch->input.features, O = batch->target.features;
+    int32_t *ids = (int32_t *)(uintptr_t)batch->input.ids, *out_ids = (int32_t *)(uintptr_t)batch->target.ids;
+    float *values = (float *)(uintptr_t)batch->input.values, *out = (float *)(uintptr_t)batch->target.values;
+    bool on_steps = batch->target.kind != SL_FIELD_NONE && batch->target.on_steps;
+    for (int64_t k = 0; k < p->sequences; k++) {
+        for (int64_t t = 0; t < p->real[k]; t++) {
+            int64_t row = sl_batch_row(batch, k, t), from = p->first[k] + t;
+            if (batch->input.kind == SL_FIELD_IDS)
+                ids[row] = d->input_ids[from];
+            else
+                memcpy(values + row * F, d->input_values + from * F, (size_t)F * sizeof *values);
+            if (on_steps && batch->target.kind == SL_FIELD_IDS)
+                out_ids[row] = target_id(d, from);
+            else if (on_steps)
+                memcpy(out + row * O, target_values(d, from), (size_t)O * sizeof *out);
+        }
+        for (int64_t t = p->real[k]; t < p->length[k]; t++) {
+            int64_t row = sl_batch_row(batch, k, t);
+            if (batch->input.kind == SL_FIELD_IDS)
+                ids[row] = -1;
+            if (on_steps && batch->target.kind == SL_FIELD_IDS)
+                out_ids[row] = -1;
+        }
+        batch->padded_rows += p->length[k] - p->real[k];
+    }
+    fill_weights(p, batch);
+}
+
+/* Inputs without steps, and one target per sequence. */
+static void
+fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
+{
+    int64_t F = batch->input.features, O = batch->target.features;
+    float *weight = (float *)(uintptr_t)batch->weight.values;
+    for (int64_t k = 0; k < p->sequences; k++) {
+        int64_t record = p->record[k];
+        if (!batch->has_steps && batch->input.kind == SL_FIELD_VALUES)
+            memcpy((float *)(uintptr_t)batch->input.values + k * F, d->input_values + p->first[k] * F,
+                   (size_t)F * sizeof(float));
+        else if (!batch->has_steps)
+            ((int32_t *)(uintptr_t)batch->input.ids)[k] = d->input_ids[p->first[k]];
+        if (batch->target.kind == SL_FIELD_NONE || batch->target.on_steps)
+            continue;
+        int64_t row = d->target_row ? d->target_row[record] : d->start[record] + d->length[record] - 1;
+        bool here = ends_here(d, p, k);
+        if (batch->target.kind == SL_FIELD_IDS)
+            ((int32_t *)(uintptr_t)batch->target.ids)[k] = here ? target_id(d, row) : -1;
+        else
+            memcpy((float *)(uintptr_t)batch->target.values + k * O, target_values(d, row),
+                   (size_t)O * sizeof(float));
+        if (batch->weight.kind == SL_FIELD_VALUES)
+            weight[k] = here ? 1.0f : 0.0f;
+    }
+}
+
+seqlstm_status
+sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch **out_batch,
+              struct seqlstm_error *err)
+{
+    const struct sl_data_facts *facts = &d->facts;
+    bool targets = d->form != SL_TARGET_NONE;
+    struct sl_batch_shape shape = {
+        .sequences = p->sequences,
+        .lengths = facts->has_steps ? p->length : NULL,
+        .input_kind = facts->input.kind,
+        .input_features = facts->input.features,
+        .input_on_steps = facts->input.on_steps,
+        .target_kind = targets ? facts->target.kind : SL_FIELD_NONE,
+        .target_features = facts->target.features,
+        .target_on_steps = facts->target.on_steps,
+        .has_weight = targets && facts->has_weight,
+    };
+    struct sl_batch *batch;
+    SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
+    for (int64_t k = 0; k < p->sequences; k++) {
+        int64_t who = d->stream ? k : p->record[k];
+        ((int64_t *)(uintptr_t)batch->sample)[k] = who;
+        ((int64_t *)(uintptr_t)batch->sample_step)[k] = p->offset;
+        ((uint64_t *)(uintptr_t)batch->axis.sequence_id)[k] = (uint64_t)who;
+        ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)p->offset;
+    }
+    if (facts->has_steps)
+        fill_steps(d, p, batch);
+    if (!d->stream)
+        fill_sequences(d, p, batch);
+    batch->carry_state = p->offset > 0;
+    batch->last_piece = p->last;
+    batch->ordinal = p->ordinal;
+    *out_batch = batch;
+    return SEQLSTM_OK;
+}

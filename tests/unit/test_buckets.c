@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edges of buckets: the dynamic program against exhaustive search, with and without a measured cost, against the known
+ * numbers of the greedy generator, and what lists become. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "data/buckets.h"
+
+#define LENGTHS 9
+
+static struct sl_histogram
+make_histogram(const int32_t *lengths, int64_t count)
+{
+    struct sl_histogram h;
+    assert_int_equal(sl_histogram_make(lengths, count, &h, NULL), SEQLSTM_OK);
+    return h;
+}
+
+/* Price of the edges that the bits of `set` choose among the lengths; the longest is always one. */
+static double
+price_of(const struct sl_histogram *h, const struct sl_bucket_rule *rule, unsigned set, int64_t *out_count)
+{
+    double price = 0;
+    int64_t held = 0;
+    *out_count = 0;
+    for (int64_t i = 0; i < h->count; i++) {
+        held += h->records[i];
+        if (i + 1 < h->count && !(set >> i & 1))
+            continue;
+        price += sl_bucket_price(rule, h->length[i], held);
+        ++*out_count;
+        held = 0;
+    }
+    return price;
+}
+
+static void
+compare_with_all(const struct sl_histogram *h, const struct sl_bucket_rule *rule)
+{
+    double best[LENGTHS + 1], best_auto = -1;
+    struct sl_edges edges;
+    for (int k = 0; k <= LENGTHS; k++)
+        best[k] = -1;
+    for (unsigned set = 0; set < 1u << (h->count - 1); set++) {
+        int64_t count;
+        double price = price_of(h, rule, set, &count);
+        double with_shapes = price + (double)count * (rule->cost ? rule->cost->shape_ns : 0);
+        best[count] = best[count] < 0 || price < best[count] ? price : best[count];
+        best_auto = best_auto < 0 || with_shapes < best_auto ? with_shapes : best_auto;
+    }
+    for (int64_t k = 1; k <= h->count; k++) {
+        assert_int_equal(sl_edges_best(h, rule, k, &edges, NULL), SEQLSTM_OK);
+        assert_int_equal(edges.count, k);
+        assert_true(edges.cost <= best[k] * (1 + 1e-12) && edges.cost >= best[k] * (1 - 1e-12));
+        assert_int_equal(edges.lengths[k - 1], h->length[h->count - 1]);
+        sl_edges_deinit(&edges);
+    }
+    assert_int_equal(sl_edges_best(h, rule, 50, &edges, NULL), SEQLSTM_OK);
+    assert_int_equal(edges.count, h->count);
+    sl_edges_deinit(&edges);
+    assert_int_equal(sl_edges_auto(h, rule, &edges, NULL), SEQLSTM_OK);
+    double found = edges.cost + (double)edges.count * (rule->cost ? rule->cost->shape_ns : 0);
+    assert_true(found <= best_auto * (1 + 1e-12) && found >= best_auto * (1 - 1e-12));
+    sl_edges_deinit(&edges);
+}
+
+static void
+test_best_is_exhaustive_search(void **state)
+{
+    (void)state;
+    static const struct sl_step_cost flat = {.count = 2, .points = {{1, 900}, {64, 950}}, .shape_ns = 9000};
+    static const struct sl_step_cost bent = {
+        .count = 4, .points = {{1, 100}, {2, 130}, {8, 150}, {16, 420}}, .batch_ns = 500, .shape_ns = 100};
+    const struct sl_step_cost *const costs[] = {NULL, &flat, &bent};
+    for (uint32_t round = 0; round < 60; round++) {
+        int32_t lengths[200];
+        int64_t n = 0;
+        for (uint32_t i = 0; i < LENGTHS; i++) {
+            uint32_t counter[4] = {i, round, 0, 0}, word[4];
+            seqlstm_philox4x32(counter, 99, word);
+            for (uint32_t c = 0; c < 1 + word[0] % 20; c++)
+                lengths[n++] = (int32_t)(i * 3 + word[1] % 3 + 1);
+        }
+        struct sl_histogram h = make_histogram(lengths, n);
+        assert_int_equal(h.count, LENGTHS);
+        for (int c = 0; c < 3; c++)
+            for (int padded = 0; padded < 2; padded++)
+                for (int tokens = 0; tokens < 2; tokens++) {
+                    struct sl_bucket_rule rule = {.batch_size = 1 + round % 12,
+                                                  .max_tokens = tokens ? 40 : 0,
+                                                  .padded = padded != 0,
+                                                  .cost = costs[c]};
+                    compare_with_all(&h, &rule);
+                }
+        sl_histogram_deinit(&h);
+    }
+}
+
+/* More lengths than the program looks at one by one are joined; nothing is lost and it still ends at the longest. */
+static void
+test_many_lengths(void **state)
+{
+    (void)state;
+    int64_t n = 5000;
+    int32_t *lengths = malloc((size_t)n * sizeof *lengths);
+    struct sl_edges edges;
+    assert_non_null(lengths);
+    for (int64_t i = 0; i < n; i++)
+        lengths[i] = (int32_t)(i * i % 30011);
+    struct sl_histogram h = make_histogram(lengths, n);
+    assert_true(h.count > SL_BUCKET_LENGTHS_MOST);
+    struct sl_bucket_rule rule = {.batch_size = 8};
+    double before = -1;
+    for (int64_t k = 1; k <= 32; k *= 2) {
+        assert_int_equal(sl_edges_best(&h, &rule, k, &edges, NULL), SEQLSTM_OK);
+        assert_int_equal(edges.count, k);
+        assert_int_equal(edges.lengths[k - 1], h.length[h.count - 1]);
+        for (int64_t i = 1; i < k; i++)
+            assert_true(edges.lengths[i] > edges.lengths[i - 1]);
+        assert_true(before < 0 || edges.cost < before);
+        before = edges.cost;
+        sl_edges_deinit(&edges);
+    }
+    sl_histogram_deinit(&h);
+    free(lengths);
+}
+
+static void
+test_greedy_and_lists(void **state)
+{
+    (void)state;
+    static const int32_t lengths[] = {1, 1, 1, 2, 3, 3, 3, 3, 7, 9};
+    static const int64_t said[] = {2, 5, 6, 8};
+    struct sl_histogram h = make_histogram(lengths, 10);
+    struct sl_bucket_rule rule = {.batch_size = 4};
+    struct sl_edges edges;
+    assert_int_equal(sl_edges_greedy(&h, &rule, &edges, NULL), SEQLSTM_OK);
+    assert_int_equal(edges.count, 3); /* 1 and 2: four; 3: four; 7 and 9: what is left */
+    assert_int_equal(edges.lengths[0], 2);
+    assert_int_equal(edges.lengths[1], 3);
+    assert_int_equal(edges.lengths[2], 9);
+    assert_true(edges.cost == 2 + 3 + 9);
+    sl_edges_deinit(&edges);
+    struct sl_bucketing list = {.kind = SL_BUCKETING_LENGTHS, .edges = said, .edge_count = 4};
+    assert_int_equal(sl_edges_make(&list, &h, &rule, &edges, NULL), SEQLSTM_OK);
+    assert_int_equal(edges.count, 4); /* 6 holds nothing; the longest is added */
+    assert_int_equal(edges.lengths[2], 8);
+    assert_int_equal(edges.lengths[3], 9);
+    assert_int_equal(sl_edges_find(edges.lengths, 4, 1), 0);
+    assert_int_equal(sl_edges_find(edges.lengths, 4, 3), 1);
+    assert_int_equal(sl_edges_find(edges.lengths, 4, 9), 3);
+    assert_int_equal(sl_edges_find(edges.lengths, 4, 99), 3);
+    sl_edges_deinit(&edges);
+    sl_histogram_deinit(&h);
+    h = make_histogram(lengths, 0);
+    assert_int_equal(sl_edges_greedy(&h, &rule, &edges, NULL), SEQLSTM_OK);
+    assert_int_equal(edges.count, 0);
+    sl_edges_deinit(&edges);
+    sl_histogram_deinit(&h);
+}
+
+/* Lines between the points, and what does not grow. */
+static void
+test_step_cost(void **state)
+{
+    (void)state;
+    static const struct sl_step_cost cost = {.count = 3, .points = {{1, 100}, {4, 130}, {8, 170}}};
+    assert_true(sl_step_cost_at(NULL, 7) == 1 && sl_step_cost_fixed(NULL, 7) == 1);
+    assert_true(sl_step_cost_at(&cost, 1) == 100 && sl_step_cost_at(&cost, 4) == 130);
+    assert_true(sl_step_cost_at(&cost, 6) == 150 && sl_step_cost_at(&cost, 16) == 250);
+    assert_true(sl_step_cost_fixed(&cost, 8) == 90 && sl_step_cost_fixed(&cost, 1) == 90);
+    static const struct sl_step_cost falling = {.count = 2, .points = {{1, 100}, {4, 80}}};
+    assert_true(sl_step_cost_at(&falling, 4) == 100 && sl_step_cost_at(&falling, 9) == 100);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_is_exhaustive_search),
+        cmocka_unit_test(test_many_lengths),
+        cmocka_unit_test(test_greedy_and_lists),
+        cmocka_unit_test(test_step_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
