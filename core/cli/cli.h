@@ -117,6 +117,8 @@ void cli_release(struct cli_context *cli);
 
 /* ---- printing ---- */
 __attribute__((format(printf, 2, 3))) void cli_note(const struct cli_context *cli, const char *format, ...);
+/* Each line (all end in a newline) as a note. */
+void cli_note_lines(const struct cli_context *cli, const char *lines);
 /* The findings, or "error: message" where there are none; the exit code of the status. */
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err);
 /* "error: …" about the command line; returns CLI_USAGE. */
@@ -160,6 +162,7 @@ int cli_train(struct cli_context *cli, struct sl_session *session);
 /* ---- commands ---- */
 extern const struct cli_command cli_command_run, cli_command_check, cli_command_plan, cli_command_backends,
     cli_command_version, cli_command_resume, cli_command_eval, cli_command_predict, cli_command_generate,
+    cli_command_export, cli_command_import,
     cli_command_help, cli_command_explain, cli_command_config, cli_command_schema, cli_command_data_stats,
     cli_command_inspect, cli_command_doctor, cli_command_conformance;
 

@@ -98,6 +98,12 @@ void cli_note(const struct cli_context *cli, const char *format, ...)
     fputc('\n', stderr);
 }
 
+void cli_note_lines(const struct cli_context *cli, const char *lines)
+{
+    for (const char *end; (end = strchr(lines, '\n')) != NULL; lines = end + 1)
+        cli_note(cli, "%.*s", (int)(end - lines), lines);
+}
+
 void cli_show_diagnostics(const struct cli_context *cli)
 {
     struct sl_buf buf = {0};

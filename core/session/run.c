@@ -42,29 +42,52 @@ static seqlstm_status load_initial(struct sl_session *session, struct seqlstm_er
     return status;
 }
 
-static seqlstm_status restore(struct sl_session *session, struct sl_trainer *trainer, struct seqlstm_error *err)
+/* A run without a checkpoint that has its final weights was never trained here: they were imported. */
+static seqlstm_status refuse_imported(const struct sl_session *session, struct seqlstm_error *err)
 {
-    if (!session->is_run)
+    char *path = sl_path_join(session->folder, "final.safetensors");
+    bool has_weights = path && sl_file_exists(path);
+    free(path);
+    if (!has_weights)
         return SEQLSTM_OK;
-    char *folder = sl_path_join(session->folder, "checkpoints"), *path = NULL;
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                 "%s holds imported weights: there is nothing to resume; a run with `train: {init_from: %s}` trains on",
+                 session->folder, session->folder);
+}
+
+/* The newest checkpoint of a run that goes on; NULL where there is none. */
+static seqlstm_status open_checkpoint(struct sl_session *session, struct sl_safetensors **out_file, char **out_path,
+                                      struct seqlstm_error *err)
+{
+    char *folder = sl_path_join(session->folder, "checkpoints");
     if (folder == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
-    struct sl_safetensors *file = NULL;
     seqlstm_status status = SEQLSTM_OK;
     if (sl_file_is_folder(folder))
-        status = sl_checkpoint_open_latest(folder, session->options.log, &file, &path, err);
-    if (status == SEQLSTM_OK && file) {
-        status = sl_trainer_restore(trainer, file, err);
-        if (status == SEQLSTM_OK)
-            sl_log_printf(session->options.log, SL_LOG_INFO, "going on from %s", path);
-    } else if (status == SEQLSTM_OK) {
+        status = sl_checkpoint_open_latest(folder, session->options.log, out_file, out_path, err);
+    free(folder);
+    return status;
+}
+
+/* What the run begins with: a checkpoint, which `*out_file` then is, or initial weights. */
+static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **out_file, struct seqlstm_error *err)
+{
+    char *path = NULL;
+    if (session->is_run)
+        SEQLSTM_TRY(open_checkpoint(session, out_file, &path, err));
+    if (*out_file) {
+        sl_log_printf(session->options.log, SL_LOG_INFO, "going on from %s", path);
+        free(path);
+        return SEQLSTM_OK;
+    }
+    free(path);
+    if (session->is_run) {
+        SEQLSTM_TRY(refuse_imported(session, err));
         sl_log_printf(session->options.log, SL_LOG_INFO, "%s has no checkpoint: starting at the beginning",
                       session->folder);
     }
-    sl_safetensors_close(file);
-    free(path);
-    free(folder);
-    return status;
+    seqlstm_status loaded = load_initial(session, err);
+    return loaded == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find(session, "E0505", "train.init_from", loaded, err);
 }
 
 /* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
@@ -166,16 +189,15 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err)); /* config first: resume works from here on */
     SEQLSTM_TRY(sl_session_prepare_training(session, err));
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
-    if (!session->is_run) {
-        seqlstm_status loaded = load_initial(session, err);
-        if (loaded != SEQLSTM_OK)
-            return sl_session_find(session, "E0505", "train.init_from", loaded, err);
-    }
+    struct sl_safetensors *checkpoint = NULL;
+    SEQLSTM_TRY(begin(session, &checkpoint, err));
     if (observer->on_start)
         observer->on_start(observer->train.context, session, session->train.plan, session->folder);
     struct sl_trainer *trainer = NULL;
-    SEQLSTM_TRY(create_trainer(session, &observer->train, &trainer, err));
-    seqlstm_status status = restore(session, trainer, err);
+    seqlstm_status status = create_trainer(session, &observer->train, &trainer, err);
+    if (status == SEQLSTM_OK && checkpoint)
+        status = sl_trainer_restore(trainer, checkpoint, err);
+    sl_safetensors_close(checkpoint);
     if (status == SEQLSTM_OK && session->changed) /* the checkpoint fits it: what --set changed stays */
         status = sl_run_folder_write_config(session, err);
     if (status == SEQLSTM_OK)

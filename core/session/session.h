@@ -21,6 +21,7 @@
 #include "data/dataset.h"
 #include "dispatch/plan.h"
 #include "dispatch/registry.h"
+#include "interop/names.h"
 #include "model/diagnostics.h"
 #include "model/model.h"
 #include "train/evaluate.h"
@@ -147,5 +148,33 @@ typedef seqlstm_status sl_text_fn(void *context, const char *text, size_t bytes,
 /* Samples from a language model. INVALID_CONFIG when the run is none. */
 seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_generate_request *request,
                                    sl_text_fn *write, void *context, struct seqlstm_error *err);
+
+/* ---- weights, to and from other programs (docs/import-export.md) ------------------------------------ */
+
+enum sl_weights_format {
+    SL_WEIGHTS_AUTO,      /* import: what the names in the file look like */
+    SL_WEIGHTS_CANONICAL, /* safetensors under our names */
+    SL_WEIGHTS_PYTORCH,   /* safetensors under PyTorch's */
+    SL_WEIGHTS_KERAS,     /* safetensors under Keras's */
+    SL_WEIGHTS_ONNX       /* export: the whole model */
+};
+
+/* Writes the weights of the run, or of its newest checkpoint, to `path`, atomically. A line of `notes` for each
+ * thing that the format cannot name. Needs no backend. Errors: as sl_names_export and sl_onnx_write. */
+seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_format format, const char *path,
+                                 struct sl_buf *notes, struct seqlstm_error *err);
+
+struct sl_import_request {
+    const char *path; /* a safetensors file */
+    enum sl_weights_format format;
+    const struct sl_rename *renames;
+    size_t rename_count;
+};
+
+/* Reads the training data (vocabulary, scaling, widths), fills the model with the file's weights and makes a run
+ * folder of it, on which evaluate, predict, generate and export work. Nothing is made when the weights do not fit.
+ * Errors: as sl_names_import. */
+seqlstm_status sl_session_import(struct sl_session *session, const struct sl_import_request *request,
+                                 struct sl_buf *notes, struct seqlstm_error *err);
 
 #endif

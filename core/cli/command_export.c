@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm export: the weights of a run for other programs. Loads no plugin. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/cli.h"
+#include "interop/json_write.h"
+
+static const struct cli_flag flags[] = {
+    {"to", 0, "FORMAT", NULL, "safetensors, pytorch-names, keras-names or onnx (default: as the file's ending says)",
+     false, NULL},
+    {"file", 'f', "FILE", NULL, "write this (default: NAME.safetensors or NAME.onnx)", false, NULL},
+    {"force", 0, NULL, NULL, "replace the file if it exists", false, NULL},
+    {0},
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static int find_format(struct cli_context *cli, enum sl_weights_format *out)
+{
+    static const struct {
+        const char *name;
+        enum sl_weights_format format;
+    } formats[] = {{"safetensors", SL_WEIGHTS_CANONICAL}, {"pytorch-names", SL_WEIGHTS_PYTORCH},
+                   {"keras-names", SL_WEIGHTS_KERAS}, {"onnx", SL_WEIGHTS_ONNX}};
+    const char *said = cli_get(cli, "to"), *file = cli_get(cli, "file");
+    if (said == NULL)
+        said = file && ends_with(file, ".onnx") ? "onnx" : "safetensors";
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
+        if (strcmp(said, formats[f].name) == 0) {
+            *out = formats[f].format;
+            return CLI_OK;
+        }
+    return cli_usage_error(cli, "`--to %s`: expected safetensors, pytorch-names, keras-names or onnx", said);
+}
+
+static int write_file(struct cli_context *cli, struct sl_session *session, enum sl_weights_format format,
+                      const char *path)
+{
+    if (sl_file_exists(path) && !cli_has(cli, "force"))
+        return cli_usage_error(cli, "`%s` exists; `--force` replaces it, `--file` names another", path);
+    struct sl_buf notes = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_session_export(session, format, path, &notes, &err);
+    int code = CLI_OK;
+    if (status != SEQLSTM_OK) {
+        code = cli_fail(cli, status, &err);
+    } else {
+        cli_note_lines(cli, sl_buf_text(&notes));
+        struct sl_buf line = {0};
+        if (cli->json) {
+            sl_buf_append_text(&line, "{\"schema\": \"seqlstm.export/1\", \"file\": ");
+            sl_json_write_text(&line, path);
+            sl_buf_append_text(&line, "}\n");
+        } else {
+            sl_buf_printf(&line, "%s\n", path);
+        }
+        code = cli_write_out(cli, &line) ? CLI_OK : CLI_FAILURE;
+        sl_buf_deinit(&line);
+    }
+    sl_buf_deinit(&notes);
+    return code;
+}
+
+static int export_run(struct cli_context *cli)
+{
+    enum sl_weights_format format = SL_WEIGHTS_CANONICAL;
+    struct sl_session *session = NULL;
+    int code = find_format(cli, &format);
+    if (code == CLI_OK)
+        code = cli_open_run(cli, cli->values.operands[0], &session);
+    if (code == CLI_OK) {
+        struct sl_buf name = {0};
+        const char *file = cli_get(cli, "file");
+        sl_buf_printf(&name, "%s.%s", sl_session_get_model(session)->name,
+                      format == SL_WEIGHTS_ONNX ? "onnx" : "safetensors");
+        code = name.failed ? CLI_NO_MEMORY : write_file(cli, session, format, file ? file : sl_buf_text(&name));
+        sl_buf_deinit(&name);
+    }
+    sl_session_close(session);
+    return code;
+}
+
+const struct cli_command cli_command_export = {
+    .name = "export",
+    .summary = "the weights or the whole model of a run, for other programs",
+    .usage = "RUN [--to FORMAT] [--file FILE] [flags]",
+    .examples = "  seqlstm export ptb-small --to pytorch-names --file ptb.safetensors\n"
+                "  seqlstm export runs/airline/001 --file airline.onnx\n",
+    .text = "onnx writes the whole model (opset 17, free batch and time); the others write a safetensors file of the\n"
+            "weights. pytorch-names are those of a state_dict, keras-names the paths of Keras 3. Prints the file's\n"
+            "name.\n",
+    .flags = flags,
+    .takes_model_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = export_run,
+};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole ONNX model: inputs, one operation after the other, outputs, and the shell around them. */
+#include "interop/onnx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "interop/onnx_builder.h"
+#include "interop/protobuf.h"
+
+enum { IR_VERSION = 8, OPSET = 17 };
+#define FILE_BYTES_MAX ((size_t)INT32_MAX) /* protobuf's limit for one message */
+
+static int32_t find_input(const struct sl_graph *graph)
+{
+    for (int32_t t = 0; t < graph->tensor_count; t++)
+        if (graph->tensors[t].role == SL_TENSOR_INPUT)
+            return t;
+    return -1;
+}
+
+static void name_value(struct sl_onnx_builder *b, int32_t tensor, const char *name)
+{
+    snprintf(b->tensors[tensor].text, sizeof b->tensors[tensor].text, "%s", name);
+}
+
+static void add_inputs(struct sl_onnx_builder *b)
+{
+    const struct sl_graph *graph = b->graph;
+    int32_t input = find_input(graph);
+    const struct sl_tensor *x = &graph->tensors[input];
+    bool is_ids = x->dtype == SEQLSTM_INT32, on_steps = x->axis == SL_AXIS_STEPS;
+    int64_t dims[3] = {SL_ONNX_BATCH, SL_ONNX_TIME, x->features};
+    if (!on_steps)
+        dims[1] = x->features;
+    sl_onnx_add_input(b, "input", is_ids ? SL_ONNX_INT64 : SL_ONNX_FLOAT, dims, 1 + on_steps + !is_ids);
+    name_value(b, input, "input");
+    if (on_steps)
+        sl_onnx_add_input(b, "lengths", SL_ONNX_INT32, dims, 1);
+    for (int32_t s = 0; s < graph->state_count; s++) {
+        int64_t state[2] = {SL_ONNX_BATCH, graph->states[s].features};
+        sl_onnx_add_input(b, graph->states[s].name, SL_ONNX_FLOAT, state, 2);
+        name_value(b, graph->states[s].tensor_in, graph->states[s].name);
+    }
+}
+
+/* A value under the name that the file promises. */
+static void publish(struct sl_onnx_builder *b, int32_t tensor, const char *name)
+{
+    struct sl_onnx_name output;
+    snprintf(output.text, sizeof output.text, "%s", name);
+    sl_onnx_add_node(b, "Identity", &b->tensors[tensor], 1, &output, 1);
+}
+
+static void add_outputs(struct sl_onnx_builder *b)
+{
+    const struct sl_graph *graph = b->graph;
+    const struct sl_tensor *y = &graph->tensors[graph->output];
+    bool on_steps = y->axis == SL_AXIS_STEPS;
+    int64_t dims[3] = {SL_ONNX_BATCH, on_steps ? SL_ONNX_TIME : y->features, y->features};
+    publish(b, graph->output, "output");
+    sl_onnx_add_output(b, "output", SL_ONNX_FLOAT, dims, on_steps ? 3 : 2);
+    for (int32_t s = 0; s < graph->state_count; s++) {
+        int64_t state[2] = {SL_ONNX_BATCH, graph->states[s].features};
+        char name[SL_ONNX_NAME_BYTES];
+        snprintf(name, sizeof name, "%s.next", graph->states[s].name);
+        publish(b, graph->states[s].tensor_out, name);
+        sl_onnx_add_output(b, name, SL_ONNX_FLOAT, state, 2);
+    }
+}
+
+static seqlstm_status add_nodes(struct sl_onnx_builder *b)
+{
+    for (int32_t n = 0; n < b->graph->node_count; n++) {
+        const struct sl_node *node = &b->graph->nodes[n];
+        SEQLSTM_TRY(node->desc.head.op == SEQLSTM_OP_RECURRENT ? sl_onnx_add_recurrent(b, node)
+                                                               : sl_onnx_add_rowwise(b, node));
+    }
+    return SEQLSTM_OK;
+}
+
+static void wrap(const struct sl_onnx_builder *b, const char *name, struct sl_buf *model)
+{
+    enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8,
+           GRAPH_NAME = 2, OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+    struct sl_buf opset = {0}, graph = {0};
+    sl_protobuf_append_text(&opset, OPSET_DOMAIN, "");
+    sl_protobuf_append_int(&opset, OPSET_VERSION, OPSET);
+    sl_protobuf_append_text(&graph, GRAPH_NAME, name);
+    graph.failed = graph.failed || b->graph_fields.failed;
+    sl_buf_append(&graph, b->graph_fields.data, b->graph_fields.length_bytes);
+    sl_protobuf_append_int(model, MODEL_IR, IR_VERSION);
+    sl_protobuf_append_text(model, MODEL_PRODUCER, "seqlstm");
+    sl_protobuf_append_message(model, MODEL_GRAPH, &graph);
+    sl_protobuf_append_message(model, MODEL_OPSET, &opset);
+    sl_buf_deinit(&opset);
+    sl_buf_deinit(&graph);
+}
+
+/* The weights' bytes alone tell whether the file can be. */
+static seqlstm_status check_size(const struct sl_graph *graph, struct seqlstm_error *err)
+{
+    int64_t elems = sl_graph_param_elems(graph);
+    if (elems < (int64_t)(FILE_BYTES_MAX / sizeof(float)) - (1 << 20))
+        return SEQLSTM_OK;
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                 "the model has %lld parameters, but one ONNX file holds at most 2 GB; use `--to safetensors`",
+                 (long long)elems);
+}
+
+seqlstm_status sl_onnx_write(const struct sl_graph *graph, const float *const *values, const char *path,
+                             struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(check_size(graph, err));
+    struct sl_onnx_builder b = {.graph = graph, .values = values, .err = err};
+    struct sl_buf model = {0};
+    b.tensors = calloc((size_t)graph->tensor_count + 1, sizeof *b.tensors);
+    if (b.tensors == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the names of an ONNX graph");
+    add_inputs(&b);
+    seqlstm_status status = add_nodes(&b);
+    if (status == SEQLSTM_OK) {
+        add_outputs(&b);
+        wrap(&b, graph->model->name, &model);
+        if (model.failed)
+            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the ONNX file");
+        else
+            status = sl_file_write(path, model.data, model.length_bytes, err);
+    }
+    sl_buf_deinit(&model);
+    sl_buf_deinit(&b.graph_fields);
+    sl_buf_deinit(&b.attributes);
+    free(b.tensors);
+    return status;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights out of a run and into a new one, under the names of other programs. No backend is needed. */
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "interop/onnx.h"
+#include "session/session_private.h"
+#include "train/weights.h"
+
+/* The model as a graph, and room for its parameters. Of the data only widths matter. */
+static seqlstm_status make_graph(struct sl_session *session, struct sl_graph **out_graph, struct seqlstm_error *err)
+{
+    struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
+    facts.envelope = (struct sl_envelope){.sequences = 1, .steps = 1, .rows = 1};
+    facts.has_weight = false;
+    struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
+                                       .need_output = true};
+    seqlstm_status status = sl_graph_create(&request, out_graph, err);
+    if (status != SEQLSTM_OK)
+        return sl_session_find(session, "E0502", "model", status, err);
+    if (session->params == NULL)
+        status = sl_params_create(*out_graph, false, 0, &session->memory, &session->params, err);
+    if (status != SEQLSTM_OK)
+        sl_graph_destroy(*out_graph);
+    return status;
+}
+
+/* Values of each parameter, in the graph's order. Freed with free(). */
+static float **point_at_values(const struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_params *params = session->params;
+    float **values = malloc(((size_t)params->view_count + 1) * sizeof *values);
+    if (values == NULL)
+        seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the weights");
+    for (int32_t p = 0; values && p < params->view_count; p++)
+        values[p] = params->values + params->views[p].offset_elems;
+    return values;
+}
+
+/* ---- out ------------------------------------------------------------------------------------------------ */
+
+static seqlstm_status write_weights(struct sl_session *session, const struct sl_graph *graph,
+                                    enum sl_weights_format format, const char *path, struct sl_buf *notes,
+                                    struct seqlstm_error *err)
+{
+    if (format == SL_WEIGHTS_CANONICAL)
+        return sl_weights_save(session->params, path, NULL, 0, err);
+    float **values = point_at_values(session, err);
+    if (values == NULL)
+        return SEQLSTM_NO_MEMORY;
+    const float *const *read = (const float *const *)values;
+    seqlstm_status status =
+        format == SL_WEIGHTS_ONNX ? sl_onnx_write(graph, read, path, err)
+                                  : sl_names_export(graph, format == SL_WEIGHTS_PYTORCH ? SL_CONVENTION_PYTORCH
+                                                                                        : SL_CONVENTION_KERAS,
+                                                    read, path, notes, err);
+    free(values);
+    return status;
+}
+
+seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_format format, const char *path,
+                                 struct sl_buf *notes, struct seqlstm_error *err)
+{
+    if (session->state == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    struct sl_graph *graph = NULL;
+    SEQLSTM_TRY(make_graph(session, &graph, err));
+    seqlstm_status status = sl_session_load_weights(session, err);
+    if (status == SEQLSTM_OK)
+        status = write_weights(session, graph, format, path, notes, err);
+    sl_graph_destroy(graph);
+    return status;
+}
+
+/* ---- in ------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status read_weights(struct sl_session *session, const struct sl_graph *graph,
+                                   const struct sl_import_request *request, struct sl_buf *notes,
+                                   struct seqlstm_error *err)
+{
+    struct sl_safetensors *file = NULL;
+    SEQLSTM_TRY(sl_safetensors_open(request->path, &file, err));
+    enum sl_convention convention = request->format == SL_WEIGHTS_KERAS ? SL_CONVENTION_KERAS : SL_CONVENTION_PYTORCH;
+    bool is_foreign = request->format == SL_WEIGHTS_AUTO ? sl_names_guess(file, &convention)
+                                                         : request->format != SL_WEIGHTS_CANONICAL;
+    seqlstm_status status = SEQLSTM_OK;
+    if (!is_foreign) {
+        status = sl_weights_load(session->params, request->path, 0, NULL, err);
+    } else {
+        float **values = point_at_values(session, err);
+        status = values ? sl_names_import(graph, convention, file, request->renames, request->rename_count, values,
+                                          notes, err)
+                        : SEQLSTM_NO_MEMORY;
+        free(values);
+    }
+    sl_safetensors_close(file);
+    return status;
+}
+
+/* A run that holds these weights, as if it had just ended. */
+static seqlstm_status write_run(struct sl_session *session, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->folder, err));
+    SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
+    char *path = sl_path_join(session->folder, "final.safetensors");
+    if (path == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    struct sl_safetensors_text origin = {"origin", "import"};
+    seqlstm_status status = sl_weights_save(session->params, path, &origin, 1, err);
+    free(path);
+    return status;
+}
+
+seqlstm_status sl_session_import(struct sl_session *session, const struct sl_import_request *request,
+                                 struct sl_buf *notes, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_session_read_data(session, err));
+    struct sl_graph *graph = NULL;
+    SEQLSTM_TRY(make_graph(session, &graph, err));
+    seqlstm_status status = read_weights(session, graph, request, notes, err);
+    if (status == SEQLSTM_OK)
+        status = write_run(session, err);
+    session->has_weights = status == SEQLSTM_OK;
+    sl_graph_destroy(graph);
+    return status;
+}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""export and import. The stored files were checked by fixtures/make_interop.py against onnxruntime, PyTorch and Keras:
+here the program must make the same bytes again."""
+import json
+import pathlib
+import shutil
+import struct
+
+import harness
+from harness import TINY, expect
+
+FIXTURES = pathlib.Path(__file__).resolve().parent.parent / 'fixtures' / 'interop'
+
+
+def copy_fixture(t, name):
+    shutil.copytree(FIXTURES / name, t.folder / name)
+    return t.folder / name
+
+
+def write_safetensors(path, tensors):
+    """{name: (shape, values)} as float32."""
+    header, data = {}, b''
+    for name, (shape, values) in tensors.items():
+        raw = struct.pack(f'<{len(values)}f', *values)
+        header[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack('<Q', len(text)) + text + data)
+
+
+def read_header(path):
+    raw = path.read_bytes()
+    (length,) = struct.unpack('<Q', raw[:8])
+    return json.loads(raw[8:8 + length])
+
+
+def test_exports_are_what_other_programs_accepted(t):
+    for name in sorted(path.name for path in FIXTURES.iterdir()):
+        folder = copy_fixture(t, name)
+        t.run('import', folder / 'weights.safetensors', '--into', folder / 'model.yaml', '--out', folder / 'run')
+        for file, to in (('weights.safetensors', 'safetensors'), ('model.onnx', 'onnx'),
+                         ('torch.safetensors', 'pytorch-names'), ('keras.safetensors', 'keras-names')):
+            if not (folder / file).exists():
+                continue
+            made = folder / f'made-{file}'
+            t.run('export', folder / 'run', '--to', to, '--file', made).prints(str(made))
+            expect(made.read_bytes() == (folder / file).read_bytes(), f'{name}: {file} is another one')
+
+
+def test_imported_names_give_the_same_weights(t):
+    for name in ('stack', 'gru-before', 'classifier'):
+        folder = copy_fixture(t, name)
+        for file in ('torch.safetensors', 'keras.safetensors'):
+            if not (folder / file).exists():
+                continue
+            run = folder / file.split('.')[0]
+            result = t.run('import', folder / file, '--into', folder / 'model.yaml', '--out', run)
+            expect(result.text.strip() == str(run), f'prints {result.text!r}')
+            t.run('export', run, '--file', folder / 'again.safetensors', '--force')
+            expect((folder / 'again.safetensors').read_bytes() == (folder / 'weights.safetensors').read_bytes(),
+                   f'{name}: {file} gives other weights')
+
+
+def test_imported_runs_work(t):
+    folder = copy_fixture(t, 'lstm')
+    t.run('import', folder / 'torch.safetensors', '--into', folder / 'model.yaml', '--out', 'run')
+    t.run('eval', 'run', '--split', 'train').prints('loss')
+    lines = t.run('predict', 'run', '--input', folder / 'series.csv', '--format', 'jsonl').text.splitlines()
+    expect(len(lines) == 7, f'{len(lines)} records')
+    t.refuse(2, 'resume', 'run').says('imported weights', 'init_from')
+    t.run('run', folder / 'model.yaml', '--set', f'train.init_from={t.folder / "run"}', '--out', 'more')
+
+
+def test_biases_of_pytorch_are_added(t):
+    folder = copy_fixture(t, 'lstm')
+    header = read_header(folder / 'torch.safetensors')
+    data = (folder / 'torch.safetensors').read_bytes()
+    base = len(data) - max(v['data_offsets'][1] for k, v in header.items() if k != '__metadata__')
+    tensors = {}
+    for name, entry in header.items():
+        if name == '__metadata__':
+            continue
+        begin, end = entry['data_offsets']
+        tensors[name] = (entry['shape'], list(struct.unpack(f'<{(end - begin) // 4}f', data[base + begin:base + end])))
+    shape, values = tensors['lstm_1.bias_ih_l0']
+    tensors['lstm_1.bias_hh_l0'] = (shape, values)
+    tensors['lstm_1.bias_ih_l0'] = (shape, [0.0] * len(values))
+    write_safetensors(t.folder / 'moved.safetensors', tensors)
+    t.run('import', 'moved.safetensors', '--into', folder / 'model.yaml', '--out', 'run')
+    t.run('export', 'run', '--file', 'again.safetensors')
+    expect(t.read('again.safetensors') == (folder / 'weights.safetensors').read_bytes(), 'the second bias is lost')
+
+
+def test_renames_and_extras(t):
+    folder = copy_fixture(t, 'lstm')
+    tensors = {'encoder.rnn.weight_ih_l0': ([20, 3], [0.5] * 60), 'encoder.rnn.weight_hh_l0': ([20, 5], [0.5] * 100),
+               'encoder.rnn.bias_ih_l0': ([20], [0.0] * 20), 'encoder.rnn.bias_hh_l0': ([20], [0.0] * 20),
+               'fc.weight': ([1, 5], [1.0] * 5), 'fc.bias': ([1], [0.0]), 'other.weight': ([2, 2], [0.0] * 4)}
+    write_safetensors(t.folder / 'theirs.safetensors', tensors)
+    into = ['--into', folder / 'model.yaml']
+    t.refuse(4, 'import', 'theirs.safetensors', *into).says('lstm_1.weight_ih_l0', '--rename THEIRS=lstm_1',
+                                                            'encoder.rnn.weight_ih_l0')
+    t.run('import', 'theirs.safetensors', *into, '--rename', 'encoder.rnn=lstm_1', '--rename', 'fc=dense_1', '--out',
+          'run').says('`other.weight` of the file is not used')
+    t.refuse(2, 'import', 'theirs.safetensors', *into, '--rename', 'fc=dense').says('the model has no layer `dense`')
+    t.refuse(2, 'import', 'theirs.safetensors', *into, '--rename', 'fc').says('expected THEIRS=OURS')
+    tensors['fc.weight'] = ([1, 4], [1.0] * 4)
+    write_safetensors(t.folder / 'narrow.safetensors', tensors)
+    t.refuse(4, 'import', 'narrow.safetensors', *into, '--rename', 'encoder.rnn=lstm_1', '--rename', 'fc=dense_1',
+             '--out', 'none').says('`fc.weight` is [1, 4], but the model wants [1, 5]')
+    expect(not (t.folder / 'none').exists(), 'a run folder was made for weights that do not fit')
+
+
+def test_what_cannot_be_said(t):
+    t.write('model.yaml', TINY.replace('units: 4}', 'units: 4, cell_clip: 3.0}', 1).replace('epochs: 3', 'epochs: 1'))
+    t.run('run', 'model.yaml', '--out', 'run')
+    result = t.refuse(2, 'export', 'run', '--to', 'onnx', '--file', 'x.onnx').says('cell_clip', 'lstm_1')
+    expect(not (t.folder / 'x.onnx').exists(), 'a file was left')
+    expect('config.yaml:' in result.err, f'no place: {result.err}')
+    t.write('gru.yaml', TINY.replace('{type: lstm, units: 4}', '{type: gru, units: 4, reset_after: false}')
+            .replace('epochs: 3', 'epochs: 1'))
+    t.run('run', 'gru.yaml', '--out', 'gru')
+    t.refuse(2, 'export', 'gru', '--to', 'pytorch-names', '--file', 'x.safetensors').says('reset_after')
+    t.write('peephole.yaml', TINY.replace('units: 4}', 'units: 4, peephole: true}', 1).replace('epochs: 3', 'epochs: 1'))
+    t.run('run', 'peephole.yaml', '--out', 'peephole')
+    t.run('export', 'peephole', '--to', 'keras-names', '--file', 'x.safetensors').says('peephole', 'has no name there')
+    t.run('import', 'x.safetensors', '--into', 'peephole.yaml', '--out', 'back')
+
+
+def test_usage(t):
+    t.write('model.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
+    t.run('run', 'model.yaml', '--out', 'run')
+    t.run('export', 'run').prints('tiny.safetensors')
+    t.refuse(2, 'export', 'run').says('exists', '--force')
+    t.run('export', 'run', '--force')
+    t.run('export', 'run', '--file', 'm.onnx', '--json')
+    expect(t.read('m.onnx')[:2] == b'\x08\x08', 'no ONNX file')
+    t.refuse(2, 'export', 'run', '--to', 'tflite').says('expected safetensors')
+    t.refuse(2, 'import', 'tiny.safetensors').says('--into')
+    t.refuse(2, 'import', 'tiny.safetensors', '--into', 'model.yaml', '--from', 'jax').says('expected auto')
+    t.write('broken.safetensors', b'not one')
+    t.refuse(4, 'import', 'broken.safetensors', '--into', 'model.yaml').says('broken.safetensors')
+
+
+def test_resume_without_checkpoint_begins_with_init_from(t):
+    t.write('model.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
+    t.run('run', 'model.yaml', '--out', 'first')
+    t.write('second.yaml', TINY.replace('epochs: 3', f'epochs: 1\n  init_from: {t.folder / "first"}'))
+    t.run('run', 'second.yaml', '--out', 'whole')
+    shutil.copytree(t.folder / 'whole', t.folder / 'cut')
+    shutil.rmtree(t.folder / 'cut' / 'checkpoints')
+    for name in ('final.safetensors', 'summary.json', 'metrics.jsonl'):
+        (t.folder / 'cut' / name).unlink()
+    t.run('resume', 'cut').says('no checkpoint')
+    expect(t.read('cut/final.safetensors') == t.read('whole/final.safetensors'), 'init_from was forgotten')
+
+
+harness.main(globals())
