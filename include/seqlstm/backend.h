@@ -242,7 +242,15 @@ enum {
 };
 
 /* `slots` are forward's, unchanged. A grads pointer may be NULL when its part is not in `parts`, and for
- * an output slot whose gradient is zero everywhere (dy of an unused y, dhn). */
+ * an output slot whose gradient is zero everywhere (dy of an unused y, dhn).
+ *
+ * SEQLSTM_RECURRENT_STEPWISE: the steps of an axis run in pieces, each with a binding [t0, t1) of its own, but dW
+ * is made at once, from more rows than a piece has. All pieces share one reserve, packed weights and queue:
+ *   forward of the pieces in order of time; H0 and C0 of a piece are HN and CN of the one before
+ *   backward of the pieces, last first, with INPUTS and STATES, never WEIGHTS
+ *   backward with WEIGHTS alone on a binding of the whole axis; slots point to the whole tensors (states: the
+ *   first piece's), gradients but those of parameters are not read. Then the contents of the reserve are lost.
+ * Between these calls the host leaves the reserve alone. Directions other than FORWARD have one piece. */
 struct seqlstm_backward {
     uint32_t struct_size;
     uint32_t slot_count;
@@ -251,7 +259,7 @@ struct seqlstm_backward {
     uint32_t parts;      /* SEQLSTM_BACKWARD_… */
     uint32_t reserved0;
     void *workspace;
-    void *reserve;       /* forward's; contents are lost afterwards */
+    void *reserve;       /* forward's; contents are lost afterwards (STEPWISE: see above) */
     const void *packed;
     const struct seqlstm_step *step; /* same seed, epoch and mask step as forward's */
 };

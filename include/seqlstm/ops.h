@@ -200,7 +200,7 @@ enum {
     SEQLSTM_RECURRENT_INITIAL_STATE = 1u << 5, /* h0 (c0) are given; otherwise zero */
     SEQLSTM_RECURRENT_FINAL_STATE   = 1u << 6, /* hn (cn) are wanted */
     SEQLSTM_RECURRENT_OUTPUT        = 1u << 7, /* y is wanted (return_sequences) */
-    SEQLSTM_RECURRENT_STEPWISE      = 1u << 8  /* dW is asked for by later calls over unions of steps */
+    SEQLSTM_RECURRENT_STEPWISE      = 1u << 8  /* dW by a later call over all steps: backend.h */
 };
 
 /* Index into `activations`. GRU uses GATE and CANDIDATE, RNN uses CANDIDATE. */
