@@ -50,7 +50,8 @@ static const struct shape larger_shapes[] = {
     {"T10B20I200H200L2", "ragged"}, {"T6B64I65H130", "ragged"}, {"T4B512I7H64", "uniform"},
     {"T3B5I300H257", "ragged"},     {"T2B20I650H650", "uniform"}, {"T200B3I8H32", "ragged"},
 };
-static const char *const large_options[] = {"", "initial,final,recurrent_dropout", "peephole,cell_clip,no_bias"};
+static const char *const large_options[] = {"", "initial,final,recurrent_dropout", "peephole,cell_clip,no_bias",
+                                            "stepwise,initial,final"};
 
 struct variation {
     const char *cells;   /* letters l, g, r: which cells it is for */
@@ -117,6 +118,12 @@ static const struct variation variations[] = {
     {"lgr", "", "no_dy,initial,final"},
     {"lgr", "", "no_dstate,initial,final"},
     {"lgr", "", "saturated"},
+    {"lgr", "", "stepwise"},
+    {"lgr", "", "stepwise,initial,final"},
+    {"g", "", "stepwise,reset_after,layer_norm,initial,final"},
+    {"l", "D2", "stepwise,merge=mul,no_bias"},
+    {"l", "P4", "stepwise,peephole,recurrent_dropout,zoneout_hidden,cell_clip,initial,final"},
+    {"l", "L2", "stepwise,peephole,layer_norm,dropout,zoneout_cell,weight_drop,initial,final"},
     {"l", "L2D2", "peephole,layer_norm,dropout,recurrent_dropout,zoneout_cell,zoneout_hidden,weight_drop,"
                   "cell_clip=1,gate_clip=2,initial,final"},
 };

@@ -100,6 +100,8 @@ sl_catalogue_random(uint64_t seed, uint64_t index, char out_text[SL_CASE_TEXT_BY
             add_options(&r, cell, options);
         if (ranges && below(&r, 2))
             append(options, "recurrent_dropout,dropout,zoneout_hidden,stream");
+        if (below(&r, 5) == 0)
+            append(options, "stepwise");
         if (below(&r, 4) == 0)
             sl_text_snprintf(extra, sizeof extra, "L%u", 2 + below(&r, 2));
         if (!ranges && below(&r, 3) == 0) {

@@ -11,7 +11,8 @@
  * Invariants:
  *  1. pieces[k].slots and .grads are what forward and backward of piece k get, fixed at creation but for
  *     the gradients' presence, which `parts` decides.
- *  2. Reserves are one per piece, never shared.
+ *  2. Reserves are one per piece, never shared; but with `stepwise` piece 0's is that of all, and gradients of
+ *     parameters come from one more call, on the whole.
  */
 #include "lab/runner.h"
 
@@ -52,6 +53,8 @@ struct sl_runner {
     struct sl_guarded workspace, packed;
     struct piece pieces[SL_PIECES_MAX];
     int32_t piece_count;
+    bool stepwise;
+    struct piece whole; /* stepwise: what dW is asked of */
     bool has_backward;
 };
 
@@ -128,7 +131,7 @@ make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
     piece->middle_grad = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
     if (!piece->slots || !piece->grads || !piece->middle || !piece->middle_grad)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
-    if (r->desc.head.mode == SEQLSTM_MODE_TRAINING)
+    if (r->desc.head.mode == SEQLSTM_MODE_TRAINING && (p == 0 || !r->stepwise))
         SEQLSTM_TRY(sl_guarded_init(&piece->reserve, r->sizes.reserve_bytes, err));
     for (int32_t k = 0; k < r->count; k++) {
         const struct sl_slot *s = &r->data->slots[k];
@@ -157,10 +160,9 @@ make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
 }
 
 static void
-make_bind(struct sl_runner *r, const struct sl_cuts *cuts, int32_t p)
+make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int32_t p, struct seqlstm_bind *bind)
 {
     const struct sl_data *d = r->data;
-    struct seqlstm_bind *bind = &r->pieces[p].bind;
     bind->struct_size = (uint32_t)sizeof *bind;
     bind->flags = d->c.on_sequences ? SEQLSTM_BIND_ON_SEQUENCES : 0;
     bind->rows = d->rows;
@@ -174,6 +176,32 @@ make_bind(struct sl_runner *r, const struct sl_cuts *cuts, int32_t p)
         bind->rows = d->axis.row_offsets[bind->t1] - d->axis.row_offsets[bind->t0];
         bind->rows_in = bind->rows;
     }
+}
+
+static seqlstm_status
+bind_piece(struct sl_runner *r, struct piece *piece, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(r->subject.table->op_bind(r->op, r->subject.queue, &piece->bind, &piece->binding, err));
+    if (!piece->binding)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_bind said OK and returned no binding");
+    return SEQLSTM_OK;
+}
+
+/* Whole tensors, the first piece's initial states. */
+static seqlstm_status
+make_whole(struct sl_runner *r, struct seqlstm_error *err)
+{
+    struct piece *whole = &r->whole;
+    make_bind(r, NULL, 0, &whole->bind);
+    whole->slots = SL_ARENA_ARRAY(&r->arena, void *, (size_t)r->count);
+    whole->grads = SL_ARENA_ARRAY(&r->arena, void *, (size_t)r->count);
+    if (!whole->slots || !whole->grads)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
+    for (int32_t k = 0; k < r->count; k++) {
+        whole->slots[k] = r->values[k].data;
+        whole->grads[k] = r->grads[k].data;
+    }
+    return bind_piece(r, whole, err);
 }
 
 static seqlstm_status
@@ -215,6 +243,8 @@ sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, c
     }
     r->count = data->count;
     r->piece_count = cuts && cuts->count > 1 ? cuts->count : 1;
+    r->stepwise = r->desc.head.op == SEQLSTM_OP_RECURRENT && r->desc.head.mode == SEQLSTM_MODE_TRAINING &&
+                  (r->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
     r->dtypes = SL_ARENA_ARRAY(&r->arena, uint32_t, count);
     r->values = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
     r->grads = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
@@ -224,14 +254,13 @@ sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, c
     if (rc == SEQLSTM_OK)
         rc = make_buffers(r, err);
     for (int32_t p = 0; rc == SEQLSTM_OK && p < r->piece_count; p++) {
-        make_bind(r, cuts, p);
+        make_bind(r, cuts, p, &r->pieces[p].bind);
         rc = make_piece(r, p, err);
         if (rc == SEQLSTM_OK)
-            rc = subject->table->op_bind(r->op, subject->queue, &r->pieces[p].bind, &r->pieces[p].binding, err);
-        if (rc == SEQLSTM_OK && !r->pieces[p].binding)
-            rc = seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__,
-                                   "op_bind said OK and returned no binding");
+            rc = bind_piece(r, &r->pieces[p], err);
     }
+    if (rc == SEQLSTM_OK && r->stepwise)
+        rc = make_whole(r, err);
     if (rc != SEQLSTM_OK) {
         sl_runner_destroy(r);
         return rc;
@@ -258,6 +287,8 @@ sl_runner_destroy(struct sl_runner *r)
             sl_guarded_deinit(&piece->middle_grad[k]);
         }
     }
+    if (r->whole.binding)
+        r->subject.table->binding_destroy(r->whole.binding);
     if (r->op)
         r->subject.table->op_destroy(r->op);
     for (int32_t k = 0; r->values && r->grads && k < r->count; k++) {
@@ -292,6 +323,12 @@ check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc
     sl_fp_state_set(*before);
     SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "%s changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)", what,
                  before->vector, after.vector, before->x87, after.x87);
+}
+
+static const struct sl_guarded *
+reserve_of(const struct sl_runner *r, int32_t p)
+{
+    return &r->pieces[r->stepwise ? 0 : p].reserve;
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */
@@ -330,14 +367,15 @@ sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
         struct piece *piece = &r->pieces[p];
         for (int32_t k = 0; k < r->count; k++)
             sl_guarded_poison(&piece->middle[k]);
-        sl_guarded_poison(&piece->reserve);
+        if (p == 0 || !r->stepwise)
+            sl_guarded_poison(&piece->reserve);
         sl_guarded_poison(&r->workspace);
         struct seqlstm_forward args = {
             .struct_size = (uint32_t)sizeof args,
             .slot_count = (uint32_t)r->count,
             .slots = piece->slots,
             .workspace = r->workspace.data,
-            .reserve = piece->reserve.data,
+            .reserve = reserve_of(r, p)->data,
             .packed = r->packed.data,
             .step = &r->data->step,
         };
@@ -407,6 +445,27 @@ spread_finals(struct sl_runner *r, int32_t p)
     }
 }
 
+/* One call; the workspace is poisoned before it. */
+static seqlstm_status
+go_back(struct sl_runner *r, const struct piece *piece, const struct sl_guarded *reserve, void *const *grads,
+        uint32_t parts, struct seqlstm_error *err)
+{
+    sl_guarded_poison(&r->workspace);
+    struct seqlstm_backward args = {
+        .struct_size = (uint32_t)sizeof args,
+        .slot_count = (uint32_t)r->count,
+        .slots = piece->slots,
+        .grads = grads,
+        .parts = parts,
+        .workspace = r->workspace.data,
+        .reserve = reserve->data,
+        .packed = r->packed.data,
+        .step = &r->data->step,
+    };
+    struct sl_fp_state mode = sl_fp_state_get();
+    return check_mode(&mode, "backward", r->backward(piece->binding, r->subject.queue, &args, err), err);
+}
+
 seqlstm_status
 sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct seqlstm_error *err)
 {
@@ -418,6 +477,7 @@ sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct 
     fill_grads(r, accumulate);
     r->has_backward = true;
     seqlstm_status rc = SEQLSTM_OK;
+    const uint32_t now = r->stepwise ? (parts & ~(uint32_t)SEQLSTM_BACKWARD_WEIGHTS) | SEQLSTM_BACKWARD_STATES : parts;
     for (int32_t p = r->piece_count - 1; rc == SEQLSTM_OK && p >= 0; p--) {
         struct piece *piece = &r->pieces[p];
         if (p < r->piece_count - 1)
@@ -425,25 +485,17 @@ sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct 
         for (int32_t k = 0; k < r->count; k++) {
             bool between = p > 0 && is_initial(r, k); /* needed by the piece before, wanted or not */
             bool is_output = r->data->slots[k].role == SL_SLOT_OUTPUT;
-            grads[k] = is_output || between || is_wanted(r, k, parts) ? piece->grads[k] : NULL;
+            grads[k] = is_output || between || is_wanted(r, k, parts & now) ? piece->grads[k] : NULL;
         }
-        uint32_t more = (p > 0 ? SEQLSTM_BACKWARD_STATES : 0u) |
-                        (accumulate || p < r->piece_count - 1 ? SEQLSTM_BACKWARD_ACCUMULATE : 0u);
-        sl_guarded_poison(&r->workspace);
-        struct seqlstm_backward args = {
-            .struct_size = (uint32_t)sizeof args,
-            .slot_count = (uint32_t)r->count,
-            .slots = piece->slots,
-            .grads = grads,
-            .parts = parts | more,
-            .workspace = r->workspace.data,
-            .reserve = piece->reserve.data,
-            .packed = r->packed.data,
-            .step = &r->data->step,
-        };
-        struct sl_fp_state mode = sl_fp_state_get();
-        rc = r->backward(piece->binding, r->subject.queue, &args, err);
-        rc = check_mode(&mode, "backward", rc, err);
+        bool adds = !r->stepwise && (accumulate || p < r->piece_count - 1);
+        rc = go_back(r, piece, reserve_of(r, p), grads,
+                     now | (p > 0 ? SEQLSTM_BACKWARD_STATES : 0u) | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
+    }
+    if (rc == SEQLSTM_OK && r->stepwise && (parts & SEQLSTM_BACKWARD_WEIGHTS)) {
+        for (int32_t k = 0; k < r->count; k++)
+            grads[k] = is_wanted(r, k, SEQLSTM_BACKWARD_WEIGHTS) ? r->whole.grads[k] : NULL;
+        rc = go_back(r, &r->whole, reserve_of(r, 0), grads,
+                     SEQLSTM_BACKWARD_WEIGHTS | (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
     }
     free(grads);
     return rc;

@@ -137,10 +137,11 @@ static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high
                 .c = f->gradients.rh + p * GROUP * op->out_pad + n, .c_row = op->out_pad,
                 .accumulate = !f->fresh});
     }
+    const float *dprojected = r->saved->dprojected ? r->saved->dprojected + q_all * op->out_pad : r->scratch.dprojected;
     for (int64_t n = 0; op->projection && n < op->units_pad; n += PANEL)
         for (int64_t m = 0; m < op->out_pad; m += PANEL)
             op->kernels->outer(&(struct blas_outer){
-                .rows = high - low, .a = r->scratch.dprojected + m, .a_row = op->out_pad,
+                .rows = high - low, .a = dprojected + m, .a_row = op->out_pad,
                 .m_count = (int32_t)blas_min(PANEL, op->out_pad - m),
                 .b = r->saved->raw + q_all * op->units_pad + n, .b_row = op->units_pad,
                 .groups = (int32_t)(blas_min(PANEL, op->units_pad - n) / GROUP),
@@ -206,7 +207,9 @@ static void run_direction(struct blas_backward_run *f)
     int64_t alive = 0;
     f->fresh = !f->keep_sums;
     blas_masks_fill(r);
-    if (r->member == 0 && f->fresh)
+    /* stepwise: the pieces add up, and the last one comes first */
+    bool begins = !r->op->stepwise || r->binding->t0 + steps == r->binding->axis->steps;
+    if (r->member == 0 && f->fresh && begins)
         memset(f->gradients.sums, 0, (size_t)f->gradients.sums_count * sizeof(float));
     blas_run_barrier(r);
     for (int64_t s = 0; s < steps;) {
@@ -234,6 +237,15 @@ static void run_direction(struct blas_backward_run *f)
     }
     leave_rows(f, 0, alive);
     blas_run_barrier(r);
+}
+
+/* Stepwise: dW of all steps of the block, whose gates hold their gradients by now. */
+static void run_weights(struct blas_backward_run *f)
+{
+    const int64_t rows = f->r.block->q_rows, at_once = blas_chunk_rows(f->r.op);
+    f->fresh = !f->keep_sums;
+    for (int64_t low = 0; low < rows; low += at_once)
+        chunk_weights(f, low, blas_min(low + at_once, rows));
 }
 
 /* dy of one direction from that of the merged output. */
@@ -278,6 +290,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
     f.grads = args->grads;
     f.parts = args->parts;
     f.weights = (args->parts & SEQLSTM_BACKWARD_WEIGHTS) != 0;
+    const bool later = op->stepwise && f.weights;
     blas_share(op->panels, share->member, share->members, &f.r.panel_first, &f.r.panel_last);
     const float *dy = args->grads[SEQLSTM_RECURRENT_Y];
     if (!(op->desc.options & SEQLSTM_RECURRENT_OUTPUT))
@@ -299,7 +312,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
             blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
             f.dy = (struct blas_rows_at){dy ? (float *)(uintptr_t)dy + d * op->out : NULL,
                                          op->y_width};
-            if (op->merge_apart && dy) {
+            if (op->merge_apart && dy && !later) {
                 split_block(call, block, dy, call->saved[l * 2 + 1 - d].merged, call->apart[d]);
                 f.dy = (struct blas_rows_at){call->apart[d], op->out};
             } else if (op->merge_apart) {
@@ -309,7 +322,10 @@ static void run_block(const struct backward_call *call, const struct blas_block 
             f.dx_add = d > 0;
             f.keep_sums = !share->first;
             f.direct = call->direct;
-            run_direction(&f);
+            if (later)
+                run_weights(&f);
+            else
+                run_direction(&f);
         }
         dy = dx;
     }
@@ -378,7 +394,7 @@ static void backward_member(void *argument, int32_t member, int32_t members)
 }
 
 static void layout(const struct blas_recurrent *op, int64_t rows, int32_t members,
-                   struct blas_region *region, struct backward_call *call)
+                   struct blas_region *region, struct blas_region *kept, struct backward_call *call)
 {
     for (int i = 0; i < 2; i++) {
         call->between[i] = blas_region_take(
@@ -387,12 +403,7 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t member
         call->x_back[i] = blas_region_take(
             region, i < op->directions ? op->panels * PANEL * op->layers[0].input_pad : 0);
     }
-    uint64_t before = region->used;
-    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
-        blas_gradients_layout(op, n / op->directions, region, &call->gradients[n]);
-    uint64_t gradients = region->used - before;
-    call->gradients_stride = (int64_t)(gradients / sizeof(float));
-    region->used += gradients * (uint64_t)(members - 1);
+    call->gradients_stride = blas_gradients_all(op, members, op->stepwise ? kept : region, call->gradients);
     struct blas_region one = {0};
     struct blas_scratch scratch;
     blas_scratch_backward(op, op->block_rows_max, blas_chunk_rows_max(op), &one, &scratch);
@@ -403,9 +414,9 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t member
 
 uint64_t blas_backward_workspace(const struct blas_recurrent *op)
 {
-    struct blas_region region = {0};
+    struct blas_region region = {0}, kept = {0};
     struct backward_call call;
-    layout(op, op->desc.head.max_rows, op->members_max, &region, &call);
+    layout(op, op->desc.head.max_rows, op->members_max, &region, &kept, &call);
     return region.used;
 }
 
@@ -422,6 +433,13 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
     if (!args->packed || !args->reserve || !args->workspace)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
                      !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
+    if (op->stepwise && (args->parts & SEQLSTM_BACKWARD_WEIGHTS)) {
+        if (args->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES))
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                         "stepwise: weight gradients are asked for by a call of their own");
+        if (binding->steps != binding->axis->steps)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
+    }
     call.wants_dx = (args->parts & SEQLSTM_BACKWARD_INPUTS) && args->grads[SEQLSTM_RECURRENT_X];
     /* The weight mask is put on dW_h as a whole: not where it is added to something. */
     call.direct = op->direct && (binding->units || binding->members == 1) &&
@@ -436,7 +454,7 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
                               &call.saved[n]);
     }
     struct blas_region work = {args->workspace, 0};
-    layout(op, binding->rows, binding->members, &work, &call);
+    layout(op, binding->rows, binding->members, &work, &saved, &call);
     if (binding->units || binding->members > 1)
         queue->services->team(queue, backward_member, &call);
     else

@@ -178,7 +178,7 @@ static void run_direction(struct blas_forward_run *f)
     f->chunk_steps = r->binding->fused ? 1 : r->binding->chunk_rows / rows;
     if (f->chunk_steps < 1)
         f->chunk_steps = 1;
-    f->y_later = op->training && f->y.base && !r->barrier && rows <= NARROW_ROWS &&
+    f->y_later = op->training && !op->stepwise && f->y.base && !r->barrier && rows <= NARROW_ROWS &&
                  r->binding->block_count == 1 && r->block->q_rows == rows * steps && op->lstm &&
                  !op->projection && !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f;
     blas_masks_fill(r);

@@ -141,7 +141,8 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct s
     const uint32_t known = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_PEEPHOLE |
                            SEQLSTM_RECURRENT_COUPLED_GATES | SEQLSTM_RECURRENT_LAYER_NORM |
                            SEQLSTM_RECURRENT_RESET_AFTER | SEQLSTM_RECURRENT_INITIAL_STATE |
-                           SEQLSTM_RECURRENT_FINAL_STATE | SEQLSTM_RECURRENT_OUTPUT;
+                           SEQLSTM_RECURRENT_FINAL_STATE | SEQLSTM_RECURRENT_OUTPUT |
+                           SEQLSTM_RECURRENT_STEPWISE;
     if (!head_accepted(&desc->head, answer))
         return;
     if (desc->cell < SEQLSTM_CELL_LSTM || desc->cell > SEQLSTM_CELL_RNN) {
@@ -157,11 +158,6 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct s
     if (desc->merge > SEQLSTM_MERGE_AVE) {
         refuse_number(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, desc->merge,
                       "this merge is not known");
-        return;
-    }
-    if (desc->options & SEQLSTM_RECURRENT_STEPWISE) {
-        refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_MODE, "stepwise",
-               "weight gradients are made in the same call as the others", "");
         return;
     }
     if (desc->options & ~known) {
@@ -290,6 +286,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
     op->layer_count = (int32_t)desc->layers;
     op->training = desc->head.mode == SEQLSTM_MODE_TRAINING;
+    op->stepwise = op->training && (desc->options & SEQLSTM_RECURRENT_STEPWISE);
     op->lstm = desc->cell == SEQLSTM_CELL_LSTM;
     op->coupled = (desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
     op->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
@@ -422,6 +419,8 @@ void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t r
         out->new_h = (uint16_t *)(void *)blas_region_take(region, bits);
     if (op->merge_apart && op->desc.merge == SEQLSTM_MERGE_MUL)
         out->merged = blas_region_take(region, rows * op->out);
+    if (op->stepwise && op->projection)
+        out->dprojected = blas_region_take(region, rows * op->out_pad);
 }
 
 void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
@@ -440,6 +439,17 @@ void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
     out->norm_v = blas_region_take(region, op->norm ? columns : 0);
     out->norm_c = blas_region_take(region, op->norm && op->lstm ? 2 * op->units_pad : 0);
     out->sums_count = (int64_t)((region->used - before) / sizeof(float));
+}
+
+int64_t blas_gradients_all(const struct blas_recurrent *op, int32_t members, struct blas_region *region,
+                           struct blas_gradients out[BLAS_LD_MAX])
+{
+    const uint64_t before = region->used;
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        blas_gradients_layout(op, n / op->directions, region, &out[n]);
+    const uint64_t one = region->used - before;
+    region->used += one * (uint64_t)(members - 1);
+    return (int64_t)(one / sizeof(float));
 }
 
 void blas_gradients_move(struct blas_gradients *g, int64_t floats)
@@ -475,6 +485,9 @@ void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes 
         if (op->training)
             blas_saved_layout(op, n / op->directions, rows, blas_blocks_max(op), &reserve, &s);
     }
+    struct blas_gradients gradients[BLAS_LD_MAX];
+    if (op->stepwise)
+        blas_gradients_all(op, op->members_max, &reserve, gradients);
     sizes->packed_bytes = packed.used;
     sizes->reserve_bytes = reserve.used;
     sizes->workspace_bytes = blas_forward_workspace(op);

@@ -16,7 +16,9 @@
  * each block of a large
  *    layer has some rows more.
  * 2. Padding columns of xh are zero from the step's start on; padded units have zero state and zero gradient.
- * 3. Two ways to share one call: *slices* (each member has its own blocks, no barrier but before the final reduction)
+ * 3. Stepwise: blocks and rows q are those of the whole axis in every binding, q_of begins at the binding's t0, and the
+ *    members' gradients stand in the reserve, behind the rest: sums of cells are added to piece by piece.
+ * 4. Two ways to share one call: *slices* (each member has its own blocks, no barrier but before the final reduction)
  *    and *units* (all members run each block together, each with its own panels, one barrier a step).
  */
 #ifndef BLAS_RECURRENT_OP_H
@@ -40,6 +42,7 @@ struct blas_recurrent {
     int32_t members_max;
     int32_t directions, layer_count;
     bool training, peephole, coupled, norm, projection, gru_before, has_carry, lstm;
+    bool stepwise;    /* pieces of steps share one reserve; dW comes from a call of its own */
     bool merge_apart; /* two directions whose outputs are joined after the fact */
     int32_t panels;   /* of 64 pre-activations */
     int32_t panel_units; /* 16, RNN: 64 */
@@ -88,6 +91,7 @@ struct blas_saved {
     float *c_stats; /* LSTM with norm: mean [q], then 1/std [q] */
     uint16_t *new_c, *new_h; /* zoneout: [q][bits_row] */
     float *merged;  /* MUL: this direction's output, [R][O] */
+    float *dprojected; /* stepwise with projection: [q][out_pad] dh^ */
 };
 
 /* Gradients of one (layer, direction) as the kernels make them, of one member. */
@@ -108,7 +112,7 @@ struct blas_block {
 struct blas_recurrent_binding {
     const struct blas_recurrent *op;
     const struct seqlstm_axis *axis;
-    int64_t t0, steps, rows, sequences;
+    int64_t t0, steps, rows, sequences; /* stepwise: rows and sequences of the whole axis */
     int32_t members; /* that take part */
     bool units;      /* sharing by units instead of slices */
     bool fused;      /* x's product within the step */
@@ -128,6 +132,10 @@ void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t r
                        struct blas_region *region, struct blas_saved *out);
 void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
                            struct blas_region *region, struct blas_gradients *out);
+
+/* Those of all layers for `members`: member 0's, and the floats to the next one's. */
+int64_t blas_gradients_all(const struct blas_recurrent *op, int32_t members, struct blas_region *region,
+                           struct blas_gradients out[BLAS_LD_MAX]);
 
 /* Moves every pointer by `floats`. */
 void blas_gradients_move(struct blas_gradients *gradients, int64_t floats);

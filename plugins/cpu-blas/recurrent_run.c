@@ -103,16 +103,17 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                      "range of steps [%lld, %lld) does not lie in the axis of %lld",
                      (long long)bind->t0, (long long)bind->t1,
                      (long long)(axis ? axis->steps : 0));
-    const int32_t *sizes = axis->batch_sizes + bind->t0;
-    int64_t rows = axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0];
+    /* Stepwise all pieces are cut as the whole axis is: their rows stand in one reserve. */
+    const int64_t t0 = op->stepwise ? 0 : bind->t0, t1 = op->stepwise ? axis->steps : bind->t1;
+    const int32_t *sizes = axis->batch_sizes + t0;
+    int64_t rows = axis->row_offsets[t1] - axis->row_offsets[t0];
     if (rows > op->desc.head.max_rows || sizes[0] > op->desc.head.max_sequences)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "%lld rows of %d sequences are more than the bounds %lld and %lld",
                      (long long)rows, sizes[0], (long long)op->desc.head.max_rows,
                      (long long)op->desc.head.max_sequences);
-    struct blas_recurrent_binding made = {.op = op, .axis = axis, .t0 = bind->t0,
-                                          .steps = bind->t1 - bind->t0, .rows = rows,
-                                          .sequences = sizes[0]};
+    struct blas_recurrent_binding made = {.op = op, .axis = axis, .t0 = t0, .steps = t1 - t0,
+                                          .rows = rows, .sequences = sizes[0]};
     made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), BLAS_MEMBERS_MAX);
     made.units = share_by_units(op, made.sequences, made.members) &&
                  made.members == queue->members;
@@ -146,6 +147,10 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
         cut_rows(op, bounds[m], bounds[m + 1] - bounds[m], made.blocks + made.member_first[m]);
     blocks_fill(&made, sizes);
     plan_chunks(&made);
+    made.t0 = bind->t0;
+    made.steps = bind->t1 - bind->t0;
+    for (int32_t i = 0; i < made.block_count; i++)
+        made.blocks[i].q_of += bind->t0 - t0;
     memcpy(memory, &made, sizeof made);
     *out_binding = (struct blas_recurrent_binding *)(void *)memory;
     return SEQLSTM_OK;

@@ -24,7 +24,8 @@ static void project_back(const struct blas_backward_run *f, int64_t q, int64_t r
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t width = op->out_pad;
-    float *kept = r->scratch.dprojected + (q - f->chunk_low) * width;
+    float *kept = r->saved->dprojected ? r->saved->dprojected + (r->block->q_base + q) * width
+                                       : r->scratch.dprojected + (q - f->chunk_low) * width;
     op->kernels->copy(&(struct blas_rows){.rows = rows, .n = width, .x = r->scratch.h,
                                           .x_row = op->h_row, .y = kept, .y_row = width});
     if (r->saved->new_h) {

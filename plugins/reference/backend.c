@@ -121,9 +121,6 @@ accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
 static int32_t
 accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
 {
-    if (d->head.op == SEQLSTM_OP_RECURRENT && (d->recurrent.options & SEQLSTM_RECURRENT_STEPWISE))
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_LENGTHS, "stepwise",
-                                 "the reference computes dW in the backward of each range, not in a later call");
     if (d->head.op == SEQLSTM_OP_CAST) {
         const uint32_t ends[2] = {d->cast.from, d->cast.to};
         for (int k = 0; k < 2; k++)

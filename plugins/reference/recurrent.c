@@ -36,7 +36,7 @@ static struct ref_record_layout
 layout_of(const struct seqlstm_recurrent_desc *d)
 {
     const int64_t gh = gates_of(d) * d->hidden;
-    struct ref_record_layout r = {.n = -1, .c_raw = -1, .c = -1, .u = -1, .v = -1};
+    struct ref_record_layout r = {.n = -1, .c_raw = -1, .c = -1, .u = -1, .v = -1, .dh = -1, .dc = -1};
     int64_t at = gh; /* z stands at 0 */
     if (d->options & SEQLSTM_RECURRENT_RESET_AFTER) {
         r.n = at;
@@ -53,6 +53,11 @@ layout_of(const struct seqlstm_recurrent_desc *d)
         r.u = at;
         r.v = at + gh;
         at += 2 * gh;
+    }
+    if (d->options & SEQLSTM_RECURRENT_STEPWISE) {
+        r.dh = at;
+        r.dc = at + out_of(d);
+        at += out_of(d) + d->hidden;
     }
     r.elems = at;
     return r;
@@ -123,6 +128,8 @@ ref_stack_make(const struct ref_call *call, double *reserve)
 {
     const struct seqlstm_recurrent_desc *d = &call->desc->recurrent;
     const struct seqlstm_bind *bind = call->bind;
+    const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
+    const bool stepwise = training && (d->options & SEQLSTM_RECURRENT_STEPWISE);
     return (struct ref_stack){.call = call,
                               .desc = d,
                               .axis = bind->axis,
@@ -131,6 +138,8 @@ ref_stack_make(const struct ref_call *call, double *reserve)
                               .row0 = bind->axis->row_offsets[bind->t0],
                               .rows = call->extent->rows,
                               .states = call->extent->states,
+                              .kept_rows = stepwise ? bind->axis->rows : call->extent->rows,
+                              .kept_row0 = stepwise ? bind->axis->row_offsets[bind->t0] : 0,
                               .layers = d->layers,
                               .directions = directions_of(d),
                               .gates = gates_of(d),
@@ -139,20 +148,23 @@ ref_stack_make(const struct ref_call *call, double *reserve)
                               .merged = merged_of(d),
                               .layout = layout_of(d),
                               .reserve = reserve,
-                              .training = d->head.mode == SEQLSTM_MODE_TRAINING};
+                              .training = training,
+                              .stepwise = stepwise,
+                              .later = stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS)};
 }
 
 double *
 ref_stack_records(const struct ref_stack *stack, int64_t layer, int64_t direction)
 {
-    return stack->reserve + (layer * stack->directions + direction) * stack->rows * stack->layout.elems;
+    const int64_t layers_below = layer * stack->directions + direction;
+    return stack->reserve + (layers_below * stack->kept_rows + stack->kept_row0) * stack->layout.elems;
 }
 
 double *
 ref_stack_output(const struct ref_stack *stack, int64_t layer)
 {
-    double *outputs = stack->reserve + stack->layers * stack->directions * stack->rows * stack->layout.elems;
-    return outputs + layer * stack->rows * stack->merged;
+    double *outputs = stack->reserve + stack->layers * stack->directions * stack->kept_rows * stack->layout.elems;
+    return outputs + (layer * stack->kept_rows + stack->kept_row0) * stack->merged;
 }
 
 const double *

@@ -15,8 +15,10 @@
  *            c [H]    LSTM: the carried cell, after zoneout
  *            h [O]    the carried output, after zoneout
  *            u, v [G H each]  LAYER_NORM: products before normalisation
+ *            dh [O], dc [H]   STEPWISE: gradients that backward of the piece met, for the later dW
  *
- * Everything else is computed again in backward: masks from philox.h, activations from z.
+ * With STEPWISE the reserve is that of all rows of the axis, and each piece works on its rows of it. Everything
+ * else is computed again in backward: masks from philox.h, activations from z.
  */
 #ifndef REF_RECURRENT_H
 #define REF_RECURRENT_H
@@ -25,7 +27,7 @@
 
 /* Where the parts of a record stand, in elements; -1: absent. */
 struct ref_record_layout {
-    int64_t z, n, c_raw, c, h, u, v, elems;
+    int64_t z, n, c_raw, c, h, u, v, dh, dc, elems;
 };
 
 /* One call on a stack. */
@@ -35,10 +37,12 @@ struct ref_stack {
     const struct seqlstm_axis *axis;
     int64_t t0, t1, row0; /* row0: first row of the range on the axis */
     int64_t rows, states; /* rows of the range; sequences alive at t0 */
+    int64_t kept_rows, kept_row0; /* rows of the reserve, and the first of the range in it */
     int64_t layers, directions, gates, hidden, out, merged;
     struct ref_record_layout layout;
     double *reserve;
     bool training;
+    bool stepwise, later; /* dW in a later call; this is the call */
 };
 
 /* One (layer, direction) of it. Gradients are NULL where not wanted, and always in forward. */

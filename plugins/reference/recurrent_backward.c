@@ -36,6 +36,23 @@ set_or_zero(double *to, const double *from, int64_t n)
         memset(to, 0, (size_t)n * sizeof *to);
 }
 
+/* The gradients of h and c at one step: from above and from the step after it, or, for the later dW, as they were. */
+static void
+meet(const struct ref_layer *y, const double *dh_row, double *record, double *dh, double *dc)
+{
+    const struct ref_record_layout *layout = y->layout;
+    if (y->stack->later) {
+        memcpy(dh, record + layout->dh, (size_t)y->out * sizeof *dh);
+        memcpy(dc, record + layout->dc, (size_t)y->hidden * sizeof *dc);
+        return;
+    }
+    ref_axpy(y->out, 1, dh_row, dh);
+    if (y->stack->stepwise) {
+        memcpy(record + layout->dh, dh, (size_t)y->out * sizeof *dh);
+        memcpy(record + layout->dc, dc, (size_t)y->hidden * sizeof *dc);
+    }
+}
+
 /* All steps of one layer in one direction. dh_rows: gradient of h by row. dx: NULL if not wanted. */
 static void
 run_direction(const struct ref_layer *y, const double *x, const double *dh_rows, double *dx, double *carried)
@@ -51,7 +68,7 @@ run_direction(const struct ref_layer *y, const double *x, const double *dh_rows,
         const int64_t t = y->reverse ? stack->t0 + s : stack->t1 - 1 - s;
         for (int64_t b = 0; b < stack->axis->batch_sizes[t]; b++) {
             const int64_t row = ref_stack_row(stack, b, t);
-            ref_axpy(y->out, 1, dh_rows + row * y->out, dh + b * y->out);
+            meet(y, dh_rows + row * y->out, ref_layer_record(y, row), dh + b * y->out, dc + b * y->hidden);
             ref_cell_backward(y, b, t, x + row * y->input, ref_layer_h_before(y, b, t), ref_layer_c_before(y, b, t),
                               ref_layer_record(y, row), dh + b * y->out, dc + b * y->hidden,
                               dx ? dx + row * y->input : NULL, dh_before, dc_before);
@@ -108,6 +125,10 @@ ref_recurrent_backward(const struct ref_call *call, struct seqlstm_error *err)
     if (call->reserve == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of a recurrent layer needs forward's reserve");
     const struct ref_stack stack = ref_stack_make(call, call->reserve);
+    if (stack.later && (call->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES)))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients are asked for by a call of their own");
+    if (stack.later && stack.rows != stack.axis->rows)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
     double *carried = call->scratch;
     double *dy = carried + (stack.states + 1) * (stack.out + stack.hidden);
     double *below = dy + stack.rows * stack.merged;

@@ -83,9 +83,6 @@ refusals_say_why(void **state)
     assert_int_equal(ask(&d, "cpu:x86-64-v4").accepted, 1);
     assert_string_equal(ask(&d, "cpu:any").variants[0], "loops");
     assert_int_equal(ask(&d, "cuda:sm_90").code, SEQLSTM_REFUSED_DEVICE);
-    d.recurrent.options |= SEQLSTM_RECURRENT_STEPWISE;
-    assert_no(&d, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_LENGTHS, "stepwise");
-    d = lstm();
     d.recurrent.options |= 1u << 20;
     assert_no(&d, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, "0x100000");
     d = lstm();
