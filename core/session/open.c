@@ -156,6 +156,11 @@ const struct sl_data_state *sl_session_find_data_state(const struct sl_session *
     return session->state;
 }
 
+const struct sl_dataset *sl_session_find_train_data(const struct sl_session *session)
+{
+    return session->train_data;
+}
+
 const struct sl_registry *sl_session_find_registry(const struct sl_session *session)
 {
     return session->registry;
@@ -187,47 +192,62 @@ seqlstm_status sl_session_blame_data(seqlstm_status status, struct seqlstm_error
     return SEQLSTM_CORRUPT_DATA;
 }
 
-/* The model's backends as the registry wants them. */
-static seqlstm_status list_entries(const struct sl_model *model, struct sl_arena *arena,
-                                   struct sl_registry_entry **out_entries, struct seqlstm_error *err)
+/* `first`, then (with `listed`) the model's backends as the registry wants them, then (with `oracle`) the reference;
+ * each name once. */
+static seqlstm_status list_entries(const struct sl_model *model, const struct sl_registry_entry *first, uint32_t count,
+                                   bool listed, bool oracle, struct sl_arena *arena,
+                                   struct sl_registry_entry **out_entries, uint32_t *out_count,
+                                   struct seqlstm_error *err)
 {
-    struct sl_registry_entry *entries = SL_ARENA_ARRAY(arena, struct sl_registry_entry, model->backend_count + 1);
+    size_t said = listed ? model->backend_count : 0;
+    struct sl_registry_entry *entries = SL_ARENA_ARRAY(arena, struct sl_registry_entry, count + said + 1);
     if (entries == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
-    for (size_t b = 0; b < model->backend_count; b++) {
-        const struct sl_backend_entry *said = &model->backends[b];
-        struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, said->option_count + 1);
+    for (uint32_t e = 0; e < count; e++)
+        entries[e] = first[e];
+    for (size_t b = 0; b < said + oracle; b++) {
+        static const struct sl_backend_entry reference = {.id = "reference"};
+        const struct sl_backend_entry *entry = b < said ? &model->backends[b] : &reference;
+        const char *name = entry->file ? entry->file : entry->id;
+        bool known = false;
+        for (uint32_t e = 0; e < count; e++)
+            known = known || strcmp(entries[e].name, name) == 0;
+        if (known)
+            continue;
+        struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, entry->option_count + 1);
         if (settings == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
-        for (size_t o = 0; o < said->option_count; o++)
-            settings[o] = (struct seqlstm_setting){said->options[o].key, said->options[o].value};
-        entries[b] = (struct sl_registry_entry){
-            .name = said->file ? said->file : said->id,
-            .origin = said->place.line > 0 ? sl_arena_printf(arena, "%s:%d:%d", said->place.file,
-                                                             said->place.line, said->place.column)
-                                           : NULL,
-            .require = said->require,
+        for (size_t o = 0; o < entry->option_count; o++)
+            settings[o] = (struct seqlstm_setting){entry->options[o].key, entry->options[o].value};
+        entries[count++] = (struct sl_registry_entry){
+            .name = name,
+            .origin = entry->place.line > 0 ? sl_arena_printf(arena, "%s:%d:%d", entry->place.file,
+                                                              entry->place.line, entry->place.column)
+                                            : NULL,
+            .require = entry->require,
             .settings = settings,
-            .setting_count = (uint32_t)said->option_count,
+            .setting_count = (uint32_t)entry->option_count,
         };
     }
     *out_entries = entries;
+    *out_count = count;
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err)
+static seqlstm_status open_registry(const struct sl_session *session, const struct sl_registry_entry *first,
+                                    uint32_t count, bool listed, bool oracle, struct sl_registry **out_registry,
+                                    struct seqlstm_error *err)
 {
-    if (session->registry)
-        return SEQLSTM_OK;
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     struct sl_arena arena;
     sl_arena_init(&arena);
     struct sl_registry_entry *entries = NULL;
-    seqlstm_status status = list_entries(session->model, &arena, &entries, err);
+    seqlstm_status status =
+        list_entries(session->model, first, count, listed, oracle, &arena, &entries, &count, err);
     struct sl_registry_request request = {
         .entries = entries,
-        .entry_count = (uint32_t)session->model->backend_count,
-        .all_backends = session->model->all_backends,
+        .entry_count = count,
+        .all_backends = listed && session->model->all_backends,
         .trust = session->options.trust,
         .builtins = builtins,
         .builtin_count = 1,
@@ -237,13 +257,26 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
         .interrupt = session->options.interrupt,
     };
     if (status == SEQLSTM_OK)
-        status = sl_registry_create(&request, &session->registry, err);
-    if (status == SEQLSTM_OK)
-        status = sl_session_find_missing_backends(session, err);
+        status = sl_registry_create(&request, out_registry, err);
     sl_arena_deinit(&arena);
-    if (status == SEQLSTM_OK && session->pool == NULL)
-        status = sl_pool_create(sl_stored_plan_choose_threads(session), &session->pool, err);
-    if (status == SEQLSTM_OK)
-        sl_stored_plan_compare_devices(session);
     return status;
+}
+
+seqlstm_status sl_session_open_registry(const struct sl_session *session, const struct sl_registry_entry *first,
+                                        uint32_t first_count, bool listed, struct sl_registry **out_registry,
+                                        struct seqlstm_error *err)
+{
+    return open_registry(session, first, first_count, listed, true, out_registry, err);
+}
+
+seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->registry)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(open_registry(session, NULL, 0, true, false, &session->registry, err));
+    SEQLSTM_TRY(sl_session_find_missing_backends(session, err));
+    if (session->pool == NULL)
+        SEQLSTM_TRY(sl_pool_create(sl_stored_plan_choose_threads(session), &session->pool, err));
+    sl_stored_plan_compare_devices(session);
+    return SEQLSTM_OK;
 }

@@ -76,6 +76,15 @@ size_t sl_session_find_missing_files(struct sl_session *session);
 seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err);
 const struct sl_registry *sl_session_find_registry(const struct sl_session *session);
 
+/* The training split; NULL before sl_session_read_data. */
+const struct sl_dataset *sl_session_find_train_data(const struct sl_session *session);
+
+/* A registry beside the session's own, with its folders, trust and log: `first`, then with `listed` what the model
+ * lists, then the reference. Entries of an id or file that came before are left out. The session outlives it. */
+seqlstm_status sl_session_open_registry(const struct sl_session *session, const struct sl_registry_entry *first,
+                                        uint32_t first_count, bool listed, struct sl_registry **out_registry,
+                                        struct seqlstm_error *err);
+
 /* Plans training (and evaluation). Borrowed until close. */
 seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
                                     struct seqlstm_error *err);

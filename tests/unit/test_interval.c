@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statistics of `ab` on synthetic times: coverage, power, interruptions, correlated rounds. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "lab/interval.h"
+
+enum { ROUNDS_MOST = 200, RUNS = 100 };
+
+struct noise {
+    double spread;       /* of one round's logarithm */
+    double interrupted;  /* share of rounds that take half as long again on one side */
+    double correlation;  /* of neighbours */
+    double shift;        /* ln of the true ratio */
+};
+
+static double
+uniform(uint64_t key, uint64_t n)
+{
+    return ((double)seqlstm_uniform(key, n, 0, 0) * 16777216.0 + 0.5) / 16777216.0;
+}
+
+static double
+normal(uint64_t key, uint64_t n)
+{
+    return sqrt(-2 * log(uniform(key, 2 * n))) * cos(6.283185307179586 * uniform(key, 2 * n + 1));
+}
+
+static void
+make(const struct noise *noise, uint64_t run, int64_t count, double *out)
+{
+    uint64_t key = seqlstm_mix64(run, 17, (uint64_t)count);
+    double kept = normal(key, 0);
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)i + 1;
+        kept = noise->correlation * kept + sqrt(1 - noise->correlation * noise->correlation) * normal(key, at);
+        out[i] = noise->shift + noise->spread * kept;
+        if (uniform(key + 1, at) < noise->interrupted)
+            out[i] += (uniform(key + 2, at) < 0.5 ? -0.5 : 0.5) * log(1.5);
+    }
+}
+
+/* How many of RUNS intervals at `confidence` hold the true ratio; *out_excludes: how many leave 1 out. */
+static int
+cover(const struct noise *noise, int64_t count, double confidence, int *out_excludes)
+{
+    double logs[ROUNDS_MOST];
+    int hits = 0;
+    *out_excludes = 0;
+    for (uint64_t run = 0; run < RUNS; run++) {
+        struct sl_interval interval;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        make(noise, run, count, logs);
+        assert_int_equal(sl_interval_compute(logs, count, confidence, run, &interval, &err), SEQLSTM_OK);
+        assert_true(interval.low <= interval.ratio && interval.ratio <= interval.high);
+        hits += interval.low <= exp(noise->shift) && exp(noise->shift) <= interval.high;
+        *out_excludes += interval.low > 1 || interval.high < 1;
+    }
+    return hits;
+}
+
+static void
+test_coverage(void **state)
+{
+    static const int64_t counts[] = {8, 20, 60};
+    static const struct noise noises[] = {
+        {.spread = 0.02}, {.spread = 0.02, .interrupted = 0.1}, {.spread = 0.02, .shift = 0.3}};
+    (void)state;
+    for (size_t n = 0; n < sizeof noises / sizeof *noises; n++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            int excludes, hits = cover(&noises[n], counts[c], 0.99, &excludes);
+            if (hits < 95)
+                fail_msg("noise %zu, %d rounds: %d of 100 intervals at 99 %% hold the truth", n, (int)counts[c], hits);
+            hits = cover(&noises[n], counts[c], 0.80, &excludes);
+            if (hits < 68 || hits > 97) /* an interval that always holds is no interval */
+                fail_msg("noise %zu, %d rounds: %d of 100 intervals at 80 %% hold the truth", n, (int)counts[c], hits);
+        }
+}
+
+static void
+test_correlated(void **state)
+{
+    (void)state;
+    struct noise noise = {.spread = 0.02, .correlation = 0.6};
+    int excludes, hits = cover(&noise, 80, 0.99, &excludes);
+    if (hits < 92)
+        fail_msg("%d of 100 intervals hold the truth where rounds depend on each other", hits);
+    double logs[ROUNDS_MOST];
+    struct sl_interval interval;
+    make(&noise, 3, 80, logs);
+    assert_int_equal(sl_interval_compute(logs, 80, 0.99, 3, &interval, NULL), SEQLSTM_OK);
+    assert_true(interval.block > 1);
+}
+
+static void
+test_slowdown_is_found(void **state)
+{
+    (void)state;
+    struct noise noise = {.spread = 0.02, .interrupted = 0.05, .shift = log(1.03)};
+    int excludes, hits = cover(&noise, 60, 0.99, &excludes);
+    assert_true(hits >= 95);
+    assert_true(excludes >= 95);
+}
+
+static void
+test_few_rounds(void **state)
+{
+    (void)state;
+    double logs[] = {0.1, 0.1, 0.1, 0.1, 0.1};
+    struct sl_interval interval;
+    assert_int_equal(sl_interval_compute(logs, 5, 0.95, 1, &interval, NULL), SEQLSTM_OK);
+    assert_true(interval.low == 0 && isinf(interval.high) && fabs(interval.ratio - exp(0.1)) < 1e-12);
+    assert_int_equal(sl_interval_compute(NULL, 0, 0.95, 1, &interval, NULL), SEQLSTM_OK);
+    assert_true(isnan(interval.ratio) && interval.rounds == 0);
+}
+
+static void
+test_seed_decides(void **state)
+{
+    (void)state;
+    double logs[40];
+    struct noise noise = {.spread = 0.05};
+    struct sl_interval first, again, other;
+    make(&noise, 5, 40, logs);
+    assert_int_equal(sl_interval_compute(logs, 40, 0.95, 1, &first, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_interval_compute(logs, 40, 0.95, 1, &again, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_interval_compute(logs, 40, 0.95, 2, &other, NULL), SEQLSTM_OK);
+    assert_true(first.low == again.low && first.high == again.high);
+    assert_true(first.low != other.low && first.ratio == other.ratio);
+}
+
+static void
+test_median(void **state)
+{
+    (void)state;
+    double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2};
+    assert_true(sl_median(odd, 3) == 2 && sl_median(even, 4) == 2.5 && isnan(sl_median(NULL, 0)));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_coverage),   cmocka_unit_test(test_correlated), cmocka_unit_test(test_slowdown_is_found),
+        cmocka_unit_test(test_few_rounds), cmocka_unit_test(test_seed_decides), cmocka_unit_test(test_median),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
