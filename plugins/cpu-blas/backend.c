@@ -2,7 +2,7 @@
 /* The vtable of the cpu-blas backend: checks arguments, finds the operation's file, calls it. */
 #include <string.h>
 
-#include "device.h"
+#include "common/cpu_device.h"
 #include "openblas.h"
 #include "plugin.h"
 #include "rowmath.h"
@@ -71,7 +71,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
     instance->host = host;
     instance->isa = isa;
     instance->math = blas_rowmath_get(instance->isa);
-    instance->members_max = blas_cpu_count();
+    instance->members_max = cpu_device_count();
     char line[128];
     snprintf(line, sizeof line, "kernels %s, OpenBLAS core %s", blas_isa_name(instance->isa),
              blas_openblas_core());
@@ -95,6 +95,13 @@ static seqlstm_status backend_device_count(struct seqlstm_instance *instance, ui
     return SEQLSTM_OK;
 }
 
+/* The psABI level that the kernels need: they may have been told to use less than there is. */
+static int used_level(enum blas_isa isa)
+{
+    int level = cpu_device_level(), used = isa == BLAS_ISA_AVX512 ? 4 : isa == BLAS_ISA_AVX2 ? 3 : 2;
+    return level < used ? level : used;
+}
+
 static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uint32_t device,
                                           struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
@@ -103,7 +110,9 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
                      (unsigned)device);
     if (info == NULL || info->struct_size < sizeof *info)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the device's description is too short");
-    blas_device_describe(instance->isa, info);
+    char library[32];
+    snprintf(library, sizeof library, "OpenBLAS %s", blas_openblas_core());
+    cpu_device_describe(used_level(instance->isa), library, info);
     return SEQLSTM_OK;
 }
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one device of this backend: the CPU that it runs on. */
-#include "device.h"
+/* The one device of a backend for CPUs: the processor that it runs on. */
+#include "common/cpu_device.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "openblas.h"
-
-int blas_cpu_level(void)
+int cpu_device_level(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -28,7 +26,7 @@ int blas_cpu_level(void)
 #endif
 }
 
-int32_t blas_cpu_count(void)
+int32_t cpu_device_count(void)
 {
     long count = sysconf(_SC_NPROCESSORS_CONF);
     return count < 1 ? 1 : count > 256 ? 256 : (int32_t)count;
@@ -56,21 +54,13 @@ static int read_model_name(char *out, size_t size)
     return found;
 }
 
-/* The psABI level that the kernels need: they may have been told to use less than there is. */
-static int used_level(enum blas_isa isa)
+void cpu_device_describe(int level, const char *library, struct seqlstm_device_info *info)
 {
-    int level = blas_cpu_level(), used = isa == BLAS_ISA_AVX512 ? 4 : isa == BLAS_ISA_AVX2 ? 3 : 2;
-    return level < used ? level : used;
-}
-
-void blas_device_describe(enum blas_isa isa, struct seqlstm_device_info *info)
-{
-    char model[sizeof info->name], library[24];
+    char model[sizeof info->name], suffix[24];
     if (!read_model_name(model, sizeof model))
         snprintf(model, sizeof model, "CPU");
-    int length = snprintf(library, sizeof library, ", OpenBLAS %.11s", blas_openblas_core());
-    snprintf(info->name, sizeof info->name, "%.*s%s", (int)sizeof info->name - 1 - length, model, library);
-    int level = used_level(isa);
+    int length = snprintf(suffix, sizeof suffix, ", %.21s", library);
+    snprintf(info->name, sizeof info->name, "%.*s%s", (int)sizeof info->name - 1 - length, model, suffix);
     if (level >= 2)
         snprintf(info->device_class, sizeof info->device_class, "cpu:x86-64-v%d", level);
     else
