@@ -5,9 +5,10 @@
 # stops with the line. Optional ones that stay missing are named with what is then left out.
 set -u
 
-line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libcmocka-dev libopenblas-dev'
+line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libcmocka-dev libopenblas-dev libdnnl-dev'
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
+has_header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
 has_library() { has_command pkg-config && pkg-config --exists "$1" 2>/dev/null; }
 
 # Names of what is missing, and of those without which nothing can be built.
@@ -24,6 +25,7 @@ look() {
     done
     has_library cmocka || missing="$missing cmocka"
     has_library openblas || missing="$missing openblas"
+    has_header dnnl.h || missing="$missing onednn"
 }
 
 look
@@ -58,4 +60,5 @@ if [ -n "$needed" ]; then
 fi
 case " $missing " in *' cmocka '*) echo 'packages: no cmocka: the unit tests are left out' ;; esac
 case " $missing " in *' openblas '*) echo 'packages: no OpenBLAS: the backend cpu-blas is left out' ;; esac
+case " $missing " in *' onednn '*) echo 'packages: no oneDNN: the backend cpu-onednn is left out' ;; esac
 exit 0

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vtable of the cpu-onednn backend: checks arguments, finds the operation's file, calls it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cpu_device.h"
+#include "library.h"
+#include "plugin.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ODN_SANITIZERS 1u
+#elif defined(__SANITIZE_THREAD__)
+#define ODN_SANITIZERS 2u
+#else
+#define ODN_SANITIZERS 0u
+#endif
+
+enum { MEMBERS_MAX = 64 };
+
+void *odn_allocate(const struct seqlstm_host *host, uint64_t bytes)
+{
+    void *memory = host->allocate(host->context, bytes);
+    if (memory != NULL)
+        memset(memory, 0, (size_t)bytes);
+    return memory;
+}
+
+static void backend_close(struct seqlstm_instance *instance)
+{
+    if (instance == NULL)
+        return;
+    if (instance->attr != NULL)
+        odn.primitive_attr_destroy(instance->attr);
+    if (instance->stream != NULL)
+        odn.stream_destroy(instance->stream);
+    if (instance->engine != NULL)
+        odn.engine_destroy(instance->engine);
+    odn_release(instance->host, instance);
+}
+
+static dnnl_status_t start(struct seqlstm_instance *instance)
+{
+    dnnl_status_t status = odn.engine_create(&instance->engine, dnnl_cpu, 0);
+    if (status == dnnl_success)
+        status = odn.stream_create(&instance->stream, instance->engine, dnnl_stream_default_flags);
+    if (status == dnnl_success)
+        status = odn.primitive_attr_create(&instance->attr);
+    if (status == dnnl_success)
+        status = odn.primitive_attr_set_scratchpad_mode(instance->attr, dnnl_scratchpad_mode_user);
+    return status;
+}
+
+static seqlstm_status backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
+{
+    const char *library = "auto";
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (strcmp(settings[i].key, "library") != 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cpu-onednn has no option `%s`", settings[i].key);
+        library = settings[i].value;
+    }
+    SEQLSTM_TRY(odn_library_load(library, err));
+    struct seqlstm_instance *instance = odn_allocate(host, sizeof *instance);
+    if (instance == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-onednn");
+    instance->host = host;
+    instance->members_max = cpu_device_count();
+    if (instance->members_max > MEMBERS_MAX)
+        instance->members_max = MEMBERS_MAX;
+    instance->level = cpu_device_level();
+    seqlstm_status status = odn_check(start(instance), "an engine for the processor", err);
+    if (status != SEQLSTM_OK) {
+        backend_close(instance);
+        return status;
+    }
+    char line[64];
+    snprintf(line, sizeof line, "oneDNN %s", odn_library_version());
+    host->log(host->context, SEQLSTM_LOG_DEBUG, line);
+    *out_instance = instance;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                           struct seqlstm_error *err)
+{
+    (void)instance;
+    (void)err;
+    *out_count = 1;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status check_device(uint32_t device, struct seqlstm_error *err)
+{
+    if (device != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-onednn has one",
+                     (unsigned)device);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                          struct seqlstm_device_info *info, struct seqlstm_error *err)
+{
+    (void)instance;
+    SEQLSTM_TRY(check_device(device, err));
+    if (info == NULL || info->struct_size < sizeof *info)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the device's description is too short");
+    char library[32];
+    snprintf(library, sizeof library, "oneDNN %s", odn_library_version());
+    cpu_device_describe(instance->level, library, info);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status backend_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                       struct seqlstm_answer *answer, struct seqlstm_error *err)
+{
+    if (desc == NULL || desc->struct_size < sizeof *desc)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
+    if (answer == NULL || answer->struct_size < sizeof *answer)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the answer is too short");
+    union seqlstm_any_desc copy;
+    odn_supports(device_class, desc, answer, &copy);
+    return SEQLSTM_OK;
+}
+
+static void op_destroy(struct seqlstm_op *op)
+{
+    if (op == NULL)
+        return;
+    op->operation->destroy(op);
+    odn_release(op->instance->host, op);
+}
+
+static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device,
+                                const struct seqlstm_desc *desc, const char *variant,
+                                struct seqlstm_op **out_op, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(check_device(device, err));
+    if (desc == NULL || desc->struct_size < sizeof *desc)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    union seqlstm_any_desc full;
+    odn_supports(instance->level == 4 ? "cpu:x86-64-v4" : "cpu", desc, &answer, &full);
+    if (!answer.accepted)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s (%s)", answer.reason, answer.value);
+    uint32_t index = 0;
+    if (variant != NULL && variant[0] != '\0') {
+        while (index < answer.variant_count && strcmp(variant, answer.variants[index]) != 0)
+            index++;
+        if (index == answer.variant_count)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cpu-onednn has no variant `%s` of this operation", variant);
+    }
+    struct seqlstm_op *op = odn_allocate(instance->host, sizeof *op);
+    if (op == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation");
+    op->instance = instance;
+    op->operation = odn_operation_get(desc->op);
+    op->desc = full;
+    op->training = full.head.mode == SEQLSTM_MODE_TRAINING;
+    op->exclusive = index == 1;
+    seqlstm_status status = op->operation->create(op, err);
+    if (status != SEQLSTM_OK) {
+        op_destroy(op);
+        return status;
+    }
+    *out_op = op;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                               struct seqlstm_error *err)
+{
+    if (sizes == NULL || sizes->struct_size < sizeof *sizes)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the sizes is too short");
+    sizes->workspace_bytes = op->sizes.workspace_bytes;
+    sizes->reserve_bytes = op->sizes.reserve_bytes;
+    sizes->packed_bytes = op->sizes.packed_bytes;
+    return SEQLSTM_OK;
+}
+
+static void binding_destroy(struct seqlstm_binding *binding)
+{
+    if (binding == NULL)
+        return;
+    binding->op->operation->unbind(binding);
+    odn_release(binding->op->instance->host, binding);
+}
+
+static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                              const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                              struct seqlstm_error *err)
+{
+    if (bind->struct_size < sizeof *bind)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the shape is too short");
+    if (bind->rows < 0 || bind->rows > op->desc.head.max_rows)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld rows are beyond the %lld of the descriptor",
+                     (long long)bind->rows, (long long)op->desc.head.max_rows);
+    struct seqlstm_binding *binding = odn_allocate(op->instance->host, sizeof *binding);
+    if (binding == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding");
+    binding->op = op;
+    binding->bind = *bind;
+    binding->bind.struct_size = sizeof binding->bind;
+    seqlstm_status status = op->operation->bind(binding, queue, err);
+    if (status != SEQLSTM_OK) {
+        binding_destroy(binding);
+        return status;
+    }
+    *out_binding = binding;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                      const struct seqlstm_forward *args, struct seqlstm_error *err)
+{
+    if (args->struct_size < sizeof *args)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
+    return binding->op->operation->forward(binding, queue, args, err);
+}
+
+static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
+{
+    if (args->struct_size < sizeof *args)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
+    if (!binding->op->training)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of an operation that was made for inference");
+    return binding->op->operation->backward(binding, queue, args, err);
+}
+
+static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                           void *const *slots, void *packed, const struct seqlstm_step *step,
+                                           struct seqlstm_error *err)
+{
+    (void)step;
+    if (op->operation->pack == NULL)
+        return SEQLSTM_OK;
+    return op->operation->pack(op, queue, slots, packed, err);
+}
+
+static const struct seqlstm_option options[] = {
+    {"library", "string", "auto", "name or path of oneDNN's shared library, instead of the system's"},
+};
+
+static const struct seqlstm_backend table = {
+    .struct_size = sizeof(struct seqlstm_backend),
+    .magic = SEQLSTM_MAGIC,
+    .abi_major = SEQLSTM_ABI_MAJOR,
+    .abi_minor_needed = SEQLSTM_ABI_MINOR,
+    .id = "cpu-onednn",
+    .version = ODN_VERSION,
+    .vendor = "seqlstm",
+    .license = "Apache-2.0",
+    .build = ODN_BUILD,
+    .sanitizers = ODN_SANITIZERS,
+    .desc_count = SEQLSTM_OP_COUNT,
+    .desc_bytes = odn_desc_bytes,
+    .option_count = sizeof options / sizeof *options,
+    .options = options,
+    .open = backend_open,
+    .close = backend_close,
+    .device_count = backend_device_count,
+    .device_info = backend_device_info,
+    .supports = backend_supports,
+    .op_create = op_create,
+    .op_sizes = op_sizes,
+    .op_bind = op_bind,
+    .forward = backend_forward,
+    .binding_destroy = binding_destroy,
+    .op_destroy = op_destroy,
+    .backward = backend_backward,
+    .weights_pack = backend_weights_pack,
+};
+
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
+
+const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
+{
+    (void)host_minor;
+    return &table;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening of oneDNN. The table `odn` is written once, under the lock, before any operation exists. */
+#include "library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+struct odn_functions odn;
+
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool loaded;
+static char version_text[32];
+static int (*get_max_threads)(void);
+static void (*set_num_threads)(int);
+
+/* Stores the function in the pointer at `out`; ISO C has no cast from one kind of pointer to the other. */
+static void find(void *library, const char *name, void *out, const char **missing)
+{
+    void *symbol = dlsym(library, name);
+    if (symbol == NULL && *missing == NULL)
+        *missing = name;
+    memcpy(out, &symbol, sizeof symbol);
+}
+
+static seqlstm_status check_build(const dnnl_version_t *version, const char *name, struct seqlstm_error *err)
+{
+    snprintf(version_text, sizeof version_text, "%d.%d.%d", version->major, version->minor, version->patch);
+    if (version->major != DNNL_VERSION_MAJOR)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s is oneDNN %s, expected major version %d", name,
+                     version_text, DNNL_VERSION_MAJOR);
+    if (version->cpu_runtime != DNNL_RUNTIME_OMP && version->cpu_runtime != DNNL_RUNTIME_SEQ)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE,
+                     "%s (oneDNN %s) runs on TBB or a thread pool, expected a build for OpenMP", name,
+                     version_text);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status load_locked(const char *file, struct seqlstm_error *err)
+{
+    const char *name = strcmp(file, "auto") == 0 ? "libdnnl.so." TEXT(DNNL_VERSION_MAJOR) : file;
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char *reason = dlerror();
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "oneDNN cannot be loaded: %s", reason != NULL ? reason : name);
+    }
+    const char *missing = NULL;
+    find(library, "dnnl_version", &odn.version, &missing);
+    seqlstm_status status = SEQLSTM_OK;
+    if (missing == NULL)
+        status = check_build(odn.version(), name, err);
+    if (missing == NULL && status == SEQLSTM_OK) {
+#define FIND(function) find(library, "dnnl_" #function, &odn.function, &missing);
+        ODN_FUNCTIONS(FIND)
+#undef FIND
+        if (odn.version()->cpu_runtime == DNNL_RUNTIME_OMP) {
+            find(library, "omp_get_max_threads", &get_max_threads, &missing);
+            find(library, "omp_set_num_threads", &set_num_threads, &missing);
+        }
+    }
+    if (missing != NULL)
+        status = seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s has no function %s", name,
+                                   missing);
+    if (status != SEQLSTM_OK)
+        dlclose(library);
+    return status;
+}
+
+seqlstm_status odn_library_load(const char *file, struct seqlstm_error *err)
+{
+    pthread_mutex_lock(&load_lock);
+    seqlstm_status status = loaded ? SEQLSTM_OK : load_locked(file, err);
+    loaded = status == SEQLSTM_OK;
+    pthread_mutex_unlock(&load_lock);
+    return status;
+}
+
+const char *odn_library_version(void)
+{
+    return version_text;
+}
+
+int odn_threads_set(int threads)
+{
+    if (set_num_threads == NULL)
+        return 1;
+    const int before = get_max_threads();
+    if (before != threads)
+        set_num_threads(threads);
+    return before;
+}

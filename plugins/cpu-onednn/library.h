@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneDNN, loaded when the backend is opened and never linked against, so that its absence is a sentence and
+ * not a dynamic linker's error. Its functions are members of `odn`, under their names without `dnnl_`; they
+ * may be called after odn_library_load succeeded once.
+ *
+ * Threads. oneDNN's CPU code runs on OpenMP (or none at all; other builds are refused). How many threads a region
+ * has is a property of the calling thread, which odn_threads_set sets and whose old value it returns. A
+ * primitive must be executed under the number under which it was made.
+ */
+#ifndef ODN_LIBRARY_H
+#define ODN_LIBRARY_H
+
+#include <seqlstm/status.h>
+
+#include "version.h"
+
+#define ODN_FUNCTIONS(X)                                                                                     \
+    X(version)                                                                                               \
+    X(engine_create)                                                                                         \
+    X(engine_destroy)                                                                                        \
+    X(stream_create)                                                                                         \
+    X(stream_destroy)                                                                                        \
+    X(primitive_desc_destroy)                                                                                \
+    X(primitive_desc_query_md)                                                                               \
+    X(primitive_create)                                                                                      \
+    X(primitive_destroy)                                                                                     \
+    X(primitive_execute)                                                                                     \
+    X(memory_create)                                                                                         \
+    X(memory_destroy)                                                                                        \
+    X(memory_set_data_handle)                                                                                \
+    X(memory_desc_get_size)                                                                                  \
+    X(memory_desc_equal)                                                                                     \
+    X(reorder_primitive_desc_create)                                                                         \
+    X(primitive_attr_create)                                                                                 \
+    X(primitive_attr_destroy)                                                                                \
+    X(primitive_attr_set_scratchpad_mode)                                                                    \
+    ODN_VERSION_FUNCTIONS(X)
+
+#define ODN_MEMBER(name) __typeof__(&dnnl_##name) name;
+struct odn_functions {
+    ODN_FUNCTIONS(ODN_MEMBER)
+};
+#undef ODN_MEMBER
+extern struct odn_functions odn;
+
+/* Opens the library on the first call. `file`: "auto", or its name or path. UNAVAILABLE, with the reason, when
+ * it is absent, of another major version, not built for OpenMP, or lacks a function. [any] */
+seqlstm_status odn_library_load(const char *file, struct seqlstm_error *err);
+
+/* "2.6.3"; "" before it was loaded. */
+const char *odn_library_version(void);
+
+int odn_threads_set(int threads);
+
+#endif

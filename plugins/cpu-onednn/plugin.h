@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the cpu-onednn backend: instance, operation, binding, and the table that each operation's file
+ * fills. backend.c holds the ABI's vtable and calls these.
+ *
+ * Variants, offered by every operation:
+ *   sliced     each of the host's threads runs the library on rows of its own, with one thread
+ *   exclusive  the library's threads run all rows, while the host's are leased away
+ *
+ * Invariants:
+ *  1. An operation is constant once made, but for its cache of primitives, which has a lock.
+ *  2. No call allocates; what the library needs as scratch lies in the host's workspace.
+ *  3. Primitives are executed under the number of threads under which they were made.
+ */
+#ifndef ODN_PLUGIN_H
+#define ODN_PLUGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+
+#include "call.h"
+
+struct seqlstm_instance {
+    const struct seqlstm_host *host;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;     /* CPU streams hold no state */
+    dnnl_primitive_attr_t attr; /* scratchpad is the caller's */
+    int32_t members_max;      /* most members that one call uses: bounds workspaces */
+    int32_t level;            /* x86-64 psABI level of the processor */
+};
+
+struct odn_operation;
+struct odn_recurrent;
+struct odn_recurrent_binding;
+struct odn_rowwise;
+
+struct seqlstm_op {
+    struct seqlstm_instance *instance;
+    const struct odn_operation *operation;
+    union seqlstm_any_desc desc; /* zero beyond what the host knows */
+    bool training;
+    bool exclusive;
+    struct odn_recurrent *recurrent;
+    struct seqlstm_sizes sizes; /* computed when made */
+};
+
+struct seqlstm_binding {
+    const struct seqlstm_op *op;
+    struct seqlstm_bind bind;
+    struct odn_recurrent_binding *recurrent;
+    struct odn_rowwise *rowwise;
+};
+
+struct odn_operation {
+    /* Rules beyond those of the head (supports.c has checked it): true when all is offered. */
+    bool (*supports)(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer);
+    /* Fills op->sizes; UNSUPPORTED when the library at hand refuses. */
+    seqlstm_status (*create)(struct seqlstm_op *op, struct seqlstm_error *err);
+    void (*destroy)(struct seqlstm_op *op);
+    seqlstm_status (*bind)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                           struct seqlstm_error *err);
+    void (*unbind)(struct seqlstm_binding *binding);
+    seqlstm_status (*forward)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                              const struct seqlstm_forward *args, struct seqlstm_error *err);
+    seqlstm_status (*backward)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                               const struct seqlstm_backward *args, struct seqlstm_error *err);
+    /* NULL: canonical weights are used as they are */
+    seqlstm_status (*pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                           void *packed, struct seqlstm_error *err);
+};
+
+extern const struct odn_operation odn_recurrent_operation, odn_dense_operation, odn_norm_operation;
+
+/* ---- answers (supports.c) ------------------------------------------------------------------------ */
+
+/* Always returns false. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 6, 7)))
+#endif
+bool odn_refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *reason,
+                const char *hint, const char *value_format, ...);
+
+/* Head and operation. Fills a full-size copy of the descriptor. */
+void odn_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                  union seqlstm_any_desc *out_desc);
+/* NULL for what is not offered. */
+const struct odn_operation *odn_operation_get(uint32_t op);
+/* By SEQLSTM_OP_…: descriptor bytes read. */
+extern const uint32_t odn_desc_bytes[SEQLSTM_OP_COUNT];
+
+/* ---- memory ---------------------------------------------------------------------------------------- */
+
+/* Zeroed, from the host; NULL when memory ran out. */
+void *odn_allocate(const struct seqlstm_host *host, uint64_t bytes);
+static inline void odn_release(const struct seqlstm_host *host, void *memory)
+{
+    host->release(host->context, memory);
+}
+
+static inline uint64_t odn_round_up(uint64_t bytes)
+{
+    return (bytes + 63u) & ~(uint64_t)63u;
+}
+
+/* Takes `bytes` from a growing layout and returns their offset. */
+static inline uint64_t odn_take(uint64_t *end, uint64_t bytes)
+{
+    const uint64_t offset = *end;
+    *end += odn_round_up(bytes);
+    return offset;
+}
+
+static inline void *odn_at(const void *base, uint64_t offset)
+{
+    return (void *)((uintptr_t)base + (uintptr_t)offset);
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to the recurrent operation: the operation, its primitives, and how a batch is cut.
+ *
+ * The library knows rectangles alone: steps times sequences, all of one length. So a packed batch is cut
+ *   into slices      slice m of M has the sequences m, m + M, m + 2 M, ...: they run on a thread of their own
+ *   into rectangles  of equal batch size n; a run of steps that is not the whole range is cut into powers of two,
+ *                    so that few shapes exist
+ * and the state is carried from rectangle to rectangle. Rows given to the library are real time steps; none is
+ * padding. Within a slice rows are packed like the batch: n rows of a step, then those of the next.
+ *
+ *   lengths 4 2 1, one slice:   n = 3 | 2 | 1 1      rectangles 1 x 3, 1 x 2, 2 x 1
+ *
+ * Each layer and direction is a primitive of its own. States between rectangles lie in one vector of rows, in order
+ * of execution: the rectangle's `h_out` is the next one's `h_in`, where sequences that begin (running backward)
+ * are filled in behind, and those that have ended (running forward) are not read on.
+ */
+#ifndef ODN_RECURRENT_H
+#define ODN_RECURRENT_H
+
+#include <pthread.h>
+
+#include "plugin.h"
+
+enum { ODN_WEIGHT_X, ODN_WEIGHT_H, ODN_WEIGHT_P, ODN_WEIGHTS };
+enum { ODN_FORWARD, ODN_BACKWARD, ODN_PASSES };
+enum { ODN_KINDS = 2, ODN_WAYS = 2 };
+
+/* Layers that read one width: layer 0, and those above it. */
+struct odn_kind {
+    int64_t input;
+    int64_t dims[ODN_WEIGHTS][5];
+    int n_dims[ODN_WEIGHTS];
+    struct odn_layout weights[ODN_PASSES][ODN_WEIGHTS]; /* as the primitives want them */
+    struct odn_layout grads[ODN_WEIGHTS];
+    int64_t grad_strides[ODN_WEIGHTS][DNNL_MAX_NDIMS];
+    dnnl_primitive_desc_t reorder_pd[ODN_PASSES][ODN_WEIGHTS];
+    dnnl_primitive_t reorder[ODN_PASSES][ODN_WEIGHTS];
+    /* the part of one layer and direction in `packed` */
+    uint64_t packed[ODN_PASSES][ODN_WEIGHTS], bias, permuted[ODN_WEIGHTS], packed_bytes;
+    /* and in the workspace of backward */
+    uint64_t grad_place[ODN_WEIGHTS], grad_bias, grad_peephole, grad_bytes;
+};
+
+/* One shape's primitives, shared by all bindings of the operation. */
+struct odn_entry {
+    struct odn_entry *next;
+    int32_t references;
+    int32_t kind, way, threads;
+    int64_t n, steps;
+    uint64_t used; /* when last released */
+    dnnl_primitive_desc_t pd[ODN_PASSES];
+    dnnl_primitive_t primitive[ODN_PASSES];
+    uint64_t ws_bytes, scratch_bytes;
+};
+
+struct odn_recurrent {
+    const struct seqlstm_op *op;
+    const struct seqlstm_recurrent_desc *desc;
+    enum odn_cell cell;
+    dnnl_alg_kind_t activation;
+    float alpha;
+    int32_t layers, directions, gates, bias_gates, kinds;
+    int32_t gate_map[4]; /* the library's gate k is our gate gate_map[k] */
+    int64_t hidden, output;
+    bool lstm, peephole, projection, concat, training;
+    dnnl_data_type_t type; /* of x, h and weights inside */
+    int64_t elem_bytes;
+    int32_t slices_max;
+    struct odn_kind kind[ODN_KINDS];
+    pthread_mutex_t lock; /* of the cache */
+    struct odn_entry *entries;
+    uint64_t clock;
+};
+
+struct odn_rectangle {
+    int64_t steps, n, row;
+    int64_t in_row[ODN_WAYS], out_row[ODN_WAYS]; /* of the states */
+    uint64_t ws[ODN_KINDS];
+    int32_t shape;
+};
+
+struct odn_shape {
+    int64_t n, steps;
+    struct odn_entry *entries[ODN_KINDS][ODN_WAYS];
+    struct odn_call calls[ODN_KINDS][ODN_WAYS][ODN_PASSES];
+};
+
+struct odn_slice {
+    int64_t sequences, rows, state_rows;
+    int32_t rectangle_count, shape_count;
+    struct odn_rectangle *rectangles; /* in order of time */
+    struct odn_shape *shapes;
+    uint64_t ws_bytes[ODN_KINDS];
+    /* in the reserve (inference: in the workspace); strides by layer, or by layer and direction */
+    uint64_t x, y, y_stride, merged, merged_stride, h, h_stride, c, c_stride, ws;
+    /* in the workspace */
+    uint64_t scratch, dy[2], dx, states, grads;
+};
+
+struct odn_recurrent_binding {
+    struct odn_recurrent *r;
+    int32_t slices_count;
+    bool in_place; /* one slice in float32: x and y need no copies */
+    const struct seqlstm_axis *axis;
+    int64_t t0, t1, rows;
+    struct odn_slice *slices;
+};
+
+/* What a call of forward or backward works on. */
+struct odn_run {
+    struct odn_recurrent_binding *b;
+    struct seqlstm_queue *queue;
+    void *const *slots;
+    void *const *grads;
+    uint32_t parts;
+    void *workspace, *reserve; /* reserve: the workspace in inference */
+    const void *packed;
+    _Atomic int32_t failed;    /* the library's first status that is not success */
+};
+
+static inline int32_t odn_kind_of(const struct odn_recurrent *r, int32_t layer)
+{
+    return layer > 0 && r->kinds > 1;
+}
+
+/* 1: from the last step to the first. */
+static inline int32_t odn_way_of(const struct odn_recurrent *r, int32_t direction)
+{
+    return r->desc->direction == SEQLSTM_DIRECTION_BACKWARD || direction == 1;
+}
+
+static inline int64_t odn_y_width(const struct odn_recurrent *r)
+{
+    return r->concat ? r->directions * r->output : r->output;
+}
+
+static inline int odn_state_slot(const struct odn_recurrent *r, int32_t l, int32_t d, int which)
+{
+    return SEQLSTM_RECURRENT_STATE(l * r->directions + d, which);
+}
+
+static inline int odn_param_slot(const struct odn_recurrent *r, int32_t l, int32_t d, int which)
+{
+    return SEQLSTM_RECURRENT_PARAM(r->layers * r->directions, l * r->directions + d, which);
+}
+
+static inline void *odn_param(const struct odn_recurrent *r, void *const *pointers, int32_t l, int32_t d, int which)
+{
+    return pointers[odn_param_slot(r, l, d, which)];
+}
+
+/* Offset in `packed` of what belongs to a layer and direction. */
+static inline uint64_t odn_packed_of(const struct odn_recurrent *r, int32_t l, int32_t d)
+{
+    const uint64_t first = r->kind[0].packed_bytes * (uint64_t)r->directions;
+    if (l == 0)
+        return r->kind[0].packed_bytes * (uint64_t)d;
+    return first + r->kind[odn_kind_of(r, l)].packed_bytes * (uint64_t)((l - 1) * r->directions + d);
+}
+
+/* ---- recurrent_supports.c ------------------------------------------------------------------------ */
+bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer);
+
+/* ---- recurrent_primitive.c ----------------------------------------------------------------------- */
+
+/* Describes the pass of one rectangle. `fixed`: with the weights' layouts that the kind holds, else with those that
+ * the library likes best. `forward`: the forward pass's, for backward. */
+dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t kind, int32_t way, int64_t n,
+                                     int64_t steps, int32_t pass, bool fixed,
+                                     const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out_pd);
+
+/* The shape's primitives, out of the cache or made now. [any thread] */
+seqlstm_status odn_entry_acquire(struct odn_recurrent *r, int32_t kind, int32_t way, int32_t threads, int64_t n,
+                                 int64_t steps, struct odn_entry **out_entry, struct seqlstm_error *err);
+/* NULL is fine. Keeps the entry for later as long as few are idle. [any thread] */
+void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry);
+void odn_entries_destroy(struct odn_recurrent *r);
+
+/* ---- recurrent_sizes.c ----------------------------------------------------------------------------- */
+
+/* Upper bounds over all batches of the descriptor. */
+seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes,
+                                     struct seqlstm_error *err);
+/* Lays out the buffers of a binding whose slices are cut; `reserve` and `workspace` are what it needs. */
+void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
+
+/* ---- recurrent_cut.c ------------------------------------------------------------------------------- */
+
+/* Cuts [t0, t1) into slices of rectangles; all memory is the slices'. */
+seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_error *err);
+void odn_slices_release(struct odn_recurrent_binding *b);
+
+/* ---- recurrent_rows.c ------------------------------------------------------------------------------ */
+
+/* Rows between a batch and slice m of it; `width` elements each, `type` inside the slice, float32 in the batch. */
+void odn_rows_in(const struct odn_recurrent_binding *b, int32_t m, int64_t width, const float *rows,
+                 dnnl_data_type_t type, void *out_slice);
+void odn_rows_out(const struct odn_recurrent_binding *b, int32_t m, int64_t width, dnnl_data_type_t type,
+                  const void *slice, float *out_rows);
+void odn_convert_in(dnnl_data_type_t type, int64_t count, const float *from, void *out);
+void odn_convert_out(dnnl_data_type_t type, int64_t count, const void *from, float *out);
+/* out = scale * (a + b), in float32 or bfloat16 */
+void odn_add(dnnl_data_type_t type, int64_t count, float scale, const void *a, const void *b, void *out);
+
+/* ---- recurrent_forward.c, recurrent_backward.c, recurrent_pack.c ----------------------------------------- */
+void odn_forward_slice(struct odn_run *run, int32_t m);
+void odn_backward_layer(struct odn_run *run, int32_t m, int32_t layer, int32_t direction);
+/* Adds the gradients of all slices for a share [begin, end) of 1000 into the canonical ones. */
+void odn_reduce_grads(struct odn_run *run, int32_t layer, int32_t direction, int64_t begin, int64_t end);
+seqlstm_status odn_recurrent_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                  void *packed, struct seqlstm_error *err);
+
+/* Addresses within slice m. */
+void *odn_layer_input(const struct odn_run *run, int32_t m, int32_t layer);
+void *odn_layer_output(const struct odn_run *run, int32_t m, int32_t layer, int32_t direction);
+uint64_t odn_ws_place(const struct odn_recurrent *r, const struct odn_slice *s, int32_t l, int32_t d);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cuts a packed range into slices of sequences and rectangles of equal batch size. */
+#include "recurrent.h"
+
+/* Sequences of slice m at a step of batch size n. */
+static int64_t share(int64_t n, int32_t m, int32_t slices)
+{
+    return n > m ? (n - m + slices - 1) / slices : 0;
+}
+
+/* Calls for each rectangle of the slice in order of time; NULL slice arrays: only counts. */
+static void cut(const struct odn_recurrent_binding *b, int32_t m, struct odn_slice *s)
+{
+    const int32_t *sizes = b->axis->batch_sizes;
+    int64_t row = 0;
+    s->rectangle_count = 0;
+    for (int64_t t = b->t0, end; t < b->t1; t = end) {
+        const int64_t n = share(sizes[t], m, b->slices_count);
+        for (end = t + 1; end < b->t1 && share(sizes[end], m, b->slices_count) == n; end++) {
+        }
+        if (n == 0)
+            break;
+        for (int64_t left = end - t, steps; left > 0; left -= steps) {
+            steps = left;
+            if (t > b->t0 || end < b->t1)
+                for (steps = 1; steps * 2 <= left; steps *= 2) {
+                }
+            if (s->rectangles != NULL)
+                s->rectangles[s->rectangle_count] = (struct odn_rectangle){.steps = steps, .n = n, .row = row};
+            s->rectangle_count++;
+            row += steps * n;
+        }
+    }
+    s->rows = row;
+    s->sequences = share(sizes[b->t0], m, b->slices_count);
+}
+
+/* Rows of the state vectors, for both orders of execution. */
+static void place_states(struct odn_slice *s)
+{
+    const int32_t count = s->rectangle_count;
+    int64_t end[ODN_WAYS] = {0, 0};
+    for (int way = 0; way < ODN_WAYS; way++) {
+        int64_t before = 0; /* sequences of the rectangle that ran before */
+        for (int32_t i = 0; i < count; i++) {
+            struct odn_rectangle *rectangle = &s->rectangles[way ? count - 1 - i : i];
+            rectangle->in_row[way] = end[way];
+            end[way] += before > rectangle->n ? before : rectangle->n;
+            rectangle->out_row[way] = end[way];
+            before = rectangle->n;
+        }
+        end[way] += before;
+    }
+    s->state_rows = end[0] > end[1] ? end[0] : end[1];
+}
+
+static void find_shapes(struct odn_slice *s)
+{
+    for (int32_t i = 0; i < s->rectangle_count; i++) {
+        struct odn_rectangle *rectangle = &s->rectangles[i];
+        int32_t k = 0;
+        while (k < s->shape_count &&
+               !(s->shapes[k].n == rectangle->n && s->shapes[k].steps == rectangle->steps))
+            k++;
+        if (k == s->shape_count)
+            s->shapes[s->shape_count++] = (struct odn_shape){.n = rectangle->n, .steps = rectangle->steps};
+        rectangle->shape = k;
+    }
+}
+
+seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_error *err)
+{
+    const struct seqlstm_host *host = b->r->op->instance->host;
+    for (int32_t m = 0; m < b->slices_count; m++) {
+        struct odn_slice *s = &b->slices[m];
+        cut(b, m, s);
+        const uint64_t count = (uint64_t)s->rectangle_count;
+        s->rectangles = odn_allocate(host, count * sizeof *s->rectangles);
+        s->shapes = odn_allocate(host, count * sizeof *s->shapes);
+        if (s->rectangles == NULL || s->shapes == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the rectangles of a batch");
+        cut(b, m, s);
+        place_states(s);
+        find_shapes(s);
+    }
+    return SEQLSTM_OK;
+}
+
+void odn_slices_release(struct odn_recurrent_binding *b)
+{
+    const struct seqlstm_host *host = b->r->op->instance->host;
+    for (int32_t m = 0; b->slices != NULL && m < b->slices_count; m++) {
+        odn_release(host, b->slices[m].rectangles);
+        odn_release(host, b->slices[m].shapes);
+    }
+}

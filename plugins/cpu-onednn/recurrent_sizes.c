@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much memory recurrent calls need: exactly, for a batch that has been cut, and as a bound over all
+ * batches of a descriptor, by asking the library about some shapes.
+ *
+ * Layout of a slice. In the reserve (in inference: in the workspace, with two layers' y and one layer's states,
+ * used in turn):
+ *   x [rows, I] · y of each layer [rows, D O] · merged y of each layer · states h, c of each layer and direction
+ *   · the primitives' own workspaces, one a rectangle
+ * In the workspace of a call:
+ *   scratch of the primitives · dy, dx of a layer [rows, widest] twice · dx of the second direction
+ *   · dh, dc twice · gradients of one layer's and direction's weights
+ */
+#include "recurrent.h"
+
+static int64_t widest(const struct odn_recurrent *r)
+{
+    const int64_t y = odn_y_width(r), x = r->kind[0].input;
+    return x > y ? x : y;
+}
+
+static int32_t layers_kept(const struct odn_recurrent *r)
+{
+    return r->training || r->layers < 2 ? r->layers : 2;
+}
+
+static bool merges(const struct odn_recurrent *r)
+{
+    return r->directions == 2 && !r->concat;
+}
+
+/* What `rows` rows and `states` rows of states of one slice take of the reserve, without the primitives' own. */
+static void place_reserve(const struct odn_recurrent *r, struct odn_slice *s, uint64_t *end)
+{
+    const uint64_t rows = (uint64_t)s->rows, states = (uint64_t)s->state_rows, elem = (uint64_t)r->elem_bytes;
+    const uint64_t layers = (uint64_t)layers_kept(r), directions = (uint64_t)r->directions;
+    const uint64_t output = (uint64_t)r->output;
+    s->x = odn_take(end, rows * (uint64_t)r->kind[0].input * elem);
+    s->y_stride = odn_round_up(rows * directions * output * elem);
+    s->y = odn_take(end, layers * s->y_stride);
+    s->merged_stride = merges(r) ? odn_round_up(rows * output * elem) : 0;
+    s->merged = odn_take(end, layers * s->merged_stride);
+    const uint64_t kept = r->training ? (uint64_t)r->layers * directions : 1;
+    s->h_stride = odn_round_up(states * output * elem);
+    s->h = odn_take(end, kept * s->h_stride);
+    s->c_stride = r->lstm ? odn_round_up(states * (uint64_t)r->hidden * sizeof(float)) : 0;
+    s->c = odn_take(end, kept * s->c_stride);
+}
+
+static uint64_t grads_bytes(const struct odn_recurrent *r)
+{
+    const uint64_t first = r->training ? r->kind[0].grad_bytes : 0, above = r->training ? r->kind[1].grad_bytes : 0;
+    return odn_round_up(first > above ? first : above);
+}
+
+static void place_workspace(const struct odn_recurrent *r, struct odn_slice *s, uint64_t scratch, uint64_t *end)
+{
+    s->scratch = odn_take(end, scratch);
+    if (!r->training)
+        return;
+    const uint64_t wide = (uint64_t)s->rows * (uint64_t)widest(r) * sizeof(float);
+    s->dy[0] = odn_take(end, wide);
+    s->dy[1] = odn_take(end, wide);
+    s->dx = odn_take(end, r->directions == 2 ? wide : 0);
+    s->states = odn_take(end, 2 * (uint64_t)s->sequences * (uint64_t)(r->output + r->hidden) * sizeof(float));
+    s->grads = odn_take(end, grads_bytes(r));
+}
+
+static uint64_t ws_of_layers(const struct odn_recurrent *r, const uint64_t bytes[ODN_KINDS])
+{
+    const uint64_t directions = (uint64_t)r->directions;
+    return directions * (bytes[0] + (uint64_t)(r->layers - 1) * bytes[r->kinds - 1]);
+}
+
+uint64_t odn_ws_place(const struct odn_recurrent *r, const struct odn_slice *s, int32_t l, int32_t d)
+{
+    const uint64_t directions = (uint64_t)r->directions;
+    if (l == 0)
+        return s->ws + (uint64_t)d * s->ws_bytes[0];
+    return s->ws + directions * s->ws_bytes[0] +
+           ((uint64_t)(l - 1) * directions + (uint64_t)d) * s->ws_bytes[r->kinds - 1];
+}
+
+void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace)
+{
+    const struct odn_recurrent *r = b->r;
+    uint64_t reserve = 0, workspace = 0;
+    uint64_t *kept = r->training ? &reserve : &workspace;
+    for (int32_t m = 0; m < b->slices_count; m++) {
+        struct odn_slice *s = &b->slices[m];
+        uint64_t scratch = 0;
+        for (int32_t k = 0; k < r->kinds; k++) {
+            s->ws_bytes[k] = 0;
+            for (int32_t i = 0; i < s->rectangle_count; i++) {
+                struct odn_rectangle *rectangle = &s->rectangles[i];
+                for (int32_t d = 0; d < r->directions; d++) {
+                    const struct odn_entry *e = s->shapes[rectangle->shape].entries[k][odn_way_of(r, d)];
+                    scratch = e->scratch_bytes > scratch ? e->scratch_bytes : scratch;
+                    if (d == 0)
+                        rectangle->ws[k] = odn_take(&s->ws_bytes[k], e->ws_bytes);
+                }
+            }
+        }
+        place_reserve(r, s, kept);
+        s->ws = odn_take(kept, ws_of_layers(r, s->ws_bytes));
+        place_workspace(r, s, scratch, &workspace);
+    }
+    *out_reserve = reserve;
+    *out_workspace = workspace;
+}
+
+/* ---- bounds -------------------------------------------------------------------------------------------- */
+
+struct probe {
+    uint64_t ws, scratch;
+};
+
+static seqlstm_status probe(struct odn_recurrent *r, int32_t kind, int64_t n, int64_t steps,
+                            struct probe *out_probe, struct seqlstm_error *err)
+{
+    dnnl_primitive_desc_t pd[ODN_PASSES] = {NULL, NULL};
+    const int32_t way = odn_way_of(r, 0);
+    dnnl_status_t status = dnnl_success;
+    struct probe found = {0, 0};
+    for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
+        status = odn_primitive_describe(r, kind, way, n, steps, p, true, pd[ODN_FORWARD], &pd[p]);
+        if (status != dnnl_success)
+            break;
+        const uint64_t scratch = odn_argument_bytes(pd[p], DNNL_ARG_SCRATCHPAD);
+        found.scratch = scratch > found.scratch ? scratch : found.scratch;
+    }
+    if (status == dnnl_success)
+        found.ws = odn_argument_bytes(pd[ODN_FORWARD], DNNL_ARG_WORKSPACE);
+    for (int p = 0; p < ODN_PASSES; p++)
+        if (pd[p] != NULL)
+            odn.primitive_desc_destroy(pd[p]);
+    if (status != dnnl_success)
+        return odn_check(status, "a recurrent primitive", err);
+    *out_probe = found;
+    return SEQLSTM_OK;
+}
+
+/* How a batch may fall apart: over all slices of `slices`. */
+struct parts {
+    uint64_t rectangles, sequences, steps; /* sums of 1, n and steps over rectangles */
+};
+
+static struct parts parts_of(const struct seqlstm_desc *head, int32_t slices)
+{
+    const uint64_t sequences = (uint64_t)head->max_sequences, steps = (uint64_t)head->max_steps;
+    const uint64_t rows = (uint64_t)head->max_rows, m = (uint64_t)slices;
+    if (head->flags & SEQLSTM_DESC_UNIFORM)
+        return (struct parts){m, sequences, m * steps};
+    const uint64_t most = (sequences + m - 1) / m; /* of one slice: that many sizes can follow each other */
+    uint64_t cuts = 1;
+    while (((uint64_t)1 << cuts) <= steps)
+        cuts++;
+    uint64_t rectangles = most * cuts < steps ? most * cuts : steps;
+    uint64_t sum = most * (most + 1) / 2 * cuts * m;
+    return (struct parts){m * rectangles, sum < rows ? sum : rows, m * steps};
+}
+
+/* Bytes of one rectangle's workspace: bilinear in n and steps, but for the rounding of its parts to pages. */
+struct ws_model {
+    double per_row, per_sequence, per_step, rest;
+};
+
+static seqlstm_status model_ws(struct odn_recurrent *r, int32_t kind, struct ws_model *out_model,
+                               struct seqlstm_error *err)
+{
+    const double n = 256, t = 16, page_slack = 16 * 4096;
+    struct probe p[4];
+    for (int i = 0; i < 4; i++)
+        SEQLSTM_TRY(probe(r, kind, (int64_t)n << (i & 1), (int64_t)t << (i >> 1), &p[i], err));
+    const double f11 = (double)p[0].ws, f21 = (double)p[1].ws, f12 = (double)p[2].ws, f22 = (double)p[3].ws;
+    struct ws_model m = {.per_row = (f22 - f21 - f12 + f11) / (n * t)};
+    m.per_sequence = (f21 - f11 - m.per_row * n * t) / n;
+    m.per_step = (f12 - f11 - m.per_row * n * t) / t;
+    m.rest = f11 - m.per_row * n * t - m.per_sequence * n - m.per_step * t;
+    m.per_sequence = m.per_sequence > 0 ? m.per_sequence : 0;
+    m.per_step = m.per_step > 0 ? m.per_step : 0;
+    m.rest = (m.rest > 0 ? m.rest : 0) + page_slack;
+    *out_model = m;
+    return SEQLSTM_OK;
+}
+
+static uint64_t bound_ws(const struct ws_model *m, int64_t rows, const struct parts *parts)
+{
+    return (uint64_t)(1.01 * (m->per_row * (double)rows + m->per_sequence * (double)parts->sequences +
+                              m->per_step * (double)parts->steps + m->rest * (double)parts->rectangles));
+}
+
+/* Scratch that `slices` slices need together. */
+static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uint64_t *out_bytes,
+                                    struct seqlstm_error *err)
+{
+    const struct seqlstm_desc *head = &r->desc->head;
+    const int64_t n = (head->max_sequences + slices - 1) / slices;
+    uint64_t most = 0;
+    for (int32_t k = 0; k < r->kinds; k++)
+        for (int64_t steps = head->max_steps;; steps = 1) {
+            struct probe p;
+            SEQLSTM_TRY(probe(r, k, n, steps, &p, err));
+            most = p.scratch > most ? p.scratch : most;
+            SEQLSTM_TRY(probe(r, k, 1, steps, &p, err));
+            most = p.scratch > most ? p.scratch : most;
+            if (steps == 1)
+                break;
+        }
+    *out_bytes = (uint64_t)slices * odn_round_up(most);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    const struct seqlstm_desc *head = &r->desc->head;
+    struct ws_model models[ODN_KINDS];
+    for (int32_t k = 0; k < r->kinds && r->training; k++)
+        SEQLSTM_TRY(model_ws(r, k, &models[k], err));
+    for (int32_t slices = 1; slices <= r->slices_max; slices++) {
+        const struct parts parts = parts_of(head, slices);
+        uint64_t ws[ODN_KINDS] = {0, 0}, scratch = 0, kept = 0, work = 0;
+        for (int32_t k = 0; k < r->kinds && r->training; k++)
+            ws[k] = bound_ws(&models[k], head->max_rows, &parts);
+        SEQLSTM_TRY(bound_scratch(r, slices, &scratch, err));
+        /* one slice with all rows, and what rounding and their own gradients add for the others */
+        struct odn_slice whole = {.rows = head->max_rows,
+                                  .sequences = head->max_sequences,
+                                  .state_rows = (int64_t)parts.sequences + 2 * head->max_sequences};
+        place_reserve(r, &whole, &kept);
+        kept += ws_of_layers(r, ws);
+        place_workspace(r, &whole, scratch, &work);
+        const uint64_t rounding = (uint64_t)slices * 64 * (16 + 8 * (uint64_t)(r->layers * r->directions));
+        kept += rounding;
+        work += rounding + (uint64_t)(slices - 1) * grads_bytes(r);
+        work += r->training ? 0 : kept;
+        if (r->training && kept > sizes->reserve_bytes)
+            sizes->reserve_bytes = kept;
+        if (work > sizes->workspace_bytes)
+            sizes->workspace_bytes = work;
+    }
+    return SEQLSTM_OK;
+}
