@@ -1,39 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines between measured points. */
+/* Lines between measured points. Lowering no point keeps both properties of smooth: raising a wide point to its narrow
+ * neighbour leaves it below that one by the sequence. */
 #include "base/cost.h"
 
 #include <stddef.h>
 
-static double
-slope_of(const struct sl_step_cost *cost, int32_t right)
-{
-    const struct sl_step_cost_point *a = &cost->points[right - 1], *b = &cost->points[right];
-    double slope = b->width > a->width ? (b->step_ns - a->step_ns) / (double)(b->width - a->width) : 0;
-    return slope > 0 ? slope : 0;
-}
-
 double
-sl_step_cost_at(const struct sl_step_cost *cost, int64_t width)
+sl_step_cost_at(const struct sl_step_cost *cost, double width)
 {
     if (cost == NULL || cost->count < 1)
-        return 1;
-    if (cost->count == 1 || width <= cost->points[0].width)
-        return cost->points[0].step_ns;
+        return width < 1 ? width : 1;
+    const struct sl_step_cost_point *points = cost->points;
+    if (cost->count == 1 || width <= (double)points[0].width)
+        return points[0].step_ns * width / (double)points[0].width;
     int32_t right = 1;
-    while (right < cost->count - 1 && cost->points[right].width < width)
+    while (right < cost->count - 1 && (double)points[right].width < width)
         right++;
-    const struct sl_step_cost_point *left = &cost->points[right - 1];
-    double ns = left->step_ns + slope_of(cost, right) * (double)(width - left->width);
-    return ns > cost->points[0].step_ns ? ns : cost->points[0].step_ns;
+    const struct sl_step_cost_point *a = &points[right - 1], *b = &points[right];
+    return a->step_ns + (b->step_ns - a->step_ns) / (double)(b->width - a->width) * (width - (double)a->width);
 }
 
-double
-sl_step_cost_fixed(const struct sl_step_cost *cost, int64_t width)
+void
+sl_step_cost_smooth(struct sl_step_cost *cost)
 {
-    if (cost == NULL || cost->count < 1)
-        return 1;
-    double fixed = sl_step_cost_at(cost, width);
-    if (cost->count > 1)
-        fixed -= slope_of(cost, cost->count - 1) * (double)width;
-    return fixed > 0 ? fixed : 0;
+    for (int32_t p = cost->count - 2; p >= 0; p--) {
+        struct sl_step_cost_point *narrow = &cost->points[p], *wide = &cost->points[p + 1];
+        double share = wide->step_ns * (double)narrow->width / (double)wide->width;
+        if (narrow->step_ns < share)
+            narrow->step_ns = share;
+    }
+    for (int32_t p = 1; p < cost->count; p++)
+        if (cost->points[p].step_ns < cost->points[p - 1].step_ns)
+            cost->points[p].step_ns = cost->points[p - 1].step_ns;
 }

@@ -21,12 +21,11 @@ struct sl_step_cost {
     double shape_ns; /* more for the first batch of a shape */
 };
 
-/* Cost of one step of `width` sequences: straight lines between the points, the last one goes on; never falls below
- * the first point. NULL: 1. [any thread] */
-double sl_step_cost_at(const struct sl_step_cost *cost, int64_t width);
+/* Cost of one step of `width` sequences: straight lines between the points and from 0 to the first, the last line goes
+ * on. A width that is no whole number is a mean of several steps. NULL or no point: 1 a step, at most. [any thread] */
+double sl_step_cost_at(const struct sl_step_cost *cost, double width);
 
-/* The part of sl_step_cost_at that does not grow with the width: what a step costs however few run. It is what
- * fewer steps save where every row is a real one. NULL: 1. */
-double sl_step_cost_fixed(const struct sl_step_cost *cost, int64_t width);
+/* Mends what noise may have done: a wider step never costs less, and never more by the sequence. */
+void sl_step_cost_smooth(struct sl_step_cost *cost);
 
 #endif

@@ -14,7 +14,7 @@ static int plan(struct cli_context *cli)
     struct sl_buf buf = {0};
     seqlstm_status status = sl_session_make_plan(session, &made, &err);
     if (status == SEQLSTM_OK && cli->json)
-        status = sl_plan_write_json(made, &buf, &err);
+        status = sl_session_write_plan_json(session, made, &buf, &err);
     else if (status == SEQLSTM_OK)
         sl_plan_write_table(made, false, &buf);
     if (status != SEQLSTM_OK)

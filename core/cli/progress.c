@@ -304,6 +304,10 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
     const struct sl_train_result *train = &result->train;
     if (cli->verbosity >= 0 && train->train.count > 0)
         print_table(result);
+    char waiting[16];
+    sl_text_snprintf(waiting, sizeof waiting, "%.2f", 100 * train->wait_share);
+    if (cli->verbosity >= 0 && train->progress.updates > 0)
+        fprintf(stderr, "\nwaited for data %s %% of the time of training\n", waiting);
     switch (train->end) {
     case SL_END_DIVERGED:
         fprintf(stderr, "error: training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm\n",

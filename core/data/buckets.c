@@ -74,54 +74,93 @@ batch_of(const struct sl_bucket_rule *rule, int64_t edge)
     return size > 0 ? size : 1;
 }
 
-double
-sl_bucket_price(const struct sl_bucket_rule *rule, int64_t edge, int64_t records)
+/* Of one batch of `width` sequences, of `held` that the bucket has. */
+static double
+price_batch(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last,
+            int64_t width, int64_t held)
 {
-    int64_t size = batch_of(rule, edge), whole = records / size, rest = records % size;
-    double (*at)(const struct sl_step_cost *, int64_t) = rule->padded ? sl_step_cost_at : sl_step_cost_fixed;
-    double steps = (double)edge, batch = rule->cost ? rule->cost->batch_ns : 0, price = 0;
-    if (whole > 0)
-        price += (double)whole * (steps * at(rule->cost, size) + batch);
-    if (rest > 0)
-        price += steps * at(rule->cost, rest) + batch;
+    const struct sl_step_cost *cost = rule->cost;
+    double price = cost ? cost->batch_ns : 0;
+    if (!cost || rule->padded)
+        return price + (double)h->length[last - 1] * sl_step_cost_at(cost, (double)width);
+    double share = (double)width / (double)held;
+    int64_t alive = held, before = 0;
+    for (int64_t i = first; i < last; i++) {
+        price += (double)(h->length[i] - before) * sl_step_cost_at(cost, share * (double)alive);
+        before = h->length[i];
+        alive -= h->records[i];
+    }
     return price;
 }
 
-/* The table of the dynamic program: groups of lengths, and for k buckets over the first j groups the price and where
- * the last of them begins. */
+double
+sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last)
+{
+    int64_t held = 0;
+    for (int64_t i = first; i < last; i++)
+        held += h->records[i];
+    int64_t size = batch_of(rule, h->length[last - 1]), whole = held / size, rest = held % size;
+    double price = 0;
+    if (whole > 0)
+        price += (double)whole * price_batch(rule, h, first, last, size, held);
+    if (rest > 0)
+        price += price_batch(rule, h, first, last, rest, held);
+    return price;
+}
+
+/* The table of the dynamic program: for k buckets over the first j lengths the price, and where the last begins. */
 struct table {
-    int64_t groups, most, row; /* row: entries for one k */
-    int64_t *edge;   /* [groups] */
-    int64_t *before; /* [groups + 1] records in the groups before */
-    double *price;   /* [most + 1, groups + 1] */
-    int32_t *begin;  /* [most + 1, groups + 1] */
+    struct sl_histogram lengths; /* at most SL_BUCKET_LENGTHS_MOST */
+    int64_t most, row;           /* buckets; entries for one k */
+    double *price;               /* [most + 1, row] */
+    int32_t *begin;              /* [most + 1, row] */
 };
 
 static void
 table_deinit(struct table *t)
 {
-    free(t->edge);
-    free(t->before);
+    sl_histogram_deinit(&t->lengths);
     free(t->price);
     free(t->begin);
 }
 
-static void
-join_lengths(const struct sl_histogram *h, struct table *t)
+/* Lengths that are too many in groups of about equal count, each as its longest. */
+static seqlstm_status
+join_lengths(const struct sl_histogram *h, struct sl_histogram *out, struct seqlstm_error *err)
 {
-    int64_t total = 0, seen = 0, group = 0;
+    int64_t most = h->count < SL_BUCKET_LENGTHS_MOST ? h->count : SL_BUCKET_LENGTHS_MOST, total = 0, seen = 0;
+    out->length = calloc((size_t)most + 1, sizeof *out->length);
+    out->records = calloc((size_t)most + 1, sizeof *out->records);
+    if (!out->length || !out->records)
+        return no_memory(err);
     for (int64_t i = 0; i < h->count; i++)
         total += h->records[i];
     for (int64_t i = 0; i < h->count; i++) {
+        int64_t lengths_left = h->count - 1 - i, groups_left = most - 1 - out->count;
         seen += h->records[i];
-        int64_t lengths_left = h->count - 1 - i, groups_left = t->groups - 1 - group;
-        bool full = h->count <= t->groups || seen * t->groups >= total * (group + 1);
-        if (lengths_left > 0 && lengths_left > groups_left && (!full || groups_left == 0))
-            continue;
-        t->edge[group] = h->length[i];
-        t->before[++group] = seen;
+        out->records[out->count] += h->records[i];
+        bool full = h->count == most || (double)seen * (double)most >= (double)total * (double)(out->count + 1);
+        if (lengths_left == 0 || lengths_left == groups_left || (full && groups_left > 0))
+            out->length[out->count++] = h->length[i];
     }
-    t->groups = group;
+    return SEQLSTM_OK;
+}
+
+static void
+fill_row(struct table *t, const double *one, int64_t k)
+{
+    int64_t n = t->lengths.count;
+    for (int64_t j = k; j <= n; j++) {
+        double best = -1;
+        for (int64_t i = k - 1; i < (k == 1 ? 1 : j); i++) {
+            double price = t->price[(k - 1) * t->row + i] + one[i * t->row + j];
+            if (best < 0 || price < best) {
+                best = price;
+                t->begin[k * t->row + j] = (int32_t)i;
+            }
+        }
+        t->price[k * t->row + j] = best;
+    }
 }
 
 static seqlstm_status
@@ -129,46 +168,36 @@ table_fill(const struct sl_histogram *h, const struct sl_bucket_rule *rule, int6
            struct seqlstm_error *err)
 {
     memset(t, 0, sizeof *t);
-    t->groups = h->count < SL_BUCKET_LENGTHS_MOST ? h->count : SL_BUCKET_LENGTHS_MOST;
-    t->most = most < t->groups ? most : t->groups;
-    size_t cells = ((size_t)t->most + 1) * ((size_t)t->groups + 1);
-    t->edge = calloc((size_t)t->groups + 1, sizeof *t->edge);
-    t->before = calloc((size_t)t->groups + 1, sizeof *t->before);
+    SEQLSTM_TRY(join_lengths(h, &t->lengths, err));
+    int64_t n = t->lengths.count;
+    t->row = n + 1;
+    t->most = most < n ? most : n;
+    size_t cells = ((size_t)t->most + 1) * (size_t)t->row;
+    double *one = calloc((size_t)t->row * (size_t)t->row, sizeof *one); /* price of one bucket i .. j */
     t->price = calloc(cells, sizeof *t->price);
     t->begin = calloc(cells, sizeof *t->begin);
-    if (!t->edge || !t->before || !t->price || !t->begin) {
-        table_deinit(t);
+    if (!one || !t->price || !t->begin) {
+        free(one);
         return no_memory(err);
     }
-    int64_t row = t->row = t->groups + 1;
-    join_lengths(h, t);
-    t->most = t->most < t->groups ? t->most : t->groups;
-    for (int64_t k = 1; k <= t->most; k++) {
-        for (int64_t j = k; j <= t->groups; j++) {
-            double best = -1;
-            for (int64_t i = k == 1 ? 0 : k - 1; i < (k == 1 ? 1 : j); i++) {
-                double price = (k == 1 ? 0 : t->price[(k - 1) * row + i]) +
-                               sl_bucket_price(rule, t->edge[j - 1], t->before[j] - t->before[i]);
-                if (best < 0 || price < best) {
-                    best = price;
-                    t->begin[k * row + j] = (int32_t)i;
-                }
-            }
-            t->price[k * row + j] = best;
-        }
-    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = i + 1; j <= n; j++)
+            one[i * t->row + j] = sl_bucket_price(rule, &t->lengths, i, j);
+    for (int64_t k = 1; k <= t->most; k++)
+        fill_row(t, one, k);
+    free(one);
     return SEQLSTM_OK;
 }
 
 static seqlstm_status
 table_read(const struct table *t, int64_t k, struct sl_edges *out, struct seqlstm_error *err)
 {
-    *out = (struct sl_edges){.count = k, .cost = t->price[k * t->row + t->groups]};
+    *out = (struct sl_edges){.count = k, .cost = t->price[k * t->row + t->lengths.count]};
     out->lengths = calloc((size_t)k + 1, sizeof *out->lengths);
     if (!out->lengths)
         return no_memory(err);
-    for (int64_t j = t->groups; k > 0; k--) {
-        out->lengths[k - 1] = t->edge[j - 1];
+    for (int64_t j = t->lengths.count; k > 0; k--) {
+        out->lengths[k - 1] = t->lengths.length[j - 1];
         j = t->begin[k * t->row + j];
     }
     return SEQLSTM_OK;
@@ -179,8 +208,9 @@ sl_edges_best(const struct sl_histogram *histogram, const struct sl_bucket_rule 
               struct sl_edges *out, struct seqlstm_error *err)
 {
     struct table t;
-    SEQLSTM_TRY(table_fill(histogram, rule, count, &t, err));
-    seqlstm_status status = table_read(&t, t.most, out, err);
+    seqlstm_status status = table_fill(histogram, rule, count, &t, err);
+    if (status == SEQLSTM_OK)
+        status = table_read(&t, t.most, out, err);
     table_deinit(&t);
     return status;
 }
@@ -190,17 +220,18 @@ sl_edges_auto(const struct sl_histogram *histogram, const struct sl_bucket_rule 
               struct seqlstm_error *err)
 {
     struct table t;
-    SEQLSTM_TRY(table_fill(histogram, rule, MOST_AUTO, &t, err));
+    seqlstm_status status = table_fill(histogram, rule, MOST_AUTO, &t, err);
     double shape = rule->cost ? rule->cost->shape_ns : 0, best = -1;
-    int64_t chosen = t.most;
-    for (int64_t k = 1; k <= t.most; k++) {
-        double price = t.price[k * t.row + t.groups] + (double)k * shape;
+    int64_t chosen = 0;
+    for (int64_t k = 1; status == SEQLSTM_OK && k <= t.most; k++) {
+        double price = t.price[k * t.row + t.lengths.count] + (double)k * shape;
         if (best < 0 || price < best) {
             best = price;
             chosen = k;
         }
     }
-    seqlstm_status status = table_read(&t, chosen, out, err);
+    if (status == SEQLSTM_OK)
+        status = table_read(&t, chosen, out, err);
     table_deinit(&t);
     return status;
 }
@@ -213,14 +244,15 @@ sl_edges_greedy(const struct sl_histogram *histogram, const struct sl_bucket_rul
     edges.lengths = calloc((size_t)histogram->count + 1, sizeof *edges.lengths);
     if (!edges.lengths)
         return no_memory(err);
-    int64_t held = 0;
+    int64_t held = 0, first = 0;
     for (int64_t i = 0; i < histogram->count; i++) {
         held += histogram->records[i];
         if (held < batch_of(rule, histogram->length[i]) && i + 1 < histogram->count)
             continue;
         edges.lengths[edges.count++] = histogram->length[i];
-        edges.cost += sl_bucket_price(rule, histogram->length[i], held);
+        edges.cost += sl_bucket_price(rule, histogram, first, i + 1);
         held = 0;
+        first = i + 1;
     }
     *out = edges;
     return SEQLSTM_OK;
@@ -237,13 +269,13 @@ copy_edges(const struct sl_bucketing *bucketing, const struct sl_histogram *h, c
     if (!edges.lengths)
         return no_memory(err);
     for (size_t i = 0; i <= bucketing->edge_count && at < h->count; i++) {
-        int64_t edge = i < bucketing->edge_count ? bucketing->edges[i] : longest, held = 0;
-        for (; at < h->count && h->length[at] <= edge; at++)
-            held += h->records[at];
-        if (held == 0)
+        int64_t edge = i < bucketing->edge_count ? bucketing->edges[i] : longest, first = at;
+        while (at < h->count && h->length[at] <= edge)
+            at++;
+        if (at == first)
             continue;
         edges.lengths[edges.count++] = edge;
-        edges.cost += sl_bucket_price(rule, edge, held);
+        edges.cost += sl_bucket_price(rule, h, first, at);
     }
     *out = edges;
     return SEQLSTM_OK;

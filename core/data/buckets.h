@@ -17,7 +17,7 @@
 #include "base/cost.h"
 #include "model/data_config.h"
 
-enum { SL_BUCKET_LENGTHS_MOST = 1024, SL_BUCKETS_MOST = 1000 };
+enum { SL_BUCKET_LENGTHS_MOST = 256 };
 
 /* Lengths that occur, ascending. */
 struct sl_histogram {
@@ -33,7 +33,7 @@ void sl_histogram_deinit(struct sl_histogram *histogram);
 struct sl_bucket_rule {
     int64_t batch_size;              /* most sequences of a batch; 0: no limit */
     int64_t max_tokens;              /* most rows, padded to the edge; 0: no limit */
-    bool padded;                     /* each step costs all sequences; else what does not grow with them */
+    bool padded;                     /* every step runs all sequences; else those that are so long */
     const struct sl_step_cost *cost; /* NULL: the number of steps */
 };
 
@@ -58,8 +58,10 @@ seqlstm_status sl_edges_make(const struct sl_bucketing *bucketing, const struct 
                              const struct sl_bucket_rule *rule, struct sl_edges *out, struct seqlstm_error *err);
 void sl_edges_deinit(struct sl_edges *edges);
 
-/* What `records` sequences in a bucket up to `edge` cost. */
-double sl_bucket_price(const struct sl_bucket_rule *rule, int64_t edge, int64_t records);
+/* What the bucket of the lengths first .. last - 1 of the histogram costs. Without a cost of a step, its steps: the
+ * edge for each batch. Else the sum over the steps of what as many sequences cost as are that long on average. */
+double sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histogram *histogram, int64_t first,
+                       int64_t last);
 
 /* The bucket of a length: the first whose edge reaches it, else the last. */
 int64_t sl_edges_find(const int64_t *edges, int64_t count, int64_t length);

@@ -23,7 +23,7 @@ struct sl_data_stats {
     int bin_count;
     struct sl_batching_cost costs[MOST_COSTS];
     int cost_count;
-    struct sl_edges edges; /* of what the model file asks for */
+    struct sl_edges edges[MOST_COSTS]; /* of each cost */
     int64_t least_steps;   /* of the lower bound */
     double least_seconds;
 };
@@ -70,11 +70,11 @@ add_batch(const struct sl_order *order, const int32_t *lengths, int64_t batch, c
     for (int64_t k = 0; !order->padded && k < count; k++)
         cost->rows_computed += lengths[record[k]];
     if (price && order->padded)
-        ns += (double)steps * sl_step_cost_at(price, count);
+        ns += (double)steps * sl_step_cost_at(price, (double)count);
     for (int64_t t = 0; price && !order->padded && t < steps; t++) {
         while (alive > 0 && lengths[record[alive - 1]] <= t)
             alive--;
-        ns += sl_step_cost_at(price, alive);
+        ns += sl_step_cost_at(price, (double)alive);
     }
     cost->steps += steps;
     cost->seconds += ns * 1e-9;
@@ -143,14 +143,16 @@ add_strategy(struct sl_data_stats *stats, const struct sl_dataset *d, const stru
     rule.edges = edges.lengths;
     rule.edge_count = edges.count;
     seqlstm_status status = count_order(d, &rule, price, &cost, err);
-    cost.chosen = is_chosen(&d->model->data.batching, s);
-    if (cost.chosen && stats->edges.count == 0)
-        stats->edges = edges;
-    else
+    if (status != SEQLSTM_OK) {
         sl_edges_deinit(&edges);
-    if (status == SEQLSTM_OK)
-        stats->costs[stats->cost_count++] = cost;
-    return status;
+        return status;
+    }
+    cost.chosen = is_chosen(&d->model->data.batching, s);
+    cost.edges = edges.lengths;
+    cost.edge_count = edges.count;
+    stats->edges[stats->cost_count] = edges;
+    stats->costs[stats->cost_count++] = cost;
+    return SEQLSTM_OK;
 }
 
 /* Ten, twenty, … up to the longest, in steps of a power of ten; at most MOST_TENS - 1 of them. */
@@ -212,9 +214,13 @@ add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d, const st
     rule.pools = true;
     rule.pool = d->records;
     if (status == SEQLSTM_OK)
-        status = count_order(d, &rule, price, &least, err);
+        status = count_order(d, &rule, NULL, &least, err);
     stats->least_steps = least.steps;
-    stats->least_seconds = least.seconds;
+    if (price && price->count > 0) {
+        const struct sl_step_cost_point *widest = &price->points[price->count - 1];
+        stats->least_seconds = 1e-9 * ((double)stats->rows * widest->step_ns / (double)widest->width +
+                                       (double)least.batches * price->batch_ns);
+    }
     return status;
 }
 
@@ -233,7 +239,8 @@ add_stream(struct sl_data_stats *stats, const struct sl_dataset *d, const struct
     cost.batches = bptt > 0 ? (steps + bptt - 1) / bptt : 0;
     cost.shapes = bptt > 0 && steps % bptt != 0 && cost.batches > 1 ? 2 : 1;
     if (price)
-        cost.seconds = 1e-9 * ((double)steps * sl_step_cost_at(price, parts) + (double)cost.batches * price->batch_ns);
+        cost.seconds =
+            1e-9 * ((double)steps * sl_step_cost_at(price, (double)parts) + (double)cost.batches * price->batch_ns);
     stats->costs[stats->cost_count++] = cost;
     stats->least_steps = cost.steps;
     stats->least_seconds = cost.seconds;
@@ -305,7 +312,8 @@ sl_data_stats_destroy(struct sl_data_stats *stats)
     if (!stats)
         return;
     free(stats->sorted);
-    sl_edges_deinit(&stats->edges);
+    for (int i = 0; i < MOST_COSTS; i++)
+        sl_edges_deinit(&stats->edges[i]);
     free(stats);
 }
 
@@ -378,11 +386,25 @@ sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count)
     return stats->costs;
 }
 
-const int64_t *
-sl_data_stats_get_edges(const struct sl_data_stats *stats, int64_t *out_count)
+/* Records shorter than `length`. */
+static int64_t
+count_below(const struct sl_data_stats *stats, int64_t length)
 {
-    *out_count = stats->edges.count;
-    return stats->edges.lengths;
+    int64_t low = 0, high = stats->sequences;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (stats->sorted[middle] < length)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int64_t
+sl_data_stats_count(const struct sl_data_stats *stats, int64_t first, int64_t last)
+{
+    return last < first ? 0 : count_below(stats, last + 1) - count_below(stats, first);
 }
 
 int64_t

@@ -25,6 +25,8 @@ struct sl_batching_cost {
     int64_t rows_lost;       /* never visited */
     int64_t sequences_lost;
     double seconds;          /* of an epoch, from the measured cost of a step; 0: not measured */
+    const int64_t *edges;    /* of its buckets; NULL: it has none. Borrowed */
+    int64_t edge_count;
     double above_bound;      /* share by which seconds (not measured: steps) lie above the lower bound */
 };
 
@@ -40,8 +42,9 @@ struct sl_length_bin {
  * model file asks for something else. One "stream" for streams.
  *
  * For the model's batch_size and max_tokens, one epoch of training; `cost` (NULL: not measured) gives times, and
- * decides the edges of "auto". The lower bound is all data sorted by length, packed: no cut into batches of this size
- * has fewer steps. The dataset may be closed afterwards. */
+ * decides the edges of "auto". The lower bound of the steps is that of all data sorted by length: no cut into batches
+ * of this size has fewer. The lower bound of the time has every row at the price of the widest step. The dataset may be
+ * closed afterwards. */
 seqlstm_status sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost *cost,
                                     struct sl_data_stats **out_stats, struct seqlstm_error *err);
 void sl_data_stats_destroy(struct sl_data_stats *stats);
@@ -60,8 +63,8 @@ int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats);    /* 0: n
 const struct sl_length_bin *sl_data_stats_get_bins(const struct sl_data_stats *stats, int *out_count);
 const struct sl_batching_cost *sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count);
 
-/* Edges of the buckets that the model file asks for; none without buckets. Borrowed. */
-const int64_t *sl_data_stats_get_edges(const struct sl_data_stats *stats, int64_t *out_count);
+/* Records whose length is from `first` to `last`. */
+int64_t sl_data_stats_count(const struct sl_data_stats *stats, int64_t first, int64_t last);
 /* Sequential steps of the lower bound, and its seconds (0: not measured). */
 int64_t sl_data_stats_get_least_steps(const struct sl_data_stats *stats);
 double sl_data_stats_get_least_seconds(const struct sl_data_stats *stats);

@@ -92,8 +92,9 @@ static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **
 
 /* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
  * the processor and the like would make the bytes of a checkpoint depend on more than that. */
-static void write_choices(const struct sl_plan *plan, struct sl_buf *out)
+static void write_choices(const struct sl_session *session, struct sl_buf *out)
 {
+    const struct sl_plan *plan = session->train.plan;
     sl_buf_printf(out, "{\"schema\":\"seqlstm.plan/1\",\"threads\":%d,\"devices\":[", plan->threads);
     for (int32_t d = 0; d < plan->device_count; d++) {
         sl_buf_append_text(out, d ? ",{\"backend\":" : "{\"backend\":");
@@ -113,14 +114,16 @@ static void write_choices(const struct sl_plan *plan, struct sl_buf *out)
         sl_json_write_text(out, call->variant);
         sl_buf_append_char(out, '}');
     }
-    sl_buf_append_text(out, "]}");
+    sl_buf_append_char(out, ']');
+    sl_session_write_edges(session, out);
+    sl_buf_append_char(out, '}');
 }
 
 static seqlstm_status create_trainer(struct sl_session *session, const struct sl_train_observer *observer,
                                      struct sl_trainer **out_trainer, struct seqlstm_error *err)
 {
     struct sl_buf plan = {0};
-    write_choices(session->train.plan, &plan);
+    write_choices(session, &plan);
     if (plan.failed) {
         sl_buf_deinit(&plan);
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");

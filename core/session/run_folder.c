@@ -187,9 +187,10 @@ seqlstm_status sl_run_folder_write_setup(struct sl_session *session, struct seql
     sl_buf_deinit(&buf);
     if (status == SEQLSTM_OK && !session->is_run && session->train_data)
         status = sl_sources_write(session, err);
-    if (status == SEQLSTM_OK && session->train.plan)
-        status = write_buf(session->folder, "plan.json", &buf, sl_plan_write_json(session->train.plan, &buf, err),
-                           err);
+    if (status == SEQLSTM_OK && session->train.plan) {
+        status = sl_session_write_plan_json(session, session->train.plan, &buf, err);
+        status = write_buf(session->folder, "plan.json", &buf, status, err);
+    }
     sl_buf_deinit(&buf);
     return status;
 }
@@ -218,10 +219,11 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
         json_array_append_new(layers, json_pack("{s:s,s:s,s:s}", "name", call->node->name, "backend",
                                                 sl_backend_get_id(call->backend), "variant", call->variant));
     }
-    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:I,s:f,s:o}", "schema", "seqlstm.summary/1", "end",
+    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:I,s:f,s:{s:f,s:f},s:o}", "schema", "seqlstm.summary/1", "end",
                              sl_train_end_get_name(result->train.end), "metrics", metrics, "seconds",
                              result->seconds, "updates", (json_int_t)result->train.progress.updates, "epochs",
-                             result->train.progress.epochs, "layers", layers);
+                             result->train.progress.epochs, "waiting", "seconds", result->train.wait_seconds, "share",
+                             result->train.wait_share, "layers", layers);
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(root);
     if (text == NULL)

@@ -16,6 +16,7 @@
 
 #include <seqlstm/status.h>
 
+#include "base/cost.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "data/dataset.h"
@@ -67,6 +68,7 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
 
 /* Reads every split that the model has, one after the other; the first error that comes up. */
 seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_error *err);
+const struct sl_dataset *sl_session_find_train_data(const struct sl_session *session);
 const struct sl_data_state *sl_session_find_data_state(const struct sl_session *session);
 
 /* Adds a finding for each data file that the model names and that is not there; returns how many. Reads none. */
@@ -88,6 +90,16 @@ seqlstm_status sl_session_open_registry(const struct sl_session *session, const 
 /* Plans training (and evaluation). Borrowed until close. */
 seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
                                     struct seqlstm_error *err);
+
+/* The plan as JSON, with what was measured for the batches: "batching". */
+struct sl_buf;
+seqlstm_status sl_session_write_plan_json(const struct sl_session *session, const struct sl_plan *plan,
+                                          struct sl_buf *out, struct seqlstm_error *err);
+
+/* What a step of training costs on the planned backends: from the stored plan, or measured now (about a second).
+ * NULL for data without steps. Borrowed until close. Before training only: it runs the executor. */
+seqlstm_status sl_session_find_step_cost(struct sl_session *session, const struct sl_step_cost **out_cost,
+                                         struct seqlstm_error *err);
 
 /* ---- training ------------------------------------------------------------------------------------- */
 

@@ -31,6 +31,9 @@ struct sl_stored_plan {
     int32_t threads;                    /* 0: it does not say */
     struct sl_plan_device *devices;
     int32_t device_count;
+    int64_t *edges;                     /* of buckets that were measured */
+    int64_t edge_count;                 /* 0: none */
+    struct sl_step_cost cost;           /* count 0: not measured */
 };
 
 struct sl_session {
@@ -48,6 +51,7 @@ struct sl_session {
     struct sl_dataset *valid_data;
     struct sl_batcher *train_batcher;
     struct sl_batcher *valid_batcher;
+    struct sl_step_cost cost;           /* count 0: not measured */
 
     struct sl_pool *pool;
     struct sl_registry *registry;
@@ -87,6 +91,25 @@ seqlstm_status sl_session_find_missing_backends(struct sl_session *session, stru
 
 /* NOT_FOUND and IO of a data file become CORRUPT_DATA, the class of all errors of data. */
 seqlstm_status sl_session_blame_data(seqlstm_status status, struct seqlstm_error *err);
+
+/* ---- batching (batching.c, step_cost.c) ----------------------------------------------------------- */
+
+/* After the data was read. `bucketing: auto` measures the cost of a step, unless a stored plan holds the edges. */
+seqlstm_status sl_session_open_train_batcher(struct sl_session *session, struct seqlstm_error *err);
+/* With the edges of the training batcher. */
+seqlstm_status sl_session_open_valid_batcher(struct sl_session *session, struct seqlstm_error *err);
+
+/* Runs the training plan on batches made up, within the envelope. Changes no parameter that is not drawn anew
+ * afterwards. No points for data without steps. */
+seqlstm_status sl_session_measure_steps(struct sl_session *session, const struct sl_envelope *envelope,
+                                        struct sl_step_cost *out, struct seqlstm_error *err);
+
+/* For checkpoints: `,"batching":{"edges":[…]}` where edges were measured, else nothing. */
+void sl_session_write_edges(const struct sl_session *session, struct sl_buf *out);
+/* Reads "batching" of a plan's JSON; NULL: it has none. CORRUPT_DATA, NO_MEMORY. */
+struct json_t;
+seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_t *batching,
+                                            struct sl_stored_plan *out, struct seqlstm_error *err);
 
 /* Opens data and batchers of training; makes plans and executors of training and evaluation. */
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err);

@@ -113,12 +113,8 @@ seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const s
 static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_session_read_data(session, err));
-    struct sl_batcher_request train = {.phase = SL_BATCHING_TRAIN, .seed = session->model->seed};
-    if (session->train_batcher == NULL) {
-        seqlstm_status status = sl_batcher_open(session->train_data, &train, &session->train_batcher, err);
-        if (status != SEQLSTM_OK)
-            return sl_session_find(session, "E0501", "data", status, err);
-    }
+    if (session->train_batcher == NULL)
+        SEQLSTM_TRY(sl_session_open_train_batcher(session, err));
     sl_session_note_batches(session, SL_SPLIT_TRAIN, session->train_batcher);
     if (session->valid_batcher || !sl_dataset_has_split(session->model, SL_SPLIT_VALID))
         return SEQLSTM_OK;
@@ -128,8 +124,7 @@ static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_e
         return sl_session_find_data_error(session, SL_SPLIT_VALID, status, err);
     sl_sources_check(session, SL_SPLIT_VALID);
     sl_session_note_data(session, SL_SPLIT_VALID, session->valid_data);
-    struct sl_batcher_request valid = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};
-    return sl_batcher_open(session->valid_data, &valid, &session->valid_batcher, err);
+    return sl_session_open_valid_batcher(session, err);
 }
 
 static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_error *err)

@@ -94,6 +94,8 @@ seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out,
         status = read_threads(path, root, out, err);
     if (status == SEQLSTM_OK)
         status = read_devices(path, root, out, err);
+    if (status == SEQLSTM_OK)
+        status = sl_stored_plan_read_batching(path, json_object_get(root, "batching"), out, err);
     json_decref(root);
     return status;
 }

@@ -116,6 +116,7 @@ struct sl_train_result {
     bool has_valid;
     struct sl_metric_values valid;     /* of the last validation; with restore_best that of the weights kept */
     double wait_seconds;               /* spent waiting for data */
+    double wait_share;                 /* of the time of training, validation left out */
     char reason[256];                  /* DIVERGED */
 };
 

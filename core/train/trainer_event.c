@@ -201,6 +201,7 @@ sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_e
     double begun = trainer->progress.seconds;
     sl_trainer_look(trainer);
     trainer->report_seconds += trainer->progress.seconds - begun; /* rows per second are those of training */
+    trainer->validation_seconds += trainer->progress.seconds - begun;
     struct sl_train_report report = make_report(trainer, &evaluation.values);
     report.improved = improved;
     SEQLSTM_TRY(append_row(trainer, "valid", "validation", &report, err));

@@ -43,6 +43,7 @@ struct sl_trainer {
     double rate;
     int64_t report_tokens;              /* at the last report */
     double report_seconds;
+    double validation_seconds;          /* since this start */
     bool changed;                       /* since the last checkpoint */
     bool restored;
     bool diverged;

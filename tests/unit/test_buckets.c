@@ -29,15 +29,14 @@ static double
 price_of(const struct sl_histogram *h, const struct sl_bucket_rule *rule, unsigned set, int64_t *out_count)
 {
     double price = 0;
-    int64_t held = 0;
+    int64_t first = 0;
     *out_count = 0;
     for (int64_t i = 0; i < h->count; i++) {
-        held += h->records[i];
         if (i + 1 < h->count && !(set >> i & 1))
             continue;
-        price += sl_bucket_price(rule, h->length[i], held);
+        price += sl_bucket_price(rule, h, first, i + 1);
         ++*out_count;
-        held = 0;
+        first = i + 1;
     }
     return price;
 }
@@ -167,18 +166,41 @@ test_greedy_and_lists(void **state)
     sl_histogram_deinit(&h);
 }
 
-/* Lines between the points, and what does not grow. */
+/* Lines between the points and beyond; what noise did is mended. */
 static void
 test_step_cost(void **state)
 {
     (void)state;
     static const struct sl_step_cost cost = {.count = 3, .points = {{1, 100}, {4, 130}, {8, 170}}};
-    assert_true(sl_step_cost_at(NULL, 7) == 1 && sl_step_cost_fixed(NULL, 7) == 1);
+    assert_true(sl_step_cost_at(NULL, 7) == 1 && sl_step_cost_at(NULL, 0.25) == 0.25);
     assert_true(sl_step_cost_at(&cost, 1) == 100 && sl_step_cost_at(&cost, 4) == 130);
     assert_true(sl_step_cost_at(&cost, 6) == 150 && sl_step_cost_at(&cost, 16) == 250);
-    assert_true(sl_step_cost_fixed(&cost, 8) == 90 && sl_step_cost_fixed(&cost, 1) == 90);
-    static const struct sl_step_cost falling = {.count = 2, .points = {{1, 100}, {4, 80}}};
-    assert_true(sl_step_cost_at(&falling, 4) == 100 && sl_step_cost_at(&falling, 9) == 100);
+    assert_true(sl_step_cost_at(&cost, 0.5) == 50);
+    struct sl_step_cost noisy = {.count = 4, .points = {{1, 10}, {2, 90}, {4, 80}, {8, 400}}};
+    sl_step_cost_smooth(&noisy);
+    assert_true(noisy.points[3].step_ns == 400 && noisy.points[2].step_ns == 200);
+    assert_true(noisy.points[1].step_ns == 100 && noisy.points[0].step_ns == 50);
+    struct sl_step_cost falling = {.count = 2, .points = {{1, 100}, {4, 80}}};
+    sl_step_cost_smooth(&falling);
+    assert_true(falling.points[0].step_ns == 100 && falling.points[1].step_ns == 100);
+}
+
+/* Two lengths, one bucket: while both run a step costs both, then the half that is longer. */
+static void
+test_packed_price(void **state)
+{
+    (void)state;
+    static const struct sl_step_cost cost = {.count = 3, .points = {{1, 100}, {2, 110}, {4, 130}}, .batch_ns = 7};
+    static const int32_t lengths[] = {3, 3, 3, 3, 5, 5, 5, 5};
+    struct sl_histogram h = make_histogram(lengths, 8);
+    struct sl_bucket_rule rule = {.batch_size = 4, .cost = &cost};
+    assert_true(sl_bucket_price(&rule, &h, 0, 2) == 2 * (3 * 130 + 2 * 110 + 7));
+    assert_true(sl_bucket_price(&rule, &h, 1, 2) == 5 * 130 + 7);
+    rule.padded = true;
+    assert_true(sl_bucket_price(&rule, &h, 0, 2) == 2 * (5 * 130 + 7));
+    rule.cost = NULL;
+    assert_true(sl_bucket_price(&rule, &h, 0, 2) == 2 * 5);
+    sl_histogram_deinit(&h);
 }
 
 int
@@ -189,6 +211,7 @@ main(void)
         cmocka_unit_test(test_many_lengths),
         cmocka_unit_test(test_greedy_and_lists),
         cmocka_unit_test(test_step_cost),
+        cmocka_unit_test(test_packed_price),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTML file without a network: bars of the lengths, lines at the edges of the buckets, the table of strategies. */
+#include "cli/data_page.h"
+
+#include "base/text.h"
+
+enum { LEFT = 64, TOP = 24, WIDTH = 760, HEIGHT = 260, BARS_MOST = 160, TICKS = 5 };
+
+static const char style[] =
+    "<style>\n"
+    ":root{color-scheme:light dark;--ink:#1f2430;--dim:#666e7a;--grid:#e3e6ea;--bar:#2a6fc9;--edge:#d9662b;"
+    "--page:#fff}\n"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--dim:#9aa2ad;--grid:#33383f;--bar:#6aa5f0;--edge:#f0935e;"
+    "--page:#16181c}}\n"
+    "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:880px;margin:2rem auto;"
+    "padding:0 1rem}\n"
+    "h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .4rem}p{color:var(--dim);margin:.2rem 0}\n"
+    "table{border-collapse:collapse}td,th{padding:.15rem .9rem .15rem 0;text-align:right;font-variant-numeric:"
+    "tabular-nums;white-space:nowrap}\n"
+    "th{color:var(--dim);font-weight:500}td:first-child,th:first-child{text-align:left}tr.chosen td{font-weight:600}\n"
+    "svg{width:100%;height:auto;display:block}text{font:12px system-ui,sans-serif;fill:var(--dim)}\n"
+    ".grid{stroke:var(--grid)}.bar{fill:var(--bar)}.edge{stroke:var(--edge)}.scroll{overflow-x:auto}\n"
+    "</style>\n";
+
+static void
+write_escaped(struct sl_buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<')
+            sl_buf_append_text(out, "&lt;");
+        else if (*text == '&')
+            sl_buf_append_text(out, "&amp;");
+        else
+            sl_buf_append_char(out, *text);
+    }
+}
+
+static void
+write_number(struct sl_buf *out, const char *format, double value)
+{
+    char text[64];
+    sl_text_snprintf(text, sizeof text, format, value);
+    sl_buf_append_text(out, text);
+}
+
+/* The strategy whose edges are drawn. */
+static const struct sl_batching_cost *
+find_drawn(const struct sl_data_stats *stats)
+{
+    int count;
+    const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count), *drawn = NULL;
+    for (int c = 0; c < count; c++)
+        if (costs[c].edge_count > 0 && (drawn == NULL || (costs[c].chosen && !drawn->chosen)))
+            drawn = &costs[c];
+    return drawn;
+}
+
+/* 1, 2 or 5 times a power of ten, so that about TICKS of them make `most`. */
+static int64_t
+round_tick(int64_t most)
+{
+    int64_t unit = 1;
+    while (unit * 10 * TICKS <= most)
+        unit *= 10;
+    for (int64_t factor = 1; factor < 10; factor += factor == 2 ? 3 : factor)
+        if (unit * factor * TICKS >= most)
+            return unit * factor;
+    return unit * 10;
+}
+
+static double
+place_of(int64_t length, int64_t high)
+{
+    return LEFT + WIDTH * (double)length / (double)(high + 1);
+}
+
+static void
+write_ticks(struct sl_buf *out, int64_t high, int64_t most)
+{
+    int64_t tick = round_tick(most);
+    for (int64_t at = 0; at <= most; at += tick) {
+        double y = TOP + HEIGHT * (1 - (double)at / (double)most);
+        write_number(out, "<line class=\"grid\" x1=\"64\" x2=\"824\" y1=\"%.1f\" ", y);
+        write_number(out, "y2=\"%.1f\"/>", y);
+        write_number(out, "<text text-anchor=\"end\" x=\"58\" y=\"%.1f\">", y + 4);
+        sl_buf_printf(out, "%lld</text>\n", (long long)at);
+    }
+    tick = round_tick(high);
+    for (int64_t at = 0; at <= high; at += tick) {
+        double middle = place_of(at, high) + 0.5 * WIDTH / (double)(high + 1);
+        write_number(out, "<text text-anchor=\"middle\" x=\"%.1f\" ", middle);
+        sl_buf_printf(out, "y=\"%d\">%lld</text>\n", TOP + HEIGHT + 18, (long long)at);
+    }
+}
+
+static void
+write_histogram(struct sl_buf *out, const struct sl_data_stats *stats)
+{
+    int64_t high = sl_data_stats_get_longest(stats), most = 1;
+    int64_t width = high / BARS_MOST + 1;
+    const struct sl_batching_cost *drawn = find_drawn(stats);
+    for (int64_t at = 0; at <= high; at += width) {
+        int64_t held = sl_data_stats_count(stats, at, at + width - 1);
+        most = held > most ? held : most;
+    }
+    sl_buf_printf(out, "<h2>Sequences by length</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
+                       "aria-label=\"histogram of the lengths\">\n",
+                  LEFT + WIDTH + 24, TOP + HEIGHT + 44);
+    write_ticks(out, high, most);
+    for (int64_t at = 0; at <= high; at += width) {
+        int64_t held = sl_data_stats_count(stats, at, at + width - 1);
+        double tall = HEIGHT * (double)held / (double)most, x = place_of(at, high);
+        if (held == 0)
+            continue;
+        write_number(out, "<rect class=\"bar\" x=\"%.2f\" ", x);
+        write_number(out, "width=\"%.2f\" ", 0.86 * WIDTH * (double)width / (double)(high + 1));
+        write_number(out, "y=\"%.2f\" ", TOP + HEIGHT - tall);
+        write_number(out, "height=\"%.2f\">", tall);
+        sl_buf_printf(out, "<title>%lld", (long long)at);
+        if (width > 1)
+            sl_buf_printf(out, " to %lld", (long long)(at + width - 1));
+        sl_buf_printf(out, " steps: %lld</title></rect>\n", (long long)held);
+    }
+    for (int64_t e = 0; drawn && e < drawn->edge_count; e++) {
+        double x = place_of(drawn->edges[e] + 1, high) - 0.07 * WIDTH / (double)(high + 1);
+        write_number(out, "<line class=\"edge\" x1=\"%.2f\" ", x);
+        write_number(out, "x2=\"%.2f\" ", x);
+        sl_buf_printf(out, "y1=\"%d\" y2=\"%d\"><title>a bucket ends at %lld</title></line>\n", TOP, TOP + HEIGHT,
+                      (long long)drawn->edges[e]);
+    }
+    sl_buf_printf(out, "<text text-anchor=\"middle\" x=\"%d\" y=\"%d\">steps</text>\n</svg>\n", LEFT + WIDTH / 2,
+                  TOP + HEIGHT + 38);
+    if (drawn)
+        sl_buf_printf(out, "<p>Lines: the edges of the %lld buckets of <b>%s</b>.</p>\n", (long long)drawn->edge_count,
+                      drawn->name);
+}
+
+static void
+write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool measured)
+{
+    int count;
+    const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
+    sl_buf_printf(out,
+                  "<h2>One epoch, by strategy</h2>\n<div class=\"scroll\"><table><tr><th>batching</th><th>rows</th>"
+                  "<th>steps</th><th>batches</th><th>shapes</th><th>above the bound</th>%s<th>rows lost</th>"
+                  "<th style=\"text-align:left\">what it is</th></tr>\n",
+                  measured ? "<th>seconds</th>" : "");
+    for (int c = 0; c < count; c++) {
+        sl_buf_printf(out, "<tr%s><td>%s</td><td>%lld</td><td>%lld</td><td>%lld</td><td>%lld</td>",
+                      costs[c].chosen ? " class=\"chosen\"" : "", costs[c].name, (long long)costs[c].rows_computed,
+                      (long long)costs[c].steps, (long long)costs[c].batches, (long long)costs[c].shapes);
+        write_number(out, "<td>%.1f %%</td>", 100 * costs[c].above_bound);
+        if (measured)
+            write_number(out, "<td>%.1f</td>", costs[c].seconds);
+        sl_buf_printf(out, "<td>%lld</td><td style=\"text-align:left\">%s</td></tr>\n", (long long)costs[c].rows_lost,
+                      costs[c].description);
+    }
+    sl_buf_append_text(out, "</table></div>\n<p>Rows are what kernels compute, steps what must run one after the "
+                            "other. ");
+    sl_buf_append_text(out, measured ? "The bound is the time of as many rows in the widest steps; "
+                                       "seconds are predicted from the measured cost of a step.</p>\n"
+                                     : "The bound is the number of steps of all data sorted by length.</p>\n");
+}
+
+static void
+write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
+{
+    sl_buf_append_text(out, "<h2>Cost of a step</h2>\n<table><tr><th>sequences side by side</th><th>µs a step</th>"
+                            "<th>µs a sequence</th></tr>\n");
+    for (int32_t p = 0; p < cost->count; p++) {
+        double us = cost->points[p].step_ns * 1e-3;
+        sl_buf_printf(out, "<tr><td>%lld</td>", (long long)cost->points[p].width);
+        write_number(out, "<td>%.1f</td>", us);
+        write_number(out, "<td>%.2f</td></tr>\n", us / (double)cost->points[p].width);
+    }
+    sl_buf_append_text(out, "</table>\n");
+    write_number(out, "<p>Besides, a batch costs %.0f µs.</p>\n", cost->batch_ns * 1e-3);
+}
+
+void
+cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_stats *stats,
+                    const struct sl_step_cost *cost)
+{
+    sl_buf_append_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
+    write_escaped(out, model);
+    sl_buf_append_text(out, "</title>\n");
+    sl_buf_append_text(out, style);
+    sl_buf_append_text(out, "</head><body>\n<h1>");
+    write_escaped(out, model);
+    sl_buf_printf(out, "</h1>\n<p>%lld sequences, %lld real steps, %lld to %lld long, ",
+                  (long long)sl_data_stats_get_sequences(stats), (long long)sl_data_stats_get_rows(stats),
+                  (long long)sl_data_stats_get_shortest(stats), (long long)sl_data_stats_get_longest(stats));
+    write_number(out, "mean %.1f", sl_data_stats_get_mean(stats));
+    if (sl_data_stats_get_vocabulary(stats) > 0)
+        sl_buf_printf(out, "; vocabulary %lld", (long long)sl_data_stats_get_vocabulary(stats));
+    sl_buf_append_text(out, "</p>\n");
+    write_histogram(out, stats);
+    write_strategies(out, stats, cost != NULL);
+    if (cost && cost->count > 0)
+        write_cost(out, cost);
+    sl_buf_append_text(out, "</body></html>\n");
+}

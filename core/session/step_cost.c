@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step of training costs on the backends that the plan chose: batches of equal lengths, short and long ones, of
+ * ascending width, through the executor. The slope between the lengths is the cost of a step. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "session/session_private.h"
+
+enum {
+    LONG_STEPS = 15, /* of the longer batch; the shorter one has a third */
+    ROUNDS = 4       /* runs of a shape, all shapes in turn; the first warms up, of the others the fastest counts */
+};
+
+/* A batch of `width` sequences of `steps` steps whose targets count. */
+static seqlstm_status make_batch(const struct sl_data_facts *facts, int64_t width, int64_t steps,
+                                 struct sl_batch **out_batch, struct seqlstm_error *err)
+{
+    int32_t *lengths = malloc((size_t)width * sizeof *lengths);
+    if (lengths == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a batch");
+    for (int64_t k = 0; k < width; k++)
+        lengths[k] = (int32_t)steps;
+    struct sl_batch_shape shape = {
+        .sequences = width,
+        .lengths = lengths,
+        .input_kind = facts->input.kind,
+        .input_features = facts->input.features,
+        .input_on_steps = facts->input.on_steps,
+        .target_kind = facts->target.kind,
+        .target_features = facts->target.features,
+        .target_on_steps = facts->target.on_steps,
+        .has_weight = facts->has_weight,
+    };
+    seqlstm_status status = sl_batch_create(&shape, out_batch, err);
+    free(lengths);
+    if (status != SEQLSTM_OK)
+        return status;
+    float *weight = (float *)(uintptr_t)(*out_batch)->weight.values;
+    for (int64_t i = 0; facts->has_weight && i < (facts->target.on_steps ? width * steps : width); i++)
+        weight[i] = 1;
+    (*out_batch)->last_piece = true;
+    return SEQLSTM_OK;
+}
+
+/* Runs one batch of the shape and keeps the fastest time; returns this one's. */
+static seqlstm_status time_shape(struct sl_exec *exec, const struct sl_data_facts *facts, int64_t width, int64_t steps,
+                                 double *best_ns, double *out_ns, struct seqlstm_error *err)
+{
+    struct sl_batch *batch = NULL;
+    struct sl_exec_result result;
+    struct sl_exec_step step = {.normaliser = 1.0 / (double)(width * steps)};
+    SEQLSTM_TRY(make_batch(facts, width, steps, &batch, err));
+    int64_t start = sl_clock_ns();
+    seqlstm_status status = sl_exec_run(exec, batch, &step, &result, err);
+    *out_ns = (double)(sl_clock_ns() - start);
+    *best_ns = fmin(*best_ns, *out_ns);
+    sl_batch_destroy(batch);
+    return status;
+}
+
+/* An update that changes nothing: rate and gradients are multiplied by 0, the optimizer's state stays zero. */
+static seqlstm_status time_update(struct sl_exec *exec, double *out_ns, struct seqlstm_error *err)
+{
+    *out_ns = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        int64_t start = sl_clock_ns();
+        SEQLSTM_TRY(sl_exec_optimize(exec, 1, 0, 0, err));
+        *out_ns = fmin(*out_ns, (double)(sl_clock_ns() - start));
+    }
+    return SEQLSTM_OK;
+}
+
+/* A width with its two lengths. */
+struct probe {
+    int64_t width, steps[2];
+    double ns[2], first_ns;
+};
+
+/* Powers of two and the widest batch; a width whose batches have one step at most is left out. */
+static int32_t list_probes(const struct sl_envelope *envelope, struct probe *probes)
+{
+    int64_t longest = envelope->steps < LONG_STEPS ? envelope->steps : LONG_STEPS;
+    int32_t count = 0;
+    for (int64_t width = 1; count < SL_STEP_COST_MOST; width *= 2) {
+        bool last = width >= envelope->sequences || count == SL_STEP_COST_MOST - 1;
+        width = last ? envelope->sequences : width;
+        int64_t steps = envelope->rows / width < longest ? envelope->rows / width : longest;
+        if (steps >= 2)
+            probes[count++] = (struct probe){width, {(steps + 2) / 3, steps}, {INFINITY, INFINITY}, 0};
+        if (last || steps < 2)
+            break;
+    }
+    return count;
+}
+
+static seqlstm_status measure(struct sl_exec *exec, const struct sl_data_facts *facts,
+                              const struct sl_envelope *envelope, struct sl_step_cost *out, struct seqlstm_error *err)
+{
+    struct sl_step_cost cost = {0};
+    struct probe probes[SL_STEP_COST_MOST];
+    double update, ns, ignored = INFINITY;
+    cost.count = list_probes(envelope, probes);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int32_t p = 0; p < 2 * cost.count; p++) {
+            struct probe *probe = &probes[p / 2];
+            double *best = round == 0 ? &ignored : &probe->ns[p % 2];
+            SEQLSTM_TRY(time_shape(exec, facts, probe->width, probe->steps[p % 2], best, &ns, err));
+            probe->first_ns = round == 0 ? ns : probe->first_ns;
+        }
+    }
+    for (int32_t p = 0; p < cost.count; p++) {
+        const struct probe *probe = &probes[p];
+        double more = (double)(probe->steps[1] - probe->steps[0]);
+        cost.points[p] = (struct sl_step_cost_point){probe->width, fmax((probe->ns[1] - probe->ns[0]) / more, 1)};
+    }
+    sl_step_cost_smooth(&cost);
+    SEQLSTM_TRY(time_update(exec, &update, err));
+    if (cost.count > 0) {
+        const struct probe *widest = &probes[cost.count - 1];
+        double steps_ns = (double)widest->steps[1] * cost.points[cost.count - 1].step_ns;
+        cost.batch_ns = update + fmax(widest->ns[1] - steps_ns, 0);
+        cost.shape_ns = fmax(widest->first_ns - widest->ns[1], 0);
+    }
+    *out = cost;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_measure_steps(struct sl_session *session, const struct sl_envelope *envelope,
+                                        struct sl_step_cost *out, struct seqlstm_error *err)
+{
+    const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
+    struct sl_stage probe = {0};
+    *out = (struct sl_step_cost){0};
+    if (!facts->has_steps)
+        return SEQLSTM_OK;
+    seqlstm_status status = sl_session_prepare(session, SL_PHASE_TRAIN, envelope, false, true, &probe, err);
+    if (status == SEQLSTM_OK)
+        status = measure(probe.exec, facts, envelope, out, err);
+    sl_stage_deinit(&probe);
+    return status;
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ways of batching as a user meets them: the same results padded and packed, measured buckets that a resumed run keeps,
+the tables, the page and the JSON of `data stats`."""
+import json
+import random
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import expect
+
+MODEL = """seqlstm: 1
+name: words
+seed: 5
+data:
+  type: text
+  train: {file: train.txt}
+  valid: {file: valid.txt}
+  tokenizer: {type: whitespace, specials: [unk, bos, eos]}
+  batch_size: 4
+  batching: {BATCHING}
+model:
+  - {type: embedding, dim: 6}
+  - {type: lstm, units: 8, layers: 2, return_sequences: true, dropout: 0.2}
+  - {type: output, activation: softmax}
+train:
+  task: language_model
+  optimizer: {type: adam, learning_rate: 1e-2}
+  epochs: 2
+  checkpoint: {every: 3u}
+"""
+
+
+def write(t, batching, name='m.yaml'):
+    draw = random.Random(3)
+    for split, lines in (('train', 61), ('valid', 13)):
+        words = [' '.join(f'w{draw.randrange(17)}' for _ in range(draw.randrange(1, 14))) for _ in range(lines)]
+        t.write(f'{split}.txt', '\n'.join(words) + '\n')
+    t.write(name, MODEL.replace('BATCHING', batching))
+
+
+def train(t, batching, out):
+    write(t, batching)
+    t.run('run', 'm.yaml', '--out', out, '-q', '--set', 'data.shuffle=false')  # shuffled, the batch with most rows is first
+    return json.loads(t.read(f'{out}/summary.json'))
+
+
+def test_padding_changes_no_result(t):
+    """Padded positions are computed and carry no loss: the same batches give the same loss up to rounding, and the same
+    number of tokens, however they are padded."""
+    for bucketing, paddings in (('bucketing: off', ('batch', 'longest')), ('bucketing: {count: 3}', ('batch', 'bucket'))):
+        packed = train(t, bucketing, f'packed {len(paddings)} {bucketing[11:13]}')
+        for padding in paddings:
+            padded = train(t, f'{bucketing}, pad_to: {padding}', f'{padding} {bucketing[11:13]}')
+            for split in ('train', 'valid'):
+                a, b = (s['metrics'][split]['loss'] for s in (packed, padded))
+                # float32 sums of some hundred terms over 32 updates
+                expect(abs(a - b) < 2e-4 * abs(a), (bucketing, padding, split, a, b))
+            expect(packed['updates'] == padded['updates'], (packed, padded))
+    rows = [json.loads(line) for line in t.read('batch of/metrics.jsonl').decode().splitlines()]
+    expect(rows and all('metrics' in row for row in rows), rows)
+
+
+def test_waiting_is_told(t):
+    write(t, 'bucketing: pools')
+    t.run('run', 'm.yaml', '--out', 'a').silent().says('waited for data')
+    waiting = json.loads(t.read('a/summary.json'))['waiting']
+    expect(0 <= waiting['share'] <= 1 and waiting['seconds'] >= 0, waiting)
+
+
+def test_measured_buckets_are_replayed(t):
+    write(t, 'bucketing: auto')
+    t.run('run', 'm.yaml', '--out', 'a', '-q')
+    plan = json.loads(t.read('a/plan.json'))
+    batching = plan['batching']
+    edges, points = batching['edges'], batching['step_cost']['points']
+    expect(edges == sorted(set(edges)) and edges[-1] <= 15, edges)
+    expect([p['width'] for p in points] == [1, 2, 4] and all(p['step_ns'] > 0 for p in points), points)
+    # other edges in the stored plan are other batches, and they stay: nothing is measured again
+    plan['batching']['edges'] = [2, 5, 15]
+    t.write('other.json', json.dumps(plan))
+    t.run('run', 'm.yaml', '--out', 'b', '-q', '--plan', 'other.json')
+    expect(json.loads(t.read('b/plan.json'))['batching']['edges'] == [2, 5, 15], 'edges were measured again')
+    t.run('run', 'm.yaml', '--out', 'c', '-q', '--plan', 'other.json')
+    expect(t.read('b/final.safetensors') == t.read('c/final.safetensors'), 'same plan, other bits')
+    # stopped in the middle and resumed: the same end
+    t.run('run', 'm.yaml', '--out', 'd', '-q', '--plan', 'other.json', '--set', 'train.updates=7')
+    t.run('resume', 'd', '-q', '--set', 'train.updates=1000')
+    expect(t.read('b/final.safetensors') == t.read('d/final.safetensors'), 'resumed with other batches')
+    plan['batching']['edges'] = [5, 2]
+    t.write('other.json', json.dumps(plan))
+    t.refuse(4, 'run', 'm.yaml', '--out', 'e', '--plan', 'other.json').says('does not ascend')
+
+
+def test_stats(t):
+    write(t, 'bucketing: [4, 8]')
+    table = t.run('data', 'stats', 'm.yaml').out.decode()
+    for name in ('pools', 'auto', 'greedy', 'padded_to_longest', 'bound'):
+        expect(name in table, table)
+    expect('* lengths ' in table and 'seconds' not in table, table)
+    stats = t.run('data', 'stats', 'm.yaml', '--json').json
+    by_name = {s['name']: s for s in stats['strategies']}
+    expect(stats['schema'] == 'seqlstm.data_stats/1' and stats['chosen'] == 'lengths', stats)
+    expect(by_name['lengths']['edges'] == [4, 8, stats['longest']], by_name['lengths'])
+    for s in stats['strategies']:
+        expect(s['steps'] >= stats['lower_bound']['steps'] and s['rows_lost'] == 0, s)
+        expect(s['rows_computed'] == stats['rows'] or 'padded' in s['name'], s)
+    expect('seconds' not in by_name['pools'] and 'step_cost' not in stats, stats)
+    measured = t.run('data', 'stats', 'm.yaml', '--json', '--measure', '--html', 'page.html').json
+    expect(all(s['seconds'] > 0 for s in measured['strategies']), measured)
+    expect(measured['lower_bound']['seconds'] > 0 and len(measured['step_cost']['points']) == 3, measured)
+    page = t.read('page.html').decode()
+    expect(page.startswith('<!doctype html>') and 'a bucket ends at 8' in page and 'src=' not in page, page[:200])
+    expect(page.count('<tr') == 1 + len(stats['strategies']) + 4, page.count('<tr'))
+    write(t, 'bucketing: {count: 3}, pad_to: longest')
+    stats = t.run('data', 'stats', 'm.yaml', '--json').json
+    expect(stats['chosen'] == 'chosen', stats['chosen'])
+    write(t, 'bucketing: [4, 8], on_overflow: drop')
+    expect('rows lost' in t.run('data', 'stats', 'm.yaml').out.decode(), 'losses are not shown')
+
+
+harness.main(globals())
