@@ -36,6 +36,7 @@ struct sl_bench {
     const char *variant; /* test this one only; NULL: all */
     struct sl_queue *queues; /* [queue_count] further queues, 1, 2 and 3 members */
     int32_t queue_count;
+    struct sl_domain *domains; /* [queue_count] the same of a device: domains with a stream each; NULL: the host */
 };
 
 /* Runs the case with every variant that the backend names. Errors become verdicts. */

@@ -235,7 +235,8 @@ sl_check_threads(struct sl_check *check)
     for (int i = 0; i < count; i++) {
         struct sl_subject subject = bench->subject;
         char what[64];
-        subject.queue = &bench->queues[i].queue;
+        subject.queue = bench->domains ? &bench->domains[i].queue.queue : &bench->queues[i].queue;
+        subject.domain = bench->domains ? &bench->domains[i] : NULL;
         runners[i] = make_runner(check, &subject, NULL);
         if (!runners[i] || !run_once(check, runners[i]))
             goto out;

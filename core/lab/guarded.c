@@ -10,7 +10,7 @@
 #define POISON 0xFF /* NaN in float16, bfloat16, float32 and float64; -1 as an integer */
 
 seqlstm_status
-sl_guarded_init(struct sl_guarded *buffer, uint64_t bytes, struct seqlstm_error *err)
+sl_guarded_init(struct sl_guarded *buffer, struct sl_twins *twins, uint64_t bytes, struct seqlstm_error *err)
 {
     uint64_t rounded = (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
     memset(buffer, 0, sizeof *buffer);
@@ -21,13 +21,46 @@ sl_guarded_init(struct sl_guarded *buffer, uint64_t bytes, struct seqlstm_error 
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a buffer of %llu bytes", (unsigned long long)bytes);
     memset(buffer->block, POISON, (size_t)rounded + 2 * SL_GUARD_BYTES);
     buffer->bytes = bytes;
+    buffer->block_bytes = rounded + 2 * SL_GUARD_BYTES;
     buffer->data = bytes ? buffer->block + SL_GUARD_BYTES : NULL;
+    if (twins && twins->domain) {
+        void *twin = NULL;
+        SEQLSTM_TRY(sl_domain_allocate(twins->domain, (int64_t)buffer->block_bytes, &twin, err));
+        buffer->twin = twin;
+        buffer->twins = twins;
+        buffer->next = twins->first;
+        twins->first = buffer;
+    }
+    return SEQLSTM_OK;
+}
+
+void *
+sl_guarded_get_address(const struct sl_guarded *buffer)
+{
+    return buffer->data && buffer->twin ? buffer->twin + SL_GUARD_BYTES : buffer->data;
+}
+
+seqlstm_status
+sl_twins_upload(const struct sl_twins *twins, struct seqlstm_error *err)
+{
+    for (const struct sl_guarded *b = twins->first; b; b = b->next)
+        SEQLSTM_TRY(sl_domain_upload(twins->domain, b->twin, b->block, (int64_t)b->block_bytes, err));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_twins_download(const struct sl_twins *twins, struct seqlstm_error *err)
+{
+    for (const struct sl_guarded *b = twins->first; b; b = b->next)
+        SEQLSTM_TRY(sl_domain_download(twins->domain, b->block, b->twin, (int64_t)b->block_bytes, err));
     return SEQLSTM_OK;
 }
 
 void
 sl_guarded_deinit(struct sl_guarded *buffer)
 {
+    if (buffer->twin)
+        sl_domain_release(buffer->twins->domain, buffer->twin);
     free(buffer->block);
     memset(buffer, 0, sizeof *buffer);
 }

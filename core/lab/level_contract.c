@@ -55,8 +55,21 @@ run_small(struct contract *c, struct seqlstm_instance *instance, struct sl_host 
     bench.subject.instance = instance;
     bench.subject.queue = queue;
     bench.host = host;
+    struct sl_domain domain = {.name = ""};
+    if (bench.domains) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        if (sl_domain_open(&domain, &c->w->table, instance, 0, bench.subject.domain->name, &err) != SEQLSTM_OK) {
+            fail(c, err.message);
+            return;
+        }
+        bench.subject.domain = &domain;
+        bench.subject.queue = &domain.queue.queue;
+        bench.domains = NULL;
+        bench.queue_count = 0;
+    }
     struct sl_check_result result;
     sl_check_case(&bench, &small, &result);
+    sl_domain_close(&domain);
     if (result.verdict == SL_VERDICT_FAIL)
         fail(c, result.detail);
 }

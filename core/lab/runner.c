@@ -51,6 +51,7 @@ struct sl_runner {
     struct sl_guarded *values; /* [count] */
     struct sl_guarded *grads;
     struct sl_guarded workspace, packed;
+    struct sl_twins twins;
     struct piece pieces[SL_PIECES_MAX];
     int32_t piece_count;
     bool stepwise;
@@ -109,12 +110,12 @@ make_buffers(struct sl_runner *r, struct seqlstm_error *err)
             continue;
         r->dtypes[k] = handed_dtype(r, s);
         uint64_t bytes = (uint64_t)(r->data->elems[k] * sl_dtype_bytes(r->dtypes[k]));
-        SEQLSTM_TRY(sl_guarded_init(&r->values[k], bytes, err));
+        SEQLSTM_TRY(sl_guarded_init(&r->values[k], &r->twins, bytes, err));
         if (has_gradient(r, k))
-            SEQLSTM_TRY(sl_guarded_init(&r->grads[k], bytes, err));
+            SEQLSTM_TRY(sl_guarded_init(&r->grads[k], &r->twins, bytes, err));
     }
-    SEQLSTM_TRY(sl_guarded_init(&r->workspace, r->sizes.workspace_bytes, err));
-    return sl_guarded_init(&r->packed, r->sizes.packed_bytes, err);
+    SEQLSTM_TRY(sl_guarded_init(&r->workspace, &r->twins, r->sizes.workspace_bytes, err));
+    return sl_guarded_init(&r->packed, &r->twins, r->sizes.packed_bytes, err);
 }
 
 /* Pointers of piece k into whole tensors, and the states between pieces. */
@@ -132,7 +133,7 @@ make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
     if (!piece->slots || !piece->grads || !piece->middle || !piece->middle_grad)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
     if (r->desc.head.mode == SEQLSTM_MODE_TRAINING && (p == 0 || !r->stepwise))
-        SEQLSTM_TRY(sl_guarded_init(&piece->reserve, r->sizes.reserve_bytes, err));
+        SEQLSTM_TRY(sl_guarded_init(&piece->reserve, &r->twins, r->sizes.reserve_bytes, err));
     for (int32_t k = 0; k < r->count; k++) {
         const struct sl_slot *s = &r->data->slots[k];
         if (s->role == SL_SLOT_ABSENT)
@@ -141,19 +142,19 @@ make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
         uint64_t offset = 0;
         if (axis->steps > 0 && s->axis == SL_SLOT_ON_ROWS && piece->bind.t0 > 0)
             offset = (uint64_t)axis->row_offsets[piece->bind.t0] * row;
-        piece->slots[k] = (unsigned char *)r->values[k].data + offset;
+        piece->slots[k] = (unsigned char *)sl_guarded_get_address(&r->values[k]) + offset;
         if (r->grads[k].data)
-            piece->grads[k] = (unsigned char *)r->grads[k].data + offset;
+            piece->grads[k] = (unsigned char *)sl_guarded_get_address(&r->grads[k]) + offset;
         if (p > 0 && is_initial(r, k)) { /* H0, C0 <- HN, CN of the piece before */
-            piece->slots[k] = r->pieces[p - 1].middle[k + 2].data;
-            piece->grads[k] = r->pieces[p - 1].middle_grad[k + 2].data;
+            piece->slots[k] = sl_guarded_get_address(&r->pieces[p - 1].middle[k + 2]);
+            piece->grads[k] = sl_guarded_get_address(&r->pieces[p - 1].middle_grad[k + 2]);
         }
         if (!last && is_final(r, k)) {
             uint64_t bytes = (uint64_t)axis->batch_sizes[piece->bind.t0] * row;
-            SEQLSTM_TRY(sl_guarded_init(&piece->middle[k], bytes, err));
-            SEQLSTM_TRY(sl_guarded_init(&piece->middle_grad[k], bytes, err));
-            piece->slots[k] = piece->middle[k].data;
-            piece->grads[k] = piece->middle_grad[k].data;
+            SEQLSTM_TRY(sl_guarded_init(&piece->middle[k], &r->twins, bytes, err));
+            SEQLSTM_TRY(sl_guarded_init(&piece->middle_grad[k], &r->twins, bytes, err));
+            piece->slots[k] = sl_guarded_get_address(&piece->middle[k]);
+            piece->grads[k] = sl_guarded_get_address(&piece->middle_grad[k]);
         }
     }
     return SEQLSTM_OK;
@@ -198,8 +199,8 @@ make_whole(struct sl_runner *r, struct seqlstm_error *err)
     if (!whole->slots || !whole->grads)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
     for (int32_t k = 0; k < r->count; k++) {
-        whole->slots[k] = r->values[k].data;
-        whole->grads[k] = r->grads[k].data;
+        whole->slots[k] = sl_guarded_get_address(&r->values[k]);
+        whole->grads[k] = sl_guarded_get_address(&r->grads[k]);
     }
     return bind_piece(r, whole, err);
 }
@@ -232,6 +233,7 @@ sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, c
     if (!r)
         goto no_memory;
     r->subject = *subject;
+    r->twins.domain = subject->domain;
     r->data = data;
     r->desc = data->c.desc;
     r->forward = subject->table->forward;
@@ -360,9 +362,12 @@ sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
     }
     sl_guarded_poison(&r->packed);
     r->has_backward = false;
-    if (r->sizes.packed_bytes > 0)
-        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->pieces[0].slots, r->packed.data,
-                                        &r->data->step, err));
+    if (r->sizes.packed_bytes > 0) {
+        SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
+        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->pieces[0].slots,
+                                        sl_guarded_get_address(&r->packed), &r->data->step, err));
+        SEQLSTM_TRY(sl_twins_download(&r->twins, err));
+    }
     for (int32_t p = 0; p < r->piece_count; p++) {
         struct piece *piece = &r->pieces[p];
         for (int32_t k = 0; k < r->count; k++)
@@ -374,14 +379,16 @@ sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
             .struct_size = (uint32_t)sizeof args,
             .slot_count = (uint32_t)r->count,
             .slots = piece->slots,
-            .workspace = r->workspace.data,
-            .reserve = reserve_of(r, p)->data,
-            .packed = r->packed.data,
+            .workspace = sl_guarded_get_address(&r->workspace),
+            .reserve = sl_guarded_get_address(reserve_of(r, p)),
+            .packed = sl_guarded_get_address(&r->packed),
             .step = &r->data->step,
         };
+        SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
         struct sl_fp_state mode = sl_fp_state_get();
         seqlstm_status rc = r->forward(piece->binding, r->subject.queue, &args, err);
         SEQLSTM_TRY(check_mode(&mode, "forward", rc, err));
+        SEQLSTM_TRY(sl_twins_download(&r->twins, err));
     }
     for (int32_t p = 0; p + 1 < r->piece_count; p++)
         collect_finals(r, p);
@@ -457,13 +464,15 @@ go_back(struct sl_runner *r, const struct piece *piece, const struct sl_guarded 
         .slots = piece->slots,
         .grads = grads,
         .parts = parts,
-        .workspace = r->workspace.data,
-        .reserve = reserve->data,
-        .packed = r->packed.data,
+        .workspace = sl_guarded_get_address(&r->workspace),
+        .reserve = sl_guarded_get_address(reserve),
+        .packed = sl_guarded_get_address(&r->packed),
         .step = &r->data->step,
     };
+    SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
     struct sl_fp_state mode = sl_fp_state_get();
-    return check_mode(&mode, "backward", r->backward(piece->binding, r->subject.queue, &args, err), err);
+    SEQLSTM_TRY(check_mode(&mode, "backward", r->backward(piece->binding, r->subject.queue, &args, err), err));
+    return sl_twins_download(&r->twins, err);
 }
 
 seqlstm_status

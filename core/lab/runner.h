@@ -13,6 +13,7 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/ext/draft/float64.h>
 
+#include "dispatch/domain.h"
 #include "lab/data.h"
 
 /* One opened backend, one device, one queue. */
@@ -22,6 +23,7 @@ struct sl_subject {
     uint32_t device;
     const char *device_class;
     struct seqlstm_queue *queue;
+    struct sl_domain *domain; /* where its buffers lie, the queue is the domain's; NULL: the host */
     const struct seqlstm_float64 *float64; /* its extension, to be used; NULL: the ordinary calls */
 };
 

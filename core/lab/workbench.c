@@ -74,9 +74,10 @@ sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *r
     }
     sl_queue_init(&w->reference_queue, NULL);
     struct sl_bench *b = &w->bench;
+    const struct seqlstm_device_info *device = &w->record.devices[0];
     b->subject = (struct sl_subject){.table = &w->table,
                                      .instance = w->instance,
-                                     .device_class = w->record.devices[0].device_class,
+                                     .device_class = device->device_class,
                                      .queue = &w->queues[1].queue};
     b->reference.table = &w->reference_table;
     b->reference.instance = w->reference_instance;
@@ -87,12 +88,26 @@ sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *r
     b->variant = request->variant;
     b->queues = w->queues;
     b->queue_count = SL_WORKBENCH_QUEUES;
+    if (strcmp(device->domain, "host") == 0)
+        return SEQLSTM_OK;
+    for (int i = 0; i < SL_WORKBENCH_QUEUES; i++) {
+        rc = sl_domain_open(&w->domains[i], &w->table, w->instance, 0, device->domain, err);
+        if (rc != SEQLSTM_OK) {
+            sl_workbench_deinit(w);
+            return rc;
+        }
+    }
+    b->domains = w->domains;
+    b->subject.domain = &w->domains[1];
+    b->subject.queue = &w->domains[1].queue.queue;
     return SEQLSTM_OK;
 }
 
 void
 sl_workbench_deinit(struct sl_workbench *w)
 {
+    for (int i = 0; i < SL_WORKBENCH_QUEUES; i++)
+        sl_domain_close(&w->domains[i]);
     if (w->instance)
         w->table.close(w->instance);
     if (w->reference_instance)

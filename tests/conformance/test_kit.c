@@ -311,7 +311,7 @@ guards_see_a_single_byte(void **state)
     static const uint64_t sizes[] = {0, 1, 63, 64, 65, 1000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct sl_guarded g;
-        assert_int_equal(sl_guarded_init(&g, sizes[i], &err), SEQLSTM_OK);
+        assert_int_equal(sl_guarded_init(&g, NULL, sizes[i], &err), SEQLSTM_OK);
         assert_int_equal(sl_guarded_check(&g), 0);
         if (g.data) {
             assert_int_equal((uintptr_t)g.data % SEQLSTM_ALIGNMENT, 0);
@@ -328,7 +328,7 @@ guards_see_a_single_byte(void **state)
         sl_guarded_deinit(&g);
     }
     struct sl_guarded g;
-    assert_int_equal(sl_guarded_init(&g, UINT64_MAX - 10, &err), SEQLSTM_NO_MEMORY);
+    assert_int_equal(sl_guarded_init(&g, NULL, UINT64_MAX - 10, &err), SEQLSTM_NO_MEMORY);
 }
 
 static void
