@@ -16,7 +16,7 @@ static int plan(struct cli_context *cli)
     if (status == SEQLSTM_OK && cli->json)
         status = sl_session_write_plan_json(session, made, &buf, &err);
     else if (status == SEQLSTM_OK)
-        sl_plan_write_table(made, false, &buf);
+        sl_plan_write_table(made, sl_session_find_plan(session, SL_PHASE_EVALUATE), false, &buf);
     if (status != SEQLSTM_OK)
         code = cli_fail(cli, status, &err);
     else if (!cli_write_out(cli, &buf))

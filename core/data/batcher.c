@@ -284,3 +284,78 @@ sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count)
     *out_count = batcher->edges.count;
     return batcher->edges.lengths;
 }
+
+/* ---- profiles ---- */
+
+/* Lengths of piece `ordinal` of the epoch; returns its sequences. Not for streams. */
+static int64_t
+get_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths, int64_t *out_rows)
+{
+    int64_t batch, piece;
+    sl_order_find(&b->order, ordinal, &batch, &piece);
+    int64_t first = b->order.first[batch], count = b->order.first[batch + 1] - first, offset = piece * b->bptt;
+    *out_rows = 0;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t rest = b->dataset->length[b->order.records[first + k]] - offset;
+        lengths[k] = (int32_t)(rest < 0 ? 0 : b->bptt > 0 && rest > b->bptt ? b->bptt : rest);
+        *out_rows += lengths[k];
+    }
+    return count;
+}
+
+struct sized {
+    int64_t rows, ordinal;
+};
+
+static int
+most_rows_first(const void *left, const void *right)
+{
+    const struct sized *a = left, *b = right;
+    if (a->rows != b->rows)
+        return a->rows < b->rows ? 1 : -1;
+    return (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
+}
+
+static seqlstm_status
+sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths, struct sl_profiles *out,
+              struct seqlstm_error *err)
+{
+    int64_t pieces = count_batches(b), groups = pieces < SL_PROFILES ? pieces : SL_PROFILES;
+    for (int64_t i = 0; i < pieces; i++) {
+        sized[i].ordinal = i;
+        get_lengths(b, i, lengths, &sized[i].rows);
+    }
+    qsort(sized, (size_t)pieces, sizeof *sized, most_rows_first);
+    for (int64_t g = 0; g < groups; g++) {
+        int64_t begin = g * pieces / groups, end = (g + 1) * pieces / groups, rows;
+        int64_t sequences = get_lengths(b, sized[begin + (end - begin) / 2].ordinal, lengths, &rows);
+        double weight = (double)(end - begin) / (double)pieces;
+        SEQLSTM_TRY(sl_profiles_add(out, sequences, b->dataset->facts.has_steps ? lengths : NULL, weight, err));
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_batcher_sample(const struct sl_batcher *b, struct sl_profiles *out, struct seqlstm_error *err)
+{
+    bool stream = b->dataset->stream;
+    size_t pieces = (size_t)count_batches(b) + 1, most = (size_t)(stream ? b->parts : b->dataset->records) + 1;
+    struct sized *sized = malloc(pieces * sizeof *sized);
+    int32_t *lengths = malloc(most * sizeof *lengths);
+    seqlstm_status status;
+    if (!sized || !lengths) {
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to sample batches");
+    } else if (stream) {
+        for (int64_t k = 0; k < b->parts; k++)
+            lengths[k] = (int32_t)(b->bptt < INT32_MAX ? b->bptt : INT32_MAX);
+        status = sl_profiles_add(out, b->parts, lengths, 1.0, err);
+    } else {
+        status = sample_pieces(b, sized, lengths, out, err);
+    }
+    out->stream = stream;
+    free(sized);
+    free(lengths);
+    if (status != SEQLSTM_OK)
+        sl_profiles_deinit(out);
+    return status;
+}

@@ -33,6 +33,7 @@
 #include "base/batch.h"
 #include "base/cost.h"
 #include "base/data_facts.h"
+#include "base/profile.h"
 
 struct sl_dataset;
 struct sl_batcher;
@@ -81,6 +82,10 @@ struct sl_envelope sl_batcher_envelope(const struct sl_batcher *batcher);
 
 /* Edges of the buckets, ascending; none without buckets. Given to another batcher they make the same buckets. */
 const int64_t *sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count);
+
+/* A few batches of the epoch in which it stands that stand for all of them: the middles of equally large groups of
+ * batches (pieces counted) in the order of their rows. *out is zeroed. Errors: NO_MEMORY. */
+seqlstm_status sl_batcher_sample(const struct sl_batcher *batcher, struct sl_profiles *out, struct seqlstm_error *err);
 
 /* Positions of a stream that no batch of an epoch visits (its tail). 0 for unit: sequence. */
 int64_t sl_batcher_get_lost_rows(const struct sl_batcher *batcher);

@@ -6,13 +6,32 @@
 #include "base/buf.h"
 #include "dispatch/plan.h"
 
-/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" replay the plan (sl_plan_request.stored);
- * "threads" and "devices" say what else its bits depend on. Errors: NO_MEMORY. [any thread] */
-seqlstm_status sl_plan_write_json(const struct sl_plan *plan, struct sl_buf *out, struct seqlstm_error *err);
+/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" (and those of `evaluate`, NULL: there is none)
+ * replay the plan (sl_plan_request.stored); "threads" and "devices" say what else its bits depend on. Errors:
+ * NO_MEMORY. [any thread] */
+seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan *evaluate, struct sl_buf *out,
+                                  struct seqlstm_error *err);
 
-/* Appends the table: layer, output, parameters, backend, and why not an earlier one. `brief` leaves out memory,
- * update operations and hints. Failure is sticky in the buffer. */
-void sl_plan_write_table(const struct sl_plan *plan, bool brief, struct sl_buf *out);
+/* Appends the table: layer, output, parameters, backend, time, and below each layer why not another. `brief` leaves out
+ * who would only be slower, and memory. Failure is sticky in the buffer. */
+void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evaluate, bool brief, struct sl_buf *out);
+
+/* "measured", "cache", "estimate"; "guess" is the host's own. */
+const char *sl_cost_source_get_name(enum sl_cost_source source);
+
+/* Of a run that holds the buffers of both plans at once; `evaluate` may be NULL. */
+struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan *evaluate);
+
+/* An activation that one call writes in one memory domain and another reads in another. */
+struct sl_copy {
+    const struct sl_tensor *tensor;
+    const char *from, *to; /* domains */
+    int64_t bytes;         /* in the largest batch, forward; training copies the gradient back */
+};
+
+/* Copies of one step, in the order of the calls that need them. Returns how many there are; fills at most
+ * `capacity`. */
+int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copies, int32_t capacity);
 
 /* Parameters (elements) that the nodes of a call own. */
 int64_t sl_call_param_elems(const struct sl_graph *graph, const struct sl_call *call);

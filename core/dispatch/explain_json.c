@@ -7,24 +7,12 @@
 #include "base/op_signature.h"
 #include "dispatch/explain.h"
 
-int64_t sl_call_param_elems(const struct sl_graph *graph, const struct sl_call *call)
-{
-    int64_t elems = 0;
-    for (int32_t s = 0; s < call->node->slot_count; s++) {
-        int32_t t = call->node->slots[s];
-        if (t < 0 || graph->tensors[t].role != SL_TENSOR_PARAM)
-            continue;
-        const struct sl_param *param = &graph->params[graph->tensors[t].owner];
-        if (param->layer == call->node->layer) /* a tied matrix counts at home */
-            elems += param->rows * param->columns;
-    }
-    return elems;
-}
-
 static json_t *write_refusal(const struct sl_refusal *refusal)
 {
-    json_t *object = json_pack("{s:s,s:s,s:s,s:s,s:s}", "backend", refusal->backend, "option", refusal->option,
-                               "value", refusal->value, "reason", refusal->reason, "hint", refusal->hint);
+    json_t *object = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s?,s:o}", "backend", refusal->backend, "option",
+                               refusal->option, "value", refusal->value, "reason", refusal->reason, "hint",
+                               refusal->hint, "without", refusal->without, "speedup",
+                               refusal->speedup > 0 ? json_real(refusal->speedup) : json_null());
     if (object && refusal->place.line > 0) {
         json_object_set_new(object, "file", json_string(refusal->place.file));
         json_object_set_new(object, "line", json_integer(refusal->place.line));
@@ -33,21 +21,40 @@ static json_t *write_refusal(const struct sl_refusal *refusal)
     return object;
 }
 
+/* A cost in whole nanoseconds; null: it is only the host's guess, or there is none. */
+static json_t *write_ns(const struct sl_cost *cost, double ns)
+{
+    return cost->source > SL_COST_GUESS ? json_integer((json_int_t)ns) : json_null();
+}
+
+static json_t *write_rival(const struct sl_rival *rival)
+{
+    return json_pack("{s:s,s:s,s:o,s:s}", "backend", rival->backend, "variant", rival->variant, "cost_ns",
+                     write_ns(&rival->cost, rival->cost.forward_ns + rival->cost.backward_ns), "cost_from",
+                     sl_cost_source_get_name(rival->cost.source));
+}
+
 static json_t *write_call(const struct sl_graph *graph, const struct sl_call *call)
 {
     const struct sl_node *node = call->node;
     struct sl_place place = {0};
     if (node->layer >= 0)
         place = graph->model->layers[node->layer].place;
-    json_t *refused = json_array();
+    const struct sl_cost *cost = &call->cost;
+    json_t *refused = json_array(), *rivals = json_array();
+    for (int32_t r = 0; r < call->rival_count; r++)
+        json_array_append_new(rivals, write_rival(&call->rivals[r]));
     for (int32_t r = 0; r < call->refusal_count; r++)
         json_array_append_new(refused, write_refusal(&call->refusals[r]));
-    return json_pack("{s:s,s:s,s:i,s:i,s:s,s:s,s:s,s:I,s:n,s:b,s:o}", "name", node->name, "op",
+    return json_pack("{s:s,s:s,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
                      sl_op_name(node->desc.head.op), "line", place.line, "column", place.column, "backend",
                      sl_backend_get_id(call->backend), "variant", call->variant, "device",
                      sl_backend_get_device(call->backend, call->device)->device_class, "params",
-                     (json_int_t)sl_call_param_elems(graph, call), "cost_ns", "fallback", call->fallback,
-                     "refused", refused);
+                     (json_int_t)sl_call_param_elems(graph, call), "cost_ns",
+                     write_ns(cost, cost->forward_ns + cost->backward_ns), "forward_ns",
+                     write_ns(cost, cost->forward_ns), "backward_ns", write_ns(cost, cost->backward_ns), "cost_from",
+                     sl_cost_source_get_name(cost->source), "fallback", call->fallback, "others", rivals, "refused",
+                     refused);
 }
 
 static json_t *write_devices(const struct sl_plan *plan)
@@ -59,30 +66,65 @@ static json_t *write_devices(const struct sl_plan *plan)
     return devices;
 }
 
+static json_t *write_layers(const struct sl_plan *plan)
+{
+    json_t *layers = json_array();
+    for (int32_t c = 0; c < plan->call_count; c++)
+        json_array_append_new(layers, write_call(plan->graph, &plan->calls[c]));
+    return layers;
+}
+
+static json_t *write_copies(const struct sl_plan *plan)
+{
+    struct sl_copy few[16], *all = few;
+    int32_t count = sl_plan_list_copies(plan, few, 16);
+    json_t *copies = json_array();
+    if (count > 16) {
+        all = calloc((size_t)count, sizeof *all);
+        count = all ? sl_plan_list_copies(plan, all, count) : 0;
+    }
+    for (int32_t k = 0; k < count; k++)
+        json_array_append_new(copies, json_pack("{s:s,s:s,s:s,s:I}", "tensor", all[k].tensor->name, "from", all[k].from,
+                                                "to", all[k].to, "bytes", (json_int_t)all[k].bytes));
+    if (all != few)
+        free(all);
+    return copies;
+}
+
 static const char *const phase_names[] = {
     [SL_PHASE_TRAIN] = "train", [SL_PHASE_EVALUATE] = "evaluate", [SL_PHASE_PREDICT] = "predict"};
 
-seqlstm_status sl_plan_write_json(const struct sl_plan *plan, struct sl_buf *out, struct seqlstm_error *err)
+static const char *const policy_names[] = {
+    [SL_POLICY_MEASURED] = "measured", [SL_POLICY_ESTIMATE] = "estimate", [SL_POLICY_ORDER] = "order"};
+
+static json_t *write_memory(const struct sl_plan_memory *memory)
 {
-    const struct sl_plan_memory *memory = &plan->memory;
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes", (json_int_t)memory->weights_bytes,
+                     "gradients_bytes", (json_int_t)memory->gradients_bytes, "optimizer_bytes",
+                     (json_int_t)memory->optimizer_bytes, "activations_bytes", (json_int_t)memory->activations_bytes,
+                     "workspace_bytes", (json_int_t)memory->workspace_bytes, "process_bytes",
+                     (json_int_t)memory->process_bytes, "peak_bytes", (json_int_t)memory->peak_bytes);
+}
+
+seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan *evaluate, struct sl_buf *out,
+                                  struct seqlstm_error *err)
+{
+    const struct sl_plan_memory memory = sl_plan_sum_memory(plan, evaluate);
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
-    json_t *layers = json_array(), *updates = json_array();
-    for (int32_t c = 0; c < plan->call_count; c++)
-        json_array_append_new(layers, write_call(plan->graph, &plan->calls[c]));
+    json_t *updates = json_array();
     for (int32_t v = 0; v < plan->vector_count; v++)
         json_array_append_new(updates,
                               json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op), "backend",
                                         sl_backend_get_id(plan->vectors[v].backend)));
     json_t *root = json_pack(
-        "{s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:[],s:{s:I,s:I,s:I},s:{s:I,s:I,s:I,s:I,s:I,s:I}}", "schema", "seqlstm.plan/1",
-        "phase", phase_names[plan->graph->phase], "policy", "order", "threads", plan->threads,
-        "devices", write_devices(plan), "layers", layers, "updates", updates,
-        "copies", "envelope", "sequences", (json_int_t)envelope->sequences, "steps", (json_int_t)envelope->steps,
-        "rows", (json_int_t)envelope->rows, "memory", "weights_bytes", (json_int_t)memory->weights_bytes,
-        "gradients_bytes", (json_int_t)memory->gradients_bytes, "optimizer_bytes",
-        (json_int_t)memory->optimizer_bytes, "activations_bytes", (json_int_t)memory->activations_bytes,
-        "workspace_bytes", (json_int_t)memory->workspace_bytes, "peak_bytes", (json_int_t)memory->peak_bytes);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+        "{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1", "phase",
+        phase_names[plan->graph->phase], "policy", policy_names[plan->policy], "replayed", plan->replayed, "threads",
+        plan->threads, "devices", write_devices(plan), "layers", write_layers(plan), "updates", updates, "copies",
+        write_copies(plan), "envelope", "sequences", (json_int_t)envelope->sequences, "steps",
+        (json_int_t)envelope->steps, "rows", (json_int_t)envelope->rows, "memory", write_memory(&memory));
+    if (root && evaluate)
+        json_object_set_new(root, "evaluate", json_pack("{s:o}", "layers", write_layers(evaluate)));
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(4)) : NULL;
     json_decref(root);
     if (text == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan's JSON");

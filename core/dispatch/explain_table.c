@@ -6,7 +6,7 @@
 #include "base/op_signature.h"
 #include "dispatch/explain.h"
 
-enum { COLUMNS = 4, CELL = 96 };
+enum { COLUMNS = 5, CELL = 96 };
 
 struct row {
     char cells[COLUMNS][CELL];
@@ -34,6 +34,19 @@ static void write_bytes(char *out, size_t bytes, int64_t count)
     for (; value >= 1000 && unit < 4; unit++)
         value /= 1000;
     snprintf(out, bytes, value < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+/* Empty where it is only guessed. */
+static void write_ns(char *out, size_t bytes, const struct sl_cost *cost)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    double value = cost->forward_ns + cost->backward_ns;
+    int unit = 0;
+    for (; value >= 1000 && unit < 3; unit++)
+        value /= 1000;
+    out[0] = '\0';
+    if (cost->source > SL_COST_GUESS)
+        snprintf(out, bytes, value < 9.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
 /* The tensor that the call hands on: its first output, or -1. */
@@ -72,6 +85,7 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
     }
     write_count(row->cells[2], CELL, sl_call_param_elems(plan->graph, call));
     snprintf(row->cells[3], CELL, "%s:%s", sl_backend_get_id(call->backend), call->variant);
+    write_ns(row->cells[4], CELL, &call->cost);
 }
 
 static bool is_shown(const struct sl_refusal *refusal, bool brief)
@@ -79,42 +93,61 @@ static bool is_shown(const struct sl_refusal *refusal, bool brief)
     return !brief || !(refusal->code & SEQLSTM_REFUSED_OPERATION);
 }
 
-static void write_refusals(const struct sl_call *call, bool brief, size_t indent, struct sl_buf *out)
+/* "    cpu-onednn refuses peephole true (m.yaml:12:5): reason; without peephole it takes 1/1.8 of the time" */
+static void write_refusal(const struct sl_refusal *refusal, struct sl_buf *out)
 {
-    bool first = true;
-    for (int32_t r = 0; r < call->refusal_count; r++) {
-        const struct sl_refusal *refusal = &call->refusals[r];
-        if (!is_shown(refusal, brief))
-            continue;
-        if (!first) {
-            sl_buf_append_char(out, '\n');
-            sl_buf_fill(out, ' ', indent);
-        }
-        first = false;
-        sl_buf_printf(out, "%s: ", refusal->backend);
-        if (refusal->option[0])
-            sl_buf_printf(out, "%s %s, ", refusal->option, refusal->value);
-        sl_buf_append_text(out, refusal->reason);
-        if (refusal->place.line > 0 && refusal->option[0])
-            sl_buf_printf(out, " (%s:%d:%d)", refusal->place.file, refusal->place.line, refusal->place.column);
-    }
+    sl_buf_printf(out, "    %s refuses", refusal->backend);
+    if (refusal->option[0])
+        sl_buf_printf(out, " %s%s%s", refusal->option, refusal->value[0] ? " " : "", refusal->value);
+    if (refusal->place.line > 0 && refusal->option[0])
+        sl_buf_printf(out, " (%s:%d:%d)", refusal->place.file, refusal->place.line, refusal->place.column);
+    sl_buf_printf(out, ": %s", refusal->reason);
+    if (refusal->speedup >= 1.05)
+        sl_buf_printf(out, "; without %s it takes 1/%.1f of the time", refusal->without, refusal->speedup);
+    else if (refusal->speedup > 0)
+        sl_buf_printf(out, "; not faster without %s", refusal->without);
+    sl_buf_append_char(out, '\n');
 }
 
-static void write_memory(const struct sl_plan *plan, struct sl_buf *out)
+static void write_rival(const struct sl_rival *rival, const struct sl_cost *chosen, struct sl_buf *out)
 {
-    const struct sl_plan_memory *m = &plan->memory;
+    char time[CELL];
+    write_ns(time, sizeof time, &rival->cost);
+    sl_buf_printf(out, "    %s:%s", rival->backend, rival->variant);
+    double ours = chosen->forward_ns + chosen->backward_ns, its = rival->cost.forward_ns + rival->cost.backward_ns;
+    if (time[0] && ours > 0)
+        sl_buf_printf(out, " takes %s, %.2fx", time, its / ours);
+    else
+        sl_buf_append_text(out, " would run it, too");
+    sl_buf_append_char(out, '\n');
+}
+
+/* Why not another: first who refused, then who would have run it. */
+static void write_others(const struct sl_call *call, bool brief, struct sl_buf *out)
+{
+    for (int32_t r = 0; r < call->refusal_count; r++)
+        if (is_shown(&call->refusals[r], brief))
+            write_refusal(&call->refusals[r], out);
+    for (int32_t r = 0; r < call->rival_count && !brief; r++)
+        write_rival(&call->rivals[r], &call->cost, out);
+}
+
+static void write_memory(const struct sl_plan *plan, const struct sl_plan *evaluate, struct sl_buf *out)
+{
+    struct sl_plan_memory m = sl_plan_sum_memory(plan, evaluate);
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
-    char weights[32], gradients[32], optimizer[32], activations[32], workspace[32], peak[32];
-    write_bytes(weights, sizeof weights, m->weights_bytes);
-    write_bytes(gradients, sizeof gradients, m->gradients_bytes);
-    write_bytes(optimizer, sizeof optimizer, m->optimizer_bytes);
-    write_bytes(activations, sizeof activations, m->activations_bytes);
-    write_bytes(workspace, sizeof workspace, m->workspace_bytes);
-    write_bytes(peak, sizeof peak, m->peak_bytes);
+    char weights[32], gradients[32], optimizer[32], activations[32], workspace[32], process[32], peak[32];
+    write_bytes(weights, sizeof weights, m.weights_bytes);
+    write_bytes(gradients, sizeof gradients, m.gradients_bytes);
+    write_bytes(optimizer, sizeof optimizer, m.optimizer_bytes);
+    write_bytes(activations, sizeof activations, m.activations_bytes);
+    write_bytes(workspace, sizeof workspace, m.workspace_bytes);
+    write_bytes(process, sizeof process, m.process_bytes);
+    write_bytes(peak, sizeof peak, m.peak_bytes);
     sl_buf_printf(out,
                   "memory  peak %s: weights %s, gradients %s, optimizer %s,\n"
-                  "        activations %s, workspace %s\n",
-                  peak, weights, gradients, optimizer, activations, workspace);
+                  "        activations %s, workspace %s, program and data %s\n",
+                  peak, weights, gradients, optimizer, activations, workspace, process);
     if (envelope->steps > 0)
         sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n",
                       (long long)envelope->sequences, (long long)envelope->steps, (long long)envelope->rows);
@@ -122,62 +155,80 @@ static void write_memory(const struct sl_plan *plan, struct sl_buf *out)
         sl_buf_printf(out, "batch   at most %lld rows\n", (long long)envelope->sequences);
 }
 
-static bool has_refusals(const struct sl_plan *plan, bool brief)
+static void write_copies(const struct sl_plan *plan, struct sl_buf *out)
 {
-    for (int32_t c = 0; c < plan->call_count; c++)
-        for (int32_t r = 0; r < plan->calls[c].refusal_count; r++)
-            if (is_shown(&plan->calls[c].refusals[r], brief))
-                return true;
-    return false;
+    int64_t bytes = 0;
+    struct sl_copy copies[64];
+    int32_t count = sl_plan_list_copies(plan, copies, 64);
+    char text[32];
+    for (int32_t k = 0; k < count && k < 64; k++)
+        bytes += copies[k].bytes;
+    write_bytes(text, sizeof text, bytes);
+    if (count > 0)
+        sl_buf_printf(out, "copies  %d between memories, %s%s a step\n", count, count > 64 ? "over " : "", text);
 }
 
-/* The cells of a row and, where any row says why, the reasons. No blanks at the end. */
+/* Parameters, and the time of a step where all of it is known: the update is not in it. */
+static void write_total(const struct sl_plan *plan, struct sl_buf *out)
+{
+    char count[32], time[CELL];
+    int64_t params = 0;
+    struct sl_cost sum = {.source = SL_COST_MEASURED};
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        const struct sl_cost *cost = &plan->calls[c].cost;
+        params += sl_call_param_elems(plan->graph, &plan->calls[c]);
+        sum.forward_ns += cost->forward_ns;
+        sum.backward_ns += cost->backward_ns;
+        if (cost->source < sum.source)
+            sum.source = cost->source;
+    }
+    write_count(count, sizeof count, params);
+    write_ns(time, sizeof time, &sum);
+    sl_buf_printf(out, "total   %s parameters", count);
+    if (time[0])
+        sl_buf_printf(out, ", %s for a mean batch (%s)", time, sl_cost_source_get_name(sum.source));
+    sl_buf_append_char(out, '\n');
+}
+
+/* No blanks at the end. */
 static void write_row(const struct row *row, const size_t widths[COLUMNS], struct sl_buf *out)
 {
-    for (int k = 0; k < COLUMNS - 1; k++)
+    size_t last = COLUMNS - 1;
+    while (row->cells[last][0] == '\0')
+        last--;
+    for (size_t k = 0; k < last; k++)
         sl_buf_printf(out, k == 2 ? "%*s  " : "%-*s  ", (int)widths[k], row->cells[k]);
-    sl_buf_append_text(out, row->cells[COLUMNS - 1]);
+    if (last == COLUMNS - 1)
+        sl_buf_printf(out, "%*s\n", (int)widths[last], row->cells[last]);
+    else
+        sl_buf_printf(out, "%s\n", row->cells[last]);
 }
 
-void sl_plan_write_table(const struct sl_plan *plan, bool brief, struct sl_buf *out)
+void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evaluate, bool brief, struct sl_buf *out)
 {
-    static const char *const titles[COLUMNS] = {"layer", "output", "parameters", "runs on"};
+    static const char *const titles[COLUMNS] = {"layer", "output", "parameters", "runs on", "time"};
     size_t widths[COLUMNS];
     struct row row;
-    int64_t params = 0;
+    bool timed = false;
     for (int k = 0; k < COLUMNS; k++)
         widths[k] = strlen(titles[k]);
     for (int32_t c = 0; c < plan->call_count; c++) {
         fill_row(plan, &plan->calls[c], &row);
-        params += sl_call_param_elems(plan->graph, &plan->calls[c]);
+        timed = timed || row.cells[COLUMNS - 1][0];
         for (int k = 0; k < COLUMNS; k++)
             if (strlen(row.cells[k]) > widths[k])
                 widths[k] = strlen(row.cells[k]);
     }
-    size_t indent = 0;
-    for (int k = 0; k < COLUMNS; k++) {
-        snprintf(row.cells[k], CELL, "%s", titles[k]);
-        indent += widths[k] + 2;
-    }
-    bool reasons = has_refusals(plan, brief);
-    size_t last = widths[COLUMNS - 1];
+    for (int k = 0; k < COLUMNS; k++)
+        snprintf(row.cells[k], CELL, "%s", k < COLUMNS - 1 || timed ? titles[k] : "");
     write_row(&row, widths, out);
-    if (reasons)
-        sl_buf_printf(out, "%*s  why not an earlier one", (int)(last - strlen(row.cells[COLUMNS - 1])), "");
-    sl_buf_append_char(out, '\n');
     for (int32_t c = 0; c < plan->call_count; c++) {
-        struct sl_buf why = {0};
         fill_row(plan, &plan->calls[c], &row);
         write_row(&row, widths, out);
-        write_refusals(&plan->calls[c], brief, indent, &why);
-        if (why.length_bytes)
-            sl_buf_printf(out, "%*s  %s", (int)(last - strlen(row.cells[COLUMNS - 1])), "", sl_buf_text(&why));
-        sl_buf_append_char(out, '\n');
-        sl_buf_deinit(&why);
+        write_others(&plan->calls[c], brief, out);
     }
-    char count[32];
-    write_count(count, sizeof count, params);
-    sl_buf_printf(out, "total   %s parameters\n", count);
+    write_total(plan, out);
+    write_copies(plan, out);
     if (!brief)
-        write_memory(plan, out);
+        write_memory(plan, evaluate, out);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph + registry -> plan. Policy `order`: for each operation the first listed backend that accepts it; an
- * alternative is taken where a backend at least as early in the list accepts it as those that would run the
- * operations it stands for. Pins, stored choices and a forced backend come before.
+/* graph + registry -> plan:
+ *
+ *   ask (bid.c) -> pins, stored choices, --backend (restrict.c) -> costs (tune.c) -> cheapest way (path.c) -> calls
+ *
+ * An op that refuses at creation puts its bid out, and the way is searched again.
  */
 #include "dispatch/plan.h"
 
@@ -9,20 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/op_signature.h"
+#include "dispatch/bid.h"
 #include "dispatch/choice.h"
+#include "dispatch/path.h"
 #include "dispatch/plan_layout.h"
+#include "dispatch/restrict.h"
+#include "dispatch/toll.h"
+#include "dispatch/tune.h"
 
 struct planner {
     const struct sl_plan_request *request;
     const struct sl_graph *graph;
+    enum sl_dispatch_policy policy;
     struct sl_plan *plan;
     struct sl_call *calls;
     struct sl_vector_call *vectors;
     struct sl_backend **listed; /* in order, the forced one first */
     uint32_t listed_count;
-    struct sl_backend *one;     /* storage of a candidate list of one */
-    char variant[64];
+    struct sl_spans spans;
+    struct sl_tuner tuner;
     struct seqlstm_error *err;
 };
 
@@ -67,187 +76,234 @@ static seqlstm_status list_backends(struct planner *p)
     return SEQLSTM_OK;
 }
 
-static const struct sl_pin *find_pin(const struct planner *p, const struct sl_node *node)
+static bool is_fallback(const struct sl_span *span, const struct sl_bid *bid)
 {
-    if (node->layer < 0)
-        return NULL;
-    const struct sl_dispatch_config *dispatch = &p->graph->model->dispatch;
-    for (size_t i = 0; i < dispatch->pin_count; i++)
-        if (strcmp(dispatch->pins[i].layer, p->graph->model->layers[node->layer].name) == 0)
-            return &dispatch->pins[i];
-    return NULL;
-}
-
-static const struct sl_plan_choice *find_stored(const struct planner *p, const char *name)
-{
-    for (int32_t i = 0; i < p->request->stored_count; i++)
-        if (strcmp(p->request->stored[i].node, name) == 0)
-            return &p->request->stored[i];
-    return NULL;
-}
-
-/* The candidate list of one backend, "id" or "id:variant". */
-static seqlstm_status narrow(struct planner *p, const char *id, size_t id_bytes, const char *variant,
-                             struct sl_candidates *out)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)id_bytes, id);
-    p->one = sl_registry_find_backend(p->request->registry, name);
-    if (p->one == NULL)
-        SEQLSTM_FAIL(p->err, SEQLSTM_UNAVAILABLE,
-                     "the backend `%s` is not loaded; `seqlstm backends -v` says why", name);
-    snprintf(p->variant, sizeof p->variant, "%s", variant);
-    *out = (struct sl_candidates){.backends = &p->one, .count = 1,
-                                  .variant = variant[0] ? p->variant : NULL, .pinned = true};
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status get_candidates(struct planner *p, const struct sl_node *node,
-                                     struct sl_candidates *out)
-{
-    *out = (struct sl_candidates){.backends = p->listed, .count = p->listed_count};
-    const struct sl_pin *pin = find_pin(p, node);
-    if (pin) {
-        const char *colon = strchr(pin->backend, ':');
-        size_t bytes = colon ? (size_t)(colon - pin->backend) : strlen(pin->backend);
-        return narrow(p, pin->backend, bytes, colon ? colon + 1 : "", out);
-    }
-    const struct sl_plan_choice *stored = find_stored(p, node->name);
-    if (stored)
-        return narrow(p, stored->backend, strlen(stored->backend), stored->variant, out);
-    return SEQLSTM_OK;
-}
-
-static bool is_fallback(const struct sl_choice *choice)
-{
-    for (int32_t r = 0; r < choice->refusal_count; r++)
-        if (!(choice->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
+    for (int32_t r = 0; r < span->refusal_count; r++)
+        if (span->refusals[r].rank < bid->rank && !(span->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
             return true;
     return false;
 }
 
-/* Turns a made choice into the next call. */
-static seqlstm_status add_call(struct planner *p, const struct sl_node *node, int32_t first,
-                               int32_t count, const struct sl_choice *choice)
-{
-    struct sl_call *call = &p->calls[p->plan->call_count++];
-    *call = (struct sl_call){.node = node, .node_first = first, .node_count = count,
-                             .backend = choice->backend, .device = choice->device,
-                             .variant = choice->variant, .op = choice->op,
-                             .refusals = choice->refusals, .refusal_count = choice->refusal_count,
-                             .fallback = is_fallback(choice)};
-    call->sizes.struct_size = sizeof call->sizes;
-    SEQLSTM_TRY(sl_backend_get_table(call->backend)->op_sizes(call->op, &call->sizes, p->err));
-    if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR) {
-        struct sl_buf buf = {0};
-        sl_buf_printf(&buf, "`%s` falls back to %s, and `dispatch.fallback: error` forbids it: ", node->name,
-                      sl_backend_get_id(call->backend));
-        sl_choice_write_refusals(&buf, call->refusals, call->refusal_count);
-        seqlstm_status status =
-            fail_at(p, node, call->refusals[0].place, buf.failed ? "a layer falls back" : buf.data);
-        sl_buf_deinit(&buf);
-        return status;
-    }
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status refuse(struct planner *p, const struct sl_node *node,
-                             const struct sl_candidates *candidates, const struct sl_choice *choice)
+static seqlstm_status refuse_fallback(struct planner *p, const struct sl_call *call)
 {
     struct sl_buf buf = {0};
-    sl_buf_printf(&buf, "%s runs `%s` (%s): ",
-                  candidates->pinned ? "the backend it is pinned to does not run; no other"
-                                     : "no listed backend",
-                  node->name, sl_op_name(node->desc.head.op));
-    sl_choice_write_refusals(&buf, choice->refusals, choice->refusal_count);
-    struct sl_place none = {0};
+    sl_buf_printf(&buf, "`%s` falls back to %s, and `dispatch.fallback: error` forbids it: ", call->node->name,
+                  sl_backend_get_id(call->backend));
+    sl_choice_write_refusals(&buf, call->refusals, call->refusal_count);
     seqlstm_status status =
-        fail_at(p, node, choice->refusal_count ? choice->refusals[0].place : none,
-                buf.failed ? "no listed backend runs an operation of the model" : buf.data);
+        fail_at(p, call->node, call->refusals[0].place, buf.failed ? "a layer falls back" : buf.data);
     sl_buf_deinit(&buf);
     return status;
 }
 
-/* Takes an alternative that starts at node `first`, if it is worth it. */
-static seqlstm_status try_alternative(struct planner *p, int32_t first, int32_t *out_taken)
+/* Other backends, and other variants of this one, that accepted. */
+static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span, const struct sl_bid *chosen,
+                                  struct sl_call *call)
 {
-    *out_taken = 0;
-    for (int32_t a = 0; a < p->graph->alternative_count; a++) {
-        const struct sl_alternative *alternative = &p->graph->alternatives[a];
-        if (alternative->first != first)
-            continue;
-        struct sl_candidates candidates;
-        SEQLSTM_TRY(get_candidates(p, &alternative->node, &candidates));
-        if (p->request->stored_count && !find_stored(p, alternative->node.name))
-            continue; /* the stored plan ran the nodes apart */
-        struct sl_choice choice;
-        SEQLSTM_TRY(sl_choice_make(p->plan->arena, p->graph, &alternative->node,
-                                   &alternative->node.desc, &candidates, &choice, p->err));
-        if (!choice.found)
-            continue;
-        uint32_t best = UINT32_MAX;
-        for (int32_t n = first; n < first + alternative->count; n++) {
-            struct sl_candidates own;
-            uint32_t rank;
-            seqlstm_status status = get_candidates(p, &p->graph->nodes[n], &own);
-            if (status == SEQLSTM_OK)
-                status = sl_choice_rank(&p->graph->nodes[n].desc, &own, &rank, p->err);
-            if (status != SEQLSTM_OK) {
-                sl_backend_get_table(choice.backend)->op_destroy(choice.op);
-                return status;
-            }
-            if (rank < best)
-                best = rank;
+    struct sl_rival *rivals = SL_ARENA_ARRAY(p->plan->arena, struct sl_rival, (size_t)span->bid_count + 1);
+    if (rivals == NULL)
+        return no_memory(p);
+    for (int32_t b = 0; b < span->bid_count; b++) {
+        const struct sl_bid *bid = &span->bids[b];
+        if (bid != chosen && !bid->out)
+            rivals[call->rival_count++] =
+                (struct sl_rival){sl_backend_get_id(bid->backend), bid->variant, bid->cost};
+    }
+    call->rivals = rivals;
+    return SEQLSTM_OK;
+}
+
+/* Turns a chosen bid into the next call. */
+static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct sl_bid *bid)
+{
+    struct sl_call *call = &p->calls[p->plan->call_count++];
+    *call = (struct sl_call){.node = span->node, .node_first = span->first, .node_count = span->count,
+                             .backend = bid->backend, .device = bid->device, .variant = bid->variant, .op = bid->op,
+                             .sizes = bid->sizes, .refusals = span->refusals, .refusal_count = span->refusal_count,
+                             .cost = bid->cost, .fallback = is_fallback(span, bid)};
+    bid->op = NULL;
+    SEQLSTM_TRY(list_rivals(p, span, bid, call));
+    if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR)
+        return refuse_fallback(p, call);
+    return sl_span_find_tolls(&p->tuner, p->policy, span, &call->cost, p->err);
+}
+
+static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
+{
+    struct sl_buf buf = {0};
+    sl_buf_printf(&buf, "%s runs `%s` (%s): ",
+                  span->pinned ? "the backend it is pinned to does not run; no other" : "no listed backend",
+                  span->node->name, sl_op_name(span->node->desc.head.op));
+    sl_choice_write_refusals(&buf, span->refusals, span->refusal_count);
+    struct sl_place none = {0};
+    seqlstm_status status = fail_at(p, span->node->layer >= 0 ? span->node : NULL,
+                                    span->refusal_count ? span->refusals[0].place : none,
+                                    buf.failed ? "no listed backend runs an operation of the model" : buf.data);
+    sl_buf_deinit(&buf);
+    return status;
+}
+
+/* ---- the way ---- */
+
+/* The bids as steps, and where each step came from. */
+struct way {
+    struct sl_path_step *steps;
+    struct sl_span **spans;
+    struct sl_bid **bids;
+    struct sl_path_read *reads;
+    char (*domains)[64];
+    struct sl_path_problem problem;
+};
+
+static int32_t find_domain(struct way *way, const struct sl_bid *bid)
+{
+    const char *name = sl_backend_get_device(bid->backend, bid->device)->domain;
+    for (int32_t d = 0; d < way->problem.domain_count; d++)
+        if (strcmp(way->domains[d], name) == 0)
+            return d;
+    snprintf(way->domains[way->problem.domain_count], sizeof way->domains[0], "%s", name);
+    return way->problem.domain_count++;
+}
+
+/* Every activation that a node reads, with what it costs to bring it (and in training its gradient back) across. */
+static void list_reads(const struct planner *p, struct way *way)
+{
+    static const double copy_ns = 10000, bytes_per_ns = 10; /* about what PCIe 4 takes */
+    const struct sl_graph *graph = p->graph;
+    int32_t count = 0;
+    for (int32_t n = 0; n < graph->node_count; n++)
+        for (int32_t s = 0; s < graph->nodes[n].slot_count; s++) {
+            int32_t t = graph->nodes[n].slots[s], writer = n - 1;
+            if (t < 0 || graph->tensors[t].role != SL_TENSOR_ACTIVATION)
+                continue;
+            bool writes = false;
+            for (; writer >= 0 && !writes; writer -= !writes)
+                for (int32_t o = 0; o < graph->nodes[writer].slot_count; o++)
+                    writes = writes || graph->nodes[writer].slots[o] == t;
+            if (!writes)
+                continue;
+            const struct sl_tensor *tensor = &graph->tensors[t];
+            double rows = (double)(tensor->axis == SL_AXIS_STEPS ? graph->facts.envelope.rows
+                                                                 : graph->facts.envelope.sequences);
+            double ns = copy_ns + rows * (double)tensor->features * 4 / bytes_per_ns;
+            way->reads[count++] = (struct sl_path_read){n, writer, tensor->needs_grad ? 2 * ns : ns};
         }
-        if (choice.rank > best) {
-            sl_backend_get_table(choice.backend)->op_destroy(choice.op);
-            continue;
+    way->problem.read_count = count;
+}
+
+static seqlstm_status make_way(struct planner *p, struct way *way)
+{
+    size_t bids = 1, slots = 1;
+    for (int32_t i = 0; i < p->spans.count; i++)
+        bids += (size_t)p->spans.items[i].bid_count;
+    for (int32_t n = 0; n < p->graph->node_count; n++)
+        slots += (size_t)p->graph->nodes[n].slot_count;
+    way->steps = calloc(bids, sizeof *way->steps);
+    way->spans = calloc(bids, sizeof *way->spans);
+    way->bids = calloc(bids, sizeof *way->bids);
+    way->reads = calloc(slots, sizeof *way->reads);
+    way->domains = calloc(p->listed_count + 2, sizeof *way->domains);
+    if (!way->steps || !way->spans || !way->bids || !way->reads || !way->domains)
+        return no_memory(p);
+    snprintf(way->domains[0], sizeof way->domains[0], "host");
+    way->problem = (struct sl_path_problem){.node_count = p->graph->node_count, .domain_count = 1,
+                                            .steps = way->steps, .reads = way->reads};
+    for (int32_t i = 0; i < p->spans.count; i++) {
+        struct sl_span *span = &p->spans.items[i];
+        for (int32_t b = 0; b < span->bid_count; b++) {
+            struct sl_bid *bid = &span->bids[b];
+            if (bid->out)
+                continue;
+            int32_t at = way->problem.step_count++;
+            way->spans[at] = span;
+            way->bids[at] = bid;
+            way->steps[at] = (struct sl_path_step){.first = span->first, .count = span->count,
+                                                   .domain = find_domain(way, bid), .rank = bid->rank,
+                                                   .variant = bid->variant_index,
+                                                   .cost_ns = sl_cost_get_ns(&bid->cost)};
         }
-        *out_taken = alternative->count;
-        return add_call(p, &alternative->node, first, alternative->count, &choice);
+    }
+    list_reads(p, way);
+    return SEQLSTM_OK;
+}
+
+/* Opens the ops along the way; false: one of them refused. */
+static seqlstm_status open_way(struct planner *p, const struct way *way, const struct sl_path *path, bool *out_open,
+                               struct seqlstm_error *err)
+{
+    *out_open = true;
+    for (int32_t k = 0; k < path->count; k++) {
+        struct sl_span *span = way->spans[path->steps[k]];
+        struct sl_bid *bid = way->bids[path->steps[k]];
+        SEQLSTM_TRY(sl_span_open_bid(&p->spans, span, &span->node->desc, bid, err));
+        *out_open = *out_open && !bid->out;
     }
     return SEQLSTM_OK;
+}
+
+static seqlstm_status follow_way(struct planner *p, const struct way *way, const struct sl_path *path)
+{
+    for (int32_t k = 0; k < path->count; k++)
+        SEQLSTM_TRY(add_call(p, way->spans[path->steps[k]], way->bids[path->steps[k]]));
+    return SEQLSTM_OK;
+}
+
+/* One search; *out_done false: an op refused, and there may be another way. */
+static seqlstm_status search_way(struct planner *p, bool *out_done)
+{
+    struct way way = {0};
+    struct sl_path path = {.stuck = -1};
+    seqlstm_status status = make_way(p, &way);
+    if (status == SEQLSTM_OK)
+        status = p->policy == SL_POLICY_ORDER ? sl_path_find_first(&way.problem, &path, p->err)
+                                              : sl_path_find_cheapest(&way.problem, &path, p->err);
+    if (status == SEQLSTM_UNSUPPORTED && path.stuck >= 0)
+        status = refuse(p, &p->spans.items[path.stuck]);
+    else if (status == SEQLSTM_OK)
+        status = open_way(p, &way, &path, out_done, p->err);
+    if (status == SEQLSTM_OK && *out_done)
+        status = follow_way(p, &way, &path);
+    free(path.steps);
+    free(way.steps);
+    free(way.spans);
+    free(way.bids);
+    free(way.reads);
+    free(way.domains);
+    return status;
 }
 
 static seqlstm_status choose_calls(struct planner *p)
 {
-    int32_t n = 0;
-    while (n < p->graph->node_count) {
-        int32_t taken;
-        SEQLSTM_TRY(try_alternative(p, n, &taken));
-        if (taken == 0) {
-            const struct sl_node *node = &p->graph->nodes[n];
-            struct sl_candidates candidates;
-            struct sl_choice choice;
-            SEQLSTM_TRY(get_candidates(p, node, &candidates));
-            SEQLSTM_TRY(sl_choice_make(p->plan->arena, p->graph, node, &node->desc, &candidates,
-                                       &choice, p->err));
-            if (!choice.found)
-                return refuse(p, node, &candidates, &choice);
-            SEQLSTM_TRY(add_call(p, node, n, 1, &choice));
-            taken = 1;
-        }
-        n += taken;
-    }
+    SEQLSTM_TRY(sl_spans_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->spans, p->err));
+    SEQLSTM_TRY(sl_spans_restrict(&p->spans, p->request, p->err));
+    SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->spans, p->request->tuning, p->err));
+    if (p->policy != SL_POLICY_ORDER)
+        SEQLSTM_TRY(sl_tuner_price_all(&p->tuner, p->policy, p->err));
+    for (bool done = false; !done;)
+        SEQLSTM_TRY(search_way(p, &done));
     return SEQLSTM_OK;
 }
 
+/* Operations of the update: the first of the list that accepts. */
 static seqlstm_status choose_vectors(struct planner *p)
 {
-    struct sl_candidates candidates = {.backends = p->listed, .count = p->listed_count};
     for (int32_t v = 0; v < p->graph->vector_op_count; v++) {
         const union seqlstm_any_desc *desc = &p->graph->vector_ops[v];
-        struct sl_choice choice;
-        SEQLSTM_TRY(sl_choice_make(p->plan->arena, p->graph, NULL, desc, &candidates, &choice, p->err));
-        if (!choice.found) {
-            struct sl_node node = {.name = "update", .layer = -1, .desc = *desc};
-            return refuse(p, &node, &candidates, &choice);
+        struct sl_span span;
+        struct sl_bid *chosen = NULL;
+        SEQLSTM_TRY(sl_span_ask(&p->spans, NULL, desc, &span, p->err));
+        for (int32_t b = 0; b < span.bid_count && !chosen; b++) {
+            SEQLSTM_TRY(sl_span_open_bid(&p->spans, &span, desc, &span.bids[b], p->err));
+            chosen = span.bids[b].out ? NULL : &span.bids[b];
         }
-        struct sl_vector_call *call = &p->vectors[p->plan->vector_count++];
-        *call = (struct sl_vector_call){.desc = desc, .backend = choice.backend, .device = choice.device,
-                                        .op = choice.op};
-        call->sizes.struct_size = sizeof call->sizes;
-        SEQLSTM_TRY(sl_backend_get_table(call->backend)->op_sizes(call->op, &call->sizes, p->err));
+        if (chosen == NULL) {
+            struct sl_node node = {.name = "update", .layer = -1, .desc = *desc};
+            span.node = &node;
+            return refuse(p, &span);
+        }
+        p->vectors[p->plan->vector_count++] = (struct sl_vector_call){
+            .desc = desc, .backend = chosen->backend, .device = chosen->device, .op = chosen->op,
+            .sizes = chosen->sizes};
     }
     return SEQLSTM_OK;
 }
@@ -262,10 +318,16 @@ static seqlstm_status make(struct planner *p)
         return no_memory(p);
     p->plan->calls = p->calls;
     p->plan->vectors = p->vectors;
+    p->plan->policy = p->policy;
+    p->plan->replayed = sl_plan_request_is_replay(p->request);
+    int64_t start = sl_clock_ns();
     SEQLSTM_TRY(choose_calls(p));
+    p->plan->timed = p->tuner.timed;
+    p->plan->timed_seconds = p->tuner.timed ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
     SEQLSTM_TRY(choose_vectors(p));
     SEQLSTM_TRY(sl_plan_list_devices(p->plan, p->err));
-    return sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err);
+    return sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->request->resident_bytes,
+                           p->err);
 }
 
 seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_plan **out_plan,
@@ -283,8 +345,11 @@ seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_p
     plan->arena = arena;
     plan->graph = request->graph;
     plan->threads = request->threads;
-    struct planner planner = {.request = request, .graph = request->graph, .plan = plan, .err = err};
+    struct planner planner = {.request = request, .graph = request->graph, .plan = plan, .err = err,
+                              .policy = request->graph->model->dispatch.policy};
     seqlstm_status status = make(&planner);
+    sl_spans_destroy(&planner.spans);
+    sl_tuner_deinit(&planner.tuner);
     if (status != SEQLSTM_OK) {
         sl_plan_destroy(plan);
         return status;

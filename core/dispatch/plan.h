@@ -2,8 +2,8 @@
 /* A plan: which backend runs which operation, with which variant, in which buffers, and why.
  *
  * graph + registry -> plan. Each node of the graph (or an alternative that stands for several) becomes one
- * prepared call. For every backend that was asked and listed before the chosen one the refusal is kept, with
- * the option's key and place in the model file.
+ * prepared call: the cheapest way through the graph, by the policy of the model. For every backend that refused a call
+ * the refusal is kept, with the option's key and place in the model file; for every other that accepted, its cost.
  *
  * Invariants:
  *  1. A plan is immutable and lives in its own arena; graph and registry must outlive it.
@@ -19,18 +19,47 @@
 
 #include <seqlstm/backend.h>
 
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/profile.h"
+#include "dispatch/cost_cache.h"
 #include "dispatch/registry.h"
 #include "graph/graph.h"
+
+enum sl_cost_source {
+    SL_COST_NONE = 0,
+    SL_COST_GUESS,    /* of the host, by the amount of work: the same for every backend */
+    SL_COST_ESTIMATE, /* the backend's own */
+    SL_COST_CACHED,   /* measured by an earlier run */
+    SL_COST_MEASURED
+};
+
+/* Of one operation in a mean batch. */
+struct sl_cost {
+    enum sl_cost_source source;
+    double forward_ns, backward_ns;
+};
 
 /* A backend that was asked and said no. */
 struct sl_refusal {
     const char *backend;
+    uint32_t rank;         /* place of the backend in the list */
     uint32_t code;         /* SEQLSTM_REFUSED_… */
+    uint32_t option_id;    /* SEQLSTM_OPTION_… */
     const char *option;    /* the key in the model file: "recurrent_dropout"; "" for the whole operation */
     const char *value;
     const char *reason;
     const char *hint;
     struct sl_place place;
+    const char *without;   /* keys of all options without which it would accept; NULL: it would not, or was not asked */
+    double speedup;        /* how many times faster than the chosen backend it is without them; 0: not known */
+};
+
+/* A backend, or another variant, that would have run the operation. */
+struct sl_rival {
+    const char *backend, *variant;
+    struct sl_cost cost;
 };
 
 /* One prepared call. */
@@ -46,6 +75,9 @@ struct sl_call {
     int64_t packed_offset;      /* bytes into the packed buffer; -1: none */
     const struct sl_refusal *refusals;
     int32_t refusal_count;
+    const struct sl_rival *rivals;
+    int32_t rival_count;
+    struct sl_cost cost;
     bool fallback;              /* an earlier-listed backend refused it */
 };
 
@@ -72,11 +104,16 @@ struct sl_plan_memory {
     int64_t optimizer_bytes;
     int64_t activations_bytes; /* activations, their gradients, reserves, states */
     int64_t workspace_bytes;   /* scratch and packed weights */
+    int64_t process_bytes;     /* what the process held before: program, plugins, data */
     int64_t peak_bytes;        /* their sum */
 };
 
 struct sl_plan {
     struct sl_arena *arena;
+    enum sl_dispatch_policy policy;
+    bool replayed;                   /* by stored choices of this phase */
+    int32_t timed;                   /* candidates that were timed for this plan */
+    double timed_seconds;
     const struct sl_graph *graph;
     const struct sl_call *calls;
     int32_t call_count;
@@ -95,26 +132,41 @@ struct sl_plan {
     int32_t device_count;
 };
 
+/* What measured costs need. Borrowed. */
+struct sl_tuning {
+    const struct sl_profiles *profiles; /* of the real data; weights add up to 1 */
+    struct sl_pool *pool;
+    struct sl_cost_cache *cache;
+    bool measure;                       /* false: only what the cache holds */
+    double seconds;                     /* bound of all measurements of this plan */
+    const struct sl_interrupt *interrupt; /* may be NULL */
+    const struct sl_log *log;             /* may be NULL */
+};
+
 struct sl_plan_request {
     const struct sl_graph *graph;
     struct sl_registry *registry;
     const char *forced_backend;      /* `--backend ID`: takes everything that it accepts; NULL */
-    const struct sl_plan_choice *stored; /* replay: choices by node name; NULL */
+    const struct sl_tuning *tuning;  /* NULL: policy `measured` goes by estimates */
+    const struct sl_plan_choice *stored; /* replay: choices by phase and node name; NULL */
     int32_t stored_count;
     int32_t optimizer_states;        /* for the memory table */
+    int64_t resident_bytes;          /* likewise: of the process as it is; 0: not known */
     int32_t threads;                 /* members of the pool that will run it */
 };
 
-/* A stored choice: "lstm_1" -> cpu-blas:packed. */
+/* A stored choice: "lstm_1" -> cpu-blas:packed. Where there are choices of the graph's phase they are binding; those of
+ * another phase are followed where the backend accepts. */
 struct sl_plan_choice {
     const char *node;
     const char *backend;
     const char *variant;
+    enum sl_phase phase;
 };
 
-/* Makes the plan. Errors: UNAVAILABLE (exit 3) when no listed backend accepts an operation, with every
- * refusal in the message, or when a pin is refused; INVALID_CONFIG for a pin on an unknown layer or backend, and
- * with `fallback: error`. */
+/* Makes the plan: pins, then stored choices, then (by policy) measured costs from the cache, timings made now,
+ * estimates, the order of the list. Errors: CANCELLED; UNAVAILABLE (exit 3) when no listed backend accepts an
+ * operation, with every refusal in the message, when a pin is refused, and with `fallback: error`. */
 seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_plan **out_plan,
                               struct seqlstm_error *err);
 void sl_plan_destroy(struct sl_plan *plan);

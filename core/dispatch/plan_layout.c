@@ -162,7 +162,7 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
     plan->workspace_bytes = round_up(workspace);
 }
 
-static void sum_memory(struct sl_plan *plan, int32_t optimizer_states)
+static void sum_memory(struct sl_plan *plan, int32_t optimizer_states, int64_t resident_bytes)
 {
     const struct sl_graph *graph = plan->graph;
     int64_t weights = 0, states = 0;
@@ -172,17 +172,18 @@ static void sum_memory(struct sl_plan *plan, int32_t optimizer_states)
         states += round_up(graph->facts.envelope.sequences * graph->states[s].features * 4);
     struct sl_plan_memory *memory = &plan->memory;
     bool training = graph->phase == SL_PHASE_TRAIN;
+    memory->process_bytes = resident_bytes;
     memory->weights_bytes = weights;
     memory->gradients_bytes = training ? weights : 0;
     memory->optimizer_bytes = training ? weights * optimizer_states : 0;
     memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes + states;
     memory->workspace_bytes = plan->workspace_bytes + plan->packed_bytes;
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
-                         memory->activations_bytes + memory->workspace_bytes;
+                         memory->activations_bytes + memory->workspace_bytes + resident_bytes;
 }
 
 seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
-                               struct seqlstm_error *err)
+                               int64_t resident_bytes, struct seqlstm_error *err)
 {
     int32_t tensors = plan->graph->tensor_count;
     int64_t *offsets = SL_ARENA_ARRAY(plan->arena, int64_t, (size_t)tensors);
@@ -223,6 +224,6 @@ seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int3
     free(order);
     free(placed);
     sum_calls(plan, calls);
-    sum_memory(plan, optimizer_states);
+    sum_memory(plan, optimizer_states, resident_bytes);
     return SEQLSTM_OK;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "dispatch/host.h"
 #include "dispatch/loader.h"
@@ -65,6 +66,10 @@ add_record(struct sl_registry *r, const struct sl_registry_entry *entry, const c
     if (entry) {
         record->entry = (int32_t)(entry - r->entries);
         record->required = entry->require;
+        for (uint32_t i = 0; i < entry->setting_count; i++)
+            record->settings_hash = sl_hash_combine(sl_hash_combine(record->settings_hash,
+                                                                    sl_hash_text(entry->settings[i].key)),
+                                                    sl_hash_text(entry->settings[i].value));
         record->origin = entry->origin ? sl_arena_strdup(&r->arena, entry->origin) : NULL;
     }
     if (!record->id || (entry && entry->origin && !record->origin))

@@ -87,6 +87,7 @@ struct sl_backend_record {
     bool required;
     bool misconfigured;   /* refused for its settings */
     int32_t entry;        /* index in the request's entries; -1: found in a folder */
+    uint64_t settings_hash; /* of the entry's settings */
     int32_t wrong_setting; /* index in the entry's settings of the one that is wrong; -1: none, or all together */
     enum sl_backend_status status;
     const char *reason;  /* one sentence; NULL when OK */

@@ -47,7 +47,7 @@ struct sl_backend_entry {
     struct sl_place place;
 };
 
-enum sl_dispatch_policy { SL_POLICY_ORDER }; /* measured and estimate are refused in this version */
+enum sl_dispatch_policy { SL_POLICY_MEASURED, SL_POLICY_ESTIMATE, SL_POLICY_ORDER };
 
 enum sl_fallback { SL_FALLBACK_REPORT, SL_FALLBACK_WARN, SL_FALLBACK_ERROR };
 

@@ -8,9 +8,9 @@
 #define NONE {NULL}
 
 static const struct sl_word policy_words[] = {
+    {"measured", SL_POLICY_MEASURED, "the fastest, timed on batches like those of the data; once, then kept", false},
+    {"estimate", SL_POLICY_ESTIMATE, "the fastest, by the backends' own estimates", false},
     {"order", SL_POLICY_ORDER, "the first backend of the list that accepts a layer", false},
-    {"measured", -1, "the fastest, by timing", true},
-    {"estimate", -1, "the fastest, by the backends' estimates", true},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word fallback_words[] = {
@@ -157,7 +157,7 @@ const struct sl_section sl_section_backend = {
     "a list of plugins; each an id, or a map"};
 
 static const struct sl_option dispatch_options[] = {
-    {"policy", SL_VALUE_WORD, offsetof(struct sl_dispatch_config, policy), 0, 0, "order", 0, 0,
+    {"policy", SL_VALUE_WORD, offsetof(struct sl_dispatch_config, policy), 0, 0, "measured", 0, 0,
      {.words = policy_words}, "how a backend is chosen"},
     {"fallback", SL_VALUE_WORD, offsetof(struct sl_dispatch_config, fallback), 0, 0, "report", 0, 0,
      {.words = fallback_words}, "what happens when an earlier backend refused a layer"},

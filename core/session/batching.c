@@ -101,10 +101,10 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
 {
     json_t *batching = write_batching(session);
     if (batching == NULL)
-        return sl_plan_write_json(plan, out, err);
+        return sl_plan_write_json(plan, session->evaluate.plan, out, err);
     struct sl_buf plain = {0};
     char *text = NULL;
-    seqlstm_status status = sl_plan_write_json(plan, &plain, err);
+    seqlstm_status status = sl_plan_write_json(plan, session->evaluate.plan, &plain, err);
     if (status == SEQLSTM_OK) {
         json_t *root = plain.failed ? NULL : json_loadb(plain.data, plain.length_bytes, 0, NULL);
         if (root && json_object_set(root, "batching", batching) == 0)

@@ -134,6 +134,7 @@ void sl_session_close(struct sl_session *session)
     sl_dataset_close(session->train_data);
     sl_data_state_destroy(session->state);
     sl_registry_destroy(session->registry);
+    sl_cost_cache_close(session->costs);
     sl_pool_destroy(session->pool);
     sl_model_destroy(session->model);
     sl_arena_deinit(&session->stored.arena);
@@ -159,6 +160,13 @@ const struct sl_data_state *sl_session_find_data_state(const struct sl_session *
 const struct sl_dataset *sl_session_find_train_data(const struct sl_session *session)
 {
     return session->train_data;
+}
+
+const struct sl_plan *sl_session_find_plan(const struct sl_session *session, enum sl_phase phase)
+{
+    return phase == SL_PHASE_TRAIN      ? session->train.plan
+           : phase == SL_PHASE_EVALUATE ? session->evaluate.plan
+                                        : session->predict.plan;
 }
 
 const struct sl_registry *sl_session_find_registry(const struct sl_session *session)

@@ -318,7 +318,7 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     sl_buf_printf(&out, "%s</p>\n", sl_train_end_get_name(result->train.end));
     write_metrics(&out, result);
     write_charts(&out, rows);
-    sl_plan_write_table(session->train.plan, false, &table);
+    sl_plan_write_table(session->train.plan, session->evaluate.plan, false, &table);
     sl_buf_append_text(&out, "<h2>Plan</h2>\n<pre>");
     write_escaped(&out, sl_buf_text(&table));
     sl_buf_append_text(&out, "</pre>\n</body></html>\n");

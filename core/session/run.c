@@ -90,20 +90,8 @@ static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **
     return loaded == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find(session, "E0505", "train.init_from", loaded, err);
 }
 
-/* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
- * the processor and the like would make the bytes of a checkpoint depend on more than that. */
-static void write_choices(const struct sl_session *session, struct sl_buf *out)
+static void write_layers(const struct sl_plan *plan, struct sl_buf *out)
 {
-    const struct sl_plan *plan = session->train.plan;
-    sl_buf_printf(out, "{\"schema\":\"seqlstm.plan/1\",\"threads\":%d,\"devices\":[", plan->threads);
-    for (int32_t d = 0; d < plan->device_count; d++) {
-        sl_buf_append_text(out, d ? ",{\"backend\":" : "{\"backend\":");
-        sl_json_write_text(out, plan->devices[d].backend);
-        sl_buf_append_text(out, ",\"class\":");
-        sl_json_write_text(out, plan->devices[d].device_class);
-        sl_buf_append_char(out, '}');
-    }
-    sl_buf_append_text(out, "],\"layers\":[");
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_call *call = &plan->calls[c];
         sl_buf_append_text(out, c ? ",{\"name\":" : "{\"name\":");
@@ -114,7 +102,29 @@ static void write_choices(const struct sl_session *session, struct sl_buf *out)
         sl_json_write_text(out, call->variant);
         sl_buf_append_char(out, '}');
     }
-    sl_buf_append_char(out, ']');
+}
+
+/* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
+ * the processor and the like would make the bytes of a checkpoint depend on more than that. */
+static void write_choices(const struct sl_session *session, struct sl_buf *out)
+{
+    const struct sl_plan *plan = session->train.plan, *evaluate = session->evaluate.plan;
+    sl_buf_printf(out, "{\"schema\":\"seqlstm.plan/1\",\"threads\":%d,\"devices\":[", plan->threads);
+    for (int32_t d = 0; d < plan->device_count; d++) {
+        sl_buf_append_text(out, d ? ",{\"backend\":" : "{\"backend\":");
+        sl_json_write_text(out, plan->devices[d].backend);
+        sl_buf_append_text(out, ",\"class\":");
+        sl_json_write_text(out, plan->devices[d].device_class);
+        sl_buf_append_char(out, '}');
+    }
+    sl_buf_append_text(out, "],\"layers\":[");
+    write_layers(plan, out);
+    sl_buf_append_text(out, "]");
+    if (evaluate) {
+        sl_buf_append_text(out, ",\"evaluate\":{\"layers\":[");
+        write_layers(evaluate, out);
+        sl_buf_append_text(out, "]}");
+    }
     sl_session_write_edges(session, out);
     sl_buf_append_char(out, '}');
 }

@@ -87,6 +87,9 @@ seqlstm_status sl_session_open_registry(const struct sl_session *session, const 
                                         uint32_t first_count, bool listed, struct sl_registry **out_registry,
                                         struct seqlstm_error *err);
 
+/* The plan of a phase; NULL before it is made. */
+const struct sl_plan *sl_session_find_plan(const struct sl_session *session, enum sl_phase phase);
+
 /* Plans training (and evaluation). Borrowed until close. */
 seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
                                     struct seqlstm_error *err);

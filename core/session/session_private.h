@@ -56,6 +56,7 @@ struct sl_session {
     struct sl_pool *pool;
     struct sl_registry *registry;
     struct sl_stored_plan stored;
+    struct sl_cost_cache *costs;        /* NULL until something may be measured */
 
     struct sl_params *params;
     bool has_weights;                   /* params hold trained values */
@@ -73,6 +74,17 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
                                              bool carry_state, struct seqlstm_error *err);
 void sl_stage_deinit(struct sl_stage *stage);
+
+/* ---- measured dispatch (tuning.c) ------------------------------------------------------------------ */
+
+/* What a plan of the phase may measure with. `profiles` is zeroed and becomes the caller's; without batches of the
+ * phase they stay empty, and nothing is measured. */
+seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase phase, struct sl_profiles *profiles,
+                                      struct sl_tuning *out_tuning, struct seqlstm_error *err);
+/* Keeps what was measured for the plan; what hinders it is logged and stops nobody. */
+void sl_session_save_costs(struct sl_session *session, const struct sl_plan *plan);
+/* Memory of the process that is in use now; 0: not known. */
+int64_t sl_session_get_resident_bytes(void);
 
 /* How many state buffers the model's optimizer keeps. */
 int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);

@@ -62,16 +62,23 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_graph_
         return sl_session_find(session, "E0502", "model", status, err);
     SEQLSTM_TRY(sl_session_load_backends(session, err));
     int32_t states = sl_optimizer_states(&session->model->train.optimizer);
+    struct sl_profiles profiles = {0};
+    struct sl_tuning tuning;
+    SEQLSTM_TRY(sl_session_open_tuning(session, request->phase, &profiles, &tuning, err));
     struct sl_plan_request plan = {.graph = stage->graph,
                                    .registry = session->registry,
                                    .forced_backend = session->options.forced_backend,
+                                   .tuning = &tuning,
+                                   .resident_bytes = sl_session_get_resident_bytes(),
                                    .stored = session->stored.choices,
                                    .stored_count = session->stored.count,
                                    .optimizer_states = states,
                                    .threads = sl_pool_get_members(session->pool)};
     status = sl_plan_create(&plan, &stage->plan, err);
+    sl_profiles_deinit(&profiles);
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0503", NULL, status, err);
+    sl_session_save_costs(session, stage->plan);
     if (request->phase == SL_PHASE_TRAIN)
         warn_of_fallbacks(session, stage->plan);
     if (!with_exec)

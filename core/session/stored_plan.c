@@ -11,12 +11,9 @@
 
 enum { PLAN_LIMIT = 64 << 20, THREADS_MOST = 1024 };
 
-static seqlstm_status read_layers(const char *path, json_t *layers, struct sl_stored_plan *out,
+static seqlstm_status read_layers(const char *path, enum sl_phase phase, json_t *layers, struct sl_stored_plan *out,
                                   struct seqlstm_error *err)
 {
-    out->choices = SL_ARENA_ARRAY(&out->arena, struct sl_plan_choice, json_array_size(layers) + 1);
-    if (out->choices == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
     size_t i;
     json_t *layer;
     json_array_foreach(layers, i, layer)
@@ -27,6 +24,7 @@ static seqlstm_status read_layers(const char *path, json_t *layers, struct sl_st
         if (!name || !backend || !variant)
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: layer %zu has no name, backend or variant", path, i);
         struct sl_plan_choice *choice = &out->choices[out->count];
+        choice->phase = phase;
         choice->node = sl_arena_strdup(&out->arena, name);
         choice->backend = sl_arena_strdup(&out->arena, backend);
         choice->variant = sl_arena_strdup(&out->arena, variant);
@@ -35,6 +33,22 @@ static seqlstm_status read_layers(const char *path, json_t *layers, struct sl_st
         out->count++;
     }
     return SEQLSTM_OK;
+}
+
+/* The layers of training, and where the plan has them those of evaluation. */
+static seqlstm_status read_phases(const char *path, const json_t *root, struct sl_stored_plan *out,
+                                  struct seqlstm_error *err)
+{
+    json_t *train = json_object_get(root, "layers");
+    json_t *evaluate = json_object_get(json_object_get(root, "evaluate"), "layers");
+    if (!json_is_array(train))
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: no array \"layers\", expected a plan of this program", path);
+    out->choices = SL_ARENA_ARRAY(&out->arena, struct sl_plan_choice,
+                                  json_array_size(train) + json_array_size(evaluate) + 1);
+    if (out->choices == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
+    SEQLSTM_TRY(read_layers(path, SL_PHASE_TRAIN, train, out, err));
+    return read_layers(path, SL_PHASE_EVALUATE, evaluate, out, err);
 }
 
 /* Plans of older versions have neither threads nor devices. */
@@ -85,11 +99,7 @@ seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out,
     free(text);
     if (root == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%d:%d: %s", path, why.line, why.column, why.text);
-    json_t *layers = json_object_get(root, "layers");
-    seqlstm_status status =
-        json_is_array(layers) ? read_layers(path, layers, out, err)
-                              : seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                                  "%s: no array \"layers\", expected a plan of this program", path);
+    seqlstm_status status = read_phases(path, root, out, err);
     if (status == SEQLSTM_OK)
         status = read_threads(path, root, out, err);
     if (status == SEQLSTM_OK)

@@ -201,6 +201,17 @@ class Bench:
         return Result(('signal', number), process.returncode, out, err)
 
 
+def get_choices(plan):
+    """A plan without what differs from run to run: times, and the memory of the process."""
+    for layer in plan['layers'] + plan.get('evaluate', {}).get('layers', []):
+        for holder in [layer] + layer['others'] + layer['refused']:
+            for key in ('cost_ns', 'forward_ns', 'backward_ns', 'cost_from', 'speedup'):
+                holder.pop(key, None)
+    for key in ('process_bytes', 'peak_bytes'):
+        plan['memory'].pop(key)
+    return plan
+
+
 def main(names):
     parser = argparse.ArgumentParser()
     parser.add_argument('program')

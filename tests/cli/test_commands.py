@@ -9,7 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import harness
-from harness import TINY, CLASSES, expect
+from harness import TINY, CLASSES, expect, get_choices
 
 
 def list_commands(t):
@@ -149,10 +149,10 @@ def test_config(t):
     expect('epochs: 7' in text and 'seed: 9' in text and 'beta_1' in text, text)
     t.write('again.yaml', text)
     expect(t.run('config', 'again.yaml').text == text, 'the configuration does not load to itself')
-    plans = [t.run('plan', name, '--json', *more).json for name, more in
+    plans = [get_choices(t.run('plan', name, '--json', *more).json) for name, more in
              (('m.yaml', ('-c', 'over.yaml', '--seed', '9')), ('again.yaml', ()))]
     for plan in plans:
-        for layer in plan['layers']:
+        for layer in plan['layers'] + plan['evaluate']['layers']:
             layer.pop('line'), layer.pop('column')
     expect(plans[0] == plans[1], 'the plan of the written configuration differs')
     minimal = t.run('config', 'm.yaml', '--minimal').text

@@ -310,7 +310,9 @@ static void stack_equals_its_layers(void **state)
     /* the layers one by one: a stored plan that names them */
     sl_exec_destroy(apart.exec);
     sl_plan_destroy(apart.plan);
-    struct sl_plan_choice stored[] = {{"s.l0", "reference", ""}, {"s.l1", "reference", ""}, {"loss", "reference", ""}};
+    struct sl_plan_choice stored[] = {{"s.l0", "reference", "", SL_PHASE_TRAIN},
+                                      {"s.l1", "reference", "", SL_PHASE_TRAIN},
+                                      {"loss", "reference", "", SL_PHASE_TRAIN}};
     struct sl_plan_request request = {.graph = apart.graph, .registry = apart.registry, .stored = stored,
                                       .stored_count = 3};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -76,7 +76,8 @@ static void open_plan(struct world *w, enum placement placement, struct seqlstm_
     struct sl_plan_choice choices[CHOICES];
     assert_true(w->plan->call_count <= CHOICES);
     for (int32_t c = 0; c < w->plan->call_count; c++)
-        choices[c] = (struct sl_plan_choice){w->plan->calls[c].node->name, backends[c % 3], "loops"};
+        choices[c] = (struct sl_plan_choice){w->plan->calls[c].node->name, backends[c % 3], "loops",
+                                             SL_PHASE_TRAIN};
     request.stored = choices;
     request.stored_count = w->plan->call_count;
     struct sl_plan *spread;
@@ -149,7 +150,7 @@ static void open_world(struct world *w, const struct domain_case *c, enum placem
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     char text[4096];
     memset(w, 0, sizeof *w);
-    snprintf(text, sizeof text, "%s%s\nbackends: [reference]\n", c->data, c->layers);
+    snprintf(text, sizeof text, "%s%s\nbackends: [reference]\ndispatch: {policy: order}\n", c->data, c->layers);
     ok(sl_diagnostics_create(&w->diagnostics, &err), &err);
     struct sl_model_request model = {.path = "m.yaml"};
     if (sl_model_load_text("m.yaml", text, strlen(text), &model, w->diagnostics, &w->model, &err) != SEQLSTM_OK) {

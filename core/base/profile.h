@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes of a few batches that stand for all of a data set: what measurements run on.
+ *
+ * The weights of all profiles add up to 1, so that a weighted sum of costs is the cost of a mean batch.
+ */
+#ifndef SL_BASE_PROFILE_H
+#define SL_BASE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+enum { SL_PROFILES = 8 };
+
+struct sl_profile {
+    int64_t sequences; /* B, with zero-length ones */
+    int32_t *lengths;  /* [sequences], not increasing; NULL: data without a steps axis */
+    double weight;     /* share of the batches that it stands for */
+};
+
+struct sl_profiles {
+    struct sl_profile items[SL_PROFILES]; /* most rows first */
+    int32_t count;
+    bool stream; /* pieces of long streams */
+};
+
+/* Appends a profile, or adds its weight to an equal one. `lengths` (may be NULL) is copied. Errors: NO_MEMORY;
+ * INVALID_ARGUMENT when there are SL_PROFILES already. */
+seqlstm_status sl_profiles_add(struct sl_profiles *profiles, int64_t sequences, const int32_t *lengths,
+                               double weight, struct seqlstm_error *err);
+
+/* A zeroed struct is fine, and so it is left. */
+void sl_profiles_deinit(struct sl_profiles *profiles);
+
+/* Real steps; sequences where there is no steps axis. */
+int64_t sl_profile_get_rows(const struct sl_profile *profile);
+
+#endif

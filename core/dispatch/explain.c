@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the table and the JSON of a plan both say. See explain.h. */
+#include "dispatch/explain.h"
+
+#include <string.h>
+
+int64_t sl_call_param_elems(const struct sl_graph *graph, const struct sl_call *call)
+{
+    int64_t elems = 0;
+    for (int32_t s = 0; s < call->node->slot_count; s++) {
+        int32_t t = call->node->slots[s];
+        if (t < 0 || graph->tensors[t].role != SL_TENSOR_PARAM)
+            continue;
+        const struct sl_param *param = &graph->params[graph->tensors[t].owner];
+        if (param->layer == call->node->layer) /* a tied matrix counts at home */
+            elems += param->rows * param->columns;
+    }
+    return elems;
+}
+
+const char *sl_cost_source_get_name(enum sl_cost_source source)
+{
+    static const char *const names[] = {[SL_COST_NONE] = "none",         [SL_COST_GUESS] = "guess",
+                                        [SL_COST_ESTIMATE] = "estimate", [SL_COST_CACHED] = "cache",
+                                        [SL_COST_MEASURED] = "measured"};
+    return names[source];
+}
+
+struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan *evaluate)
+{
+    struct sl_plan_memory sum = plan->memory;
+    if (evaluate) {
+        sum.activations_bytes += evaluate->memory.activations_bytes;
+        sum.workspace_bytes += evaluate->memory.workspace_bytes;
+        sum.peak_bytes += evaluate->memory.activations_bytes + evaluate->memory.workspace_bytes;
+    }
+    return sum;
+}
+
+static const char *get_domain(const struct sl_call *call)
+{
+    return sl_backend_get_device(call->backend, call->device)->domain;
+}
+
+/* The domain that a tensor is written in before call `reader`; NULL: it is no activation that another call writes. */
+static const char *find_domain(const struct sl_plan *plan, int32_t t, int32_t reader)
+{
+    enum sl_tensor_role role = plan->graph->tensors[t].role;
+    if (role == SL_TENSOR_INPUT || role == SL_TENSOR_TARGET || role == SL_TENSOR_WEIGHT)
+        return "host";
+    for (int32_t c = reader - 1; role == SL_TENSOR_ACTIVATION && c >= 0; c--)
+        for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++)
+            if (plan->calls[c].node->slots[s] == t)
+                return get_domain(&plan->calls[c]);
+    return NULL;
+}
+
+int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copies, int32_t capacity)
+{
+    const struct sl_envelope *envelope = &plan->graph->facts.envelope;
+    int32_t count = 0;
+    for (int32_t c = 0; c < plan->call_count; c++)
+        for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++) {
+            int32_t t = plan->calls[c].node->slots[s];
+            const char *from = t >= 0 ? find_domain(plan, t, c) : NULL, *to = get_domain(&plan->calls[c]);
+            if (from == NULL || strcmp(from, to) == 0)
+                continue;
+            const struct sl_tensor *tensor = &plan->graph->tensors[t];
+            int64_t rows = tensor->axis == SL_AXIS_STEPS ? envelope->rows : envelope->sequences;
+            if (count < capacity)
+                out_copies[count] = (struct sl_copy){tensor, from, to, rows * tensor->features * 4};
+            count++;
+        }
+    return count;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A test stand: buffers and batches on which the backends that would run an operation are timed in turn.
+ *
+ * All candidates of one descriptor and one memory domain share the buffers, which hold small random numbers: only one
+ * runs at a time, and what it leaves is overwritten by the next. Private to core/dispatch. [one thread at a time]
+ */
+#ifndef SL_DISPATCH_STAND_H
+#define SL_DISPATCH_STAND_H
+
+#include "base/pool.h"
+#include "base/profile.h"
+#include "dispatch/registry.h"
+
+struct sl_stand;
+
+struct sl_stand_request {
+    const union seqlstm_any_desc *desc;
+    bool on_steps;                  /* rows are steps, not sequences */
+    bool backward;                  /* a backward follows, for */
+    bool input_grad;                /*   what flows in, and */
+    bool param_grad;                /*   the parameters */
+    const struct sl_profiles *profiles;
+    int32_t profile_first, profile_count; /* which of them */
+    int64_t steps_most;             /* longer sequences are cut */
+    const struct seqlstm_sizes *sizes; /* the largest of all candidates */
+    const struct sl_backend *backend;  /* whose memory domain it is set up in, */
+    uint32_t device;                   /*   that of this device */
+    struct sl_pool *pool;           /* of the host's domain; may be NULL: one thread */
+};
+
+/* Errors: NO_MEMORY, INVALID_ARGUMENT (an operation that backends cannot be timed on). */
+seqlstm_status sl_stand_create(const struct sl_stand_request *request, struct sl_stand **out_stand,
+                               struct seqlstm_error *err);
+void sl_stand_destroy(struct sl_stand *stand);
+
+/* Rows of the p-th profile as cut. */
+int64_t sl_stand_get_rows(const struct sl_stand *stand, int32_t profile);
+
+/* A binding of the op at the p-th profile; destroyed by the caller. Errors: the plugin's. */
+seqlstm_status sl_stand_bind(struct sl_stand *stand, const struct sl_backend *backend, const struct seqlstm_op *op,
+                             int32_t profile, struct seqlstm_binding **out_binding, struct seqlstm_error *err);
+
+/* One step: pack, forward and backward, or forward alone. The time of packing counts as forward's in
+ * training, where weights change with every step, and is left out otherwise. Errors: the plugin's. */
+seqlstm_status sl_stand_run(struct sl_stand *stand, const struct sl_backend *backend, const struct seqlstm_op *op,
+                            const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding, double *out_forward_ns,
+                            double *out_backward_ns, struct seqlstm_error *err);
+
+#endif

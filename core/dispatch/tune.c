@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tune.h. */
+#include "dispatch/tune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/op_signature.h"
+#include "dispatch/cost_key.h"
+#include "dispatch/estimate.h"
+#include "dispatch/race.h"
+
+/* Who estimates so many times more than the best is not timed. */
+static const double hopeless = 3;
+static const int64_t least_ns = 20000000; /* that a span gets */
+
+/* One batch as large as the envelope allows, sequences of equal length. */
+static seqlstm_status suppose_profile(const struct sl_graph *graph, struct sl_profiles *out,
+                                      struct seqlstm_error *err)
+{
+    const struct sl_envelope *envelope = &graph->facts.envelope;
+    int64_t n = envelope->sequences > 0 ? envelope->sequences : 1;
+    int32_t *lengths = NULL;
+    if (graph->facts.has_steps) {
+        int64_t steps = envelope->rows / n > 0 ? envelope->rows / n : 1;
+        lengths = malloc((size_t)n * sizeof *lengths);
+        if (lengths == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the profile of a batch");
+        for (int64_t k = 0; k < n; k++)
+            lengths[k] = steps < INT32_MAX ? (int32_t)steps : INT32_MAX;
+    }
+    seqlstm_status status = sl_profiles_add(out, n, lengths, 1, err);
+    free(lengths);
+    return status;
+}
+
+seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *spans, const struct sl_tuning *tuning,
+                             struct seqlstm_error *err)
+{
+    *tuner = (struct sl_tuner){.spans = spans, .tuning = tuning};
+    if (tuning && tuning->profiles->count > 0) {
+        tuner->profiles = tuning->profiles;
+    } else {
+        SEQLSTM_TRY(suppose_profile(spans->graph, &tuner->usual, err));
+        tuner->profiles = &tuner->usual;
+        tuner->tuning = NULL;
+    }
+    if (tuner->tuning == NULL)
+        return SEQLSTM_OK;
+    tuner->process = sl_cost_key_begin(tuning->pool ? sl_pool_get_members(tuning->pool) : 1, tuner->profiles);
+    tuner->deadline_ns = sl_clock_ns() + (int64_t)(tuning->seconds * 1e9);
+    return SEQLSTM_OK;
+}
+
+void sl_tuner_deinit(struct sl_tuner *tuner)
+{
+    sl_profiles_deinit(&tuner->usual);
+}
+
+/* ---- one span ---- */
+
+/* What is asked of a call besides its descriptor. */
+struct parts {
+    bool on_steps, backward, input_grad, param_grad;
+};
+
+static struct parts get_parts(const struct sl_graph *graph, const struct sl_node *node)
+{
+    struct parts parts = {.on_steps = sl_node_is_on_steps(graph, node), .backward = node->needs_backward};
+    for (int32_t s = 0; s < node->slot_count; s++) {
+        const struct sl_tensor *tensor = node->slots[s] >= 0 ? &graph->tensors[node->slots[s]] : NULL;
+        if (tensor == NULL || !tensor->needs_grad)
+            continue;
+        int32_t first = node->desc.head.op == SEQLSTM_OP_MERGE ? SEQLSTM_MERGE_X : 0;
+        parts.param_grad |= tensor->role == SL_TENSOR_PARAM;
+        parts.input_grad |= s == first;
+    }
+    return parts;
+}
+
+static struct sl_cost_key get_key(const struct sl_tuner *tuner, const struct sl_node *node,
+                                  const union seqlstm_any_desc *desc, const struct sl_bid *bid)
+{
+    struct parts parts = get_parts(tuner->spans->graph, node);
+    uint32_t bits = parts.on_steps | (uint32_t)parts.backward << 1 | (uint32_t)parts.input_grad << 2 |
+                    (uint32_t)parts.param_grad << 3;
+    return sl_cost_key_get(&tuner->process, bid->backend, bid->device, bid->variant, desc, bits);
+}
+
+static double find_best(const struct sl_span *span)
+{
+    double best = -1;
+    for (int32_t b = 0; b < span->bid_count; b++) {
+        double ns = sl_cost_get_ns(&span->bids[b].cost);
+        if (!span->bids[b].out && (best < 0 || ns < best))
+            best = ns;
+    }
+    return best;
+}
+
+/* Not worth timing. */
+static bool is_hopeless(const struct sl_bid *bid, double best)
+{
+    return bid->out || sl_cost_get_ns(&bid->cost) > hopeless * best;
+}
+
+/* Takes the costs that the cache holds; true when nothing is missing. Who is not timed must not win by an estimate
+ * that was too good: it gets at least three times the best. `best`: of the estimates. */
+static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc, double best,
+                   enum sl_cost_source source)
+{
+    const struct sl_cost_record *records[64];
+    double fastest = -1;
+    int32_t count = span->bid_count < 64 ? span->bid_count : 64;
+    for (int32_t b = 0; b < count; b++) {
+        records[b] = NULL;
+        if (is_hopeless(&span->bids[b], best))
+            continue;
+        struct sl_cost_key key = get_key(tuner, span->node, desc, &span->bids[b]);
+        records[b] = sl_cost_cache_find(tuner->tuning->cache, &key);
+        if (records[b] == NULL)
+            return false;
+        double ns = records[b]->forward_ns + records[b]->backward_ns;
+        fastest = fastest < 0 || ns < fastest ? ns : fastest;
+    }
+    for (int32_t b = 0; b < count; b++) {
+        struct sl_cost *cost = &span->bids[b].cost;
+        if (records[b])
+            *cost = (struct sl_cost){source, records[b]->forward_ns, records[b]->backward_ns};
+        else if (!span->bids[b].out && sl_cost_get_ns(cost) < hopeless * fastest)
+            cost->forward_ns = hopeless * fastest - cost->backward_ns;
+    }
+    return true;
+}
+
+static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, const union seqlstm_any_desc *desc,
+                           const struct sl_bid *bid, const struct sl_racer *racer, struct seqlstm_error *err)
+{
+    struct sl_cost_record record = {.key = get_key(tuner, span->node, desc, bid),
+                                    .forward_ns = racer->forward_ns, .backward_ns = racer->backward_ns};
+    snprintf(record.label, sizeof record.label, "%.24s:%.20s/%.16s", sl_backend_get_id(bid->backend), bid->variant,
+             sl_op_name(desc->head.op));
+    tuner->timed++;
+    return sl_cost_cache_add(tuner->tuning->cache, &record, err);
+}
+
+/* Times all bids of the span that are worth it and remembers what they took. */
+static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
+                                double best, int64_t budget_ns, struct seqlstm_error *err)
+{
+    struct parts parts = get_parts(tuner->spans->graph, span->node);
+    struct sl_racer *racers = calloc((size_t)span->bid_count + 1, sizeof *racers);
+    struct sl_bid **bids = calloc((size_t)span->bid_count + 1, sizeof *bids);
+    int32_t count = 0;
+    seqlstm_status status = SEQLSTM_OK;
+    if (!racers || !bids)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to time backends");
+    for (int32_t b = 0; status == SEQLSTM_OK && b < span->bid_count; b++) {
+        struct sl_bid *bid = &span->bids[b];
+        if (is_hopeless(bid, best))
+            continue;
+        bids[count] = bid;
+        racers[count++] = (struct sl_racer){.backend = bid->backend, .device = bid->device, .op = bid->op,
+                                            .sizes = &bid->sizes};
+    }
+    struct sl_race_request request = {.desc = desc, .on_steps = parts.on_steps, .backward = parts.backward,
+                                      .input_grad = parts.input_grad, .param_grad = parts.param_grad,
+                                      .profiles = tuner->profiles, .pool = tuner->tuning->pool,
+                                      .interrupt = tuner->tuning->interrupt, .budget_ns = budget_ns};
+    if (status == SEQLSTM_OK && count > 0)
+        status = sl_race_run(&request, racers, count, err);
+    for (int32_t r = 0; status == SEQLSTM_OK && r < count; r++)
+        status = racers[r].failed ? sl_span_refuse_bid(tuner->spans, span, bids[r], racers[r].failure, err)
+                                  : keep(tuner, span, desc, bids[r], &racers[r], err);
+    free(racers);
+    free(bids);
+    return status;
+}
+
+static seqlstm_status open_bids(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
+                                struct seqlstm_error *err)
+{
+    for (int32_t b = 0; b < span->bid_count; b++) {
+        struct sl_bid *bid = &span->bids[b];
+        if (!bid->out)
+            SEQLSTM_TRY(sl_span_open_bid(tuner->spans, span, desc, bid, err));
+        if (!bid->out)
+            SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, tuner->profiles, &bid->cost,
+                                         err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- all spans ---- */
+
+/* Spans that stand in each other's place have one region: the lowest of their nodes. */
+static void find_regions(const struct sl_spans *spans, int32_t *region)
+{
+    for (int32_t n = 0; n < spans->graph->node_count; n++)
+        region[n] = n;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int32_t i = 0; i < spans->count; i++) {
+            const struct sl_span *span = &spans->items[i];
+            if (sl_span_count_bids(span) == 0)
+                continue;
+            int32_t lowest = region[span->first];
+            for (int32_t n = span->first; n < span->first + span->count; n++)
+                lowest = region[n] < lowest ? region[n] : lowest;
+            for (int32_t n = span->first; n < span->first + span->count; n++) {
+                changed = changed || region[n] != lowest;
+                region[n] = lowest;
+            }
+        }
+    }
+}
+
+/* One span's way to its costs. */
+struct errand {
+    double best;     /* of the estimates */
+    double share;    /* what is expected that timing takes, relative to others */
+    bool done;       /* cached or timed */
+};
+
+/* Estimates for all, costs from the cache where they are complete. */
+static seqlstm_status start_errands(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct errand *errands,
+                                    struct seqlstm_error *err)
+{
+    for (int32_t i = 0; i < tuner->spans->count; i++) {
+        struct sl_span *span = &tuner->spans->items[i];
+        SEQLSTM_TRY(open_bids(tuner, span, &span->node->desc, err));
+        errands[i] = (struct errand){.best = find_best(span)};
+        if (policy != SL_POLICY_MEASURED || tuner->tuning == NULL || errands[i].best < 0)
+            continue;
+        errands[i].done = recall(tuner, span, &span->node->desc, errands[i].best, SL_COST_CACHED);
+        errands[i].share = errands[i].done ? 0 : errands[i].best * sl_span_count_bids(span);
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status run_errand(struct sl_tuner *tuner, struct sl_span *span, struct errand *errand, double all,
+                                 struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    if (recall(tuner, span, &span->node->desc, errand->best, SL_COST_MEASURED)) { /* an equal span was timed */
+        errand->done = true;
+        return SEQLSTM_OK;
+    }
+    int64_t left = tuner->deadline_ns - sl_clock_ns();
+    if (left <= 0)
+        return SEQLSTM_OK;
+    int64_t budget = (int64_t)((double)left * errand->share / all);
+    seqlstm_status status =
+        time_span(tuner, span, &span->node->desc, errand->best, budget > least_ns ? budget : least_ns, &why);
+    if (status == SEQLSTM_CANCELLED || status == SEQLSTM_NO_MEMORY) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status != SEQLSTM_OK)
+        sl_log_printf(tuner->tuning->log, SL_LOG_DEBUG, "`%s` cannot be timed: %s", span->node->name, why.message);
+    errand->done = status == SEQLSTM_OK &&
+                   recall(tuner, span, &span->node->desc, errand->best, SL_COST_MEASURED);
+    return SEQLSTM_OK;
+}
+
+/* Where one span of a region has no measured cost, none is believed. */
+static seqlstm_status level_regions(struct sl_tuner *tuner, const struct errand *errands, struct seqlstm_error *err)
+{
+    const struct sl_spans *spans = tuner->spans;
+    int32_t *region = calloc((size_t)spans->graph->node_count + 1, sizeof *region);
+    bool *unsure = calloc((size_t)spans->graph->node_count + 1, sizeof *unsure);
+    seqlstm_status status = SEQLSTM_OK;
+    if (!region || !unsure) {
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the plan");
+    } else {
+        find_regions(spans, region);
+        for (int32_t i = 0; i < spans->count; i++)
+            if (!errands[i].done && sl_span_count_bids(&spans->items[i]) > 0)
+                unsure[region[spans->items[i].first]] = true;
+    }
+    for (int32_t i = 0; status == SEQLSTM_OK && i < spans->count; i++)
+        if (unsure[region[spans->items[i].first]])
+            status = open_bids(tuner, &spans->items[i], &spans->items[i].node->desc, err); /* estimates again */
+    free(region);
+    free(unsure);
+    return status;
+}
+
+seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct seqlstm_error *err)
+{
+    struct errand *errands = calloc((size_t)tuner->spans->count + 1, sizeof *errands);
+    if (errands == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    bool measured = policy == SL_POLICY_MEASURED && tuner->tuning;
+    seqlstm_status status = start_errands(tuner, policy, errands, err);
+    double all = 0;
+    for (int32_t i = 0; i < tuner->spans->count; i++)
+        all += errands[i].share;
+    for (int32_t i = 0; status == SEQLSTM_OK && measured && tuner->tuning->measure && i < tuner->spans->count; i++) {
+        if (errands[i].best >= 0 && !errands[i].done)
+            status = run_errand(tuner, &tuner->spans->items[i], &errands[i], all, err);
+        all -= errands[i].share;
+    }
+    if (status == SEQLSTM_OK && measured)
+        status = level_regions(tuner, errands, err);
+    free(errands);
+    return status;
+}
+
+seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
+                                  const union seqlstm_any_desc *desc, struct sl_bid *bid,
+                                  struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, tuner->profiles, &bid->cost, err));
+    struct sl_span one = *span;
+    one.bids = bid;
+    one.bid_count = 1;
+    double best = sl_cost_get_ns(&bid->cost);
+    if (policy == SL_POLICY_MEASURED && tuner->tuning && !recall(tuner, &one, desc, best, SL_COST_CACHED) &&
+        tuner->tuning->measure && sl_clock_ns() < tuner->deadline_ns) {
+        seqlstm_status status = time_span(tuner, &one, desc, best, 4 * least_ns, err);
+        if (status == SEQLSTM_CANCELLED)
+            return status;
+        if (status == SEQLSTM_OK)
+            recall(tuner, &one, desc, best, SL_COST_MEASURED);
+    }
+    if (bid->cost.source == SL_COST_GUESS)
+        bid->cost = (struct sl_cost){0};
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the bids of a graph cost: from the cache, by timing them now, or by estimates. Private to core/dispatch.
+ *
+ * Timing. The candidates of a span run in turn, round after round, on profiles of the real data; the median of the
+ * rounds counts. A short probe comes first: who is three times slower than the best in it is not timed further, and
+ * who estimates three times more than the best is not timed at all. Long sequences are cut and profiles left out until
+ * the share of time that a span has suffices. Nothing is timed once the time is up; spans that stand in each other's
+ * place (a stack and its layers) are then all judged by estimates, never some by the one and some by the other.
+ */
+#ifndef SL_DISPATCH_TUNE_H
+#define SL_DISPATCH_TUNE_H
+
+#include "dispatch/bid.h"
+
+/* What tuning keeps from span to span. */
+struct sl_tuner {
+    const struct sl_spans *spans;
+    const struct sl_tuning *tuning;  /* NULL: estimates alone */
+    struct sl_profiles usual;        /* in place of tuning->profiles where there are none */
+    const struct sl_profiles *profiles;
+    struct sl_cost_key process;
+    int64_t deadline_ns;
+    int32_t timed;                   /* candidates so far */
+};
+
+/* Errors: NO_MEMORY. `spans` and `tuning` (may be NULL) outlive it. */
+seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *spans, const struct sl_tuning *tuning,
+                             struct seqlstm_error *err);
+void sl_tuner_deinit(struct sl_tuner *tuner);
+
+/* Fills the cost of every bid that is not out; creates their ops, and puts out those that refuse then or fail while
+ * they are timed. Errors: NO_MEMORY, CANCELLED, the plugins' own from creating ops. */
+seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct seqlstm_error *err);
+
+/* The cost of one op that is no bid of the graph, measured if there is time left. `out_cost->source` is
+ * SL_COST_NONE when there is nothing but the host's guess. Errors: CANCELLED. */
+seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
+                                  const union seqlstm_any_desc *desc, struct sl_bid *bid,
+                                  struct seqlstm_error *err);
+
+static inline double sl_cost_get_ns(const struct sl_cost *cost)
+{
+    return cost->forward_ns + cost->backward_ns;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What measured dispatch needs of a session: batches like those of the data, the cache of costs, how long it may
+ * take. */
+#include "session/session_private.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* For all plans of a session together; an eighth of it goes to evaluation. */
+static const double train_seconds = 3.5, evaluate_seconds = 0.5;
+
+static seqlstm_status open_costs(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->costs)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_cost_cache_open(NULL, &session->costs, err));
+    if (sl_cost_cache_find_folder(session->costs) == NULL)
+        sl_log_printf(session->options.log, SL_LOG_INFO,
+                      "note: there is no cache folder (SEQLSTM_CACHE, XDG_CACHE_HOME, HOME): what is measured about "
+                      "the backends is kept in the run's plan alone");
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase phase, struct sl_profiles *profiles,
+                                      struct sl_tuning *out_tuning, struct seqlstm_error *err)
+{
+    const struct sl_batcher *batcher = phase == SL_PHASE_TRAIN      ? session->train_batcher
+                                       : phase == SL_PHASE_EVALUATE ? session->valid_batcher
+                                                                    : NULL;
+    *out_tuning = (struct sl_tuning){.profiles = profiles,
+                                     .pool = session->pool,
+                                     .measure = session->stored.count == 0,
+                                     .seconds = phase == SL_PHASE_TRAIN ? train_seconds : evaluate_seconds,
+                                     .interrupt = session->options.interrupt,
+                                     .log = session->options.log};
+    if (session->model->dispatch.policy != SL_POLICY_MEASURED || batcher == NULL)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(open_costs(session, err));
+    out_tuning->cache = session->costs;
+    return sl_batcher_sample(batcher, profiles, err);
+}
+
+void sl_session_save_costs(struct sl_session *session, const struct sl_plan *plan)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    const struct sl_log *log = session->options.log;
+    if (session->costs == NULL)
+        return;
+    if (sl_cost_cache_save(session->costs, &why) != SEQLSTM_OK)
+        sl_log_printf(log, SL_LOG_INFO, "note: what was measured is not kept for later runs: %s", why.message);
+    const char *folder = sl_cost_cache_find_folder(session->costs);
+    if (plan->timed > 0)
+        sl_log_printf(log, plan->timed_seconds > 1 ? SL_LOG_INFO : SL_LOG_DEBUG,
+                      "timed %d candidates in %.1f s; later runs find the results in %s", plan->timed,
+                      plan->timed_seconds, folder ? folder : "no cache");
+}
+
+int64_t sl_session_get_resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long long size = 0, resident = 0;
+    if (file == NULL || fscanf(file, "%lld %lld", &size, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
