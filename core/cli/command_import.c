@@ -9,7 +9,7 @@ enum { RENAMES_MAX = 64, RENAME_BYTES = 256 };
 
 static const struct cli_flag flags[] = {
     {"into", 0, "model.yaml", NULL, "the model file that describes the network (required)", false, NULL},
-    {"from", 0, "FORMAT", NULL, "auto, pytorch-names, keras-names or safetensors (default: auto)", false, NULL},
+    {"from", 0, "FORMAT", NULL, "auto, pytorch-names, keras-names, safetensors or onnx (default: auto)", false, NULL},
     {"rename", 0, "THEIRS=OURS", NULL, "the file calls layer OURS THEIRS", true, NULL},
     {"out", 0, "DIR", "SEQLSTM_OUT", "the run folder itself; must not exist or be empty", false, NULL},
     {0},
@@ -46,7 +46,8 @@ static int find_format(struct cli_context *cli, enum sl_weights_format *out)
         const char *name;
         enum sl_weights_format format;
     } formats[] = {{"auto", SL_WEIGHTS_AUTO}, {"safetensors", SL_WEIGHTS_CANONICAL},
-                   {"pytorch-names", SL_WEIGHTS_PYTORCH}, {"keras-names", SL_WEIGHTS_KERAS}};
+                   {"pytorch-names", SL_WEIGHTS_PYTORCH}, {"keras-names", SL_WEIGHTS_KERAS},
+                   {"onnx", SL_WEIGHTS_ONNX}};
     const char *said = cli_get(cli, "from");
     *out = SL_WEIGHTS_AUTO;
     if (said == NULL)
@@ -56,7 +57,7 @@ static int find_format(struct cli_context *cli, enum sl_weights_format *out)
             *out = formats[f].format;
             return CLI_OK;
         }
-    return cli_usage_error(cli, "`--from %s`: expected auto, pytorch-names, keras-names or safetensors", said);
+    return cli_usage_error(cli, "`--from %s`: expected auto, pytorch-names, keras-names, safetensors or onnx", said);
 }
 
 static int print_folder(struct cli_context *cli, const struct sl_session *session)
@@ -103,9 +104,10 @@ static int import(struct cli_context *cli)
 const struct cli_command cli_command_import = {
     .name = "import",
     .summary = "a run made of weights that were trained elsewhere",
-    .usage = "FILE.safetensors --into model.yaml [flags]",
+    .usage = "FILE --into model.yaml [flags]",
     .examples = "  seqlstm import theirs.safetensors --into model.yaml\n"
-                "  seqlstm import torch.safetensors --into model.yaml --rename encoder.rnn=lstm_1\n",
+                "  seqlstm import torch.safetensors --into model.yaml --rename encoder.rnn=lstm_1\n"
+                "  seqlstm import theirs.onnx --into model.yaml\n",
     .text = "Reads the training data (for vocabulary and scaling), fills the model with the weights and makes a\n"
             "run folder, on which eval, predict, generate and export work; prints its name. Every parameter must\n"
             "be in the file, in its shape. To train on, set `train: {init_from: RUN}`.\n",

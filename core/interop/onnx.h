@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as an ONNX file (opset 17): the graph of SL_PHASE_PREDICT with its weights.
+/* A model as an ONNX file, written (opset 17) and read: the graph of SL_PHASE_PREDICT with its weights.
  *
  *   input    [batch, time, I] float32, or [batch, time] int64 token ids; [batch, I] where records are vectors
  *   lengths  [batch] int32, 1 .. time: the real steps of each sequence (where the input is a sequence)
@@ -14,11 +14,21 @@
 
 #include <seqlstm/status.h>
 
+#include "base/buf.h"
 #include "graph/graph.h"
 
 /* Writes the graph atomically; `values[p]` is parameter p as [rows, columns]. Errors: INVALID_CONFIG with the place of
  * the option in `where`; INVALID_ARGUMENT: over 2 GB, ONNX's limit for one file; IO; NO_MEMORY. [any thread] */
 seqlstm_status sl_onnx_write(const struct sl_graph *graph, const float *const *values, const char *path,
                              struct seqlstm_error *err);
+
+/* Fills `values` from a file that holds the same network: its LSTM, GRU, RNN, Gather, MatMul (Gemm), Add and
+ * LayerNormalization nodes with constant weights, in the order of the model's layers. All attributes of the recurrent
+ * operators are read (activations with alpha and beta, clip, direction, input_forget, linear_before_reset, B, P) and
+ * must be what the model says; `notes` gets a line for each initial state that is taken for zeros. Values are
+ * undefined after a failure. Errors: INVALID_CONFIG: another network, with the option's place; CORRUPT_DATA: no ONNX
+ * file, other shapes; NOT_FOUND, IO, NO_MEMORY. [any thread] */
+seqlstm_status sl_onnx_read(const struct sl_graph *graph, const char *path, float *const *values, struct sl_buf *notes,
+                            struct seqlstm_error *err);
 
 #endif

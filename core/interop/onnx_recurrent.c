@@ -2,10 +2,8 @@
 /* lstm, gru and rnn layers as ONNX's LSTM, GRU and RNN operators.
  *
  *   ours                  ONNX
- *   gates i f g o         i o f c
+ *   gates i f g o         i o f c           (onnx_cell.h)
  *   gates r z n           z r h
- *   bias [G H]            [Wb, Rb]: Rb is zero but for the candidate of a GRU that resets after the product
- *   peephole i f o        i o f
  *   [batch, time, I]      X [time, batch, I]
  *   y                     Y [time, directions, batch, H]
  */
@@ -13,13 +11,14 @@
 #include <string.h>
 
 #include "interop/onnx_builder.h"
+#include "interop/onnx_cell.h"
 
 struct cell {
     struct sl_onnx_builder *b;
     const struct sl_node *node;
     const struct seqlstm_recurrent_desc *desc;
     int32_t directions;
-    int32_t gates;
+    const struct sl_onnx_cell *parts;
 };
 
 static int32_t get_tensor(const struct cell *c, int32_t d, int32_t which)
@@ -80,35 +79,19 @@ static struct sl_onnx_name add_blocks(const struct cell *c, const char *name, in
 
 static void set_activations(const struct cell *c)
 {
-    static const char *const names[SEQLSTM_ACT_COUNT] = {
-        [SEQLSTM_ACT_NONE] = "Affine",          [SEQLSTM_ACT_TANH] = "Tanh",
-        [SEQLSTM_ACT_SIGMOID] = "Sigmoid",      [SEQLSTM_ACT_RELU] = "Relu",
-        [SEQLSTM_ACT_LEAKY_RELU] = "LeakyRelu", [SEQLSTM_ACT_THRESHOLDED_RELU] = "ThresholdedRelu",
-        [SEQLSTM_ACT_SCALED_TANH] = "ScaledTanh", [SEQLSTM_ACT_HARD_SIGMOID] = "HardSigmoid",
-        [SEQLSTM_ACT_ELU] = "Elu",              [SEQLSTM_ACT_SOFTSIGN] = "Softsign",
-        [SEQLSTM_ACT_SOFTPLUS] = "Softplus",    [SEQLSTM_ACT_AFFINE] = "Affine",
-    };
-    static const bool has_alpha[SEQLSTM_ACT_COUNT] = {
-        [SEQLSTM_ACT_NONE] = true, [SEQLSTM_ACT_LEAKY_RELU] = true, [SEQLSTM_ACT_THRESHOLDED_RELU] = true,
-        [SEQLSTM_ACT_SCALED_TANH] = true, [SEQLSTM_ACT_HARD_SIGMOID] = true, [SEQLSTM_ACT_ELU] = true,
-        [SEQLSTM_ACT_AFFINE] = true};
-    static const bool has_beta[SEQLSTM_ACT_COUNT] = {
-        [SEQLSTM_ACT_NONE] = true, [SEQLSTM_ACT_SCALED_TANH] = true, [SEQLSTM_ACT_HARD_SIGMOID] = true,
-        [SEQLSTM_ACT_AFFINE] = true};
-    /* ONNX's f g h: gates, candidate, output; a simple RNN has the candidate alone */
-    int first = c->desc->cell == SEQLSTM_CELL_RNN ? SEQLSTM_PLACE_CANDIDATE : SEQLSTM_PLACE_GATE;
-    int last = c->desc->cell == SEQLSTM_CELL_LSTM ? SEQLSTM_PLACE_OUTPUT : SEQLSTM_PLACE_CANDIDATE;
     const char *texts[6];
     float alphas[6], betas[6];
     int32_t count = 0, alpha_count = 0, beta_count = 0;
     for (int32_t d = 0; d < c->directions; d++)
-        for (int place = first; place <= last; place++) {
+        for (int32_t place = c->parts->first_place; place <= c->parts->last_place; place++) {
             const struct seqlstm_activation *a = &c->desc->activations[place][d];
-            texts[count++] = names[a->kind];
-            if (has_alpha[a->kind])
-                alphas[alpha_count++] = a->kind == SEQLSTM_ACT_NONE ? 1.0f : a->alpha;
-            if (has_beta[a->kind])
-                betas[beta_count++] = a->kind == SEQLSTM_ACT_NONE ? 0.0f : a->beta;
+            const struct sl_onnx_activation *named = sl_onnx_activation_get(a->kind);
+            bool is_none = a->kind == SEQLSTM_ACT_NONE;
+            texts[count++] = named->name;
+            if (named->has_alpha)
+                alphas[alpha_count++] = is_none ? named->alpha : a->alpha;
+            if (named->has_beta)
+                betas[beta_count++] = is_none ? named->beta : a->beta;
         }
     sl_onnx_set_texts(c->b, "activations", texts, count);
     if (alpha_count)
@@ -136,19 +119,13 @@ static void set_attributes(const struct cell *c)
 /* Weights at inputs 1, 2, 3 and 7. */
 static void add_weights(const struct cell *c, struct sl_onnx_name *inputs)
 {
-    static const int32_t lstm[8] = {0, 3, 1, 2, -1, -1, -1, -1}, rnn[2] = {0, -1}, peephole[3] = {0, 2, 1};
-    static const int32_t gru[6] = {1, 0, 2, -1, -1, -1}, gru_after[6] = {1, 0, 2, -1, -1, 3};
-    bool is_after = (c->desc->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0;
-    const int32_t *of = c->desc->cell == SEQLSTM_CELL_LSTM  ? lstm
-                        : c->desc->cell == SEQLSTM_CELL_RNN ? rnn
-                        : is_after                          ? gru_after
-                                                            : gru;
-    inputs[1] = add_blocks(c, "W", SEQLSTM_PARAM_W_X, of, c->gates, c->desc->input);
-    inputs[2] = add_blocks(c, "R", SEQLSTM_PARAM_W_H, of, c->gates, c->desc->hidden);
+    int32_t gates = c->parts->gates;
+    inputs[1] = add_blocks(c, "W", SEQLSTM_PARAM_W_X, c->parts->weight, gates, c->desc->input);
+    inputs[2] = add_blocks(c, "R", SEQLSTM_PARAM_W_H, c->parts->weight, gates, c->desc->hidden);
     if (c->desc->options & SEQLSTM_RECURRENT_USE_BIAS)
-        inputs[3] = add_blocks(c, "B", SEQLSTM_PARAM_BIAS, of, 2 * c->gates, 1);
+        inputs[3] = add_blocks(c, "B", SEQLSTM_PARAM_BIAS, c->parts->bias_home, 2 * gates, 1);
     if (c->desc->options & SEQLSTM_RECURRENT_PEEPHOLE)
-        inputs[7] = add_blocks(c, "P", SEQLSTM_PARAM_PEEPHOLE, peephole, 3, 1);
+        inputs[7] = add_blocks(c, "P", SEQLSTM_PARAM_PEEPHOLE, sl_onnx_peephole_order, 3, 1);
 }
 
 /* [batch, H] of each direction as [directions, batch, H]. */
@@ -219,13 +196,11 @@ static struct sl_onnx_name join_directions(const struct cell *c, const struct sl
 
 seqlstm_status sl_onnx_add_recurrent(struct sl_onnx_builder *b, const struct sl_node *node)
 {
-    static const char *const ops[] = {[SEQLSTM_CELL_LSTM] = "LSTM", [SEQLSTM_CELL_GRU] = "GRU",
-                                      [SEQLSTM_CELL_RNN] = "RNN"};
     static const int64_t time_first[3] = {1, 0, 2};
     const struct seqlstm_recurrent_desc *desc = &node->desc.recurrent;
     struct cell c = {.b = b, .node = node, .desc = desc,
                      .directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1,
-                     .gates = desc->cell == SEQLSTM_CELL_LSTM ? 4 : desc->cell == SEQLSTM_CELL_GRU ? 3 : 1};
+                     .parts = sl_onnx_cell_get(desc)};
     SEQLSTM_TRY(check(&c));
     bool is_lstm = desc->cell == SEQLSTM_CELL_LSTM;
     struct sl_onnx_name inputs[8] = {{""}}, outputs[3];
@@ -240,7 +215,7 @@ seqlstm_status sl_onnx_add_recurrent(struct sl_onnx_builder *b, const struct sl_
     for (int k = 0; k < 3; k++)
         outputs[k] = sl_onnx_make_name(b, node->name);
     set_attributes(&c);
-    sl_onnx_add_node(b, ops[desc->cell], inputs, is_lstm ? 8 : 6, outputs, is_lstm ? 3 : 2);
+    sl_onnx_add_node(b, c.parts->op, inputs, is_lstm ? 8 : 6, outputs, is_lstm ? 3 : 2);
     int32_t y = node->slots[SEQLSTM_RECURRENT_Y];
     if (y >= 0)
         b->tensors[y] = join_directions(&c, &outputs[0]);

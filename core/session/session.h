@@ -180,7 +180,7 @@ enum sl_weights_format {
     SL_WEIGHTS_CANONICAL, /* safetensors under our names */
     SL_WEIGHTS_PYTORCH,   /* safetensors under PyTorch's */
     SL_WEIGHTS_KERAS,     /* safetensors under Keras's */
-    SL_WEIGHTS_ONNX       /* export: the whole model */
+    SL_WEIGHTS_ONNX       /* the whole model; import takes its weights */
 };
 
 /* Writes the weights of the run, or of its newest checkpoint, to `path`, atomically. A line of `notes` for each
@@ -189,7 +189,7 @@ seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_for
                                  struct sl_buf *notes, struct seqlstm_error *err);
 
 struct sl_import_request {
-    const char *path; /* a safetensors file */
+    const char *path; /* a safetensors or ONNX file */
     enum sl_weights_format format;
     const struct sl_rename *renames;
     size_t rename_count;
@@ -197,7 +197,7 @@ struct sl_import_request {
 
 /* Reads the training data (vocabulary, scaling, widths), fills the model with the file's weights and makes a run
  * folder of it, on which evaluate, predict, generate and export work. Nothing is made when the weights do not fit.
- * Errors: as sl_names_import. */
+ * Errors: as sl_names_import and sl_onnx_read. */
 seqlstm_status sl_session_import(struct sl_session *session, const struct sl_import_request *request,
                                  struct sl_buf *notes, struct seqlstm_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights out of a run and into a new one, under the names of other programs. No backend is needed. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "interop/onnx.h"
@@ -74,26 +75,57 @@ seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_for
 
 /* ---- in ------------------------------------------------------------------------------------------------- */
 
+/* Of what kind the file is. `*out_format` is not AUTO after this. */
+static seqlstm_status guess_format(const char *path, enum sl_weights_format *out_format, struct seqlstm_error *err)
+{
+    struct sl_safetensors *file = NULL;
+    enum sl_convention convention;
+    const char *ending = strrchr(path, '.');
+    if (ending && strcmp(ending, ".onnx") == 0) {
+        *out_format = SL_WEIGHTS_ONNX;
+        return SEQLSTM_OK;
+    }
+    SEQLSTM_TRY(sl_safetensors_open(path, &file, err));
+    bool is_foreign = sl_names_guess(file, &convention);
+    *out_format = !is_foreign                              ? SL_WEIGHTS_CANONICAL
+                  : convention == SL_CONVENTION_PYTORCH ? SL_WEIGHTS_PYTORCH
+                                                        : SL_WEIGHTS_KERAS;
+    sl_safetensors_close(file);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status read_names(const struct sl_graph *graph, const struct sl_import_request *request,
+                                 enum sl_convention convention, float *const *values, struct sl_buf *notes,
+                                 struct seqlstm_error *err)
+{
+    struct sl_safetensors *file = NULL;
+    SEQLSTM_TRY(sl_safetensors_open(request->path, &file, err));
+    seqlstm_status status = sl_names_import(graph, convention, file, request->renames, request->rename_count, values,
+                                            notes, err);
+    sl_safetensors_close(file);
+    return status;
+}
+
 static seqlstm_status read_weights(struct sl_session *session, const struct sl_graph *graph,
                                    const struct sl_import_request *request, struct sl_buf *notes,
                                    struct seqlstm_error *err)
 {
-    struct sl_safetensors *file = NULL;
-    SEQLSTM_TRY(sl_safetensors_open(request->path, &file, err));
-    enum sl_convention convention = request->format == SL_WEIGHTS_KERAS ? SL_CONVENTION_KERAS : SL_CONVENTION_PYTORCH;
-    bool is_foreign = request->format == SL_WEIGHTS_AUTO ? sl_names_guess(file, &convention)
-                                                         : request->format != SL_WEIGHTS_CANONICAL;
-    seqlstm_status status = SEQLSTM_OK;
-    if (!is_foreign) {
-        status = sl_weights_load(session->params, request->path, 0, NULL, err);
-    } else {
-        float **values = point_at_values(session, err);
-        status = values ? sl_names_import(graph, convention, file, request->renames, request->rename_count, values,
-                                          notes, err)
-                        : SEQLSTM_NO_MEMORY;
-        free(values);
-    }
-    sl_safetensors_close(file);
+    enum sl_weights_format format = request->format;
+    if (format == SL_WEIGHTS_AUTO)
+        SEQLSTM_TRY(guess_format(request->path, &format, err));
+    if (request->rename_count && (format == SL_WEIGHTS_ONNX || format == SL_WEIGHTS_CANONICAL))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`--rename` is for the names of PyTorch and Keras");
+    if (format == SL_WEIGHTS_CANONICAL)
+        return sl_weights_load(session->params, request->path, 0, NULL, err);
+    float **values = point_at_values(session, err);
+    if (values == NULL)
+        return SEQLSTM_NO_MEMORY;
+    seqlstm_status status =
+        format == SL_WEIGHTS_ONNX
+            ? sl_onnx_read(graph, request->path, values, notes, err)
+            : read_names(graph, request, format == SL_WEIGHTS_KERAS ? SL_CONVENTION_KERAS : SL_CONVENTION_PYTORCH,
+                         values, notes, err);
+    free(values);
     return status;
 }
 

@@ -48,12 +48,12 @@ def test_exports_are_what_other_programs_accepted(t):
 
 
 def test_imported_names_give_the_same_weights(t):
-    for name in ('stack', 'gru-before', 'classifier'):
+    for name in sorted(path.name for path in FIXTURES.iterdir()):
         folder = copy_fixture(t, name)
-        for file in ('torch.safetensors', 'keras.safetensors'):
+        for file in ('torch.safetensors', 'keras.safetensors', 'model.onnx', 'torch.onnx'):
             if not (folder / file).exists():
                 continue
-            run = folder / file.split('.')[0]
+            run = folder / f'run-{file}'
             result = t.run('import', folder / file, '--into', folder / 'model.yaml', '--out', run)
             expect(result.text.strip() == str(run), f'prints {result.text!r}')
             t.run('export', run, '--file', folder / 'again.safetensors', '--force')
@@ -125,6 +125,35 @@ def test_what_cannot_be_said(t):
     t.run('run', 'peephole.yaml', '--out', 'peephole')
     t.run('export', 'peephole', '--to', 'keras-names', '--file', 'x.safetensors').says('peephole', 'has no name there')
     t.run('import', 'x.safetensors', '--into', 'peephole.yaml', '--out', 'back')
+
+
+def test_onnx_of_another_network(t):
+    folder = copy_fixture(t, 'lstm-options')
+    model = (folder / 'model.yaml').read_text()
+
+    def change(old, new, *words, rc=2):
+        expect(old in model, f'{old} is not in the model')
+        (folder / 'other.yaml').write_text(model.replace(old, new))
+        return t.refuse(rc, 'import', folder / 'model.onnx', '--into', folder / 'other.yaml', '--out', 'none').says(*words)
+
+    change('gate_clip: 1.5', 'gate_clip: 2.5', 'clip 1.5', 'gate_clip', 'other.yaml:')
+    change('direction: backward', 'direction: forward', 'direction reverse')
+    change('alpha: 0.1', 'alpha: 0.2', 'LeakyRelu (alpha 0.1', '`activation`')
+    change('recurrent_activation: hard_sigmoid, ', '', 'HardSigmoid', '`recurrent_activation`')
+    change('output_activation: softsign', 'output_activation: tanh', 'Softsign')
+    change('coupled_gates: true, ', '', 'input_forget 1')
+    change('peephole: true, ', '', 'peepholes')
+    change('units: 5', 'units: 6', 'another width', rc=4)
+    change('{type: lstm, ', '{type: lstm, use_bias: false, ', 'biases')
+    change('  - {type: dense, units: from_target}', '  - {type: rnn, units: 2, return_sequences: true}\n'
+           '  - {type: dense, units: from_target}', 'in the model: LSTM MatMul RNN MatMul; in the file: LSTM MatMul MatMul')
+    expect(not (t.folder / 'none').exists(), 'a run folder was made')
+    whole = (folder / 'model.onnx').read_bytes()
+    for length in (0, 1, 7, 100, len(whole) // 2, len(whole) - 3):
+        (folder / 'cut.onnx').write_bytes(whole[:length])
+        t.refuse(4, 'import', folder / 'cut.onnx', '--into', folder / 'model.yaml').says('cut.onnx')
+    t.refuse(2, 'import', 'none.onnx', '--into', folder / 'model.yaml').says('none.onnx')
+    t.refuse(2, 'import', folder / 'model.onnx', '--into', folder / 'model.yaml', '--rename', 'a=lstm_1')
 
 
 def test_usage(t):
