@@ -114,6 +114,7 @@ sl_condition_create(struct sl_arena *arena, const struct sl_subject *reference, 
         goto out;
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         struct sl_data *moved = perturb(arena, data, draw);
+        sl_runner_move_slopes(runner, movement(data), draw);
         rc = moved ? run(runner, moved, backward, err) : SEQLSTM_NO_MEMORY;
         if (rc != SEQLSTM_OK)
             goto out;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How sensitive the results of one case are, measured: the reference runs again with every input moved by 16
- * units of rounding, in random directions. A backend that is exact for inputs so near is not to blame.
+ * units of rounding, in random directions, and the slopes of saturating functions by as much of their largest.
+ * A backend that is exact for inputs so near, and that makes slopes of rounded values, is not to blame.
  *
  * Needed for the few cases that no formula bounds: normalisation of nearly equal numbers, repeated over many
- * steps; functions with kinks and jumps.
+ * steps; functions with kinks and jumps; saturated recurrences, where large weights multiply the error of a
+ * slope such as 1 - y^2 while the slopes themselves let nothing through, so that the result is small.
  */
 #ifndef SL_LAB_CONDITION_H
 #define SL_LAB_CONDITION_H

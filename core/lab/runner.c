@@ -57,6 +57,8 @@ struct sl_runner {
     bool stepwise;
     struct piece whole; /* stepwise: what dW is asked of */
     bool has_backward;
+    double slope_distance; /* sl_runner_move_slopes */
+    uint64_t slope_draw;
 };
 
 /* ---- creation ------------------------------------------------------------------------------- */
@@ -126,12 +128,12 @@ make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
     const struct seqlstm_axis *axis = &r->data->axis;
     const bool last = p == r->piece_count - 1;
     size_t count = (size_t)r->count;
-    piece->slots = SL_ARENA_ARRAY(&r->arena, void *, count);
-    piece->grads = SL_ARENA_ARRAY(&r->arena, void *, count);
-    piece->middle = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
-    piece->middle_grad = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
-    if (!piece->slots || !piece->grads || !piece->middle || !piece->middle_grad)
+    piece->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * count);
+    piece->middle = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, 2 * count);
+    if (!piece->slots || !piece->middle)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
+    piece->grads = piece->slots + count;
+    piece->middle_grad = piece->middle + count;
     if (r->desc.head.mode == SEQLSTM_MODE_TRAINING && (p == 0 || !r->stepwise))
         SEQLSTM_TRY(sl_guarded_init(&piece->reserve, &r->twins, r->sizes.reserve_bytes, err));
     for (int32_t k = 0; k < r->count; k++) {
@@ -194,10 +196,10 @@ make_whole(struct sl_runner *r, struct seqlstm_error *err)
 {
     struct piece *whole = &r->whole;
     make_bind(r, NULL, 0, &whole->bind);
-    whole->slots = SL_ARENA_ARRAY(&r->arena, void *, (size_t)r->count);
-    whole->grads = SL_ARENA_ARRAY(&r->arena, void *, (size_t)r->count);
-    if (!whole->slots || !whole->grads)
+    whole->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * (size_t)r->count);
+    if (!whole->slots)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
+    whole->grads = whole->slots + r->count;
     for (int32_t k = 0; k < r->count; k++) {
         whole->slots[k] = sl_guarded_get_address(&r->values[k]);
         whole->grads[k] = sl_guarded_get_address(&r->grads[k]);
@@ -284,7 +286,7 @@ sl_runner_destroy(struct sl_runner *r)
         if (piece->binding)
             r->subject.table->binding_destroy(piece->binding);
         sl_guarded_deinit(&piece->reserve);
-        for (int32_t k = 0; piece->middle && piece->middle_grad && k < r->count; k++) {
+        for (int32_t k = 0; piece->middle && k < r->count; k++) {
             sl_guarded_deinit(&piece->middle[k]);
             sl_guarded_deinit(&piece->middle_grad[k]);
         }
@@ -313,6 +315,13 @@ void
 sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data)
 {
     runner->data = data;
+}
+
+void
+sl_runner_move_slopes(struct sl_runner *runner, double distance, uint64_t draw)
+{
+    runner->slope_distance = distance;
+    runner->slope_draw = draw;
 }
 
 /* What a call may not do to the thread that made it. */
@@ -471,7 +480,12 @@ go_back(struct sl_runner *r, const struct piece *piece, const struct sl_guarded 
     };
     SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
     struct sl_fp_state mode = sl_fp_state_get();
-    SEQLSTM_TRY(check_mode(&mode, "backward", r->backward(piece->binding, r->subject.queue, &args, err), err));
+    seqlstm_status rc =
+        r->slope_distance > 0
+            ? r->subject.float64->backward_moved(piece->binding, r->subject.queue, &args, r->slope_distance,
+                                                 r->slope_draw, err)
+            : r->backward(piece->binding, r->subject.queue, &args, err);
+    SEQLSTM_TRY(check_mode(&mode, "backward", rc, err));
     return sl_twins_download(&r->twins, err);
 }
 

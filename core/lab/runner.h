@@ -65,6 +65,9 @@ bool sl_runner_find_damage(const struct sl_runner *runner, char *text, size_t ca
 /* Other values, of a case of equal shape: the next forward reads them. */
 void sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data);
 
+/* Of a runner with float64: slopes of activations are moved by `distance` in backward (float64.h); 0: not. */
+void sl_runner_move_slopes(struct sl_runner *runner, double distance, uint64_t draw);
+
 /* Raw bits of all outputs and gradients, mixed: equal for equal bits. */
 uint64_t sl_runner_digest(const struct sl_runner *runner);
 

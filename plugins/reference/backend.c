@@ -315,6 +315,7 @@ static const struct seqlstm_float64 float64_table = {
     .struct_size = sizeof(struct seqlstm_float64),
     .forward = ref_forward64,
     .backward = ref_backward64,
+    .backward_moved = ref_backward64_moved,
 };
 
 static const void *

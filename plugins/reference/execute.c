@@ -142,7 +142,8 @@ take_grads(struct seqlstm_binding *b, void *const *grads, uint32_t parts, bool w
 }
 
 static seqlstm_status
-backward(struct seqlstm_binding *b, const struct seqlstm_backward *args, bool wide, struct seqlstm_error *err)
+backward(struct seqlstm_binding *b, const struct seqlstm_backward *args, bool wide, double slope_distance,
+         uint64_t slope_draw, struct seqlstm_error *err)
 {
     if (b->op->family->backward == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u has no backward", b->op->desc.head.op);
@@ -154,6 +155,8 @@ backward(struct seqlstm_binding *b, const struct seqlstm_backward *args, bool wi
     struct ref_call call = make_call(b, args->step, scratch, args->reserve);
     call.grads = b->grads;
     call.parts = args->parts;
+    call.slope_distance = slope_distance;
+    call.slope_draw = &slope_draw;
     SEQLSTM_TRY(b->op->family->backward(&call, err));
     for (int32_t k = 0; !wide && k < b->slot_count; k++)
         if (b->grads[k] && b->slots[k].access != REF_OUTPUT && b->slots[k].dtype == SEQLSTM_FLOAT32)
@@ -175,7 +178,7 @@ ref_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const
              struct seqlstm_error *err)
 {
     (void)queue;
-    return backward(binding, args, false, err);
+    return backward(binding, args, false, 0, 0, err);
 }
 
 seqlstm_status
@@ -191,5 +194,13 @@ ref_backward64(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
                struct seqlstm_error *err)
 {
     (void)queue;
-    return backward(binding, args, true, err);
+    return backward(binding, args, true, 0, 0, err);
+}
+
+seqlstm_status
+ref_backward64_moved(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
+                     double distance, uint64_t draw, struct seqlstm_error *err)
+{
+    (void)queue;
+    return backward(binding, args, true, distance, draw, err);
 }

@@ -23,16 +23,35 @@ normalise_gates_backward(const struct ref_layer *y, const double *normalised, do
         d[j] = ref_gate_unused(y, j) ? 0 : scale * (d[j] - mean_d / n - normalised[j] * mean_dn / n);
 }
 
+/* Of those functions whose slope backends make from the value: moved up or down, for backward_moved. */
+static double
+slope(const struct ref_layer *y, const struct seqlstm_activation *f, double z)
+{
+    const struct ref_call *call = y->stack->call;
+    double largest = 0;
+    if (f->kind == SEQLSTM_ACT_TANH || f->kind == SEQLSTM_ACT_SIGMOID || f->kind == SEQLSTM_ACT_SOFTSIGN ||
+        f->kind == SEQLSTM_ACT_SOFTPLUS)
+        largest = 1;
+    else if (f->kind == SEQLSTM_ACT_SCALED_TANH)
+        largest = (double)f->alpha * (double)f->beta;
+    else if (f->kind == SEQLSTM_ACT_ELU && z < 0)
+        largest = (double)f->alpha;
+    if (call->slope_distance == 0 || largest == 0)
+        return ref_activation_slope(f, z);
+    *call->slope_draw = seqlstm_mix64(*call->slope_draw, 0, 0);
+    return ref_activation_slope(f, z) + (*call->slope_draw & 1 ? largest : -largest) * call->slope_distance;
+}
+
 static double
 gate_slope(const struct ref_layer *y, double z)
 {
-    return ref_activation_slope(y->gate, ref_clip(z, y->desc->gate_clip)) * ref_clip_slope(z, y->desc->gate_clip);
+    return slope(y, y->gate, ref_clip(z, y->desc->gate_clip)) * ref_clip_slope(z, y->desc->gate_clip);
 }
 
 static double
 candidate_slope(const struct ref_layer *y, double z)
 {
-    return ref_activation_slope(y->candidate, ref_clip(z, y->desc->gate_clip)) * ref_clip_slope(z, y->desc->gate_clip);
+    return slope(y, y->candidate, ref_clip(z, y->desc->gate_clip)) * ref_clip_slope(z, y->desc->gate_clip);
 }
 
 static double
@@ -73,7 +92,7 @@ lstm_output(const struct ref_layer *y, struct ref_work *w, const double *record,
         ref_axpy(n, 1, dh_new, dout);
     for (int64_t k = 0; k < n; k++) {
         w->dz[3 * n + k] = dout[k] * ref_activate(y->output, w->q[k]) * gate_slope(y, z_o[k]);
-        dq[k] = dout[k] * gate(y, z_o[k]) * ref_activation_slope(y->output, w->q[k]);
+        dq[k] = dout[k] * gate(y, z_o[k]) * slope(y, y->output, w->q[k]);
     }
     if (norm) {
         for (int64_t k = 0; k < n; k++) {

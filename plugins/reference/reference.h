@@ -57,6 +57,8 @@ struct ref_call {
     uint32_t parts;       /* SEQLSTM_BACKWARD_… */
     double *scratch;
     double *reserve; /* NULL in inference */
+    double slope_distance; /* backward_moved of float64.h; 0: slopes as they are */
+    uint64_t *slope_draw;  /* state of its random numbers */
 };
 
 /* One kind of operation. */
@@ -106,6 +108,9 @@ seqlstm_status ref_forward64(struct seqlstm_binding *binding, struct seqlstm_que
                              const struct seqlstm_forward *args, struct seqlstm_error *err);
 seqlstm_status ref_backward64(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                               const struct seqlstm_backward *args, struct seqlstm_error *err);
+seqlstm_status ref_backward64_moved(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_backward *args, double distance, uint64_t draw,
+                                    struct seqlstm_error *err);
 
 /* One slot. */
 static inline void ref_slot_set(struct ref_slot *slot, enum ref_access access, int64_t elems)
