@@ -8,7 +8,8 @@
 #include "base/text.h"
 
 static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",  "bwd",    "ranges",  "fd",
-                                                      "repeat", "same", "memory", "threads", "claim"};
+                                                      "repeat", "same", "memory", "threads", "alternate",
+                                                      "claim"};
 
 const char *
 sl_case_pass_name(enum sl_case_pass pass)

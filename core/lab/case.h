@@ -32,6 +32,7 @@ enum sl_case_pass {
     SL_PASS_SAME,          /* same: training with all rates 0 equals inference */
     SL_PASS_MEMORY,        /* memory: the n-th allocation fails; nothing is allocated in execution */
     SL_PASS_THREADS,       /* threads: 1, 2 and 3 members; two queues at once */
+    SL_PASS_ALTERNATE,     /* alternate: call by call beside the reference on one queue, same bits as alone */
     SL_PASS_CLAIM,         /* claim: supports is pure, quick, and refuses what it cannot know */
     SL_PASS_COUNT
 };

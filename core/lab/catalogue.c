@@ -374,6 +374,8 @@ sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *con
         if (full)
             each_large(level, "threads", false, fn, context);
         each_plain(level, "threads", false, full, full ? 1 : 4, fn, context);
+        each_recurrent(level, "alternate", false, full ? 1 : 6, fn, context);
+        each_plain(level, "alternate", false, full, full ? 1 : 8, fn, context);
         break;
     default:
         break;

@@ -85,14 +85,15 @@ void
 sl_catalogue_random(uint64_t seed, uint64_t index, char out_text[SL_CASE_TEXT_BYTES])
 {
     static const char *const cells[] = {"lstm", "lstm", "gru", "rnn"};
-    static const char *const passes[] = {"bwd", "bwd", "bwd", "inf", "ranges", "repeat", "threads", "same", "memory"};
+    static const char *const passes[] = {"bwd", "bwd", "bwd", "inf", "ranges", "repeat", "threads", "same", "memory",
+                                         "alternate"};
     static const char *const lengths[] = {"ragged", "ragged", "ragged", "uniform", "ones", "long"};
     static const char *const merges[] = {"concat", "sum", "mul", "ave"};
     struct sl_case parsed;
     struct random r = {seqlstm_mix64(seed, index, UINT64_C(0xCA5E)), 0};
     do {
         char options[SL_CASE_TEXT_BYTES] = "", extra[48] = "";
-        const char *cell = cells[below(&r, 4)], *pass = passes[below(&r, 9)];
+        const char *cell = cells[below(&r, 4)], *pass = passes[below(&r, 10)];
         bool ranges = strcmp(pass, "ranges") == 0;
         if (ranges)
             append(options, "initial,final");

@@ -232,6 +232,9 @@ run_pass(struct sl_check *check)
     case SL_PASS_THREADS:
         sl_check_threads(check);
         break;
+    case SL_PASS_ALTERNATE:
+        sl_check_alternate(check);
+        break;
     case SL_PASS_CLAIM:
         sl_check_claim(check);
         break;
@@ -250,6 +253,8 @@ sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_r
     sl_arena_init(&arena);
     memset(out_result, 0, sizeof *out_result);
     struct sl_check check = {.bench = bench, .arena = &arena, .result = out_result};
+    if (bench->outlet)
+        sl_outlet_begin(bench->outlet);
     if (!sl_check_status(&check, sl_data_create(&arena, c, bench->seed, bench->seed, &data, &err), "making the data",
                          &err))
         goto out;
@@ -281,5 +286,10 @@ sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_r
         sl_text_snprintf(out_result->detail, sizeof out_result->detail, "the case has no variant %s", bench->variant);
     }
 out:
+    if (bench->outlet) {
+        char wrote[160];
+        if (sl_outlet_end(bench->outlet, wrote, sizeof wrote))
+            sl_check_fail(&check, "it %s", wrote);
+    }
     sl_arena_deinit(&arena);
 }

@@ -6,6 +6,7 @@
 #include "dispatch/host.h"
 #include "lab/case.h"
 #include "lab/condition.h"
+#include "lab/outlet.h"
 #include "lab/runner.h"
 
 enum sl_verdict {
@@ -32,6 +33,7 @@ struct sl_bench {
     struct sl_subject subject;   /* under test */
     struct sl_subject reference; /* the oracle, with float64 */
     struct sl_host *host;        /* the subject's: allocation counters, failure */
+    struct sl_outlet *outlet;    /* watches the subject; NULL: nobody does */
     uint64_t seed;
     const char *variant; /* test this one only; NULL: all */
     struct sl_queue *queues; /* [queue_count] further queues, 1, 2 and 3 members */
@@ -51,6 +53,7 @@ void sl_check_repeat(struct sl_check *check);
 void sl_check_same(struct sl_check *check);
 void sl_check_memory(struct sl_check *check);
 void sl_check_threads(struct sl_check *check);
+void sl_check_alternate(struct sl_check *check);
 void sl_check_claim(struct sl_check *check);
 
 /* State of a check under way. */

@@ -251,3 +251,44 @@ out:
         sl_runner_destroy(runners[i]);
     sl_runner_destroy(expected);
 }
+
+/* ---- alternate ------------------------------------------------------------------------------- */
+
+/* Two plugins of one domain share queues: the executor gives them layers of one model in turn. */
+void
+sl_check_alternate(struct sl_check *check)
+{
+    struct sl_bench *bench = check->bench;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_subject beside = bench->reference;
+    struct sl_runner *runners[2] = {NULL}; /* the subject, the reference in its ordinary float32 */
+    uint64_t alone[2];
+    beside.float64 = NULL;
+    beside.queue = bench->subject.queue;
+    const struct sl_subject *subjects[2] = {&bench->subject, &beside};
+    for (int i = 0; i < 2; i++) {
+        seqlstm_status rc = sl_runner_create(subjects[i], check->data, i == 0 ? check->variant : NULL, NULL,
+                                             &runners[i], &err);
+        if (i == 1 && rc == SEQLSTM_UNSUPPORTED) {
+            skip(check, "the reference refuses it");
+            goto out;
+        }
+        if (!sl_check_status(check, rc, "creating the operation", &err) || !run_once(check, runners[i]))
+            goto out;
+        alone[i] = sl_runner_digest(runners[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        if (!sl_check_status(check, sl_runner_forward(runners[i], &err), "forward beside another plugin", &err))
+            goto out;
+    for (int i = 0; i < 2 && can_go_backward(check); i++)
+        if (!sl_check_status(check, sl_runner_backward(runners[i], ALL_PARTS, false, &err),
+                             "backward beside another plugin", &err))
+            goto out;
+    for (int i = 0; i < 2; i++)
+        if (sl_runner_digest(runners[i]) != alone[i])
+            sl_check_fail(check, "%s gave other bits when both ran on one queue in turn than alone",
+                          i == 0 ? "it" : "the reference beside it");
+out:
+    sl_runner_destroy(runners[0]);
+    sl_runner_destroy(runners[1]);
+}

@@ -117,6 +117,7 @@ level_of(const struct sl_case *c)
     case SL_PASS_REPEAT:
         return SL_LEVEL_MEMORY;
     case SL_PASS_THREADS:
+    case SL_PASS_ALTERNATE:
         return SL_LEVEL_THREADS;
     default:
         return SL_LEVEL_BACKWARD;
@@ -360,7 +361,9 @@ sl_conformance_work(const struct sl_conformance_request *request, int in, int ou
     struct sl_workbench *w = calloc(1, sizeof *w);
     if (!w)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for a worker");
-    seqlstm_status rc = sl_workbench_init(w, request, err);
+    struct sl_conformance_request own = *request;
+    own.is_worker = true;
+    seqlstm_status rc = sl_workbench_init(w, &own, err);
     if (rc == SEQLSTM_OK) {
         rc = sl_worker_serve(&w->bench, in, out, err);
         sl_workbench_deinit(w);

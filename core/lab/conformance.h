@@ -44,6 +44,7 @@ struct sl_conformance_request {
     uint32_t claim_count;
     uint64_t seed;
     const char *const *worker; /* argv of a worker, NULL-terminated; NULL: run in this process */
+    bool is_worker;            /* set by sl_conformance_work */
     int64_t timeout_ns;        /* of one case in a worker; 0: 60 s */
     const struct sl_log *log;
     const struct sl_interrupt *interrupt; /* stops between two cases; NULL: never */

@@ -274,7 +274,11 @@ sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_reques
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         struct sl_check_result result = {0};
         struct contract c = {w, request, &result};
+        char wrote[160];
+        sl_outlet_begin(&w->outlet);
         checks[i].fn(&c);
+        if (sl_outlet_end(&w->outlet, wrote, sizeof wrote))
+            fail(&c, wrote);
         each(context, checks[i].name, &result);
     }
 }

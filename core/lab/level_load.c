@@ -72,6 +72,12 @@ sl_level_load_run(struct sl_workbench *w, const struct sl_conformance_request *r
     check_query(w, request, &r);
     each(context, "load:query", &r);
     memset(&r, 0, sizeof r);
+    if (w->said[0]) {
+        r.verdict = SL_VERDICT_FAIL;
+        sl_text_snprintf(r.detail, sizeof r.detail, "being loaded and opened it %s", w->said);
+    }
+    each(context, "load:output", &r);
+    memset(&r, 0, sizeof r);
     check_operations(w, &r);
     each(context, "load:operations", &r);
 }

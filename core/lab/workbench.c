@@ -21,7 +21,7 @@ open_subject(struct sl_workbench *w, const struct sl_conformance_request *reques
 {
     if (w->record.status == SL_BACKEND_OK) {
         SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, NULL, err));
-        sl_host_init(&w->host, w->table.id, request->log, NULL);
+        sl_host_init(&w->host, w->table.id, &w->outlet.log, NULL);
         SEQLSTM_TRY(sl_loader_open(&w->arena, &w->table, &w->host.services, request->settings,
                                    request->setting_count, &w->record, &w->instance, err));
     }
@@ -58,9 +58,12 @@ seqlstm_status
 sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
 {
     memset(w, 0, sizeof *w);
+    sl_outlet_init(&w->outlet, request->log, request->worker || request->is_worker);
+    sl_outlet_begin(&w->outlet);
     seqlstm_status rc = sl_workbench_load(w, request, err);
     if (rc == SEQLSTM_OK)
         rc = open_subject(w, request, err);
+    sl_outlet_end(&w->outlet, w->said, sizeof w->said);
     if (rc == SEQLSTM_OK)
         rc = open_reference(w, request, err);
     for (int32_t i = 0; rc == SEQLSTM_OK && i < SL_WORKBENCH_QUEUES; i++) {
@@ -84,6 +87,7 @@ sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *r
     b->reference.device_class = w->reference_record.devices[0].device_class;
     b->reference.queue = &w->reference_queue.queue;
     b->host = &w->host;
+    b->outlet = &w->outlet;
     b->seed = request->seed;
     b->variant = request->variant;
     b->queues = w->queues;
@@ -115,5 +119,6 @@ sl_workbench_deinit(struct sl_workbench *w)
     for (int i = 0; i < SL_WORKBENCH_QUEUES; i++)
         sl_pool_destroy(w->pools[i]);
     sl_arena_deinit(&w->arena);
+    sl_outlet_deinit(&w->outlet);
     memset(w, 0, sizeof *w);
 }

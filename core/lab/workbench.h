@@ -18,6 +18,8 @@ struct sl_workbench {
     struct sl_queue queues[SL_WORKBENCH_QUEUES]; /* 1, 2, 3 members; the last is used by most cases */
     struct sl_domain domains[SL_WORKBENCH_QUEUES]; /* of a device: as many streams */
     struct sl_queue reference_queue;
+    struct sl_outlet outlet;
+    char said[160]; /* what the plugin wrote while it was loaded and opened; "": nothing */
     struct sl_bench bench;
 };
 

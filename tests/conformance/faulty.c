@@ -3,6 +3,8 @@
  * the reference's own table. One operation is alive at a time, so the mistakes may keep their notes in statics. */
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -38,6 +40,14 @@ y_features(void)
     bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_MERGE_CONCAT;
     return both ? 2 * width : width;
 }
+
+#ifdef FAULT_GREETS
+__attribute__((constructor)) static void
+greet(void)
+{
+    puts("thank you for choosing libgreet");
+}
+#endif
 
 static seqlstm_status
 faulty_open(const struct seqlstm_host *services, const struct seqlstm_setting *settings, uint32_t setting_count,
@@ -180,6 +190,15 @@ faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
 {
     bool is_lstm = desc.head.op == SEQLSTM_OP_RECURRENT && desc.recurrent.cell == SEQLSTM_CELL_LSTM;
     calls++;
+#ifdef FAULT_PRINTS
+    printf("forward %d\n", calls);
+#endif
+#ifdef FAULT_BESIDE
+    srand48(1); /* and backward relies on it: the process has one such state */
+#endif
+#ifdef FAULT_COMPLAINS
+    fprintf(stderr, "slow path\n");
+#endif
 #ifdef FAULT_SWAPPED_GATES
     if (is_lstm)
         swap_gates(args->slots, 0, 1);
@@ -228,6 +247,10 @@ faulty_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, co
     used.parts &= ~(uint32_t)SEQLSTM_BACKWARD_ACCUMULATE;
 #endif
     seqlstm_status rc = inner->backward(binding, queue, &used, err);
+#ifdef FAULT_BESIDE
+    if (desc.head.op == SEQLSTM_OP_RECURRENT)
+        *slot(args->grads, SEQLSTM_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_H)) *= (float)drand48();
+#endif
 #ifdef FAULT_NAN
     if (desc.head.op == SEQLSTM_OP_RECURRENT) {
         float *dw = slot(args->grads, SEQLSTM_RECURRENT_PARAM(

@@ -19,6 +19,9 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
+static seqlstm_backend_query_fn reference = seqlstm_reference_query_v0;
+static uint32_t levels; /* of the next run */
+
 static struct sl_conformance_report *
 run(const char *fault, const char *const *cases, uint32_t count, const char *const *worker, int64_t timeout_ns)
 {
@@ -28,7 +31,8 @@ run(const char *fault, const char *const *cases, uint32_t count, const char *con
     snprintf(path, sizeof path, "%s/tests/conformance/libfaulty-%s.so", getenv("SEQLSTM_BUILD"), fault);
     struct sl_conformance_request request = {
         .file = path,
-        .reference = seqlstm_reference_query_v0,
+        .reference = reference,
+        .levels = levels,
         .cases = cases,
         .case_count = count,
         .worker = worker,
@@ -67,6 +71,8 @@ static const struct planted planted[] = {
 #if defined(__x86_64__)
     {"ftz", "dense:inf:R9I5O7:f32:flat", "forward changed the floating-point mode"},
 #endif
+    {"prints", "lstm:inf:T7B5I6H9:f32:ragged",
+     "wrote 10 bytes to stdout or stderr, and may use the host's log only: forward 1"},
     {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
 };
 
@@ -84,6 +90,75 @@ planted_faults_are_caught_and_named(void **state)
             fail_msg("%s: '%s', expected '%s' in it", p->fault, r->check.detail, p->detail);
         sl_conformance_report_destroy(report);
     }
+}
+
+/* ---- another plugin beside it ---- */
+
+static const struct seqlstm_backend *plain_reference;
+
+static seqlstm_status
+rude_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+             struct seqlstm_error *err)
+{
+    srand48(99); /* its right, as it is everybody's: nobody may rely on what the whole process shares */
+    return plain_reference->forward(binding, queue, args, err);
+}
+
+static const struct seqlstm_backend *
+rude_query(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    plain_reference = seqlstm_reference_query_v0(host_minor);
+    table = *plain_reference;
+    table.forward = rude_forward;
+    return &table;
+}
+
+static void
+reliance_on_the_process_shows_beside_another_plugin(void **state)
+{
+    (void)state;
+    static const char *const faults[] = {"none", "beside"};
+    const char *text = "lstm:alternate:T7B5I6H9:f32:ragged";
+    for (int i = 0; i < 2; i++) {
+        reference = rude_query;
+        struct sl_conformance_report *report = run(faults[i], &text, 1, NULL, 0);
+        reference = seqlstm_reference_query_v0;
+        const struct sl_conformance_result *r = sl_conformance_report_get(report, 0);
+        assert_int_equal(r->check.verdict, i == 0 ? SL_VERDICT_PASS : SL_VERDICT_FAIL);
+        assert_true(i == 0 || strstr(r->check.detail, "it gave other bits when both ran on one queue in turn"));
+        sl_conformance_report_destroy(report);
+    }
+}
+
+/* stderr is watched in workers: in this process a debugger's user wants to see last words. */
+static void
+words_on_stderr_and_at_load_are_noticed(void **state)
+{
+    (void)state;
+    const char *text = "lstm:inf:T7B5I6H9:f32:ragged", *build = getenv("SEQLSTM_BUILD");
+    char program[600], path[600];
+    snprintf(program, sizeof program, "%s/tests/conformance/conformance", build);
+    snprintf(path, sizeof path, "%s/tests/conformance/libfaulty-complains.so", build);
+    const char *worker[] = {program, path, "--worker", NULL};
+    struct sl_conformance_report *report = run("complains", &text, 1, worker, 0);
+    const struct sl_conformance_result *r = sl_conformance_report_get(report, 0);
+    assert_int_equal(r->check.verdict, SL_VERDICT_FAIL);
+    assert_non_null(strstr(r->check.detail, "slow path"));
+    sl_conformance_report_destroy(report);
+    levels = 1u << SL_LEVEL_LOAD | 1u << SL_LEVEL_CONTRACT;
+    report = run("greets", NULL, 0, NULL, 0);
+    levels = 0;
+    bool seen = false;
+    for (uint32_t i = 0; i < sl_conformance_report_get_size(report); i++) {
+        r = sl_conformance_report_get(report, i);
+        if (strcmp(r->name, "load:output") == 0 && r->check.verdict == SL_VERDICT_FAIL)
+            seen = strstr(r->check.detail, "thank you for choosing") != NULL;
+        else if (r->check.verdict != SL_VERDICT_PASS)
+            fail_msg("%s: %s", r->name, r->check.detail);
+    }
+    assert_true(seen);
+    sl_conformance_report_destroy(report);
 }
 
 /* The wrapper without a mistake: everything that caught something above must pass. */
@@ -373,6 +448,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planted_faults_are_caught_and_named),
         cmocka_unit_test(without_a_fault_the_same_cases_pass),
+        cmocka_unit_test(reliance_on_the_process_shows_beside_another_plugin),
+        cmocka_unit_test(words_on_stderr_and_at_load_are_noticed),
         cmocka_unit_test(a_crash_and_a_hang_cost_one_case),
         cmocka_unit_test(wrong_case_strings_are_refused),
         cmocka_unit_test(every_case_of_the_catalogue_is_well_formed),
