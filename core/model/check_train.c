@@ -152,7 +152,9 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
         return;
     }
     if (mode != NULL && sl_node_find(map, "mode") == NULL) {
-        *mode = word->value == SL_METRIC_ACCURACY ? SL_MODE_MAX : SL_MODE_MIN;
+        bool larger = word->value == SL_METRIC_ACCURACY || word->value == SL_METRIC_F1_MACRO ||
+                      word->value == SL_METRIC_F1_MICRO;
+        *mode = larger ? SL_MODE_MAX : SL_MODE_MIN;
         sl_reader_set_default(c->reader, map, "mode", *mode == SL_MODE_MAX ? "max" : "min");
     }
 }
@@ -165,12 +167,12 @@ check_metrics(const struct check *c, const struct sl_node *map, const struct sl_
     for (size_t i = 0; node != NULL && i < list->count && i < node->count; i++) {
         enum sl_metric m = list->items[i];
         bool classes = m == SL_METRIC_ACCURACY || m == SL_METRIC_PERPLEXITY ||
-                       m == SL_METRIC_BITS_PER_TOKEN;
+                       m == SL_METRIC_BITS_PER_TOKEN || m == SL_METRIC_F1_MACRO || m == SL_METRIC_F1_MICRO;
         bool values = m == SL_METRIC_MSE || m == SL_METRIC_MAE || m == SL_METRIC_RMSE;
         if ((regress && classes) || (!regress && values))
             sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL,
                              regress ? "regression takes mse, mae and rmse"
-                                     : "classes take accuracy, perplexity and bits_per_token",
+                                     : "classes take accuracy, f1_macro, f1_micro, perplexity and bits_per_token",
                              "the metric `%s` does not fit the task `%s`", sl_metric_get_name(m),
                              sl_task_get_name(c->model->train.task));
     }

@@ -24,11 +24,12 @@ const struct sl_word sl_words_metric[] = {
     {"mse", SL_METRIC_MSE, "mean squared error", false},
     {"mae", SL_METRIC_MAE, "mean absolute error", false},
     {"rmse", SL_METRIC_RMSE, "root of the mean squared error", false},
+    {"f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 of each class; at most 256 classes", false},
+    {"f1_micro", SL_METRIC_F1_MICRO, "F1 of all classes counted together; at most 256", false},
     {"bleu", -1, "", true},
     {"chrf", -1, "", true},
     {"exact_match", -1, "", true},
     {"token_accuracy", -1, "", true},
-    {"f1", -1, "", true},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word loss_words[] = {

@@ -121,6 +121,8 @@ enum sl_metric {
     SL_METRIC_MSE,
     SL_METRIC_MAE,
     SL_METRIC_RMSE,
+    SL_METRIC_F1_MACRO,       /* mean over classes */
+    SL_METRIC_F1_MICRO,       /* of all classes together */
     SL_METRIC_COUNT
 };
 

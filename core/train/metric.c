@@ -42,6 +42,25 @@ sl_metric_needs_output(const struct sl_train_config *config, const struct sl_met
     return false;
 }
 
+seqlstm_status
+sl_metric_check_classes(const struct sl_metric_list *list, const struct sl_field_facts *target,
+                        struct seqlstm_error *err)
+{
+    int64_t classes = target->kind == SL_FIELD_IDS ? target->classes : target->features;
+    for (size_t i = 0; i < list->count; i++)
+        if ((list->items[i] == SL_METRIC_F1_MACRO || list->items[i] == SL_METRIC_F1_MICRO) &&
+            classes > SL_METRIC_CLASSES)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s counts at most %d classes apart, the data have %lld",
+                         sl_metric_get_name(list->items[i]), SL_METRIC_CLASSES, (long long)classes);
+    return SEQLSTM_OK;
+}
+
+static bool
+wants_f1(const struct sl_metric_rule *rule)
+{
+    return rule->wanted[SL_METRIC_F1_MACRO] || rule->wanted[SL_METRIC_F1_MICRO];
+}
+
 static int64_t
 find_largest(const float *row, int64_t count)
 {
@@ -75,6 +94,12 @@ add_classes(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, cons
         sums->correct += find_largest(row, count) == target ? weight : 0;
         sums->correct_weight += weight;
     }
+    if (wants_f1(rule) && count <= SL_METRIC_CLASSES) {
+        int64_t answer = find_largest(row, count);
+        sums->hits[target] += answer == target ? weight : 0;
+        sums->missed[target] += answer == target ? 0 : weight;
+        sums->alarms[answer] += answer == target ? 0 : weight;
+    }
     bool entropy = rule->wanted[SL_METRIC_PERPLEXITY] || rule->wanted[SL_METRIC_BITS_PER_TOKEN];
     if (entropy && !rule->from_loss) {
         sums->entropy += weight * cross_entropy(row, count, target);
@@ -91,7 +116,13 @@ add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const
     const struct sl_scaling *scaling = rule->scaling;
     for (int64_t i = 0; i < count; i++) {
         double y = row[i], want = target[i];
-        correct += (logits ? y > 0 : y > 0.5) == (want > 0.5);
+        bool said = logits ? y > 0 : y > 0.5, is = want > 0.5;
+        correct += said == is;
+        if (wants_f1(rule) && count <= SL_METRIC_CLASSES) {
+            sums->hits[i] += said && is ? weight : 0;
+            sums->missed[i] += is && !said ? weight : 0;
+            sums->alarms[i] += said && !is ? weight : 0;
+        }
         if (logits)
             y = 1 / (1 + exp(-y));
         double error = y - want;
@@ -168,6 +199,11 @@ sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *oth
     sums->squared_original += other->squared_original;
     sums->absolute_original += other->absolute_original;
     sums->rows += other->rows;
+    for (int k = 0; k < SL_METRIC_CLASSES; k++) {
+        sums->hits[k] += other->hits[k];
+        sums->missed[k] += other->missed[k];
+        sums->alarms[k] += other->alarms[k];
+    }
 }
 
 static void
@@ -183,6 +219,23 @@ static double
 mean(double sum, double weight)
 {
     return weight > 0 ? sum / weight : NAN;
+}
+
+/* NaN where no class occurs. */
+static double
+compute_f1(const struct sl_metric_sums *sums, bool macro)
+{
+    double sum = 0, classes = 0, hits = 0, wrong = 0;
+    for (int k = 0; k < SL_METRIC_CLASSES; k++) {
+        double hit = sums->hits[k], other = sums->missed[k] + sums->alarms[k];
+        if (hit + other == 0)
+            continue;
+        sum += 2 * hit / (2 * hit + other);
+        classes++;
+        hits += hit;
+        wrong += other;
+    }
+    return macro ? mean(sum, classes) : mean(2 * hits, 2 * hits + wrong);
 }
 
 static double
@@ -204,6 +257,10 @@ compute(const struct sl_metric_sums *sums, enum sl_metric metric)
         return mean(sums->absolute, sums->elements);
     case SL_METRIC_RMSE:
         return sqrt(mean(sums->squared, sums->elements));
+    case SL_METRIC_F1_MACRO:
+        return compute_f1(sums, true);
+    case SL_METRIC_F1_MICRO:
+        return compute_f1(sums, false);
     case SL_METRIC_COUNT:
         break;
     }

@@ -10,6 +10,9 @@
  *                    half, element by element (logits: on one side of 0)
  *   perplexity       exp of the mean of -log softmax(x)[target], without label smoothing or class weights
  *   bits_per_token   the same mean over log 2
+ *   f1_macro         F1 = 2 hits / (2 hits + missed + false alarms) of each class among targets or answers,
+ *                    then the mean; of values (binary cross-entropy) the classes are the features above one half
+ *   f1_micro         F1 of the sums over classes (of one label each it equals the accuracy)
  *   mse, mae, rmse   over rows and features; of a binary cross-entropy on the probabilities
  *
  * Where targets were scaled, mse, mae and rmse are also given in the units of the file, under the names
@@ -45,8 +48,14 @@ void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_conf
 bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
                             bool weighted_classes);
 
+/* INVALID_CONFIG when a metric of the list counts classes apart and the targets have too many of them. */
+seqlstm_status sl_metric_check_classes(const struct sl_metric_list *list, const struct sl_field_facts *target,
+                                       struct seqlstm_error *err);
+
 /* True when sl_metric_add reads the output. */
 bool sl_metric_rule_reads_output(const struct sl_metric_rule *rule);
+
+enum { SL_METRIC_CLASSES = 256 }; /* most that f1 counts apart */
 
 /* All float64 and linear: sums of two sets of batches are added member by member. */
 struct sl_metric_sums {
@@ -56,6 +65,7 @@ struct sl_metric_sums {
     double squared, absolute, elements;
     double squared_original, absolute_original;
     double rows; /* real steps, or sequences */
+    double hits[SL_METRIC_CLASSES], missed[SL_METRIC_CLASSES], alarms[SL_METRIC_CLASSES]; /* for f1 alone */
 };
 
 /* Adds one batch after its step. `output` may be NULL where the rule does not read it. */

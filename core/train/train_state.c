@@ -58,6 +58,51 @@ static const struct member MEMBERS[] = {
 };
 enum { MEMBER_COUNT_OF_TABLE = sizeof MEMBERS / sizeof *MEMBERS };
 
+/* Counts of classes: the sums that they belong to, by name, and how many of each three arrays are written. */
+static const struct {
+    const char *name;
+    size_t offset;
+} CLASS_COUNTS[] = {
+    {"epoch_sums.classes", offsetof(struct sl_train_state, epoch_sums)},
+    {"last_epoch_sums.classes", offsetof(struct sl_train_state, last_epoch_sums)},
+    {"interval_sums.classes", offsetof(struct sl_train_state, interval_sums)},
+    {"valid_sums.classes", offsetof(struct sl_train_state, valid_sums)},
+    {"best_sums.classes", offsetof(struct sl_train_state, best_sums)},
+};
+enum { CLASS_COUNTS_OF_TABLE = sizeof CLASS_COUNTS / sizeof *CLASS_COUNTS };
+
+static int
+count_classes(const struct sl_metric_sums *sums)
+{
+    int count = SL_METRIC_CLASSES;
+    while (count > 0 && sums->hits[count - 1] == 0 && sums->missed[count - 1] == 0 && sums->alarms[count - 1] == 0)
+        count--;
+    return count;
+}
+
+/* One [hits, missed, alarms] for each class; nothing where f1 is not measured. */
+static void
+write_classes(const struct sl_train_state *state, struct sl_buf *out)
+{
+    for (int i = 0; i < CLASS_COUNTS_OF_TABLE; i++) {
+        const struct sl_metric_sums *sums =
+            (const struct sl_metric_sums *)(const void *)((const char *)state + CLASS_COUNTS[i].offset);
+        int count = count_classes(sums);
+        if (count > 0)
+            sl_buf_printf(out, ",\"%s\":[", CLASS_COUNTS[i].name);
+        for (int k = 0; k < count; k++) {
+            const double values[3] = {sums->hits[k], sums->missed[k], sums->alarms[k]};
+            for (int v = 0; v < 3; v++) {
+                sl_buf_append_text(out, v ? "," : k ? ",[" : "[");
+                sl_json_write_exact(out, values[v]);
+            }
+            sl_buf_append_char(out, ']');
+        }
+        if (count > 0)
+            sl_buf_append_char(out, ']');
+    }
+}
+
 /* How many of trigger.recent hold a value. */
 static int64_t
 count_recent(const struct sl_train_state *state)
@@ -92,7 +137,9 @@ sl_train_state_write(const struct sl_train_state *state, struct sl_buf *out)
         sl_json_write_exact(out, state->best_entries[i].value);
         sl_buf_append_char(out, ']');
     }
-    sl_buf_append_text(out, "]}");
+    sl_buf_append_char(out, ']');
+    write_classes(state, out);
+    sl_buf_append_char(out, '}');
 }
 
 static bool
@@ -132,6 +179,25 @@ read_member(json_t *value, enum member_type type, void *place)
     if (!json_is_boolean(value))
         return false;
     *(bool *)place = json_is_true(value);
+    return true;
+}
+
+static bool
+read_classes(json_t *root, struct sl_train_state *state)
+{
+    for (int i = 0; i < CLASS_COUNTS_OF_TABLE; i++) {
+        struct sl_metric_sums *sums = (struct sl_metric_sums *)(void *)((char *)state + CLASS_COUNTS[i].offset);
+        json_t *list = json_object_get(root, CLASS_COUNTS[i].name);
+        if (list && (!json_is_array(list) || json_array_size(list) > SL_METRIC_CLASSES))
+            return false;
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            json_t *entry = json_array_get(list, k);
+            if (json_array_size(entry) != 3 || !read_float64(json_array_get(entry, 0), &sums->hits[k]) ||
+                !read_float64(json_array_get(entry, 1), &sums->missed[k]) ||
+                !read_float64(json_array_get(entry, 2), &sums->alarms[k]))
+                return false;
+        }
+    }
     return true;
 }
 
@@ -176,6 +242,8 @@ sl_train_state_read(const char *text, size_t bytes, struct sl_train_state *out_s
             bad = MEMBERS[i].name;
     if (!bad && !read_lists(root, &state))
         bad = "trigger.recent or best_entries";
+    if (!bad && !read_classes(root, &state))
+        bad = "epoch_sums.classes (or another count of classes)";
     json_decref(root);
     if (bad)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the state of the run has no valid `%s`", bad);

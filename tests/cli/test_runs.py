@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 import harness
-from harness import ENDLESS, TINY, Fail, expect, wait_for
+from harness import CLASSES, ENDLESS, TINY, Fail, expect, wait_for
 
 # Long enough to be caught in the middle, short enough to be run twice.
 LONG = TINY.replace('epochs: 3', 'epochs: 60\n  checkpoint: {every: 50u, keep_last: 2}')
@@ -239,6 +239,19 @@ def test_replay(t):
     del plan['threads'], plan['devices']  # of an older version
     t.write('plan.json', json.dumps(plan))
     t.run('plan', 'm.yaml', '--plan', 'plan.json').quiet()
+
+
+def test_f1(t):
+    """Counts of classes go through checkpoints: a run in two pieces reports what one in one piece does."""
+    t.write('m.yaml', CLASSES.replace('[accuracy]', '[accuracy, f1_macro, f1_micro]').replace('epochs: 2', 'updates: 9'))
+    t.write('train.txt', ''.join(f'{"abc"[i % 3]} {"xyz"[i % 3]} {"xyz"[i * i % 3]}\n' for i in range(31)))
+    t.run('run', 'm.yaml', '--out', 'one', '-q')
+    t.run('run', 'm.yaml', '--out', 'two', '-q', '--set', 'train.updates=5')
+    t.run('resume', 'two', '-q', '--set', 'train.updates=9')
+    one, two = (json.loads(t.read(f'{name}/summary.json'))['metrics']['train'] for name in ('one', 'two'))
+    expect(one == two and 0 < one['f1_macro'] <= 1 and one['f1_micro'] == one['accuracy'], (one, two))
+    t.refuse(2, 'check', 'm.yaml', '--set', 'train.metrics=[f1]').says('f1')
+    t.refuse(2, 'check', 'm.yaml', '--set', 'train.early_stopping={monitor: valid.f1_micro}')
 
 
 def test_damage(t):

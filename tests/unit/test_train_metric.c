@@ -180,6 +180,54 @@ binary_classes_from_logits(void **state)
     sl_batch_destroy(batch);
 }
 
+/* Three classes; the fourth occurs nowhere and does not count. */
+static void
+f1_of_classes_and_of_values(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO, SL_METRIC_ACCURACY};
+    struct sl_metric_list list = {wanted, 3};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 4, false);
+    int32_t *ids = (int32_t *)batch->target.ids;
+    ids[0] = 0, ids[1] = 1, ids[2] = 1;
+    const float y[] = {5, 0, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0}; /* answers 0 1 2 */
+    struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 4, .values = y};
+    struct sl_metric_sums sums = {0}, twice = {0};
+    struct sl_metric_values values;
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3});
+    sl_metric_sums_add(&twice, &sums);
+    sl_metric_sums_add(&twice, &sums);
+    sl_metric_finish(&rule, &twice, &values);
+    ASSERT_NEAR(find(&values, "f1_macro"), (1 + 2.0 / 3 + 0) / 3);
+    ASSERT_NEAR(find(&values, "f1_micro"), 2.0 / 3);
+    ASSERT_NEAR(find(&values, "accuracy"), find(&values, "f1_micro"));
+    memset(&sums, 0, sizeof sums);
+    sl_metric_finish(&rule, &sums, &values);
+    assert_true(isnan(find(&values, "f1_macro")) && isnan(find(&values, "f1_micro")));
+    sl_batch_destroy(batch);
+
+    struct sl_train_config binary = {.loss = {.kind = SL_LOSS_BINARY_CROSS_ENTROPY}};
+    sl_metric_rule_init(&rule, &binary, &list, true, false, NULL);
+    batch = make_batch(SL_FIELD_VALUES, false, 2, false);
+    float *targets = (float *)batch->target.values;
+    targets[0] = 1, targets[1] = 1, targets[2] = 0, targets[3] = 1;
+    const float logits[] = {1, -1, 2, 3}; /* feature 0: hit, alarm; feature 1: missed, hit */
+    output = (struct sl_field){.kind = SL_FIELD_VALUES, .features = 2, .values = logits};
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    sl_metric_finish(&rule, &sums, &values);
+    ASSERT_NEAR(find(&values, "f1_macro"), 2.0 / 3);
+    ASSERT_NEAR(find(&values, "f1_micro"), 2.0 * 2 / (2 * 2 + 1 + 1));
+    sl_batch_destroy(batch);
+
+    struct sl_field_facts many = {.kind = SL_FIELD_IDS, .classes = SL_METRIC_CLASSES + 1};
+    assert_int_equal(sl_metric_check_classes(&list, &many, NULL), SEQLSTM_INVALID_CONFIG);
+    many.classes--;
+    assert_int_equal(sl_metric_check_classes(&list, &many, NULL), SEQLSTM_OK);
+}
+
 int
 main(void)
 {
@@ -188,6 +236,7 @@ main(void)
         cmocka_unit_test(perplexity_from_the_loss),
         cmocka_unit_test(values_in_both_units),
         cmocka_unit_test(binary_classes_from_logits),
+        cmocka_unit_test(f1_of_classes_and_of_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
