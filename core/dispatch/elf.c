@@ -289,6 +289,9 @@ sl_elf_collect(struct sl_arena *arena, const char *path, struct sl_backend_file 
     }
     for (uint32_t i = 0; i < count; i++) {
         files[i].path = order[i]->path;
+        files[i].soname = sl_arena_strdup(arena, order[i]->soname);
+        if (!files[i].soname)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while listing the files of %s", path);
         files[i].build_id = order[i]->build_id;
     }
     *out_files = files;

@@ -77,6 +77,7 @@ const char *sl_backend_status_name(enum sl_backend_status status);
 /* A mapped file: the plugin itself (first) or something it depends on. */
 struct sl_backend_file {
     const char *path;     /* every link resolved */
+    const char *soname;   /* what others ask the linker for; "" if it has none */
     const char *build_id; /* lower-case hex; "" if the file has none */
 };
 

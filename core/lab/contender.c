@@ -111,9 +111,8 @@ sl_contender_find(const struct sl_contender *contender, const struct sl_registry
             *out_backend = backend;
             return SEQLSTM_OK;
         }
-        SEQLSTM_FAIL(err, record->status == SL_BACKEND_NOT_FOUND ? SEQLSTM_NOT_FOUND : SEQLSTM_UNAVAILABLE,
-                     "the backend `%.200s` is %s: %.500s", contender->text, sl_backend_status_name(record->status),
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the backend `%.200s` does not load: %.500s", contender->text,
                      record->reason ? record->reason : "another one of its id was loaded");
     }
-    SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "the backend `%.200s` was not loaded", contender->text);
+    SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the backend `%.200s` was not loaded", contender->text);
 }

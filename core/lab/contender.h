@@ -32,7 +32,7 @@ struct sl_registry_entry sl_contender_get_entry(const struct sl_contender *conte
 /* The same file or id with the same options (variants may differ). */
 bool sl_contender_is_same(const struct sl_contender *a, const struct sl_contender *b);
 
-/* The backend that was loaded for it. UNAVAILABLE or NOT_FOUND with the record's reason. `registry` was opened with
+/* The backend that was loaded for it. UNAVAILABLE with the record's reason. `registry` was opened with
  * its entry. */
 seqlstm_status sl_contender_find(const struct sl_contender *contender, const struct sl_registry *registry,
                                  struct sl_backend **out_backend, struct seqlstm_error *err);

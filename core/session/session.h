@@ -90,6 +90,9 @@ seqlstm_status sl_session_open_registry(const struct sl_session *session, const 
 /* The plan of a phase; NULL before it is made. */
 const struct sl_plan *sl_session_find_plan(const struct sl_session *session, enum sl_phase phase);
 
+/* How many state buffers the model's optimizer keeps. */
+int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);
+
 /* Plans training (and evaluation). Borrowed until close. */
 seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
                                     struct seqlstm_error *err);

@@ -86,9 +86,6 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
 /* Memory of the process that is in use now; 0: not known. */
 int64_t sl_session_get_resident_bytes(void);
 
-/* How many state buffers the model's optimizer keeps. */
-int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);
-
 /* Adds an error of a later phase to the findings, when it is of a kind that the user can mend: the place that
  * `err->where` names, else that of `key` (may be NULL). A message that ends in "; use …" becomes message and help.
  * Returns `status`. Codes: E0501 data, E0502 model against data, E0503 plan, E0504 backends, E0505 weights, E0506

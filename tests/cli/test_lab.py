@@ -69,4 +69,118 @@ def test_verify_finds_faults(t):
     t.run('verify', 'm.yaml').quiet().prints(' 0 failed')
 
 
+# ---- ab ----------------------------------------------------------------------------------------------------
+
+
+def compare(t, a, b, *args, rc=0):
+    return t.run('ab', 'm.yaml', '--a', a, '--b', b, '--rounds', '6', '--json', *args, rc=rc)
+
+
+def check_times(times):
+    expect(0 < times['low'] <= times['ratio'] <= times['high'], times)
+    expect(times['a_ns'] > 0 and times['b_ns'] > 0, times)
+    expect(set(times['gflops']) == set(times['fraction_of_peak']) == {'a', 'b'}, times)
+
+
+def test_ab(t):
+    t.write('m.yaml', with_backends(MANY, 'reference'))
+    made = compare(t, 'reference', 'reference').quiet().json
+    expect(made['schema'] == 'seqlstm.ab/1' and made['numeric_ok'] is True and made['phase'] == 'train', made)
+    expect(made['rounds'] == 6 and made['confidence'] == 0.95 and made['separate'] is None, made)
+    expect(made['difference']['relative'] == 0 and made['difference']['loss_a'] == made['difference']['loss_b'], made)
+    check_times(made['step'])
+    expect(1 / 3 < made['step']['ratio'] < 3, made['step'])
+    names = [l['name'] for l in made['layers']]
+    expect(names == ['lstm_1', 'gru_1', 'dropout_1', 'last', 'dense_1+loss'], names)
+    for layer in made['layers']:
+        expect(layer['compared'] and layer['refused'] is None and layer['a'] == layer['b'] == 'reference:loops', layer)
+        expect(0 <= layer['error_over_tolerance'] < 1 and layer['numeric_ok'], layer)
+        check_times(layer)
+    expect(made['layers'][0]['gflops']['a'] > 0 and made['layers'][2]['gflops']['a'] == 0, made['layers'])
+    made = compare(t, 'reference', 'reference', '--phase', 'infer', '--batch', '300', '--threads', '1').json
+    expect(made['phase'] == 'infer' and made['batch']['sequences'] == 300 and made['threads'] == 1, made)
+    expect([l['name'] for l in made['layers']][-1] == 'dense_1', made['layers'])
+    t.run('ab', 'm.yaml', '--a', 'reference', '--b', 'reference', '--rounds', '6').quiet().prints(
+        'A  reference', 'B / A', '95 % interval', 'whole step', 'Numbers: ', 'Time: ')
+    for line in t.run('ab', 'm.yaml', '--a', 'reference', '--b', 'reference', '--rounds', '2').text.splitlines():
+        expect(len(line) <= 80, f'{len(line)} columns: {line}')
+
+
+def test_ab_refusals(t):
+    t.write('m.yaml', with_backends(TINY, 'reference'))
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference').says('something is missing', '--b Y')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'x.so').says('a file is written `./x.so`')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference,packed').says('`id,key=value`')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference:').says('`id:variant`')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference', '--phase', 'x').says('train or infer')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference', '--max-regress', 'x').says('5% or 0.05')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference', '--side', 'x').says('internal')
+    t.refuse(3, 'ab', 'm.yaml', '--a', 'reference', '--b', 'nope').says('`nope` does not load', 'no file')
+    t.refuse(3, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference,tile=64').says('does not load', 'tile')
+    t.refuse(3, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference:fast').says('no layer in common', 'variant `fast`')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference', '--plan', 'p').says('no flag `--plan`')
+
+
+def test_ab_finds_faults(t):
+    plugin = faulty('value')
+    if plugin is None:
+        return 'the faulty plugins are not built'
+    t.write('m.yaml', with_backends(MANY, 'reference'))
+    made = compare(t, 'reference', plugin, rc=1).quiet().json
+    expect(made['numeric_ok'] is False and made['step']['ratio'] is None and made['rounds'] == 0, made['step'])
+    bad = [l for l in made['layers'] if not l['numeric_ok']]
+    expect([l['name'] for l in bad] == ['lstm_1'], bad)
+    expect(bad[0]['b_error'] > 1 > bad[0]['a_error'] and bad[0]['error_over_tolerance'] == bad[0]['b_error'], bad[0])
+    t.run('ab', 'm.yaml', '--a', plugin, '--b', 'reference', rc=1).quiet().prints('lstm_1 on A, faulty:loops', 'y[',
+                                                                              'nothing was timed')
+
+
+def test_ab_common_choice(t):
+    """What one side refuses runs on one third choice on both, and the refusal has its place."""
+    build = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere'))
+    plugin = build / 'tests/conformance/libseqlstm_backend_minimal.so'
+    if not plugin.exists():
+        return 'the example backend is not built'
+    active = TINY.replace('  - {type: dense', '  - {type: activation, activation: relu}\n  - {type: dense')
+    t.write('m.yaml', with_backends(active, 'reference'))
+    made = compare(t, plugin, 'reference').json
+    for layer in made['layers']:
+        expect(layer['compared'] == (layer['refused'] is None), layer)
+        expect(layer['compared'] or layer['a'] == layer['b'] == 'reference:loops', layer)
+    expect(0 < sum(l['compared'] for l in made['layers']) < len(made['layers']), made['layers'])
+
+
+def test_ab_processes(t):
+    t.write('m.yaml', with_backends(TINY, 'reference'))
+    made = compare(t, 'reference', 'reference', '--separate').quiet().json
+    expect(made['separate'] == 'asked for' and made['difference']['relative'] == 0, made)
+    check_times(made['step'])
+    t.refuse(3, 'ab', 'm.yaml', '--a', 'reference', '--b', 'nope', '--separate').says('`nope` does not load')
+    sides = [pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere')) / f'tests/conformance/libneeds-worth-{n}.so'
+             for n in (1, 2)]
+    if not sides[0].exists():
+        return 'the plugins with two copies of one soname are not built'
+    made = compare(t, *sides).quiet().json
+    expect('libworth.so.1' in made['separate'] and made['numeric_ok'], made['separate'])
+    expect([made['a']['id'], made['b']['id']] == ['needs-worth-1', 'needs-worth-2'], made)
+    expect(compare(t, sides[0], 'reference').json['separate'] is None, 'separate without need')
+    plugin = faulty('crash')
+    t.write('m.yaml', with_backends(TINY.replace('units: 4', 'units: 17'), 'reference'))
+    if not t.sanitized:
+        t.refuse(1, 'ab', 'm.yaml', '--a', 'reference', '--b', plugin, '--separate').says('side B died of signal 11')
+
+
+def test_ab_regress(t):
+    plugin = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere')) / 'tests/conformance/libslow.so'
+    if not plugin.exists():
+        return 'cpu-blas is not built'
+    t.write('m.yaml', TINY)
+    slower = f'{plugin},percent=900'
+    made = compare(t, 'cpu-blas', slower, '--max-regress', '5%', rc=1)
+    made.says('slower than A by more than 5 %')
+    expect(made.json['step']['low'] > 1.5 and made.json['numeric_ok'], made.json['step'])
+    expect(compare(t, slower, 'cpu-blas', '--max-regress', '0.05').quiet().json['step']['high'] < 1, 'B is faster')
+    compare(t, 'cpu-blas', 'cpu-blas', '--max-regress', '1000%').quiet()
+
+
 harness.main(globals())

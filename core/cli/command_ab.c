@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm ab */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "lab/ab.h"
+#include "lab/remote.h"
+
+enum { ARGUMENTS_MOST = 250, COMMAND_LINE_MOST = 1 << 20 };
+
+struct state {
+    struct cli_context *cli;
+    struct sl_session *session;
+    struct sl_ab_request request;
+    double max_regress; /* a share; < 0: no limit */
+    char *command_line; /* behind worker */
+    const char *worker[ARGUMENTS_MOST + 3];
+};
+
+static void
+show_progress(void *context, double gone)
+{
+    const struct state *s = context;
+    if (s->cli->progress == CLI_PROGRESS_NONE || s->cli->verbosity < 0 || !s->cli->color)
+        return;
+    cli_clear_line();
+    fprintf(stderr, "%.0f of %.0f s", gone, s->request.seconds);
+    cli_set_line();
+}
+
+/* "5%" or "0.05" */
+static int
+read_regress(struct state *s)
+{
+    const char *text = cli_get(s->cli, "max-regress");
+    s->max_regress = -1;
+    if (!text)
+        return CLI_OK;
+    size_t length = strlen(text);
+    bool percent = length > 0 && text[length - 1] == '%';
+    double value;
+    if (!sl_text_parse_float64(text, length - percent, &value) || !(value >= 0 && value <= (percent ? 10000 : 100)))
+        return cli_usage_error(s->cli, "`--max-regress %s`: expected a share such as 5%% or 0.05", text);
+    s->max_regress = percent ? value / 100 : value;
+    return CLI_OK;
+}
+
+static int
+read_phase(struct cli_context *cli, enum sl_phase *out_phase)
+{
+    const char *text = cli_get(cli, "phase");
+    *out_phase = SL_PHASE_TRAIN;
+    if (!text || strcmp(text, "train") == 0)
+        return CLI_OK;
+    if (strcmp(text, "infer") != 0)
+        return cli_usage_error(cli, "`--phase %s`: expected train or infer", text);
+    *out_phase = SL_PHASE_PREDICT;
+    return CLI_OK;
+}
+
+static int
+read_flags(struct state *s)
+{
+    struct sl_ab_request *r = &s->request;
+    double confidence = 95;
+    r->a = cli_get(s->cli, "a");
+    r->b = cli_get(s->cli, "b");
+    if (!r->a || !r->b)
+        return cli_usage_error(s->cli, "something is missing: seqlstm ab %s\n  = help: `seqlstm help ab` has examples",
+                               s->cli->command->usage);
+    r->seconds = 10;
+    if (!cli_get_int(s->cli, "batch", 1, 1 << 20, &r->batch_size) ||
+        !cli_get_int(s->cli, "rounds", 1, 1000, &r->rounds) ||
+        !cli_get_float(s->cli, "seconds", 0.01, 3600, &r->seconds) ||
+        !cli_get_float(s->cli, "confidence", 50, 99.9, &confidence))
+        return CLI_USAGE;
+    r->confidence = confidence / 100;
+    r->separate = cli_has(s->cli, "separate");
+    r->interrupt = s->cli->interrupt;
+    r->on_progress = show_progress;
+    r->context = s;
+    int code = read_phase(s->cli, &r->phase);
+    return code == CLI_OK ? read_regress(s) : code;
+}
+
+/* This command line again, as one side's process: its role is added behind. */
+static int
+make_worker(struct state *s)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    size_t bytes = 0;
+    int count = 0;
+    seqlstm_status status = sl_file_read("/proc/self/cmdline", COMMAND_LINE_MOST, &s->command_line, &bytes, &err);
+    if (status != SEQLSTM_OK)
+        return cli_fail(s->cli, status, &err);
+    for (size_t at = 0; at < bytes && count < ARGUMENTS_MOST; at += strlen(s->command_line + at) + 1)
+        s->worker[count++] = s->command_line + at;
+    s->worker[0] = "/proc/self/exe";
+    s->worker[count++] = "--side";
+    s->request.worker = s->worker;
+    return CLI_OK;
+}
+
+/* The process of one side. */
+static int
+serve(struct state *s, const char *role)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const char *const *roles = (const char *const[]){"a", "b", "probe-a", "probe-b", NULL};
+    int r = 0;
+    while (roles[r] && strcmp(roles[r], role) != 0)
+        r++;
+    if (!roles[r])
+        return cli_usage_error(s->cli, "`--side %s`: this flag is internal", role);
+    seqlstm_status status = r < 2 ? sl_ab_serve(&s->request, r == 1, &err) : sl_ab_probe(&s->request, r == 3, &err);
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, status, &err);
+}
+
+static int
+report_result(struct state *s, const struct sl_ab_report *report)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf out = {0};
+    seqlstm_status status = SEQLSTM_OK;
+    cli_clear_line();
+    if (s->cli->json)
+        status = sl_ab_report_print_json(report, &out, &err);
+    else
+        sl_ab_report_print_table(report, &out);
+    int code = status != SEQLSTM_OK          ? cli_fail(s->cli, status, &err)
+               : cli_write_out(s->cli, &out) ? CLI_OK
+                                             : CLI_FAILURE;
+    sl_buf_deinit(&out);
+    if (code != CLI_OK || !report->numeric_ok)
+        return code == CLI_OK ? CLI_FAILURE : code;
+    if (s->max_regress >= 0 && report->step.low > 1 + s->max_regress) {
+        fprintf(stderr, "error: B is slower than A by more than %.3g %%: even the low end of the interval is %.3f\n",
+                100 * s->max_regress, report->step.low);
+        return CLI_FAILURE;
+    }
+    return CLI_OK;
+}
+
+static int
+run(struct state *s)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_ab_report *report = NULL;
+    const char *side = cli_get(s->cli, "side");
+    int code = cli_open_model(s->cli, s->cli->values.operands[0], &s->session);
+    if (code != CLI_OK)
+        return code;
+    s->request.session = s->session;
+    s->request.threads = s->cli->options.threads;
+    if (side)
+        return serve(s, side);
+    code = make_worker(s);
+    if (code != CLI_OK)
+        return code;
+    seqlstm_status status = sl_ab_run(&s->request, &report, &err);
+    code = status == SEQLSTM_OK ? report_result(s, report) : cli_fail(s->cli, status, &err);
+    sl_ab_report_destroy(report);
+    return code;
+}
+
+static int
+ab(struct cli_context *cli)
+{
+    struct state s = {.cli = cli};
+    int code = read_flags(&s);
+    if (code == CLI_OK)
+        code = run(&s);
+    sl_session_close(s.session);
+    free(s.command_line);
+    return code;
+}
+
+static const struct cli_flag flags[] = {
+    {"a", 'a', "X", NULL, "one side: id, ./file.so, id:variant, id,key=value", false, NULL},
+    {"b", 'b', "Y", NULL, "the other side", false, NULL},
+    {"phase", 0, "PHASE", NULL, "train or infer (default train)", false, NULL},
+    {"batch", 0, "N", NULL, "sequences of a batch (default: the model's)", false, NULL},
+    {"seconds", 0, "S", NULL, "of timing (default 10)", false, NULL},
+    {"rounds", 0, "N", NULL, "exactly so many rounds instead", false, NULL},
+    {"confidence", 0, "P", NULL, "of the intervals, in percent (default 95)", false, NULL},
+    {"max-regress", 0, "SHARE", NULL, "exit 1 when B is certainly slower than A by more: 5%", false, NULL},
+    {"separate", 0, NULL, NULL, "each side in a process of its own", false, NULL},
+    {"backend-path", 0, "DIR", NULL, "look for backends here first; repeatable", true, NULL},
+    {"threads", 0, "N", "SEQLSTM_THREADS", "threads of the CPU pool, or auto (default auto)", false, NULL},
+    {"trust", 0, NULL, "SEQLSTM_TRUST", "load plugins whatever their owner and mode are", false, NULL},
+    {"side", 0, "ROLE", NULL, "internal: be the process of one side", false, NULL},
+    {0},
+};
+
+const struct cli_command cli_command_ab = {
+    .name = "ab",
+    .summary = "compare two backends on this very model: numbers, then time",
+    .usage = "model.yaml --a X --b Y [flags]",
+    .examples = "  seqlstm ab model.yaml --a cpu-blas --b ./libseqlstm_backend_mine.so\n"
+                "  seqlstm ab model.yaml --a cpu-blas --b cpu-blas,instructions=avx2 --phase infer\n"
+                "  seqlstm ab model.yaml --a cpu-blas:packed --b cpu-blas:slices --batch 64\n"
+                "  seqlstm ab model.yaml --a old.d/mine.so --b new.d/mine.so --max-regress 5% --json\n",
+    .text = "Equal weights, batches and masks on both sides, steps in turn. A replaces B only where both accept a\n"
+            "layer; everything else runs on one common third choice, which is said. First each compared layer of\n"
+            "each side is held against the reference: what fails is not timed, and the exit status is 1.\n"
+            "B / A above 1: B is slower. docs/ab-testing.md says how the intervals come about.\n",
+    .flags = flags,
+    .takes_model_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = ab,
+};
