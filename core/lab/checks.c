@@ -13,8 +13,15 @@
 const char *
 sl_verdict_name(enum sl_verdict verdict)
 {
-    static const char *const names[SL_VERDICT_COUNT] = {"pass", "fail", "crash", "skip", "unsupported"};
+    static const char *const names[SL_VERDICT_COUNT] = {"pass", "fail", "crash", "skip", "unsupported",
+                                                             "xfail", "xpass"};
     return (unsigned)verdict < SL_VERDICT_COUNT ? names[verdict] : "unknown";
+}
+
+bool
+sl_verdict_is_bad(enum sl_verdict verdict)
+{
+    return verdict == SL_VERDICT_FAIL || verdict == SL_VERDICT_CRASH || verdict == SL_VERDICT_XPASS;
 }
 
 void

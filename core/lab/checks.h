@@ -15,11 +15,15 @@ enum sl_verdict {
     SL_VERDICT_CRASH,       /* the process died or hung */
     SL_VERDICT_SKIP,        /* cannot be tried here: the detail says why */
     SL_VERDICT_UNSUPPORTED, /* the backend refuses it, with a reason */
+    SL_VERDICT_XFAIL,       /* it failed, as the author's claims say (claims.h) */
+    SL_VERDICT_XPASS,       /* it passed, though the claims say that it fails */
     SL_VERDICT_COUNT
 };
 
-/* "pass", "fail", "crash", "skip", "unsupported". */
+/* "pass", "fail", "crash", "skip", "unsupported", "xfail", "xpass". */
 const char *sl_verdict_name(enum sl_verdict verdict);
+/* FAIL, CRASH and XPASS: somebody has to look at it. */
+bool sl_verdict_is_bad(enum sl_verdict verdict);
 
 struct sl_check_result {
     enum sl_verdict verdict;

@@ -31,25 +31,6 @@ struct sl_conformance_report {
 
 /* ---- selection -------------------------------------------------------------------------------- */
 
-/* `*` is any text, `?` any character. */
-static bool
-matches(const char *glob, const char *text)
-{
-    for (; *glob; glob++, text++) {
-        if (*glob == '*') {
-            while (*glob == '*')
-                glob++;
-            for (; *text; text++)
-                if (matches(glob, text))
-                    return true;
-            return *glob == 0;
-        }
-        if (*text == 0 || (*glob != '?' && *glob != *text))
-            return false;
-    }
-    return *text == 0;
-}
-
 static bool
 is_glob(const char *name)
 {
@@ -68,7 +49,7 @@ offer(void *context, enum sl_level level, const char *text)
     struct selection *s = context;
     bool wanted = s->request->case_count == 0;
     for (uint32_t i = 0; i < s->request->case_count && !wanted; i++)
-        wanted = matches(s->request->cases[i], text);
+        wanted = sl_pattern_matches(s->request->cases[i], text);
     if (wanted)
         s->fn(s->context, level, text);
 }
@@ -141,6 +122,7 @@ keep_result(struct sl_conformance_report *r, const struct sl_conformance_result 
     }
     struct sl_conformance_result copy = *result;
     copy.name = sl_arena_strdup(&r->arena, result->name);
+    sl_claims_judge(r->request->claims, r->request->claim_count, result->name, &copy.check);
     if (!copy.name) {
         r->failed = true;
         return;
@@ -149,23 +131,6 @@ keep_result(struct sl_conformance_report *r, const struct sl_conformance_result 
     r->verdicts[copy.check.verdict]++;
     if (r->request->on_result)
         r->request->on_result(r->request->context, &copy);
-}
-
-/* What an author promised may not be refused. */
-static void
-check_claims(const struct sl_conformance_report *r, struct sl_conformance_result *result)
-{
-    if (result->check.verdict != SL_VERDICT_UNSUPPORTED)
-        return;
-    for (uint32_t i = 0; i < r->request->claim_count; i++)
-        if (matches(r->request->claims[i], result->name)) {
-            char reason[sizeof result->check.detail];
-            sl_text_snprintf(reason, sizeof reason, "it is claimed (%s), yet refused: %.400s", r->request->claims[i],
-                             result->check.detail);
-            sl_text_snprintf(result->check.detail, sizeof result->check.detail, "%s", reason);
-            result->check.verdict = SL_VERDICT_FAIL;
-            return;
-        }
 }
 
 static void
@@ -191,7 +156,6 @@ run_case(void *context, enum sl_level level, const char *name)
             sl_check_case(&r->workbench->bench, &c, &result.check);
     }
     result.took_ns = sl_clock_ns() - start;
-    check_claims(r, &result);
     keep_result(r, &result);
 }
 
@@ -215,6 +179,42 @@ run_levels(struct sl_conformance_report *r, struct sl_workbench *w)
     r->level = SL_LEVEL_CONTRACT;
     if (has_level(request, SL_LEVEL_CONTRACT))
         sl_level_contract_run(w, request, keep_level_result, r);
+}
+
+struct claimed {
+    const char *pattern;
+    bool found;
+};
+
+static void
+look_for_claim(void *context, enum sl_level level, const char *name)
+{
+    struct claimed *c = context;
+    (void)level;
+    c->found = c->found || sl_pattern_matches(c->pattern, name);
+}
+
+/* A claim that no case can match promises nothing: most likely a slip of the pen. */
+static void
+check_claims(struct sl_conformance_report *r)
+{
+    const struct sl_conformance_request *request = r->request;
+    if (request->case_count > 0 || request->random > 0 || request->levels != 0)
+        return;
+    for (uint32_t i = 0; i < request->claim_count; i++) {
+        struct claimed claimed = {.pattern = request->claims[i].pattern};
+        for (uint32_t k = 0; k < r->count && !claimed.found; k++) /* load and contract are not in the catalogue */
+            look_for_claim(&claimed, r->results[k].level, r->results[k].name);
+        for (int level = SL_LEVEL_CLAIMS; level < SL_LEVEL_COUNT && !claimed.found; level++)
+            sl_catalogue_each((enum sl_level)level, true, look_for_claim, &claimed);
+        if (claimed.found)
+            continue;
+        struct sl_check_result check = {.verdict = SL_VERDICT_FAIL};
+        sl_text_snprintf(check.detail, sizeof check.detail, "line %d of the claims, `%.200s`, matches no case",
+                         request->claims[i].line, request->claims[i].pattern);
+        r->level = SL_LEVEL_CLAIMS;
+        keep_level_result(r, "claims:file", &check);
+    }
 }
 
 static const char *
@@ -276,6 +276,7 @@ sl_conformance_run(const struct sl_conformance_request *request, struct sl_confo
     }
     run_levels(r, w);
     each_case(request, run_case, r);
+    check_claims(r);
     if (r->failed)
         goto no_memory;
     if (sl_interrupt_get_stop(request->interrupt))
@@ -322,6 +323,15 @@ uint32_t
 sl_conformance_report_get_size(const struct sl_conformance_report *report)
 {
     return report->count;
+}
+
+uint32_t
+sl_conformance_report_count_bad(const struct sl_conformance_report *report)
+{
+    uint32_t bad = 0;
+    for (int v = 0; v < SL_VERDICT_COUNT; v++)
+        bad += sl_verdict_is_bad((enum sl_verdict)v) ? report->verdicts[v] : 0;
+    return bad;
 }
 
 const struct sl_conformance_result *

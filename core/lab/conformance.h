@@ -18,6 +18,7 @@
 #include "dispatch/registry.h"
 #include "lab/catalogue.h"
 #include "lab/checks.h"
+#include "lab/claims.h"
 
 struct sl_conformance_result {
     enum sl_level level;
@@ -40,7 +41,7 @@ struct sl_conformance_request {
     const char *variant;       /* only this one; NULL: all */
     bool full;
     uint32_t random;           /* run this many random cases (sl_catalogue_random) instead of the catalogue */
-    const char *const *claims; /* globs: a matching case that is refused is a failure */
+    const struct sl_claim *claims;
     uint32_t claim_count;
     uint64_t seed;
     const char *const *worker; /* argv of a worker, NULL-terminated; NULL: run in this process */
@@ -62,6 +63,8 @@ seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
 void sl_conformance_report_destroy(struct sl_conformance_report *report);
 
 uint32_t sl_conformance_report_get_count(const struct sl_conformance_report *report, enum sl_verdict verdict);
+/* Of the verdicts that are bad. */
+uint32_t sl_conformance_report_count_bad(const struct sl_conformance_report *report);
 uint32_t sl_conformance_report_get_size(const struct sl_conformance_report *report);
 const struct sl_conformance_result *sl_conformance_report_get(const struct sl_conformance_report *report,
                                                               uint32_t index);

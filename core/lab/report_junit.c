@@ -30,7 +30,7 @@ append_case(struct sl_buf *out, const struct sl_conformance_result *r)
         sl_buf_append_text(out, "/>\n");
         return;
     }
-    const char *element = v == SL_VERDICT_FAIL ? "failure" : v == SL_VERDICT_CRASH ? "error" : "skipped";
+    const char *element = v == SL_VERDICT_CRASH ? "error" : sl_verdict_is_bad(v) ? "failure" : "skipped";
     sl_buf_printf(out, "><%s message=\"", element);
     append_escaped(out, r->check.detail);
     sl_buf_append_text(out, "\"/></testcase>\n");
@@ -43,10 +43,11 @@ sl_conformance_report_print_junit(const struct sl_conformance_report *report, st
     sl_buf_append_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"");
     append_escaped(out, sl_conformance_report_get_record(report)->id);
     sl_buf_printf(out, "\" tests=\"%u\" failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n", size,
-                  sl_conformance_report_get_count(report, SL_VERDICT_FAIL),
+                  sl_conformance_report_count_bad(report) - sl_conformance_report_get_count(report, SL_VERDICT_CRASH),
                   sl_conformance_report_get_count(report, SL_VERDICT_CRASH),
                   sl_conformance_report_get_count(report, SL_VERDICT_SKIP) +
-                      sl_conformance_report_get_count(report, SL_VERDICT_UNSUPPORTED));
+                      sl_conformance_report_get_count(report, SL_VERDICT_UNSUPPORTED) +
+                      sl_conformance_report_get_count(report, SL_VERDICT_XFAIL));
     for (uint32_t i = 0; i < size; i++)
         append_case(out, sl_conformance_report_get(report, i));
     sl_buf_append_text(out, "  </testsuite>\n</testsuites>\n");

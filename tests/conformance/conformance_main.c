@@ -20,7 +20,8 @@ enum { ARGUMENTS_MAX = 64, KEY_BYTES = 64 };
 
 struct options {
     struct sl_conformance_request request;
-    const char *cases[ARGUMENTS_MAX], *claims[ARGUMENTS_MAX];
+    const char *cases[ARGUMENTS_MAX];
+    struct sl_claim claims[ARGUMENTS_MAX];
     const char *worker[ARGUMENTS_MAX];
     struct seqlstm_setting settings[ARGUMENTS_MAX];
     char keys[ARGUMENTS_MAX][KEY_BYTES];
@@ -32,7 +33,7 @@ static void
 print_result(void *context, const struct sl_conformance_result *r)
 {
     const struct options *o = context;
-    bool bad = r->check.verdict == SL_VERDICT_FAIL || r->check.verdict == SL_VERDICT_CRASH;
+    bool bad = sl_verdict_is_bad(r->check.verdict);
     if (o->json || (!o->verbose && !bad))
         return;
     printf("# %-11s %-9s %s  worst %.3g %s%s%s\n", sl_verdict_name(r->check.verdict), sl_level_name(r->level), r->name,
@@ -71,7 +72,7 @@ parse(int argc, char **argv, struct options *o)
         else if (strcmp(a, "--case") == 0 && q->case_count < ARGUMENTS_MAX)
             o->cases[q->case_count++] = argv[++i];
         else if (strcmp(a, "--claim") == 0 && q->claim_count < ARGUMENTS_MAX)
-            o->claims[q->claim_count++] = argv[++i];
+            o->claims[q->claim_count++] = (struct sl_claim){.pattern = argv[++i], .reason = ""};
         else if (strcmp(a, "--option") == 0 && strchr(next, '=') && q->setting_count < ARGUMENTS_MAX) {
             struct seqlstm_setting *setting = &o->settings[q->setting_count++];
             snprintf(o->keys[q->setting_count - 1], KEY_BYTES, "%.*s", (int)(strchr(next, '=') - next), next);
@@ -112,7 +113,7 @@ print_tap(const struct sl_conformance_report *report)
         }
         if (all == 0)
             continue;
-        uint32_t wrong = count[SL_VERDICT_FAIL] + count[SL_VERDICT_CRASH];
+        uint32_t wrong = count[SL_VERDICT_FAIL] + count[SL_VERDICT_CRASH] + count[SL_VERDICT_XPASS];
         bad += wrong;
         printf("%s %d %s: %u passed, %u failed, %u crashed, %u skipped, %u unsupported\n", wrong ? "not ok" : "ok",
                ++number, sl_level_name((enum sl_level)level), count[SL_VERDICT_PASS], count[SL_VERDICT_FAIL],

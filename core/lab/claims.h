@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The claims of a backend's author: what it promises, what it says it cannot do, what is known to fail. They lie with
+ * the backend, never in the kit, and each is held to its word:
+ *
+ *   claim        PATTERN          a matching case that is refused fails
+ *   unsupported  PATTERN  reason  a matching case must be refused, whatever is claimed; accepted, it fails
+ *   xfail        PATTERN  reason  a matching case that fails or crashes is `xfail`; passing is `xpass`, an error
+ *
+ * One a line; # begins a comment. In a pattern * is any text and ? any character.
+ */
+#ifndef SL_LAB_CLAIMS_H
+#define SL_LAB_CLAIMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/arena.h"
+#include "lab/checks.h"
+
+enum sl_claim_kind { SL_CLAIM_SUPPORTED = 0, SL_CLAIM_UNSUPPORTED, SL_CLAIM_FAILS };
+
+struct sl_claim {
+    enum sl_claim_kind kind;
+    const char *pattern;
+    const char *reason; /* "" for SUPPORTED */
+    int line;           /* of the file; 0: none */
+};
+
+/* Reads the text of a claims file (which is changed). Errors: INVALID_CONFIG with the line, NO_MEMORY. */
+seqlstm_status sl_claims_parse(struct sl_arena *arena, char *text, struct sl_claim **out_claims, uint32_t *out_count,
+                               struct seqlstm_error *err);
+
+/* Changes the verdict on a case in the light of the claims. */
+void sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *name, struct sl_check_result *result);
+
+/* Does the text match the pattern? */
+bool sl_pattern_matches(const char *pattern, const char *text);
+
+#endif
