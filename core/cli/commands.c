@@ -10,7 +10,8 @@ static const struct cli_command *const commands[] = {
     &cli_command_export,     &cli_command_import,
     &cli_command_data_stats, &cli_command_inspect, &cli_command_config, &cli_command_schema,
     &cli_command_explain,    &cli_command_doctor,  &cli_command_help,   &cli_command_version,
-    &cli_command_ab,         &cli_command_verify,  &cli_command_conformance, NULL,
+    &cli_command_ab,         &cli_command_verify,  &cli_command_conformance,
+    &cli_command_new_backend, &cli_command_new_model, NULL,
 };
 
 const struct cli_command *const *cli_get_commands(void)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm new backend, seqlstm new model */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "lab/scaffold.h"
+
+typedef seqlstm_status scaffold_fn(const char *name, const char *folder, struct sl_buf *out_files,
+                                   struct seqlstm_error *err);
+
+/* The files on stdout, what to do with them on stderr. */
+static int make(struct cli_context *cli, scaffold_fn *scaffold, const char *next)
+{
+    const char *name = cli->values.operands[0], *folder = cli_get(cli, "dir");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf files = {0};
+    if (!folder)
+        folder = name;
+    seqlstm_status rc = scaffold(name, folder, &files, &err);
+    int code = rc == SEQLSTM_INVALID_CONFIG ? cli_usage_error(cli, "%s", err.message)
+               : rc != SEQLSTM_OK           ? cli_fail(cli, rc, &err)
+               : cli_write_out(cli, &files) ? CLI_OK
+                                            : CLI_FAILURE;
+    if (code == CLI_OK)
+        cli_note(cli, "next: cd %s && %s", folder, next);
+    sl_buf_deinit(&files);
+    return code;
+}
+
+static int new_backend(struct cli_context *cli)
+{
+    return make(cli, sl_scaffold_backend, "meson setup build && meson test -C build");
+}
+
+static int new_model(struct cli_context *cli)
+{
+    return make(cli, sl_scaffold_model, "seqlstm run model.yaml");
+}
+
+static const struct cli_flag flags[] = {
+    {"dir", 0, "DIR", NULL, "the folder to make (default: the name)", false, NULL},
+    {0},
+};
+
+const struct cli_command cli_command_new_backend = {
+    .name = "new backend",
+    .summary = "a project of a backend that builds, conforms and can be measured",
+    .usage = "NAME [flags]",
+    .examples = "  seqlstm new backend mine\n"
+                "  seqlstm new backend mine --dir ~/src/seqlstm-mine\n",
+    .text = "Writes a meson project that compiles against the installed headers alone: LSTM layers out of the kit's\n"
+            "time loop, with a matrix product to make faster. Its test is `seqlstm conformance`. See\n"
+            "docs/writing-a-backend.md.\n",
+    .flags = flags,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = new_backend,
+};
+
+const struct cli_command cli_command_new_model = {
+    .name = "new model",
+    .summary = "a commented model file with sample data to start from",
+    .usage = "KIND [flags]",
+    .examples = "  seqlstm new model classify\n"
+                "  seqlstm new model language_model --dir novel\n",
+    .text = "Kinds: language_model, classify, tag, regress, forecast. Each runs as it is; replace the data by your\n"
+            "own.\n",
+    .flags = flags,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = new_model,
+};
