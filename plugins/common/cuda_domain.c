@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices and tables of the CUDA domain. See cuda_domain.h. */
+#include "common/cuda_domain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct gpu_domain *get_domain(struct seqlstm_instance *instance)
+{
+    return (struct gpu_domain *)(void *)instance;
+}
+
+static int32_t get_ordinal(struct seqlstm_instance *instance, uint32_t device)
+{
+    return get_domain(instance)->devices[device].ordinal;
+}
+
+seqlstm_status gpu_domain_open(struct gpu_domain *domain, const struct seqlstm_host *host, struct seqlstm_error *err)
+{
+    domain->host = *host;
+    return gpu_runtime_open(domain->devices, &domain->device_count, err);
+}
+
+seqlstm_status gpu_domain_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                       struct seqlstm_error *err)
+{
+    (void)err;
+    *out_count = get_domain(instance)->device_count;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status gpu_domain_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                      struct seqlstm_device_info *info, struct seqlstm_error *err)
+{
+    const struct gpu_domain *domain = get_domain(instance);
+    if (device >= domain->device_count)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "CUDA device %u of %u", device, domain->device_count);
+    const struct gpu_device *d = &domain->devices[device];
+    info->flags = 0;
+    info->memory_bytes = d->memory_bytes;
+    snprintf(info->name, sizeof info->name, "%s", d->name);
+    snprintf(info->device_class, sizeof info->device_class, "cuda:sm_%d%d", (int)d->major, (int)d->minor);
+    snprintf(info->domain, sizeof info->domain, "cuda:%s", d->uuid);
+    return SEQLSTM_OK;
+}
+
+int32_t gpu_parse_class(const char *device_class)
+{
+    if (strncmp(device_class, "cuda:sm_", 8) != 0)
+        return 0;
+    char *end;
+    long capability = strtol(device_class + 8, &end, 10);
+    return *end == 0 && capability > 0 && capability < 1000 ? (int32_t)capability : 0;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes,
+                               void **out_pointer, struct seqlstm_error *err)
+{
+    return gpu_allocate(get_ordinal(instance, device), kind, bytes, out_pointer, err);
+}
+
+static void release(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, void *pointer)
+{
+    gpu_release(get_ordinal(instance, device), kind, pointer);
+}
+
+static seqlstm_status copy(struct seqlstm_instance *instance, uint32_t device, void *stream, uint32_t direction,
+                           void *to, const void *from, uint64_t bytes, struct seqlstm_error *err)
+{
+    return gpu_copy(get_ordinal(instance, device), stream, direction, to, from, bytes, err);
+}
+
+static seqlstm_status fill(struct seqlstm_instance *instance, uint32_t device, void *stream, void *to, uint32_t value,
+                           uint64_t bytes, struct seqlstm_error *err)
+{
+    return gpu_fill(get_ordinal(instance, device), stream, to, value, bytes, err);
+}
+
+const struct seqlstm_memory gpu_domain_memory = {
+    .struct_size = sizeof gpu_domain_memory, .allocate = allocate, .release = release, .copy = copy, .fill = fill};
+
+static seqlstm_status stream_create(struct seqlstm_instance *instance, uint32_t device, void **out_stream,
+                                    struct seqlstm_error *err)
+{
+    return gpu_stream_create(get_ordinal(instance, device), out_stream, err);
+}
+
+static void stream_destroy(struct seqlstm_instance *instance, uint32_t device, void *stream)
+{
+    gpu_stream_destroy(get_ordinal(instance, device), stream);
+}
+
+static seqlstm_status stream_synchronize(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                         struct seqlstm_error *err)
+{
+    return gpu_stream_synchronize(get_ordinal(instance, device), stream, err);
+}
+
+static seqlstm_status event_create(struct seqlstm_instance *instance, uint32_t device, void **out_event,
+                                   struct seqlstm_error *err)
+{
+    return gpu_event_create(get_ordinal(instance, device), out_event, err);
+}
+
+static void event_destroy(struct seqlstm_instance *instance, uint32_t device, void *event)
+{
+    gpu_event_destroy(get_ordinal(instance, device), event);
+}
+
+static seqlstm_status event_record(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
+                                   struct seqlstm_error *err)
+{
+    return gpu_event_record(get_ordinal(instance, device), event, stream, err);
+}
+
+static seqlstm_status event_wait(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
+                                 struct seqlstm_error *err)
+{
+    return gpu_event_wait(get_ordinal(instance, device), event, stream, err);
+}
+
+static seqlstm_status event_elapsed(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end,
+                                    double *out_ns, struct seqlstm_error *err)
+{
+    return gpu_event_elapsed(get_ordinal(instance, device), begin, end, out_ns, err);
+}
+
+const struct seqlstm_streams gpu_domain_streams = {.struct_size = sizeof gpu_domain_streams,
+                                                   .create = stream_create,
+                                                   .destroy = stream_destroy,
+                                                   .synchronize = stream_synchronize,
+                                                   .event_create = event_create,
+                                                   .event_destroy = event_destroy,
+                                                   .event_record = event_record,
+                                                   .event_wait = event_wait,
+                                                   .event_elapsed = event_elapsed};

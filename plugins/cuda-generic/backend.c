@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ABI side of cuda-generic: its table, how an operation is created and bound, and the way of a call. */
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/desc_check.h>
+
+#include "plugin.h"
+
+static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
+    [SEQLSTM_OP_RECURRENT] = &cg_recurrent,
+    [SEQLSTM_OP_EMBEDDING] = &cg_embedding,
+    [SEQLSTM_OP_DENSE] = &cg_dense,
+    [SEQLSTM_OP_ACTIVATION] = &cg_activation,
+    [SEQLSTM_OP_DROPOUT] = &cg_dropout_family,
+    [SEQLSTM_OP_LAYER_NORM] = &cg_layer_norm,
+    [SEQLSTM_OP_POOL] = &cg_pool,
+    [SEQLSTM_OP_MERGE] = &cg_merge_family,
+    [SEQLSTM_OP_GATHER] = &cg_gather_family,
+    [SEQLSTM_OP_SCATTER] = &cg_scatter_family,
+    [SEQLSTM_OP_CAST] = &cg_cast_family,
+    [SEQLSTM_OP_LOSS] = &cg_loss_family,
+    [SEQLSTM_OP_DENSE_LOSS] = &cg_dense_loss,
+    [SEQLSTM_OP_TOP_K] = &cg_top_k_family,
+    [SEQLSTM_OP_FINITE_CHECK] = &cg_finite_check_family,
+    [SEQLSTM_OP_SQUARED_NORM] = &cg_squared_norm_family,
+    [SEQLSTM_OP_OPTIMIZER] = &cg_optimizer_family,
+    [SEQLSTM_OP_VECTOR] = &cg_vector_family,
+};
+
+static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
+    [SEQLSTM_OP_RECURRENT] = sizeof(struct seqlstm_recurrent_desc),
+    [SEQLSTM_OP_EMBEDDING] = sizeof(struct seqlstm_embedding_desc),
+    [SEQLSTM_OP_DENSE] = sizeof(struct seqlstm_dense_desc),
+    [SEQLSTM_OP_ACTIVATION] = sizeof(struct seqlstm_activation_desc),
+    [SEQLSTM_OP_DROPOUT] = sizeof(struct seqlstm_dropout_desc),
+    [SEQLSTM_OP_LAYER_NORM] = sizeof(struct seqlstm_layer_norm_desc),
+    [SEQLSTM_OP_POOL] = sizeof(struct seqlstm_pool_desc),
+    [SEQLSTM_OP_MERGE] = sizeof(struct seqlstm_merge_desc),
+    [SEQLSTM_OP_GATHER] = sizeof(struct seqlstm_gather_desc),
+    [SEQLSTM_OP_SCATTER] = sizeof(struct seqlstm_gather_desc),
+    [SEQLSTM_OP_CAST] = sizeof(struct seqlstm_cast_desc),
+    [SEQLSTM_OP_LOSS] = sizeof(struct seqlstm_loss_desc),
+    [SEQLSTM_OP_DENSE_LOSS] = sizeof(struct seqlstm_dense_loss_desc),
+    [SEQLSTM_OP_TOP_K] = sizeof(struct seqlstm_top_k_desc),
+    [SEQLSTM_OP_FINITE_CHECK] = sizeof(struct seqlstm_reduce_desc),
+    [SEQLSTM_OP_SQUARED_NORM] = sizeof(struct seqlstm_reduce_desc),
+    [SEQLSTM_OP_OPTIMIZER] = sizeof(struct seqlstm_optimizer_desc),
+    [SEQLSTM_OP_VECTOR] = sizeof(struct seqlstm_vector_desc),
+};
+
+/* ---- instance --------------------------------------------------------------------------------------------- */
+
+static seqlstm_status
+backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
+             struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+{
+    if (setting_count > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-generic has no option `%s`, it has none at all",
+                     settings[0].key);
+    struct seqlstm_instance *instance = host->allocate(host->context, sizeof *instance);
+    if (instance == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-generic");
+    memset(instance, 0, sizeof *instance);
+    seqlstm_status status = gpu_domain_open(&instance->domain, host, err);
+    if (status != SEQLSTM_OK) {
+        host->release(host->context, instance);
+        return status;
+    }
+    *out_instance = instance;
+    return SEQLSTM_OK;
+}
+
+static void
+backend_close(struct seqlstm_instance *instance)
+{
+    if (instance)
+        instance->domain.host.release(instance->domain.host.context, instance);
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------- */
+
+static seqlstm_status
+backend_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
+                  const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+{
+    struct seqlstm_device_info info = {.struct_size = sizeof info};
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    SEQLSTM_TRY(gpu_domain_device_info(instance, device, &info, err));
+    SEQLSTM_TRY(cg_supports(info.device_class, desc, &answer, err));
+    if (!answer.accepted)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", answer.reason);
+    bool known = variant == NULL;
+    for (uint32_t v = 0; !known && v < answer.variant_count; v++)
+        known = strcmp(variant, answer.variants[v]) == 0;
+    if (!known)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-generic has no variant `%s` for operation %u", variant,
+                     desc->op);
+    const struct seqlstm_host *host = &instance->domain.host;
+    struct seqlstm_op *op = host->allocate(host->context, sizeof *op);
+    if (op == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation of cuda-generic");
+    memset(op, 0, sizeof *op);
+    op->instance = instance;
+    op->family = families[desc->op];
+    op->device = device;
+    op->ordinal = instance->domain.devices[device].ordinal;
+    memcpy(&op->desc, desc, seqlstm_desc_bytes(desc->op));
+    *out_op = op;
+    return SEQLSTM_OK;
+}
+
+static void
+backend_op_destroy(struct seqlstm_op *op)
+{
+    if (op)
+        op->instance->domain.host.release(op->instance->domain.host.context, op);
+}
+
+static seqlstm_status
+backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    (void)err;
+    sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
+    if (op->family->sizes)
+        op->family->sizes(&op->desc, sizes);
+    return SEQLSTM_OK;
+}
+
+static bool
+needs_axis(const struct seqlstm_op *op)
+{
+    switch (op->desc.head.op) {
+    case SEQLSTM_OP_DROPOUT:
+        return op->desc.head.mode == SEQLSTM_MODE_TRAINING && op->desc.dropout.rate > 0;
+    case SEQLSTM_OP_TOP_K:
+        return op->desc.top_k.kind == SEQLSTM_TOP_K_SAMPLE;
+    default:
+        return op->family->needs_axis;
+    }
+}
+
+/* Do rows and range fit the axis and the descriptor's bounds? */
+static seqlstm_status
+check_bind(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    const struct seqlstm_desc *head = &op->desc.head;
+    const struct seqlstm_axis *axis = bind->axis;
+    const bool gathers = head->op == SEQLSTM_OP_GATHER || head->op == SEQLSTM_OP_SCATTER;
+    int64_t states = 0;
+    if (axis == NULL && needs_axis(op))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u needs an axis", head->op);
+    if (axis && needs_axis(op) && !(bind->flags & SEQLSTM_BIND_ON_SEQUENCES)) {
+        if (bind->t0 < 0 || bind->t0 >= bind->t1 || bind->t1 > axis->steps)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the range [%lld, %lld) of an axis of %lld steps",
+                         (long long)bind->t0, (long long)bind->t1, (long long)axis->steps);
+        if (axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0] != bind->rows)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "rows is %lld, which is not what the range has",
+                         (long long)bind->rows);
+        const bool whole = bind->t0 == 0 && bind->t1 == axis->steps;
+        if (!whole && (head->op == SEQLSTM_OP_POOL || (head->op == SEQLSTM_OP_RECURRENT &&
+                                                       op->desc.recurrent.direction != SEQLSTM_DIRECTION_FORWARD)))
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                         "the range [%lld, %lld) where only the whole of %lld steps runs", (long long)bind->t0,
+                         (long long)bind->t1, (long long)axis->steps);
+        states = axis->batch_sizes[bind->t0];
+    }
+    if (bind->rows < 1 || bind->rows > head->max_rows ||
+        (gathers && (bind->rows_in < 1 || bind->rows_in > head->max_rows)) ||
+        (head->max_sequences > 0 && states > head->max_sequences))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "%lld rows and %lld sequences, the descriptor allows 1 to %lld and %lld", (long long)bind->rows,
+                     (long long)states, (long long)head->max_rows, (long long)head->max_sequences);
+    return SEQLSTM_OK;
+}
+
+static void
+backend_binding_destroy(struct seqlstm_binding *binding)
+{
+    if (binding == NULL)
+        return;
+    const struct seqlstm_host *host = &binding->op->instance->domain.host;
+    cg_recurrent_close(binding);
+    cg_axis_close(&binding->axis, binding->op);
+    host->release(host->context, binding);
+}
+
+static seqlstm_status
+backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+                struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+{
+    const struct seqlstm_host *host = &op->instance->domain.host;
+    if (queue->native_stream == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-generic needs a queue of a CUDA device");
+    SEQLSTM_TRY(check_bind(op, bind, err));
+    struct seqlstm_binding *b = host->allocate(host->context, sizeof *b);
+    if (b == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of cuda-generic");
+    memset(b, 0, sizeof *b);
+    b->op = op;
+    b->bind = *bind;
+    seqlstm_status status = SEQLSTM_OK;
+    if (needs_axis(op))
+        status = cg_axis_open(&b->axis, op, bind, queue->native_stream, err);
+    if (status == SEQLSTM_OK && op->desc.head.op == SEQLSTM_OP_RECURRENT)
+        status = cg_recurrent_open(b, err);
+    if (status != SEQLSTM_OK) {
+        backend_binding_destroy(b);
+        return status;
+    }
+    *out_binding = b;
+    return SEQLSTM_OK;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status
+begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_step *step,
+           struct cg_call *call, struct seqlstm_error *err)
+{
+    call->op = b->op;
+    call->binding = b;
+    call->desc = &b->op->desc;
+    call->axis = &b->axis.device;
+    call->stream = queue->native_stream;
+    call->rows = b->bind.rows;
+    call->step = step;
+    SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
+    return b->axis.block ? cg_axis_renew(&b->axis, b->op, b->bind.axis, queue->native_stream, err) : SEQLSTM_OK;
+}
+
+static seqlstm_status
+backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+                struct seqlstm_error *err)
+{
+    struct cg_call call = {.slots = args->slots, .workspace = args->workspace, .reserve = args->reserve,
+                           .packed = args->packed};
+    SEQLSTM_TRY(begin_call(b, queue, args->step, &call, err));
+    return b->op->family->forward(&call, err);
+}
+
+static seqlstm_status
+backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
+                 struct seqlstm_error *err)
+{
+    if (b->op->family->backward == NULL || b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u has no backward here", b->op->desc.head.op);
+    struct cg_call call = {.slots = args->slots, .grads = args->grads, .parts = args->parts,
+                           .add = args->parts & SEQLSTM_BACKWARD_ACCUMULATE, .workspace = args->workspace,
+                           .reserve = args->reserve, .packed = args->packed};
+    SEQLSTM_TRY(begin_call(b, queue, args->step, &call, err));
+    return b->op->family->backward(&call, err);
+}
+
+static seqlstm_status
+backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
+                     const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(gpu_use(op->ordinal, err));
+    return op->desc.head.op == SEQLSTM_OP_RECURRENT
+               ? cg_recurrent_pack(op, queue->native_stream, slots, packed, step, err)
+               : SEQLSTM_OK;
+}
+
+/* ---- table ------------------------------------------------------------------------------------------------- */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CG_SANITIZERS 1u
+#elif defined(__SANITIZE_THREAD__)
+#define CG_SANITIZERS 2u
+#else
+#define CG_SANITIZERS 0u
+#endif
+
+static const struct seqlstm_backend table = {
+    .struct_size = sizeof(struct seqlstm_backend),
+    .magic = SEQLSTM_MAGIC,
+    .abi_major = SEQLSTM_ABI_MAJOR,
+    .abi_minor_needed = SEQLSTM_ABI_MINOR,
+    .id = "cuda-generic",
+    .version = CG_VERSION,
+    .vendor = "seqlstm",
+    .license = "Apache-2.0",
+    .build = CG_BUILD,
+    .sanitizers = CG_SANITIZERS,
+    .desc_count = SEQLSTM_OP_COUNT,
+    .desc_bytes = desc_bytes,
+    .open = backend_open,
+    .close = backend_close,
+    .device_count = gpu_domain_device_count,
+    .device_info = gpu_domain_device_info,
+    .supports = cg_supports,
+    .op_create = backend_op_create,
+    .op_sizes = backend_op_sizes,
+    .op_bind = backend_op_bind,
+    .forward = backend_forward,
+    .binding_destroy = backend_binding_destroy,
+    .op_destroy = backend_op_destroy,
+    .backward = backend_backward,
+    .weights_pack = backend_weights_pack,
+    .memory = &gpu_domain_memory,
+    .streams = &gpu_domain_streams,
+};
+
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
+
+SEQLSTM_EXPORT const struct seqlstm_backend *
+seqlstm_backend_query_v0(uint32_t host_minor)
+{
+    (void)host_minor;
+    return &table;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dense layers and losses, alone and together.
+ *
+ *   DENSE       reserve: z [rows, output], the sums before the activation (none without one)
+ *   LOSS        workspace: float64 [rows, 2], loss and weight of each row
+ *   DENSE_LOSS  workspace: those, then logits of as many rows as CHUNK_ELEMS allows; backward makes them again
+ */
+#include "flat.h"
+#include "gemm.h"
+#include "plugin.h"
+#include "rows.h"
+
+enum { CHUNK_ELEMS = 16 * 1024 * 1024 };
+
+/* ---- products ------------------------------------------------------------------------------------------------- */
+
+/* y = x W' + b */
+static int start_forward(void *stream, int64_t rows, int64_t input, int64_t output, const float *x, const float *w,
+                         const float *bias, float *y)
+{
+    const struct cg_gemm g = {.m = rows, .n = output, .depth = input, .a = x, .a_row = input, .a_column = 1,
+                              .b = w, .b_row = 1, .b_column = input, .c = y, .c_row = output, .bias = bias};
+    return cg_gemm_launch(stream, &g);
+}
+
+/* dx = dz W */
+static int start_inputs(void *stream, int64_t rows, int64_t input, int64_t output, const float *dz, const float *w,
+                        float *dx)
+{
+    const struct cg_gemm g = {.m = rows, .n = input, .depth = output, .a = dz, .a_row = output, .a_column = 1,
+                              .b = w, .b_row = input, .b_column = 1, .c = dx, .c_row = input};
+    return cg_gemm_launch(stream, &g);
+}
+
+/* dW (+)= dz' x */
+static int start_weights(void *stream, int64_t rows, int64_t input, int64_t output, const float *dz, const float *x,
+                         float *dw, bool add)
+{
+    const struct cg_gemm g = {.m = output, .n = input, .depth = rows, .a = dz, .a_row = 1, .a_column = output,
+                              .b = x, .b_row = input, .b_column = 1, .c = dw, .c_row = input, .add = add};
+    return cg_gemm_launch(stream, &g);
+}
+
+/* ---- DENSE ---------------------------------------------------------------------------------------------------- */
+
+static void dense_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+{
+    const uint64_t bytes = (uint64_t)(desc->head.max_rows * desc->dense.output) * sizeof(float);
+    if (desc->head.mode != SEQLSTM_MODE_TRAINING || desc->dense.activation.kind == SEQLSTM_ACT_NONE)
+        return;
+    sizes->reserve_bytes = bytes;
+    sizes->workspace_bytes = bytes; /* dz */
+}
+
+static seqlstm_status dense_forward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_desc *d = &call->desc->dense;
+    float *y = cg_slot(call, SEQLSTM_DENSE_Y), *z = call->reserve ? (float *)(void *)call->reserve : y;
+    CG_START(call, "dense",
+             start_forward(call->stream, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_DENSE_X),
+                           cg_slot(call, SEQLSTM_DENSE_W), cg_slot(call, SEQLSTM_DENSE_BIAS), z));
+    if (d->activation.kind != SEQLSTM_ACT_NONE)
+        CG_START(call, "dense",
+                 cg_activation_forward(call->stream, &d->activation, call->rows, d->output, z, y));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status clear_params(const struct cg_call *call, float *dw, float *db, int64_t input, int64_t output,
+                                   struct seqlstm_error *err)
+{
+    if (dw)
+        SEQLSTM_TRY(cg_clear(call, dw, input * output, err));
+    return db ? cg_clear(call, db, output, err) : SEQLSTM_OK;
+}
+
+static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_desc *d = &call->desc->dense;
+    const float *dy = cg_grad(call, SEQLSTM_DENSE_Y, 0), *x = cg_slot(call, SEQLSTM_DENSE_X);
+    float *dx = cg_grad(call, SEQLSTM_DENSE_X, SEQLSTM_BACKWARD_INPUTS);
+    float *dw = cg_grad(call, SEQLSTM_DENSE_W, SEQLSTM_BACKWARD_WEIGHTS);
+    float *db = cg_grad(call, SEQLSTM_DENSE_BIAS, SEQLSTM_BACKWARD_WEIGHTS);
+    if (dy == NULL) {
+        if (dx)
+            SEQLSTM_TRY(cg_clear(call, dx, call->rows * d->input, err));
+        return call->add ? SEQLSTM_OK : clear_params(call, dw, db, d->input, d->output, err);
+    }
+    if (d->activation.kind != SEQLSTM_ACT_NONE) {
+        float *dz = (float *)(void *)call->workspace;
+        CG_START(call, "dense, backward",
+                 cg_activation_backward(call->stream, &d->activation, call->rows, d->output,
+                                        (const float *)(const void *)call->reserve, dy, dz));
+        dy = dz;
+    }
+    if (dx)
+        CG_START(call, "dense, dx",
+                 start_inputs(call->stream, call->rows, d->input, d->output, dy, cg_slot(call, SEQLSTM_DENSE_W), dx));
+    if (dw)
+        CG_START(call, "dense, dW",
+                 start_weights(call->stream, call->rows, d->input, d->output, dy, x, dw, call->add));
+    if (db)
+        CG_START(call, "dense, db",
+                 cg_column_sums(call->stream, call->rows, d->output, dy, d->output, db, call->add));
+    return SEQLSTM_OK;
+}
+
+const struct cg_family cg_dense = {.sizes = dense_sizes, .forward = dense_forward, .backward = dense_backward};
+
+/* ---- LOSS ----------------------------------------------------------------------------------------------------- */
+
+/* Rows from `first` on. */
+static struct cg_loss make_loss(const struct cg_call *call, uint32_t kind, int64_t classes, float smoothing,
+                                float delta, int64_t first)
+{
+    const float *weight = cg_slot(call, SEQLSTM_LOSS_WEIGHT);
+    struct cg_loss l = {.kind = kind, .classes = classes, .label_smoothing = smoothing, .delta = delta,
+                        .weight = weight ? weight + first : NULL,
+                        .class_weight = cg_slot(call, SEQLSTM_LOSS_CLASS_WEIGHTS)};
+    if (kind == SEQLSTM_LOSS_CROSS_ENTROPY)
+        l.target_class = (const int32_t *)call->slots[SEQLSTM_LOSS_TARGET] + first;
+    else
+        l.target = cg_slot(call, SEQLSTM_LOSS_TARGET) + first * classes;
+    return l;
+}
+
+static void loss_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+{
+    sizes->workspace_bytes = (uint64_t)desc->head.max_rows * 2 * sizeof(double);
+}
+
+static seqlstm_status loss_forward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_loss_desc *d = &call->desc->loss;
+    const struct cg_loss l = make_loss(call, d->kind, d->features, d->label_smoothing, d->delta, 0);
+    double *of_rows = (double *)(void *)call->workspace;
+    CG_START(call, "loss",
+             cg_loss_forward(call->stream, &l, call->rows, cg_slot(call, SEQLSTM_LOSS_X),
+                             cg_slot(call, SEQLSTM_LOSS_ROW_LOSSES), of_rows));
+    CG_START(call, "loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
+    return SEQLSTM_OK;
+}
+
+static float get_scale(const struct cg_call *call)
+{
+    return call->step->normaliser * call->step->loss_scale;
+}
+
+static seqlstm_status loss_backward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_loss_desc *d = &call->desc->loss;
+    const struct cg_loss l = make_loss(call, d->kind, d->features, d->label_smoothing, d->delta, 0);
+    float *dx = cg_grad(call, SEQLSTM_LOSS_X, SEQLSTM_BACKWARD_INPUTS);
+    if (dx)
+        CG_START(call, "loss, backward",
+                 cg_loss_backward(call->stream, &l, call->rows, get_scale(call), cg_slot(call, SEQLSTM_LOSS_X), dx));
+    return SEQLSTM_OK;
+}
+
+const struct cg_family cg_loss_family = {.sizes = loss_sizes, .forward = loss_forward, .backward = loss_backward};
+
+/* ---- DENSE_LOSS ------------------------------------------------------------------------------------------------- */
+
+static int64_t get_chunk(const struct seqlstm_dense_loss_desc *d)
+{
+    const int64_t fits = CHUNK_ELEMS / d->output;
+    return fits < 1 ? 1 : fits < d->head.max_rows ? fits : d->head.max_rows;
+}
+
+static void dense_loss_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+{
+    const struct seqlstm_dense_loss_desc *d = &desc->dense_loss;
+    sizes->workspace_bytes =
+        (uint64_t)d->head.max_rows * 2 * sizeof(double) + (uint64_t)(get_chunk(d) * d->output) * sizeof(float);
+}
+
+static float *get_logits(const struct cg_call *call)
+{
+    return (float *)(void *)(call->workspace + (uint64_t)call->desc->head.max_rows * 2 * sizeof(double));
+}
+
+static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int64_t rows, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    CG_START(call, "dense and loss",
+             start_forward(call->stream, rows, d->input, d->output,
+                           cg_slot(call, SEQLSTM_LOSS_X) + first * d->input, cg_slot(call, SEQLSTM_DENSE_LOSS_W),
+                           cg_slot(call, SEQLSTM_DENSE_LOSS_BIAS), get_logits(call)));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    double *of_rows = (double *)(void *)call->workspace;
+    float *row_loss = cg_slot(call, SEQLSTM_LOSS_ROW_LOSSES);
+    for (int64_t first = 0; first < call->rows; first += get_chunk(d)) {
+        const int64_t rows = call->rows - first < get_chunk(d) ? call->rows - first : get_chunk(d);
+        const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
+        SEQLSTM_TRY(make_logits(call, first, rows, err));
+        CG_START(call, "dense and loss",
+                 cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
+                                 of_rows + 2 * first));
+    }
+    CG_START(call, "dense and loss",
+             cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    float *dx = cg_grad(call, SEQLSTM_LOSS_X, SEQLSTM_BACKWARD_INPUTS);
+    float *dw = cg_grad(call, SEQLSTM_DENSE_LOSS_W, SEQLSTM_BACKWARD_WEIGHTS);
+    float *db = cg_grad(call, SEQLSTM_DENSE_LOSS_BIAS, SEQLSTM_BACKWARD_WEIGHTS);
+    for (int64_t first = 0; first < call->rows; first += get_chunk(d)) {
+        const int64_t rows = call->rows - first < get_chunk(d) ? call->rows - first : get_chunk(d);
+        const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
+        const bool add = call->add || first > 0;
+        float *logits = get_logits(call);
+        SEQLSTM_TRY(make_logits(call, first, rows, err));
+        CG_START(call, "dense and loss, backward",
+                 cg_loss_backward(call->stream, &l, rows, get_scale(call), logits, logits));
+        if (dx)
+            CG_START(call, "dense and loss, dx",
+                     start_inputs(call->stream, rows, d->input, d->output, logits,
+                                  cg_slot(call, SEQLSTM_DENSE_LOSS_W), dx + first * d->input));
+        if (dw)
+            CG_START(call, "dense and loss, dW",
+                     start_weights(call->stream, rows, d->input, d->output, logits,
+                                   cg_slot(call, SEQLSTM_LOSS_X) + first * d->input, dw, add));
+        if (db)
+            CG_START(call, "dense and loss, db",
+                     cg_column_sums(call->stream, rows, d->output, logits, d->output, db, add));
+    }
+    return SEQLSTM_OK;
+}
+
+const struct cg_family cg_dense_loss = {
+    .sizes = dense_loss_sizes, .forward = dense_loss_forward, .backward = dense_loss_backward};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernel files include first: CUDA, or the emulation of tests/gpu with which the same files are compiled for the
+ * host. Kernels use the words of both alone: GPU_SHARED for shared memory, GPU_LAUNCH to start, CG_HD for functions
+ * of host and device.
+ */
+#ifndef CG_DEVICE_H
+#define CG_DEVICE_H
+
+#ifdef SEQLSTM_EMULATED
+#include "emulation.h"
+#else
+#include <cuda_runtime.h>
+
+#define GPU_SHARED(type, name)                                                                                         \
+    extern __shared__ __align__(16) unsigned char gpu_shared_memory[];                                                 \
+    type *name = reinterpret_cast<type *>(gpu_shared_memory)
+#define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
+    (kernel<<<(grid), (block), (shared_bytes), static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__),                     \
+     static_cast<int>(cudaGetLastError()))
+#endif
+
+#include "element.h"
+
+static const unsigned CG_WARP = 32, CG_THREADS = 256, CG_ROW_THREADS = 128;
+static const int64_t CG_BLOCKS_MOST = 65535;
+
+/* Threads over n elements: blocks of CG_THREADS, each thread going on by the size of the grid. */
+static inline unsigned cg_blocks(int64_t n)
+{
+    const int64_t blocks = (n + CG_THREADS - 1) / CG_THREADS;
+    return (unsigned)(blocks < 1 ? 1 : blocks < 16384 ? blocks : 16384);
+}
+
+/* A block a row, each going on by the size of the grid. */
+static inline unsigned cg_row_blocks(int64_t rows)
+{
+    return (unsigned)(rows < CG_BLOCKS_MOST ? rows : CG_BLOCKS_MOST);
+}
+
+#define CG_FOR_EACH(index, n)                                                                                          \
+    for (int64_t index = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; index < (n);                                  \
+         index += (int64_t)blockDim.x * gridDim.x)
+
+static __device__ __forceinline__ float cg_warp_sum(float x)
+{
+    for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    return x;
+}
+
+/* Sum (largest) over the threads of a block, the same to each; `room` has blockDim.x / 32 values. All threads call. */
+template <typename T> static __device__ T cg_block_sum(T x, T *room)
+{
+    for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    __syncthreads(); /* whoever still reads the sum before */
+    if (threadIdx.x % CG_WARP == 0)
+        room[threadIdx.x / CG_WARP] = x;
+    __syncthreads();
+    T sum = 0;
+    for (unsigned w = 0; w < blockDim.x / CG_WARP; w++)
+        sum += room[w];
+    return sum;
+}
+
+static __device__ inline float cg_block_max(float x, float *room)
+{
+    for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, step));
+    __syncthreads();
+    if (threadIdx.x % CG_WARP == 0)
+        room[threadIdx.x / CG_WARP] = x;
+    __syncthreads();
+    float most = room[0];
+    for (unsigned w = 1; w < blockDim.x / CG_WARP; w++)
+        most = fmaxf(most, room[w]);
+    return most;
+}
+
+#endif

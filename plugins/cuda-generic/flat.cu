@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flat vectors and casts. See flat.h. */
+#include "flat.h"
+#include "device.h"
+#include "rows.h"
+
+static __global__ void finite_check(int64_t elems, const float *x, int32_t *flag)
+{
+    CG_FOR_EACH(e, elems)
+        if (!(fabsf(x[e]) <= 3.402823466e+38f))
+            *flag |= 1; /* whoever writes writes the same */
+}
+
+static __global__ void squares(int64_t elems, const float *x, double *partials)
+{
+    GPU_SHARED(double, room);
+    double sum = 0;
+    CG_FOR_EACH(e, elems)
+        sum += (double)x[e] * (double)x[e];
+    sum = cg_block_sum(sum, room);
+    if (threadIdx.x == 0)
+        partials[blockIdx.x] = sum;
+}
+
+static __global__ void add_partials(int64_t count, const double *partials, double *sum)
+{
+    GPU_SHARED(double, room);
+    double mine = 0;
+    for (int64_t k = threadIdx.x; k < count; k += blockDim.x)
+        mine += partials[k];
+    mine = cg_block_sum(mine, room);
+    if (threadIdx.x == 0)
+        *sum += mine;
+}
+
+static const unsigned WARPS = CG_THREADS / CG_WARP;
+
+extern "C" int cg_finite_check(void *stream, int64_t elems, const float *x, int32_t *flag)
+{
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, finite_check, elems, x, flag);
+}
+
+extern "C" int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, double *sum)
+{
+    const unsigned most = cg_blocks(elems), limit = CG_PARTIALS, blocks = most < limit ? most : limit;
+    const int code =
+        GPU_LAUNCH(stream, blocks, CG_THREADS, WARPS * sizeof(double), squares, elems, x, partials);
+    if (code != 0)
+        return code;
+    const int64_t count = blocks;
+    return GPU_LAUNCH(stream, 1, CG_THREADS, WARPS * sizeof(double), add_partials, count, partials, sum);
+}
+
+static __global__ void vector(uint32_t kind, int64_t elems, float a, const float *x, float *y)
+{
+    CG_FOR_EACH(e, elems)
+        switch (kind) {
+        case SEQLSTM_VECTOR_FILL:
+            y[e] = a;
+            break;
+        case SEQLSTM_VECTOR_AXPY:
+            y[e] += a * x[e];
+            break;
+        case SEQLSTM_VECTOR_SCALE:
+            y[e] *= a;
+            break;
+        case SEQLSTM_VECTOR_LERP:
+            y[e] += a * (x[e] - y[e]);
+            break;
+        case SEQLSTM_VECTOR_SIGN_AXPY:
+            y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* 0 and NaN are themselves */
+            break;
+        case SEQLSTM_VECTOR_CLAMP:
+            y[e] = y[e] > a ? a : y[e] < -a ? -a : y[e];
+            break;
+        default: /* SEQLSTM_VECTOR_COPY */
+            y[e] = x[e];
+            break;
+        }
+}
+
+extern "C" int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha, const float *x, float *y)
+{
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, vector, kind, elems, alpha, x, y);
+}
+
+/* ---- optimizers ------------------------------------------------------------------------------------------- */
+
+/* What is taken off the parameter; s1 to s3: the states of one element, NULL where the rule has none. */
+static __device__ float take_off(const struct cg_optimizer &d, float g, float *s1, float *s2, float *s3)
+{
+    const float lr = d.learning_rate;
+    float w;
+    switch (d.kind) {
+    case SEQLSTM_OPTIMIZER_MOMENTUM:
+        *s1 = d.momentum * *s1 + g;
+        return lr * *s1;
+    case SEQLSTM_OPTIMIZER_NESTEROV:
+        *s1 = d.momentum * *s1 + g;
+        return lr * (g + d.momentum * *s1);
+    case SEQLSTM_OPTIMIZER_ADAM:
+        *s1 = d.beta_1 * *s1 + (1.0f - d.beta_1) * g;
+        *s2 = d.beta_2 * *s2 + (1.0f - d.beta_2) * g * g;
+        w = *s2;
+        if (d.options & SEQLSTM_OPTIMIZER_AMSGRAD)
+            w = *s3 = fmaxf(*s3, w);
+        return lr * (*s1 / d.correction_1) / (sqrtf(w / d.correction_2) + d.epsilon);
+    case SEQLSTM_OPTIMIZER_RMSPROP: {
+        *s1 = d.rho * *s1 + (1.0f - d.rho) * g * g;
+        w = *s1;
+        if (d.options & SEQLSTM_OPTIMIZER_CENTERED) {
+            *s3 = d.rho * *s3 + (1.0f - d.rho) * g;
+            w = fmaxf(w - *s3 * *s3, 0.0f);
+        }
+        const float q = g / (sqrtf(w) + d.epsilon);
+        return s2 ? *s2 = d.momentum * *s2 + lr * q : lr * q;
+    }
+    case SEQLSTM_OPTIMIZER_ADAGRAD:
+        *s1 += g * g;
+        return lr * g / (sqrtf(*s1) + d.epsilon);
+    case SEQLSTM_OPTIMIZER_ADADELTA:
+        *s1 = d.rho * *s1 + (1.0f - d.rho) * g * g;
+        w = sqrtf(*s2 + d.epsilon) / sqrtf(*s1 + d.epsilon) * g;
+        *s2 = d.rho * *s2 + (1.0f - d.rho) * w * w;
+        return lr * w;
+    default: /* SEQLSTM_OPTIMIZER_SGD */
+        return lr * g;
+    }
+}
+
+static __global__ void optimize(struct cg_optimizer d, int64_t elems, float *param, const float *grad, float *s1,
+                                float *s2, float *s3)
+{
+    CG_FOR_EACH(e, elems) {
+        float p = param[e];
+        p -= d.learning_rate * d.weight_decay * p;
+        param[e] = p - take_off(d, d.grad_scale * grad[e], s1 ? s1 + e : nullptr, s2 ? s2 + e : nullptr,
+                                s3 ? s3 + e : nullptr);
+    }
+}
+
+extern "C" int cg_optimize(void *stream, const struct cg_optimizer *rule, int64_t elems, float *param,
+                           const float *grad, float *state_1, float *state_2, float *state_3)
+{
+    const struct cg_optimizer d = *rule;
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, optimize, d, elems, param, grad, state_1, state_2,
+                      state_3);
+}
+
+/* ---- casts ------------------------------------------------------------------------------------------------- */
+
+/* The bits of x in a format of `fraction` fraction bits and `exponent` exponent bits, to nearest even. float64 holds
+ * every value of the others, and one rounding from it is the only one. */
+static __device__ uint16_t encode(double x, int fraction, int exponent)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int bias = (1 << (exponent - 1)) - 1, e = (int)(bits >> 52 & 0x7FF) - 1023;
+    const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000), infinity = (uint16_t)(((1 << exponent) - 1) << fraction);
+    if (x != x)
+        return (uint16_t)(sign | infinity | 1u << (fraction - 1));
+    if (e > bias) /* infinite, too */
+        return (uint16_t)(sign | infinity);
+    const uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    const int dropped = 52 - fraction + (e < 1 - bias ? 1 - bias - e : 0);
+    if (e == -1023 || dropped > 54)
+        return sign;
+    uint64_t kept = significand >> dropped;
+    const uint64_t rest = significand & (((uint64_t)1 << dropped) - 1), half = (uint64_t)1 << (dropped - 1);
+    if (rest > half || (rest == half && (kept & 1)))
+        kept++;
+    /* The hidden bit counts one up in the exponent, and so does a carry out of the fraction. */
+    const uint64_t below = e < 1 - bias ? 0 : (uint64_t)(e + bias - 1) << fraction;
+    const uint64_t word = kept + below;
+    return (uint16_t)(sign | (word < infinity ? word : infinity));
+}
+
+static __device__ double decode(uint16_t word, int fraction, int exponent)
+{
+    const int bias = (1 << (exponent - 1)) - 1, e = word >> fraction & ((1 << exponent) - 1);
+    const int f = word & ((1 << fraction) - 1);
+    double x;
+    if (e == (1 << exponent) - 1) {
+        const uint64_t bits = f ? UINT64_C(0x7FF8000000000000) : UINT64_C(0x7FF0000000000000);
+        memcpy(&x, &bits, sizeof x);
+    } else {
+        x = e ? ldexp((double)(f + (1 << fraction)), e - bias - fraction) : ldexp((double)f, 1 - bias - fraction);
+    }
+    return word & 0x8000 ? -x : x;
+}
+
+static __device__ double read_element(const void *x, uint32_t dtype, int64_t e)
+{
+    switch (dtype) {
+    case SEQLSTM_BFLOAT16:
+        return decode(static_cast<const uint16_t *>(x)[e], 7, 8);
+    case SEQLSTM_FLOAT16:
+        return decode(static_cast<const uint16_t *>(x)[e], 10, 5);
+    case SEQLSTM_FLOAT64:
+        return static_cast<const double *>(x)[e];
+    default:
+        return static_cast<double>(static_cast<const float *>(x)[e]);
+    }
+}
+
+static __global__ void cast(uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
+{
+    CG_FOR_EACH(e, elems) {
+        const double value = read_element(x, from, e);
+        switch (to) {
+        case SEQLSTM_BFLOAT16:
+            static_cast<uint16_t *>(y)[e] = encode(value, 7, 8);
+            break;
+        case SEQLSTM_FLOAT16:
+            static_cast<uint16_t *>(y)[e] = encode(value, 10, 5);
+            break;
+        case SEQLSTM_FLOAT64:
+            static_cast<double *>(y)[e] = value;
+            break;
+        default:
+            static_cast<float *>(y)[e] = static_cast<float>(value);
+            break;
+        }
+    }
+}
+
+extern "C" int cg_cast(void *stream, uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
+{
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, cast, from, to, elems, x, y);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of cuda-generic: every operation of the ABI in kernels of our own.
+ *
+ *   backend.c      the ABI: table, create, bind, dispatch of calls to families
+ *   supports.c     what is accepted, by rules alone
+ *   axis.c         the axis of a binding on the device
+ *   rows_op.c flat_op.c loss_op.c dense_op.c recurrent*.c   host code of a family: which kernels, on which pointers
+ *   *.cu           kernels and their launches; *.h beside them what both sides know
+ *
+ * Host code never touches device memory: it hands addresses on. Everything is ordered on the queue's stream; nothing
+ * waits for it. Sums have a fixed order: the same call gives the same bits.
+ */
+#ifndef CG_PLUGIN_H
+#define CG_PLUGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+#include <seqlstm/philox.h>
+
+#include "axis.h"
+#include "common/cuda_domain.h"
+
+struct seqlstm_instance {
+    struct gpu_domain domain; /* first: common/cuda_domain.h */
+};
+
+struct cg_family;
+
+struct seqlstm_op {
+    struct seqlstm_instance *instance;
+    const struct cg_family *family;
+    uint32_t device;
+    int32_t ordinal;
+    union seqlstm_any_desc desc;
+};
+
+/* A binding's axis on the device, and where its ids and positions are put together before each call. */
+struct cg_bound_axis {
+    struct cg_axis device;
+    unsigned char *block;   /* device memory of all arrays; NULL: the operation needs none */
+    unsigned char *staging; /* host: ids, then positions */
+    uint64_t renewed_bytes;
+};
+
+struct cg_recurrent_binding;
+
+struct seqlstm_binding {
+    const struct seqlstm_op *op;
+    struct seqlstm_bind bind;
+    struct cg_bound_axis axis;
+    struct cg_recurrent_binding *recurrent; /* RECURRENT alone */
+};
+
+/* One call, forward or backward. */
+struct cg_call {
+    const struct seqlstm_op *op;
+    struct seqlstm_binding *binding;
+    const union seqlstm_any_desc *desc;
+    const struct cg_axis *axis;
+    void *stream;
+    int64_t rows;
+    void *const *slots;
+    void *const *grads; /* backward */
+    uint32_t parts;
+    bool add;           /* backward: gradients of parameters are added to */
+    unsigned char *workspace, *reserve;
+    const float *packed;
+    const struct seqlstm_step *step;
+};
+
+/* One kind of operation. */
+struct cg_family {
+    bool needs_axis;
+    void (*sizes)(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes); /* NULL: all 0 */
+    seqlstm_status (*forward)(const struct cg_call *call, struct seqlstm_error *err);
+    seqlstm_status (*backward)(const struct cg_call *call, struct seqlstm_error *err); /* NULL: forward only */
+};
+
+extern const struct cg_family cg_recurrent, cg_embedding, cg_dense, cg_activation, cg_dropout_family, cg_layer_norm,
+    cg_pool, cg_merge_family, cg_gather_family, cg_scatter_family, cg_cast_family, cg_loss_family, cg_dense_loss,
+    cg_top_k_family, cg_finite_check_family, cg_squared_norm_family, cg_optimizer_family, cg_vector_family;
+
+/* Returns from the calling function when a launch was refused. */
+#define CG_START(call, what, launch)                                                                                   \
+    SEQLSTM_TRY(gpu_check_launch((call)->op->ordinal, (launch), (what), err))
+
+static inline float *cg_slot(const struct cg_call *call, int32_t slot)
+{
+    return call->slots[slot];
+}
+
+/* The gradient at a slot if it is wanted under `part` (0: always); NULL otherwise. */
+static inline float *cg_grad(const struct cg_call *call, int32_t slot, uint32_t part)
+{
+    return part == 0 || (call->parts & part) ? call->grads[slot] : NULL;
+}
+
+static inline uint64_t cg_mask_key(const struct cg_call *call, uint64_t stream)
+{
+    return seqlstm_mix64(call->step->seed, stream, call->step->epoch);
+}
+
+static inline seqlstm_status cg_clear(const struct cg_call *call, void *to, int64_t elems, struct seqlstm_error *err)
+{
+    return gpu_fill(call->op->ordinal, call->stream, to, 0, (uint64_t)elems * sizeof(float), err);
+}
+
+static inline seqlstm_status cg_copy(const struct cg_call *call, void *to, const void *from, int64_t elems,
+                                     struct seqlstm_error *err)
+{
+    return gpu_copy(call->op->ordinal, call->stream, SEQLSTM_COPY_WITHIN, to, from, (uint64_t)elems * sizeof(float),
+                    err);
+}
+
+/* supports.c */
+seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                           struct seqlstm_error *err);
+
+/* axis.c. Errors: NO_MEMORY, DEVICE. */
+seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_bind *bind,
+                            void *stream, struct seqlstm_error *err);
+void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
+/* Brings the ids and positions of this call to the device. */
+seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
+                             void *stream, struct seqlstm_error *err);
+
+/* recurrent_bind.c */
+seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
+void cg_recurrent_close(struct seqlstm_binding *binding);
+seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void *const *slots, float *packed,
+                                 const struct seqlstm_step *step, struct seqlstm_error *err);
+
+#endif

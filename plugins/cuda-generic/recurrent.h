@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recurrent stacks on the host side: where everything lies, and the way of a call.
+ *
+ *   recurrent_bind.c      layout, binding, packed weights, layers filled for the device
+ *   recurrent_forward.c   layers from below: products of all steps, the time loop, merged outputs
+ *   recurrent_backward.c  the reverse, then the gradients of weights as products over all rows
+ *
+ * The time loop of a layer and direction is started kernel by kernel the first time a binding runs, captured into a
+ * graph the second time, and from then on launched as one. Kernels find pointers and keys through the layer's struct in
+ * device memory, which each call renews, so a graph outlives them.
+ */
+#ifndef CG_RECURRENT_H
+#define CG_RECURRENT_H
+
+#include "layer.h"
+#include "plugin.h"
+
+/* Sizes that follow from a descriptor. */
+struct cg_stack {
+    const struct seqlstm_recurrent_desc *desc;
+    bool training, lstm, late, reset_after, normed;
+    int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
+    int64_t slots; /* layers whose records are kept: all in training, otherwise one */
+};
+
+/* Offsets in floats. Records count from the slot of their (layer, direction). */
+struct cg_layout {
+    int64_t z, n, c_raw, c, h, u, v, record;        /* record: floats of one slot */
+    int64_t merged, merged_floats;                  /* behind all records: merged outputs of two directions */
+    int64_t reserve;                                /* floats in all */
+    int64_t mask_x, mask_h, x_masked;               /* workspace, forward and backward */
+    int64_t hm0, hm1, product, raw, projected, reset, inference; /* forward */
+    int64_t direct, back, dc, dh_new, dout, out_rows, reset_rows, dreset, pre_u, pre_v, du, dv, h_rows, gain_u, gain_v,
+        gain_c, bias_c, peep, below0, below1, dx_masked, dw_masked; /* backward */
+    int64_t workspace;
+};
+
+struct cg_recurrent_binding {
+    int64_t count;            /* layers times directions */
+    struct cg_layer *host;    /* [count] filled before a call */
+    struct cg_layer *device;  /* [2 count] forward's, then backward's */
+    void **graphs;            /* [2 count] NULL: not captured yet */
+    int32_t *runs;            /* [2 count] times that the loop was started by hand */
+    int32_t *batch_sizes;     /* [T] the host's */
+};
+
+struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *desc);
+struct cg_layout cg_layout_make(const struct cg_stack *stack);
+
+/* Where in a call something lies; offset -1 gives NULL. */
+float *cg_workspace(const struct cg_call *call, int64_t offset);
+float *cg_records(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                  int64_t layer, int64_t direction);
+/* What layer `layer` reads: X, or the merged output below it. */
+const float *cg_layer_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                            int64_t layer);
+int64_t cg_layer_width(const struct cg_stack *stack, int64_t layer);
+float *cg_merged(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                 int64_t layer);
+void *cg_param(const struct cg_call *call, const struct cg_stack *stack, int64_t n, int32_t which);
+
+/* The parts of a layer that forward and backward share. */
+struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                              int64_t layer, int64_t direction);
+/* Draws the masks of a sequence into the workspace: of the input and of h, where there are any. */
+seqlstm_status cg_draw_masks(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                             int64_t layer, int64_t direction, struct seqlstm_error *err);
+
+/* Runs a time loop: by hand, or as the graph that it was captured into. `loop` starts all its kernels. */
+typedef seqlstm_status cg_loop_fn(const struct cg_call *call, const struct cg_stack *stack,
+                                  const struct cg_layer *device, const struct cg_layer *host,
+                                  struct seqlstm_error *err);
+seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *stack, int64_t index, cg_loop_fn *loop,
+                           struct seqlstm_error *err);
+
+seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_error *err);
+seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_error *err);
+
+#endif

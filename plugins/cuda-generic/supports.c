@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cuda-generic accepts: rules over descriptors, without a device. */
+#include <stdio.h>
+
+#include <seqlstm/desc_check.h>
+
+#include "plugin.h"
+
+static int32_t accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
+{
+    const uint32_t roles[6] = {d->dtype_activation, d->dtype_activation_grad, d->dtype_state,
+                               d->dtype_compute,    d->dtype_weight,          d->dtype_weight_grad};
+    for (int k = 0; k < 6; k++)
+        if (roles[k] != SEQLSTM_FLOAT32) {
+            seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
+                              "cuda-generic computes in float32 in this version");
+            snprintf(answer->hint, sizeof answer->hint, "precision: float32");
+            return 0;
+        }
+    return 1;
+}
+
+static int32_t accept_cast(const struct seqlstm_cast_desc *d, struct seqlstm_answer *answer)
+{
+    const uint32_t ends[2] = {d->from, d->to};
+    for (int k = 0; k < 2; k++)
+        if (ends[k] == SEQLSTM_TF32 || ends[k] > SEQLSTM_FLOAT64)
+            return seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
+                                     "cast knows float32, float64, float16 and bfloat16");
+    return 1;
+}
+
+static int32_t accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
+{
+    const bool flat = d->head.op >= SEQLSTM_OP_FINITE_CHECK;
+    if (!flat && d->head.max_rows > INT32_MAX)
+        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, NULL,
+                                 "cuda-generic takes up to 2^31 - 1 rows a batch");
+    if (d->head.op == SEQLSTM_OP_RECURRENT && (d->recurrent.options & SEQLSTM_RECURRENT_STEPWISE))
+        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_LENGTHS, "stepwise",
+                                 "cuda-generic computes dW in the backward of each range, not in a later call");
+    return d->head.op == SEQLSTM_OP_CAST ? accept_cast(&d->cast, answer) : 1;
+}
+
+seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                           struct seqlstm_error *err)
+{
+    (void)err;
+    const int32_t capability = gpu_parse_class(device_class);
+    if (capability < GPU_CAPABILITY_MIN) {
+        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
+                          capability == 0 ? "cuda-generic runs on CUDA devices only"
+                                          : "the device is older than this backend was built for");
+        return SEQLSTM_OK;
+    }
+    const union seqlstm_any_desc *d = (const union seqlstm_any_desc *)(const void *)desc;
+    if (!seqlstm_desc_check(desc, answer) || !accept_dtypes(desc, answer) || !accept_body(d, answer))
+        return SEQLSTM_OK;
+    answer->accepted = 1;
+    answer->variant_count = 1;
+    snprintf(answer->variants[0], sizeof answer->variants[0], "%s",
+             desc->op == SEQLSTM_OP_RECURRENT ? "step_graph" : "kernels");
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugins/common/cuda_runtime.h without a device: streams are threads, memory is an arena that nobody but running work
+ * may touch, graphs are lists of work.
+ *
+ * The arena is closed (mprotect) whenever no stream works, so that a host that dereferences a device's address while
+ * nothing runs dies at once. Work starts late on purpose: a host that does not wait reads old numbers.
+ */
+#include "emulated_runtime.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <sys/mman.h>
+#include <thread>
+#include <time.h>
+#include <vector>
+
+#include "common/cuda_runtime.h"
+
+namespace {
+
+enum { LAUNCH_FAILURE = 719, OUT_OF_MEMORY = 2, PAGE = 4096 };
+const size_t ARENA_BYTES = (size_t)1 << 32;
+
+/* ---- memory --------------------------------------------------------------------------------------------- */
+
+class arena {
+    std::mutex lock;
+    unsigned char *base = nullptr;
+    std::map<size_t, size_t> used; /* offset -> bytes */
+    size_t high = 0;
+    int working = 0;
+
+public:
+    void *allocate(size_t bytes)
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (!base)
+            base = static_cast<unsigned char *>(mmap(nullptr, ARENA_BYTES, PROT_NONE,
+                                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
+        size_t at = 0;
+        for (const auto &[offset, length] : used) {
+            if (offset - at >= rounded)
+                break;
+            at = offset + length;
+        }
+        if (base == MAP_FAILED || at + rounded > ARENA_BYTES)
+            return nullptr;
+        used[at] = rounded;
+        high = at + rounded > high ? at + rounded : high;
+        protect();
+        return base + at;
+    }
+    void release(void *pointer)
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        used.erase((size_t)(static_cast<unsigned char *>(pointer) - base));
+    }
+    void begin_work()
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (working++ == 0)
+            protect();
+    }
+    void end_work()
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (--working == 0)
+            protect();
+    }
+
+private:
+    void protect()
+    {
+        if (high > 0)
+            mprotect(base, high, working > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+    }
+};
+
+arena memory;
+
+/* ---- streams -------------------------------------------------------------------------------------------- */
+
+typedef std::function<bool(char *failure, size_t capacity)> work;
+
+struct stream {
+    std::mutex lock;
+    std::condition_variable changed;
+    std::deque<work> queue;
+    std::vector<work> *captured = nullptr;
+    long given = 0, done = 0;
+    bool stopping = false;
+    char failure[256] = "";
+    std::thread worker;
+
+    stream() : worker([this] { run(); }) {}
+    ~stream()
+    {
+        {
+            std::lock_guard<std::mutex> guard(lock);
+            stopping = true;
+        }
+        changed.notify_all();
+        worker.join();
+    }
+    void run()
+    {
+        std::unique_lock<std::mutex> guard(lock);
+        bool open = false;
+        for (;;) {
+            if (queue.empty() && open) {
+                memory.end_work();
+                open = false;
+            }
+            if (queue.empty()) {
+                changed.notify_all();
+                if (stopping)
+                    return;
+            }
+            changed.wait(guard, [this] { return stopping || !queue.empty(); });
+            if (queue.empty())
+                continue;
+            work job = std::move(queue.front());
+            queue.pop_front();
+            const bool failed = failure[0] != 0;
+            guard.unlock();
+            if (!open)
+                memory.begin_work();
+            open = true;
+            char text[256] = "";
+            const bool fine = failed || job(text, sizeof text);
+            job = nullptr;
+            guard.lock();
+            if (!fine && failure[0] == 0)
+                memcpy(failure, text, sizeof failure);
+            done++;
+        }
+    }
+    void give(work job)
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (captured) {
+            captured->push_back(std::move(job));
+            return;
+        }
+        queue.push_back(std::move(job));
+        given++;
+        changed.notify_all();
+    }
+    void wait()
+    {
+        std::unique_lock<std::mutex> guard(lock);
+        const long mine = given;
+        changed.wait(guard, [this, mine] { return done >= mine && queue.empty(); });
+    }
+};
+
+struct event {
+    timespec at;
+};
+
+seqlstm_status get_failure(stream *s, seqlstm_error *err)
+{
+    std::lock_guard<std::mutex> guard(s->lock);
+    if (s->failure[0] == 0)
+        return SEQLSTM_OK;
+    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "an emulated kernel failed: %s", s->failure);
+    if (err && err->struct_size >= sizeof *err)
+        err->native_code = LAUNCH_FAILURE;
+    return SEQLSTM_DEVICE;
+}
+
+} // namespace
+
+namespace emulation {
+
+int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel)
+{
+    const size_t threads = (size_t)block.x * block.y * block.z;
+    if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
+        grid.z > 65535 || shared_bytes > 99 * 1024)
+        return 9; /* cudaErrorInvalidConfiguration */
+    launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel)};
+    static_cast<stream *>(native)->give(
+        [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); });
+    return 0;
+}
+
+} // namespace emulation
+
+/* ---- the layer -------------------------------------------------------------------------------------------- */
+
+seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlstm_error *err)
+{
+    const char *absent = getenv("SEQLSTM_EMULATED_ABSENT");
+    if (absent)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s", absent);
+    memset(devices, 0, sizeof *devices);
+    devices->major = 8;
+    devices->multiprocessors = 4;
+    devices->cooperative = 1;
+    devices->shared_bytes = 99 * 1024;
+    devices->memory_bytes = ARENA_BYTES;
+    snprintf(devices->name, sizeof devices->name, "a GPU emulated with fibers");
+    snprintf(devices->uuid, sizeof devices->uuid, "emulated");
+    *out_count = 1;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status gpu_use(int32_t, seqlstm_error *)
+{
+    return SEQLSTM_OK;
+}
+
+seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_error *err)
+{
+    if (code == 0)
+        return SEQLSTM_OK;
+    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "%s: the launch is refused (%d)", what, code);
+    if (err && err->struct_size >= sizeof *err)
+        err->native_code = code;
+    return SEQLSTM_DEVICE;
+}
+
+seqlstm_status gpu_allocate(int32_t, uint32_t kind, uint64_t bytes, void **out_pointer, seqlstm_error *err)
+{
+    void *pointer = kind == SEQLSTM_MEMORY_DEVICE ? memory.allocate((size_t)bytes) : aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!pointer)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes on the emulated device", (unsigned long long)bytes);
+    *out_pointer = pointer;
+    return SEQLSTM_OK;
+}
+
+void gpu_release(int32_t, uint32_t kind, void *pointer)
+{
+    if (pointer && kind == SEQLSTM_MEMORY_DEVICE)
+        memory.release(pointer);
+    else
+        free(pointer);
+}
+
+seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void *to, const void *from, uint64_t bytes,
+                        seqlstm_error *err)
+{
+    stream *s = static_cast<stream *>(native);
+    SEQLSTM_TRY(get_failure(s, err));
+    if (direction == SEQLSTM_COPY_TO_DEVICE) {
+        std::vector<unsigned char> staged(static_cast<const unsigned char *>(from),
+                                          static_cast<const unsigned char *>(from) + bytes);
+        s->give([staged, to](char *, size_t) {
+            memcpy(to, staged.data(), staged.size());
+            return true;
+        });
+        return SEQLSTM_OK;
+    }
+    s->give([to, from, bytes](char *, size_t) {
+        memcpy(to, from, bytes);
+        return true;
+    });
+    return direction == SEQLSTM_COPY_TO_HOST ? gpu_stream_synchronize(ordinal, native, err) : SEQLSTM_OK;
+}
+
+seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_t bytes, seqlstm_error *err)
+{
+    SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
+    static_cast<stream *>(native)->give([to, value, bytes](char *, size_t) {
+        memset(to, (int)value, bytes);
+        return true;
+    });
+    return SEQLSTM_OK;
+}
+
+seqlstm_status gpu_stream_create(int32_t, void **out_stream, seqlstm_error *)
+{
+    *out_stream = new stream;
+    return SEQLSTM_OK;
+}
+
+void gpu_stream_destroy(int32_t, void *native)
+{
+    delete static_cast<stream *>(native);
+}
+
+seqlstm_status gpu_stream_synchronize(int32_t, void *native, seqlstm_error *err)
+{
+    static_cast<stream *>(native)->wait();
+    return get_failure(static_cast<stream *>(native), err);
+}
+
+seqlstm_status gpu_event_create(int32_t, void **out_event, seqlstm_error *)
+{
+    *out_event = new event();
+    return SEQLSTM_OK;
+}
+
+void gpu_event_destroy(int32_t, void *native)
+{
+    delete static_cast<event *>(native);
+}
+
+seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *err)
+{
+    static_cast<stream *>(on)->wait();
+    clock_gettime(CLOCK_MONOTONIC, &static_cast<event *>(native)->at);
+    return get_failure(static_cast<stream *>(on), err);
+}
+
+seqlstm_status gpu_event_wait(int32_t, void *, void *, seqlstm_error *)
+{
+    return SEQLSTM_OK; /* recording has waited */
+}
+
+seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns, seqlstm_error *)
+{
+    const event *a = static_cast<event *>(begin), *b = static_cast<event *>(end);
+    *out_ns = (double)(b->at.tv_sec - a->at.tv_sec) * 1e9 + (double)(b->at.tv_nsec - a->at.tv_nsec);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *)
+{
+    stream *s = static_cast<stream *>(native);
+    std::lock_guard<std::mutex> guard(s->lock);
+    s->captured = new std::vector<work>;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status gpu_capture_end(int32_t, void *native, void **out_graph, seqlstm_error *)
+{
+    stream *s = static_cast<stream *>(native);
+    std::lock_guard<std::mutex> guard(s->lock);
+    *out_graph = s->captured;
+    s->captured = nullptr;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status gpu_graph_launch(int32_t, void *graph, void *native, seqlstm_error *err)
+{
+    SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
+    const std::vector<work> *list = static_cast<std::vector<work> *>(graph);
+    static_cast<stream *>(native)->give([list](char *failure, size_t capacity) {
+        for (const work &one : *list)
+            if (!one(failure, capacity))
+                return false;
+        return true;
+    });
+    return SEQLSTM_OK;
+}
+
+void gpu_graph_destroy(int32_t, void *graph)
+{
+    delete static_cast<std::vector<work> *>(graph);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of CUDA C++ that the kernels of plugins/cuda-generic use, on the host.
+ *
+ * A launch runs its blocks one after the other (a cooperative one: all at once); the threads of a block are fibers that
+ * switch where they wait. So barriers, shuffles, votes, shared memory and atomics mean what they mean on a device,
+ * while everything between them runs in an order that a device may choose, too: forwards or backwards, changing from
+ * launch to launch, so that a missing barrier shows. Errors, which end the launch and its stream: a barrier that not
+ * all threads reach, a shuffle whose mask names threads that do not come, a write behind the shared memory, a
+ * spin that nobody ends.
+ *
+ * Not imitated: warps in lockstep (kernels may not count on it), caches, and reordering of memory accesses.
+ */
+#ifndef SEQLSTM_TESTS_GPU_EMULATION_H
+#define SEQLSTM_TESTS_GPU_EMULATION_H
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+namespace emulation {
+
+struct place {
+    dim3 thread, block, block_size, grid_size;
+};
+
+extern thread_local place *here; /* of the running thread */
+
+void *shared_memory();
+void barrier_block();
+void barrier_warp(unsigned mask);
+void barrier_grid();
+void yield(); /* a thread that waits for a value in memory */
+unsigned ballot(unsigned mask, bool vote);
+/* The 8 bytes that lane `from` of the warp brought; `from` within the mask. */
+uint64_t exchange(unsigned mask, uint64_t mine, unsigned from);
+
+/* Starts a kernel on an emulated stream, or adds it to the graph that is being captured there. 0, or a code as of
+ * cudaError_t. */
+int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel);
+
+template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
+{
+    static_assert(sizeof(T) <= 8, "a shuffle moves up to 8 bytes");
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    bits = exchange(mask, bits, from);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+} // namespace emulation
+
+#define threadIdx (emulation::here->thread)
+#define blockIdx (emulation::here->block)
+#define blockDim (emulation::here->block_size)
+#define gridDim (emulation::here->grid_size)
+
+#define GPU_SHARED(type, name) type *name = static_cast<type *>(emulation::shared_memory())
+#define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
+    emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); })
+#define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
+    emulation::launch(stream, grid, block, shared_bytes, true, [=] { kernel(__VA_ARGS__); })
+
+static inline void __syncthreads() { emulation::barrier_block(); }
+static inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emulation::barrier_warp(mask); }
+static inline unsigned __ballot_sync(unsigned mask, bool vote) { return emulation::ballot(mask, vote); }
+
+static inline unsigned gpu_lane()
+{
+    const emulation::place *p = emulation::here;
+    return (p->thread.x + p->block_size.x * (p->thread.y + p->block_size.y * p->thread.z)) % 32;
+}
+
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane)
+{
+    return emulation::exchange_value(mask, value, (unsigned)lane % 32);
+}
+
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int lanes)
+{
+    return emulation::exchange_value(mask, value, gpu_lane() ^ (unsigned)lanes);
+}
+
+template <typename T> static inline T atomicAdd(T *at, T value)
+{
+    T old = *at; /* fibers of one launch never run at the same time */
+    *at = old + value;
+    return old;
+}
+
+static inline int __ffs(int bits) { return __builtin_ffs(bits); }
+static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+/* Flags between blocks of a cooperative launch. */
+static inline unsigned gpu_load_acquire(const unsigned *at)
+{
+    emulation::yield();
+    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+static inline void gpu_store_release(unsigned *at, unsigned value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+static inline unsigned gpu_add_release(unsigned *at, unsigned value)
+{
+    return __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
+}
+
+#endif
