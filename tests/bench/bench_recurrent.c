@@ -2,13 +2,16 @@
 /* Speed of a backend's recurrent operation through the ABI, as a fraction of the measured FMA peak.
  *
  *   bench_recurrent [--threads N] [--rounds N] [--cpu] [--variant V] [--option KEY=VALUE] [--list shapes|options]
- *                   FILE.so [CASE]...
+ *                   [--against OLD.so] FILE.so [CASE]...
  *
  * A case is a string of the conformance kit, lstm:bwd:T30B32I64H64:f32:uniform:no_dx: `bwd` times one training step
  * (weights_pack, forward, backward), `inf` one inference. Cases are timed in turn, round after round; shown are the
  * least and the median of the rounds and their spread; with --cpu of processor time, for a machine that others use too.
- * Products alone are counted as work. The core-to-core round trip
- * is measured before and after, because two-thread figures depend on it. One markdown table on stdout.
+ * With --against, each round times the case on the old module too; the table has the median of the rounds' ratios.
+ * Products alone are counted as work. A processor changes its clock under such loads within a second: the peak is
+ * measured anew before and after each case of each round, and what is shown is the median of the rounds' fractions of
+ * the mean of both. The core-to-core round trip is measured before and after, because two-thread figures depend on
+ * it. One markdown table on stdout.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -58,8 +61,9 @@ struct bench {
     void *workspace, *reserve, *packed;
     struct seqlstm_step step;
     double flops;
+    const struct seqlstm_backend *table;
     int64_t calls;
-    double ns[ROUNDS_MAX];
+    double ns[ROUNDS_MAX], of_peak[ROUNDS_MAX];
 };
 
 static void *buffer(uint64_t bytes)
@@ -146,6 +150,7 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     memset(b, 0, sizeof *b);
+    b->table = table;
     snprintf(b->text, sizeof b->text, "%s", text);
     check(sl_case_parse(text, &b->c, &err), &err, text);
     bool training = b->c.pass != SL_PASS_INFERENCE;
@@ -183,8 +188,9 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
     b->flops = work(b);
 }
 
-static void bench_call(struct bench *b, const struct seqlstm_backend *table, struct seqlstm_queue *queue)
+static void bench_call(struct bench *b, struct seqlstm_queue *queue)
 {
+    const struct seqlstm_backend *table = b->table;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     bool training = b->c.pass != SL_PASS_INFERENCE;
     struct seqlstm_forward forward = {.struct_size = sizeof forward, .slot_count = (uint32_t)b->slot_count,
@@ -260,15 +266,15 @@ static void peak_member(void *context, int32_t member, int32_t members)
 #endif
 }
 
-/* GFLOP/s of all members. 0 where the processor is not known. */
+/* GFLOP/s of all members, the best of some tries of a tenth of a millisecond. 0 where the processor is not known. */
 static double peak_measure(struct sl_pool *pool, int32_t members)
 {
     struct peak *p = buffer(sizeof *p);
     double best = 0;
 #if defined(__x86_64__)
     p->lanes = __builtin_cpu_supports("avx512f") ? 16 : 8;
-    p->loops = 200000;
-    for (int i = 0; i < 40 && __builtin_cpu_supports("fma"); i++) {
+    p->loops = 40000;
+    for (int i = 0; i < 6 && __builtin_cpu_supports("fma"); i++) {
         int64_t t = sl_clock_ns();
         if (pool)
             sl_pool_team(pool, peak_member, p);
@@ -315,11 +321,13 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void by_size(double *x, int n) { qsort(x, (size_t)n, sizeof *x, by_value); }
+
 struct arguments {
     int32_t threads;
     int rounds;
     bool cpu; /* processor time instead of real time */
-    const char *variant, *file;
+    const char *variant, *file, *against;
     struct seqlstm_setting settings[SETTINGS_MAX];
     uint32_t setting_count;
     char cases[CASES_MAX][SL_CASE_TEXT_BYTES];
@@ -358,6 +366,8 @@ static void parse(int argc, char **argv, struct arguments *a)
             a->rounds = (int)strtol(next, NULL, 10), i++;
         } else if (strcmp(argv[i], "--variant") == 0) {
             a->variant = next, i++;
+        } else if (strcmp(argv[i], "--against") == 0) {
+            a->against = next, i++;
         } else if (strcmp(argv[i], "--cpu") == 0) {
             a->cpu = true;
         } else if (strcmp(argv[i], "--list") == 0) {
@@ -391,65 +401,121 @@ static double plain_ns(const struct bench *benches, int i)
     return benches[i].ns[0];
 }
 
-int main(int argc, char **argv)
+/* One case of one module, once per round. */
+static void bench_round(struct bench *b, const struct arguments *a, int round, struct seqlstm_queue *queue,
+                        struct sl_pool *pool, double *io_least, double *io_most)
 {
-    static struct arguments a;
-    parse(argc, argv, &a);
+    double peak = peak_measure(pool, a->threads);
+    int64_t t = a->cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
+    for (int64_t k = 0; k < b->calls; k++)
+        bench_call(b, queue);
+    int64_t end = a->cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
+    b->ns[round] = (double)(end - t) / (double)b->calls;
+    peak = (peak + peak_measure(pool, a->threads)) / 2;
+    b->of_peak[round] = peak > 0 ? b->flops / b->ns[round] / peak : 0;
+    *io_least = peak < *io_least ? peak : *io_least;
+    *io_most = peak > *io_most ? peak : *io_most;
+}
+
+static const struct seqlstm_backend *module_open(const char *file, struct arguments *a,
+                                                 struct seqlstm_instance **out_instance)
+{
+    static struct sl_host hosts[2];
+    static int used;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    void *module = a.file ? dlopen(a.file, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *module = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!module) {
-        fprintf(stderr, "usage: bench_recurrent [--threads N] [--rounds N] [--variant V] [--option K=V] "
-                        "[--cpu] [--list shapes|options] FILE.so [CASE]...\n%s\n", a.file ? dlerror() : "");
-        return 2;
+        fprintf(stderr, "usage: bench_recurrent [--threads N] [--rounds N] [--variant V] [--option K=V] [--cpu]\n"
+                        "                       [--list shapes|options] [--against OLD.so] FILE.so [CASE]...\n%s\n",
+                file ? dlerror() : "");
+        exit(2);
     }
     void *symbol = dlsym(module, SEQLSTM_QUERY_SYMBOL);
     seqlstm_backend_query_fn query;
     memcpy(&query, &symbol, sizeof query);
     const struct seqlstm_backend *table = query(SEQLSTM_ABI_MINOR);
-    struct sl_host host;
-    sl_host_init_minimal(&host, table->id, NULL);
-    struct seqlstm_instance *instance = NULL;
-    check(table->open(&host.services, a.settings, a.setting_count, &instance, &err), &err, "open");
+    struct sl_host *host = &hosts[used++];
+    sl_host_init_minimal(host, table->id, NULL);
+    check(table->open(&host->services, a->settings, a->setting_count, out_instance, &err), &err, "open");
+    return table;
+}
+
+static void show(const struct bench *benches, const struct arguments *a)
+{
+    printf("| case | least us | median us | spread | GFLOP/s | of peak | to plain |\n"
+           "|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < a->count; i++) {
+        const struct bench *b = &benches[i];
+        double median = b->ns[a->rounds / 2], spread = b->ns[a->rounds * 3 / 4] / b->ns[a->rounds / 4] - 1;
+        printf("| %s | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.2f |\n", b->text, b->ns[0] / 1e3, median / 1e3,
+               100 * spread, b->flops / b->ns[0], b->of_peak[a->rounds / 2], b->ns[0] / plain_ns(benches, i));
+    }
+}
+
+/* `ratios`: old to new of each round, in order of size. */
+static void show_against(const struct bench *new, const struct bench *old, const double *ratios,
+                         const struct arguments *a)
+{
+    printf("| %s | %.1f | %.1f | %.3f | %.0f %% | %.3f | %.3f |\n", new->text, old->ns[0] / 1e3, new->ns[0] / 1e3,
+           ratios[a->rounds / 2],
+           100 * (ratios[a->rounds * 3 / 4] / ratios[a->rounds / 4] - 1), old->of_peak[a->rounds / 2],
+           new->of_peak[a->rounds / 2]);
+}
+
+int main(int argc, char **argv)
+{
+    static struct arguments a;
+    parse(argc, argv, &a);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_instance *instances[2] = {NULL, NULL};
+    const struct seqlstm_backend *tables[2];
+    const int modules = a.against ? 2 : 1;
     struct sl_pool *pool = NULL;
     if (a.threads > 1)
         check(sl_pool_create(a.threads, &pool, &err), &err, "pool");
     struct sl_queue queue;
     sl_queue_init(&queue, pool);
-    struct bench *benches = buffer(sizeof *benches * (size_t)a.count);
-    for (int i = 0; i < a.count; i++) {
-        struct bench *b = &benches[i];
-        bench_open(b, a.cases[i], table, instance, &queue.queue, a.variant);
-        bench_call(b, table, &queue.queue);
-        int64_t t = sl_clock_ns();
-        bench_call(b, table, &queue.queue);
-        int64_t ns = sl_clock_ns() - t;
-        b->calls = ns < 4000000 ? 4000000 / (ns + 1) + 1 : 1;
-    }
-    double peak = peak_measure(pool, a.threads), before = round_trip(pool);
-    for (int round = 0; round < a.rounds; round++)
+    struct bench *benches = buffer(sizeof *benches * (size_t)(a.count * modules));
+    for (int m = 0; m < modules; m++) {
+        tables[m] = module_open(m ? a.against : a.file, &a, &instances[m]);
         for (int i = 0; i < a.count; i++) {
-            int64_t t = a.cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
-            for (int64_t k = 0; k < benches[i].calls; k++)
-                bench_call(&benches[i], table, &queue.queue);
-            int64_t end = a.cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
-            benches[i].ns[round] = (double)(end - t) / (double)benches[i].calls;
+            struct bench *b = &benches[m * a.count + i];
+            bench_open(b, a.cases[i], tables[m], instances[m], &queue.queue, a.variant);
+            bench_call(b, &queue.queue);
+            int64_t t = sl_clock_ns();
+            bench_call(b, &queue.queue);
+            int64_t ns = sl_clock_ns() - t;
+            b->calls = ns < 4000000 ? 4000000 / (ns + 1) + 1 : 1;
         }
-    double after = round_trip(pool), peak_after = peak_measure(pool, a.threads);
-    peak = peak_after > peak ? peak_after : peak;
-    printf("%s %s, %d thread%s, FMA peak %.0f GFLOP/s", table->id, table->version, a.threads,
-           a.threads > 1 ? "s" : "", peak);
-    if (pool)
-        printf(", round trip %.0f ns before, %.0f ns after", before, after);
-    printf("\n\n| case | least us | median us | spread | GFLOP/s | of peak | to plain |\n");
-    printf("|---|---|---|---|---|---|---|\n");
-    for (int i = 0; i < a.count; i++)
-        qsort(benches[i].ns, (size_t)a.rounds, sizeof(double), by_value);
-    for (int i = 0; i < a.count; i++) {
-        const struct bench *b = &benches[i];
-        double median = b->ns[a.rounds / 2], spread = b->ns[a.rounds * 3 / 4] / b->ns[a.rounds / 4] - 1;
-        printf("| %s | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.2f |\n", b->text, b->ns[0] / 1e3, median / 1e3,
-               100 * spread, b->flops / b->ns[0], peak > 0 ? b->flops / b->ns[0] / peak : 0,
-               b->ns[0] / plain_ns(benches, i));
     }
+    double least = INFINITY, most = 0, before = round_trip(pool);
+    for (int round = 0; round < a.rounds; round++)
+        for (int i = 0; i < a.count * modules; i++) /* old and new in turn, and in turns the first */
+            bench_round(&benches[i / modules + (i + round) % modules * a.count], &a, round, &queue.queue, pool, &least,
+                        &most);
+    printf("%s %s, %d thread%s, FMA peak %.0f to %.0f GFLOP/s", tables[0]->id, tables[0]->version, a.threads,
+           a.threads > 1 ? "s" : "", least, most);
+    if (pool)
+        printf(", round trip %.0f ns before, %.0f ns after", before, round_trip(pool));
+    printf("\n\n");
+    if (a.against)
+        printf("| case | old least us | new least us | old / new | spread | old of peak | new of peak |\n"
+               "|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < a.count; i++) {
+        struct bench *new = &benches[i], *old = a.against ? &benches[a.count + i] : new;
+        double ratios[ROUNDS_MAX];
+        for (int round = 0; round < a.rounds; round++)
+            ratios[round] = old->ns[round] / new->ns[round];
+        by_size(ratios, a.rounds);
+        by_size(new->ns, a.rounds);
+        by_size(new->of_peak, a.rounds);
+        if (!a.against)
+            continue;
+        by_size(old->ns, a.rounds);
+        by_size(old->of_peak, a.rounds);
+        show_against(new, old, ratios, &a);
+    }
+    if (!a.against)
+        show(benches, &a);
     return 0;
 }
