@@ -27,8 +27,7 @@ static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline vf v_pow2_pushed(vf pushed)
 {
-    __m256i bits = _mm256_slli_epi32(_mm256_castps_si256(pushed), 23);
-    return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(0x3F800000)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(pushed), 23));
 }
 static inline vf v_abs(vf a)
 {

@@ -30,11 +30,10 @@ static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 /* a b + c, and c - a b */
 static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
-/* 2^n, where n is the integer that was rounded into the low bits of `pushed` = n + 1.5 2^23 */
+/* 2^n, where n + 127 is the integer that was rounded into the low bits of `pushed` = n + 127 + 1.5 2^23 */
 static inline vf v_pow2_pushed(vf pushed)
 {
-    __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(pushed), 23);
-    return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(0x3F800000)));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pushed), 23));
 }
 static inline vf v_abs(vf a) { return _mm512_abs_ps(a); }
 

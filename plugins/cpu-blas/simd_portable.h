@@ -40,8 +40,7 @@ static inline vf v_reciprocal(vf a) { return v_set(1.0f) / a; }
 static inline vf v_pow2_pushed(vf pushed)
 {
     typedef uint32_t bits_of __attribute__((vector_size(16)));
-    bits_of bits = (bits_of)pushed << 23;
-    return (vf)(bits + 0x3F800000u);
+    return (vf)((bits_of)pushed << 23);
 }
 static inline vm v_bits(uint32_t bits)
 {
