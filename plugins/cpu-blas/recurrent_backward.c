@@ -44,11 +44,16 @@ static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         float *dh = r->scratch.h + i * op->h_row;
-        for (int64_t u = low; u < high; u++)
-            dh[u] = dhn && u < op->out ? dhn[b * op->out + u] : 0.0f;
-        for (int64_t u = r->panel_first * GROUP; op->lstm && u < r->panel_last * GROUP; u++)
-            r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP] =
-                dcn && u < op->units ? dcn[b * op->units + u] : 0.0f;
+        memset(dh + low, 0, (size_t)(high - low) * sizeof *dh);
+        for (int64_t u = low; dhn && u < blas_min(high, op->out); u++)
+            dh[u] = dhn[b * op->out + u];
+    }
+    for (int64_t g = r->panel_first; op->lstm && g < r->panel_last; g++) {
+        float *dc = r->scratch.c + (g * r->block->rows + first) * GROUP;
+        memset(dc, 0, (size_t)((last - first) * GROUP) * sizeof *dc);
+        for (int64_t i = first; dcn && i < last; i++, dc += GROUP)
+            for (int64_t u = g * GROUP; u < blas_min((g + 1) * GROUP, op->units); u++)
+                dc[u % GROUP] = dcn[(r->block->first + i) * op->units + u];
     }
 }
 
@@ -75,8 +80,18 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
     }
 }
 
-/* The same straight into the canonical gradients: 16 rows of each gate follow one another. */
-static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low, int64_t high)
+/* Panels of gates that are taken together for the gradients of the weights: so many as stay in the second-level cache
+ * while the columns of xh pass by, each of which is then read once for all of them. */
+static int64_t panels_together(int64_t rows)
+{
+    int64_t count = 768 * 1024 / (rows * PANEL * (int64_t)sizeof(float));
+    return count < 1 ? 1 : count;
+}
+
+/* dW (+)= gates' x~h~ over q in [low, high) straight into the canonical gradients: 16 rows of each gate follow one
+ * another. Panels [first, last). */
+static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low, int64_t high, int64_t first,
+                                 int64_t last)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -89,8 +104,8 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
         float *dw = f->grads[SEQLSTM_RECURRENT_PARAM(ld, r->n, which)];
         const int64_t width = part == 0 ? layer->input : op->out;
         const float *b = xh + (part == 0 ? 0 : layer->input_pad);
-        for (int64_t p = r->panel_first; dw && p < r->panel_last; p++)
-            for (int64_t n = 0; n < width; n += PANEL)
+        for (int64_t n = 0; dw && n < width; n += PANEL)
+            for (int64_t p = first; p < last; p++)
                 op->kernels->outer(&(struct blas_outer){
                     .rows = high - low,
                     .a = r->saved->gates + r->block->gate_base * k_all +
@@ -99,12 +114,13 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
                     .groups = (int32_t)(blas_min(PANEL, width - n) / GROUP),
                     .c = dw + p * GROUP * width + n, .c_row = width, .c_group = op->units * width,
                     .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE),
-                    .next = b + (n + PANEL < width ? n + PANEL : 0)});
+                    .next = p + 1 < last ? NULL : b + (n + PANEL < width ? n + PANEL : 0)});
     }
 }
 
-/* dW (+)= gates' x~h~ over q in [low, high), own panels. */
-static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high)
+/* The same into the member's own gradients. */
+static void chunk_weights_apart(const struct blas_backward_run *f, int64_t low, int64_t high, int64_t first,
+                                int64_t last)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -112,31 +128,41 @@ static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high
     const int64_t k_all = (int64_t)op->panels * PANEL, q_all = r->block->q_base + low;
     const int64_t row = layer->input_pad + op->out_pad;
     const float *xh = r->saved->xh + q_all * layer->xh_row;
-    if (f->direct)
-        chunk_weights_direct(f, low, high);
-    for (int64_t p = r->panel_first; p < r->panel_last && !f->direct; p++) {
-        int64_t at = r->block->gate_base * k_all + p * r->block->gate_rows * PANEL + low * PANEL;
-        for (int64_t n = 0; n < row;) {
-            /* with norm, W_x and W_h have gradients of their own */
-            bool x_part = n < layer->input_pad;
-            int64_t end = op->norm && x_part ? layer->input_pad : row;
-            int64_t wide = blas_min(PANEL, end - n);
+    for (int64_t n = 0, wide; n < row; n += wide) {
+        /* with norm, W_x and W_h have gradients of their own */
+        bool x_part = n < layer->input_pad;
+        wide = blas_min(PANEL, (op->norm && x_part ? layer->input_pad : row) - n);
+        const float *gates = op->norm && !x_part ? r->saved->gates_h : r->saved->gates;
+        for (int64_t p = first; p < last; p++)
             op->kernels->outer(&(struct blas_outer){
                 .rows = high - low,
-                .a = (op->norm && !x_part ? r->saved->gates_h : r->saved->gates) + at,
+                .a = gates + r->block->gate_base * k_all + (p * r->block->gate_rows + low) * PANEL,
                 .a_row = PANEL, .m_count = PANEL, .b = xh + n, .b_row = layer->xh_row,
                 .groups = (int32_t)(wide / GROUP), .c = f->gradients.w + p * PANEL * row + n,
-                .c_row = row, .accumulate = !f->fresh, .next = xh + (n + wide < row ? n + wide : 0)});
-            n += wide;
-        }
-        for (int64_t n = 0; op->gru_before && n < op->out_pad; n += PANEL)
+                .c_row = row, .accumulate = !f->fresh,
+                .next = p + 1 < last ? NULL : xh + (n + wide < row ? n + wide : 0)});
+    }
+    for (int64_t n = 0; op->gru_before && n < op->out_pad; n += PANEL)
+        for (int64_t p = first; p < last; p++)
             op->kernels->outer(&(struct blas_outer){
-                .rows = high - low, .a = r->saved->gates + at + 2 * GROUP, .a_row = PANEL,
-                .m_count = GROUP, .b = r->saved->rh + q_all * op->out_pad + n,
+                .rows = high - low,
+                .a = r->saved->gates + r->block->gate_base * k_all +
+                     (p * r->block->gate_rows + low) * PANEL + 2 * GROUP,
+                .a_row = PANEL, .m_count = GROUP, .b = r->saved->rh + q_all * op->out_pad + n,
                 .b_row = op->out_pad, .groups = (int32_t)(blas_min(PANEL, op->out_pad - n) / GROUP),
                 .c = f->gradients.rh + p * GROUP * op->out_pad + n, .c_row = op->out_pad,
                 .accumulate = !f->fresh});
-    }
+}
+
+/* dW (+)= gates' x~h~ over q in [low, high), own panels. */
+static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t q_all = r->block->q_base + low, together = panels_together(high - low);
+    for (int64_t p = r->panel_first; p < r->panel_last; p += together)
+        (f->direct ? chunk_weights_direct : chunk_weights_apart)(f, low, high, p,
+                                                                 blas_min(p + together, r->panel_last));
     const float *dprojected = r->saved->dprojected ? r->saved->dprojected + q_all * op->out_pad : r->scratch.dprojected;
     for (int64_t n = 0; op->projection && n < op->units_pad; n += PANEL)
         for (int64_t m = 0; m < op->out_pad; m += PANEL)

@@ -38,16 +38,19 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         float *h = r->scratch.h + i * op->h_row, *to = xh + i * op->layers[r->layer].xh_row + input_pad;
-        for (int64_t u = low; u < high; u++) {
-            h[u] = h0 && u < op->out ? h0[b * op->out + u] : 0.0f;
+        memset(h + low, 0, (size_t)(high - low) * sizeof *h);
+        memset(to + low, 0, (size_t)(high - low) * sizeof *to);
+        for (int64_t u = low; h0 && u < blas_min(high, op->out); u++) {
+            h[u] = h0[b * op->out + u];
             to[u] = r->scratch.mask_h ? h[u] * r->scratch.mask_h[i * width + u] : h[u];
         }
-        for (int64_t g = r->panel_first; op->lstm && g < r->panel_last; g++)
-            for (int64_t k = 0; k < GROUP; k++) {
-                int64_t u = g * GROUP + k;
-                r->scratch.c[(g * r->block->rows + i) * GROUP + k] =
-                    c0 && u < op->units ? c0[b * op->units + u] : 0.0f;
-            }
+    }
+    for (int64_t g = r->panel_first; op->lstm && g < r->panel_last; g++) {
+        float *c = r->scratch.c + (g * r->block->rows + first) * GROUP;
+        memset(c, 0, (size_t)((last - first) * GROUP) * sizeof *c);
+        for (int64_t i = first; c0 && i < last; i++, c += GROUP)
+            for (int64_t u = g * GROUP; u < blas_min((g + 1) * GROUP, op->units); u++)
+                c[u % GROUP] = c0[(r->block->first + i) * op->units + u];
     }
 }
 
@@ -148,7 +151,8 @@ static void publish(const struct blas_forward_run *f, int64_t s)
         copy.y = xh + layer->input_pad + low;
         copy.y_row = layer->xh_row;
         op->kernels->copy(&copy);
-        begin_rows(f, rows, next_rows, xh);
+        if (next_rows > rows)
+            begin_rows(f, rows, next_rows, xh);
     }
     if (next_rows < rows)
         end_rows(f, next_rows, rows);

@@ -20,8 +20,8 @@
 enum { PANEL = 64, GROUP = 16 };
 
 /* C[r][n] = init + sum_k A[r][k] B[k][n] for one panel of up to 64 columns. k runs over k_blocks
- * blocks of k_inner; block i of
- * row r of A begins at a + i a_block + r a_row; B is contiguous in k with rows of b_row. */
+ * blocks of k_inner, a multiple of
+ * 16; block i of row r of A begins at a + i a_block + r a_row; B is contiguous in k with rows of b_row. */
 struct blas_product {
     int64_t rows;
     const float *a;
@@ -36,7 +36,8 @@ struct blas_product {
     bool accumulate;   /* start from C instead */
     bool descending;   /* with few rows: the last block of k first */
     const float *next; /* the panel that follows, to be prefetched; or NULL */
-    /* Otherwise: what will be read after this product. Row tile i prefetches the 64 bytes a k from ahead[i] on. */
+    /* Otherwise: what will be read or written after this product. In block b of k, row tile i prefetches k_inner lines
+     * from ahead[i k_blocks + b] on; ahead_count of them. */
     const float *const *ahead;
     int32_t ahead_count;
 };

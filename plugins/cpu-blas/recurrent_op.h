@@ -177,8 +177,8 @@ static inline int64_t blas_gate_rows(const struct blas_recurrent *op, int64_t q_
     return op->weights_large ? q_rows + ((65 - q_rows) % 256 + 256) % 256 : q_rows;
 }
 
-/* Rows of a power of two would all fall into the same cache sets. */
-static inline int64_t blas_stride(int64_t n) { return n % 256 == 0 ? n + 16 : n; }
+/* An odd number of cache lines, so that one column of many rows spreads over all sets of the first-level cache. */
+static inline int64_t blas_stride(int64_t n) { return n / GROUP % 2 == 0 ? n + GROUP : n; }
 static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Row of packed tensors (X, Y) of the block's first sequence at step t. */

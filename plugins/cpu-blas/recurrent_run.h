@@ -72,6 +72,20 @@ static inline float *blas_state_slot(const struct blas_run *run, void *const *sl
     return slots[SEQLSTM_RECURRENT_STATE(run->n, which)];
 }
 
+/* What will be read or written next, for products to prefetch: pieces of `lines` lines (blas_product.ahead). */
+struct blas_ahead {
+    const float *pieces[96];
+    int32_t count;
+    int32_t lines;
+};
+
+static inline void blas_ahead_add(struct blas_ahead *ahead, const float *from, int64_t floats)
+{
+    const int32_t most = (int32_t)(sizeof ahead->pieces / sizeof *ahead->pieces);
+    for (int64_t i = 0; i < floats && ahead->count < most; i += ahead->lines * INT64_C(16))
+        ahead->pieces[ahead->count++] = from + i;
+}
+
 /* ---- forward ---- */
 
 /* Up to this many rows a step, the panels of a row run side by side instead of the rows of a panel. */

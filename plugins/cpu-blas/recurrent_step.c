@@ -234,6 +234,24 @@ static void cell_row(const struct blas_forward_run *f, const struct step *step, 
     op->kernels->lstm_forward(&cell);
 }
 
+/* What the rest of this step and the next one, of as many rows, will read and write apart from gates. */
+static void look_ahead(const struct blas_forward_run *f, const struct step *step, struct blas_ahead *ahead)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    if (step->s + 1 < r->binding->steps) {
+        const int64_t t = blas_step_at(r, step->s + 1);
+        blas_ahead_add(ahead, blas_xh_at(f, step->s + 1), step->rows * op->layers[r->layer].xh_row);
+        blas_ahead_add(ahead, f->x.base + blas_packed_row(r->binding, r->block, t) * f->x.row, step->rows * f->x.row);
+        for (int64_t p = r->panel_first; step->cell.c_saved && p < r->panel_last; p++)
+            blas_ahead_add(ahead, r->saved->state + r->block->q_base * op->units_pad +
+                                      (p * r->block->q_rows + r->block->q_of[t]) * GROUP, step->rows * GROUP);
+    }
+    if (f->y.base)
+        blas_ahead_add(ahead, f->y.base + blas_packed_row(r->binding, r->block, step->t) * f->y.row,
+                       step->rows * f->y.row);
+}
+
 /* Products of all own panels, each followed by its cell where the cell needs no other panel. */
 static void step_panels(const struct blas_forward_run *f, const struct step *step)
 {
@@ -248,7 +266,12 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
     const bool x_inside = r->binding->fused && !op->norm;
     const float *xh = blas_xh_at(f, step->s);
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
+    struct blas_ahead ahead = {.lines = (int32_t)(layer->input_pad + op->out_pad)};
+    if (x_inside && step->rows > 8)
+        look_ahead(f, step, &ahead);
+    const int32_t tiles = (int32_t)((step->rows + 5) / 6);
     struct blas_product product = {
+        .ahead = ahead.pieces, .ahead_count = ahead.count,
         .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
         .k_blocks = 1, .k_inner = (int32_t)(x_inside ? layer->input_pad + op->out_pad : op->out_pad),
         .b_row = PANEL, .groups = 4, .c_row = PANEL, .accumulate = !x_inside && !op->norm};
@@ -267,6 +290,9 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
         product.init = x_inside ? r->packed->bias + p * PANEL : NULL;
         product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
         op->kernels->product(&product);
+        const int32_t used = (int32_t)blas_min(product.ahead_count, tiles);
+        product.ahead += used;
+        product.ahead_count -= used;
         if (!narrow && !op->norm && !op->gru_before)
             cell_panel(f, step, p);
     }

@@ -169,31 +169,25 @@ static struct blas_norm norm_of(const struct blas_backward_run *f, int64_t q, in
         .dgain_v = f->gradients.norm_v};
 }
 
-enum { AHEAD_MAX = 24 };
-
-/* What the step at q_next (and this one's chunk of dW) will read: into `ahead`, in pieces of `lines` lines. */
-static int32_t look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_next, int64_t rows,
-                          int64_t lines, const float **ahead)
+/* What the next step (and this one's chunk of dW) will read. `dy`: of the next step, or NULL. */
+static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_next, int64_t rows,
+                       const float *dy, struct blas_ahead *ahead)
 {
     const struct blas_run *r = &f->r;
-    const int64_t k_all = (int64_t)r->op->panels * PANEL, state_stride = r->block->q_rows;
+    const int64_t k_all = (int64_t)r->op->panels * PANEL;
     const int64_t xh_row = r->op->layers[r->layer].xh_row;
-    int32_t count = 0;
-    for (int64_t p = r->panel_first; p < r->panel_last && count < AHEAD_MAX; p++)
-        for (int64_t i = 0; i < rows * 4 && count < AHEAD_MAX; i += lines)
-            ahead[count++] = r->saved->gates + r->block->gate_base * k_all +
-                             (p * r->block->gate_rows + q_next) * PANEL + i * 16;
-    for (int64_t p = r->panel_first; r->op->norm && p < r->panel_last && count < AHEAD_MAX; p++)
-        for (int64_t i = 0; i < rows * 4 && count < AHEAD_MAX; i += lines)
-            ahead[count++] = r->saved->gates_h + r->block->gate_base * k_all +
-                             (p * r->block->gate_rows + q_next) * PANEL + i * 16;
-    for (int64_t p = r->panel_first; r->saved->state && p < r->panel_last && count < AHEAD_MAX; p++)
-        for (int64_t i = 0; i < rows && count < AHEAD_MAX; i += lines)
-            ahead[count++] = r->saved->state + r->block->q_base * r->op->units_pad +
-                             (p * state_stride + q_next + i) * GROUP;
-    for (int64_t i = 0; i < rows * xh_row / 16 && count < AHEAD_MAX; i += lines)
-        ahead[count++] = r->saved->xh + (r->block->q_base + q) * xh_row + i * 16;
-    return count;
+    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+        const int64_t at = r->block->gate_base * k_all + (p * r->block->gate_rows + q_next) * PANEL;
+        blas_ahead_add(ahead, r->saved->gates + at, rows * PANEL);
+        if (r->op->norm)
+            blas_ahead_add(ahead, r->saved->gates_h + at, rows * PANEL);
+        if (r->saved->state)
+            blas_ahead_add(ahead, r->saved->state + r->block->q_base * r->op->units_pad +
+                                      (p * r->block->q_rows + q_next) * GROUP, rows * GROUP);
+    }
+    if (dy)
+        blas_ahead_add(ahead, dy, rows * f->dy.row);
+    blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
 }
 
 void blas_product_back(const struct blas_recurrent *op, const struct blas_product *product,
@@ -218,19 +212,21 @@ void blas_product_back(const struct blas_recurrent *op, const struct blas_produc
             p.c = product->c + n;
             p.next = op->weights_large ? b + end * k_all + first * PANEL * next_wide : NULL;
             op->kernels->product(&p);
-            p.ahead += blas_min(p.ahead_count, tiles);
-            p.ahead_count -= (int32_t)blas_min(p.ahead_count, tiles);
+            const int32_t used = (int32_t)blas_min(p.ahead_count, (int64_t)tiles * p.k_blocks);
+            p.ahead += used;
+            p.ahead_count -= used;
         }
         p.accumulate = true;
     }
 }
 
 /* dh of the step before: the gates' gradients times W_h, own columns. */
-static void recur_back(const struct blas_backward_run *f, int64_t q, int64_t rows, int64_t q_next)
+static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_next)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t stride = r->block->gate_rows * PANEL, k_all = (int64_t)op->panels * PANEL;
+    const int64_t q = r->block->q_of[t], rows = blas_block_rows(r->block, t);
     const float *gates = (op->norm ? r->saved->gates_h : r->saved->gates) +
                          r->block->gate_base * k_all + q * PANEL;
     bool masked = r->scratch.mask_h != NULL;
@@ -238,10 +234,13 @@ static void recur_back(const struct blas_backward_run *f, int64_t q, int64_t row
     const int64_t to_row = op->gru_before ? op->out_pad : op->h_row;
     int64_t low, high;
     blas_own_columns(r, &low, &high);
-    const float *ahead[AHEAD_MAX];
-    int32_t ahead_count = rows > 8 ? look_ahead(f, q, q_next, rows, k_all, ahead) : 0;
+    struct blas_ahead ahead = {.lines = PANEL};
+    if (rows > 8 && !op->weights_large) /* a large layer's weights would drive it out again */
+        look_ahead(f, q, r->block->q_of[t_next], rows,
+                   f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL,
+                   &ahead);
     struct blas_product product = {
-        .ahead = ahead, .ahead_count = ahead_count, .rows = rows, .a = gates, .a_row = PANEL,
+        .ahead = ahead.pieces, .ahead_count = ahead.count, .rows = rows, .a = gates, .a_row = PANEL,
         .a_block = stride, .c = to, .c_row = to_row, .descending = q & 1,
         .accumulate = op->gru_before || (!masked && op->has_carry)};
     blas_product_back(op, &product, r->packed->h_back, op->out_pad, low, high, rows > 48 ? 16 : op->panels);
@@ -286,5 +285,5 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
     if (op->norm)
         op->kernels->norm_backward(&norm);
     blas_run_barrier(r);
-    recur_back(f, q, rows, r->block->q_of[t_next]);
+    recur_back(f, t, t_next);
 }
