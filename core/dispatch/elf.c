@@ -298,3 +298,24 @@ sl_elf_collect(struct sl_arena *arena, const char *path, struct sl_backend_file 
     *out_count = count;
     return SEQLSTM_OK;
 }
+
+seqlstm_status
+sl_elf_list(struct sl_arena *arena, struct sl_backend_file **out_files, uint32_t *out_count,
+            struct seqlstm_error *err)
+{
+    struct collection all = {.arena = arena};
+    dl_iterate_phdr(visit, &all);
+    struct sl_backend_file *files = SL_ARENA_ARRAY(arena, struct sl_backend_file, all.count + 1);
+    if (all.failed || !files)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while listing mapped files");
+    for (uint32_t i = 0; i < all.count; i++) {
+        files[i] = (struct sl_backend_file){.path = all.objects[i].path,
+                                            .soname = sl_arena_strdup(arena, all.objects[i].soname),
+                                            .build_id = all.objects[i].build_id};
+        if (!files[i].soname)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while listing mapped files");
+    }
+    *out_files = files;
+    *out_count = all.count;
+    return SEQLSTM_OK;
+}

@@ -21,4 +21,8 @@ seqlstm_status sl_elf_collect(struct sl_arena *arena, const char *path,
                               struct sl_backend_file **out_files, uint32_t *out_count,
                               struct seqlstm_error *err);
 
+/* Every mapped file, in the dynamic linker's order. Errors and threads as above. */
+seqlstm_status sl_elf_list(struct sl_arena *arena, struct sl_backend_file **out_files, uint32_t *out_count,
+                           struct seqlstm_error *err);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include "dispatch/elf.h"
 #include "dispatch/guard.h"
+#include "dispatch/opened.h"
 
 enum { DEVICES_MAX = 1024, OPS_MAX = 4096, OPTIONS_MAX = 1024, DESC_BYTES_MAX = 1 << 16 };
 
@@ -304,10 +305,20 @@ sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
     struct seqlstm_instance *instance = NULL;
     *out_instance = NULL;
     record->status = SL_BACKEND_OK;
+    struct sl_opened opened;
+    sl_opened_begin(&opened, arena);
     sl_process_guard_begin(&guard);
     seqlstm_status rc = table->open(host, settings, setting_count, &instance, &why);
     bool changed = sl_process_guard_end(&guard, change, sizeof change);
     why.message[sizeof why.message - 1] = 0;
+    if (rc == SEQLSTM_OK) {
+        seqlstm_status noted = sl_opened_end(&opened, record, err);
+        if (noted != SEQLSTM_OK) {
+            if (instance)
+                table->close(instance);
+            return noted;
+        }
+    }
     if (rc == SEQLSTM_NO_MEMORY)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s: %.500s", table->id, why.message);
     if (rc != SEQLSTM_OK) {

@@ -74,7 +74,7 @@ enum sl_backend_status {
 /* The word for JSON: "ok", "unavailable", "refused", "not_found", "shadowed". */
 const char *sl_backend_status_name(enum sl_backend_status status);
 
-/* A mapped file: the plugin itself (first) or something it depends on. */
+/* A mapped file: the plugin itself (first), something it depends on, or what it mapped in `open`. */
 struct sl_backend_file {
     const char *path;     /* every link resolved */
     const char *soname;   /* what others ask the linker for; "" if it has none */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin that breaks one rule, chosen by -DHOSTILE_…=1; without any it is a sound plugin that can do nothing.
  * Built once per rule by meson.build; test_loader.c says what the loader must make of each. */
+#ifdef HOSTILE_OPENS_LIBRARY
+#include <dlfcn.h>
+#endif
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,6 +74,16 @@ hostile_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
 #endif
 #ifdef HOSTILE_DAZ_IN_OPEN
     FLUSH_TO_ZERO();
+#endif
+#ifdef HOSTILE_OPENS_LIBRARY
+    Dl_info self;
+    char path[4096];
+    if (dladdr((void *)(uintptr_t)hostile_open, &self) == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "dladdr");
+    snprintf(path, sizeof path, "%.*s/libseqlstm_backend_h-opened.so",
+             (int)(strrchr(self.dli_fname, '/') - self.dli_fname), self.dli_fname);
+    if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s", dlerror());
 #endif
 #ifdef HOSTILE_CHDIR_IN_OPEN
     if (chdir("/") != 0)

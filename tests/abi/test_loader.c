@@ -180,6 +180,26 @@ a_sound_plugin_leaves_a_complete_record(void **state)
     sl_registry_destroy(registry);
 }
 
+/* A vendor's library that a plugin maps in open() belongs to it, at the second open too, which maps nothing new. */
+static void
+files_mapped_in_open_are_recorded(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        struct sl_registry *registry = create_one("h-opens-library");
+        const struct sl_backend_record *r = only_record(registry);
+        assert_int_equal(r->status, SL_BACKEND_OK);
+        int found = 0;
+        for (uint32_t i = 1; i < r->file_count; i++)
+            if (strstr(r->files[i].path, "h-opened.so")) {
+                assert_true(strlen(r->files[i].build_id) >= 16);
+                found++;
+            }
+        assert_int_equal(found, 1);
+        sl_registry_destroy(registry);
+    }
+}
+
 /* Slots behind the end of a shorter table do not exist, whatever stands there in memory. */
 static void
 tables_of_other_headers_are_cut_to_size(void **state)
@@ -447,7 +467,10 @@ folders_must_be_absolute_and_the_current_one_is_never_searched(void **state)
     struct sl_registry_request search = {.entries = &entry, .entry_count = 1};
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(hostile_folder), 0);
-    setenv("SEQLSTM_BACKEND_PATH", ":.::relative:", 1);
+    setenv("SEQLSTM_BACKEND_PATH", ":::relative:", 1);
+    assert_int_equal(sl_registry_create(&search, &registry, &err), SEQLSTM_INVALID_CONFIG);
+    assert_non_null(strstr(err.message, "`relative` is relative"));
+    setenv("SEQLSTM_BACKEND_PATH", ":::", 1);
     assert_int_equal(sl_registry_create(&search, &registry, &err), SEQLSTM_OK);
     assert_int_equal(only_record(registry)->status, SL_BACKEND_NOT_FOUND);
     for (uint32_t i = 0; i < sl_registry_get_folder_count(registry); i++)
@@ -583,6 +606,7 @@ main(void)
         cmocka_unit_test(the_first_file_of_an_id_wins_and_both_are_reported),
         cmocka_unit_test(a_required_backend_that_is_absent_is_an_error),
         cmocka_unit_test(folders_must_be_absolute_and_the_current_one_is_never_searched),
+        cmocka_unit_test(files_mapped_in_open_are_recorded),
         cmocka_unit_test(all_backends_lists_every_file_once),
         cmocka_unit_test(the_host_counts_and_refuses_memory),
         cmocka_unit_test(queues_run_everything_once),
