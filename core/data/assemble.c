@@ -140,9 +140,30 @@ map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm
     return status;
 }
 
+/* Says which value is no float32: with its line where the source has lines (`per_row`: rows are the input's, else
+ * series), with its column where columns have names. */
+static seqlstm_status
+fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column, char *const *names, bool per_row,
+           struct seqlstm_error *err)
+{
+    char place[32] = "", which[96];
+    int64_t series = per_row ? 0 : row - raw->first_target;
+    if (per_row && raw->row_line)
+        snprintf(place, sizeof place, ":%lld", (long long)raw->row_line[row]);
+    else if (!per_row && raw->line && series >= 0 && series < raw->series)
+        snprintf(place, sizeof place, ":%lld", (long long)raw->line[series]);
+    if (names && names[column])
+        snprintf(which, sizeof which, "column `%.80s`", names[column]);
+    else
+        snprintf(which, sizeof which, "row %lld, column %lld", (long long)row + 1, (long long)column + 1);
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s%s: the value %g (%s) does not fit into float32", name_of(raw), place,
+                 value, which);
+}
+
 /* Numbers as float32: missing ones filled, then scaled. `values` may be NULL. */
 static seqlstm_status
-finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int64_t columns, const double *fill,
+finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int64_t columns, char *const *names,
+              bool per_row, const double *fill,
               const double *offset, const double *factor, float **out, struct seqlstm_error *err)
 {
     if (!values)
@@ -156,9 +177,7 @@ finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int6
         floats[i] = (float)(offset ? (x - offset[c]) / factor[c] : x);
         if (!isfinite(floats[i])) {
             free(floats);
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                         "%s: the value %g (row %lld, column %lld) does not fit into float32", name_of(raw), x,
-                         (long long)(i / columns) + 1, (long long)c + 1);
+            return fail_value(raw, x, i / columns, c, names, per_row, err);
         }
     }
     *out = floats;
@@ -192,8 +211,9 @@ finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err
         d->input_values = d->own_input_values = raw->values32;
         raw->values32 = NULL;
     } else {
-        SEQLSTM_TRY(finish_values(raw, raw->values, raw->rows, raw->input_features, state->input_fill,
-                                  state->input_offset, state->input_factor, &d->own_input_values, err));
+        SEQLSTM_TRY(finish_values(raw, raw->values, raw->rows, raw->input_features, raw->input_names, true,
+                                  state->input_fill, state->input_offset, state->input_factor,
+                                  &d->own_input_values, err));
         d->input_values = d->own_input_values;
     }
     return SEQLSTM_OK;
@@ -214,8 +234,9 @@ finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *er
                      (long long)state->target_columns, ids ? "classes" : "values");
     d->target_columns = raw->target_features;
     if (!ids) {
-        SEQLSTM_TRY(finish_values(raw, raw->target_values, rows, raw->target_features, state->target_fill,
-                                  state->target_offset, state->target_factor, &d->own_target_values, err));
+        SEQLSTM_TRY(finish_values(raw, raw->target_values, rows, raw->target_features, NULL, raw->target_per_row,
+                                  state->target_fill, state->target_offset, state->target_factor,
+                                  &d->own_target_values, err));
         d->target_values = d->own_target_values;
         return SEQLSTM_OK;
     }

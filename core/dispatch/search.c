@@ -42,7 +42,7 @@ add_folder(struct sl_search *search, struct sl_arena *arena, const char *folder,
     return SEQLSTM_OK;
 }
 
-/* A colon-separated list; relative and empty parts are left out: they would mean the current folder. */
+/* A colon-separated list. Empty parts mean nothing; relative ones would depend on the current folder. */
 static seqlstm_status
 add_list(struct sl_search *search, struct sl_arena *arena, const char *list, struct seqlstm_error *err)
 {
@@ -51,7 +51,11 @@ add_list(struct sl_search *search, struct sl_arena *arena, const char *list, str
         char *part = sl_arena_strndup(arena, list, length);
         if (!part)
             return no_memory(err);
-        if (part[0] == '/')
+        if (part[0] && part[0] != '/')
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                         "SEQLSTM_BACKEND_PATH: the folder `%.300s` is relative; expected one that begins with /",
+                         part);
+        if (part[0])
             SEQLSTM_TRY(add_folder(search, arena, part, err));
         list += length;
         list += *list == ':';

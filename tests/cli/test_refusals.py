@@ -55,7 +55,7 @@ def test_tables(t):
     for content, words in (('', ['train.csv']), ('a,b,y\n', ['train.csv']),
                            ('a,b,y\n1,2,3\n4,x,6\n', ['train.csv:3', '`b`', '"x"']),
                            ('a,b,y\n1,2,3\n4,5\n', ['train.csv:3']), ('a,b,y\n1,2,"3\n', ['train.csv:2']),
-                           (b'a,b,y\n1,2,\xff\xfe\n', ['train.csv']), ('a,b,y\n1,2,1e99\n', ['float32'])):
+                           (b'a,b,y\n1,2,\xff\xfe\n', ['train.csv']), ('a,b,y\n1,2,1\n1,2,1e99\n', ['train.csv:3: the value 1e+99', 'float32'])):
         t.write('train.csv', content)
         for command in ('check', 'plan'):
             t.refuse(4, command, 'm.yaml').says('error[E0501]', 'm.yaml:6:', *words)

@@ -234,9 +234,9 @@ test_scaling(void **state)
     double variance = ((35 * 35) + (33 * 33) + (31 * 31) + (29 * 29) + 2 * (64 * 64)) / 6.0;
     assert_true(fabs(in->factor[0] - sqrt(variance)) < 1e-12);
     data_close(&o);
-    data_write("train.csv", "a,b\n1e300,1\n5,2\n");
+    data_write("train.csv", "a,b\n5,2\n1e300,1\n");
     data_expect_failure(CSV("inputs: [a], targets: [b]"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
-                        "does not fit into float32");
+                        "train.csv:3: the value 1e+300 (column `a`) does not fit into float32");
     data_expect_failure(CSV("inputs: [a], targets: [b], scale: {type: standard}"), MODEL_DENSE, MSE,
                         SEQLSTM_CORRUPT_DATA, "column `a` are too large to be scaled");
     data_write("train.csv", "a,b\n5,1\n5,2\n"); /* a column without spread is only shifted */
