@@ -105,6 +105,7 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     op->family = families[desc->op];
     op->device = device;
     op->ordinal = instance->domain.devices[device].ordinal;
+    op->one_block = strcmp(variant ? variant : answer.variants[0], "one_block") == 0;
     memcpy(&op->desc, desc, seqlstm_desc_bytes(desc->op));
     *out_op = op;
     return SEQLSTM_OK;

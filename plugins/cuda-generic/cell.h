@@ -38,13 +38,18 @@ CG_HD float cg_lstm_output(const struct cg_layer *y, int64_t row, int64_t k, flo
     return cg_gate(y, y->z[row * y->gh + 3 * y->hidden + k]) * cg_activate(y->output, q);
 }
 
-/* The carried h, and what the next step multiplies with W_h. */
-CG_HD void cg_publish(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
-                      float h_new, int parity)
+/* Keeps the carried h; returns what the next step multiplies with W_h. */
+CG_HD float cg_keep(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k, float h_new)
 {
     const float h = cg_carry(y, y->zoneout_hidden_key, y->zoneout_hidden, t, b, k, cg_h_before(y, before, b, k), h_new);
     y->h[row * y->out + k] = h;
-    y->hm[1 - parity][b * y->out + k] = h * cg_or_one(y->mask_h, b * y->out + k);
+    return h * cg_or_one(y->mask_h, b * y->out + k);
+}
+
+CG_HD void cg_publish(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
+                      float h_new, int parity)
+{
+    y->hm[1 - parity][b * y->out + k] = cg_keep(y, t, b, row, before, k, h_new);
 }
 
 /* GRU: r from its sum, and the update gate's pre-activation. */
@@ -143,6 +148,31 @@ CG_HD void cg_gru_backward(const struct cg_layer *y, int64_t row, int64_t b, int
     *dz_z = dh_new * (h_before - cg_candidate(y, z[2 * n + k])) * cg_gate_slope(y, z[n + k]);
     *dz_n = dh_new * (1.0f - keep) * cg_candidate_slope(y, z[2 * n + k]);
     y->direct[b * y->out + k] += dh_new * keep;
+}
+
+/* A whole cell whose unit depends on no other: no LAYER_NORM, no projection, not late. u and v get the gradients of the
+ * gates' two sums. */
+CG_HD void cg_cell_backward(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
+                            float dh_new, float u[4], float v[4])
+{
+    const int64_t n = y->hidden;
+    const float *z = y->z + row * y->gh;
+    if (y->cell == SEQLSTM_CELL_LSTM) {
+        const float c_new = cg_clip(y->c_raw[row * n + k], y->cell_clip), o = cg_gate(y, z[3 * n + k]);
+        const float dz_o = dh_new * cg_activate(y->output, c_new) * cg_gate_slope(y, z[3 * n + k]);
+        cg_lstm_backward(y, t, b, row, before, k, dh_new * o * cg_slope(y->output, c_new), dz_o, u);
+        for (int g = 0; g < 4; g++)
+            v[g] = u[g];
+    } else if (y->cell == SEQLSTM_CELL_GRU) {
+        const float r = cg_gate(y, z[k]);
+        cg_gru_backward(y, row, b, before, k, dh_new, &u[1], &u[2]);
+        u[0] = u[2] * y->n[row * n + k] * cg_gate_slope(y, z[k]);
+        v[0] = u[0];
+        v[1] = u[1];
+        v[2] = u[2] * r;
+    } else {
+        u[0] = v[0] = dh_new * cg_candidate_slope(y, z[k]);
+    }
 }
 
 #endif

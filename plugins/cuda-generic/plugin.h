@@ -34,6 +34,7 @@ struct seqlstm_op {
     const struct cg_family *family;
     uint32_t device;
     int32_t ordinal;
+    bool one_block; /* RECURRENT: the variant */
     union seqlstm_any_desc desc;
 };
 
@@ -115,7 +116,8 @@ static inline seqlstm_status cg_copy(const struct cg_call *call, void *to, const
                     err);
 }
 
-/* supports.c */
+/* supports.c. cg_fits_one_block: does one_block.h run this descriptor? */
+bool cg_fits_one_block(const struct seqlstm_recurrent_desc *desc);
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of a recurrent stack. See recurrent.h. */
 #include "gemm.h"
+#include "one_block.h"
 #include "recurrent.h"
 #include "rows.h"
 #include "step.h"
@@ -183,7 +184,10 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
     SEQLSTM_TRY(cg_draw_masks(call, s, l, layer, direction, err));
     CG_START(call, "the last step",
              cg_step_begin_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
-    SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, run_steps, err));
+    if (call->op->one_block)
+        CG_START(call, "all steps back", cg_one_block_backward(call->stream, device, call->axis->sequences));
+    else
+        SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, run_steps, err));
     if (y->dh0 || y->dc0)
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));

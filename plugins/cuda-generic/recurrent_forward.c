@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward of a recurrent stack. See recurrent.h. */
 #include "gemm.h"
+#include "one_block.h"
 #include "recurrent.h"
 #include "rows.h"
 #include "step.h"
@@ -56,8 +57,12 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
                               .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X), .b_row = 1, .b_column = width,
                               .c = host->u, .c_row = s->gh};
     CG_START(call, "the input's product", cg_gemm_launch(call->stream, &u));
-    CG_START(call, "the first step", cg_step_begin(call->stream, device, call->axis->sequences, s->out));
-    SEQLSTM_TRY(cg_run_loop(call, s, n, run_steps, err));
+    if (call->op->one_block) {
+        CG_START(call, "all steps", cg_one_block_forward(call->stream, device, call->axis->sequences, s->gh));
+    } else {
+        CG_START(call, "the first step", cg_step_begin(call->stream, device, call->axis->sequences, s->out));
+        SEQLSTM_TRY(cg_run_loop(call, s, n, run_steps, err));
+    }
     if (host->hn || host->cn)
         CG_START(call, "final states",
                  cg_step_finish(call->stream, device, call->axis->sequences, host->cn ? s->hidden : 0, s->out));

@@ -4,6 +4,7 @@
 
 #include <seqlstm/desc_check.h>
 
+#include "one_block.h"
 #include "plugin.h"
 
 static int32_t accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
@@ -42,6 +43,13 @@ static int32_t accept_body(const union seqlstm_any_desc *d, struct seqlstm_answe
     return d->head.op == SEQLSTM_OP_CAST ? accept_cast(&d->cast, answer) : 1;
 }
 
+bool cg_fits_one_block(const struct seqlstm_recurrent_desc *d)
+{
+    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    return d->hidden <= CG_ONE_BLOCK_MOST && d->projection == 0 && !late &&
+           !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
+}
+
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err)
 {
@@ -57,8 +65,10 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
     if (!seqlstm_desc_check(desc, answer) || !accept_dtypes(desc, answer) || !accept_body(d, answer))
         return SEQLSTM_OK;
     answer->accepted = 1;
-    answer->variant_count = 1;
-    snprintf(answer->variants[0], sizeof answer->variants[0], "%s",
-             desc->op == SEQLSTM_OP_RECURRENT ? "step_graph" : "kernels");
+    const bool recurrent = desc->op == SEQLSTM_OP_RECURRENT;
+    if (recurrent && cg_fits_one_block(&d->recurrent))
+        snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "one_block");
+    snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "%s",
+             recurrent ? "step_graph" : "kernels");
     return SEQLSTM_OK;
 }

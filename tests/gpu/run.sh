@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Proof and timings on a machine with a GPU, from the bundle that tools/bundle.sh makes; no network, no compiler.
+#
+#   run.sh [--quick|--full] [OUT]     OUT (default: ./gpu-results) gets results.json, results.md and every log
+#
+# Steps: the backends open; conformance of each CUDA plugin; compute-sanitizer on small cases, where it is installed;
+# training on the GPU against the CPU; timings beside PyTorch, where it is installed. --quick leaves out sanitizers and
+# most timings. What cannot run is written down as not run. Exit status: 0, 1 when a step failed, 3 without a GPU.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+mode=quick
+case "${1:-}" in --quick | --full) mode=${1#--}; shift ;; esac
+out=${1:-$PWD/gpu-results}
+mkdir -p "$out"
+export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export SEQLSTM_BACKEND_PATH=$here/lib/seqlstm/backends SEQLSTM_TRUST=1
+program=$here/bin/seqlstm
+status=0
+: >"$out/steps.tsv"
+
+# step NAME LIMIT_S COMMAND...: the log is OUT/NAME.log
+step() {
+    local name=$1 limit=$2 start=$SECONDS code=0
+    shift 2
+    timeout "$limit" "$@" >"$out/$name.log" 2>&1 || code=$?
+    printf '%s\t%s\t%s\n' "$name" "$code" "$((SECONDS - start))" >>"$out/steps.tsv"
+    echo "$name: exit $code, $((SECONDS - start)) s"
+    [ "$code" = 0 ] || { status=1; tail -5 "$out/$name.log" | sed 's/^/    /'; }
+}
+
+not_run() { printf '%s\tnot run: %s\t0\n' "$1" "$2" >>"$out/steps.tsv"; echo "$1: not run: $2"; }
+
+nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader >"$out/device.txt" 2>/dev/null || true
+"$program" backends >"$out/backends.txt" 2>&1
+cat "$out/backends.txt"
+plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$out/backends.txt")
+[ -n "$plugins" ] || { echo 'no CUDA plugin works here'; exit 3; }
+
+for plugin in $plugins; do
+    full=()
+    [ "$mode" = quick ] || full=(--full)
+    step "conformance-$plugin" 240 "$program" conformance "$plugin" "${full[@]}"
+    sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+    for tool in memcheck racecheck; do
+        if [ "$mode" = quick ]; then
+            not_run "$tool-$plugin" '--quick'
+        elif [ -z "$sanitizer" ]; then
+            not_run "$tool-$plugin" 'there is no compute-sanitizer'
+        else
+            step "$tool-$plugin" 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$plugin" \
+                --in-process --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
+                --case 'lstm:bwd:T7B5I6H9*:layer_norm*' --case 'dense:bwd:*'
+        fi
+    done
+    step "train-$plugin" 120 python3 "$here/tests/test_train.py" --program "$program" --plugin "$plugin"
+done
+step timings 300 python3 "$here/tests/timings.py" --program "$program" --mode "$mode" --out "$out/timings.json"
+python3 "$here/tests/report.py" "$out" || status=1
+exit $status

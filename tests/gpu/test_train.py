@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training on devices that are not there: the fake one (the reference elsewhere) and cuda-generic on the emulated one.
+
+Each trains the same small models from the same seed as the reference on the host; the losses of every epoch must
+agree, and a device that fails late must end the run with its reason.
+
+test_train.py [--program SEQLSTM --plugin ID]       with both: this plugin on a real device, against cpu-blas
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
+parser = argparse.ArgumentParser()
+parser.add_argument('--program', default=BUILD / 'seqlstm')
+parser.add_argument('--plugin')
+ARGUMENTS = parser.parse_args()
+PROGRAM, PLUGIN = ARGUMENTS.program, ARGUMENTS.plugin
+# float32 sums in another order: about eps32 = 6e-8 per update's loss, carried through 40 updates of Adam
+TOLERANCE = 2e-4
+
+TEXT = ' '.join(f'word{(i * 7 + i // 5) % 11}' for i in range(600)) + '\n'
+
+MODEL = '''seqlstm: 1
+seed: 3
+data: {{type: text, train: {{file: {folder}/t.txt}}, valid: {{file: {folder}/v.txt}}, tokenizer: whitespace,
+       batch_size: 4, batching: {{unit: stream, bptt: 9}}}}
+model: [{{type: embedding, dim: 6}}, {layers}, {{type: output, activation: softmax}}]
+train: {{epochs: {epochs}, optimizer: {{type: adam, learning_rate: 0.01}}, clip_norm: 1.0}}
+backends: {backends}
+'''
+LAYERS = {
+    'plain': '{type: lstm, units: 9, return_sequences: true}',
+    'options': '{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, layer_norm: true, dropout: 0.2,'
+               ' recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1}}',
+    'gru': '{type: gru, units: 8, return_sequences: true, recurrent_dropout: 0.1}',
+}
+
+
+def run(arguments, expect=0, **environment):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, **environment})
+    if done.returncode != expect:
+        raise AssertionError(f'{arguments}: exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}')
+    return done
+
+
+def write_model(folder, name, layers, backends, epochs):
+    path = folder / f'{name}.yaml'
+    path.write_text(MODEL.format(folder=folder, layers=LAYERS[layers], backends=backends, epochs=epochs))
+    return path
+
+
+def read_losses(folder):
+    rows = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+    return [row['metrics']['loss'] for row in rows]
+
+
+def train(folder, name, layers, backends, epochs=2):
+    out = folder / name
+    model = write_model(folder, name, layers, backends, epochs)
+    path = [] if PLUGIN else ['--backend-path', BUILD / 'tests/gpu']
+    run(['run', model, '--out', out, '--quiet', *path])
+    return read_losses(out)
+
+
+def compare(got, expected, what):
+    if not got or len(got) != len(expected):
+        raise AssertionError(f'{what}: {len(got)} losses, expected {len(expected)}')
+    for k, (a, b) in enumerate(zip(got, expected)):
+        if not abs(a - b) <= TOLERANCE * max(1, abs(b)):
+            raise AssertionError(f'{what}: loss {k} is {a}, expected {b}')
+
+
+def check_backend(folder, backend, oracle='reference'):
+    for layers in LAYERS:
+        expected = train(folder, f'host-{layers}', layers, f'[{oracle}]')
+        got = train(folder, f'{backend}-{layers}', layers, f'[{backend}, {oracle}]')
+        compare(got, expected, f'{backend}, {layers}')
+
+
+def check_late_failure(folder):
+    model = write_model(folder, 'late', 'plain', '[fake-a]', 1)
+    command = [PROGRAM, 'run', model, '--out', folder / 'late', '--backend-path', BUILD / 'tests/gpu', '--quiet']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300,
+                          env={**os.environ, 'SEQLSTM_FAKE_FAIL_AFTER': '150'})
+    if done.returncode == 0 or 'failed on purpose' not in done.stderr:
+        raise AssertionError(f'a device that failed: exit {done.returncode}: {done.stderr}')
+
+
+def check_absent(folder):
+    done = run(['backends', '--backend-path', BUILD / 'tests/gpu'], SEQLSTM_EMULATED_ABSENT='no driver, says the test')
+    if 'no driver, says the test' not in done.stdout + done.stderr:
+        raise AssertionError(f'`backends` hides the reason: {done.stdout}')
+
+
+def list_tests():
+    if PLUGIN:
+        return [(PLUGIN, lambda folder: check_backend(folder, PLUGIN, 'cpu-blas'))]
+    tests = [('fake device', lambda folder: check_backend(folder, 'fake-a')), ('late failure', check_late_failure)]
+    if (BUILD / 'tests/gpu/libseqlstm_backend_cuda-generic.so').exists():
+        tests += [('cuda-generic, emulated', lambda folder: check_backend(folder, 'cuda-generic')),
+                  ('no driver', check_absent)]
+    return tests
+
+
+def main():
+    tests = list_tests()
+    print(f'1..{len(tests)}')
+    failed = 0
+    for number, (name, test) in enumerate(tests, 1):
+        with tempfile.TemporaryDirectory() as name_of_folder:
+            folder = pathlib.Path(name_of_folder)
+            (folder / 't.txt').write_text(TEXT)
+            (folder / 'v.txt').write_text(TEXT[:600])
+            try:
+                test(folder)
+                print(f'ok {number} - {name}')
+            except AssertionError as error:
+                failed += 1
+                print(f'not ok {number} - {name}')
+                print('\n'.join(f'# {line}' for line in str(error).split('\n')))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

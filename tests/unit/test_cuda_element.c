@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host-and-device arithmetic of cuda-generic (element.h) against the reference's float64 functions.
+ *
+ * Tolerance: the functions of the C library are within 2 units in the last place, and each value here is made of up to
+ * four of them and of roundings: 8 eps32 of the largest intermediate, which is at most max(1, |alpha|, |beta|, |x|).
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cuda-generic/element.h"
+#include "reference/reference.h"
+
+static void activations_match_the_reference(void **state)
+{
+    (void)state;
+    static const float shapes[][2] = {{0.01f, 0.0f}, {1.0f, 1.0f}, {0.2f, 0.5f}, {1.7159f, 0.6667f}, {-0.5f, 2.0f}};
+    for (uint32_t kind = 0; kind <= SEQLSTM_ACT_AFFINE; kind++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (int i = -4000; i <= 4000; i++) {
+                const struct seqlstm_activation a = {.kind = kind, .alpha = shapes[s][0], .beta = shapes[s][1]};
+                const float x = (float)i / 64;
+                const double y = ref_activate(&a, (double)x), slope = ref_activation_slope(&a, (double)x);
+                const double size = fmax(fmax(1, fabs((double)x)), fabs((double)a.alpha) * fmax(1, fabs((double)x)));
+                const double most = 8 * 0x1p-24 * size;
+                if (!(fabs((double)cg_activate(a, x) - y) <= most))
+                    fail_msg("activation %u at %g: %.9g, expected %.9g", kind, (double)x, (double)cg_activate(a, x), y);
+                /* hard_sigmoid's ends are where float32 rounds alpha x + beta to them */
+                const double end = fabs((double)a.alpha * (double)x + (double)a.beta);
+                if (kind == SEQLSTM_ACT_HARD_SIGMOID && (end < 1e-6 || fabs(end - 1) < 1e-6))
+                    continue;
+                if (!(fabs((double)cg_slope(a, x) - slope) <= most))
+                    fail_msg("slope %u at %g: %.9g, expected %.9g", kind, (double)x, (double)cg_slope(a, x), slope);
+            }
+}
+
+static void extremes_stay_finite_and_nan_stays(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind <= SEQLSTM_ACT_AFFINE; kind++) {
+        const struct seqlstm_activation a = {.kind = kind, .alpha = 1.0f, .beta = 1.0f};
+        assert_true(isfinite(cg_activate(a, -1e30f)));
+        assert_true(isfinite(cg_activate(a, 1e30f)));
+        assert_true(isnan(cg_activate(a, NAN)));
+    }
+}
+
+static void limits_keep_their_ends(void **state)
+{
+    (void)state;
+    assert_true(cg_clip(3.0f, 2.0f) == 2.0f && cg_clip(-3.0f, 2.0f) == -2.0f && cg_clip(1.5f, 2.0f) == 1.5f);
+    assert_true(cg_clip(3.0f, 0.0f) == 3.0f);
+    assert_true(cg_clip_slope(2.0f, 2.0f) == 1.0f && cg_clip_slope(2.5f, 2.0f) == 0.0f);
+    assert_true(cg_clip_slope(2.5f, 0.0f) == 1.0f);
+    assert_true(isnan(cg_clip(NAN, 2.0f)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_match_the_reference),
+        cmocka_unit_test(extremes_stay_finite_and_nan_stays),
+        cmocka_unit_test(limits_keep_their_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

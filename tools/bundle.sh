@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# bundle.sh BUILD OUT.tar.gz: program, backends and the libraries that a bare CUDA machine lacks, in one archive that
+# runs where it is unpacked (seqlstm-gpu/run.sh). For machines of the same processor family and a C library as new.
+set -euo pipefail
+build=$(cd "$1" && pwd)
+archive=$2
+source=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/seqlstm-gpu
+mkdir -p "$root/bin" "$root/lib/seqlstm/backends" "$root/tests"
+
+cp "$build/seqlstm" "$root/bin/"
+cp "$build"/plugins/libseqlstm_backend_*.so "$root/lib/seqlstm/backends/"
+cp "$source/tests/gpu/run.sh" "$root/"
+cp "$source"/tests/gpu/{test_train,timings,report}.py "$root/tests/"
+
+# What the program and the plugins need, and OpenBLAS, which cpu-blas opens itself; not the C library and the driver.
+collect() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }
+openblas=$(ldconfig -p | awk '/libopenblas\.so\.0 / {print $NF; exit}')
+for library in $(collect "$root/bin/seqlstm" "$root"/lib/seqlstm/backends/*.so ${openblas:+"$openblas"}) ${openblas:-}; do
+    case $(basename "$library") in
+    libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | ld-linux* | libcuda.so* | linux-vdso*) ;;
+    libseqlstm*) cp -L "$build/core/$(basename "$library")" "$root/lib/" 2>/dev/null || cp -L "$library" "$root/lib/" ;;
+    *) cp -L "$library" "$root/lib/" ;;
+    esac
+done
+find "$root" -type f \( -name '*.so*' -o -name seqlstm \) -exec strip --strip-unneeded {} + 2>/dev/null || true
+tar -C "$work" -czf "$archive" seqlstm-gpu
+bytes=$(stat -c %s "$archive")
+echo "$archive: $((bytes / 1000000)) MB"
+[ "$bytes" -lt 60000000 ] || { echo 'more than 60 MB' >&2; exit 1; }
