@@ -58,7 +58,7 @@ def write_model(folder, name, layers, backends, epochs):
 
 def read_losses(folder):
     rows = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
-    return [row['metrics']['loss'] for row in rows]
+    return [row['metrics']['loss'] for row in rows if row['span'] in ('epoch', 'validation')]
 
 
 def train(folder, name, layers, backends, epochs=2):

@@ -35,12 +35,15 @@ def time_seqlstm(program, case):
         count = case['batch'] * case['steps'] * UPDATES + case['batch']
         (folder / 't.txt').write_text(' '.join(f'w{(k * 7919 + k // 13) % WORDS}' for k in range(count)) + '\n')
         (folder / 'm.yaml').write_text(MODEL.format(folder=folder, **case))
-        done = subprocess.run([program, 'run', folder / 'm.yaml', '--out', folder / 'out', '--quiet'],
-                              capture_output=True, text=True, timeout=120)
+        try:
+            done = subprocess.run([program, 'run', folder / 'm.yaml', '--out', folder / 'out', '--quiet'],
+                                  capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            return {'why': 'it took longer than 120 s'}
         if done.returncode != 0:
             return {'why': (done.stderr.strip().split('\n') or ['?'])[0]}
         rows = [json.loads(line) for line in (folder / 'out/metrics.jsonl').read_text().splitlines()]
-    epochs = [row for row in rows if row['split'] == 'train']
+    epochs = [row for row in rows if row['split'] == 'train' and row['span'] == 'epoch']
     each = [1e3 * (b['seconds'] - a['seconds']) / (b['update'] - a['update']) for a, b in zip(epochs, epochs[1:])]
     return {'ms': statistics.median(each), 'all': each}
 
