@@ -166,5 +166,6 @@ extern const struct cli_command cli_command_run, cli_command_check, cli_command_
     cli_command_help, cli_command_explain, cli_command_config, cli_command_schema, cli_command_data_stats,
     cli_command_inspect, cli_command_doctor, cli_command_conformance,
     cli_command_ab, cli_command_verify, cli_command_completion;
+extern const struct cli_command cli_command_bench;
 
 #endif

@@ -11,7 +11,7 @@ static const struct cli_command *const commands[] = {
     &cli_command_completion,
     &cli_command_data_stats, &cli_command_inspect, &cli_command_config, &cli_command_schema,
     &cli_command_explain,    &cli_command_doctor,  &cli_command_help,   &cli_command_version,
-    &cli_command_ab,         &cli_command_verify,  &cli_command_conformance,
+    &cli_command_ab,         &cli_command_bench,   &cli_command_verify, &cli_command_conformance,
     &cli_command_new_backend, &cli_command_new_model, NULL,
 };
 

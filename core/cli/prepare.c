@@ -78,6 +78,15 @@ static bool is_said(const struct cli_context *cli, const char *flag, bool saved)
     return false;
 }
 
+/* Of the flags that share a name: the one that takes a number, not a list. */
+static bool takes_one(const struct cli_context *cli, const char *flag)
+{
+    for (int i = 0; i < cli->values.count; i++)
+        if (strcmp(cli->values.items[i].flag->name, flag) == 0 && strcmp(cli->values.items[i].flag->argument, "N") != 0)
+            return false;
+    return true;
+}
+
 int cli_prepare(struct cli_context *cli, const char *path)
 {
     int code = collect(cli, path == NULL);
@@ -91,7 +100,7 @@ int cli_prepare(struct cli_context *cli, const char *path)
     cli->options.trust = cli_has(cli, "trust");
     cli->options.log = &cli->log;
     cli->options.interrupt = cli->interrupt;
-    const char *threads = cli_get(cli, "threads");
+    const char *threads = takes_one(cli, "threads") ? cli_get(cli, "threads") : NULL;
     int64_t count = 0;
     if (threads && strcmp(threads, "auto") != 0 && !cli_get_int(cli, "threads", 1, 1024, &count))
         return CLI_USAGE;

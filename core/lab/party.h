@@ -74,7 +74,8 @@ struct sl_party_table {
     /* The units that run, in order; the party plans. */
     seqlstm_status (*plan)(struct sl_party *party, const struct sl_party_choice *choices, int32_t count,
                            struct seqlstm_error *err);
-    /* Its own backend against the reference, on a small batch: out_verdicts [unit_count]. */
+    /* Its own backend against the reference, on a batch of the sample's size or as large as the reference can afford:
+     * out_verdicts [unit_count]. */
     seqlstm_status (*judge)(struct sl_party *party, struct sl_party_verdict *out_verdicts, struct seqlstm_error *err);
     /* Fresh weights (of equal values), buffers and bindings for batch `batch` of the sample; two steps to warm up: the
      * results of the first, the time of the second. */

@@ -20,7 +20,7 @@
 #include "lab/verify.h"
 #include "train/gradient.h"
 
-enum { OPTIMIZER_STATES_MOST = 3, STEPS_MOST = 1024 };
+enum { STEPS_MOST = 1024, SEQUENCES_LEAST = 8 /* of the batch that is judged */ };
 
 struct side {
     struct sl_party party;
@@ -205,7 +205,8 @@ side_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts, struct
     struct sl_sample sample = {.count = 0};
     struct sl_graph *graph = NULL;
     memset(out_verdicts, 0, (size_t)sl_unit_count(side->request.graph) * sizeof *out_verdicts);
-    SEQLSTM_TRY(sl_lab_sample_small(session, 0, &sample, err));
+    int64_t sequences = side->request.sample->envelope.sequences;
+    SEQLSTM_TRY(sl_lab_sample_small(session, sequences > SEQUENCES_LEAST ? sequences : SEQUENCES_LEAST, &sample, err));
     seqlstm_status status = sl_lab_graph_create(session, side->request.graph->phase, &sample.envelope, &graph, err);
     if (status == SEQLSTM_OK)
         status = judge(side, graph, &sample, out_verdicts, err);

@@ -67,22 +67,20 @@ count_flops(const struct sl_session *session, const struct sl_sample *sample, do
 }
 
 seqlstm_status
-sl_lab_sample_small(const struct sl_session *session, int64_t sequences, struct sl_sample *out_sample,
+sl_lab_sample_small(const struct sl_session *session, int64_t most, struct sl_sample *out_sample,
                     struct seqlstm_error *err)
 {
     const struct sl_dataset *data = sl_session_find_train_data(session);
     uint64_t seed = sl_session_get_model(session)->seed;
     double flops = 0;
-    if (sequences > 0)
-        return sl_sample_create(data, seed, sequences, 1, out_sample, err);
-    SEQLSTM_TRY(sl_sample_create(data, seed, SEQUENCES_MOST, 1, out_sample, err));
+    SEQLSTM_TRY(sl_sample_create(data, seed, most, 1, out_sample, err));
     seqlstm_status status = count_flops(session, out_sample, &flops, err);
     if (status == SEQLSTM_OK && flops <= flops_most)
         return SEQLSTM_OK;
     sl_sample_deinit(out_sample);
     SEQLSTM_TRY(status);
-    sequences = (int64_t)(SEQUENCES_MOST * flops_most / flops);
-    return sl_sample_create(data, seed, sequences > 0 ? sequences : 1, 1, out_sample, err);
+    int64_t fewer = (int64_t)((double)most * flops_most / flops);
+    return sl_sample_create(data, seed, fewer > 0 ? fewer : 1, 1, out_sample, err);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------- */
@@ -143,7 +141,12 @@ run(struct sl_verify_report *report, const struct sl_verify_request *request, st
     struct sl_oracle_subject *subjects = NULL;
     int32_t count = 0;
     SEQLSTM_TRY(sl_session_read_data(request->session, err));
-    SEQLSTM_TRY(sl_lab_sample_small(request->session, request->sequences, &report->sample, err));
+    if (request->sequences > 0)
+        SEQLSTM_TRY(sl_sample_create(sl_session_find_train_data(request->session),
+                                     sl_session_get_model(request->session)->seed, request->sequences, 1,
+                                     &report->sample, err));
+    else
+        SEQLSTM_TRY(sl_lab_sample_small(request->session, SEQUENCES_MOST, &report->sample, err));
     SEQLSTM_TRY(sl_session_open_registry(request->session, NULL, 0, true, &report->registry, err));
     SEQLSTM_TRY(sl_registry_check_required(report->registry, err));
     SEQLSTM_TRY(sl_pool_create(request->threads, &report->pool, err));

@@ -46,8 +46,8 @@ seqlstm_status sl_lab_graph_create(const struct sl_session *session, enum sl_pha
                                    const struct sl_envelope *envelope, struct sl_graph **out_graph,
                                    struct seqlstm_error *err);
 
-/* A sample of one batch on which the reference needs at most some seconds: `sequences`, or up to 8 where that is 0. */
-seqlstm_status sl_lab_sample_small(const struct sl_session *session, int64_t sequences, struct sl_sample *out_sample,
+/* A sample of one batch of up to `most` sequences, as many as the reference runs in some seconds. */
+seqlstm_status sl_lab_sample_small(const struct sl_session *session, int64_t most, struct sl_sample *out_sample,
                                    struct seqlstm_error *err);
 
 #endif

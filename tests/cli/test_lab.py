@@ -4,6 +4,7 @@
 import os
 import pathlib
 import sys
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 import harness
@@ -181,6 +182,75 @@ def test_ab_regress(t):
     expect(made.json['step']['low'] > 1.5 and made.json['numeric_ok'], made.json['step'])
     expect(compare(t, slower, 'cpu-blas', '--max-regress', '0.05').quiet().json['step']['high'] < 1, 'B is faster')
     compare(t, 'cpu-blas', 'cpu-blas', '--max-regress', '1000%').quiet()
+
+
+# ---- bench -------------------------------------------------------------------------------------------------
+
+
+def sweep(t, *args, rc=0):
+    return t.run('bench', 'm.yaml', '--batch', '1,2,300', '--seconds', '0.3', *args, rc=rc)
+
+
+def test_bench(t):
+    t.write('m.yaml', with_backends(TINY, 'reference'))
+    made = sweep(t, '--backend', 'reference', '--threads', '1,2', '--json', '--html', 'page.html').quiet().json
+    expect(made['schema'] == 'seqlstm.bench/1' and made['phase'] == 'train' and made['model'] == 'tiny', made)
+    expect(made['excluded'] == [] and made['numeric_ok'] is True and made['skipped_from'] is None, made)
+    expect([(r['batch'], r['threads']) for r in made['rows']] == [(b, n) for b in (1, 2, 300) for n in (1, 2)], made)
+    for row in made['rows']:
+        expect(row['backend'] == 'reference' and row['device'] == 'cpu:any' and row['rounds'] >= 1, row)
+        expect(0 < row['low_ns'] <= row['step_ns'] <= row['high_ns'], row)
+        expect(abs(row['rows_per_s'] * row['step_ns'] * 1e-9 / row['rows'] - 1) < 1e-9, row)
+        expect(0 < row['fraction_of_peak'] < 1 and row['gflops'] > 0, row)
+        expect(5 * row['batch'] <= row['rows'] <= 8 * row['batch'], row)
+    wins = [r for r in made['rows'] if r['wins']]
+    expect([r['batch'] for r in wins] == [1, 2, 300], 'one winner for each size')
+    changes = wins[0]['threads'] != wins[-1]['threads']
+    expect((made['crossover'] is not None) == changes, made['crossover'])
+    expect('reference, ' in made['sentence'] and made['sentence'].endswith('.'), made['sentence'])
+    check_page(t.read('page.html').decode(), made)
+
+
+def check_page(page, made):
+    expect(page.startswith('<!doctype html>') and 'http' not in page and '<script' not in page, page[:200])
+    expect('prefers-color-scheme:dark' in page and made['sentence'] in page, 'no sentence, or no dark colours')
+    svg = xml.etree.ElementTree.fromstring(page[page.index('<svg'):page.index('</svg>') + 6])
+    expect(svg.get('role') == 'img' and svg.find('title').text and svg.find('desc').text, 'nothing for screen readers')
+    points = [p for p in svg.iter() if p.find('title') is not None and p is not svg]
+    expect(len(points) == len(made['rows']), f'{len(points)} points for {len(made["rows"])} rows')
+    expect(page.count('scope="row"') == 3, 'the table has a row for each size')
+
+
+def test_bench_table(t):
+    t.write('m.yaml', with_backends(TINY, 'reference'))
+    text = sweep(t, '--backend', 'reference', '--threads', '1,2', '--phase', 'infer').quiet().text
+    for words in ('inference of tiny', ' batch', '2 threads', '*', '300', 'reference, '):
+        expect(words in text, f'{words} is missing:\n{text}')
+    for line in text.splitlines():
+        expect(len(line) <= 80, f'{len(line)} columns: {line}')
+
+
+def test_bench_refusals(t):
+    t.write('m.yaml', with_backends(TINY, 'reference'))
+    for wrong in ('2,1', '0', 'x', '1,,2', '1,1'):
+        t.refuse(2, 'bench', 'm.yaml', '--batch', wrong).says('rising whole numbers')
+    t.refuse(2, 'bench', 'm.yaml', '--threads', '0').says('from 1 to 1024')
+    t.refuse(2, 'bench', 'm.yaml', '--phase', 'x').says('train or infer')
+    t.refuse(2, 'run', 'm.yaml', '--threads', '1,2').says('whole number')
+    t.refuse(3, 'bench', 'm.yaml').says('no backend is loaded but the reference')
+    t.refuse(3, 'bench', 'm.yaml', '--backend', 'nope').says('nothing is left to time', '`nope` does not load')
+    result = sweep(t, '--backend', 'reference', '--html', 'no/such/folder/page.html', rc=2)
+    result.says('no/such/folder')
+    made = sweep(t, '--backend', 'reference', '--backend', 'nope', '--threads', '1', '--json').json
+    expect([e['backend'] for e in made['excluded']] == ['nope'] and len(made['rows']) == 3, made)
+    plugin = faulty('value')
+    if plugin is None:
+        return 'the faulty plugins are not built'
+    t.write('m.yaml', with_backends(MANY, 'reference'))
+    made = sweep(t, '--backend', plugin, '--threads', '1', '--json', rc=1).json
+    expect(made['numeric_ok'] is False and made['rows'] == [] and made['crossover'] is None, made)
+    expect('lstm_1' in made['excluded'][0]['reason'], made['excluded'])
+    sweep(t, '--backend', plugin, '--threads', '1', rc=1).prints('its numbers are wrong')
 
 
 harness.main(globals())

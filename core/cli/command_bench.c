@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm bench */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "lab/sweep.h"
+
+struct state {
+    struct cli_context *cli;
+    struct sl_sweep_request request;
+    const char *backends[SL_SWEEP_BACKENDS_MOST];
+};
+
+/* "1,2,4": rising numbers from `low` to `high`. */
+static int
+read_list(struct cli_context *cli, const char *flag, int64_t low, int64_t high, int32_t most, int64_t *out,
+          int32_t *out_count)
+{
+    const char *text = cli_get(cli, flag);
+    for (const char *at = text; at && *at;) {
+        size_t bytes = strcspn(at, ",");
+        int64_t value;
+        if (!sl_text_parse_int64(at, bytes, &value) || value < low || value > high || *out_count == most ||
+            (*out_count > 0 && value <= out[*out_count - 1]))
+            return cli_usage_error(cli, "`--%s %s`: expected rising whole numbers with commas between them, as in "
+                                        "1,2,4; at most %d of them, each from %lld to %lld",
+                                   flag, text, most, (long long)low, (long long)high);
+        out[(*out_count)++] = value;
+        at += bytes + (at[bytes] == ',');
+    }
+    return CLI_OK;
+}
+
+static void
+show_progress(void *context, int64_t batch)
+{
+    const struct state *s = context;
+    if (s->cli->progress == CLI_PROGRESS_NONE || s->cli->verbosity < 0 || !s->cli->color)
+        return;
+    cli_clear_line();
+    fprintf(stderr, "batch %lld", (long long)batch);
+    cli_set_line();
+}
+
+static int
+read_flags(struct state *s)
+{
+    struct sl_sweep_request *r = &s->request;
+    const struct cli_values *values = &s->cli->values;
+    int64_t threads[SL_SWEEP_THREADS_MOST];
+    const char *phase = cli_get(s->cli, "phase");
+    for (int i = 0; i < values->count; i++) {
+        if (strcmp(values->items[i].flag->name, "backend") != 0)
+            continue;
+        if (r->backend_count == SL_SWEEP_BACKENDS_MOST)
+            return cli_usage_error(s->cli, "more than %d backends", SL_SWEEP_BACKENDS_MOST);
+        s->backends[r->backend_count++] = values->items[i].value;
+    }
+    r->backends = s->backends;
+    r->seconds = 30;
+    r->phase = SL_PHASE_TRAIN;
+    r->interrupt = s->cli->interrupt;
+    r->on_progress = show_progress;
+    r->context = s;
+    if (phase && strcmp(phase, "infer") == 0)
+        r->phase = SL_PHASE_PREDICT;
+    else if (phase && strcmp(phase, "train") != 0)
+        return cli_usage_error(s->cli, "`--phase %s`: expected train or infer", phase);
+    if (!cli_get_float(s->cli, "seconds", 0.01, 86400, &r->seconds))
+        return CLI_USAGE;
+    int code = read_list(s->cli, "batch", 1, 1 << 20, SL_SWEEP_BATCHES_MOST, r->batches, &r->batch_count);
+    if (code == CLI_OK)
+        code = read_list(s->cli, "threads", 1, 1024, SL_SWEEP_THREADS_MOST, threads, &r->thread_count);
+    for (int32_t t = 0; code == CLI_OK && t < r->thread_count; t++)
+        r->threads[t] = (int32_t)threads[t];
+    return code;
+}
+
+static int
+write_html(struct state *s, const struct sl_sweep_report *report)
+{
+    const char *path = cli_get(s->cli, "html");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf page = {0};
+    if (!path)
+        return CLI_OK;
+    sl_sweep_print_html(report, &page);
+    seqlstm_status status =
+        page.failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the page")
+                    : sl_file_write(path, page.data, page.length_bytes, &err);
+    sl_buf_deinit(&page);
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, status, &err);
+}
+
+static int
+report_result(struct state *s, const struct sl_sweep_report *report)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf out = {0};
+    seqlstm_status status = SEQLSTM_OK;
+    cli_clear_line();
+    if (s->cli->json)
+        status = sl_sweep_print_json(report, &out, &err);
+    else
+        sl_sweep_print_table(report, &out);
+    int code = status != SEQLSTM_OK          ? cli_fail(s->cli, status, &err)
+               : cli_write_out(s->cli, &out) ? write_html(s, report)
+                                             : CLI_FAILURE;
+    sl_buf_deinit(&out);
+    return code == CLI_OK && report->failures > 0 ? CLI_FAILURE : code;
+}
+
+static int
+bench(struct cli_context *cli)
+{
+    struct state s = {.cli = cli};
+    struct sl_session *session = NULL;
+    struct sl_sweep_report *report = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int code = read_flags(&s);
+    if (code == CLI_OK)
+        code = cli_open_model(cli, cli->values.operands[0], &session);
+    if (code != CLI_OK)
+        return code;
+    s.request.session = session;
+    seqlstm_status status = sl_sweep_run(&s.request, &report, &err);
+    code = status == SEQLSTM_OK ? report_result(&s, report) : cli_fail(cli, status, &err);
+    sl_sweep_report_destroy(report);
+    sl_session_close(session);
+    return code;
+}
+
+static const struct cli_flag flags[] = {
+    {"batch", 0, "LIST", NULL, "sizes: 1,2,4 (default: powers of two up to 1024)", false, NULL},
+    {"backend", 0, "X", NULL, "id, ./file.so, id:variant, id,key=value; repeatable (default: all)", true, NULL},
+    {"threads", 0, "LIST", NULL, "numbers of threads: 1,2 (default: 1 and all cores)", false, NULL},
+    {"phase", 0, "PHASE", NULL, "train or infer (default train)", false, NULL},
+    {"seconds", 0, "S", NULL, "about, in all (default 30)", false, NULL},
+    {"html", 0, "FILE", NULL, "write a page with the plot", false, NULL},
+    {"backend-path", 0, "DIR", NULL, "look for backends here first; repeatable", true, NULL},
+    {"trust", 0, NULL, "SEQLSTM_TRUST", "load plugins whatever their owner and mode are", false, NULL},
+    {0},
+};
+
+const struct cli_command cli_command_bench = {
+    .name = "bench",
+    .summary = "which backend and thread count is fastest from which batch on",
+    .usage = "model.yaml [flags]",
+    .examples = "  seqlstm bench model.yaml\n"
+                "  seqlstm bench model.yaml --batch 1,8,64,512 --phase infer --html bench.html\n"
+                "  seqlstm bench model.yaml --backend cpu-blas --backend ./mine.so,tile=64 --threads 1,2 --json\n",
+    .text = "Whole steps with your model and data; candidates take turns at each batch size. Where the data have\n"
+            "fewer sequences than a batch, they are repeated. What computes something else than the reference is\n"
+            "not timed, and the exit status is 1. `*` marks the fastest; ties within 3 % stay with the one before.\n",
+    .flags = flags,
+    .takes_model_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = bench,
+};
