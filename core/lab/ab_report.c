@@ -103,7 +103,7 @@ print_choices(const struct sl_ab_report *report, struct sl_buf *out)
         const struct sl_ab_layer *layer = &report->layers[l];
         if (layer->compared)
             continue;
-        sl_buf_printf(out, "%s%s runs on %s on both sides: %s\n", common++ ? "" : "\n", layer->node->name, layer->a,
+        sl_buf_printf(out, "%s%s: %s on both sides; %s\n", common++ ? "" : "\n", layer->node->name, layer->a,
                       layer->refused);
     }
 }

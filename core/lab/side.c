@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/op_signature.h"
 #include "base/text.h"
 #include "dispatch/choice.h"
 #include "exec/exec.h"
@@ -70,9 +71,13 @@ side_close(struct sl_party *party)
 /* ---- offers ------------------------------------------------------------------------------------------------- */
 
 static void
-write_refusal(const struct sl_offer *offer, char *out, size_t bytes)
+write_refusal(const struct sl_offer *offer, const struct sl_node *node, char *out, size_t bytes)
 {
     char place[200] = "";
+    if (offer->no_operation) {
+        sl_text_snprintf(out, bytes, "it does not offer %s", sl_op_name(node->desc.head.op));
+        return;
+    }
     if (offer->place.line > 0)
         sl_text_snprintf(place, sizeof place, " (%.150s:%d:%d)", offer->place.file, offer->place.line,
                          offer->place.column);
@@ -90,7 +95,7 @@ ask_unit(struct side *side, const struct sl_node *node, struct sl_party_unit *un
     if (offer.accepted)
         memcpy(unit->variant, offer.variant, sizeof unit->variant);
     else
-        write_refusal(&offer, unit->reason, sizeof unit->reason);
+        write_refusal(&offer, node, unit->reason, sizeof unit->reason);
     for (uint32_t b = 0; b < sl_registry_get_backend_count(side->registry); b++) {
         const struct sl_backend *backend = sl_registry_get_backend(side->registry, b);
         if (unit->other_count == SL_OTHERS_MOST)
