@@ -30,13 +30,19 @@ static void
 print_ms(struct sl_buf *out, double ns)
 {
     double ms = 1e-6 * ns;
+    if (ns <= 0) {
+        sl_buf_append_text(out, "         –");
+        return;
+    }
     sl_buf_printf(out, "  %8.*f", ms < 9.9995 ? 4 : ms < 99.995 ? 3 : ms < 999.95 ? 2 : 1, ms);
 }
 
 static void
 print_interval(struct sl_buf *out, const struct sl_interval *interval)
 {
-    if (interval->rounds < SL_INTERVAL_ROUNDS_LEAST)
+    if (interval->rounds == 0)
+        sl_buf_append_text(out, "       –                 ");
+    else if (interval->rounds < SL_INTERVAL_ROUNDS_LEAST)
         sl_buf_printf(out, "  %6.3f  too few rounds", interval->ratio);
     else
         sl_buf_printf(out, "  %6.3f  %6.3f … %-6.3f", interval->ratio, interval->low, interval->high);

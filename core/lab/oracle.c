@@ -313,15 +313,16 @@ make_subject(const struct sl_backend *backend, uint32_t device, struct sl_queue 
 
 /* `expected` has run. Errors of the subject are verdicts. */
 static void
-compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct sl_runner *expected, uint32_t parts,
-        struct sl_arena *arena, struct sl_check_result *result)
+compare_there(struct walk *w, struct sl_domain *domain, struct sl_judgement *j, const struct sl_data *d,
+              struct sl_runner *expected, uint32_t parts, struct sl_arena *arena, struct sl_check_result *result)
 {
-    struct sl_bench bench = {.subject = make_subject(j->backend, j->offer.device, &w->queue),
+    struct sl_bench bench = {.subject = make_subject(j->backend, j->offer.device, domain ? &domain->queue : &w->queue),
                              .reference = w->reference,
                              .seed = w->request->seed};
     struct sl_check check = {.bench = &bench, .data = d, .variant = j->offer.variant, .arena = arena, .result = result};
     struct sl_runner *got = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    bench.subject.domain = domain;
     bool fine = sl_check_status(&check, sl_runner_create(&bench.subject, d, j->offer.variant, NULL, &got, &err),
                                 "creating the operation", &err) &&
                 sl_check_status(&check, sl_runner_forward(got, &err), "forward", &err);
@@ -330,6 +331,29 @@ compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct 
     if (fine)
         sl_check_compare(&check, got, expected, parts != 0, parts, parts ? "forward and backward" : "forward");
     sl_runner_destroy(got);
+}
+
+/* In the memory of the backend's device. */
+static void
+compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct sl_runner *expected, uint32_t parts,
+        struct sl_arena *arena, struct sl_check_result *result)
+{
+    const char *name = sl_backend_get_device(j->backend, j->offer.device)->domain;
+    struct sl_domain domain = {.table = NULL};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (strcmp(name, "host") == 0) {
+        compare_there(w, NULL, j, d, expected, parts, arena, result);
+        return;
+    }
+    seqlstm_status status = sl_domain_open(&domain, sl_backend_get_table(j->backend),
+                                           sl_backend_get_instance(j->backend), j->offer.device, name, &err);
+    if (status == SEQLSTM_OK) {
+        compare_there(w, &domain, j, d, expected, parts, arena, result);
+        sl_domain_close(&domain);
+    } else {
+        result->verdict = SL_VERDICT_FAIL;
+        sl_text_snprintf(result->detail, sizeof result->detail, "its device does not open: %.400s", err.message);
+    }
 }
 
 static seqlstm_status

@@ -40,6 +40,7 @@ struct sl_party_facts {
     char version[32];
     char file[512];       /* "" when built in */
     char device[32];      /* class of the device it computes on */
+    bool on_device;       /* its memory is not the host's: calls return before they are done */
     struct sl_party_unit *units; /* [unit_count] */
     int32_t unit_count;
 };

@@ -125,9 +125,11 @@ side_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party_f
     sl_text_snprintf(facts.version, sizeof facts.version, "%s", record->version ? record->version : "");
     sl_text_snprintf(facts.file, sizeof facts.file, "%s", record->file ? record->file : "");
     uint32_t device;
-    if (sl_choice_find_device(side->backend, &device))
-        sl_text_snprintf(facts.device, sizeof facts.device, "%s",
-                         sl_backend_get_device(side->backend, device)->device_class);
+    if (sl_choice_find_device(side->backend, &device)) {
+        const struct seqlstm_device_info *info = sl_backend_get_device(side->backend, device);
+        sl_text_snprintf(facts.device, sizeof facts.device, "%s", info->device_class);
+        facts.on_device = strcmp(info->domain, "host") != 0;
+    }
     for (int32_t u = 0; u < facts.unit_count; u++)
         SEQLSTM_TRY(ask_unit(side, sl_unit_get(graph, u), &facts.units[u], err));
     *out_facts = facts;

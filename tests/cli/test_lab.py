@@ -171,6 +171,19 @@ def test_ab_processes(t):
         t.refuse(1, 'ab', 'm.yaml', '--a', 'reference', '--b', plugin, '--separate').says('side B died of signal 11')
 
 
+def test_device(t):
+    """A backend with memory of its own: verified there, compared as a whole step."""
+    plugin = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere')) / 'tests/gpu/libseqlstm_backend_fake-a.so'
+    if not plugin.exists():
+        return 'the fake device is not built'
+    t.write('m.yaml', with_backends(MANY, f'{{plugin: "{plugin}"}}'))
+    made = t.run('verify', 'm.yaml', '--batch', '2', '--json').json
+    expect(made['ok'] and made['totals']['pass'] == len(made['layers']) > 10, made['totals'])
+    made = compare(t, plugin, 'reference', '--batch', '2').json
+    check_times(made['step'])
+    expect(made['numeric_ok'] and all(l['ratio'] is None and l['a_ns'] is None for l in made['layers']), made['layers'])
+
+
 def test_ab_regress(t):
     plugin = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere')) / 'tests/conformance/libslow.so'
     if not plugin.exists():
