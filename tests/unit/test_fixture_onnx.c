@@ -4,7 +4,8 @@
  *
  * ONNX orders gates i o f c and z r h, peepholes i o f, and has two biases. onnxruntime computes in float32:
  * with K = I + H + 2 products per pre-activation and T steps the bound is 4 eps sqrt(K) T, relative to
- * max(1, |value|) (docs/numerics.md), eps = 2^-23. */
+ * max(1, |value|) (docs/numerics.md), eps = 2^-23. Gradients are those of the operators' equations in float64
+ * (tests/fixtures/onnx_equations.py), stored with 13 digits: 1e-10. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -93,7 +94,7 @@ describe(struct fixture *f, struct shape *s)
                         .peephole = fixture_int(f, "peephole", 0)};
     s->gates = s->lstm ? 4 : s->gru ? 3 : 1;
     s->order = s->lstm ? lstm_order : s->gru ? gru_order : lstm_order;
-    d->head = rh_head(SEQLSTM_OP_RECURRENT, SEQLSTM_MODE_INFERENCE);
+    d->head = rh_head(SEQLSTM_OP_RECURRENT, SEQLSTM_MODE_TRAINING); /* without masks: the same outputs */
     d->cell = s->lstm ? SEQLSTM_CELL_LSTM : s->gru ? SEQLSTM_CELL_GRU : SEQLSTM_CELL_RNN;
     d->direction = both      ? SEQLSTM_DIRECTION_BIDIRECTIONAL
                    : reverse ? SEQLSTM_DIRECTION_BACKWARD
@@ -137,6 +138,74 @@ parameters(const struct fixture *f, const struct shape *s, const struct seqlstm_
                         param[SEQLSTM_PARAM_PEEPHOLE]);
 }
 
+static const double gradient_tolerance = 1e-10;
+
+/* Gradients of the outputs, Y's [T, D, B, H] as rows of [D H]. */
+static void
+upstream(const struct fixture *f, const struct shape *s, struct rh *rh, int64_t steps)
+{
+    const int64_t h = s->hidden, n = s->directions, state_elems = s->batch * h;
+    const double *dy = fixture_get(f, "dY", steps * n * state_elems);
+    for (int64_t t = 0; t < steps; t++)
+        for (int64_t k = 0; k < n; k++)
+            for (int64_t b = 0; b < rh->axis.batch_sizes[t]; b++)
+                memcpy(rh->grads[1] + ((rh->axis.row_offsets[t] + b) * n + k) * h,
+                       dy + ((t * n + k) * s->batch + b) * h, (size_t)h * sizeof(double));
+    for (int64_t k = 0; k < n; k++) {
+        double **dstate = &rh->grads[SEQLSTM_RECURRENT_STATE(k, 0)];
+        memcpy(dstate[2], fixture_get(f, "dY_h", n * state_elems) + k * state_elems,
+               (size_t)state_elems * sizeof(double));
+        if (s->lstm)
+            memcpy(dstate[3], fixture_get(f, "dY_c", n * state_elems) + k * state_elems,
+                   (size_t)state_elems * sizeof(double));
+    }
+}
+
+/* The two biases have one gradient, but for the candidate of a GRU with linear_before_reset. */
+static void
+compare_bias(const struct fixture *f, const struct shape *s, bool apart, int64_t direction, const double *got)
+{
+    const int64_t h = s->hidden, gh = s->gates * h;
+    double first[64], second[64];
+    const double *b = fixture_get(f, "dB", s->directions * 2 * gh) + direction * 2 * gh;
+    fixture_reorder(b, s->order, (int)s->gates, h, 1, first);
+    fixture_reorder(b + gh, s->order, (int)s->gates, h, 1, second);
+    fixture_compare(f, "dbias", got, first, gh, gradient_tolerance);
+    fixture_compare(f, "dbias of R", got, second, apart ? 2 * h : gh, gradient_tolerance);
+    if (apart)
+        fixture_compare(f, "dbias of R's candidate", got + gh, second + 2 * h, h, gradient_tolerance);
+}
+
+static void
+compare_gradients(const struct fixture *f, const struct shape *s, const struct seqlstm_recurrent_desc *d,
+                  const struct rh *rh, int64_t steps)
+{
+    static const int peephole_order[3] = {0, 2, 1};
+    const int64_t h = s->hidden, gh = s->gates * h, n = s->directions, state_elems = s->batch * h;
+    double rows[512], canonical[256];
+    fixture_pack(rh, fixture_get(f, "dX", steps * s->batch * s->input), s->input, false, false, rows);
+    fixture_compare(f, "dx", rh->grads[0], rows, rh->elems[0], gradient_tolerance);
+    for (int64_t k = 0; k < n; k++) {
+        double *const *dstate = &rh->grads[SEQLSTM_RECURRENT_STATE(k, 0)];
+        double *const *dparam = &rh->grads[SEQLSTM_RECURRENT_PARAM(n, k, 0)];
+        fixture_compare(f, "dh0", dstate[0], fixture_get(f, "dinitial_h", n * state_elems) + k * state_elems,
+                        state_elems, gradient_tolerance);
+        if (s->lstm)
+            fixture_compare(f, "dc0", dstate[1], fixture_get(f, "dinitial_c", n * state_elems) + k * state_elems,
+                            state_elems, gradient_tolerance);
+        fixture_reorder(fixture_get(f, "dW", n * gh * s->input) + k * gh * s->input, s->order, (int)s->gates, h,
+                        s->input, canonical);
+        fixture_compare(f, "dw_x", dparam[SEQLSTM_PARAM_W_X], canonical, gh * s->input, gradient_tolerance);
+        fixture_reorder(fixture_get(f, "dR", n * gh * h) + k * gh * h, s->order, (int)s->gates, h, h, canonical);
+        fixture_compare(f, "dw_h", dparam[SEQLSTM_PARAM_W_H], canonical, gh * h, gradient_tolerance);
+        compare_bias(f, s, d->options & SEQLSTM_RECURRENT_RESET_AFTER, k, dparam[SEQLSTM_PARAM_BIAS]);
+        if (s->peephole) {
+            fixture_reorder(fixture_get(f, "dP", n * 3 * h) + k * 3 * h, peephole_order, 3, h, 1, canonical);
+            fixture_compare(f, "dpeephole", dparam[SEQLSTM_PARAM_PEEPHOLE], canonical, 3 * h, gradient_tolerance);
+        }
+    }
+}
+
 static void
 one_case(struct fixture *f)
 {
@@ -161,6 +230,8 @@ one_case(struct fixture *f)
                    (size_t)state_elems * sizeof(double));
     }
     rh_forward(&rh);
+    upstream(f, &s, &rh, steps);
+    rh_backward(&rh, RH_ALL);
     /* Y [T, D, B, H] -> rows of [D H] */
     const double *y = fixture_get(f, "Y", steps * n * state_elems);
     for (int64_t t = 0; t < steps; t++)
@@ -177,6 +248,7 @@ one_case(struct fixture *f)
             fixture_compare(f, "cn", state[3], fixture_get(f, "Y_c", n * state_elems) + k * state_elems, state_elems,
                             tolerance);
     }
+    compare_gradients(f, &s, &d.recurrent, &rh, steps);
     rh_close(&rh);
 }
 
