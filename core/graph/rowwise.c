@@ -28,9 +28,14 @@ static seqlstm_status add_embedding(struct sl_builder *b, const struct sl_layer 
     struct sl_param_spec w = {.initializer = layer->embedding.initializer,
                               .regularizer = layer->embedding.regularizer,
                               .fan_in = v, .fan_out = e, .fan_units = e};
-    int32_t table = sl_builder_add_param(b, layer, "w", v, e, &w);
+    int32_t table = -1;
+    for (int32_t p = 0; layer->embedding.share && p < b->param_count; p++)
+        if (b->params[p].layer == layer->embedding.share_layer)
+            table = b->params[p].tensor;
+    if (table < 0)
+        table = sl_builder_add_param(b, layer, "w", v, e, &w);
     enum sl_axis axis = b->tensors[x].axis;
-    int32_t y = sl_builder_add_activation(b, layer->name, axis, e, layer->trainable);
+    int32_t y = sl_builder_add_activation(b, layer->name, axis, e, !b->failed && b->tensors[table].needs_grad);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_EMBEDDING, axis);
     desc.embedding.vocabulary = v;
     desc.embedding.features = e;

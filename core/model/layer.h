@@ -159,6 +159,9 @@ struct sl_dense {
 
 struct sl_embedding {
     int64_t dim; /* E */
+    const char *weights; /* file of ready vectors; NULL: none */
+    const char *share;   /* the embedding whose matrix it uses; or NULL */
+    int share_layer;     /* its index; -1: none */
     struct sl_initializer initializer;
     struct sl_regularizer regularizer;
 };

@@ -91,6 +91,13 @@ drop_idle_options(struct sl_reader *reader, struct sl_node *node, struct sl_laye
                             "`use_bias: true`");
         sl_reader_drop_idle(reader, node, "kernel_initializer", layer->dense.tie == NULL,
                             "weights of its own, and `tie` gives it those of an embedding");
+    } else if (layer->kind == SL_LAYER_EMBEDDING) {
+        static const char *const own[] = {"embeddings_initializer", "embeddings_regularizer", "weights", "trainable"};
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            sl_reader_drop_idle(reader, node, own[i], layer->embedding.share == NULL,
+                                "vectors of its own, and `share` gives it those of another embedding");
+        if (layer->embedding.share)
+            layer->embedding.weights = NULL;
     }
 }
 
@@ -119,6 +126,8 @@ read_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *laye
         layer->dense.units = SL_UNITS_FROM_TARGET;
     if (layer->kind == SL_LAYER_OUTPUT || layer->kind == SL_LAYER_DENSE)
         layer->dense.tie_layer = -1;
+    if (layer->kind == SL_LAYER_EMBEDDING)
+        layer->embedding.share_layer = -1;
     drop_idle_options(reader, node, layer);
 }
 
@@ -246,6 +255,31 @@ resolve_tie(struct sl_reader *reader, const struct sl_node *node, struct sl_laye
                          layer->dense.tie);
 }
 
+static void
+resolve_share(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers, size_t count,
+              struct sl_layer *layer)
+{
+    if (layer->kind != SL_LAYER_EMBEDDING || layer->embedding.share == NULL)
+        return;
+    const struct sl_layer *home = find_named(layers, count, layer->embedding.share);
+    const struct sl_node *share = sl_node_find(node, "share");
+    struct sl_place place = share ? share->place : layer->place;
+    if (home == NULL || home->kind != SL_LAYER_EMBEDDING)
+        sl_reader_report(reader, "E0305", place, NULL, NULL,
+                         home ? "`share` names an embedding, and `%s` is none" : "there is no embedding `%s` to share",
+                         layer->embedding.share);
+    else if (home->index >= layer->index || home->embedding.share)
+        sl_reader_report(reader, "E0305", place, NULL, NULL,
+                         home->index >= layer->index ? "`%s` does not stand above this layer"
+                                                     : "`%s` has no vectors of its own: it shares others",
+                         layer->embedding.share);
+    else if (home->embedding.dim != layer->embedding.dim)
+        sl_reader_report(reader, "E0305", place, NULL, NULL, "the vectors of `%s` have `dim: %lld`, not %lld",
+                         layer->embedding.share, (long long)home->embedding.dim, (long long)layer->embedding.dim);
+    else
+        layer->embedding.share_layer = home->index;
+}
+
 void
 sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option,
                      struct sl_node *node, void *field)
@@ -279,6 +313,7 @@ sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option,
     for (size_t i = 0; i < node->count; i++) {
         resolve_from(reader, node->items[i], layers, node->count, i);
         resolve_tie(reader, node->items[i], layers, node->count, &layers[i]);
+        resolve_share(reader, node->items[i], layers, node->count, &layers[i]);
         layers[i].places = sl_places_collect(reader, node->items[i]);
     }
     sl_model_infer_shapes(reader, node, model, layers, node->count);

@@ -189,9 +189,10 @@ static const struct sl_option layer_options[] = {
      "uniform", 0, 0, INITIALIZER, "of the vectors"},
     {"embeddings_regularizer", SL_VALUE_SECTION, AT(embedding.regularizer), K(EMBEDDING), 0, NULL,
      0, 0, REGULARIZER, "of the vectors"},
-    {"weights", SL_VALUE_LATER, 0, K(EMBEDDING), 0, NULL, 0, 0, NONE, "a file of ready vectors"},
-    {"share", SL_VALUE_LATER, 0, K(EMBEDDING), 0, NULL, 0, 0, NONE,
-     "the embedding whose vectors it uses"},
+    {"weights", SL_VALUE_PATH, AT(embedding.weights), K(EMBEDDING), 0, NULL, 0, 0, NONE,
+     "a file of ready vectors, a line for each word (GloVe, word2vec, fastText as text); other words are initialised"},
+    {"share", SL_VALUE_NAME, AT(embedding.share), K(EMBEDDING), 0, NULL, 0, 0, NONE,
+     "the embedding above whose vectors it uses"},
 
     {"activation", SL_VALUE_SECTION, AT(activation), K(ACTIVATION), SL_OPTION_REQUIRED, NULL, 0, 0,
      {.section = &sl_section_activation}, "the function"},

@@ -13,35 +13,6 @@
 
 enum { PREFETCH = 4 };
 
-/* init_from: weights of another run or of a file, by name. */
-static seqlstm_status load_initial(struct sl_session *session, struct seqlstm_error *err)
-{
-    const char *from = session->model->train.init_from;
-    if (from == NULL)
-        return SEQLSTM_OK;
-    char *folder = NULL, *path = NULL;
-    seqlstm_status status = SEQLSTM_OK;
-    if (sl_file_exists(from) && !sl_file_is_folder(from)) {
-        path = strdup(from);
-    } else {
-        SEQLSTM_TRY(sl_run_folder_find(from, &folder, err));
-        path = sl_path_join(folder, "final.safetensors");
-    }
-    struct sl_weights_report report;
-    if (path == NULL)
-        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
-    else
-        status = sl_weights_load(session->params, path, SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA, &report,
-                                 err);
-    if (status == SEQLSTM_OK)
-        sl_log_printf(session->options.log, SL_LOG_INFO,
-                      "init_from %s: %d parameters loaded, %d of this model not in it, %d of it not in this model",
-                      path, report.loaded, report.missing, report.extra);
-    free(path);
-    free(folder);
-    return status;
-}
-
 /* A run without a checkpoint that has its final weights was never trained here: they were imported. */
 static seqlstm_status refuse_imported(const struct sl_session *session, struct seqlstm_error *err)
 {
@@ -86,8 +57,7 @@ static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **
         sl_log_printf(session->options.log, SL_LOG_INFO, "%s has no checkpoint: starting at the beginning",
                       session->folder);
     }
-    seqlstm_status loaded = load_initial(session, err);
-    return loaded == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find(session, "E0505", "train.init_from", loaded, err);
+    return sl_session_load_initial(session, err);
 }
 
 static void write_layers(const struct sl_plan *plan, struct sl_buf *out)

@@ -123,6 +123,9 @@ seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_
 /* Opens data and batchers of training; makes plans and executors of training and evaluation. */
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err);
 
+/* Ready vectors and weights of another run into fresh parameters. */
+seqlstm_status sl_session_load_initial(struct sl_session *session, struct seqlstm_error *err);
+
 /* Loads the final weights of the run, or of its newest checkpoint when it has not finished. */
 seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err);
 

@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -252,6 +253,31 @@ def test_f1(t):
     expect(one == two and 0 < one['f1_macro'] <= 1 and one['f1_micro'] == one['accuracy'], (one, two))
     t.refuse(2, 'check', 'm.yaml', '--set', 'train.metrics=[f1]').says('f1')
     t.refuse(2, 'check', 'm.yaml', '--set', 'train.early_stopping={monitor: valid.f1_micro}')
+
+
+def test_word_vectors(t):
+    """Rows of words that the file has begin with its vectors; two embeddings share one matrix."""
+    model = CLASSES.replace('{type: embedding, dim: 4}', '{type: embedding, name: words, dim: 2, weights: v.txt}\n'
+                            '  - {type: embedding, name: again, from: input, dim: 2, share: words}\n'
+                            '  - {type: concat, from: [words, again]}')
+    t.write('m.yaml', model.replace('epochs: 2', 'epochs: 1\n  optimizer: {type: sgd, learning_rate: 1e-12}'))
+    t.write('train.txt', 'x b c\ny a c\n')
+    t.write('v.txt', '3 2\nb 1 2\nb 7 7\nnobody 5 6\nc 3 -4\n')
+    t.run('run', 'm.yaml', '--out', 'r').says('words: 2 of 4 words have a vector in')
+    raw = t.read('r/final.safetensors')
+    end = 8 + int.from_bytes(raw[:8], 'little')
+    tensors = json.loads(raw[8:end])
+    expect('words.w' in tensors and not any(name.startswith('again') for name in tensors), list(tensors))
+    low, high = tensors['words.w']['data_offsets']
+    rows = [row for row in struct.iter_unpack('<2f', raw[end + low:end + high])]
+    expect((1, 2) in rows and (3, -4) in rows and len(rows) == 4, rows)
+    for content, said in (('b 1 2 3\n', 'v.txt:1'), ('b 1 2\nc x 2\n', 'v.txt:2: `x` is no number'), ('', 'is empty')):
+        t.write('v.txt', content)
+        err = t.run('run', 'm.yaml', '--out', f'bad{len(content)}', rc=None).says('error[E0505]', 'm.yaml:', said)
+        expect(err.rc in (2, 4), err.rc)
+    (t.folder / 'v.txt').unlink()
+    t.run('run', 'm.yaml', '--out', 'none', rc=2).says('error[E0505]', 'cannot open')
+    t.refuse(2, 'check', 'm.yaml', '--set', 'model=[{type: embedding, dim: 2, share: nobody}]').says('E0305')
 
 
 def test_damage(t):
