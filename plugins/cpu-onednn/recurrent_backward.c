@@ -187,8 +187,6 @@ void odn_backward_layer(struct odn_run *run, int32_t m, int32_t l, int32_t d)
 
 /* ---- gradients of weights ------------------------------------------------------------------------------- */
 
-enum { TILE = 16 };
-
 /* Ours [rows of outputs, inputs] from theirs, where input i of output o stands at i * stride + o. */
 struct transposition {
     const struct odn_run *run;
@@ -199,30 +197,70 @@ struct transposition {
     bool accumulate;
 };
 
-static void transpose_tile(const struct transposition *t, int64_t o0, int64_t i0)
+enum { TILE = 64, LANES = 4 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+static lanes load(const float *from)
 {
-    const int64_t rows = t->end - o0 < TILE ? t->end - o0 : TILE;
-    const int64_t columns = t->inputs - i0 < TILE ? t->inputs - i0 : TILE;
-    float tile[TILE][TILE];
-    for (int32_t m = 0; m < t->run->b->slices_count; m++) {
-        const float *from = odn_at(t->run->workspace, t->run->b->slices[m].grads + t->place);
-        from += i0 * t->stride + o0;
-        for (int64_t i = 0; i < columns; i++)
-            for (int64_t o = 0; o < rows; o++)
-                tile[i][o] = m == 0 ? from[i * t->stride + o] : tile[i][o] + from[i * t->stride + o];
-    }
-    for (int64_t o = 0; o < rows; o++) {
-        float *to = t->ours + (o0 + o) * t->inputs + i0;
-        for (int64_t i = 0; i < columns; i++)
-            to[i] = t->accumulate ? to[i] + tile[i][o] : tile[i][o];
-    }
+    lanes value;
+    memcpy(&value, from, sizeof value);
+    return value;
 }
 
+static void add_or_store(const struct transposition *t, float *to, lanes value)
+{
+    value = t->accumulate ? load(to) + value : value;
+    memcpy(to, &value, sizeof value);
+}
+
+/* Four outputs by four inputs. */
+static void transpose_block(const struct transposition *t, int64_t o, int64_t i)
+{
+    lanes rows[LANES] = {{0}};
+    for (int32_t m = 0; m < t->run->b->slices_count; m++) {
+        const float *from = odn_at(t->run->workspace, t->run->b->slices[m].grads + t->place);
+        for (int k = 0; k < LANES; k++)
+            rows[k] += load(from + (i + k) * t->stride + o);
+    }
+    const lanes low01 = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+    const lanes high01 = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+    const lanes low23 = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+    const lanes high23 = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+    float *to = t->ours + o * t->inputs + i;
+    add_or_store(t, to, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
+    add_or_store(t, to + t->inputs, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
+    add_or_store(t, to + 2 * t->inputs, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
+    add_or_store(t, to + 3 * t->inputs, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
+}
+
+static void transpose_element(const struct transposition *t, int64_t o, int64_t i)
+{
+    float sum = 0.0f, *to = t->ours + o * t->inputs + i;
+    for (int32_t m = 0; m < t->run->b->slices_count; m++) {
+        const float *from = odn_at(t->run->workspace, t->run->b->slices[m].grads + t->place);
+        sum += from[i * t->stride + o];
+    }
+    *to = t->accumulate ? *to + sum : sum;
+}
+
+/* In tiles, so that the pages of either side are few and their lines used whole. */
 static void transpose(const struct transposition *t)
 {
-    for (int64_t o = t->begin; o < t->end; o += TILE)
-        for (int64_t i = 0; i < t->inputs; i += TILE)
-            transpose_tile(t, o, i);
+    for (int64_t o0 = t->begin; o0 < t->end; o0 += TILE)
+        for (int64_t i0 = 0; i0 < t->inputs; i0 += TILE) {
+            const int64_t o1 = o0 + TILE < t->end ? o0 + TILE : t->end;
+            const int64_t i1 = i0 + TILE < t->inputs ? i0 + TILE : t->inputs;
+            for (int64_t i = i0; i < i1; i += LANES)
+                for (int64_t o = o0; o < o1; o += LANES) {
+                    if (o + LANES <= o1 && i + LANES <= i1) {
+                        transpose_block(t, o, i);
+                        continue;
+                    }
+                    for (int64_t p = o; p < o1 && p < o + LANES; p++)
+                        for (int64_t q = i; q < i1 && q < i + LANES; q++)
+                            transpose_element(t, p, q);
+                }
+        }
 }
 
 static void reduce_vector(const struct odn_run *run, uint64_t place, int64_t count, float *ours)
