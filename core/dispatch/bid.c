@@ -51,23 +51,50 @@ static seqlstm_status note_answer(const struct sl_spans *spans, struct sl_span *
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_span_ask(const struct sl_spans *spans, const struct sl_node *node, const union seqlstm_any_desc *desc,
-                           struct sl_span *out_span, struct seqlstm_error *err)
+static seqlstm_status ask_all(const struct sl_spans *spans, const union seqlstm_any_desc *desc, struct sl_span *span,
+                              struct seqlstm_error *err)
 {
-    size_t most = (size_t)spans->listed_count * SEQLSTM_VARIANTS;
-    struct sl_span span = {.node = node};
-    span.bids = SL_ARENA_ARRAY(spans->arena, struct sl_bid, most);
-    span.refusals = SL_ARENA_ARRAY(spans->arena, struct sl_refusal, most);
-    if (!span.bids || !span.refusals)
-        return no_memory(err);
     for (uint32_t rank = 0; rank < spans->listed_count; rank++) {
         struct seqlstm_answer answer;
         uint32_t device;
         if (!sl_choice_find_device(spans->listed[rank], &device))
             continue;
         SEQLSTM_TRY(sl_backend_supports(spans->listed[rank], device, &desc->head, &answer, err));
-        SEQLSTM_TRY(note_answer(spans, &span, rank, device, &answer, err));
+        SEQLSTM_TRY(note_answer(spans, span, rank, device, &answer, err));
     }
+    return SEQLSTM_OK;
+}
+
+/* Nobody computes it in the precision that the model asks for: the same in float32. Who refused the precision stays
+ * noted; the others answer again. */
+static seqlstm_status ask_in_float32(const struct sl_spans *spans, struct sl_span *span, struct seqlstm_error *err)
+{
+    struct sl_node *node = SL_ARENA_NEW(spans->arena, struct sl_node);
+    if (node == NULL)
+        return no_memory(err);
+    *node = *span->node;
+    node->desc.head.dtype_compute = SEQLSTM_FLOAT32;
+    span->node = node;
+    int32_t kept = 0;
+    for (int32_t r = 0; r < span->refusal_count; r++)
+        if (span->refusals[r].option_id == SEQLSTM_OPTION_DTYPE)
+            span->refusals[kept++] = span->refusals[r];
+    span->refusal_count = kept;
+    return ask_all(spans, &node->desc, span, err);
+}
+
+seqlstm_status sl_span_ask(const struct sl_spans *spans, const struct sl_node *node, const union seqlstm_any_desc *desc,
+                           struct sl_span *out_span, struct seqlstm_error *err)
+{
+    size_t most = (size_t)spans->listed_count * SEQLSTM_VARIANTS;
+    struct sl_span span = {.node = node};
+    span.bids = SL_ARENA_ARRAY(spans->arena, struct sl_bid, most);
+    span.refusals = SL_ARENA_ARRAY(spans->arena, struct sl_refusal, most + spans->listed_count);
+    if (!span.bids || !span.refusals)
+        return no_memory(err);
+    SEQLSTM_TRY(ask_all(spans, desc, &span, err));
+    if (span.bid_count == 0 && node != NULL && desc->head.dtype_compute != SEQLSTM_FLOAT32)
+        SEQLSTM_TRY(ask_in_float32(spans, &span, err));
     *out_span = span;
     return SEQLSTM_OK;
 }

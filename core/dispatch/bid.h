@@ -28,7 +28,7 @@ struct sl_bid {
 };
 
 struct sl_span {
-    const struct sl_node *node;
+    const struct sl_node *node; /* the graph's, or a copy of it in float32 */
     int32_t first, count;   /* nodes of the graph */
     struct sl_bid *bids;
     int32_t bid_count;

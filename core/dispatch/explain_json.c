@@ -34,6 +34,11 @@ static json_t *write_rival(const struct sl_rival *rival)
                      sl_cost_source_get_name(rival->cost.source));
 }
 
+static const char *get_precision(const struct sl_node *node)
+{
+    return node->desc.head.dtype_compute == SEQLSTM_BFLOAT16 ? "bfloat16" : "float32";
+}
+
 static json_t *write_call(const struct sl_graph *graph, const struct sl_call *call)
 {
     const struct sl_node *node = call->node;
@@ -46,9 +51,9 @@ static json_t *write_call(const struct sl_graph *graph, const struct sl_call *ca
         json_array_append_new(rivals, write_rival(&call->rivals[r]));
     for (int32_t r = 0; r < call->refusal_count; r++)
         json_array_append_new(refused, write_refusal(&call->refusals[r]));
-    return json_pack("{s:s,s:s,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
-                     sl_op_name(node->desc.head.op), "line", place.line, "column", place.column, "backend",
-                     sl_backend_get_id(call->backend), "variant", call->variant, "device",
+    return json_pack("{s:s,s:s,s:s,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
+                     sl_op_name(node->desc.head.op), "precision", get_precision(node), "line", place.line, "column",
+                     place.column, "backend", sl_backend_get_id(call->backend), "variant", call->variant, "device",
                      sl_backend_get_device(call->backend, call->device)->device_class, "params",
                      (json_int_t)sl_call_param_elems(graph, call), "cost_ns",
                      write_ns(cost, cost->forward_ns + cost->backward_ns), "forward_ns",

@@ -84,7 +84,8 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
         snprintf(row->cells[1], CELL, "loss");
     }
     write_count(row->cells[2], CELL, sl_call_param_elems(plan->graph, call));
-    snprintf(row->cells[3], CELL, "%s:%s", sl_backend_get_id(call->backend), call->variant);
+    snprintf(row->cells[3], CELL, "%s:%s%s", sl_backend_get_id(call->backend), call->variant,
+             call->node->desc.head.dtype_compute == SEQLSTM_BFLOAT16 ? " bfloat16" : "");
     write_ns(row->cells[4], CELL, &call->cost);
 }
 

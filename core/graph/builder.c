@@ -177,6 +177,12 @@ int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t fea
     return b->state_count++;
 }
 
+/* What a lower precision is for: the rest is memory traffic and sums that want all their bits. */
+static bool has_products(uint32_t op)
+{
+    return op == SEQLSTM_OP_RECURRENT || op == SEQLSTM_OP_DENSE || op == SEQLSTM_OP_DENSE_LOSS;
+}
+
 union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op,
                                            enum sl_axis axis)
 {
@@ -190,6 +196,8 @@ union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t 
         desc.head.flags |= SEQLSTM_DESC_DETERMINISTIC;
     if (envelope->uniform && b->facts->has_steps)
         desc.head.flags |= SEQLSTM_DESC_UNIFORM;
+    if (b->model->precision == SL_PRECISION_BFLOAT16 && has_products(op))
+        desc.head.dtype_compute = SEQLSTM_BFLOAT16;
     desc.head.max_rows = axis == SL_AXIS_STEPS ? envelope->rows : envelope->sequences;
     desc.head.max_sequences = envelope->sequences;
     desc.head.max_steps = envelope->steps;

@@ -95,14 +95,18 @@ parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_
 {
     static const struct {
         const char *name;
-        uint32_t dtype;
-    } names[] = {{"f32", SEQLSTM_FLOAT32}, {"bf16", SEQLSTM_BFLOAT16}, {"f16", SEQLSTM_FLOAT16}};
+        uint32_t dtype, compute;
+    } names[] = {{"f32", SEQLSTM_FLOAT32, SEQLSTM_FLOAT32},
+                 {"bf16", SEQLSTM_BFLOAT16, SEQLSTM_FLOAT32},
+                 {"f16", SEQLSTM_FLOAT16, SEQLSTM_FLOAT32},
+                 {"f32-bf16", SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is(field, length, names[i].name)) {
             c->dtype = names[i].dtype;
+            c->desc.head.dtype_compute = names[i].compute;
             return SEQLSTM_OK;
         }
-    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the dtype of the case is '%.*s', expected f32, bf16 or f16",
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the dtype of the case is '%.*s', expected f32, bf16, f16 or f32-bf16",
                  (int)length, field);
 }
 

@@ -246,6 +246,22 @@ static const struct plain plains[] = {
     {"vector", "N1003", "flat", "kind=copy", true},
 };
 
+/* Tried with products in bfloat16. */
+static const struct plain low_precision[] = {
+    {"lstm", "T7B5I6H9", "ragged", "", true},
+    {"lstm", "T7B5I6H9", "ragged", "initial,final", true},
+    {"lstm", "T7B5I6H9", "ragged", "backward,initial,final", true},
+    {"lstm", "T7B5I6H9D2", "ragged", "", true},
+    {"lstm", "T7B5I6H9D2", "ragged", "merge=sum,no_bias", true},
+    {"lstm", "T7B5I6H9L2", "uniform", "", true},
+    {"lstm", "T9B17I7H64", "ragged", "final,no_output", true},
+    {"gru", "T7B5I6H9", "ragged", "reset_after", true},
+    {"rnn", "T7B5I6H9", "ragged", "", true},
+    {"dense", "R9I5O7", "flat", "", true},
+    {"dense", "R70I33O17", "flat", "no_bias", true},
+    {"dense_loss", "R9I5O7", "flat", "kind=cross_entropy", true},
+};
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const char *
@@ -255,13 +271,20 @@ cell_name(char letter)
 }
 
 static void
+emit_as(const char *dtype, sl_catalogue_fn *fn, void *context, enum sl_level level, const char *op, const char *pass,
+        const char *sizes, const char *extra, const char *lengths, const char *options)
+{
+    char text[SL_CASE_TEXT_BYTES];
+    sl_text_snprintf(text, sizeof text, "%s:%s:%s%s:%s:%s%s%s", op, pass, sizes, extra, dtype, lengths,
+                     options[0] ? ":" : "", options);
+    fn(context, level, text);
+}
+
+static void
 emit(sl_catalogue_fn *fn, void *context, enum sl_level level, const char *op, const char *pass, const char *sizes,
      const char *extra, const char *lengths, const char *options)
 {
-    char text[SL_CASE_TEXT_BYTES];
-    sl_text_snprintf(text, sizeof text, "%s:%s:%s%s:f32:%s%s%s", op, pass, sizes, extra, lengths, options[0] ? ":" : "",
-                     options);
-    fn(context, level, text);
+    emit_as("f32", fn, context, level, op, pass, sizes, extra, lengths, options);
 }
 
 static bool
@@ -341,6 +364,15 @@ each_plain(enum sl_level level, const char *pass, bool backward, bool full, size
     }
 }
 
+static void
+each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn, void *context)
+{
+    for (size_t i = 0; i < COUNT(low_precision); i++) {
+        const struct plain *p = &low_precision[i];
+        emit_as("f32-bf16", fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
+    }
+}
+
 void
 sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *context)
 {
@@ -348,17 +380,20 @@ sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *con
     case SL_LEVEL_CLAIMS:
         each_recurrent(level, "claim", false, 1, fn, context);
         each_plain(level, "claim", false, full, 1, fn, context);
+        each_low(level, "claim", fn, context);
         break;
     case SL_LEVEL_FORWARD:
         each_recurrent(level, "inf", full, 1, fn, context);
         each_plain(level, "inf", false, full, 1, fn, context);
         each_large(level, "inf", full, fn, context);
+        each_low(level, "inf", fn, context);
         each_recurrent(level, "same", false, full ? 1 : 5, fn, context);
         break;
     case SL_LEVEL_BACKWARD:
         each_recurrent(level, "bwd", full, 1, fn, context);
         each_plain(level, "bwd", true, full, 1, fn, context);
         each_large(level, "bwd", full, fn, context);
+        each_low(level, "bwd", fn, context);
         each_recurrent(level, "ranges", full, 1, fn, context);
         each_recurrent(level, "fd", false, 1, fn, context);
         each_plain(level, "fd", true, false, 1, fn, context);

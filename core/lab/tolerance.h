@@ -3,12 +3,12 @@
  *
  *   tolerance of element i = c · eps · sqrt(K) · growth(T) · (|r_i| + scale + floor)  [+ 4 · movement_i]
  *
- * eps is half a unit in the last place of the dtype the operation computes in, K the length of the sums that
- * an element goes through, T the steps that it passes, r_i the reference's element and scale the size
- * of the tensor that it stands in (root of the mean square). floor is the size of what an element is made
- * from, where factors in [0, 1] can make the element itself much smaller than the error of its parts. c is
- * in the table of tolerance.c, one line per operation and direction, each with its reason. movement (condition.h)
- * counts only where an element is beyond the rest. There are no exceptions for single backends.
+ * eps is half a unit in the last place of the coarsest dtype that the element or its products have, K the length
+ * of the sums that an element goes through, T the steps that it passes, r_i the reference's element and scale the
+ * size of the tensor that it stands in (root of the mean square). floor is the size of what an element is made
+ * from, where factors in [0, 1] can make the element itself much smaller than the error of its parts. c is in the
+ * table of tolerance.c, one line per operation and direction, each with its reason. movement (condition.h) counts
+ * only where an element is beyond the rest. There are no exceptions for single backends.
  */
 #ifndef SL_LAB_TOLERANCE_H
 #define SL_LAB_TOLERANCE_H

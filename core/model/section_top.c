@@ -22,7 +22,9 @@ static const struct sl_word fallback_words[] = {
 static const struct sl_word precision_words[] = {
     {"float32", SL_PRECISION_FLOAT32, "single precision", false},
     {"tf32", -1, "", true},
-    {"bfloat16", -1, "", true},
+    {"bfloat16", SL_PRECISION_BFLOAT16,
+     "products of recurrent and dense layers in bfloat16 where a backend has them; all else in single precision",
+     false},
     {"float16", -1, "", true},
     {NULL, 0, NULL, false}};
 

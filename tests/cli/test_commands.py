@@ -125,6 +125,38 @@ def test_plan(t):
     expect(not (t.folder / 'runs').exists(), 'plan made a run')
 
 
+LOW = """seqlstm: 1
+name: low
+precision: bfloat16
+data: {type: generator, train: {name: adding_problem, size: 64, length: 5}, valid: {split: 0.25}, batch_size: 8}
+model:
+  - {type: lstm, units: 4}
+  - {type: lstm, units: 4, recurrent_dropout: 0.5}
+  - {type: dense, units: from_target}
+train: {loss: mse, epochs: 1}
+dispatch: {policy: order}
+backends: [cpu-onednn, cpu-blas]
+"""
+
+
+def test_precision(t):
+    """bfloat16 where a backend has it, else float32, and the plan says who refused it and where that was asked."""
+    t.write('low.yaml', LOW.replace('units: 4}', 'units: 4, return_sequences: true}', 1))
+    listed = t.run('backends', '--json').json['backends']
+    if not any(b['id'] == 'cpu-onednn' and b['status'] == 'ok' and 'v4' in b['devices'][0]['class'] for b in listed):
+        print('# no cpu-onednn with AVX-512 here: not shown')
+        return
+    layers = {layer['name']: layer for layer in t.run('plan', 'low.yaml', '--json').json['layers']}
+    first, second = layers['lstm_1'], layers['lstm_2']
+    expect((first['backend'], first['precision']) == ('cpu-onednn', 'bfloat16'), first)
+    expect((second['backend'], second['precision']) == ('cpu-blas', 'float32'), second)
+    refused = [(r['backend'], r['option'], r['line']) for r in second['refused']]
+    expect(('cpu-blas', 'precision', 3) in refused, refused)
+    expect(('cpu-onednn', 'recurrent_dropout', 7) in refused, refused)
+    t.run('run', 'low.yaml', '--out', 'low', '-q')
+    t.run('verify', 'low.yaml')
+
+
 def test_backends(t):
     t.run('backends').quiet().prints('cpu-blas', 'reference')
     t.run('backends', '-v').prints('searched', 'ABI', 'file')
