@@ -11,10 +11,14 @@
 
 static const struct odn_operation *const operations[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_RECURRENT] = &odn_recurrent_operation,
+    [SEQLSTM_OP_DENSE] = &odn_dense_operation,
+    [SEQLSTM_OP_LAYER_NORM] = &odn_norm_operation,
 };
 
 const uint32_t odn_desc_bytes[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_RECURRENT] = sizeof(struct seqlstm_recurrent_desc),
+    [SEQLSTM_OP_DENSE] = sizeof(struct seqlstm_dense_desc),
+    [SEQLSTM_OP_LAYER_NORM] = sizeof(struct seqlstm_layer_norm_desc),
 };
 
 const struct odn_operation *odn_operation_get(uint32_t op)
