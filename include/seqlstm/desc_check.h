@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "backend.h"
 #include "ops.h"
@@ -45,6 +46,15 @@ static inline uint32_t seqlstm_desc_bytes(uint32_t op)
     case SEQLSTM_OP_VECTOR: return (uint32_t)sizeof(struct seqlstm_vector_desc);
     default: return 0;
     }
+}
+
+/* The descriptor in this version's size: what an older host does not have is zero, which is "off"; what a later one
+ * has beyond is left out (the host answers for that). A backend keeps and reads this copy. */
+static inline void seqlstm_desc_copy(const struct seqlstm_desc *desc, union seqlstm_any_desc *out_desc)
+{
+    const uint32_t known = seqlstm_desc_bytes(desc->op);
+    memset(out_desc, 0, sizeof *out_desc);
+    memcpy(out_desc, desc, desc->struct_size < known ? desc->struct_size : known);
 }
 
 /* Answers no: `value` may be NULL. Always returns 0. Backends use it for their own refusals too. */
@@ -147,9 +157,9 @@ static inline int32_t seqlstm_check_head(const struct seqlstm_desc *d, struct se
         return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI | SEQLSTM_REFUSED_OPERATION,
                                  SEQLSTM_OPTION_NONE, text, "this version does not know the operation");
     }
-    if (d->struct_size < bytes)
+    if (d->struct_size < sizeof *d)
         return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, NULL,
-                                 "the descriptor is shorter than that of its operation");
+                                 "the descriptor is shorter than its head");
     const uint32_t flags = SEQLSTM_DESC_DETERMINISTIC | SEQLSTM_DESC_UNIFORM, last = SEQLSTM_UINT8;
     const uint32_t dtype = SEQLSTM_OPTION_DTYPE, shape = SEQLSTM_OPTION_SHAPE;
     const int64_t most = INT64_C(1) << 48;
@@ -385,7 +395,11 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
 /* 1: well formed, `answer` untouched. 0: the answer is no, with code, option, value and reason. [any] */
 static inline int32_t seqlstm_desc_check(const struct seqlstm_desc *desc, struct seqlstm_answer *answer)
 {
-    return seqlstm_check_head(desc, answer) && seqlstm_check_body(desc, answer);
+    union seqlstm_any_desc copy;
+    if (!seqlstm_check_head(desc, answer))
+        return 0;
+    seqlstm_desc_copy(desc, &copy);
+    return seqlstm_check_body(&copy.head, answer);
 }
 
 #ifdef __cplusplus

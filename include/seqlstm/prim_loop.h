@@ -120,12 +120,14 @@ static inline struct seqlstm_prim_scratch seqlstm_prim_scratch_make(const struct
 static inline int32_t seqlstm_prim_supports(const struct seqlstm_prim *prim, const struct seqlstm_desc *head,
                                             struct seqlstm_answer *answer)
 {
-    const struct seqlstm_recurrent_desc *d = (const struct seqlstm_recurrent_desc *)(const void *)head;
+    union seqlstm_any_desc copy;
+    const struct seqlstm_recurrent_desc *d = &copy.recurrent;
     if (head->op != SEQLSTM_OP_RECURRENT)
         return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, NULL,
                                  "it runs recurrent layers only");
     if (!seqlstm_desc_check(head, answer)) /* what these headers do not know */
         return 0;
+    seqlstm_desc_copy(head, &copy);
     if (head->dtype_activation | head->dtype_activation_grad | head->dtype_state | head->dtype_compute |
         head->dtype_weight | head->dtype_weight_grad)
         return seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL, "it knows float32 only");

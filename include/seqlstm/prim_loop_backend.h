@@ -122,11 +122,13 @@ static inline seqlstm_status seqlstm_prim_table_create(const struct seqlstm_prim
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no device %u or no variant '%s'", device, variant);
     const struct seqlstm_host *host = instance->host;
     struct seqlstm_op *op = (struct seqlstm_op *)host->allocate(host->context, sizeof(struct seqlstm_op));
+    union seqlstm_any_desc copy;
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation");
+    seqlstm_desc_copy(desc, &copy);
     op->host = host;
     op->prim = &prims[which];
-    memcpy(&op->desc, desc, sizeof op->desc);
+    op->desc = copy.recurrent;
     *out_op = op;
     return SEQLSTM_OK;
 }

@@ -58,7 +58,8 @@ static inline seqlstm_status
 seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code, const char *file, int line,
                   const char *format, ...)
 {
-    if (err == NULL || err->struct_size < sizeof *err)
+    /* the caller's record may be of an older version than ours: shorter, but never without a message */
+    if (err == NULL || err->struct_size < offsetof(struct seqlstm_error, message) + sizeof err->message)
         return code;
     const char *base = file;
     for (const char *p = file; *p; p++)

@@ -172,7 +172,7 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     memset(op, 0, sizeof *op);
     op->instance = instance;
     op->family = families[desc->op];
-    memcpy(&op->desc, desc, desc_bytes[desc->op]);
+    seqlstm_desc_copy(desc, &op->desc);
     *out_op = op;
     return SEQLSTM_OK;
 }
