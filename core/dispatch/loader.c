@@ -125,6 +125,14 @@ bad_lists(const struct seqlstm_backend *t)
     return NULL;
 }
 
+/* A draft must be matched exactly; from major 1 on a host has all that its minors brought. */
+static bool
+abi_fits(uint32_t major, uint32_t minor_needed)
+{
+    return major == SEQLSTM_ABI_MAJOR &&
+           (SEQLSTM_ABI_MAJOR == 0 ? minor_needed == SEQLSTM_ABI_MINOR : minor_needed <= SEQLSTM_ABI_MINOR);
+}
+
 static seqlstm_status
 read_table(struct sl_arena *arena, const struct seqlstm_backend *found,
            struct sl_backend_record *record, struct seqlstm_backend *out, struct seqlstm_error *err)
@@ -137,9 +145,9 @@ read_table(struct sl_arena *arena, const struct seqlstm_backend *found,
     record->has_abi = true;
     record->abi_major = found->abi_major;
     record->abi_minor_needed = found->abi_minor_needed;
-    if (found->abi_major != SEQLSTM_ABI_MAJOR || found->abi_minor_needed != SEQLSTM_ABI_MINOR)
-        REFUSE("it is built for ABI %u.%u, this program has %u.%u (a draft: both must be equal)",
-               found->abi_major, found->abi_minor_needed, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR);
+    if (!abi_fits(found->abi_major, found->abi_minor_needed))
+        REFUSE("it is built for ABI %u.%u, this program has %u.%u%s", found->abi_major, found->abi_minor_needed,
+               SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, SEQLSTM_ABI_MAJOR == 0 ? " (a draft: both must be equal)" : "");
     if (found->struct_size < required || found->struct_size > 64 * 1024)
         REFUSE("its table says that it has %u bytes, expected %u to %u", found->struct_size, required,
                64 * 1024);
