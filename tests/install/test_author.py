@@ -47,6 +47,17 @@ def test_its_product_is_faster_than_the_plain_one(i):
     assert costs['mine:blocked'] * 1.5 < costs['mine:plain'], costs  # about a quarter of it on an idle machine
 
 
+def test_a_and_b_are_compared_as_documented(i):
+    if SANITIZED:
+        return
+    file = './build/libseqlstm_backend_mine.so'
+    report = json.loads(i.call([i.program, 'ab', 'model.yaml', '--a', f'{file}:blocked', '--b', f'{file}:plain', '--rounds',
+                                '3', '--threads', '1', '--json'], cwd=project(i)))
+    assert report['numeric_ok'] and report['step']['ratio'] > 1.2, report  # the plain product is slower
+    layer, = [layer for layer in report['layers'] if layer['name'] == 'lstm_1']
+    assert layer['error_over_tolerance'] < 1, layer
+
+
 def test_both_variants_train_to_the_same_numbers(i):
     folder, losses = project(i), {}
     for variant in ('blocked', 'plain'):

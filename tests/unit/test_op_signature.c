@@ -229,7 +229,7 @@ refused_descriptors(void **state)
 {
     (void)state;
     ASSERT_REFUSED(r->head.op = 99, "unknown operation");
-    ASSERT_REFUSED(r->head.struct_size -= 8, "shorter");
+    ASSERT_REFUSED(r->head.struct_size -= 8, "struct_size is");
     ASSERT_REFUSED(r->head.struct_size += 8, "struct_size is 264");
     ASSERT_REFUSED(r->head.mode = 3, "mode is 3");
     ASSERT_REFUSED(r->head.flags = 1u << 9, "flags has the bits 0x200");
