@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the file functions report a failed system call. Private to base/file*.c. */
+/* How functions that work on files report a failed system call. For base/file*.c and for what uses descriptors. */
 #ifndef SL_BASE_FILE_ERROR_H
 #define SL_BASE_FILE_ERROR_H
 

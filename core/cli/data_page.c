@@ -12,7 +12,7 @@ static const char style[] =
     "--page:#fff}\n"
     "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--dim:#9aa2ad;--grid:#33383f;--bar:#6aa5f0;--edge:#f0935e;"
     "--page:#16181c}}\n"
-    "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:880px;margin:2rem auto;"
+    "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:1120px;margin:2rem auto;"
     "padding:0 1rem}\n"
     "h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .4rem}p{color:var(--dim);margin:.2rem 0}\n"
     "table{border-collapse:collapse}td,th{padding:.15rem .9rem .15rem 0;text-align:right;font-variant-numeric:"

@@ -9,6 +9,8 @@
 int64_t
 sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
 {
+    if (raw->token_file)
+        return sl_token_file_find_line(raw->token_file, row);
     if (raw->row_line)
         return raw->row_line[row];
     if (!raw->line)
@@ -46,6 +48,50 @@ map_texts(const struct sl_intern *texts, const struct sl_vocabulary *vocabulary,
 }
 
 static seqlstm_status
+fail_token(const struct sl_raw *raw, int64_t series, int64_t row, int32_t number, struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                 "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
+                 "(`specials: [unk]` would stand for it)",
+                 name_of(raw), (long long)sl_raw_find_line(raw, series, row),
+                 sl_intern_get(&raw->tokens, number, NULL));
+}
+
+/* Of tokens that stay in their file: the first one that the vocabulary does not have. */
+static seqlstm_status
+fail_first_unknown(const struct sl_raw *raw, const int32_t *table, struct seqlstm_error *err)
+{
+    for (int64_t s = 0; s < raw->series; s++)
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++) {
+            int32_t number;
+            SEQLSTM_TRY(sl_token_file_read(raw->token_file, i, 1, &number, err));
+            if (table[number] < 0)
+                return fail_token(raw, s, i, number, err);
+        }
+    return SEQLSTM_OK;
+}
+
+/* Tokens that stay in their file are mapped when they are read: the table is kept. */
+static seqlstm_status
+keep_map(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    int32_t unknown = sl_vocabulary_get_special(d->state->tokens, SL_SPECIAL_UNK);
+    int64_t *counts = NULL;
+    SEQLSTM_TRY(map_texts(&raw->tokens, d->state->tokens, &d->id_map, err));
+    SEQLSTM_TRY(sl_raw_count_ids(raw, &counts, err));
+    for (int32_t t = 0; t < raw->tokens.count; t++)
+        raw->counts.unknown_tokens += d->id_map[t] < 0 ? counts[t] : 0;
+    free(counts);
+    if (raw->counts.unknown_tokens > 0 && unknown < 0)
+        return fail_first_unknown(raw, d->id_map, err);
+    for (int32_t t = 0; t < raw->tokens.count; t++)
+        d->id_map[t] = d->id_map[t] < 0 ? (unknown < 0 ? 0 : unknown) : d->id_map[t];
+    d->token_file = raw->token_file;
+    raw->token_file = NULL;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
 map_tokens(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
 {
     int32_t *table, unknown = sl_vocabulary_get_special(state->tokens, SL_SPECIAL_UNK);
@@ -55,11 +101,7 @@ map_tokens(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm
         for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++) {
             int32_t id = table[raw->ids[i]];
             if (id < 0 && unknown < 0) {
-                status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                           "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
-                                           "(`specials: [unk]` would stand for it)",
-                                           name_of(raw), (long long)sl_raw_find_line(raw, s, i),
-                                           sl_intern_get(&raw->tokens, raw->ids[i], NULL));
+                status = fail_token(raw, s, i, raw->ids[i], err);
                 break;
             }
             raw->counts.unknown_tokens += id < 0;
@@ -194,6 +236,8 @@ finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err
                      "%s: the input has %lld values per %s, the training split had %lld per %s", name_of(raw),
                      (long long)raw->input_features, raw->has_steps ? "step" : "record",
                      (long long)state->facts.input.features, state->facts.has_steps ? "step" : "record");
+    if (raw->token_file)
+        return keep_map(d, raw, err);
     if (raw->input_kind == SL_FIELD_IDS) {
         if (raw->known_ids == 0)
             SEQLSTM_TRY(map_tokens(state, raw, err));

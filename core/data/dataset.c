@@ -178,6 +178,8 @@ sl_dataset_close(struct sl_dataset *dataset)
     free(dataset->length);
     free(dataset->target_row);
     free(dataset->own_input_ids);
+    sl_token_file_close(dataset->token_file);
+    free(dataset->id_map);
     free(dataset->own_target_ids);
     free(dataset->own_input_values);
     free(dataset->own_target_values);

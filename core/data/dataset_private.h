@@ -18,8 +18,10 @@ struct sl_dataset {
     int64_t *target_row; /* [records]; SL_TARGET_RECORD: row of the target store; else NULL */
     bool stream;         /* one record, to be cut into parts */
 
-    const int32_t *input_ids;  /* one of the two: rows of ids, or of facts.input.features values */
+    const int32_t *input_ids;  /* one of the three: rows of ids, or of facts.input.features values, or a file of … */
     const float *input_values;
+    struct sl_token_file *token_file; /* … numbers, of which id_map makes ids */
+    int32_t *id_map;
     enum sl_target_form form;  /* NONE: predicting */
     int64_t target_columns;    /* values per row of the target store */
     const int32_t *target_ids;

@@ -40,17 +40,6 @@ compare_number(const void *left, const void *right)
     return x != y ? (x > y) - (x < y) : compare_bytes(a, b);
 }
 
-/* counts[id] over the rows of the raw's series. */
-static int64_t *
-count_ids(const struct sl_raw *raw)
-{
-    int64_t *counts = calloc((size_t)raw->tokens.count + 1, sizeof *counts);
-    for (int64_t s = 0; counts && s < raw->series; s++)
-        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
-            counts[raw->ids[i]]++;
-    return counts;
-}
-
 /* The specials of the configuration at the front; returns how many. */
 static int64_t
 put_specials(const struct sl_tokenizer *config, const struct sl_raw *raw, const int64_t *counts,
@@ -135,13 +124,11 @@ sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, struc
               struct seqlstm_error *err)
 {
     int32_t special_ids[SL_SPECIAL_COUNT];
-    int64_t *counts = count_ids(raw);
+    int64_t *counts = NULL;
     struct sl_vocabulary_entry *entries = calloc((size_t)raw->tokens.count + SL_SPECIAL_COUNT + 1, sizeof *entries);
-    seqlstm_status status = SEQLSTM_OK;
-    if (!counts || !entries) {
-        status = SL_DATA_NO_MEMORY(err);
+    seqlstm_status status = entries ? sl_raw_count_ids(raw, &counts, err) : SL_DATA_NO_MEMORY(err);
+    if (status != SEQLSTM_OK)
         goto out;
-    }
     if (config->vocab) {
         status = read_vocabulary(config, raw, counts, out, err);
         goto out;

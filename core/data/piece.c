@@ -2,6 +2,7 @@
 /* Rows of the store into packed order. */
 #include "data/piece.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/dataset_private.h"
@@ -17,8 +18,22 @@ ends_here(const struct sl_dataset *d, const struct sl_piece *p, int64_t k)
 static int32_t
 target_id(const struct sl_dataset *d, int64_t row)
 {
-    int32_t id = d->form == SL_TARGET_NEXT ? d->input_ids[row + 1] : d->target_ids[row];
+    int32_t id = d->target_ids[row];
     return id == d->state->ignore_id ? -1 : id;
+}
+
+/* Ids of `count` rows: a part of the store, or read into `scratch`. */
+static seqlstm_status
+get_ids(const struct sl_dataset *d, int64_t first, int64_t count, int32_t *scratch, const int32_t **out,
+        struct seqlstm_error *err)
+{
+    *out = d->input_ids ? d->input_ids + first : scratch;
+    if (d->input_ids || count == 0)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_token_file_read(d->token_file, first, count, scratch, err));
+    for (int64_t i = 0; i < count; i++)
+        scratch[i] = d->id_map[scratch[i]];
+    return SEQLSTM_OK;
 }
 
 /* Where the target values of a row or record begin. */
@@ -40,35 +55,56 @@ fill_weights(const struct sl_piece *p, struct sl_batch *batch)
             weight[sl_batch_row(batch, k, t)] = 1.0f;
 }
 
-static void
-fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
+/* The steps of sequence k. `scratch` holds the ids of the longest and one more. */
+static seqlstm_status
+fill_sequence(const struct sl_dataset *d, const struct sl_piece *p, int64_t k, struct sl_batch *batch,
+              int32_t *scratch, struct seqlstm_error *err)
 {
-    int64_t F = batch->input.features, O = batch->target.features;
+    int64_t F = batch->input.features, O = batch->target.features, first = p->first[k], real = p->real[k];
     int32_t *ids = (int32_t *)(uintptr_t)batch->input.ids, *out_ids = (int32_t *)(uintptr_t)batch->target.ids;
     float *values = (float *)(uintptr_t)batch->input.values, *out = (float *)(uintptr_t)batch->target.values;
+    bool next = d->form == SL_TARGET_NEXT, has_ids = batch->input.kind == SL_FIELD_IDS;
     bool on_steps = batch->target.kind != SL_FIELD_NONE && batch->target.on_steps;
-    for (int64_t k = 0; k < p->sequences; k++) {
-        for (int64_t t = 0; t < p->real[k]; t++) {
-            int64_t row = sl_batch_row(batch, k, t), from = p->first[k] + t;
-            if (batch->input.kind == SL_FIELD_IDS)
-                ids[row] = d->input_ids[from];
-            else
-                memcpy(values + row * F, d->input_values + from * F, (size_t)F * sizeof *values);
-            if (on_steps && batch->target.kind == SL_FIELD_IDS)
-                out_ids[row] = target_id(d, from);
-            else if (on_steps)
-                memcpy(out + row * O, target_values(d, from), (size_t)O * sizeof *out);
-        }
-        for (int64_t t = p->real[k]; t < p->length[k]; t++) {
-            int64_t row = sl_batch_row(batch, k, t);
-            if (batch->input.kind == SL_FIELD_IDS)
-                ids[row] = -1;
-            if (on_steps && batch->target.kind == SL_FIELD_IDS)
-                out_ids[row] = -1;
-        }
-        batch->padded_rows += p->length[k] - p->real[k];
+    const int32_t *from = NULL;
+    if (has_ids)
+        SEQLSTM_TRY(get_ids(d, first, real > 0 ? real + next : 0, scratch, &from, err));
+    for (int64_t t = 0; t < real; t++) {
+        int64_t row = sl_batch_row(batch, k, t);
+        if (has_ids)
+            ids[row] = from[t];
+        else
+            memcpy(values + row * F, d->input_values + (first + t) * F, (size_t)F * sizeof *values);
+        if (on_steps && next)
+            out_ids[row] = from[t + 1] == d->state->ignore_id ? -1 : from[t + 1];
+        else if (on_steps && batch->target.kind == SL_FIELD_IDS)
+            out_ids[row] = target_id(d, first + t);
+        else if (on_steps)
+            memcpy(out + row * O, target_values(d, first + t), (size_t)O * sizeof *out);
     }
+    for (int64_t t = real; t < p->length[k]; t++) {
+        int64_t row = sl_batch_row(batch, k, t);
+        if (has_ids)
+            ids[row] = -1;
+        if (on_steps && batch->target.kind == SL_FIELD_IDS)
+            out_ids[row] = -1;
+    }
+    batch->padded_rows += p->length[k] - real;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch, struct seqlstm_error *err)
+{
+    int64_t longest = 0;
+    for (int64_t k = 0; k < p->sequences; k++)
+        longest = p->real[k] > longest ? p->real[k] : longest;
+    int32_t *scratch = d->token_file ? malloc(((size_t)longest + 1) * sizeof *scratch) : NULL;
+    seqlstm_status status = d->token_file && !scratch ? SL_DATA_NO_MEMORY(err) : SEQLSTM_OK;
+    for (int64_t k = 0; status == SEQLSTM_OK && k < p->sequences; k++)
+        status = fill_sequence(d, p, k, batch, scratch, err);
+    free(scratch);
     fill_weights(p, batch);
+    return status;
 }
 
 /* Inputs without steps, and one target per sequence. */
@@ -124,8 +160,11 @@ sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_ba
         ((uint64_t *)(uintptr_t)batch->axis.sequence_id)[k] = (uint64_t)who;
         ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)p->offset;
     }
-    if (facts->has_steps)
-        fill_steps(d, p, batch);
+    seqlstm_status status = facts->has_steps ? fill_steps(d, p, batch, err) : SEQLSTM_OK;
+    if (status != SEQLSTM_OK) {
+        sl_batch_destroy(batch);
+        return status;
+    }
     if (!d->stream)
         fill_sequences(d, p, batch);
     batch->carry_state = p->offset > 0;

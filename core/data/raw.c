@@ -21,6 +21,7 @@ sl_raw_deinit(struct sl_raw *raw)
 {
     free(raw->name);
     free(raw->ids);
+    sl_token_file_close(raw->token_file);
     sl_intern_deinit(&raw->tokens);
     free(raw->values);
     free(raw->values32);

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/intern.h"
+#include "data/token_file.h"
 #include "model/model.h"
 
 /* What to read, and for whom. */
@@ -42,6 +43,7 @@ struct sl_raw {
     int64_t input_features;
     bool has_steps;
     int32_t *ids;            /* [rows]; numbers of `tokens`, or final ids where known_ids > 0 */
+    struct sl_token_file *token_file; /* in place of ids: they are read when they are wanted */
     struct sl_intern tokens;
     int64_t known_ids;       /* ids are final and below this; 0: they are numbers of `tokens` */
     double *values;          /* [rows, input_features] */
@@ -97,6 +99,14 @@ seqlstm_status sl_raw_read_generator(const struct sl_read *read, struct sl_raw *
  * NULs, and for an empty file unless it is an input. */
 seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
                             struct seqlstm_error *err);
+
+/* counts[number of `tokens`] over the rows of the series. Freed by the caller. NO_MEMORY, IO. */
+seqlstm_status sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, struct seqlstm_error *err);
+
+/* raw_cached.c: a large text out of the token cache. *out_done is false where it is to be read whole instead: it is
+ * small, an input of predict, not UTF-8, or there is no folder for caches. */
+seqlstm_status sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw, bool *out_done,
+                                  struct seqlstm_error *err);
 
 /* A cursor over lines; \n and \r\n end them. */
 struct sl_line_cursor {

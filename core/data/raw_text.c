@@ -147,7 +147,10 @@ sl_raw_read_text(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_
 {
     struct sl_raw_builder builder;
     size_t bytes;
-    seqlstm_status status;
+    bool done;
+    seqlstm_status status = sl_raw_read_cached(read, raw, &done, err);
+    if (status != SEQLSTM_OK || done)
+        return status;
     SEQLSTM_TRY(load(read, raw, &bytes, err));
     expect_label(read, raw);
     sl_raw_builder_init(&builder, raw, &read->model->data.tokenizer);

@@ -219,11 +219,13 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
         json_array_append_new(layers, json_pack("{s:s,s:s,s:s}", "name", call->node->name, "backend",
                                                 sl_backend_get_id(call->backend), "variant", call->variant));
     }
-    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:I,s:f,s:{s:f,s:f},s:o}", "schema", "seqlstm.summary/1", "end",
-                             sl_train_end_get_name(result->train.end), "metrics", metrics, "seconds",
-                             result->seconds, "updates", (json_int_t)result->train.progress.updates, "epochs",
-                             result->train.progress.epochs, "waiting", "seconds", result->train.wait_seconds, "share",
-                             result->train.wait_share, "layers", layers);
+    const struct sl_train_result *train = &result->train;
+    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:f,s:{s:f,s:f},s:o}", "schema", "seqlstm.summary/1", "end",
+                             sl_train_end_get_name(train->end), "metrics", metrics, "seconds", result->seconds,
+                             "training_seconds", train->progress.seconds, "tokens",
+                             (json_int_t)train->progress.tokens, "updates", (json_int_t)train->progress.updates,
+                             "epochs", train->progress.epochs, "waiting", "seconds", train->wait_seconds, "share",
+                             train->wait_share, "layers", layers);
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(root);
     if (text == NULL)

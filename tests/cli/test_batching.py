@@ -93,6 +93,24 @@ def test_measured_buckets_are_replayed(t):
     t.refuse(4, 'run', 'm.yaml', '--out', 'e', '--plan', 'other.json').says('does not ascend')
 
 
+def test_cached_text(t):
+    """A text out of the cache trains to the same bits, and a damaged file of the cache is made anew."""
+    for name, batching in (('lines', 'bucketing: pools'), ('stream', 'unit: stream, bptt: 5')):
+        write(t, batching)
+        t.run('run', 'm.yaml', '--out', f'{name}-whole', '-q')
+        cached = {'SEQLSTM_CACHE_LEAST': '1'}
+        for again in ('first', 'second', 'damaged'):
+            files = sorted((t.folder / '.cache/seqlstm/tokens').glob('*.tokens'))
+            if again == 'damaged':
+                for file in files:
+                    file.write_bytes(file.read_bytes()[:-9])
+            t.run('run', 'm.yaml', '--out', f'{name}-{again}', '-q', env=cached)
+            expect(t.read(f'{name}-{again}/final.safetensors') == t.read(f'{name}-whole/final.safetensors'), name)
+    expect(len(files) == 4, files)
+    t.write('train.txt', b'fine\nnot \xff fine\n')
+    t.refuse(4, 'run', 'm.yaml', '--out', 'bad', env=cached).says('train.txt:2', 'not valid UTF-8')
+
+
 def test_stats(t):
     write(t, 'bucketing: [4, 8]')
     table = t.run('data', 'stats', 'm.yaml').out.decode()

@@ -18,6 +18,7 @@ void *__real_realloc(void *block, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
 ssize_t __real_write(int fd, const void *data, size_t bytes);
+ssize_t __real_pwrite64(int fd, const void *data, size_t bytes, off_t offset);
 int __real_fsync(int fd);
 int __real_rename(const char *from, const char *to);
 
@@ -27,6 +28,7 @@ void *__wrap_realloc(void *block, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
 ssize_t __wrap_write(int fd, const void *data, size_t bytes);
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t bytes, off_t offset);
 int __wrap_fsync(int fd);
 int __wrap_rename(const char *from, const char *to);
 
@@ -132,6 +134,19 @@ __wrap_write(int fd, const void *data, size_t bytes)
     if (io_bytes >= 0 && (size_t)io_bytes < bytes) {
         io_target++; /* a short write succeeds; the next call fails */
         return __real_write(fd, data, (size_t)io_bytes);
+    }
+    return -1;
+}
+
+/* What pwrite is with 64-bit offsets. */
+ssize_t
+__wrap_pwrite64(int fd, const void *data, size_t bytes, off_t offset)
+{
+    if (!io_now())
+        return __real_pwrite64(fd, data, bytes, offset);
+    if (io_bytes >= 0 && (size_t)io_bytes < bytes) {
+        io_target++; /* a short write succeeds; the next call fails */
+        return __real_pwrite64(fd, data, (size_t)io_bytes, offset);
     }
     return -1;
 }

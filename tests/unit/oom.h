@@ -27,7 +27,7 @@ bool oom_disarm(void);
 void oom_count_start(void);
 int oom_count(void);
 
-/* The same for write, fsync and rename together: the n-th returns -1 with errno `error_number`. With
+/* The same for write, pwrite, fsync and rename together: the n-th returns -1 with errno `error_number`. With
  * `bytes` >= 0 a failing write first writes that many bytes, as a full disk does. */
 void io_fail_at(int n, int error_number, int bytes);
 bool io_disarm(void);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Distinct words numbered in the order of their first appearance, with their counts: sl_intern made for the inner loop
+ * of cutting large texts. What makes it slow is memory: a word of up to 8 bytes is its own key, a slot holds its count,
+ * and slots are fetched ahead, so that a word that is seldom costs one miss, which overlaps with others.
+ *
+ * Words hold no NUL. Failure is sticky as in base/buf.h. [one thread at a time] */
+#ifndef SL_DATA_WORD_TABLE_H
+#define SL_DATA_WORD_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct sl_word_slot {
+    uint64_t key;
+    int32_t number; /* -1: free */
+    uint32_t count; /* modulo 2^32 */
+};
+
+struct sl_word_table {
+    struct sl_word_slot *slots;
+    int shift;            /* 64 - log2 of the number of slots */
+    int32_t count;
+    struct sl_buf text;   /* the words, one behind the other */
+    struct sl_buf begins; /* int64 per word: where its text begins */
+    struct sl_buf wraps;  /* int32 number of a word for each 2^32 of its count */
+    bool failed;
+};
+
+void sl_word_table_init(struct sl_word_table *table);
+void sl_word_table_deinit(struct sl_word_table *table);
+
+/* What a word is looked up by. `padded`: 8 bytes can be read from its beginning on. */
+uint64_t sl_word_table_key(const char *word, size_t bytes, bool padded);
+/* Fetches the slot where the key may be. */
+void sl_word_table_prefetch(const struct sl_word_table *table, uint64_t key);
+/* The number of the word, new or known, whose count goes up; -1 when memory ran out. */
+int32_t sl_word_table_add(struct sl_word_table *table, uint64_t key, const char *word, size_t bytes);
+
+/* Text of a word, not NUL-terminated, borrowed until the next add. */
+const char *sl_word_table_get(const struct sl_word_table *table, int32_t number, size_t *out_bytes);
+/* counts[number]: how often each word was added. */
+void sl_word_table_read_counts(const struct sl_word_table *table, int64_t *counts);
+
+#endif
