@@ -1,22 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm predict: one record per input, in input order, as text, csv or jsonl, or all of them as one npy array. */
-#include <string.h>
-
-#include "base/text.h"
-#include "cli/cli.h"
-#include "interop/npy_write.h"
-
-enum format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSONL, FORMAT_NPY };
-
-struct writer {
-    struct cli_context *cli;
-    enum format format;
-    bool with_input;
-    const struct sl_data_state *state;
-    struct sl_buf buf;      /* one record; npy: the values of all so far */
-    int64_t records;        /* npy */
-    int64_t rows, features; /* npy: of each record */
-};
+/* seqlstm predict */
+#include "cli/prediction_writer.h"
 
 static const struct cli_flag flags[] = {
     {"input", 'i', "FILE", NULL, "what to predict; - is standard input (default -)", false, NULL},
@@ -25,240 +9,28 @@ static const struct cli_flag flags[] = {
     {0},
 };
 
-/* The likeliest class of one row. */
-static int64_t find_best(const float *row, int64_t features)
-{
-    int64_t best = 0;
-    for (int64_t c = 1; c < features; c++)
-        if (row[c] > row[best])
-            best = c;
-    return best;
-}
-
-static void write_json_text(struct sl_buf *buf, const char *text, size_t bytes)
-{
-    sl_buf_append_char(buf, '"');
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            sl_buf_printf(buf, "\\%c", c);
-        else if (c < 0x20)
-            sl_buf_printf(buf, "\\u%04x", c);
-        else
-            sl_buf_append_char(buf, (char)c);
-    }
-    sl_buf_append_char(buf, '"');
-}
-
-/* RFC 4180: quoted when it must be. */
-static void write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
-{
-    bool quote = false;
-    for (size_t i = 0; i < bytes; i++)
-        quote = quote || text[i] == '"' || text[i] == ',' || text[i] == '\n' || text[i] == '\r';
-    if (!quote) {
-        sl_buf_append(buf, text, bytes);
-        return;
-    }
-    sl_buf_append_char(buf, '"');
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '"')
-            sl_buf_append_char(buf, '"');
-        sl_buf_append_char(buf, text[i]);
-    }
-    sl_buf_append_char(buf, '"');
-}
-
-static void write_number(struct sl_buf *buf, float value)
-{
-    char number[SL_TEXT_NUMBER_BYTES];
-    sl_text_print_float32(number, value);
-    sl_buf_append_text(buf, number);
-}
-
-static void write_jsonl(struct writer *w, const struct sl_prediction *p)
-{
-    struct sl_buf *buf = &w->buf;
-    sl_buf_printf(buf, "{\"record\": %lld", (long long)p->record);
-    if (w->with_input && p->input) {
-        sl_buf_append_text(buf, ", \"input\": ");
-        write_json_text(buf, p->input, p->input_bytes);
-    }
-    sl_buf_append_text(buf, p->classes ? ", \"predictions\": [" : ", \"values\": [");
-    for (int64_t r = 0; r < p->rows; r++) {
-        const float *row = p->values + r * p->features;
-        sl_buf_append_text(buf, r ? ", " : "");
-        if (p->classes) {
-            int64_t best = find_best(row, p->features);
-            size_t bytes;
-            const char *name = sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
-            sl_buf_append_text(buf, "{\"class\": ");
-            write_json_text(buf, name, bytes);
-            sl_buf_append_text(buf, ", \"probability\": ");
-            write_number(buf, row[best]);
-            sl_buf_append_char(buf, '}');
-            continue;
-        }
-        sl_buf_append_char(buf, '[');
-        for (int64_t f = 0; f < p->features; f++) {
-            sl_buf_append_text(buf, f ? ", " : "");
-            write_number(buf, row[f]);
-        }
-        sl_buf_append_char(buf, ']');
-    }
-    sl_buf_append_text(buf, "]}\n");
-}
-
-/* text: one line per record. csv: one line per row, record number first. */
-static void write_plain(struct writer *w, const struct sl_prediction *p)
-{
-    struct sl_buf *buf = &w->buf;
-    bool csv = w->format == FORMAT_CSV;
-    for (int64_t r = 0; r < p->rows; r++) {
-        const float *row = p->values + r * p->features;
-        if (csv)
-            sl_buf_printf(buf, "%lld,", (long long)p->record);
-        else if (r)
-            sl_buf_append_char(buf, ' ');
-        if (p->classes) {
-            int64_t best = find_best(row, p->features);
-            size_t bytes;
-            const char *name = sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
-            if (csv)
-                write_csv_text(buf, name, bytes);
-            else
-                sl_buf_append(buf, name, bytes);
-            if (csv || p->rows == 1) {
-                sl_buf_append_text(buf, csv ? "," : "\t");
-                write_number(buf, row[best]);
-            }
-        } else {
-            for (int64_t f = 0; f < p->features; f++) {
-                sl_buf_append_text(buf, f ? (csv ? "," : "\t") : "");
-                write_number(buf, row[f]);
-            }
-        }
-        if (csv) {
-            if (w->with_input && p->input) {
-                sl_buf_append_char(buf, ',');
-                write_csv_text(buf, p->input, p->input_bytes);
-            }
-            sl_buf_append_char(buf, '\n');
-        }
-    }
-    if (csv)
-        return;
-    if (w->with_input && p->input) {
-        sl_buf_append_char(buf, '\t');
-        sl_buf_append(buf, p->input, p->input_bytes);
-    }
-    sl_buf_append_char(buf, '\n');
-}
-
-/* Every output, probabilities of all classes too. An array has no ragged rows. */
-static seqlstm_status collect(struct writer *w, const struct sl_prediction *p, struct seqlstm_error *err)
-{
-    if (w->records == 0) {
-        w->rows = p->rows;
-        w->features = p->features;
-    }
-    if (p->rows != w->rows)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "record %lld has %lld steps, the first has %lld: npy wants equal ones, use --format jsonl",
-                     (long long)p->record, (long long)p->rows, (long long)w->rows);
-    sl_buf_append(&w->buf, p->values, (size_t)(p->rows * p->features) * sizeof(float));
-    w->records++;
-    if (w->buf.failed)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld predictions", (long long)w->records);
-    return SEQLSTM_OK;
-}
-
-/* [N, features], or [N, T, features] where a record has several rows. */
-static seqlstm_status write_npy(struct writer *w, struct seqlstm_error *err)
-{
-    int64_t shape[3] = {w->records, w->rows, w->features};
-    if (w->rows <= 1)
-        shape[1] = w->features;
-    struct sl_buf header = {0};
-    sl_npy_append_header(&header, w->rows <= 1 ? 2 : 3, shape);
-    seqlstm_status status = header.failed ? SEQLSTM_NO_MEMORY : cli_put(header.data, header.length_bytes, false, err);
-    sl_buf_deinit(&header);
-    if (status == SEQLSTM_NO_MEMORY)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the header");
-    SEQLSTM_TRY(status);
-    return cli_put(sl_buf_text(&w->buf), w->buf.length_bytes, false, err);
-}
-
-static seqlstm_status write(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
-{
-    struct writer *w = context;
-    if (w->format == FORMAT_NPY)
-        return collect(w, prediction, err);
-    sl_buf_truncate(&w->buf, 0);
-    if (w->format == FORMAT_JSONL)
-        write_jsonl(w, prediction);
-    else
-        write_plain(w, prediction);
-    if (w->buf.failed)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
-    return cli_put(w->buf.data, w->buf.length_bytes, false, err);
-}
-
-static void write_header(struct writer *w)
-{
-    if (w->format != FORMAT_CSV)
-        return;
-    const struct sl_data_facts *facts = sl_data_state_get_facts(w->state);
-    fputs("record", stdout);
-    if (facts->target.kind == SL_FIELD_IDS) {
-        fputs(",class,probability", stdout);
-    } else {
-        struct sl_string_list names = sl_data_state_get_target_names(w->state);
-        for (int64_t f = 0; f < facts->target.features; f++) {
-            if ((size_t)f < names.count)
-                printf(",%s", names.items[f]);
-            else
-                printf(",value_%lld", (long long)f + 1);
-        }
-    }
-    puts(w->with_input ? ",input" : "");
-}
-
 static int predict(struct cli_context *cli)
 {
-    const char *said = cli_get(cli, "format");
-    struct writer w = {.cli = cli, .with_input = cli_has(cli, "with-input"),
-                       .format = cli->json ? FORMAT_JSONL : FORMAT_TEXT};
-    static const char *const names[] = {"text", "csv", "jsonl", "npy"};
-    int format = 0;
-    while (said && format < 4 && strcmp(said, names[format]))
-        format++;
-    if (format == 4)
-        return cli_usage_error(cli, "`--format %s`: expected text, csv, jsonl or npy", said);
-    if (said)
-        w.format = (enum format)format;
-    if (w.format == FORMAT_NPY && w.with_input)
-        return cli_usage_error(cli, "`--with-input` does not go with `--format npy`");
+    struct cli_prediction_writer writer;
     struct sl_session *session = NULL;
-    int code = cli_open_run(cli, cli->values.operands[0], &session);
-    if (code != CLI_OK) {
-        sl_session_close(session);
+    int code = cli_prediction_writer_init(&writer, cli, CLI_PREDICTION_TEXT);
+    if (code != CLI_OK)
         return code;
+    code = cli_open_run(cli, cli->values.operands[0], &session);
+    if (code == CLI_OK) {
+        const struct sl_data_state *state = sl_session_find_data_state(session);
+        const char *path = cli_get(cli, "input");
+        struct sl_input_request request = {.path = path ? path : "-"};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        if (state)
+            cli_prediction_writer_begin(&writer, state);
+        seqlstm_status status = sl_session_predict(session, &request, cli_prediction_writer_add, &writer, &err);
+        if (status == SEQLSTM_OK)
+            status = cli_prediction_writer_end(&writer, &err);
+        if (status != SEQLSTM_OK)
+            code = cli_fail(cli, status, &err);
     }
-    w.state = sl_session_find_data_state(session);
-    if (w.state)
-        write_header(&w);
-    const char *path = cli_get(cli, "input");
-    struct sl_input_request request = {.path = path ? path : "-"};
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_status status = sl_session_predict(session, &request, write, &w, &err);
-    if (status == SEQLSTM_OK && w.format == FORMAT_NPY)
-        status = write_npy(&w, &err);
-    if (status == SEQLSTM_OK)
-        status = cli_put("", 0, true, &err);
-    if (status != SEQLSTM_OK)
-        code = cli_fail(cli, status, &err);
-    sl_buf_deinit(&w.buf);
+    cli_prediction_writer_deinit(&writer);
     sl_session_close(session);
     return code;
 }

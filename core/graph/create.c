@@ -94,8 +94,19 @@ static seqlstm_status add_layers(struct sl_builder *b)
     return SEQLSTM_OK;
 }
 
+/* Nothing behind the layer whose output is wanted is run; its parameters stay (invariant 4). */
+static void cut_behind(struct sl_builder *b, int32_t layer)
+{
+    while (b->node_count && b->nodes[b->node_count - 1].layer > layer)
+        b->node_count--;
+    while (b->alternative_count && b->alternatives[b->alternative_count - 1].node.layer > layer)
+        b->alternative_count--;
+}
+
 static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
 {
+    const struct sl_layer *wanted = b->request->output_layer;
+    int32_t output_layer = wanted ? wanted->index : (int32_t)b->model->layer_count - 1;
     struct sl_graph *graph = SL_ARENA_NEW(b->arena, struct sl_graph);
     if (graph == NULL)
         return NULL;
@@ -109,7 +120,8 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
         .states = b->states, .state_count = b->state_count,
         .nodes = b->nodes, .node_count = b->node_count,
         .alternatives = b->alternatives, .alternative_count = b->alternative_count,
-        .output = b->layer_outputs[b->model->layer_count - 1],
+        .output = b->layer_outputs[output_layer],
+        .output_layer = output_layer,
         .output_is_logits = b->output_is_logits,
         .output_needed = b->request->need_output || b->request->phase == SL_PHASE_PREDICT,
         .sums = sums,
@@ -148,6 +160,8 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
         status = add_layers(&b);
     if (status == SEQLSTM_OK && !b.failed && request->phase != SL_PHASE_PREDICT)
         status = sl_graph_add_loss(&b, &sums);
+    if (status == SEQLSTM_OK && !b.failed && request->output_layer)
+        cut_behind(&b, request->output_layer->index);
     if (status == SEQLSTM_OK && !b.failed)
         graph = finish(&b, sums);
     if (status == SEQLSTM_OK && graph == NULL)

@@ -123,6 +123,7 @@ struct sl_graph {
     int32_t alternative_count;
 
     int32_t output;          /* tensor of the model's output: logits where output_is_logits */
+    int32_t output_layer;    /* index of the layer that makes it */
     bool output_is_logits;   /* the activation before a cross-entropy is left to the loss */
     bool output_needed;      /* nobody may fuse the output away */
     int32_t sums;            /* tensor of the loss sums; -1 without a loss */
@@ -139,6 +140,7 @@ struct sl_graph_request {
     enum sl_phase phase;
     bool need_output; /* metrics want the output; PREDICT always has it */
     bool carry_state; /* states go on from batch to batch even if the data are independent sequences */
+    const struct sl_layer *output_layer; /* PREDICT: end with this layer's output; NULL: with the last one's */
 };
 
 /* Builds the graph. Errors that come from the model and the data together (a dense layer narrower than the

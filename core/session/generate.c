@@ -96,7 +96,7 @@ static seqlstm_status generate(struct generator *g, const int32_t *prompt, int64
     int32_t eos = sl_vocabulary_get_special(g->vocabulary, SL_SPECIAL_EOS);
     struct sl_envelope envelope = {.sequences = 1, .steps = prompt_count, .rows = prompt_count, .uniform = true,
                                    .stream = true};
-    SEQLSTM_TRY(sl_session_prepare_prediction(g->session, &envelope, true, err));
+    SEQLSTM_TRY(sl_session_prepare_prediction(g->session, &envelope, true, NULL, err));
     SEQLSTM_TRY(sl_session_load_weights(g->session, err));
     SEQLSTM_TRY(feed(g, prompt, prompt_count, true, &probabilities, err));
     int32_t before = prompt[prompt_count - 1];

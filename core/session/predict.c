@@ -51,8 +51,9 @@ static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_d
     struct sl_field output = sl_exec_get_output(session->predict.exec);
     struct sl_prediction prediction = {.record = batch->sample[sequence], .features = output.features};
     SEQLSTM_TRY(gather(rows, batch, &output, sequence, &prediction.rows, err));
-    bool values = sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
-    if (values)
+    bool is_last = session->predict.graph->output_layer + 1 == (int32_t)session->model->layer_count;
+    bool values = !is_last || sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
+    if (is_last && values)
         sl_data_state_undo_targets(session->state, rows->values, prediction.rows);
     prediction.values = rows->values;
     prediction.classes = values ? NULL : sl_data_state_find_classes(session->state);
@@ -81,12 +82,12 @@ seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_d
     return status;
 }
 
-static seqlstm_status predict(struct sl_session *session, const struct sl_dataset *data,
-                              struct sl_batcher *batcher, sl_prediction_fn *write, void *context,
+static seqlstm_status predict(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
+                              const struct sl_layer *layer, sl_prediction_fn *write, void *context,
                               struct seqlstm_error *err)
 {
     struct sl_envelope envelope = sl_batcher_envelope(batcher);
-    SEQLSTM_TRY(sl_session_prepare_prediction(session, &envelope, false, err));
+    SEQLSTM_TRY(sl_session_prepare_prediction(session, &envelope, false, layer, err));
     SEQLSTM_TRY(sl_session_load_weights(session, err));
     int64_t next_record = 0;
     seqlstm_status status = SEQLSTM_OK;
@@ -108,8 +109,9 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
     return status;
 }
 
-seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
-                                  sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+static seqlstm_status run(struct sl_session *session, const struct sl_input_request *input,
+                          const struct sl_layer *layer, sl_prediction_fn *write, void *context,
+                          struct seqlstm_error *err)
 {
     if (session->state == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
@@ -126,10 +128,39 @@ seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_in
     if (sl_dataset_get_records(data) > 0) {
         status = sl_batcher_open(data, &request, &batcher, err);
         if (status == SEQLSTM_OK)
-            status = predict(session, data, batcher, write, context, err);
+            status = predict(session, data, batcher, layer, write, context, err);
     }
     sl_stage_deinit(&session->predict);
     sl_batcher_close(batcher);
     sl_dataset_close(data);
     return status;
+}
+
+seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
+                                  sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+{
+    return run(session, input, NULL, write, context, err);
+}
+
+/* What goes into the last layer, where that is the one that makes classes or values of it. */
+static const struct sl_layer *find_embedding_layer(const struct sl_model *model)
+{
+    const struct sl_layer *last = &model->layers[model->layer_count - 1];
+    while (last->kind == SL_LAYER_ACTIVATION && last->from[0] >= 0)
+        last = &model->layers[last->from[0]];
+    if ((last->kind == SL_LAYER_DENSE || last->kind == SL_LAYER_OUTPUT) && last->from[0] >= 0)
+        last = &model->layers[last->from[0]];
+    return last;
+}
+
+seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_input_request *input,
+                                const char *layer_name, sl_prediction_fn *write, void *context,
+                                struct seqlstm_error *err)
+{
+    const struct sl_layer *layer = layer_name ? sl_model_find_layer(session->model, layer_name)
+                                              : find_embedding_layer(session->model);
+    if (layer == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no layer `%s`; `seqlstm config RUN` shows its layers",
+                     layer_name);
+    return run(session, input, layer, write, context, err);
 }

@@ -92,7 +92,7 @@ seqlstm_status sl_session_predict_values(struct sl_session *session, const float
     seqlstm_status status = SEQLSTM_OK;
     if (envelope.rows == 0) /* only empty sequences: descriptors want at least one row */
         envelope.rows = envelope.steps = 1;
-    status = sl_session_prepare_prediction(session, &envelope, false, err);
+    status = sl_session_prepare_prediction(session, &envelope, false, NULL, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
     if (status == SEQLSTM_OK)

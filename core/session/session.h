@@ -154,7 +154,13 @@ typedef seqlstm_status sl_prediction_fn(void *context, const struct sl_predictio
 seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
                                   sl_prediction_fn *write, void *context, struct seqlstm_error *err);
 
-/* The same for `count` sequences of numbers in memory, one after the other in `values`, in the units of the data. */
+/* What layer `layer_name` yields for each record, instead of the model's output; NULL: what goes into the last layer.
+ * In the network's units; `classes` of a prediction is NULL. Errors: INVALID_CONFIG: no such layer; as predict. */
+seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_input_request *input,
+                                const char *layer_name, sl_prediction_fn *write, void *context,
+                                struct seqlstm_error *err);
+
+/* Predictions for `count` sequences of numbers in memory, one after the other in `values`, in the units of the data. */
 seqlstm_status sl_session_predict_values(struct sl_session *session, const float *values, const int64_t *lengths,
                                          int64_t count, sl_prediction_fn *write, void *context,
                                          struct seqlstm_error *err);

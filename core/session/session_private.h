@@ -70,9 +70,11 @@ struct sl_session {
 seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase,
                                   const struct sl_envelope *envelope, bool need_output, bool with_exec,
                                   struct sl_stage *stage, struct seqlstm_error *err);
-/* For predictions, with executor; `carry_state`: one call goes on where the last one stopped. */
+/* For predictions, with executor; `carry_state`: one call goes on where the last one stopped; `layer`: whose output,
+ * NULL for the model's. */
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
-                                             bool carry_state, struct seqlstm_error *err);
+                                             bool carry_state, const struct sl_layer *layer,
+                                             struct seqlstm_error *err);
 void sl_stage_deinit(struct sl_stage *stage);
 
 /* ---- measured dispatch (tuning.c) ------------------------------------------------------------------ */

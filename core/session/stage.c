@@ -107,13 +107,14 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
 }
 
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
-                                             bool carry_state, struct seqlstm_error *err)
+                                             bool carry_state, const struct sl_layer *layer,
+                                             struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = *envelope;
     facts.has_weight = false;
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                       .need_output = true, .carry_state = carry_state};
+                                       .need_output = true, .carry_state = carry_state, .output_layer = layer};
     return prepare(session, &request, true, &session->predict, err);
 }
 

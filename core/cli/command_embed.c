@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm embed: what a layer yields for each input, or which inputs it puts side by side. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/prediction_writer.h"
+#include "interop/json_write.h"
+#include "session/neighbours.h"
+
+static const struct cli_flag flags[] = {
+    {"input", 'i', "FILE", NULL, "what to embed; - is standard input (default -)", false, NULL},
+    {"layer", 0, "NAME", NULL, "whose output (default: what goes into the last layer)", false, NULL},
+    {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else csv)", false, NULL},
+    {"with-input", 0, NULL, NULL, "repeat the input beside its embedding", false, NULL},
+    {"nearest", 0, "K", NULL, "instead: the K inputs nearest to each one, by cosine", false, NULL},
+    {0},
+};
+
+/* All embeddings and their inputs, for --nearest. */
+struct collection {
+    struct sl_buf values; /* [records, features] */
+    struct sl_buf texts;  /* one after the other, each with a NUL */
+    int64_t records, features;
+};
+
+static seqlstm_status collect(void *context, const struct sl_prediction *p, struct seqlstm_error *err)
+{
+    struct collection *all = context;
+    if (p->rows != 1)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "the layer yields one row for each step (%lld for record %lld); `--nearest` wants one for each "
+                     "input: name another with --layer, or pool", (long long)p->rows, (long long)p->record);
+    all->features = p->features;
+    all->records++;
+    sl_buf_append(&all->values, p->values, (size_t)p->features * sizeof *p->values);
+    if (p->input)
+        sl_buf_append(&all->texts, p->input, p->input_bytes);
+    sl_buf_append_char(&all->texts, '\0');
+    if (all->values.failed || all->texts.failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld embeddings", (long long)all->records);
+    return SEQLSTM_OK;
+}
+
+static void write_neighbours(const struct cli_context *cli, int64_t record, const struct sl_neighbour *nearest,
+                             int64_t count, const char *const *texts, struct sl_buf *out)
+{
+    char number[SL_TEXT_NUMBER_BYTES];
+    if (cli->json) {
+        sl_buf_printf(out, "{\"record\": %lld, \"input\": ", (long long)record);
+        sl_json_write_text(out, texts[record]);
+        sl_buf_append_text(out, ", \"nearest\": [");
+    } else {
+        sl_buf_printf(out, "%lld  %s\n", (long long)record, texts[record]);
+    }
+    for (int64_t k = 0; k < count && nearest[k].row >= 0; k++) {
+        if (cli->json) {
+            sl_text_print_float32(number, nearest[k].cosine);
+            sl_buf_printf(out, "%s{\"record\": %lld, \"cosine\": %s, \"input\": ", k ? ", " : "",
+                          (long long)nearest[k].row, number);
+            sl_json_write_text(out, texts[nearest[k].row]);
+            sl_buf_append_char(out, '}');
+        } else {
+            sl_buf_printf(out, "    %6.3f  %s\n", (double)nearest[k].cosine, texts[nearest[k].row]);
+        }
+    }
+    if (cli->json)
+        sl_buf_append_text(out, "]}\n");
+}
+
+static seqlstm_status show_nearest(const struct cli_context *cli, struct collection *all, int64_t count,
+                                   struct seqlstm_error *err)
+{
+    struct sl_neighbour *nearest = calloc((size_t)(all->records * count) + 1, sizeof *nearest);
+    const char **texts = malloc(((size_t)all->records + 1) * sizeof *texts);
+    struct sl_buf out = {0};
+    seqlstm_status status = SEQLSTM_OK;
+    if (nearest == NULL || texts == NULL) {
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the neighbours");
+    } else {
+        const char *text = all->texts.data;
+        for (int64_t r = 0; r < all->records; r++, text += strlen(text) + 1)
+            texts[r] = text;
+        /* the buffer's memory is malloc's, and holds floats alone */
+        sl_neighbours_find((float *)(void *)all->values.data, all->records, all->features, count, nearest);
+        for (int64_t r = 0; r < all->records; r++)
+            write_neighbours(cli, r, nearest + r * count, count, texts, &out);
+        status = out.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the text")
+                            : cli_put(sl_buf_text(&out), out.length_bytes, true, err);
+    }
+    sl_buf_deinit(&out);
+    free(texts);
+    free(nearest);
+    return status;
+}
+
+static seqlstm_status run(struct cli_context *cli, struct sl_session *session, struct cli_prediction_writer *writer,
+                          int64_t nearest, struct seqlstm_error *err)
+{
+    const char *path = cli_get(cli, "input"), *layer = cli_get(cli, "layer");
+    struct sl_input_request request = {.path = path ? path : "-"};
+    if (nearest == 0) {
+        SEQLSTM_TRY(sl_session_embed(session, &request, layer, cli_prediction_writer_add, writer, err));
+        return cli_prediction_writer_end(writer, err);
+    }
+    struct collection all = {.records = 0};
+    seqlstm_status status = sl_session_embed(session, &request, layer, collect, &all, err);
+    if (status == SEQLSTM_OK && all.records)
+        status = show_nearest(cli, &all, nearest, err);
+    sl_buf_deinit(&all.values);
+    sl_buf_deinit(&all.texts);
+    return status;
+}
+
+static int embed(struct cli_context *cli)
+{
+    int64_t nearest = 0;
+    struct cli_prediction_writer writer;
+    struct sl_session *session = NULL;
+    if (!cli_get_int(cli, "nearest", 1, 1000, &nearest))
+        return CLI_USAGE;
+    int code = cli_prediction_writer_init(&writer, cli, CLI_PREDICTION_CSV);
+    if (code == CLI_OK && nearest && cli_get(cli, "format"))
+        code = cli_usage_error(cli, "`--format` does not go with `--nearest`; `--json` does");
+    if (code == CLI_OK)
+        code = cli_open_run(cli, cli->values.operands[0], &session);
+    if (code == CLI_OK) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        seqlstm_status status = run(cli, session, &writer, nearest, &err);
+        code = status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
+        cli_prediction_writer_deinit(&writer);
+    }
+    sl_session_close(session);
+    return code;
+}
+
+const struct cli_command cli_command_embed = {
+    .name = "embed",
+    .summary = "what a layer yields for each input, in input order",
+    .usage = "RUN [--input FILE] [--layer NAME] [flags]",
+    .examples = "  seqlstm embed sst-classifier --input reviews.txt --format npy > reviews.npy\n"
+                "  seqlstm embed sst-classifier --input reviews.txt --nearest 5\n",
+    .text = "One row for each input, or one for each of its steps where the layer returns sequences. Reads the\n"
+            "format of the training data.\n",
+    .flags = flags,
+    .takes_model_flags = true,
+    .takes_backend_flags = true,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = embed,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Predictions and embeddings on stdout: one record per input, in input order, as text, csv or jsonl, or all of them as
+ * one npy array. Shared by predict and embed. */
+#ifndef SL_CLI_PREDICTION_WRITER_H
+#define SL_CLI_PREDICTION_WRITER_H
+
+#include "cli/cli.h"
+
+enum cli_prediction_format { CLI_PREDICTION_TEXT, CLI_PREDICTION_CSV, CLI_PREDICTION_JSONL, CLI_PREDICTION_NPY };
+
+/* Zeroed but for `format` and `with_input`: ready. */
+struct cli_prediction_writer {
+    enum cli_prediction_format format;
+    bool with_input;
+    bool has_begun;
+    struct sl_buf buf;      /* one record; npy: the values of all so far */
+    int64_t records;        /* npy */
+    int64_t rows, features; /* npy: of each record */
+};
+
+/* --format and --with-input; a usage error where they are none. */
+int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_context *cli,
+                               enum cli_prediction_format default_format);
+void cli_prediction_writer_deinit(struct cli_prediction_writer *writer);
+
+/* The head of a csv file of predictions. Without this call the first record writes one: record, value_1, … */
+void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const struct sl_data_state *state);
+
+/* A sl_prediction_fn; the context is the writer. */
+seqlstm_status cli_prediction_writer_add(void *writer, const struct sl_prediction *prediction,
+                                         struct seqlstm_error *err);
+
+/* What is left (npy: everything) and a flush. */
+seqlstm_status cli_prediction_writer_end(struct cli_prediction_writer *writer, struct seqlstm_error *err);
+
+#endif
