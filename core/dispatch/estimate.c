@@ -71,18 +71,24 @@ static seqlstm_status ask(const struct sl_bid *bid, bool on_steps, bool backward
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_cost_estimate(const struct sl_graph *graph, const struct sl_node *node,
-                                const union seqlstm_any_desc *desc, const struct sl_bid *bid,
-                                const struct sl_profiles *profiles, struct sl_cost *out_cost,
-                                struct seqlstm_error *err)
+seqlstm_status sl_cost_guess(const struct sl_graph *graph, const struct sl_node *node,
+                             const union seqlstm_any_desc *desc, const struct sl_profiles *profiles,
+                             struct sl_cost *out_cost, struct seqlstm_error *err)
 {
-    bool on_steps = sl_node_is_on_steps(graph, node), answered;
-    SEQLSTM_TRY(ask(bid, on_steps, node->needs_backward, profiles, &answered, out_cost, err));
-    if (answered)
-        return SEQLSTM_OK;
+    bool on_steps = sl_node_is_on_steps(graph, node);
     double rows = 0;
     for (int32_t p = 0; p < profiles->count; p++)
         rows += profiles->items[p].weight * (double)(on_steps ? sl_profile_get_rows(&profiles->items[p])
                                                               : profiles->items[p].sequences);
     return guess(desc, node->needs_backward, rows, out_cost, err);
+}
+
+seqlstm_status sl_cost_estimate(const struct sl_graph *graph, const struct sl_node *node,
+                                const union seqlstm_any_desc *desc, const struct sl_bid *bid,
+                                const struct sl_profiles *profiles, struct sl_cost *out_cost,
+                                struct seqlstm_error *err)
+{
+    bool answered;
+    SEQLSTM_TRY(ask(bid, sl_node_is_on_steps(graph, node), node->needs_backward, profiles, &answered, out_cost, err));
+    return answered ? SEQLSTM_OK : sl_cost_guess(graph, node, desc, profiles, out_cost, err);
 }

@@ -102,7 +102,9 @@ static void write_refusal(const struct sl_refusal *refusal, struct sl_buf *out)
         sl_buf_printf(out, " %s%s%s", refusal->option, refusal->value[0] ? " " : "", refusal->value);
     if (refusal->place.line > 0 && refusal->option[0])
         sl_buf_printf(out, " (%s:%d:%d)", refusal->place.file, refusal->place.line, refusal->place.column);
-    sl_buf_printf(out, ": %s", refusal->reason);
+    size_t length = strlen(refusal->reason);
+    bool stops = length > 0 && refusal->reason[length - 1] == '.';
+    sl_buf_printf(out, ": %.*s", (int)(length - stops), refusal->reason);
     if (refusal->speedup >= 1.05)
         sl_buf_printf(out, "; without %s it takes 1/%.1f of the time", refusal->without, refusal->speedup);
     else if (refusal->speedup > 0)

@@ -13,7 +13,7 @@
 
 enum { PROBE_STEPS = 4, ROUNDS_LEAST = 3, ROUNDS_MOST = 11, REPEATS_MOST = 20 };
 static const double sample_ns = 100e3; /* a sample of less is repeated */
-static const double hopeless = 3, behind = 1.5, sure = 1.1;
+static const double beyond_hope = 30, hopeless = 3, behind = 1.5, sure = 1.1;
 
 /* One racer on the track. */
 struct runner {
@@ -147,30 +147,44 @@ static seqlstm_status check_interrupt(const struct race *race, struct seqlstm_er
 
 /* ---- the probe ---- */
 
-/* Nanoseconds of the best for one row; who is hopeless rests with what the probe says. */
-static seqlstm_status probe(struct race *race, double *out_row_ns, struct seqlstm_error *err)
+/* Takes what a probe says as the result until rounds say more. */
+static void note_probe(const struct race *race, struct runner *runner, double forward, double backward)
 {
-    int32_t middle = race->request->profiles->count / 2;
-    SEQLSTM_TRY(enter(race, middle, 1, PROBE_STEPS, err));
-    double weight = race->request->profiles->items[middle].weight, best = 0;
+    double weight = race->request->profiles->items[race->profile_first].weight, ns = forward + backward;
+    runner->racer->forward_ns = forward * weight * race->scale;
+    runner->racer->backward_ns = backward * weight * race->scale;
+    double repeats = sample_ns / (ns > 1 ? ns : 1);
+    runner->repeats = repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int32_t)repeats;
+}
+
+/* Runs all once; who took more than `limit` times the best, rests. Returns the best. */
+static seqlstm_status probe_once(struct race *race, double limit, double *out_best, struct seqlstm_error *err)
+{
+    double best = 0, weight = race->request->profiles->items[race->profile_first].weight;
     for (int32_t r = 0; r < race->count; r++) {
-        SEQLSTM_TRY(check_interrupt(race, err));
-        struct runner *runner = &race->runners[r];
         double forward, backward;
-        if (!run(runner, 0, &forward, &backward) || !run(runner, 0, &forward, &backward))
-            continue; /* the first time is for memory and caches */
-        double ns = forward + backward;
-        runner->racer->forward_ns = forward * weight * race->scale;
-        runner->racer->backward_ns = backward * weight * race->scale;
-        best = best == 0 || ns < best ? ns : best;
-        double repeats = sample_ns / (ns > 1 ? ns : 1);
-        runner->repeats = repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int32_t)repeats;
+        SEQLSTM_TRY(check_interrupt(race, err));
+        if (!run(&race->runners[r], 0, &forward, &backward))
+            continue;
+        note_probe(race, &race->runners[r], forward, backward);
+        best = best == 0 || forward + backward < best ? forward + backward : best;
     }
     for (int32_t r = 0; r < race->count; r++) {
         const struct sl_racer *racer = race->runners[r].racer;
-        if (racer->forward_ns + racer->backward_ns > hopeless * best * weight * race->scale)
+        if (racer->forward_ns + racer->backward_ns > limit * best * weight * race->scale)
             race->runners[r].rests = true;
     }
+    *out_best = best;
+    return SEQLSTM_OK;
+}
+
+/* Nanoseconds of the best for one row. The first time is for memory and caches, and tells who is beyond all hope. */
+static seqlstm_status probe(struct race *race, double *out_row_ns, struct seqlstm_error *err)
+{
+    double best;
+    SEQLSTM_TRY(enter(race, race->request->profiles->count / 2, 1, PROBE_STEPS, err));
+    SEQLSTM_TRY(probe_once(race, beyond_hope, &best, err));
+    SEQLSTM_TRY(probe_once(race, hopeless, &best, err));
     *out_row_ns = best / (double)sl_stand_get_rows(race->runners[0].stand, 0);
     leave(race);
     return SEQLSTM_OK;

@@ -14,6 +14,8 @@
 
 /* Who estimates so many times more than the best is not timed. */
 static const double hopeless = 3;
+/* Who took so many times longer on less work, either. */
+static const double beyond_hope = 30;
 static const int64_t least_ns = 20000000; /* that a span gets */
 
 /* One batch as large as the envelope allows, sequences of equal length. */
@@ -57,6 +59,7 @@ seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *span
 void sl_tuner_deinit(struct sl_tuner *tuner)
 {
     sl_profiles_deinit(&tuner->usual);
+    sl_experience_deinit(&tuner->experience);
 }
 
 /* ---- one span ---- */
@@ -135,15 +138,43 @@ static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const uni
     return true;
 }
 
+/* Remembers what a bid took: for this plan and for later runs. */
 static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, const union seqlstm_any_desc *desc,
-                           const struct sl_bid *bid, const struct sl_racer *racer, struct seqlstm_error *err)
+                           const struct sl_bid *bid, double forward_ns, double backward_ns, struct seqlstm_error *err)
 {
-    struct sl_cost_record record = {.key = get_key(tuner, span->node, desc, bid),
-                                    .forward_ns = racer->forward_ns, .backward_ns = racer->backward_ns};
+    struct sl_cost_record record = {.key = get_key(tuner, span->node, desc, bid), .forward_ns = forward_ns,
+                                    .backward_ns = backward_ns};
+    struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
+    SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, tuner->profiles, &work, err));
+    SEQLSTM_TRY(sl_experience_add(&tuner->experience, bid, desc->head.op, sl_cost_get_ns(&work), &cost, err));
     snprintf(record.label, sizeof record.label, "%.24s:%.20s/%.16s", sl_backend_get_id(bid->backend), bid->variant,
              sl_op_name(desc->head.op));
-    tuner->timed++;
     return sl_cost_cache_add(tuner->tuning->cache, &record, err);
+}
+
+/* Has a bid already taken so long on less work that it needs no timing? Then at least as long counts for it.
+ * `quickest`: what the best of the span is going to take. */
+static seqlstm_status is_known_slow(struct sl_tuner *tuner, const struct sl_span *span,
+                                    const union seqlstm_any_desc *desc, const struct sl_bid *bid, double quickest,
+                                    double work_ns, bool *out_slow, struct seqlstm_error *err)
+{
+    double bound = sl_experience_get_bound(&tuner->experience, bid, desc->head.op, work_ns);
+    *out_slow = quickest > 0 && bound > beyond_hope * quickest;
+    return *out_slow ? keep(tuner, span, desc, bid, bound / 2, bound / 2, err) : SEQLSTM_OK;
+}
+
+/* What experience makes of the quickest bid; 0: nothing. */
+static double predict_quickest(const struct sl_tuner *tuner, const struct sl_span *span,
+                               const union seqlstm_any_desc *desc, double work_ns)
+{
+    double quickest = 0;
+    struct sl_cost cost;
+    for (int32_t b = 0; b < span->bid_count; b++)
+        if (!span->bids[b].out &&
+            sl_experience_predict(&tuner->experience, &span->bids[b], desc->head.op, work_ns, &cost) &&
+            (quickest == 0 || sl_cost_get_ns(&cost) < quickest))
+            quickest = sl_cost_get_ns(&cost);
+    return quickest;
 }
 
 /* Times all bids of the span that are worth it and remembers what they took. */
@@ -154,12 +185,17 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
     struct sl_racer *racers = calloc((size_t)span->bid_count + 1, sizeof *racers);
     struct sl_bid **bids = calloc((size_t)span->bid_count + 1, sizeof *bids);
     int32_t count = 0;
-    seqlstm_status status = SEQLSTM_OK;
-    if (!racers || !bids)
+    struct sl_cost work = {0};
+    seqlstm_status status = sl_cost_guess(tuner->spans->graph, span->node, desc, tuner->profiles, &work, err);
+    double work_ns = sl_cost_get_ns(&work), quickest = predict_quickest(tuner, span, desc, work_ns);
+    if (status == SEQLSTM_OK && (!racers || !bids))
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to time backends");
     for (int32_t b = 0; status == SEQLSTM_OK && b < span->bid_count; b++) {
         struct sl_bid *bid = &span->bids[b];
-        if (is_hopeless(bid, best))
+        bool slow = is_hopeless(bid, best);
+        if (!slow)
+            status = is_known_slow(tuner, span, desc, bid, quickest, work_ns, &slow, err);
+        if (slow)
             continue;
         bids[count] = bid;
         racers[count++] = (struct sl_racer){.backend = bid->backend, .device = bid->device, .op = bid->op,
@@ -173,7 +209,8 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
         status = sl_race_run(&request, racers, count, err);
     for (int32_t r = 0; status == SEQLSTM_OK && r < count; r++)
         status = racers[r].failed ? sl_span_refuse_bid(tuner->spans, span, bids[r], racers[r].failure, err)
-                                  : keep(tuner, span, desc, bids[r], &racers[r], err);
+                                  : keep(tuner, span, desc, bids[r], racers[r].forward_ns, racers[r].backward_ns, err);
+    tuner->timed += count;
     free(racers);
     free(bids);
     return status;
@@ -266,6 +303,20 @@ static seqlstm_status run_errand(struct sl_tuner *tuner, struct sl_span *span, s
     return SEQLSTM_OK;
 }
 
+/* In place of measured costs: what was learned from other spans, or else what was estimated before. */
+static seqlstm_status estimate_again(struct sl_tuner *tuner, struct sl_span *span, struct seqlstm_error *err)
+{
+    const union seqlstm_any_desc *desc = &span->node->desc;
+    struct sl_cost work;
+    SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, tuner->profiles, &work, err));
+    SEQLSTM_TRY(open_bids(tuner, span, desc, err));
+    for (int32_t b = 0; b < span->bid_count; b++)
+        if (!span->bids[b].out)
+            sl_experience_predict(&tuner->experience, &span->bids[b], desc->head.op, sl_cost_get_ns(&work),
+                                  &span->bids[b].cost);
+    return SEQLSTM_OK;
+}
+
 /* Where one span of a region has no measured cost, none is believed. */
 static seqlstm_status level_regions(struct sl_tuner *tuner, const struct errand *errands, struct seqlstm_error *err)
 {
@@ -283,7 +334,7 @@ static seqlstm_status level_regions(struct sl_tuner *tuner, const struct errand 
     }
     for (int32_t i = 0; status == SEQLSTM_OK && i < spans->count; i++)
         if (unsure[region[spans->items[i].first]])
-            status = open_bids(tuner, &spans->items[i], &spans->items[i].node->desc, err); /* estimates again */
+            status = estimate_again(tuner, &spans->items[i], err);
     free(region);
     free(unsure);
     return status;

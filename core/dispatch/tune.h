@@ -5,12 +5,14 @@
  * rounds counts. A short probe comes first: who is three times slower than the best in it is not timed further, and
  * who estimates three times more than the best is not timed at all. Long sequences are cut and profiles left out until
  * the share of time that a span has suffices. Nothing is timed once the time is up; spans that stand in each other's
- * place (a stack and its layers) are then all judged by estimates, never some by the one and some by the other.
+ * place (a stack and its layers) are then all judged by estimates, never some by the one and some by the other. The
+ * estimates are then those that the timings of like operations suggest (experience.h).
  */
 #ifndef SL_DISPATCH_TUNE_H
 #define SL_DISPATCH_TUNE_H
 
 #include "dispatch/bid.h"
+#include "dispatch/experience.h"
 
 /* What tuning keeps from span to span. */
 struct sl_tuner {
@@ -20,6 +22,7 @@ struct sl_tuner {
     const struct sl_profiles *profiles;
     struct sl_cost_key process;
     int64_t deadline_ns;
+    struct sl_experience experience;
     int32_t timed;                   /* candidates so far */
 };
 

@@ -148,13 +148,13 @@ void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer,
 
 void sl_builder_add_alternative(struct sl_builder *b, const char *name, int32_t layer,
                                 const union seqlstm_any_desc *desc, const int32_t *slots,
-                                int32_t slot_count, int32_t first)
+                                int32_t slot_count, int32_t first, int32_t count)
 {
     GROW(b, alternative);
     b->alternatives[b->alternative_count++] =
         (struct sl_alternative){.node = make_node(b, name, layer, desc, slots, slot_count),
                                 .first = first,
-                                .count = b->node_count - first};
+                                .count = count};
 }
 
 #undef GROW_FAILED

@@ -62,10 +62,10 @@ int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer,
 void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer,
                          const union seqlstm_any_desc *desc, const int32_t *slots,
                          int32_t slot_count);
-/* Adds an alternative for the nodes [first, node_count). */
+/* Adds an alternative for the nodes [first, first + count). */
 void sl_builder_add_alternative(struct sl_builder *b, const char *name, int32_t layer,
                                 const union seqlstm_any_desc *desc, const int32_t *slots,
-                                int32_t slot_count, int32_t first);
+                                int32_t slot_count, int32_t first, int32_t count);
 /* Adds a carried state of `features` per sequence; returns its index. */
 int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t features);
 

@@ -98,7 +98,7 @@ static void add_compound(struct sl_builder *b, int32_t output, const struct seql
     char name[256];
     snprintf(name, sizeof name, "%s+loss", dense->name);
     sl_builder_add_alternative(b, name, dense->layer, &desc, slots, SEQLSTM_DENSE_LOSS_SLOTS,
-                               b->node_count - 2);
+                               b->node_count - 2, 2);
 }
 
 seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)

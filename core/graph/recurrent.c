@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lstm, gru and rnn layers as operations.
  *
- * A layer of the model file with `layers: L` becomes L operations of one layer each and, where L > 1, one
- * alternative that holds the whole stack. Mask streams belong to the sub-layer, so both give the same
+ * A layer of the model file with `layers: L` becomes L operations of one layer each and, where L > 1, an
+ * alternative for each contiguous part of the stack. Mask streams belong to the sub-layer, so all give the same
  * masks. `return_sequences: false` asks for final states only and joins the directions' last h.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/builder.h"
+
+/* The deepest stack whose parts are offered, too: their number grows with the square. */
+enum { SEGMENTED_LAYERS = 12 };
 
 /* One (sub-layer, direction)'s tensors, -1 where absent, in the order of the slots. */
 struct cell_tensors {
@@ -227,6 +230,45 @@ static int32_t join_final(const struct stack *s, const struct cell_tensors *last
     return y;
 }
 
+/* Layers [first, first + count) as one operation, in place of that many nodes. */
+static void offer_segment(const struct stack *s, const struct cell_tensors *tensors, const int32_t *xs, int64_t first,
+                          int64_t count, int32_t node)
+{
+    struct sl_builder *b = s->b;
+    int32_t cells = (int32_t)count * s->directions, slot_count = SEQLSTM_RECURRENT_SLOTS(cells);
+    int32_t *slots = SL_ARENA_ARRAY(b->arena, int32_t, (size_t)slot_count);
+    if (slots == NULL) {
+        b->failed = true;
+        return;
+    }
+    memset(slots, 0xff, (size_t)slot_count * sizeof *slots);
+    for (int32_t n = 0; n < cells; n++)
+        place_cell(slots, cells, n, &tensors[first * s->directions + n]);
+    slots[SEQLSTM_RECURRENT_X] = xs[first];
+    slots[SEQLSTM_RECURRENT_Y] = xs[first + count];
+    char name[256];
+    if (count == s->options->layers)
+        snprintf(name, sizeof name, "%s", s->layer->name);
+    else
+        snprintf(name, sizeof name, "%s.l%lld-l%lld", s->layer->name, (long long)first, (long long)(first + count - 1));
+    bool has_output = xs[first + count] >= 0;
+    union seqlstm_any_desc desc =
+        describe(s, b->tensors[xs[first]].features, count, first, has_output, !has_output);
+    sl_builder_add_alternative(b, name, s->layer->index, &desc, slots, slot_count, node, (int32_t)count);
+}
+
+/* Every contiguous part of the stack, the whole of it first; of very deep ones the whole alone. */
+static void offer_segments(const struct stack *s, const struct cell_tensors *tensors, const int32_t *xs,
+                           int32_t first_node)
+{
+    int64_t layers = s->options->layers;
+    if (layers > 1)
+        offer_segment(s, tensors, xs, 0, layers, first_node);
+    for (int64_t count = layers - 1; count > 1 && layers <= SEGMENTED_LAYERS; count--)
+        for (int64_t first = 0; first + count <= layers && !s->b->failed; first++)
+            offer_segment(s, tensors, xs, first, count, first_node + (int32_t)first);
+}
+
 seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_layer *layer)
 {
     const struct sl_recurrent *o = &layer->recurrent;
@@ -246,13 +288,13 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
     s.width = s.directions == 2 && o->merge == SL_MERGE_CONCAT ? 2 * s.output : s.output;
     int32_t cells = (int32_t)o->layers * s.directions;
     struct cell_tensors *tensors = SL_ARENA_ARRAY(b->arena, struct cell_tensors, (size_t)cells);
-    int32_t *stack_slots =
-        SL_ARENA_ARRAY(b->arena, int32_t, (size_t)SEQLSTM_RECURRENT_SLOTS(cells));
-    if (tensors == NULL || stack_slots == NULL) {
+    int32_t *xs = SL_ARENA_ARRAY(b->arena, int32_t, (size_t)o->layers + 1); /* between the layers; -1: no output */
+    if (tensors == NULL || xs == NULL) {
         b->failed = true;
         return SEQLSTM_OK;
     }
-    int32_t first_node = b->node_count, first_x = x;
+    int32_t first_node = b->node_count;
+    xs[0] = x;
     for (int64_t l = 0; l < o->layers && !b->failed; l++) {
         bool last = l + 1 == o->layers, has_output = !last || layer->recurrent.return_sequences;
         int64_t input = b->tensors[x].features;
@@ -277,21 +319,11 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
         union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
         sl_builder_add_node(b, name, layer->index, &desc, slots,
                             SEQLSTM_RECURRENT_SLOTS(s.directions));
-        x = slots[SEQLSTM_RECURRENT_Y];
+        x = xs[l + 1] = slots[SEQLSTM_RECURRENT_Y];
     }
     if (b->failed)
         return SEQLSTM_OK;
-    if (o->layers > 1) {
-        memset(stack_slots, 0xff, (size_t)SEQLSTM_RECURRENT_SLOTS(cells) * sizeof *stack_slots);
-        for (int32_t n = 0; n < cells; n++)
-            place_cell(stack_slots, cells, n, &tensors[n]);
-        stack_slots[SEQLSTM_RECURRENT_X] = first_x;
-        stack_slots[SEQLSTM_RECURRENT_Y] = x;
-        union seqlstm_any_desc desc = describe(&s, b->tensors[first_x].features, o->layers, 0,
-                                               o->return_sequences, !o->return_sequences);
-        sl_builder_add_alternative(b, layer->name, layer->index, &desc, stack_slots,
-                                   SEQLSTM_RECURRENT_SLOTS(cells), first_node);
-    }
+    offer_segments(&s, tensors, xs, first_node);
     b->layer_outputs[layer->index] =
         o->return_sequences ? x : join_final(&s, &tensors[cells - s.directions]);
     return SEQLSTM_OK;

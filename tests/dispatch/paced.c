@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference at a chosen pace: recurrent layers spin for as long as the options say, so that tests know which
+ * backend is the fastest. Everything else is the reference's own. Built several times:
+ *
+ *   PACED_ID     "paced-a"
+ *   PACED_PICKY  refuses every option of a recurrent layer and names it
+ *   PACED_PAIRS  takes stacks of exactly two recurrent layers and nothing else
+ *   PACED_TWO    has two variants, of which `slow` takes ten times as long; it is named first
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <seqlstm/backend.h>
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+static const struct seqlstm_backend *inner;
+
+struct seqlstm_instance {
+    struct seqlstm_instance *inner;
+    double call_us, row_us, estimate_us;
+    long fail_after; /* calls; < 0: never */
+};
+
+struct seqlstm_op {
+    struct seqlstm_op *inner;
+    struct seqlstm_instance *instance;
+    bool paced;
+    double factor;
+    double layers;
+};
+
+struct seqlstm_binding {
+    struct seqlstm_binding *inner;
+    const struct seqlstm_op *op;
+    int64_t rows;
+};
+
+static seqlstm_status
+paced_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
+           struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+{
+    struct seqlstm_instance *instance = calloc(1, sizeof *instance);
+    if (!instance)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory");
+    instance->fail_after = -1;
+    for (uint32_t i = 0; i < setting_count; i++) {
+        double value = strtod(settings[i].value, NULL);
+        if (strcmp(settings[i].key, "call_us") == 0)
+            instance->call_us = value;
+        else if (strcmp(settings[i].key, "row_us") == 0)
+            instance->row_us = value;
+        else if (strcmp(settings[i].key, "estimate_us") == 0)
+            instance->estimate_us = value;
+        else if (strcmp(settings[i].key, "fail_after") == 0)
+            instance->fail_after = (long)value;
+    }
+    seqlstm_status status = inner->open(host, NULL, 0, &instance->inner, err);
+    if (status != SEQLSTM_OK) {
+        free(instance);
+        return status;
+    }
+    *out_instance = instance;
+    return SEQLSTM_OK;
+}
+
+static void
+paced_close(struct seqlstm_instance *instance)
+{
+    if (instance)
+        inner->close(instance->inner);
+    free(instance);
+}
+
+static seqlstm_status
+paced_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
+{
+    return inner->device_count(instance->inner, out_count, err);
+}
+
+static seqlstm_status
+paced_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
+                  struct seqlstm_error *err)
+{
+    return inner->device_info(instance->inner, device, info, err);
+}
+
+#ifdef PACED_PICKY
+/* The option that is refused; SEQLSTM_OPTION_NONE: none. */
+static uint32_t
+find_refused(const struct seqlstm_recurrent_desc *d, char value[48])
+{
+    const struct {
+        uint32_t option;
+        double value;
+    } numbers[] = {{SEQLSTM_OPTION_DROPOUT, d->dropout},
+                   {SEQLSTM_OPTION_RECURRENT_DROPOUT, d->recurrent_dropout},
+                   {SEQLSTM_OPTION_ZONEOUT, d->zoneout_cell > 0 ? d->zoneout_cell : d->zoneout_hidden},
+                   {SEQLSTM_OPTION_WEIGHT_DROP, d->weight_drop},
+                   {SEQLSTM_OPTION_CELL_CLIP, d->cell_clip},
+                   {SEQLSTM_OPTION_GATE_CLIP, d->gate_clip},
+                   {SEQLSTM_OPTION_PROJECTION, (double)d->projection}};
+    const struct {
+        uint32_t option, bit;
+    } bits[] = {{SEQLSTM_OPTION_PEEPHOLE, SEQLSTM_RECURRENT_PEEPHOLE},
+                {SEQLSTM_OPTION_COUPLED_GATES, SEQLSTM_RECURRENT_COUPLED_GATES},
+                {SEQLSTM_OPTION_LAYER_NORM, SEQLSTM_RECURRENT_LAYER_NORM}};
+    const struct {
+        uint32_t option, place, kind;
+    } activations[] = {{SEQLSTM_OPTION_ACTIVATION, SEQLSTM_PLACE_CANDIDATE, SEQLSTM_ACT_TANH},
+                       {SEQLSTM_OPTION_RECURRENT_ACTIVATION, SEQLSTM_PLACE_GATE, SEQLSTM_ACT_SIGMOID},
+                       {SEQLSTM_OPTION_OUTPUT_ACTIVATION, SEQLSTM_PLACE_OUTPUT, SEQLSTM_ACT_TANH}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value > 0) {
+            snprintf(value, 48, "%g", numbers[i].value);
+            return numbers[i].option;
+        }
+    strcpy(value, "true");
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+        if (d->options & bits[i].bit)
+            return bits[i].option;
+    strcpy(value, "another");
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        if (d->activations[activations[i].place][0].kind != activations[i].kind)
+            return activations[i].option;
+    strcpy(value, "false");
+    return d->options & SEQLSTM_RECURRENT_USE_BIAS ? SEQLSTM_OPTION_NONE : SEQLSTM_OPTION_USE_BIAS;
+}
+#endif
+
+static seqlstm_status
+paced_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+               struct seqlstm_error *err)
+{
+#if defined PACED_PICKY || defined PACED_PAIRS
+    const struct seqlstm_recurrent_desc *d = (const struct seqlstm_recurrent_desc *)desc;
+#endif
+#ifdef PACED_PICKY
+    char value[48];
+    uint32_t option = desc->op == SEQLSTM_OP_RECURRENT ? find_refused(d, value) : SEQLSTM_OPTION_NONE;
+    if (option != SEQLSTM_OPTION_NONE) {
+        answer->code = SEQLSTM_REFUSED_OPTION;
+        answer->option = option;
+        strcpy(answer->value, value);
+        strcpy(answer->reason, "it is picky");
+        return SEQLSTM_OK;
+    }
+#endif
+#ifdef PACED_PAIRS
+    if (desc->op != SEQLSTM_OP_RECURRENT || d->layers != 2) {
+        answer->code = SEQLSTM_REFUSED_OPERATION;
+        strcpy(answer->reason, "it takes stacks of two layers");
+        return SEQLSTM_OK;
+    }
+#endif
+    seqlstm_status status = inner->supports(device_class, desc, answer, err);
+#ifdef PACED_TWO
+    if (answer->accepted) {
+        answer->variant_count = 2;
+        strcpy(answer->variants[0], "slow");
+        strcpy(answer->variants[1], "quick");
+    }
+#endif
+    return status;
+}
+
+static seqlstm_status
+paced_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
+                const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+{
+    struct seqlstm_op *op = calloc(1, sizeof *op);
+    if (!op)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory");
+    op->instance = instance;
+    op->paced = desc->op == SEQLSTM_OP_RECURRENT;
+    op->factor = 1;
+    op->layers = op->paced ? (double)((const struct seqlstm_recurrent_desc *)desc)->layers : 1;
+#ifdef PACED_TWO
+    op->factor = strcmp(variant, "slow") == 0 ? 10 : 1;
+    variant = "loops";
+#endif
+    seqlstm_status status = inner->op_create(instance->inner, device, desc, variant, &op->inner, err);
+    if (status != SEQLSTM_OK) {
+        free(op);
+        return status;
+    }
+    *out_op = op;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+paced_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    return inner->op_sizes(op->inner, sizes, err);
+}
+
+static void
+paced_op_destroy(struct seqlstm_op *op)
+{
+    if (op)
+        inner->op_destroy(op->inner);
+    free(op);
+}
+
+static seqlstm_status
+paced_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+              struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+{
+    struct seqlstm_binding *binding = calloc(1, sizeof *binding);
+    if (!binding)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory");
+    binding->op = op;
+    binding->rows = bind->rows;
+    seqlstm_status status = inner->op_bind(op->inner, queue, bind, &binding->inner, err);
+    if (status != SEQLSTM_OK) {
+        free(binding);
+        return status;
+    }
+    *out_binding = binding;
+    return SEQLSTM_OK;
+}
+
+static void
+paced_binding_destroy(struct seqlstm_binding *binding)
+{
+    if (binding)
+        inner->binding_destroy(binding->inner);
+    free(binding);
+}
+
+static double
+now_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
+}
+
+/* The call ends no earlier than its pace allows. */
+static seqlstm_status
+keep_pace(const struct seqlstm_binding *binding, double start, struct seqlstm_error *err)
+{
+    struct seqlstm_instance *instance = binding->op->instance;
+    if (!binding->op->paced)
+        return SEQLSTM_OK;
+    if (instance->fail_after >= 0 && instance->fail_after-- == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the device fell off");
+    double us = binding->op->factor * (instance->call_us + instance->row_us * (double)binding->rows);
+    while (now_us() < start + us)
+        ;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+paced_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+              struct seqlstm_error *err)
+{
+    double start = now_us();
+    SEQLSTM_TRY(inner->forward(binding->inner, queue, args, err));
+    return keep_pace(binding, start, err);
+}
+
+static seqlstm_status
+paced_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
+               struct seqlstm_error *err)
+{
+    double start = now_us();
+    SEQLSTM_TRY(inner->backward(binding->inner, queue, args, err));
+    return keep_pace(binding, start, err);
+}
+
+static seqlstm_status
+paced_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
+                   const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    return inner->weights_pack ? inner->weights_pack(op->inner, queue, slots, packed, step, err) : SEQLSTM_OK;
+}
+
+static seqlstm_status
+paced_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_cost *cost,
+               struct seqlstm_error *err)
+{
+    (void)bind;
+    if (op->instance->estimate_us <= 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no opinion");
+    cost->forward_ns = cost->backward_ns = op->factor * op->layers * op->instance->estimate_us * 1e3;
+    return SEQLSTM_OK;
+}
+
+static const struct seqlstm_option options[] = {
+    {"call_us", "float 0..1000000", "0", "microseconds that each call of a recurrent layer takes at least"},
+    {"row_us", "float 0..1000", "0", "and for each row of it"},
+    {"estimate_us", "float 0..1000000", "0", "what it says that a call takes for each layer; 0: it says nothing"},
+    {"fail_after", "int -1..1000000", "-1", "the call of a recurrent layer that fails"},
+};
+
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
+
+const struct seqlstm_backend *
+seqlstm_backend_query_v0(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    if (inner)
+        return &table;
+    inner = seqlstm_reference_query_v0(host_minor);
+    table = *inner;
+    table.id = PACED_ID;
+    table.option_count = sizeof options / sizeof *options;
+    table.options = options;
+    table.open = paced_open;
+    table.close = paced_close;
+    table.device_count = paced_device_count;
+    table.device_info = paced_device_info;
+    table.supports = paced_supports;
+    table.op_create = paced_op_create;
+    table.op_sizes = paced_op_sizes;
+    table.op_bind = paced_op_bind;
+    table.forward = paced_forward;
+    table.backward = paced_backward;
+    table.weights_pack = paced_weights_pack;
+    table.estimate = paced_estimate;
+    table.binding_destroy = paced_binding_destroy;
+    table.op_destroy = paced_op_destroy;
+    table.get_extension = NULL;
+    return &table;
+}

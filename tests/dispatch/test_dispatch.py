@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs which layer, and why: backends of known pace (tests/dispatch) under every policy, with and without a cache."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import stat
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
+import harness
+from harness import ENDLESS, TINY, expect, wait_for
+
+FOLDER = pathlib.Path(os.environ.get('SEQLSTM_BUILD', 'build')) / 'tests/dispatch'
+
+
+def backends(*entries):
+    """The list of backends; each an id, or (id, {option: value})."""
+    items = [entry if isinstance(entry, str) else
+             f'{{plugin: {entry[0]}, options: {{{", ".join(f"{k}: {v}" for k, v in entry[1].items())}}}}}'
+             for entry in entries]
+    return ['--set', f'backends=[{", ".join(items)}]', '--backend-path', str(FOLDER)]
+
+
+def policy(word):
+    return ['--set', f'dispatch.policy={word}']
+
+
+def plan(t, *args, **options):
+    return t.run('plan', 'm.yaml', '--json', *args, **options).json
+
+
+def find(made, name='lstm_1'):
+    return next(layer for layer in made['layers'] if layer['name'] == name)
+
+
+def who(made, name='lstm_1'):
+    layer = find(made, name)
+    return f'{layer["backend"]}:{layer["variant"]}'
+
+
+FAST, SLOW = {'call_us': 100}, {'call_us': 2000}
+
+
+def test_policies(t):
+    t.write('m.yaml', TINY)
+    pair = backends(('paced-a', SLOW), ('paced-b', FAST))
+    made = plan(t, *pair)
+    expect(made['policy'] == 'measured' and who(made) == 'paced-b:loops', find(made))
+    layer = find(made)
+    expect(layer['cost_from'] == 'measured' and 200e3 <= layer['cost_ns'] < 4000e3, layer)
+    expect(layer['forward_ns'] + layer['backward_ns'] - layer['cost_ns'] in (-1, 0, 1), layer)
+    other, = layer['others']
+    expect(other['backend'] == 'paced-a' and other['cost_ns'] > 2 * layer['cost_ns'], other)
+    made = plan(t, *pair, *policy('order'))
+    expect(who(made) == 'paced-a:loops' and find(made)['cost_ns'] is None, find(made))
+    t.run('plan', 'm.yaml', *pair).prints('paced-b:loops', 'paced-a:loops takes', 'for a mean batch')
+    # estimates are believed where the policy says so, whatever the pace
+    made = plan(t, *backends(('paced-a', {'estimate_us': 1}), ('paced-b', {'estimate_us': 9})), *policy('estimate'))
+    expect(who(made) == 'paced-a:loops' and find(made)['cost_from'] == 'estimate', find(made))
+    expect(find(made)['cost_ns'] == 2000, find(made))
+    t.refuse(2, 'plan', 'm.yaml', *policy('fastest')).says('measured')
+
+
+def test_ties_follow_the_list(t):
+    t.write('m.yaml', TINY)
+    for second, chosen in ((99, 'paced-a'), (98, 'paced-a'), (96, 'paced-b')):
+        made = plan(t, *backends(('paced-a', {'estimate_us': 100}), ('paced-b', {'estimate_us': second})),
+                    *policy('estimate'))
+        expect(find(made)['backend'] == chosen, (second, find(made)))
+
+
+def test_variants_and_pins(t):
+    t.write('m.yaml', TINY)
+    two = backends(('two', {'call_us': 300}), ('paced-b', SLOW))
+    expect(who(plan(t, *two)) == 'two:quick', 'the variant that is named second is faster')
+    expect(who(plan(t, *two, *policy('order'))) == 'two:slow', 'order goes by the order')
+    for pin, expected in (('paced-b', 'paced-b:loops'), ('two', 'two:quick'), ('"two:slow"', 'two:slow')):
+        made = plan(t, *two, '--set', f'dispatch.pin={{lstm_1: {pin}}}')
+        expect(who(made) == expected, (pin, who(made)))
+    err = t.refuse(3, 'plan', 'm.yaml', *two, '--set', 'dispatch.pin={lstm_1: "two:none"}').err
+    expect('has no variant `none`' in err and 'paced-b' not in err, err)
+    made = plan(t, *two, '--backend', 'paced-b')
+    expect(all(layer['backend'] == 'paced-b' for layer in made['layers']), 'forced')
+    made = plan(t, *backends(('pairs', {}), 'paced-b'), '--backend', 'pairs')
+    expect(who(made) == 'paced-b:loops', 'what it does not run goes elsewhere')
+
+
+def test_segments(t):
+    """Every stretch of a stack is offered: two of three layers go to a backend that takes exactly two."""
+    t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, layers: 3, name: s}', 1))
+    pair = backends(('paced-a', {'estimate_us': 100}), ('pairs', {'estimate_us': 10}))
+    made = plan(t, *pair, *policy('estimate'))
+    layers = {layer['name']: layer['backend'] for layer in made['layers'] if layer['op'] == 'recurrent'}
+    expect(sorted(layers.values()) == ['paced-a', 'pairs'], layers)
+    expect({'s.l0-l1', 's.l2'} == set(layers) or {'s.l0', 's.l1-l2'} == set(layers), layers)
+    params = {layer['name']: layer['params'] for layer in made['layers']}
+    whole = plan(t, *backends('reference'), *policy('order'))
+    expect(find(whole, 's')['params'] == sum(params[name] for name in layers), params)
+    # the parts give what the whole gives, but for the rounding in between
+    t.run('run', 'm.yaml', *pair, *policy('estimate'), '--out', 'parts', '-q')
+    t.run('run', 'm.yaml', *backends('reference'), *policy('order'), '--out', 'whole', '-q')
+    loss = [json.loads(t.read(f'{run}/summary.json'))['metrics']['test']['loss'] for run in ('parts', 'whole')]
+    expect(abs(loss[0] - loss[1]) < 1e-5 * loss[1], loss)
+
+
+def sources(made):
+    return {layer['cost_from'] for layer in made['layers'] + made['evaluate']['layers']}
+
+
+def test_cache(t):
+    t.write('m.yaml', TINY)
+    shutil.copytree(FOLDER, t.folder / 'plugins', ignore=shutil.ignore_patterns('*.p'))
+    list_of = ['--set', 'backends=[paced-a, paced-b]', '--backend-path', 'plugins']
+    costs = t.folder / '.cache/seqlstm/costs'
+    expect(sources(plan(t, *list_of)) == {'measured'}, 'first')
+    content = costs.read_bytes()
+    expect(sources(plan(t, *list_of)) == {'cache'} and costs.read_bytes() == content, 'second')
+    # what may change a time is part of the key
+    changes = {'threads': (list_of + ['--threads', '3'], {}),
+               'batch': (list_of + ['--set', 'data.batch_size=8'], {}),
+               'options': (['--set', 'backends=[{plugin: paced-a, options: {call_us: 1}}, paced-b]', '--backend-path',
+                            'plugins'], {}),
+               'environment': (list_of, {'OMP_WAIT_POLICY': 'passive'}),
+               'shape': (list_of + ['--set', 'model[0].units=5'], {}),
+               'an option of the layer': (list_of + ['--set', 'model[0].recurrent_dropout=0.5'], {})}
+    for what, (args, env) in changes.items():
+        expect('measured' in sources(plan(t, *args, env=env)), f'{what} does not matter')
+        expect(sources(plan(t, *args, env=env)) == {'cache'}, f'{what}: again')
+    if len(os.sched_getaffinity(0)) > 1:
+        one = min(os.sched_getaffinity(0))
+        pinned = plan(t, *list_of, '--threads', '1', prepare=lambda: os.sched_setaffinity(0, {one}))
+        expect('measured' in sources(pinned), 'affinity does not matter')
+    # a rebuilt plugin
+    record = next(r for r in t.run('backends', '--json', '--backend-path', 'plugins').json['backends']
+                  if r['id'] == 'paced-a')
+    old = bytes.fromhex(record['files'][0]['build_id'])
+    path = t.folder / 'plugins/libseqlstm_backend_paced-a.so'
+    path.write_bytes(path.read_bytes().replace(old, bytes(reversed(old))))
+    expect(find(plan(t, *list_of))['cost_from'] == 'measured', 'a rebuilt plugin keeps its times')
+    expect(sources(plan(t, *list_of)) == {'cache'}, 'all is known')
+    # damage
+    lines = costs.read_bytes().splitlines(keepends=True)
+    costs.write_bytes(lines[0].replace(b'0', b'1') + b'rubbish\n' + b''.join(lines[1:]))
+    plan(t, *list_of, '--set', 'data.batch_size=4')
+    kept = {line.split()[0] for line in costs.read_bytes().splitlines()}
+    expect(b'rubbish' not in kept and {line.split()[0] for line in lines[1:]} <= kept, 'not repaired')
+    costs.write_bytes(os.urandom(5000))
+    expect(sources(plan(t, *list_of)) == {'measured'} and sources(plan(t, *list_of)) == {'cache'}, 'rubbish')
+
+
+def test_cache_folders(t):
+    t.write('m.yaml', TINY)
+    t.run('plan', 'm.yaml', env={'SEQLSTM_CACHE': 'mine'})
+    expect((t.folder / 'mine/costs').exists() and not (t.folder / '.cache').exists(), 'SEQLSTM_CACHE')
+    mode = stat.S_IMODE((t.folder / 'mine/costs').stat().st_mode)
+    expect(mode == 0o600, oct(mode))
+    for nowhere in ({'SEQLSTM_CACHE': ''}, {'XDG_CACHE_HOME': None, 'HOME': None}):
+        t.run('plan', 'm.yaml', env=nowhere).says('note: there is no cache folder').prints('cpu-blas')
+    t.write('file', 'not a folder')
+    t.run('plan', 'm.yaml', env={'SEQLSTM_CACHE': 'file'}).says('is not kept').prints('cpu-blas')
+
+
+def test_runs_at_once(t):
+    t.write('m.yaml', TINY)
+    args = backends('paced-a', 'paced-b')
+    runs = [t.start('plan', 'm.yaml', '--json', '--seed', str(seed), *args) for seed in range(6)]
+    for process in runs:
+        expect(process.communicate(timeout=60) and process.returncode == 0, 'a run failed')
+    for seed in range(6):
+        expect(sources(plan(t, '--seed', str(seed), *args)) == {'cache'}, f'seed {seed} was lost')
+
+
+def test_replay(t):
+    """A stored plan is followed without a stopwatch, also where another backend is faster by now."""
+    t.write('m.yaml', TINY)
+    then, now = backends(('paced-a', FAST), ('paced-b', SLOW)), backends(('paced-a', SLOW), ('paced-b', FAST))
+    t.run('run', 'm.yaml', *then, '--out', 'r', '-q')
+    stored = json.loads(t.read('r/plan.json'))
+    expect(who(stored) == 'paced-a:loops' and stored['evaluate']['layers'][0]['backend'] == 'paced-a', stored)
+    expect(who(plan(t, *now)) == 'paced-b:loops', 'now')
+    costs = t.read('.cache/seqlstm/costs')
+    made = plan(t, *now, '--plan', 'r/plan.json', '--threads', '2')
+    expect(made['replayed'] and who(made) == 'paced-a:loops', find(made))
+    expect(made['evaluate']['layers'][0]['backend'] == 'paced-a', made['evaluate'])
+    t.run('run', 'm.yaml', *now, '--plan', 'r/plan.json', '--out', 'again', '-q')
+    expect(t.read('again/final.safetensors') == t.read('r/final.safetensors'), 'a replayed plan gives other bits')
+    t.run('resume', 'r', '--set', 'train.epochs=4', '-q', *now)
+    expect(who(json.loads(t.read('r/plan.json'))) == 'paced-a:loops', 'resume')
+    t.run('eval', 'r', '--backend-path', FOLDER)
+    expect(t.read('.cache/seqlstm/costs') == costs, 'something was timed')
+    t.refuse(3, 'plan', 'm.yaml', *backends('picky'), '--plan', 'r/plan.json').says('`paced-a` is not loaded')
+
+
+def test_fallback(t):
+    t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, recurrent_dropout: 0.25}', 1))
+    line = TINY.splitlines().index('  - {type: lstm, units: 4}') + 1
+    place = f'm.yaml:{line}:28'
+    args = backends(('picky', {'estimate_us': 100}), ('paced-a', {'estimate_us': 1000})) + policy('estimate')
+    made = plan(t, *args)
+    refused, = find(made)['refused']
+    expect(find(made)['fallback'] and refused['option'] == 'recurrent_dropout' and refused['value'] == '0.25', refused)
+    expect((refused['file'], refused['line'], refused['column']) == ('m.yaml', line, 28), refused)
+    # what the refusal costs
+    expect(refused['without'] == 'recurrent_dropout' and 9.9 < refused['speedup'] < 10.1, refused)
+    t.run('plan', 'm.yaml', *args).quiet().prints(f'picky refuses recurrent_dropout 0.25 ({place}): it is picky',
+                                                  'without recurrent_dropout it takes 1/10.0 of the time')
+    t.run('run', 'm.yaml', *args, '--out', 'r').says(f'({place})', 'picky')
+    t.run('plan', 'm.yaml', *args, '--set', 'dispatch.fallback=warn').says('`lstm_1` falls back to paced-a', place)
+    t.refuse(3, 'plan', 'm.yaml', *args, '--set', 'dispatch.fallback=error').says('error[E0503]', 'forbids', place)
+    # a later backend's refusal is no fallback
+    later = backends(('paced-a', {'estimate_us': 1000}), ('picky', {'estimate_us': 100})) + policy('estimate')
+    made = plan(t, *later, '--set', 'dispatch.fallback=error')
+    expect(not find(made)['fallback'] and find(made)['refused'][0]['backend'] == 'picky', find(made))
+    # the time without the option is measured, too
+    measured = backends(('picky', {'call_us': 100}), ('paced-a', {'call_us': 2000}))
+    refused, = find(plan(t, *measured))['refused']
+    expect(refused['speedup'] > 4, refused)
+
+
+# Every option of an lstm layer, and the key that a refusal of it names.
+LATTICE = [('', None), ('activation: {type: leaky_relu, alpha: 0.05}', 'activation'),
+           ('recurrent_activation: hard_sigmoid', 'recurrent_activation'), ('output_activation: softsign',
+           'output_activation'), ('use_bias: false', 'use_bias'), ('dropout: 0.2', 'dropout'),
+           ('recurrent_dropout: 0.25', 'recurrent_dropout'), ('zoneout: {cell: 0.1}', 'zoneout'),
+           ('weight_drop: 0.3', 'weight_drop'), ('peephole: true', 'peephole'), ('projection: 3', 'projection'),
+           ('cell_clip: 3', 'cell_clip'), ('gate_clip: 3', 'gate_clip'), ('coupled_gates: true', 'coupled_gates'),
+           ('layer_norm: true', 'layer_norm'), ('direction: backward', 'direction'),
+           ('direction: bidirectional, merge: sum', 'merge'), ('direction: bidirectional, merge: mul', 'merge')]
+
+
+def lattice_model():
+    head = '  - {type: lstm, units: 4, return_sequences: true'
+    layers = ''.join(f'{head}{", " if option else ""}{option}}}\n' for option, _ in LATTICE)
+    return TINY.replace('  - {type: lstm, units: 4}\n', layers + '  - {type: lstm, units: 4}\n'), len(head) + 3
+
+
+def check_lattice(t, backend, args, refused, accepted):
+    """Each layer is refused by exactly the option that it has, at the place of its key, or not at all."""
+    text, column = lattice_model()
+    t.write('m.yaml', text)
+    first = text.splitlines().index('model:') + 2
+    made = plan(t, *args)
+    found = set()
+    for i, (option, key) in enumerate(LATTICE):
+        layer = find(made, f'lstm_{i + 1}')
+        refusals = [r for r in layer['refused'] if r['backend'] == backend]
+        takes = layer['backend'] == backend or backend in [other['backend'] for other in layer['others']]
+        expect(takes != bool(refusals), (option, layer))
+        for refusal in refusals:
+            place = column + option.index(key)
+            expect((refusal['option'], refusal['file'], refusal['line'], refusal['column']) ==
+                   (key, 'm.yaml', first + i, place), (option, refusal))
+            expect(refusal['value'] and refusal['reason'], refusal)
+            found.add(option)
+    by_key = {key for option, key in LATTICE if option in found}
+    expect(refused <= by_key and not accepted & by_key, (by_key, refused, accepted))
+    table = t.run('plan', 'm.yaml', *args, '-q').text
+    for i, (option, key) in enumerate(LATTICE):
+        expect(option not in found or re.search(rf'{backend} refuses {key} [^ ]+ \(m.yaml:{first + i}:\d+\): ', table),
+               (option, table))
+    return found
+
+
+def test_lattice(t):
+    keys = {key for _, key in LATTICE if key not in (None, 'direction', 'merge')}
+    found = check_lattice(t, 'picky', backends(('picky', {'estimate_us': 10}), ('paced-a', {'estimate_us': 100})) +
+                          policy('estimate'), keys, {'direction', 'merge'})
+    expect(len(found) == len(keys), found)
+
+
+def test_lattice_of_onednn(t):
+    known = {r['id']: r['status'] for r in t.run('backends', '--json').json['backends']}
+    if known.get('cpu-onednn') != 'ok' or known.get('cpu-blas') != 'ok':
+        return 'cpu-onednn and cpu-blas are not both built'
+    check_lattice(t, 'cpu-onednn', ['--set', 'backends=[cpu-onednn, cpu-blas]', *policy('estimate')],
+                  {'activation', 'recurrent_activation', 'output_activation', 'dropout', 'recurrent_dropout', 'zoneout',
+                   'weight_drop', 'cell_clip', 'gate_clip', 'coupled_gates', 'layer_norm'}, {'use_bias', 'direction'})
+
+
+def test_failures_while_timed(t):
+    t.write('m.yaml', TINY)
+    pair = backends(('paced-a', {'fail_after': 3}), 'paced-b')
+    layer = find(plan(t, *pair))
+    expect(layer['backend'] == 'paced-b', layer)
+    expect('failed when it was timed: the device fell off' in layer['refused'][0]['reason'], layer)
+    t.refuse(3, 'plan', 'm.yaml', *backends(('paced-a', {'fail_after': 3}))).says('the device fell off')
+
+
+def test_interrupt(t):
+    t.write('m.yaml', ENDLESS)
+    process = t.start('run', 'm.yaml', *backends(('paced-a', {'call_us': 300000}), ('paced-b', {'call_us': 300000})))
+    wait_for(lambda: (t.folder / 'runs').exists(), 'the run folder')
+    time.sleep(0.5)  # it is timing by now
+    t.stop(process, signal.SIGINT, 130)
+
+
+def test_slow_backends_are_left_early(t):
+    """The time for timing is bounded, whatever the backends do."""
+    t.write('m.yaml', TINY)
+    slow = backends(*((name, {'call_us': 150000}) for name in ('paced-a', 'paced-b')))
+    before = os.times().elapsed
+    plan(t, *slow)
+    expect(os.times().elapsed - before < 30, 'took too long')
+
+
+harness.main(globals())

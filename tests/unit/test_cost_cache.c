@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of measured costs: what was saved is found, damage is survived and repaired, writers at once lose nothing,
+ * full disks and no memory harm nobody. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "dispatch/cost_cache.h"
+#include "oom.h"
+
+static char folder[256], path[300];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/seqlstm-costs-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/costs", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char lock[300];
+    snprintf(lock, sizeof lock, "%s/costs.lock", folder);
+    unlink(path);
+    unlink(lock);
+    chmod(folder, 0700);
+    return rmdir(folder);
+}
+
+static struct sl_cost_record make_record(uint64_t number)
+{
+    struct sl_cost_record record = {.key = {{number * UINT64_C(0x9E3779B97F4A7C15), ~number}},
+                                    .forward_ns = (double)number + 0.5, .backward_ns = 2.0 * (double)number};
+    snprintf(record.label, sizeof record.label, "backend:variant of %d", (int)number);
+    return record;
+}
+
+static struct sl_cost_cache *open_cache(void)
+{
+    struct sl_cost_cache *cache = NULL;
+    assert_int_equal(sl_cost_cache_open(folder, &cache, NULL), SEQLSTM_OK);
+    return cache;
+}
+
+static bool holds(const struct sl_cost_cache *cache, uint64_t number)
+{
+    struct sl_cost_record expected = make_record(number);
+    const struct sl_cost_record *found = sl_cost_cache_find(cache, &expected.key);
+    return found && found->forward_ns == expected.forward_ns && found->backward_ns == expected.backward_ns;
+}
+
+static void add(struct sl_cost_cache *cache, uint64_t number)
+{
+    struct sl_cost_record record = make_record(number);
+    assert_int_equal(sl_cost_cache_add(cache, &record, NULL), SEQLSTM_OK);
+}
+
+static void save(uint64_t first, uint64_t count)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_cost_cache *cache = open_cache();
+    for (uint64_t n = first; n < first + count; n++)
+        add(cache, n);
+    if (sl_cost_cache_save(cache, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    sl_cost_cache_close(cache);
+}
+
+static char *read_file(size_t *out_bytes)
+{
+    static char *text;
+    assert_int_equal(sl_file_read(path, 1 << 30, &text, out_bytes, NULL), SEQLSTM_OK);
+    return text;
+}
+
+static void what_was_saved_is_found(void **state)
+{
+    (void)state;
+    save(1, 100);
+    struct sl_cost_cache *cache = open_cache();
+    for (uint64_t n = 1; n <= 100; n++)
+        assert_true(holds(cache, n));
+    assert_false(holds(cache, 101));
+    struct sl_cost_record again = make_record(7);
+    again.forward_ns = 1;
+    assert_int_equal(sl_cost_cache_add(cache, &again, NULL), SEQLSTM_OK);
+    assert_true(sl_cost_cache_find(cache, &again.key)->forward_ns == 1); /* the last one counts */
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    sl_cost_cache_close(cache);
+    cache = open_cache();
+    assert_true(sl_cost_cache_find(cache, &again.key)->forward_ns == 1);
+    sl_cost_cache_close(cache);
+}
+
+/* Many a byte in turn is another one; then the file ends at many a place: all other lines are still there, and the next
+ * save leaves a file without damage. */
+static void damage_is_survived(void **state)
+{
+    (void)state;
+    enum { LINES = 3 };
+    save(1, LINES);
+    size_t bytes, line;
+    char *text = read_file(&bytes);
+    line = (size_t)(strchr(text, '\n') + 1 - text);
+    for (size_t i = 0; i < 2 * bytes; i += i % 89 < 86 ? 7 : 1) { /* lines are about 90 bytes long */
+        size_t kept = i < bytes ? bytes : i - bytes;
+        char *bad = malloc(bytes + 1);
+        memcpy(bad, text, bytes);
+        if (i < bytes)
+            bad[i] = (char)(bad[i] == '7' ? '8' : '7');
+        assert_int_equal(sl_file_write(path, bad, kept, NULL), SEQLSTM_OK);
+        free(bad);
+        struct sl_cost_cache *cache = open_cache();
+        int found = 0;
+        for (uint64_t n = 1; n <= LINES; n++)
+            found += holds(cache, n);
+        size_t whole = i < bytes ? (text[i] == '\n' ? LINES - 2 : LINES - 1) : kept / line;
+        if (i == bytes - 1)
+            whole = LINES - 1; /* the last line lost its end */
+        assert_true((size_t)found >= whole);
+        add(cache, 50);
+        assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+        sl_cost_cache_close(cache);
+        cache = open_cache();
+        assert_true(holds(cache, 50));
+        size_t now;
+        char *repaired = read_file(&now);
+        size_t lines = 0;
+        for (size_t k = 0; k < now; k++)
+            lines += repaired[k] == '\n';
+        assert_int_equal(lines, found + 1); /* nothing but good lines */
+        free(repaired);
+        sl_cost_cache_close(cache);
+    }
+    free(text);
+}
+
+static void rubbish_is_no_error(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "\n\n\n", "rubbish", "rubbish\n", "{\"json\": 1}\n",
+                                        "00000000000000000000000000000000 1 1 x 0000000000000000\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(sl_file_write(path, texts[i], strlen(texts[i]), NULL), SEQLSTM_OK);
+        save(3, 1);
+        struct sl_cost_cache *cache = open_cache();
+        assert_true(holds(cache, 3));
+        sl_cost_cache_close(cache);
+    }
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0); /* a folder in place of the file */
+    struct sl_cost_cache *cache = open_cache();
+    add(cache, 1);
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_IO);
+    assert_true(holds(cache, 1));
+    sl_cost_cache_close(cache);
+    assert_int_equal(rmdir(path), 0);
+}
+
+static void writers_at_once_lose_nothing(void **state)
+{
+    (void)state;
+    enum { WRITERS = 8, EACH = 25 };
+    save(1, 1);
+    size_t bytes;
+    char *text = read_file(&bytes);
+    text[40] ^= 1; /* one of them rewrites the file, the others append */
+    assert_int_equal(sl_file_write(path, text, bytes, NULL), SEQLSTM_OK);
+    free(text);
+    for (uint64_t w = 0; w < WRITERS; w++)
+        if (fork() == 0) {
+            bool fine = true;
+            for (uint64_t k = 0; k < EACH; k++) {
+                struct sl_cost_cache *cache = NULL;
+                struct sl_cost_record record = make_record(100 * (w + 1) + k);
+                fine = fine && sl_cost_cache_open(folder, &cache, NULL) == SEQLSTM_OK &&
+                       sl_cost_cache_add(cache, &record, NULL) == SEQLSTM_OK &&
+                       sl_cost_cache_save(cache, NULL) == SEQLSTM_OK;
+                sl_cost_cache_close(cache);
+            }
+            _exit(fine ? 0 : 1);
+        }
+    int status;
+    for (int w = 0; w < WRITERS; w++) {
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    struct sl_cost_cache *cache = open_cache();
+    for (uint64_t w = 0; w < WRITERS; w++)
+        for (uint64_t k = 0; k < EACH; k++)
+            assert_true(holds(cache, 100 * (w + 1) + k));
+    sl_cost_cache_close(cache);
+}
+
+static void failing_writes_and_memory(void **state)
+{
+    (void)state;
+    save(1, 2);
+    for (int n = 1; n < 100; n++) { /* a full disk in the middle of a line */
+        struct sl_cost_cache *cache = open_cache();
+        add(cache, 10);
+        io_fail_at(n, ENOSPC, 5);
+        seqlstm_status status = sl_cost_cache_save(cache, NULL);
+        bool failed = io_disarm();
+        sl_cost_cache_close(cache);
+        cache = open_cache();
+        assert_true(holds(cache, 1) && holds(cache, 2));
+        assert_true(holds(cache, 10) || status == SEQLSTM_IO);
+        sl_cost_cache_close(cache);
+        if (!failed)
+            break;
+    }
+    for (int n = 1; n < 1000; n++) {
+        struct sl_cost_cache *cache = NULL;
+        struct sl_cost_record record = make_record(20);
+        oom_fail_at(n);
+        seqlstm_status status = sl_cost_cache_open(folder, &cache, NULL);
+        if (status == SEQLSTM_OK)
+            status = sl_cost_cache_add(cache, &record, NULL);
+        if (status == SEQLSTM_OK)
+            status = sl_cost_cache_save(cache, NULL);
+        bool failed = oom_disarm();
+        sl_cost_cache_close(cache);
+        assert_true(status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY || status == SEQLSTM_IO);
+        if (!failed)
+            break;
+    }
+}
+
+static void the_users_folder(void **state)
+{
+    (void)state;
+    struct sl_cost_cache *cache = NULL;
+    setenv("HOME", "/home/somebody", 1);
+    setenv("XDG_CACHE_HOME", "/elsewhere", 1);
+    setenv("SEQLSTM_CACHE", "/mine", 1);
+    static const char *const steps[][2] = {{"SEQLSTM_CACHE", "/mine"},
+                                           {"XDG_CACHE_HOME", "/elsewhere/seqlstm"},
+                                           {"HOME", "/home/somebody/.cache/seqlstm"}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(sl_cost_cache_open(NULL, &cache, NULL), SEQLSTM_OK);
+        assert_string_equal(sl_cost_cache_find_folder(cache), steps[i][1]);
+        sl_cost_cache_close(cache);
+        unsetenv(steps[i][0]);
+    }
+    for (int empty = 0; empty < 2; empty++) { /* nowhere: costs live as long as the cache */
+        if (empty)
+            setenv("SEQLSTM_CACHE", "", 1);
+        assert_int_equal(sl_cost_cache_open(NULL, &cache, NULL), SEQLSTM_OK);
+        assert_null(sl_cost_cache_find_folder(cache));
+        add(cache, 1);
+        assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+        assert_true(holds(cache, 1));
+        sl_cost_cache_close(cache);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_saved_is_found, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(damage_is_survived, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(rubbish_is_no_error, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(writers_at_once_lose_nothing, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(failing_writes_and_memory, make_folder, remove_folder),
+        cmocka_unit_test(the_users_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cheapest way: against all ways of small random graphs, and where ties, domains and dead ends decide. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "dispatch/path.h"
+
+enum { NODES = 6, STEPS = 24 };
+
+static struct sl_path find(const struct sl_path_problem *problem, bool by_order)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_path path;
+    seqlstm_status status =
+        by_order ? sl_path_find_first(problem, &path, &err) : sl_path_find_cheapest(problem, &path, &err);
+    if (status != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    return path;
+}
+
+static void expect(const struct sl_path_problem *problem, bool by_order, const int32_t *steps, int32_t count)
+{
+    struct sl_path path = find(problem, by_order);
+    assert_int_equal(path.count, count);
+    for (int32_t k = 0; k < count; k++)
+        assert_int_equal(path.steps[k], steps[k]);
+    free(path.steps);
+}
+
+static uint32_t draw(uint32_t *state, uint32_t below)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % below;
+}
+
+/* The cost of the cheapest of all ways from `node` on, the last step having been in `domain`: a chain. */
+static double try_all(const struct sl_path_problem *problem, int32_t node, int32_t domain)
+{
+    double best = INFINITY;
+    if (node == problem->node_count)
+        return 0;
+    for (int32_t s = 0; s < problem->step_count; s++) {
+        const struct sl_path_step *step = &problem->steps[s];
+        if (step->first != node)
+            continue;
+        double copy = 0;
+        for (int32_t r = 0; r < problem->read_count; r++)
+            if (problem->reads[r].reader == node && domain != step->domain)
+                copy += problem->reads[r].copy_ns;
+        best = fmin(best, copy + step->cost_ns + try_all(problem, node + step->count, step->domain));
+    }
+    return best;
+}
+
+static void chains_are_solved(void **state)
+{
+    (void)state;
+    uint32_t random = 7;
+    int solved = 0;
+    for (int round = 0; round < 500; round++) {
+        struct sl_path_step steps[STEPS];
+        struct sl_path_read reads[NODES];
+        for (int32_t s = 0; s < STEPS; s++) {
+            int32_t first = (int32_t)draw(&random, NODES), most = NODES - first;
+            steps[s] = (struct sl_path_step){.first = first, .count = 1 + (int32_t)draw(&random, (uint32_t)most),
+                                             .domain = (int32_t)draw(&random, 3), .rank = draw(&random, 3),
+                                             .cost_ns = pow(1.5, draw(&random, 20))};
+        }
+        for (int32_t n = 0; n < NODES; n++)
+            reads[n] = (struct sl_path_read){n, n - 1, (double)draw(&random, 100)};
+        struct sl_path_problem problem = {.node_count = NODES, .domain_count = 3, .steps = steps, .step_count = STEPS,
+                                          .reads = reads, .read_count = NODES};
+        double best = try_all(&problem, 0, 0);
+        struct sl_path path;
+        if (sl_path_find_cheapest(&problem, &path, NULL) == SEQLSTM_UNSUPPORTED) {
+            assert_true(isinf(best));
+            assert_true(path.stuck >= 0 && path.stuck < NODES);
+            continue;
+        }
+        /* each of at most NODES choices may give away the tie's share of what it is about */
+        assert_true(path.cost_ns >= best * (1 - 1e-9));
+        assert_true(path.cost_ns <= best * pow(1 + SL_PATH_TIE, NODES));
+        free(path.steps);
+        solved++;
+    }
+    assert_true(solved > 100);
+}
+
+static void ties_follow_the_list(void **state)
+{
+    (void)state;
+    struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 1, .cost_ns = 100},
+                                   {.first = 0, .count = 1, .rank = 0, .cost_ns = 102.9}};
+    struct sl_path_problem problem = {.node_count = 1, .domain_count = 1, .steps = steps, .step_count = 2};
+    expect(&problem, false, (int32_t[]){1}, 1);
+    steps[1].cost_ns = 103.1;
+    expect(&problem, false, (int32_t[]){0}, 1);
+    expect(&problem, true, (int32_t[]){1}, 1);
+    /* variants of one backend: as it named them */
+    steps[0] = (struct sl_path_step){.first = 0, .count = 1, .variant = 1, .cost_ns = 100};
+    steps[1] = (struct sl_path_step){.first = 0, .count = 1, .variant = 0, .cost_ns = 102};
+    expect(&problem, false, (int32_t[]){1}, 1);
+}
+
+/* A tie is about what differs, not about the whole way: a small layer is worth its own choice. */
+static void ties_are_local(void **state)
+{
+    (void)state;
+    const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100000},
+                                         {.first = 1, .count = 1, .rank = 0, .cost_ns = 30},
+                                         {.first = 1, .count = 1, .rank = 1, .cost_ns = 10}};
+    struct sl_path_problem problem = {.node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
+    expect(&problem, false, (int32_t[]){0, 2}, 2);
+}
+
+static void segments_compete_with_layers(void **state)
+{
+    (void)state;
+    struct sl_path_step steps[] = {
+        {.first = 0, .count = 1, .rank = 0, .cost_ns = 100}, {.first = 1, .count = 1, .rank = 0, .cost_ns = 100},
+        {.first = 2, .count = 1, .rank = 0, .cost_ns = 100}, {.first = 0, .count = 3, .rank = 1, .cost_ns = 290},
+        {.first = 1, .count = 2, .rank = 1, .cost_ns = 150}};
+    struct sl_path_problem problem = {.node_count = 3, .domain_count = 1, .steps = steps, .step_count = 5};
+    expect(&problem, false, (int32_t[]){0, 4}, 2);
+    steps[3].cost_ns = 400;
+    steps[4].cost_ns = 195; /* tied with two layers of the first backend */
+    expect(&problem, false, (int32_t[]){0, 1, 2}, 3);
+    expect(&problem, true, (int32_t[]){0, 1, 2}, 3);
+    steps[3].rank = 0; /* by order, the longest of the first backend */
+    expect(&problem, true, (int32_t[]){3}, 1);
+}
+
+static void copies_are_paid_for(void **state)
+{
+    (void)state;
+    struct sl_path_step steps[] = {{.first = 0, .count = 1, .domain = 0, .cost_ns = 100},
+                                   {.first = 0, .count = 1, .domain = 1, .cost_ns = 50},
+                                   {.first = 1, .count = 1, .domain = 0, .cost_ns = 100},
+                                   {.first = 1, .count = 1, .domain = 1, .cost_ns = 50}};
+    struct sl_path_read reads[] = {{0, -1, 20}, {1, 0, 20}};
+    struct sl_path_problem problem = {.node_count = 2, .domain_count = 2, .steps = steps, .step_count = 4,
+                                      .reads = reads, .read_count = 2};
+    expect(&problem, false, (int32_t[]){1, 3}, 2); /* 20 + 50 + 50 */
+    reads[0].copy_ns = 200;
+    expect(&problem, false, (int32_t[]){0, 3}, 2); /* 100 + 20 + 50 */
+    reads[1].copy_ns = 200;
+    expect(&problem, false, (int32_t[]){0, 2}, 2);
+    /* a branch: node 1 reads the batch again, on the host */
+    reads[0].copy_ns = reads[1].copy_ns = 20;
+    reads[1].writer = -1;
+    expect(&problem, false, (int32_t[]){1, 3}, 2);
+    reads[1].copy_ns = 60;
+    expect(&problem, false, (int32_t[]){1, 2}, 2);
+}
+
+static void dead_ends_are_left(void **state)
+{
+    (void)state;
+    const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1},
+                                         {.first = 0, .count = 2, .rank = 1, .cost_ns = 100}};
+    struct sl_path_problem problem = {.node_count = 2, .domain_count = 1, .steps = steps, .step_count = 2};
+    expect(&problem, false, (int32_t[]){1}, 1);
+    expect(&problem, true, (int32_t[]){1}, 1); /* the first choice leads nowhere */
+    problem.node_count = 3;
+    struct sl_path path;
+    assert_int_equal(sl_path_find_cheapest(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
+    assert_int_equal(path.stuck, 2);
+    assert_int_equal(sl_path_find_first(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
+    assert_int_equal(path.stuck, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chains_are_solved),            cmocka_unit_test(ties_follow_the_list),
+        cmocka_unit_test(ties_are_local),               cmocka_unit_test(segments_compete_with_layers),
+        cmocka_unit_test(copies_are_paid_for),          cmocka_unit_test(dead_ends_are_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
