@@ -29,11 +29,15 @@ const char *sl_cost_source_get_name(enum sl_cost_source source)
 struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan *evaluate)
 {
     struct sl_plan_memory sum = plan->memory;
-    if (evaluate) {
-        sum.activations_bytes += evaluate->memory.activations_bytes;
-        sum.workspace_bytes += evaluate->memory.workspace_bytes;
-        sum.peak_bytes += evaluate->memory.activations_bytes + evaluate->memory.workspace_bytes;
-    }
+    if (evaluate == NULL)
+        return sum;
+    int64_t buffers = evaluate->memory.activations_bytes + evaluate->memory.workspace_bytes;
+    sum.activations_bytes += evaluate->memory.activations_bytes;
+    sum.workspace_bytes += evaluate->memory.workspace_bytes;
+    sum.peak_bytes += buffers;
+    /* at the end the test split is evaluated while the rest is still there; no checkpoint is read back then */
+    if (plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE && buffers > sum.checkpoint_bytes)
+        sum.peak_bytes += buffers - sum.checkpoint_bytes;
     return sum;
 }
 

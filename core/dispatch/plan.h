@@ -104,6 +104,7 @@ struct sl_plan_memory {
     int64_t optimizer_bytes;
     int64_t activations_bytes; /* activations, their gradients, reserves, states */
     int64_t workspace_bytes;   /* scratch and packed weights */
+    int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
     int64_t process_bytes;     /* what the process held before: program, plugins, data */
     int64_t peak_bytes;        /* their sum */
 };

@@ -176,10 +176,12 @@ static void sum_memory(struct sl_plan *plan, int32_t optimizer_states, int64_t r
     memory->weights_bytes = weights;
     memory->gradients_bytes = training ? weights : 0;
     memory->optimizer_bytes = training ? weights * optimizer_states : 0;
+    memory->checkpoint_bytes = training ? weights + memory->optimizer_bytes : 0;
     memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes + states;
     memory->workspace_bytes = plan->workspace_bytes + plan->packed_bytes;
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
-                         memory->activations_bytes + memory->workspace_bytes + resident_bytes;
+                         memory->activations_bytes + memory->workspace_bytes + memory->checkpoint_bytes +
+                         resident_bytes;
 }
 
 seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,

@@ -13,7 +13,7 @@
 
 enum { PROBE_STEPS = 4, ROUNDS_LEAST = 3, ROUNDS_MOST = 11, REPEATS_MOST = 20 };
 static const double sample_ns = 100e3; /* a sample of less is repeated */
-static const double beyond_hope = 30, hopeless = 3, behind = 1.5, sure = 1.1;
+static const double beyond_hope = 30, beyond_hope_ns = 250e6, hopeless = 3, behind = 1.5, sure = 1.1;
 
 /* One racer on the track. */
 struct runner {
@@ -157,8 +157,9 @@ static void note_probe(const struct race *race, struct runner *runner, double fo
     runner->repeats = repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int32_t)repeats;
 }
 
-/* Runs all once; who took more than `limit` times the best, rests. Returns the best. */
-static seqlstm_status probe_once(struct race *race, double limit, double *out_best, struct seqlstm_error *err)
+/* Runs all once; who took more than `limit` times the best, and than `limit_ns`, rests. Returns the best. */
+static seqlstm_status probe_once(struct race *race, double limit, double limit_ns, double *out_best,
+                                 struct seqlstm_error *err)
 {
     double best = 0, weight = race->request->profiles->items[race->profile_first].weight;
     for (int32_t r = 0; r < race->count; r++) {
@@ -171,20 +172,22 @@ static seqlstm_status probe_once(struct race *race, double limit, double *out_be
     }
     for (int32_t r = 0; r < race->count; r++) {
         const struct sl_racer *racer = race->runners[r].racer;
-        if (racer->forward_ns + racer->backward_ns > limit * best * weight * race->scale)
+        double ns = (racer->forward_ns + racer->backward_ns) / (weight * race->scale);
+        if (ns > limit * best && ns > limit_ns)
             race->runners[r].rests = true;
     }
     *out_best = best;
     return SEQLSTM_OK;
 }
 
-/* Nanoseconds of the best for one row. The first time is for memory and caches, and tells who is beyond all hope. */
+/* Nanoseconds of the best for one row. The first time is for memory, caches and code that is generated when it is first
+ * needed; it tells only who is beyond all hope. */
 static seqlstm_status probe(struct race *race, double *out_row_ns, struct seqlstm_error *err)
 {
     double best;
     SEQLSTM_TRY(enter(race, race->request->profiles->count / 2, 1, PROBE_STEPS, err));
-    SEQLSTM_TRY(probe_once(race, beyond_hope, &best, err));
-    SEQLSTM_TRY(probe_once(race, hopeless, &best, err));
+    SEQLSTM_TRY(probe_once(race, beyond_hope, beyond_hope_ns, &best, err));
+    SEQLSTM_TRY(probe_once(race, hopeless, 0, &best, err));
     *out_row_ns = best / (double)sl_stand_get_rows(race->runners[0].stand, 0);
     leave(race);
     return SEQLSTM_OK;

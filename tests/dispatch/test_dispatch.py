@@ -307,4 +307,25 @@ def test_slow_backends_are_left_early(t):
     expect(os.times().elapsed - before < 30, 'took too long')
 
 
+def test_memory(t):
+    """The peak that the plan predicts is within 10 % of the real one."""
+    if t.sanitized:
+        return 'sanitizers use memory of their own'
+    t.write('m.yaml', TINY.replace('length: [5, 8]', 'length: [30, 40]').replace('epochs: 3', 'updates: 3')
+            .replace('size: 160', 'size: 1280').replace('size: 32', 'size: 128').replace('batch_size: 16',
+                                                                                         'batch_size: 64'))
+    dense = '{type: dense, units: from_target}'
+    for layers in (f'[{{type: lstm, units: 512, return_sequences: true}}, {{type: lstm, units: 512}}, {dense}]',
+                   f'[{{type: lstm, units: 256}}, {dense}]', f'[{{type: gru, units: 384, layers: 2}}, {dense}]'):
+        out = t.folder / f'r{len(list(t.folder.iterdir()))}'
+        process = t.start('run', 'm.yaml', '-q', '--out', out, '--set', f'model={layers}', '--set',
+                          'backends=[cpu-blas]')
+        _, status, usage = os.wait4(process.pid, 0)
+        if status != 0:
+            return 'cpu-blas is not built'
+        memory = json.loads((out / 'plan.json').read_text())['memory']
+        ratio = memory['peak_bytes'] / (usage.ru_maxrss * 1024)
+        expect(0.9 <= ratio <= 1.1, (layers, ratio, memory))
+
+
 harness.main(globals())
