@@ -123,7 +123,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 }
 
 /* What the documents promise for later versions. */
-static const char *const later_commands[] = {"embed", "bench", "quantize"};
+static const char *const later_commands[] = {"quantize"};
 
 int cli_refuse_command(const char *name)
 {

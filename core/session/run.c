@@ -74,6 +74,20 @@ static void write_layers(const struct sl_plan *plan, struct sl_buf *out)
     }
 }
 
+/* From here on a new run follows its own plan, as one that is resumed does: what is planned later (the test split) takes
+ * the same choices. */
+static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->stored.count > 0)
+        return SEQLSTM_OK;
+    char *path = sl_path_join(session->folder, "plan.json");
+    if (path == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    seqlstm_status status = sl_stored_plan_read(path, &session->stored, err);
+    free(path);
+    return status;
+}
+
 /* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
  * the processor and the like would make the bytes of a checkpoint depend on more than that. */
 static void write_choices(const struct sl_session *session, struct sl_buf *out)
@@ -172,6 +186,7 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err)); /* config first: resume works from here on */
     SEQLSTM_TRY(sl_session_prepare_training(session, err));
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
+    SEQLSTM_TRY(follow_own_plan(session, err));
     struct sl_safetensors *checkpoint = NULL;
     SEQLSTM_TRY(begin(session, &checkpoint, err));
     if (observer->on_start)
