@@ -74,8 +74,8 @@ static void write_layers(const struct sl_plan *plan, struct sl_buf *out)
     }
 }
 
-/* From here on a new run follows its own plan, as one that is resumed does: what is planned later (the test split) takes
- * the same choices. */
+/* From here on a new run follows its own plan, as one that is resumed does: what is planned later (the test split)
+ * takes the same choices. */
 static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm_error *err)
 {
     if (session->stored.count > 0)
