@@ -105,10 +105,20 @@ out:
     return SEQLSTM_OK;
 }
 
+/* An update may still be under way on a device, and what it works with is about to go. Failures come too late to
+ * matter. */
+static void finish_places(struct sl_exec *exec)
+{
+    for (int32_t p = 0; p < SL_PLACES_MAX; p++)
+        if (exec->places[p].domain)
+            sl_domain_finish(exec->places[p].domain, NULL);
+}
+
 void sl_exec_destroy(struct sl_exec *exec)
 {
     if (exec == NULL)
         return;
+    finish_places(exec);
     if (exec->calls)
         sl_exec_unbind_all(exec);
     for (int32_t v = 0; exec->vectors && v < exec->plan->vector_count; v++)
