@@ -18,6 +18,7 @@ static const struct {
     {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels for this core, whatever the processor is"},
     {"OPENBLAS_NUM_THREADS", NULL},
     {"OMP_NUM_THREADS", NULL},
+    {"OMP_WAIT_POLICY", NULL},
     {"MKL_NUM_THREADS", NULL},
     {"SEQLSTM_BACKEND_PATH", NULL},
     {"SEQLSTM_THREADS", NULL},

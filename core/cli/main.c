@@ -44,11 +44,13 @@ static void install_handlers(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* The vendors' thread variables, before any thread or library exists: our pool owns the cores. */
+/* The vendors' thread variables, before any thread or library exists: our pool owns the cores. A vendor's idle threads
+ * must not spin on them either: what runs next would be timed, and run, beside them. */
 static void set_vendor_threads(void)
 {
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("OMP_NUM_THREADS", "1", 0);
+    setenv("OMP_WAIT_POLICY", "passive", 0);
 }
 
 static void write_log(void *context, enum sl_log_level level, const char *message)
