@@ -124,7 +124,7 @@ def test_cache(t):
                'batch': (list_of + ['--set', 'data.batch_size=8'], {}),
                'options': (['--set', 'backends=[{plugin: paced-a, options: {call_us: 1}}, paced-b]', '--backend-path',
                             'plugins'], {}),
-               'environment': (list_of, {'OMP_WAIT_POLICY': 'passive'}),
+               'environment': (list_of, {'OMP_WAIT_POLICY': 'active'}),
                'shape': (list_of + ['--set', 'model[0].units=5'], {}),
                'an option of the layer': (list_of + ['--set', 'model[0].recurrent_dropout=0.5'], {})}
     for what, (args, env) in changes.items():
