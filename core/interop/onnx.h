@@ -25,7 +25,8 @@ seqlstm_status sl_onnx_write(const struct sl_graph *graph, const float *const *v
 /* Fills `values` from a file that holds the same network: its LSTM, GRU, RNN, Gather, MatMul (Gemm), Add and
  * LayerNormalization nodes with constant weights, in the order of the model's layers. All attributes of the recurrent
  * operators are read (activations with alpha and beta, clip, direction, input_forget, linear_before_reset, B, P) and
- * must be what the model says; `notes` gets a line for each initial state that is taken for zeros. Values are
+ * must be what the model says, as must the epsilon of a norm; what has no weights (activations of dense layers, pools)
+ * is not compared. `notes` gets a line for each initial state that is taken for zeros. Values are
  * undefined after a failure. Errors: INVALID_CONFIG: another network, with the option's place; CORRUPT_DATA: no ONNX
  * file, other shapes; NOT_FOUND, IO, NO_MEMORY. [any thread] */
 seqlstm_status sl_onnx_read(const struct sl_graph *graph, const char *path, float *const *values, struct sl_buf *notes,

@@ -255,9 +255,22 @@ static struct constant find_added(const struct sl_onnx_file *file, const char *o
     return none;
 }
 
+/* Gemm is alpha A' B' + beta C; a dense layer is that with 1, 1 and A as it is. */
+static seqlstm_status check_gemm(const struct pair *p)
+{
+    const struct sl_onnx_attribute *alpha = sl_onnx_node_find_attribute(p->theirs, "alpha");
+    const struct sl_onnx_attribute *beta = sl_onnx_node_find_attribute(p->theirs, "beta");
+    const struct sl_onnx_attribute *transposed = sl_onnx_node_find_attribute(p->theirs, "transA");
+    if ((alpha && alpha->f != 1.0f) || (beta && beta->f != 1.0f) || (transposed && transposed->i))
+        return fail_option(p, SEQLSTM_OPTION_KIND, "type", "an alpha, beta or transA of its own");
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status read_dense(const struct pair *p)
 {
     bool is_gemm = strcmp(p->theirs->op, "Gemm") == 0;
+    if (is_gemm)
+        SEQLSTM_TRY(check_gemm(p));
     const struct sl_onnx_attribute *transposed = sl_onnx_node_find_attribute(p->theirs, "transB");
     struct constant w = resolve(p->r->file, get_input(p->theirs, 1));
     struct constant bias = is_gemm ? resolve(p->r->file, get_input(p->theirs, 2))
@@ -272,6 +285,17 @@ static seqlstm_status read_dense(const struct pair *p)
 
 static seqlstm_status read_norm(const struct pair *p)
 {
+    const struct sl_onnx_attribute *epsilon = sl_onnx_node_find_attribute(p->theirs, "epsilon");
+    const struct sl_onnx_attribute *axis = sl_onnx_node_find_attribute(p->theirs, "axis");
+    char text[64];
+    if ((epsilon ? epsilon->f : 1e-5f) != p->ours->desc.layer_norm.epsilon) {
+        snprintf(text, sizeof text, "epsilon %g", epsilon ? (double)epsilon->f : 1e-5);
+        return fail_option(p, SEQLSTM_OPTION_KIND, "epsilon", text);
+    }
+    if (axis && axis->i != -1) {
+        snprintf(text, sizeof text, "axis %lld", (long long)axis->i);
+        return fail_option(p, SEQLSTM_OPTION_KIND, "type", text);
+    }
     SEQLSTM_TRY(read_matrix(p, SEQLSTM_NORM_GAIN, "the gain", resolve(p->r->file, get_input(p->theirs, 1))));
     return read_matrix(p, SEQLSTM_NORM_BIAS, "the bias", resolve(p->r->file, get_input(p->theirs, 2)));
 }

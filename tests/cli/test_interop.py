@@ -156,6 +156,55 @@ def test_onnx_of_another_network(t):
     t.refuse(2, 'import', folder / 'model.onnx', '--into', folder / 'model.yaml', '--rename', 'a=lstm_1')
 
 
+def test_onnx_norm_of_another_epsilon(t):
+    folder = copy_fixture(t, 'stack')
+    model = (folder / 'model.yaml').read_text()
+    (folder / 'other.yaml').write_text(model.replace('{type: layer_norm}', '{type: layer_norm, epsilon: 1e-5}'))
+    for file in ('model.onnx', 'torch.onnx'):
+        t.refuse(2, 'import', folder / file, '--into', folder / 'other.yaml').says('epsilon 0.001', '`epsilon`')
+
+
+def field(number, value):
+    """One field of a protocol buffer: an integer, a float, or bytes."""
+    def varint(n):
+        return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack('<f', value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def make_gemm(w, shape, bias, **attributes):
+    """An ONNX file of one Gemm node."""
+    def tensor(name, dims, values):
+        return b''.join(field(1, d) for d in dims) + field(2, 1) + field(8, name) + \
+            field(9, struct.pack(f'<{len(values)}f', *values))
+    node = field(1, b'x') + field(1, b'w') + field(1, b'c') + field(2, b'y') + field(4, b'Gemm')
+    for name, value in attributes.items():
+        node += field(5, field(1, name.encode()) + field(2 if isinstance(value, float) else 3, value))
+    graph = field(1, node) + field(5, tensor(b'w', shape, w)) + field(5, tensor(b'c', [len(bias)], bias))
+    return field(1, 8) + field(7, graph)
+
+
+def test_onnx_gemm(t):
+    """Both ways to keep the matrix give the same weights; a scaled product is no dense layer."""
+    t.write('train.csv', 'a,b,u,v,w\n' + '1,2,3,4,5\n' * 4)
+    t.write('model.yaml', harness.TABLE.replace('targets: [y]', 'targets: [u, v, w]'))
+    rows = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]  # [outputs, inputs]
+    flat, turned = sum(rows, []), [row[i] for i in range(2) for row in rows]
+    t.write('kept.onnx', make_gemm(flat, [3, 2], [0.1, 0.2, 0.3], transB=1, alpha=1.0, beta=1.0))
+    t.write('turned.onnx', make_gemm(turned, [2, 3], [0.1, 0.2, 0.3]))
+    for name in ('kept', 'turned'):
+        t.run('import', f'{name}.onnx', '--into', 'model.yaml', '--out', name)
+        t.run('export', name, '--file', f'{name}.safetensors')
+    expect(t.read('kept.safetensors') == t.read('turned.safetensors'), 'other weights')
+    expect(struct.pack('<6f', *flat) in t.read('kept.safetensors'), 'not the weights of the file')
+    for attributes in ({'alpha': 0.5}, {'beta': 2.0}, {'transA': 1}):
+        t.write('scaled.onnx', make_gemm(turned, [2, 3], [0.1, 0.2, 0.3], **attributes))
+        t.refuse(2, 'import', 'scaled.onnx', '--into', 'model.yaml').says('Gemm', 'alpha, beta or transA')
+
+
 def test_usage(t):
     t.write('model.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
     t.run('run', 'model.yaml', '--out', 'run')
