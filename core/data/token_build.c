@@ -15,10 +15,10 @@
 #include "base/text.h"
 #include "data/raw.h"
 #include "data/tokenizer.h"
+#include "data/word_edges.h"
 
 #define CHUNK_BYTES ((int64_t)4 << 20)
 #define LOOK_BYTES  4096
-#define WORDS_AHEAD 16
 
 seqlstm_status
 sl_token_write_at(int fd, const char *path, const void *data, size_t bytes, int64_t offset, struct seqlstm_error *err)
@@ -66,58 +66,38 @@ flush(struct sl_token_worker *w)
 }
 
 static seqlstm_status
-add(struct sl_token_worker *w, uint64_t key, const char *token, size_t bytes)
+add(struct sl_token_worker *w, const char *token, size_t bytes)
 {
-    int32_t id = sl_word_table_add(&w->words, key, token, bytes);
+    int32_t id = sl_word_table_add(&w->words, token, bytes);
     if (id < 0)
         return no_memory(w);
+    if (w->blocked == SL_SPILL_BLOCK)
+        SEQLSTM_TRY(flush(w));
     w->block[w->blocked++] = (uint32_t)id;
     w->tokens++;
-    return w->blocked == SL_SPILL_BLOCK ? flush(w) : SEQLSTM_OK;
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status
 add_special(struct sl_token_worker *w, enum sl_special special)
 {
     const char *token = sl_special_get_token(special);
-    size_t bytes = strlen(token);
-    if (!sl_tokenizer_has(w->builder->request->tokenizer, special))
-        return SEQLSTM_OK;
-    return add(w, sl_word_table_key(token, bytes, false), token, bytes);
+    return w->builder->has[special] ? add(w, token, strlen(token)) : SEQLSTM_OK;
 }
 
-static bool
-is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* Between blanks, as sl_token_cursor cuts them; a few words at a time, so that their places are fetched together. */
+/* Between blanks, as sl_token_cursor cuts them. */
 static seqlstm_status
 add_words(struct sl_token_worker *w, const char *text, size_t bytes)
 {
-    struct {
-        const char *begin;
-        size_t bytes;
-        uint64_t key;
-    } words[WORDS_AHEAD];
-    for (const char *p = text, *end = text + bytes; p < end;) {
-        int count = 0;
-        for (; count < WORDS_AHEAD; count++) {
-            while (p < end && is_blank(*p))
-                p++;
-            if (p == end)
-                break;
-            const char *begin = p;
-            while (p < end && !is_blank(*p))
-                p++;
-            words[count].begin = begin;
-            words[count].bytes = (size_t)(p - begin);
-            words[count].key = sl_word_table_key(begin, words[count].bytes, true);
-            sl_word_table_prefetch(&w->words, words[count].key);
-        }
-        for (int i = 0; i < count; i++)
-            SEQLSTM_TRY(add(w, words[i].key, words[i].begin, words[i].bytes));
+    struct sl_word_edges edges;
+    sl_word_edges_init(&edges, text, bytes);
+    for (int count; (count = sl_word_edges_next(&edges)) > 0;) {
+        if (w->blocked + count > SL_SPILL_BLOCK)
+            SEQLSTM_TRY(flush(w));
+        if (!sl_word_table_add_many(&w->words, text, edges.at, count, w->block + w->blocked))
+            return no_memory(w);
+        w->blocked += count;
+        w->tokens += count;
     }
     return SEQLSTM_OK;
 }
@@ -141,7 +121,7 @@ add_text(struct sl_token_worker *w, const char *text, size_t bytes)
             sl_text_lower(w->scratch.data, token_bytes);
             token = w->scratch.data;
         }
-        SEQLSTM_TRY(add(w, sl_word_table_key(token, token_bytes, !tokenizer->lowercase), token, token_bytes));
+        SEQLSTM_TRY(add(w, token, token_bytes));
     }
     return SEQLSTM_OK;
 }
@@ -266,14 +246,14 @@ load(struct sl_token_worker *w, int64_t from, int64_t to, const char **out_text)
     const struct sl_token_builder *b = w->builder;
     int64_t before = from > b->begin, bytes = to - from + before;
     if (bytes > w->text_room) {
-        char *text = realloc(w->text, (size_t)bytes + 8);
+        char *text = realloc(w->text, (size_t)bytes + SL_WORD_EDGES_BEHIND);
         if (!text)
             return no_memory(w);
         w->text = text;
         w->text_room = bytes;
     }
     SEQLSTM_TRY(sl_token_read_at(b->text_fd, b->request->text_path, w->text, (size_t)bytes, from - before, &w->error));
-    memset(w->text + bytes, 0, 8);
+    memset(w->text + bytes, 0, SL_WORD_EDGES_BEHIND);
     *out_text = w->text + before;
     return check_text(w, *out_text, to - from, from);
 }
@@ -477,6 +457,8 @@ sl_token_build(const struct sl_token_build *request, const char *out_path, struc
                                  .worker_count = request->threads,
                                  .chunk_bytes = request->chunk_bytes > 0 ? request->chunk_bytes : CHUNK_BYTES};
     pthread_mutex_init(&b.mutex, NULL);
+    for (int special = 0; special < SL_SPECIAL_COUNT; special++)
+        b.has[special] = sl_tokenizer_has(request->tokenizer, (enum sl_special)special);
     b.workers = calloc((size_t)request->threads, sizeof *b.workers);
     for (int i = 0; b.workers && i < request->threads; i++) {
         b.workers[i] = (struct sl_token_worker){.builder = &b, .number = i, .spill = -1};

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "data/token_build.h"
+#include "data/vocabulary.h"
 #include "data/word_table.h"
 
 enum { SL_SPILL_BLOCK = 1 << 16 /* numbers written at once */ };
@@ -27,7 +28,7 @@ struct sl_token_worker {
     struct sl_word_table words;
     int spill;       /* descriptor of a file without a name */
     int64_t spill_bytes;
-    char *text;      /* of a chunk, with the byte before it and 8 behind it */
+    char *text;      /* of a chunk, with the byte before it and SL_WORD_EDGES_BEHIND behind it */
     int64_t text_room;
     uint32_t block[SL_SPILL_BLOCK];
     int blocked;
@@ -43,6 +44,7 @@ struct sl_token_worker {
 struct sl_token_builder {
     const struct sl_token_build *request;
     const char *out_path;
+    bool has[SL_SPECIAL_COUNT];
     int text_fd, out_fd;
     int64_t begin, size; /* of the text, without a byte order mark */
     int64_t chunk_bytes, chunk_count;

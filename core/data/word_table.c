@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/memory.h"
 
 #define FIRST_SLOTS_LOG 12
 
@@ -18,7 +18,7 @@ sl_word_table_init(struct sl_word_table *table)
 void
 sl_word_table_deinit(struct sl_word_table *table)
 {
-    free(table->slots);
+    sl_memory_free(NULL, table->slots);
     sl_buf_deinit(&table->text);
     sl_buf_deinit(&table->begins);
     sl_buf_deinit(&table->wraps);
@@ -28,19 +28,45 @@ sl_word_table_deinit(struct sl_word_table *table)
 /* A key with this bit is a hash: words with the same one are compared. Without it the key is the word. */
 #define HASHED (UINT64_C(1) << 63)
 
-uint64_t
-sl_word_table_key(const char *word, size_t bytes, bool padded)
+static uint64_t
+load(const char *from)
+{
+    uint64_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+/* More than 8 bytes, the last 8 of them once more. Only the order of a table depends on it, no number. */
+static uint64_t
+hash_long(const char *word, size_t bytes)
+{
+    uint64_t hash = bytes;
+    for (size_t at = 0; at + 8 < bytes; at += 8) {
+        hash = (hash ^ load(word + at)) * UINT64_C(0xD6E8FEB86659FD93);
+        hash ^= hash >> 32;
+    }
+    hash = (hash ^ load(word + bytes - 8)) * UINT64_C(0xD6E8FEB86659FD93);
+    return (hash ^ hash >> 29) | HASHED;
+}
+
+static uint64_t
+key_of(const char *word, size_t bytes)
 {
     uint64_t key = 0;
-    if (bytes > 8 || (bytes == 8 && (unsigned char)word[7] >= 0x80))
-        return sl_hash_bytes(word, bytes, 0) | HASHED;
-    if (padded && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
-        memcpy(&key, word, sizeof key);
-        return bytes == 8 ? key : key & ((UINT64_C(1) << 8 * bytes) - 1);
-    }
-    for (size_t i = 0; i < bytes; i++)
-        key |= (uint64_t)(unsigned char)word[i] << 8 * i;
-    return key;
+    if (bytes > 8)
+        return hash_long(word, bytes);
+    memcpy(&key, word, bytes);
+    return key & HASHED ? hash_long(word, bytes) : key;
+}
+
+/* The same where 8 bytes can be read. */
+static inline uint64_t
+key_of_padded(const char *word, size_t bytes)
+{
+    if (bytes > 8 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        return key_of(word, bytes);
+    uint64_t key = load(word) & (~UINT64_C(0) >> (64 - 8 * bytes));
+    return key & HASHED ? hash_long(word, bytes) : key;
 }
 
 static size_t
@@ -49,19 +75,12 @@ place_of(uint64_t key, int shift)
     return (size_t)(((key ^ key >> 29) * UINT64_C(0x9E3779B97F4A7C15)) >> shift);
 }
 
-void
-sl_word_table_prefetch(const struct sl_word_table *table, uint64_t key)
-{
-    if (table->slots)
-        __builtin_prefetch(&table->slots[place_of(key, table->shift)], 1);
-}
-
 static bool
 grow(struct sl_word_table *table)
 {
     int log = table->slots ? 64 - table->shift + 1 : FIRST_SLOTS_LOG;
     size_t count = (size_t)1 << log, old = table->slots ? count / 2 : 0;
-    struct sl_word_slot *slots = malloc(count * sizeof *slots);
+    struct sl_word_slot *slots = sl_memory_alloc(NULL, count * sizeof *slots);
     if (!slots)
         return false;
     for (size_t i = 0; i < count; i++)
@@ -74,7 +93,7 @@ grow(struct sl_word_table *table)
             at = (at + 1) & (count - 1);
         slots[at] = table->slots[i];
     }
-    free(table->slots);
+    sl_memory_free(NULL, table->slots);
     table->slots = slots;
     table->shift = 64 - log;
     return true;
@@ -117,15 +136,22 @@ is_word(const struct sl_word_table *table, int32_t number, const char *word, siz
     return known_bytes == bytes && memcmp(known, word, bytes) == 0;
 }
 
-int32_t
-sl_word_table_add(struct sl_word_table *table, uint64_t key, const char *word, size_t bytes)
+/* Half of the slots stay free when so many are added. */
+static bool
+make_room(struct sl_word_table *table, int count)
 {
-    if (table->failed)
-        return -1;
-    if ((!table->slots || (size_t)table->count * 2 >= (size_t)1 << (64 - table->shift)) && !grow(table))
-        return fail(table);
+    while (!table->failed &&
+           (!table->slots || ((size_t)table->count + (size_t)count) * 2 > (size_t)1 << (64 - table->shift)))
+        table->failed = !grow(table);
+    return !table->failed;
+}
+
+/* With room for one more. */
+static inline int32_t
+add_at(struct sl_word_table *table, size_t at, uint64_t key, const char *word, size_t bytes)
+{
     size_t mask = ((size_t)1 << (64 - table->shift)) - 1;
-    for (size_t at = place_of(key, table->shift);; at = (at + 1) & mask) {
+    for (;; at = (at + 1) & mask) {
         struct sl_word_slot *slot = &table->slots[at];
         if (slot->number < 0)
             return add_new(table, slot, key, word, bytes);
@@ -135,6 +161,29 @@ sl_word_table_add(struct sl_word_table *table, uint64_t key, const char *word, s
             sl_buf_append(&table->wraps, &slot->number, sizeof slot->number);
         return table->wraps.failed ? fail(table) : slot->number;
     }
+}
+
+int32_t
+sl_word_table_add(struct sl_word_table *table, const char *word, size_t bytes)
+{
+    uint64_t key = key_of(word, bytes);
+    return make_room(table, 1) ? add_at(table, place_of(key, table->shift), key, word, bytes) : -1;
+}
+
+bool
+sl_word_table_add_many(struct sl_word_table *table, const char *text, const size_t *at, int count, uint32_t *out)
+{
+    uint64_t keys[SL_WORD_TABLE_MANY];
+    if (!make_room(table, count))
+        return false;
+    for (int i = 0; i < count; i++) {
+        keys[i] = key_of_padded(text + at[2 * i], at[2 * i + 1] - at[2 * i]);
+        __builtin_prefetch(&table->slots[place_of(keys[i], table->shift)], 1);
+    }
+    for (int i = 0; i < count; i++)
+        out[i] = (uint32_t)add_at(table, place_of(keys[i], table->shift), keys[i], text + at[2 * i],
+                                  at[2 * i + 1] - at[2 * i]);
+    return !table->failed;
 }
 
 void

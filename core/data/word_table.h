@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distinct words numbered in the order of their first appearance, with their counts: sl_intern made for the inner loop
  * of cutting large texts. What makes it slow is memory: a word of up to 8 bytes is its own key, a slot holds its count,
- * and slots are fetched ahead, so that a word that is seldom costs one miss, which overlaps with others.
+ * slots are fetched ahead, so that a word that is seldom costs one miss, which overlaps with others, and a large table
+ * asks for large pages.
  *
  * Words hold no NUL. Failure is sticky as in base/buf.h. [one thread at a time] */
 #ifndef SL_DATA_WORD_TABLE_H
@@ -32,12 +33,13 @@ struct sl_word_table {
 void sl_word_table_init(struct sl_word_table *table);
 void sl_word_table_deinit(struct sl_word_table *table);
 
-/* What a word is looked up by. `padded`: 8 bytes can be read from its beginning on. */
-uint64_t sl_word_table_key(const char *word, size_t bytes, bool padded);
-/* Fetches the slot where the key may be. */
-void sl_word_table_prefetch(const struct sl_word_table *table, uint64_t key);
 /* The number of the word, new or known, whose count goes up; -1 when memory ran out. */
-int32_t sl_word_table_add(struct sl_word_table *table, uint64_t key, const char *word, size_t bytes);
+int32_t sl_word_table_add(struct sl_word_table *table, const char *word, size_t bytes);
+
+/* The same for `count` words of a text, [at[2 k], at[2 k + 1]), at most SL_WORD_TABLE_MANY: their slots are fetched
+ * together. 8 bytes can be read from the beginning of each on. Numbers into out[count]. False when memory ran out. */
+enum { SL_WORD_TABLE_MANY = 128 };
+bool sl_word_table_add_many(struct sl_word_table *table, const char *text, const size_t *at, int count, uint32_t *out);
 
 /* Text of a word, not NUL-terminated, borrowed until the next add. */
 const char *sl_word_table_get(const struct sl_word_table *table, int32_t number, size_t *out_bytes);

@@ -3,7 +3,10 @@
 """A large text with the statistics of one: words by the law of Ferrer i Cancho and Sole (2001, the rank
 to the power -1 up to 5000, -2 beyond), lines of 5 to 40 words.
 
-make_text.py FILE [--bytes N] [--words N] [--seed N]
+make_text.py FILE [--bytes N] [--words N] [--seed N] [--flat]
+
+--flat: the power -1 for all ranks, which draws rare words far more often than a real text: what a cache
+of the processor cannot hold is then looked up again and again.
 
 Made of 24 blocks of 1 MiB, each time begun at another line, so that it takes seconds.
 """
@@ -26,6 +29,7 @@ def main():
     parser.add_argument('--bytes', type=float, default=2e9)
     parser.add_argument('--words', type=int, default=200000)
     parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--flat', action='store_true')
     options = parser.parse_args()
     draw = random.Random(options.seed)
     letters = 'etaoinshrdlucmfwypvbgkjqxz'
@@ -33,7 +37,7 @@ def main():
              for rank in range(options.words)]
     weights, total = [], 0.0
     for rank in range(options.words):
-        total += 1 / (rank + 2.7) if rank < 5000 else 5000 / (rank + 2.7) ** 2
+        total += 1 / (rank + 2.7) if rank < 5000 or options.flat else 5000 / (rank + 2.7) ** 2
         weights.append(total)
     blocks = [make_block(draw, words, weights, 1 << 20) for _ in range(24)]
     written = 0
