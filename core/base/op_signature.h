@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <seqlstm/ops.h>
+#include <seqlstm/any_desc.h>
 #include <seqlstm/status.h>
 
 enum sl_slot_role {

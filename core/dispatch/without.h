@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <seqlstm/ops.h>
+#include <seqlstm/any_desc.h>
 
 /* Sets the option (SEQLSTM_OPTION_…) to what every backend runs: off, or the usual activation. False, and nothing is
  * changed: the operation has no such option, or it has that value already, or nothing stands for its absence (shapes,

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <seqlstm/ops.h>
+#include <seqlstm/any_desc.h>
 #include <seqlstm/status.h>
 
 #include "base/data_facts.h"

@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "any_desc.h"
 #include "ops.h"
 #include "status.h"
 
@@ -214,7 +215,7 @@ struct seqlstm_bind {
     uint32_t struct_size;
     uint32_t flags;    /* SEQLSTM_BIND_… */
     int64_t rows;      /* rows of the output; elements for flat vectors; rows of [t0, t1) on a steps axis */
-    int64_t rows_in;   /* GATHER, SCATTER: rows of x; otherwise as rows */
+    int64_t rows_in;   /* GATHER, SCATTER: rows of x; ATTENTION: of the keys; otherwise as rows */
     const struct seqlstm_axis *axis; /* of the steps; NULL for operations on free tensors */
     int64_t t0;        /* range of steps [t0, t1); 0, axis->steps: all. Slots on the steps axis point */
     int64_t t1;        /* to the first row of step t0 */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "any_desc.h"
 #include "backend.h"
 #include "ops.h"
 
@@ -44,6 +45,7 @@ static inline uint32_t seqlstm_desc_bytes(uint32_t op)
     case SEQLSTM_OP_SQUARED_NORM: return (uint32_t)sizeof(struct seqlstm_reduce_desc);
     case SEQLSTM_OP_OPTIMIZER: return (uint32_t)sizeof(struct seqlstm_optimizer_desc);
     case SEQLSTM_OP_VECTOR: return (uint32_t)sizeof(struct seqlstm_vector_desc);
+    case SEQLSTM_OP_ATTENTION: return (uint32_t)sizeof(struct seqlstm_attention_desc);
     default: return 0;
     }
 }
@@ -314,6 +316,28 @@ static inline int32_t seqlstm_check_optimizer(const struct seqlstm_optimizer_des
                                option, "centered needs RMSprop");
 }
 
+static inline int32_t seqlstm_check_attention(const struct seqlstm_attention_desc *d,
+                                              struct seqlstm_answer *answer)
+{
+    const uint32_t option = SEQLSTM_OPTION_KIND, shape = SEQLSTM_OPTION_SHAPE;
+    const int64_t wide = INT64_C(1) << 30;
+    const int32_t dot = d->kind == SEQLSTM_ATTENTION_DOT;
+    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_ATTENTION_DOT,
+                              SEQLSTM_ATTENTION_ADDITIVE) &&
+           seqlstm_check_bits(answer, option, "options", d->options,
+                              SEQLSTM_ATTENTION_SHARED | SEQLSTM_ATTENTION_WEIGHTS) &&
+           seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->reserved0, 0) &&
+           seqlstm_check_range(answer, shape, "key", d->key, 1, wide) &&
+           seqlstm_check_range(answer, shape, "value", d->value, 1, wide) &&
+           seqlstm_check_range(answer, shape, "max_rows", d->head.max_rows, 1, INT32_MAX) &&
+           seqlstm_check_range(answer, shape, "max_sequences", d->head.max_sequences, 1, INT32_MAX) &&
+           seqlstm_check_range(answer, shape, "max_steps", d->head.max_steps, 1, wide) &&
+           seqlstm_check_float(answer, option, "scale", d->scale, 0, 3.0e38f, 0) &&
+           seqlstm_check_needs(answer, dot == (d->scale > 0), option, "scale is positive with dot, else 0") &&
+           seqlstm_check_needs(answer, !(d->options & SEQLSTM_ATTENTION_SHARED) || d->key == d->value, shape,
+                               "values that are the keys have their width");
+}
+
 /* The parts that differ from operation to operation; the head has been checked. */
 static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct seqlstm_answer *answer)
 {
@@ -387,6 +411,8 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
         return seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->vector.kind, SEQLSTM_VECTOR_FILL,
                                   SEQLSTM_VECTOR_COPY) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->vector.reserved0, 0);
+    case SEQLSTM_OP_ATTENTION:
+        return seqlstm_check_attention(&d->attention, answer);
     default:
         return 1; /* FINITE_CHECK, SQUARED_NORM: the head says it all */
     }
