@@ -135,6 +135,23 @@ merge_slots(const struct seqlstm_merge_desc *d, struct sl_slot *slots)
 }
 
 static int32_t
+attention_slots(const struct seqlstm_attention_desc *d, struct sl_slot *slots)
+{
+    const bool shared = d->options & SEQLSTM_ATTENTION_SHARED, additive = d->kind == SEQLSTM_ATTENTION_ADDITIVE;
+    put(&slots[SEQLSTM_ATTENTION_QUERIES], "queries", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, d->key);
+    put(&slots[SEQLSTM_ATTENTION_KEYS], "keys", SL_SLOT_INPUT, SL_SLOT_ON_ROWS_IN, d->key);
+    put(&slots[SEQLSTM_ATTENTION_VALUES], "values", when(!shared, SL_SLOT_INPUT), SL_SLOT_ON_ROWS_IN, d->value);
+    put(&slots[SEQLSTM_ATTENTION_CONTEXT], "context", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, d->value);
+    put_free(&slots[SEQLSTM_ATTENTION_OFFSETS], "offsets", SL_SLOT_CONST, d->head.max_sequences + 1, 1)->dtype =
+        SEQLSTM_INT32;
+    put(&slots[SEQLSTM_ATTENTION_MEMORY_OF], "memory_of", SL_SLOT_CONST, SL_SLOT_ON_ROWS, 1)->dtype = SEQLSTM_INT32;
+    put(&slots[SEQLSTM_ATTENTION_WEIGHT_ROWS], "weights", when(d->options & SEQLSTM_ATTENTION_WEIGHTS, SL_SLOT_OUTPUT),
+        SL_SLOT_ON_ROWS, d->head.max_steps);
+    put_free(&slots[SEQLSTM_ATTENTION_SCORE], "score", when(additive, SL_SLOT_PARAM), 1, d->key);
+    return SEQLSTM_ATTENTION_SLOTS;
+}
+
+static int32_t
 optimizer_slots(const struct seqlstm_optimizer_desc *d, struct sl_slot *slots)
 {
     const uint32_t k = d->kind;
@@ -234,7 +251,7 @@ slot_count(const union seqlstm_any_desc *d)
         SEQLSTM_NORM_SLOTS, SEQLSTM_UNARY_SLOTS, SEQLSTM_MERGE_SLOTS, SEQLSTM_GATHER_SLOTS,
         SEQLSTM_GATHER_SLOTS, SEQLSTM_UNARY_SLOTS, SEQLSTM_LOSS_SLOTS, SEQLSTM_DENSE_LOSS_SLOTS,
         SEQLSTM_TOP_K_SLOTS, SEQLSTM_REDUCE_SLOTS, SEQLSTM_REDUCE_SLOTS, SEQLSTM_OPTIMIZER_SLOTS,
-        SEQLSTM_VECTOR_SLOTS};
+        SEQLSTM_VECTOR_SLOTS, SEQLSTM_ATTENTION_SLOTS};
     if (d->head.op != SEQLSTM_OP_RECURRENT)
         return counts[d->head.op];
     const bool both = d->recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
@@ -278,6 +295,9 @@ sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots, int3
         loss_slots(d->loss.kind, d->loss.options, d->loss.features, d->loss.features, out_slots);
         filled = SEQLSTM_LOSS_SLOTS;
         break;
+    case SEQLSTM_OP_ATTENTION:
+        filled = attention_slots(&d->attention, out_slots);
+        break;
     case SEQLSTM_OP_FINITE_CHECK:
     case SEQLSTM_OP_SQUARED_NORM:
     case SEQLSTM_OP_OPTIMIZER:
@@ -293,13 +313,19 @@ sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots, int3
     return SEQLSTM_OK;
 }
 
+bool
+sl_op_has_backward(uint32_t op)
+{
+    return (op > SEQLSTM_OP_NONE && op < SEQLSTM_OP_TOP_K) || op == SEQLSTM_OP_ATTENTION;
+}
+
 const char *
 sl_op_name(uint32_t op)
 {
     static const char *const names[SEQLSTM_OP_COUNT] = {
         "none",    "recurrent", "embedding", "dense",      "activation", "dropout",      "layer_norm",
         "pool",    "merge",     "gather",    "scatter",    "cast",       "loss",         "dense_loss",
-        "top_k",   "finite_check", "squared_norm", "optimizer", "vector"};
+        "top_k",   "finite_check", "squared_norm", "optimizer", "vector", "attention"};
     return op < SEQLSTM_OP_COUNT ? names[op] : "unknown operation";
 }
 

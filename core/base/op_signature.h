@@ -53,6 +53,9 @@ seqlstm_status sl_op_desc_check(const struct seqlstm_desc *desc, struct seqlstm_
 seqlstm_status sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots,
                                int32_t capacity, int32_t *out_count, struct seqlstm_error *err);
 
+/* Has the operation a backward? [any] */
+bool sl_op_has_backward(uint32_t op);
+
 /* Name of an operation or option for people: "recurrent", "recurrent_dropout"; never NULL. [any] */
 const char *sl_op_name(uint32_t op);
 const char *sl_option_name(uint32_t option);

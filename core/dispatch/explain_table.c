@@ -57,6 +57,7 @@ static int32_t find_output(const struct sl_graph *graph, const struct sl_node *n
         [SEQLSTM_OP_DENSE] = SEQLSTM_DENSE_Y,         [SEQLSTM_OP_ACTIVATION] = SEQLSTM_UNARY_Y,
         [SEQLSTM_OP_DROPOUT] = SEQLSTM_UNARY_Y,       [SEQLSTM_OP_LAYER_NORM] = SEQLSTM_NORM_Y,
         [SEQLSTM_OP_POOL] = SEQLSTM_UNARY_Y,          [SEQLSTM_OP_MERGE] = SEQLSTM_MERGE_Y,
+        [SEQLSTM_OP_ATTENTION] = SEQLSTM_ATTENTION_CONTEXT,
     };
     uint32_t op = node->desc.head.op;
     if (op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS)

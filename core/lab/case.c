@@ -197,6 +197,12 @@ init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
         d->optimizer.rho = 0.9f;
         d->optimizer.epsilon = 1e-7f;
         break;
+    case SEQLSTM_OP_ATTENTION:
+        d->attention.key = size_or(s, 'K', 5);
+        d->attention.value = size_or(s, 'V', d->attention.key);
+        d->attention.kind = SEQLSTM_ATTENTION_DOT;
+        d->attention.scale = 1;
+        break;
     case SEQLSTM_OP_VECTOR:
         d->vector.kind = SEQLSTM_VECTOR_FILL;
         break;
@@ -224,6 +230,11 @@ init_head(struct sl_case *c, const struct sizes *s)
     if (c->lengths == SL_LENGTHS_FLAT) {
         c->rows = size_or(s, is_flat_vector(head->op) ? 'N' : 'R', 9);
         c->rows_in = size_or(s, 'Q', c->rows);
+        if (head->op == SEQLSTM_OP_ATTENTION) {
+            head->max_sequences = size_or(s, 'B', 3);
+            head->max_steps = size_or(s, 'T', 5);
+            c->rows_in = head->max_sequences * head->max_steps;
+        }
         head->max_rows = c->rows > c->rows_in ? c->rows : c->rows_in;
         return;
     }
@@ -288,6 +299,9 @@ sl_case_parse(const char *text, struct sl_case *out_case, struct seqlstm_error *
     else
         init_row_wise(&c.desc, &s);
     SEQLSTM_TRY(parse_options(fields[5], &c, err));
+    if (c.desc.head.op == SEQLSTM_OP_ATTENTION && c.lengths != SL_LENGTHS_FLAT)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the lengths of an attention case are flat, those of its memories "
+                                                    "the option memories=");
     SEQLSTM_TRY(sl_op_desc_check(&c.desc.head, err));
     *out_case = c;
     return SEQLSTM_OK;

@@ -8,7 +8,8 @@
  * pass     what is done with it, enum sl_case_pass
  * sizes    T steps, B sequences, I input, H hidden, P projection, L layers, D directions, V vocabulary,
  *          E embedding, C features or classes, O outputs of a dense, N elements of a flat vector,
- *          R rows (operations without a steps axis), Q rows_in, K of top-k, W inputs of a merge
+ *          R rows (operations without a steps axis), Q rows_in, K of top-k, W inputs of a merge;
+ *          attention: R queries, B memories of at most T rows, K key and V value features
  * dtype    f32, bf16, f16 of inputs and outputs; f32-bf16: float32 outside, products in bfloat16
  * lengths  ragged | uniform | ones | long (one long, the others 1) | flat (no steps axis)
  * options  a name, or name=value: see `options` in case_options.c
@@ -48,6 +49,13 @@ enum sl_case_lengths {
 
 enum { SL_CASE_TEXT_BYTES = 256 };
 
+/* ATTENTION: which query looks at which memory. */
+enum sl_case_queries {
+    SL_QUERIES_MIXED = 0, /* in any order, some at none */
+    SL_QUERIES_PACKED,    /* step by step, as the rows of a decoder's batch are */
+    SL_QUERIES_BEAMS      /* neighbours share one */
+};
+
 struct sl_case {
     char text[SL_CASE_TEXT_BYTES];
     enum sl_case_pass pass;
@@ -57,6 +65,8 @@ struct sl_case {
     int64_t sequences;   /* B; 0 with FLAT */
     int64_t rows;        /* FLAT: R or N */
     int64_t rows_in;     /* GATHER, SCATTER */
+    uint32_t memories;   /* ATTENTION: enum sl_case_lengths, RAGGED has empty ones */
+    uint32_t queries;    /* ATTENTION: enum sl_case_queries */
     bool stream;         /* axis flag STREAM, positions that do not begin at 0 */
     bool on_sequences;   /* rows of the sequences axis */
     bool no_input_grad;  /* dx is not wanted */

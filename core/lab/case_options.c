@@ -95,6 +95,12 @@ static const struct option options[] = {
     {"centered", SEQLSTM_OP_OPTIMIZER, SET_BIT, DESC(optimizer.options), SEQLSTM_OPTIMIZER_CENTERED, NULL},
     {"kind", SEQLSTM_OP_VECTOR, SET_WORD, DESC(vector.kind), 1,
      "fill|axpy|scale|lerp|sign_axpy|clamp|copy"},
+    {"kind", SEQLSTM_OP_ATTENTION, SET_WORD, DESC(attention.kind), 1, "dot|additive"},
+    {"shared", SEQLSTM_OP_ATTENTION, SET_BIT, DESC(attention.options), SEQLSTM_ATTENTION_SHARED, NULL},
+    {"weights", SEQLSTM_OP_ATTENTION, SET_BIT, DESC(attention.options), SEQLSTM_ATTENTION_WEIGHTS, NULL},
+    {"scale", SEQLSTM_OP_ATTENTION, SET_FLOAT, DESC(attention.scale), 0.25, NULL},
+    {"memories", SEQLSTM_OP_ATTENTION, SET_WORD, offsetof(struct sl_case, memories), 0, "ragged|uniform|ones|long"},
+    {"queries", SEQLSTM_OP_ATTENTION, SET_WORD, offsetof(struct sl_case, queries), 0, "mixed|packed|beams"},
     {"deterministic", SEQLSTM_OP_NONE, SET_BIT, DESC(head.flags), SEQLSTM_DESC_DETERMINISTIC, NULL},
     {"stream", SEQLSTM_OP_NONE, SET_FLAG, offsetof(struct sl_case, stream), 0, NULL},
     {"on_sequences", SEQLSTM_OP_NONE, SET_FLAG, offsetof(struct sl_case, on_sequences), 0, NULL},
@@ -244,6 +250,8 @@ sl_case_apply_option(struct sl_case *c, const char *option, size_t length, struc
                          (int)length, option);
         if (o->op == R && strcmp(name, "layer_norm") == 0)
             c->desc.recurrent.options |= SEQLSTM_RECURRENT_LAYER_NORM;
+        if (o->op == SEQLSTM_OP_ATTENTION && c->desc.attention.kind == SEQLSTM_ATTENTION_ADDITIVE)
+            c->desc.attention.scale = 0;
         return SEQLSTM_OK;
     }
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s has no case option '%s'", sl_op_name(c->desc.head.op), name);

@@ -153,8 +153,7 @@ sl_check_compare(struct sl_check *check, const struct sl_runner *got, const stru
 static bool
 has_backward(const struct sl_check *check)
 {
-    uint32_t op = check->data->c.desc.head.op;
-    return check->data->c.pass == SL_PASS_BACKWARD && op < SEQLSTM_OP_TOP_K;
+    return check->data->c.pass == SL_PASS_BACKWARD && sl_op_has_backward(check->data->c.desc.head.op);
 }
 
 #define ALL_PARTS (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS)

@@ -59,6 +59,9 @@ static const struct field fields[] = {
     FIELD(SEQLSTM_OP_OPTIMIZER, BITS, seqlstm_optimizer_desc, options),
     FIELD(SEQLSTM_OP_VECTOR, ENUMERATION, seqlstm_vector_desc, kind),
     FIELD(SEQLSTM_OP_VECTOR, ZERO32, seqlstm_vector_desc, reserved0),
+    FIELD(SEQLSTM_OP_ATTENTION, ENUMERATION, seqlstm_attention_desc, kind),
+    FIELD(SEQLSTM_OP_ATTENTION, BITS, seqlstm_attention_desc, options),
+    FIELD(SEQLSTM_OP_ATTENTION, ZERO32, seqlstm_attention_desc, reserved0),
 };
 
 /* Room behind the descriptor for bytes that a later host might know. */

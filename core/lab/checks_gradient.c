@@ -96,7 +96,7 @@ sl_check_differences(struct sl_check *check)
         subject.float64 =
             table->get_extension ? table->get_extension(subject.instance, SEQLSTM_FLOAT64_EXTENSION) : NULL;
     }
-    if (!subject.float64 || d->c.desc.head.op >= SEQLSTM_OP_TOP_K) {
+    if (!subject.float64 || !sl_op_has_backward(d->c.desc.head.op)) {
         check->result->verdict = SL_VERDICT_SKIP;
         sl_text_snprintf(check->result->detail, sizeof check->result->detail, "%s",
                          subject.float64 ? "the operation has no backward"

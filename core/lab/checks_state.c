@@ -18,7 +18,7 @@ skip(struct sl_check *check, const char *reason)
 static bool
 can_go_backward(const struct sl_check *check)
 {
-    return check->data->c.desc.head.op < SEQLSTM_OP_TOP_K && check->data->c.desc.head.mode == SEQLSTM_MODE_TRAINING;
+    return sl_op_has_backward(check->data->c.desc.head.op) && check->data->c.desc.head.mode == SEQLSTM_MODE_TRAINING;
 }
 
 /* Forward, and backward where there is one. */

@@ -103,7 +103,7 @@ sl_condition_create(struct sl_arena *arena, const struct sl_subject *reference, 
     struct sl_condition *condition = SL_ARENA_NEW(arena, struct sl_condition);
     struct sl_runner *runner = NULL;
     struct reading r;
-    bool backward = data->c.desc.head.op < SEQLSTM_OP_TOP_K && data->c.desc.head.mode == SEQLSTM_MODE_TRAINING;
+    bool backward = sl_op_has_backward(data->c.desc.head.op) && data->c.desc.head.mode == SEQLSTM_MODE_TRAINING;
     seqlstm_status rc = sl_runner_create(reference, data, NULL, NULL, &runner, err);
     if (rc == SEQLSTM_OK)
         rc = run(runner, data, backward, err);

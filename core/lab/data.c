@@ -88,6 +88,25 @@ make_axis(struct sl_arena *arena, struct sl_data *d, struct random *r)
     return true;
 }
 
+/* Where the memories of an attention begin: the first is as long as allowed, of ragged ones every third is empty. */
+static bool
+make_memories(struct sl_arena *arena, struct sl_data *d, struct random *r)
+{
+    const struct seqlstm_desc *head = &d->c.desc.head;
+    const int64_t count = head->max_sequences, longest = head->max_steps;
+    d->offsets = SL_ARENA_ARRAY(arena, int32_t, (size_t)count + 1);
+    if (!d->offsets)
+        return false;
+    for (int64_t m = 0; m < count; m++) {
+        int64_t length = d->c.memories == SL_LENGTHS_ONES || (d->c.memories == SL_LENGTHS_LONG && m > 0) ? 1 : longest;
+        if (d->c.memories == SL_LENGTHS_RAGGED && m > 0)
+            length = m % 3 == 2 ? 0 : 1 + below(r, longest);
+        d->offsets[m + 1] = d->offsets[m] + (int32_t)length;
+    }
+    d->rows_in = d->offsets[count];
+    return true;
+}
+
 static int64_t
 slot_rows(const struct sl_data *d, const struct sl_slot *slot)
 {
@@ -140,11 +159,39 @@ fill_distinct(struct random *r, double *v, int64_t n, int64_t rows)
     }
 }
 
+/* The memory that each query looks at. */
+static void
+fill_memory_of(const struct sl_data *d, struct random *r, double *v, int64_t n)
+{
+    const int64_t count = d->c.desc.head.max_sequences;
+    int64_t alive = count, m = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (d->c.queries == SL_QUERIES_BEAMS) {
+            v[i] = (double)(i * count / n);
+        } else if (d->c.queries == SL_QUERIES_PACKED) {
+            v[i] = (double)m;
+            if (++m == alive) {
+                m = 0;
+                alive -= alive > 1 ? below(r, 2) : 0;
+            }
+        } else {
+            v[i] = below(r, 8) == 0 ? -1 : (double)below(r, count);
+        }
+    }
+}
+
 static void
 fill_integers(const struct sl_data *d, struct random *r, const struct sl_slot *slot, double *v, int64_t n)
 {
     if (slot->role == SL_SLOT_INOUT) { /* FINITE_CHECK's flag */
         memset(v, 0, (size_t)n * sizeof *v);
+        return;
+    }
+    if (d->offsets) {
+        if (slot->axis == SL_SLOT_ON_ROWS)
+            fill_memory_of(d, r, v, n);
+        for (int64_t i = 0; slot->axis == SL_SLOT_FREE && i < n; i++)
+            v[i] = d->offsets[i];
         return;
     }
     if (d->c.desc.head.op == SEQLSTM_OP_SCATTER) {
@@ -214,10 +261,10 @@ fill_slots(struct sl_arena *arena, struct sl_data *d, uint64_t seed, struct seql
         int64_t n = d->elems[k] = slot_rows(d, slot) * slot->features;
         struct random r = {seqlstm_mix64(seed, sl_hash_text(c->text), (uint64_t)k), 0};
         bool is_state = slot->axis == SL_SLOT_ON_STATES;
-        bool is_loss = strcmp(slot->name, "row_loss") == 0; /* nothing flows back into a report */
+        bool is_report = strcmp(slot->name, "row_loss") == 0 || strcmp(slot->name, "weights") == 0;
         double **target = slot->role == SL_SLOT_OUTPUT ? &d->upstream[k] : &d->values[k];
-        if (slot->role == SL_SLOT_OUTPUT &&
-            (!sl_slot_is_float(slot) || is_loss || (is_state ? c->no_state_grad : c->no_output_grad)))
+        if (slot->role == SL_SLOT_OUTPUT && /* nothing flows back into a report */
+            (!sl_slot_is_float(slot) || is_report || (is_state ? c->no_state_grad : c->no_output_grad)))
             continue;
         *target = SL_ARENA_ARRAY(arena, double, (size_t)n);
         if (!*target)
@@ -257,6 +304,8 @@ sl_data_create(struct sl_arena *arena, const struct sl_case *c, uint64_t seed, u
     struct random r = {seqlstm_mix64(seed, sl_hash_text(c->text), UINT64_C(0xA815)), 0};
     d->rows = c->rows;
     d->rows_in = c->rows_in;
+    if (c->desc.head.op == SEQLSTM_OP_ATTENTION && !make_memories(arena, d, &r))
+        return no_memory(c, err);
     if (c->lengths != SL_LENGTHS_FLAT) {
         if (!make_axis(arena, d, &r))
             return no_memory(c, err);

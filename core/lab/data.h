@@ -16,6 +16,7 @@ struct sl_data {
     struct seqlstm_axis axis; /* steps == 0: none */
     struct seqlstm_step step;
     int64_t rows, rows_in; /* of the bind */
+    int32_t *offsets;      /* ATTENTION: [max_sequences + 1] first rows of the memories; NULL: another operation */
     int32_t count;         /* slots */
     struct sl_slot *slots;
     int64_t *elems;    /* [count] elements of the whole slot; 0: absent */

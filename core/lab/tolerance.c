@@ -46,6 +46,10 @@ static const struct line table[] = {
     {SEQLSTM_OP_OPTIMIZER, 16, 16},
     /* A product and a sum. */
     {SEQLSTM_OP_VECTOR, 2, 2},
+    /* Scores are sums over K, up to 4 ulp of tanh in each term; their error goes into the exponent, where it is
+     * relative to the weight. Contexts are means over a memory. Backward goes through the softmax again, where two
+     * sums are subtracted: cancellation. */
+    {SEQLSTM_OP_ATTENTION, 16, 48},
 };
 
 /* Length of the sums behind one element of a slot. */
@@ -79,6 +83,9 @@ sum_length(const struct sl_data *d, const struct sl_slot *slot, bool gradient)
         return (double)u->top_k.features;
     case SEQLSTM_OP_SQUARED_NORM:
         return (double)d->rows;
+    case SEQLSTM_OP_ATTENTION: /* gradients of the memory and of SCORE sum over queries besides */
+        return (double)(u->attention.key + u->head.max_steps) +
+               (gradient ? (double)(u->attention.value + d->rows) : 0);
     default:
         return 1;
     }

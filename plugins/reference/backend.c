@@ -30,6 +30,7 @@ static const struct ref_family *const families[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_SQUARED_NORM] = &ref_squared_norm,
     [SEQLSTM_OP_OPTIMIZER] = &ref_optimizer,
     [SEQLSTM_OP_VECTOR] = &ref_vector,
+    [SEQLSTM_OP_ATTENTION] = &ref_attention,
 };
 
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
@@ -51,6 +52,7 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_SQUARED_NORM] = sizeof(struct seqlstm_reduce_desc),
     [SEQLSTM_OP_OPTIMIZER] = sizeof(struct seqlstm_optimizer_desc),
     [SEQLSTM_OP_VECTOR] = sizeof(struct seqlstm_vector_desc),
+    [SEQLSTM_OP_ATTENTION] = sizeof(struct seqlstm_attention_desc),
 };
 
 /* ---- instance ------------------------------------------------------------------------------------ */
@@ -217,7 +219,7 @@ measure(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct ref
     const struct seqlstm_desc *head = &op->desc.head;
     const struct seqlstm_axis *axis = bind->axis;
     struct ref_extent e = {.rows = bind->rows, .rows_in = bind->rows_in};
-    if (head->op != SEQLSTM_OP_GATHER && head->op != SEQLSTM_OP_SCATTER)
+    if (head->op != SEQLSTM_OP_GATHER && head->op != SEQLSTM_OP_SCATTER && head->op != SEQLSTM_OP_ATTENTION)
         e.rows_in = e.rows;
     const bool needs_axis = head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_POOL ||
                             (head->op == SEQLSTM_OP_DROPOUT && head->mode == SEQLSTM_MODE_TRAINING &&

@@ -73,7 +73,7 @@ struct ref_family {
 
 extern const struct ref_family ref_recurrent, ref_embedding, ref_dense, ref_activation, ref_dropout, ref_layer_norm,
     ref_pool, ref_merge, ref_gather, ref_scatter, ref_cast, ref_loss, ref_dense_loss, ref_top_k, ref_finite_check,
-    ref_squared_norm, ref_optimizer, ref_vector;
+    ref_squared_norm, ref_optimizer, ref_vector, ref_attention;
 
 struct seqlstm_instance {
     struct seqlstm_host host;

@@ -386,7 +386,7 @@ rh_check_float32(struct rh *rh, const char *name)
 {
     void **slots = narrow(rh, rh->values), **grads = narrow(rh, (void *const *)(void *)rh->grads);
     const bool training = rh->desc.head.mode == SEQLSTM_MODE_TRAINING && rh->backend->backward;
-    const bool differentiable = training && rh->desc.head.op < SEQLSTM_OP_TOP_K;
+    const bool differentiable = training && sl_op_has_backward(rh->desc.head.op);
     rh_forward(rh);
     if (differentiable)
         rh_backward(rh, RH_ALL);

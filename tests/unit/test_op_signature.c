@@ -189,6 +189,25 @@ other_operations(void **state)
     d.optimizer.options = SEQLSTM_OPTIMIZER_AMSGRAD;
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
 
+    d = (union seqlstm_any_desc){.attention = {.head = head(SEQLSTM_OP_ATTENTION), .key = 3, .value = 3,
+                                               .kind = SEQLSTM_ATTENTION_ADDITIVE,
+                                               .options = SEQLSTM_ATTENTION_SHARED | SEQLSTM_ATTENTION_WEIGHTS}};
+    d.head.max_sequences = 7;
+    d.head.max_steps = 9;
+    assert_int_equal(sign(&d), SEQLSTM_ATTENTION_SLOTS);
+    assert_slot(SEQLSTM_ATTENTION_KEYS, "keys", SL_SLOT_INPUT, SL_SLOT_ON_ROWS_IN, 0, 3);
+    assert_slot(SEQLSTM_ATTENTION_VALUES, "values", SL_SLOT_ABSENT, SL_SLOT_ON_ROWS_IN, 0, 0);
+    assert_slot(SEQLSTM_ATTENTION_OFFSETS, "offsets", SL_SLOT_CONST, SL_SLOT_FREE, 8, 1);
+    assert_slot(SEQLSTM_ATTENTION_WEIGHT_ROWS, "weights", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 9);
+    assert_slot(SEQLSTM_ATTENTION_SCORE, "score", SL_SLOT_PARAM, SL_SLOT_FREE, 1, 3);
+    d.attention.scale = 1; /* additive has none */
+    assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
+    d.attention.kind = SEQLSTM_ATTENTION_DOT;
+    sign(&d);
+    assert_slot(SEQLSTM_ATTENTION_SCORE, "score", SL_SLOT_ABSENT, SL_SLOT_FREE, 0, 0);
+    d.attention.value = 4; /* shared */
+    assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
+
     d = (union seqlstm_any_desc){.vector = {.head = head(SEQLSTM_OP_VECTOR), .kind = SEQLSTM_VECTOR_SCALE}};
     sign(&d);
     assert_slot(SEQLSTM_VECTOR_X, "x", SL_SLOT_ABSENT, 0, 0, 0);
@@ -287,7 +306,10 @@ names(void **state)
     (void)state;
     assert_string_equal(sl_op_name(SEQLSTM_OP_RECURRENT), "recurrent");
     assert_string_equal(sl_op_name(SEQLSTM_OP_VECTOR), "vector");
+    assert_string_equal(sl_op_name(SEQLSTM_OP_ATTENTION), "attention");
     assert_string_equal(sl_op_name(1000), "unknown operation");
+    assert_true(sl_op_has_backward(SEQLSTM_OP_ATTENTION) && sl_op_has_backward(SEQLSTM_OP_DENSE_LOSS));
+    assert_false(sl_op_has_backward(SEQLSTM_OP_TOP_K) || sl_op_has_backward(SEQLSTM_OP_VECTOR));
     assert_string_equal(sl_option_name(SEQLSTM_OPTION_RECURRENT_DROPOUT), "recurrent_dropout");
     assert_string_equal(sl_option_name(SEQLSTM_OPTION_KIND), "kind");
     assert_string_equal(sl_option_name(SEQLSTM_OPTION_LENGTHS), "lengths");
