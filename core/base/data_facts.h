@@ -22,21 +22,26 @@ struct sl_field_facts {
 
 /* The largest batch that the batcher will make; the plan sizes buffers for it. */
 struct sl_envelope {
-    int64_t sequences; /* B, with zero-length ones */
-    int64_t steps;     /* T */
-    int64_t rows;      /* R */
-    bool uniform;      /* every batch has one length for all its sequences */
-    bool stream;       /* unit: stream */
+    int64_t sequences;    /* B, with zero-length ones */
+    int64_t steps;        /* T */
+    int64_t rows;         /* R */
+    int64_t source_steps; /* T and R of the encoder's side */
+    int64_t source_rows;
+    bool uniform;         /* every batch has one length for all its sequences */
+    bool stream;          /* unit: stream */
 };
 
 struct sl_data_facts {
     struct sl_field_facts input;
     struct sl_field_facts target;
+    struct sl_field_facts source; /* what the encoder reads; kind NONE: the model has no encoder */
     bool has_weight;
     bool has_steps;
-    int64_t records;   /* sequences of the training split */
-    int64_t rows;      /* their real steps */
-    int64_t longest;   /* steps */
+    int64_t records;        /* sequences of the training split */
+    int64_t rows;           /* their real steps */
+    int64_t longest;        /* steps */
+    int64_t source_rows;    /* real steps of the encoder's side */
+    int64_t source_longest; /* steps */
     struct sl_envelope envelope;
 };
 

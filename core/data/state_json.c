@@ -67,10 +67,18 @@ facts_json(const struct sl_data_facts *f)
     json_t *envelope =
         json_pack("{s:I, s:I, s:I, s:b, s:b}", "sequences", (json_int_t)e->sequences, "steps", (json_int_t)e->steps,
                   "rows", (json_int_t)e->rows, "uniform", (int)e->uniform, "stream", (int)e->stream);
-    return json_pack("{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:o}", "input", field_json(&f->input), "target",
-                     field_json(&f->target), "has_weight", (int)f->has_weight, "has_steps", (int)f->has_steps,
-                     "records", (json_int_t)f->records, "rows", (json_int_t)f->rows, "longest",
-                     (json_int_t)f->longest, "envelope", envelope);
+    json_t *facts =
+        json_pack("{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:o}", "input", field_json(&f->input), "target",
+                  field_json(&f->target), "has_weight", (int)f->has_weight, "has_steps", (int)f->has_steps, "records",
+                  (json_int_t)f->records, "rows", (json_int_t)f->rows, "longest", (json_int_t)f->longest, "envelope",
+                  envelope);
+    if (facts && f->source.kind != SL_FIELD_NONE)
+        json_object_set_new(facts, "source",
+                            json_pack("{s:o, s:I, s:I, s:I, s:I}", "field", field_json(&f->source), "rows",
+                                      (json_int_t)f->source_rows, "longest", (json_int_t)f->source_longest,
+                                      "most_steps", (json_int_t)e->source_steps, "most_rows",
+                                      (json_int_t)e->source_rows));
+    return facts;
 }
 
 static int
@@ -210,6 +218,14 @@ get_facts(struct reader *r, const json_t *root)
     f.envelope.rows = get_integer(r, envelope, "rows", 0, INT64_MAX);
     f.envelope.uniform = get_bool(r, envelope, "uniform");
     f.envelope.stream = get_bool(r, envelope, "stream");
+    const json_t *source = json_object_get(object, "source");
+    if (!source) /* a model without an encoder */
+        return f;
+    f.source = get_field(r, source, "field");
+    f.source_rows = get_integer(r, source, "rows", 0, INT64_MAX);
+    f.source_longest = get_integer(r, source, "longest", 0, INT64_MAX);
+    f.envelope.source_steps = get_integer(r, source, "most_steps", 0, INT64_MAX);
+    f.envelope.source_rows = get_integer(r, source, "most_rows", 0, INT64_MAX);
     return f;
 }
 

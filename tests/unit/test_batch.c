@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed batches: the axis of the lengths 4 2 1 as ops.h draws it, zero lengths, fields, refusals. */
+/* Packed batches: the axis of the lengths 4 2 1 as ops.h draws it, zero lengths, fields, pairs, refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,6 +152,118 @@ check_finds_damage(void **state)
     sl_batch_destroy(batch);
 }
 
+/* Rows of both sides are the real steps, and each sequence finds its own in both orders. */
+static void
+check_pairs(const int32_t *lengths, const int32_t *source_lengths, int32_t B)
+{
+    const struct sl_batch_shape shape = {.sequences = B,
+                                         .lengths = lengths,
+                                         .input_kind = SL_FIELD_IDS,
+                                         .target_kind = SL_FIELD_IDS,
+                                         .input_on_steps = true,
+                                         .target_on_steps = true,
+                                         .source_lengths = source_lengths,
+                                         .source_kind = SL_FIELD_IDS};
+    struct sl_batch *batch = make(&shape);
+    const struct sl_source_side *source = &batch->source;
+    int64_t rows = 0, source_rows = 0;
+    assert_true(source->present && source->input.on_steps);
+    int32_t *ids = (int32_t *)(uintptr_t)source->input.ids;
+    for (int32_t k = 0; k < B; k++) {
+        rows += lengths[k];
+        source_rows += source_lengths[k];
+        assert_int_equal(source->axis.lengths[source->place[k]], source_lengths[k]);
+        assert_int_equal(source->sequence[source->place[k]], k);
+        for (int32_t t = 0; t < source_lengths[k]; t++)
+            ids[sl_batch_source_row(batch, k, t)] += 1 + 1000 * k + t;
+        /* equal lengths keep the batch's order */
+        const int32_t j = source->place[k];
+        if (j > 0 && source->axis.lengths[j - 1] == source_lengths[k])
+            assert_true(source->sequence[j - 1] < k);
+    }
+    assert_int_equal(batch->axis.rows, rows);
+    assert_int_equal(source->axis.rows, source_rows);
+    for (int64_t t = 0, row = 0; t < source->axis.steps; t++)
+        for (int32_t j = 0; j < source->axis.batch_sizes[t]; j++, row++)
+            assert_int_equal(ids[row], 1 + 1000 * source->sequence[j] + t); /* each row written once */
+    sl_batch_destroy(batch);
+}
+
+static void
+pairs(void **state)
+{
+    (void)state;
+    const int32_t lengths[4] = {4, 3, 3, 1}, sources[4] = {2, 5, 0, 2}, ones[4] = {1, 1, 1, 1}, none[4] = {0};
+    check_pairs(lengths, sources, 4);
+    check_pairs(lengths, none, 4);
+    check_pairs(none, sources, 4);
+    check_pairs(ones, ones, 4);
+    check_pairs(none, none, 0);
+    uint32_t word = 12345;
+    for (int round = 0; round < 200; round++) {
+        int32_t target[40], source[40], B = 1 + round % 40;
+        for (int32_t k = 0; k < B; k++) {
+            target[k] = (B - k) / 2;
+            word = word * 1664525u + 1013904223u;
+            source[k] = (int32_t)(word >> 24) % (1 + round % 13);
+        }
+        check_pairs(target, source, B);
+    }
+}
+
+static void
+source_alone(void **state)
+{
+    (void)state;
+    const int32_t falling[4] = {5, 2, 2, 0}, rising[2] = {1, 2}, negative[1] = {-1};
+    struct sl_batch_shape shape = {
+        .sequences = 4, .source_lengths = falling, .source_kind = SL_FIELD_VALUES, .source_features = 3};
+    struct sl_batch *batch = make(&shape);
+    assert_false(batch->has_steps);
+    assert_int_equal(batch->axis.sequences, 0);
+    assert_int_equal(batch->source.axis.sequences, 3);
+    assert_int_equal(batch->source.axis.rows, 9);
+    for (int32_t k = 0; k < 4; k++)
+        assert_true(batch->source.place[k] == k && batch->source.sequence[k] == k);
+    ((float *)(uintptr_t)batch->source.input.values)[26] = 1.0f;
+    sl_batch_destroy(batch);
+
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    shape = (struct sl_batch_shape){.sequences = 2, .source_lengths = rising};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    shape = (struct sl_batch_shape){.sequences = 1, .lengths = rising, .source_lengths = negative};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+    shape = (struct sl_batch_shape){.sequences = 1, .lengths = rising, .source_kind = SL_FIELD_IDS};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
+}
+
+static void
+check_finds_damaged_source(void **state)
+{
+    (void)state;
+    const int32_t lengths[3] = {3, 3, 1}, sources[3] = {1, 4, 2};
+    const struct sl_batch_shape shape = {.sequences = 3, .lengths = lengths, .source_lengths = sources};
+    struct sl_batch *batch = make(&shape);
+    int32_t *place = (int32_t *)(uintptr_t)batch->source.place;
+    const int32_t first = place[0];
+    place[0] = place[1];
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    place[0] = -1;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    place[0] = first;
+    batch->source.axis.rows++;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    batch->source.axis.rows--;
+    batch->source.sequences--;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    batch->source.sequences++;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_OK);
+    batch->has_steps = false; /* one order is expected then */
+    batch->axis.sequences = batch->axis.steps = 0;
+    assert_int_equal(sl_batch_check(batch, NULL), SEQLSTM_INTERNAL);
+    sl_batch_destroy(batch);
+}
+
 static void
 memory_runs_out(void **state)
 {
@@ -179,6 +291,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axis_as_drawn), cmocka_unit_test(uniform_and_empty), cmocka_unit_test(without_steps),
         cmocka_unit_test(refusals),      cmocka_unit_test(check_finds_damage),
+        cmocka_unit_test(pairs),         cmocka_unit_test(source_alone),
+        cmocka_unit_test(check_finds_damaged_source),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
