@@ -65,7 +65,7 @@ check_output_shape(const struct check *c)
     const struct sl_layer *last = &c->model->layers[c->model->layer_count - 1];
     enum sl_task task = c->model->train.task;
     const struct sl_source *source = &c->model->data.splits[SL_SPLIT_TRAIN];
-    bool per_step = task == SL_TASK_LANGUAGE_MODEL || task == SL_TASK_TAG;
+    bool per_step = task == SL_TASK_LANGUAGE_MODEL || task == SL_TASK_TAG || task == SL_TASK_SEQ2SEQ;
     bool per_sequence =
         task == SL_TASK_CLASSIFY ||
         (task == SL_TASK_REGRESS &&
@@ -91,12 +91,17 @@ static void
 check_directions(const struct check *c)
 {
     bool stream = c->model->data.batching.unit == SL_UNIT_STREAM;
-    bool next_token = c->model->train.task == SL_TASK_LANGUAGE_MODEL;
-    for (size_t i = 0; i < c->model->layer_count && (stream || next_token); i++) {
+    enum sl_task task = c->model->train.task;
+    bool next_token = task == SL_TASK_LANGUAGE_MODEL || task == SL_TASK_SEQ2SEQ;
+    for (size_t i = c->model->encoder_count; i < c->model->layer_count && (stream || next_token); i++) {
         const struct sl_layer *layer = &c->model->layers[i];
-        bool recurrent = layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU ||
-                         layer->kind == SL_LAYER_RNN;
-        if (!recurrent || layer->recurrent.direction == SL_DIRECTION_FORWARD)
+        if (!sl_layer_is_recurrent(layer))
+            continue;
+        int giver = layer->recurrent.initial_state.layer;
+        if (next_token && giver >= (int)c->model->encoder_count)
+            sl_reader_report(c->reader, "E0310", sl_layer_find_option_place(layer, "initial_state"), NULL, NULL,
+                             "%s would start from states that have seen what it has to predict", layer->name);
+        if (layer->recurrent.direction == SL_DIRECTION_FORWARD)
             continue;
         struct sl_place place = sl_layer_find_option_place(layer, "direction");
         if (stream)
@@ -107,6 +112,23 @@ check_directions(const struct check *c)
             sl_reader_report(c->reader, "E0310", place, "use `direction: forward`", NULL,
                              "%s would see the token that it has to predict", layer->name);
     }
+}
+
+/* Encoder and decoder want pairs, whole ones. */
+static void
+check_sides(const struct check *c)
+{
+    bool sides = c->model->encoder_count > 0, pairs = c->model->train.task == SL_TASK_SEQ2SEQ;
+    const struct sl_batching *batching = &c->model->data.batching;
+    if (sides != pairs)
+        sl_reader_report(c->reader, "E0309", get_value_place(c->train, "task"),
+                         sides ? "take `task` away" : "write `model: {encoder: […], decoder: […]}`", NULL,
+                         sides ? "a model of encoder and decoder has the task `seq2seq`, not `%s`"
+                               : "the task `%s` needs a model of encoder and decoder",
+                         sl_task_get_name(c->model->train.task));
+    if (sides && (batching->unit == SL_UNIT_STREAM || batching->bptt > 0))
+        sl_reader_report(c->reader, "E0310", c->model->data.place, "use `unit: sequence` without `bptt`", NULL,
+                         "a decoder reads its target as a whole, not in pieces");
 }
 
 static bool
@@ -272,6 +294,7 @@ sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_m
     check_metrics(&c, node, &train->metrics);
     check_validate(&c);
     check_loss(&c);
+    check_sides(&c);
     check_output_shape(&c);
     check_directions(&c);
     check_class_weight(&c);

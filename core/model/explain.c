@@ -135,6 +135,12 @@ static const struct sl_explanation explanations[] = {
      "training.\n"},
     {"E0320", "a pin",
      "`dispatch.pin` gives a layer, by its name, to a backend of the list.\n"},
+    {"E0321", "states that do not fit",
+     "A recurrent layer starts from the final states of another one (`initial_state`; a\n"
+     "decoder's layers from the encoder's, one by one). Both have as many `layers`, and\n"
+     "with `bridge: copy` states of the same kind and width; the two directions of a\n"
+     "bidirectional encoder stand side by side. `bridge: dense` learns to translate, and\n"
+     "`initial_state: none` starts from zero.\n"},
     {"E0401", "not in this version",
      "The key or the value is known and planned, but this version of seqlstm cannot do\n"
      "it. It is refused, because ignoring it would change what you get.\n"},

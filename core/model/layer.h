@@ -29,7 +29,13 @@ enum sl_layer_kind {
     SL_LAYER_ADD,
     SL_LAYER_POOL,
     SL_LAYER_ATTENTION, /* known to the schema, refused in this version */
-    SL_LAYER_REPEAT     /* known to the schema, refused in this version */
+    SL_LAYER_REPEAT     /* a vector of the encoder for each step of the decoder */
+};
+
+/* Which list of the model a layer stands in. */
+enum sl_side {
+    SL_SIDE_DECODER, /* the layers of a plain list, too: those that the output follows from */
+    SL_SIDE_ENCODER  /* reads the source */
 };
 
 /* ONNX's activations, with ONNX's default alpha and beta, and softmax for dense, output and
@@ -108,6 +114,23 @@ enum sl_merge { SL_MERGE_CONCAT, SL_MERGE_SUM, SL_MERGE_MUL, SL_MERGE_AVE };
 
 #define SL_UNITS_FROM_TARGET INT64_C(-1)
 
+/* How final states become first ones. S are those of one (layer, direction), h and for an lstm c. */
+enum sl_bridge {
+    SL_BRIDGE_COPY, /* as they are; two directions side by side */
+    SL_BRIDGE_SUM,  /* two directions added */
+    SL_BRIDGE_DENSE /* h0 = tanh(W h + b), c0 = W c + b; two directions side by side. Of a vector v, or where the giver
+                     * has no c: v (or h) in place of both */
+};
+
+#define SL_NO_LAYER (-1)
+
+/* `initial_state` of a recurrent layer, sub-layer by sub-layer. */
+struct sl_initial_state {
+    const char *from; /* a layer's name, as said; NULL: not said */
+    enum sl_bridge bridge;
+    int layer; /* index of the layer whose final states, or whose vector, it starts from; SL_NO_LAYER: from zero */
+};
+
 /* lstm, gru, rnn. Gate and cell equations with all options: include/seqlstm/ops.h. */
 struct sl_recurrent {
     int64_t units;  /* H, at least 1 */
@@ -141,7 +164,8 @@ struct sl_recurrent {
     bool layer_norm;
     double layer_norm_epsilon;
     bool return_sequences;
-    bool return_state; /* false in this version */
+    struct sl_initial_state initial_state;
+    bool gives_state; /* another layer starts from its final states */
 };
 
 /* dense, output */
@@ -201,9 +225,12 @@ struct sl_layer {
     enum sl_layer_kind kind;
     const char *name; /* given, or kind_ordinal ("lstm_1"); unique in the model */
     int index;        /* in sl_model.layers */
-    const int *from;  /* the layers whose outputs it takes, or SL_LAYER_MODEL_INPUT; default: the
-                       * one before it in the list. More than one only for concat and add. */
+    enum sl_side side;
+    const int *from;  /* the layers whose outputs it takes, or SL_LAYER_MODEL_INPUT (of its side); default: the
+                       * one before it in the list. More than one only for concat and add. A repeat takes one of the
+                       * encoder. */
     size_t from_count;
+    bool output_used; /* another layer takes its output, or it is the model's */
     bool trainable;
     enum sl_shape_kind output_shape; /* what it yields */
     union {                          /* by kind */
@@ -218,6 +245,11 @@ struct sl_layer {
     struct sl_place place;      /* of the layer's entry in the list */
     struct sl_place_list places; /* of each option that was said */
 };
+
+static inline bool sl_layer_is_recurrent(const struct sl_layer *layer)
+{
+    return layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU || layer->kind == SL_LAYER_RNN;
+}
 
 /* The place where `key` ("recurrent_dropout", "activation.alpha", "zoneout.cell") was said, that of
  * the longest said prefix of it ("activation"), or the place of the layer's entry where it is a

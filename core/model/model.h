@@ -8,8 +8,8 @@
  * Invariants:
  * 1. A model is immutable; all of it, texts too, lives in its own arena, freed by sl_model_destroy.
  * 2. Every option is resolved: there are no unset values but those whose comment says so.
- * 3. `from` names only earlier layers, so the list is in topological order; the last layer is
- *    the model's output.
+ * 3. `from` and `initial_state` name only earlier layers, so the list is in topological order; the last layer is
+ *    the model's output. An encoder's layers come before its decoder's, and take nothing of them.
  * 4. No value in it asks for what this version cannot do.
  */
 #ifndef SL_MODEL_MODEL_H
@@ -91,6 +91,8 @@ struct sl_model {
     struct sl_data_config data;
     const struct sl_layer *layers;
     size_t layer_count;
+    size_t encoder_count;             /* the first so many are the encoder; 0: a plain list */
+    const struct sl_layer *embedding; /* what `embed` writes; NULL: not said */
     struct sl_train_config train;
 
     bool all_backends; /* `backends` was not said: all that are found, in the order of discovery */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading `init:` and `model:`: defaults that depend on other options, names, edges. */
+/* Reading `init:` and `model:`: the lists of layers, and defaults that depend on other options. */
 #include <string.h>
 
 #include "base/text.h"
@@ -131,153 +131,50 @@ read_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *laye
     drop_idle_options(reader, node, layer);
 }
 
-static const struct sl_layer *
-find_named(const struct sl_layer *layers, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (layers[i].name != NULL && strcmp(layers[i].name, name) == 0)
-            return &layers[i];
-    return NULL;
-}
-
-/* `lstm_1`, `lstm_2`: the ordinal among the layers of that kind, further up where a name is taken. */
-static void
-name_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layers, size_t count,
-           size_t index)
-{
-    struct sl_layer *layer = &layers[index];
-    if (layer->name != NULL || (int)layer->kind < 0)
-        return;
-    int ordinal = 1;
-    for (size_t i = 0; i < index; i++)
-        ordinal += layers[i].kind == layer->kind;
-    const char *kind = sl_layer_kind_get_name(layer->kind);
-    const char *name;
-    do
-        name = sl_reader_printf(reader, "%s_%d", kind, ordinal++);
-    while (find_named(layers, count, name) != NULL && !reader->no_memory);
-    sl_reader_set_default(reader, node, "name", name);
-    layer->name = name;
-}
-
-static void
-check_unique_names(struct sl_reader *reader, const struct sl_node *list,
-                   const struct sl_layer *layers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (layers[i].name == NULL)
-            continue;
-        const struct sl_layer *first = find_named(layers, i, layers[i].name);
-        const struct sl_node *node = sl_node_find(list->items[i], "name");
-        struct sl_place place = node ? node->place : layers[i].place;
-        if (first != NULL)
-            sl_reader_report(reader, "E0302", place, NULL, NULL,
-                             "two layers are called `%s`, the first in line %d", layers[i].name,
-                             first->place.line);
-        if (strcmp(layers[i].name, "input") == 0)
-            sl_reader_report(reader, "E0302", place, NULL, NULL,
-                             "no layer can be called `input`: that is the input of the model");
-    }
-}
-
-/* The layer that a `from` entry names; false after a report. */
+/* A list of layers; false after a report. */
 static bool
-resolve_name(struct sl_reader *reader, const struct sl_node *node, const struct sl_layer *layers,
-             size_t count, size_t index, int *out)
+check_list(struct sl_reader *reader, const char *key, const struct sl_node *node)
 {
-    const char *names[256];
-    size_t known = 0;
-    if (strcmp(node->text, "input") == 0) {
-        *out = SL_LAYER_MODEL_INPUT;
+    if (node->kind == SL_NODE_LIST && node->count > 0)
         return true;
-    }
-    const struct sl_layer *found = find_named(layers, count, node->text);
-    if (found != NULL && (size_t)found->index < index) {
-        *out = found->index;
-        return true;
-    }
-    for (size_t i = 0; i < index && known < 255; i++)
-        if (layers[i].name != NULL)
-            names[known++] = layers[i].name;
-    names[known++] = "input";
-    const char *close = sl_text_closest(node->text, names, known);
-    sl_reader_report(reader, "E0303", node->place,
-                     found && (size_t)found->index > index ? "move this one behind it"
-                     : !found && close ? sl_reader_printf(reader, "did you mean `%s`?", close)
-                                       : NULL,
-                     NULL,
-                     found == NULL                     ? "there is no layer `%.60s`"
-                     : (size_t)found->index == index ? "layer `%.60s` cannot take its own output"
-                                                       : "layer `%.60s` stands further down",
-                     node->text);
+    sl_reader_report(reader, "E0101", node->place, "write each layer behind a `-`", NULL,
+                     "`%s` takes a list of layers, not %s", key,
+                     node->kind == SL_NODE_LIST ? "an empty one" : sl_node_kind_get_name(node->kind));
     return false;
 }
 
-static void
-resolve_from(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers,
-             size_t count, size_t index)
+void
+sl_model_read_side(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    struct sl_layer *layer = &layers[index];
-    const struct sl_node *from = sl_node_find(node, "from");
-    bool is_list = from != NULL && from->kind == SL_NODE_LIST;
-    size_t entries = is_list ? from->count : 1;
-    int *resolved = sl_reader_alloc(reader, entries + 1, sizeof *resolved);
-    if (resolved == NULL)
-        return;
-    layer->from = resolved;
-    if (from == NULL) {
-        resolved[0] = (int)index - 1;
-        layer->from_count = 1;
-        return;
-    }
-    for (size_t i = 0; i < entries; i++) {
-        const struct sl_node *entry = is_list ? from->items[i] : from;
-        if (entry->kind == SL_NODE_SCALAR &&
-            resolve_name(reader, entry, layers, count, index, &resolved[layer->from_count]))
-            layer->from_count++;
-    }
+    (void)field;
+    check_list(reader, option->key, node);
 }
 
-static void
-resolve_tie(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers,
-            size_t count, struct sl_layer *layer)
+/* The lists of `node` one behind the other, the encoder's first; how many are the encoder's. 0: none are to be read. */
+static size_t
+collect_nodes(struct sl_reader *reader, struct sl_node *node, struct sl_node ***out_nodes, size_t *out_encoder_count)
 {
-    if (layer->kind != SL_LAYER_OUTPUT || layer->dense.tie == NULL)
-        return;
-    const struct sl_layer *target = find_named(layers, count, layer->dense.tie);
-    const struct sl_node *tie = sl_node_find(node, "tie");
-    if (target != NULL && target->kind == SL_LAYER_EMBEDDING)
-        layer->dense.tie_layer = target->index;
-    else
-        sl_reader_report(reader, "E0305", tie ? tie->place : layer->place, NULL, NULL,
-                         target ? "`tie` names an embedding, and `%s` is none"
-                                : "there is no embedding `%s` to tie to",
-                         layer->dense.tie);
-}
-
-static void
-resolve_share(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers, size_t count,
-              struct sl_layer *layer)
-{
-    if (layer->kind != SL_LAYER_EMBEDDING || layer->embedding.share == NULL)
-        return;
-    const struct sl_layer *home = find_named(layers, count, layer->embedding.share);
-    const struct sl_node *share = sl_node_find(node, "share");
-    struct sl_place place = share ? share->place : layer->place;
-    if (home == NULL || home->kind != SL_LAYER_EMBEDDING)
-        sl_reader_report(reader, "E0305", place, NULL, NULL,
-                         home ? "`share` names an embedding, and `%s` is none" : "there is no embedding `%s` to share",
-                         layer->embedding.share);
-    else if (home->index >= layer->index || home->embedding.share)
-        sl_reader_report(reader, "E0305", place, NULL, NULL,
-                         home->index >= layer->index ? "`%s` does not stand above this layer"
-                                                     : "`%s` has no vectors of its own: it shares others",
-                         layer->embedding.share);
-    else if (home->embedding.dim != layer->embedding.dim)
-        sl_reader_report(reader, "E0305", place, NULL, NULL, "the vectors of `%s` have `dim: %lld`, not %lld",
-                         layer->embedding.share, (long long)home->embedding.dim, (long long)layer->embedding.dim);
-    else
-        layer->embedding.share_layer = home->index;
+    static const struct sl_node nothing = {.kind = SL_NODE_LIST};
+    const struct sl_node *encoder = &nothing, *decoder = node;
+    if (node->kind == SL_NODE_MAP) {
+        struct sl_model_sides ignored = {0};
+        size_t errors = reader->errors;
+        sl_reader_read_section(reader, &sl_section_sides, node, &ignored);
+        encoder = sl_node_find(node, "encoder");
+        decoder = sl_node_find(node, "decoder");
+        if (reader->errors > errors || encoder == NULL || decoder == NULL)
+            return 0;
+    } else if (!check_list(reader, "model", node)) {
+        return 0;
+    }
+    struct sl_node **nodes = sl_reader_alloc(reader, encoder->count + decoder->count, sizeof *nodes);
+    for (size_t i = 0; nodes != NULL && i < encoder->count; i++)
+        nodes[i] = encoder->items[i];
+    for (size_t i = 0; nodes != NULL && i < decoder->count; i++)
+        nodes[encoder->count + i] = decoder->items[i];
+    *out_nodes = nodes;
+    *out_encoder_count = encoder->count;
+    return nodes ? encoder->count + decoder->count : 0;
 }
 
 void
@@ -285,38 +182,30 @@ sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option,
                      struct sl_node *node, void *field)
 {
     struct sl_model *model = field;
+    struct sl_node **nodes = NULL;
+    size_t encoder_count = 0, count = collect_nodes(reader, node, &nodes, &encoder_count);
     (void)option;
-    if (node->kind == SL_NODE_MAP &&
-        (sl_node_find(node, "encoder") != NULL || sl_node_find(node, "decoder") != NULL)) {
-        sl_reader_refuse_later(reader, node->place, "a model of `encoder` and `decoder`");
+    if (count == 0)
         return;
-    }
-    if (node->kind != SL_NODE_LIST || node->count == 0) {
-        sl_reader_report(reader, "E0101", node->place, "write each layer behind a `-`", NULL,
-                         "`model` takes a list of layers, not %s",
-                         node->kind == SL_NODE_LIST ? "an empty one"
-                                                    : sl_node_kind_get_name(node->kind));
-        return;
-    }
-    struct sl_layer *layers = sl_reader_alloc(reader, node->count, sizeof *layers);
+    struct sl_layer *layers = sl_reader_alloc(reader, count, sizeof *layers);
     if (layers == NULL)
         return;
-    for (size_t i = 0; i < node->count && !reader->no_memory; i++) {
+    for (size_t i = 0; i < count && !reader->no_memory; i++) {
         layers[i].index = (int)i;
-        read_layer(reader, node->items[i], &layers[i]);
+        layers[i].side = i < encoder_count ? SL_SIDE_ENCODER : SL_SIDE_DECODER;
+        read_layer(reader, nodes[i], &layers[i]);
     }
     if (reader->no_memory)
         return;
-    for (size_t i = 0; i < node->count; i++)
-        name_layer(reader, node->items[i], layers, node->count, i);
-    check_unique_names(reader, node, layers, node->count);
-    for (size_t i = 0; i < node->count; i++) {
-        resolve_from(reader, node->items[i], layers, node->count, i);
-        resolve_tie(reader, node->items[i], layers, node->count, &layers[i]);
-        resolve_share(reader, node->items[i], layers, node->count, &layers[i]);
-        layers[i].places = sl_places_collect(reader, node->items[i]);
-    }
-    sl_model_infer_shapes(reader, node, model, layers, node->count);
+    struct sl_layer_list list = {nodes, layers, count, encoder_count};
+    sl_model_resolve_names(reader, &list);
+    for (size_t i = 0; i < count; i++)
+        layers[i].places = sl_places_collect(reader, nodes[i]);
     model->layers = layers;
-    model->layer_count = node->count;
+    model->layer_count = count;
+    model->encoder_count = encoder_count;
+    sl_model_infer_shapes(reader, model, layers);
+    sl_model_check_states(reader, model, layers);
+    if (node->kind == SL_NODE_MAP)
+        model->embedding = sl_model_find_embedding(reader, sl_node_find(node, "embedding"), &list);
 }

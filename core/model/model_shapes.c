@@ -15,7 +15,6 @@ struct edge {
 
 struct inference {
     struct sl_reader *reader;
-    const struct sl_node *list;
     const struct sl_model *model;
     struct sl_layer *layers;
     struct edge *edges; /* what each layer yields */
@@ -23,8 +22,11 @@ struct inference {
 };
 
 static int
-get_input_shape(const struct sl_source *train)
+get_input_shape(const struct sl_model *model)
 {
+    const struct sl_source *train = &model->data.splits[SL_SPLIT_TRAIN];
+    if (model->encoder_count > 0)
+        return SL_SHAPE_TOKENS;
     if (train->origin != SL_SOURCE_FILES)
         return UNKNOWN;
     switch (train->type) {
@@ -49,18 +51,11 @@ get_input_shape(const struct sl_source *train)
     return UNKNOWN;
 }
 
-static bool
-is_recurrent(const struct sl_layer *layer)
-{
-    return layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU ||
-           layer->kind == SL_LAYER_RNN;
-}
-
 static struct edge
 get_edge(const struct inference *in, int index)
 {
     if (index == SL_LAYER_MODEL_INPUT)
-        return (struct edge){get_input_shape(&in->model->data.splits[SL_SPLIT_TRAIN]), UNKNOWN};
+        return (struct edge){get_input_shape(in->model), UNKNOWN};
     return in->edges[index];
 }
 
@@ -76,7 +71,7 @@ find_culprit(const struct inference *in, int index)
 {
     while (index != SL_LAYER_MODEL_INPUT) {
         const struct sl_layer *layer = &in->layers[index];
-        if (is_recurrent(layer) && !layer->recurrent.return_sequences)
+        if (sl_layer_is_recurrent(layer) && !layer->recurrent.return_sequences)
             return layer;
         if (layer->kind == SL_LAYER_POOL || layer->from_count == 0)
             return NULL;
@@ -180,6 +175,22 @@ check_tokens(const struct inference *in, const struct sl_layer *layer, struct ed
     return false;
 }
 
+/* repeat: what it takes has one row a sequence. */
+static void
+check_repeat(const struct inference *in, const struct sl_layer *layer, struct edge input)
+{
+    const struct sl_layer *giver = &in->layers[layer->from[0]];
+    if (input.shape != SL_SHAPE_SEQUENCE)
+        return;
+    sl_reader_report(in->reader, "E0314", layer->place,
+                     sl_layer_is_recurrent(giver)
+                         ? sl_reader_printf(in->reader, "take `return_sequences` off %s, or add a `pool` behind it",
+                                            giver->name)
+                         : sl_reader_printf(in->reader, "add a `pool` behind %s", giver->name),
+                     NULL, "%s repeats a vector, but %s gives one for each step of the source", layer->name,
+                     giver->name);
+}
+
 static void
 check_tie(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
@@ -225,32 +236,45 @@ infer_layer(const struct inference *in, const struct sl_layer *layer)
         if (input.shape == SL_SHAPE_VECTOR)
             report_needs_sequence(in, layer);
         return (struct edge){SL_SHAPE_VECTOR, input.width};
+    case SL_LAYER_REPEAT:
+        check_repeat(in, layer, input);
+        return (struct edge){SL_SHAPE_SEQUENCE, input.width};
     default:
         return input;
     }
 }
 
+/* States count as well as outputs. */
+static bool
+gives_states(const struct inference *in, size_t index)
+{
+    for (size_t i = index + 1; i < in->count; i++)
+        if (sl_layer_is_recurrent(&in->layers[i]) && in->layers[i].recurrent.initial_state.layer == (int)index)
+            return true;
+    return false;
+}
+
 static void
-check_used(const struct inference *in, const bool *used)
+check_used(const struct inference *in)
 {
     for (size_t i = 0; i + 1 < in->count; i++)
-        if (!used[i] && in->layers[i].name != NULL)
+        if (!in->layers[i].output_used && in->layers[i].name != NULL && !gives_states(in, i))
             sl_reader_report(in->reader, "E0316", in->layers[i].place,
-                             "name it in the `from` of a later layer, or take it away", NULL,
-                             "nothing takes the output of %s", in->layers[i].name);
+                             i + 1 == in->model->encoder_count
+                                 ? "let the decoder take it: `initial_state` in a recurrent layer, or a `repeat`"
+                                 : "name it in the `from` of a later layer, or take it away",
+                             NULL, "nothing takes the output of %s", in->layers[i].name);
 }
 
 void
-sl_model_infer_shapes(struct sl_reader *reader, const struct sl_node *list,
-                      const struct sl_model *model, struct sl_layer *layers, size_t count)
+sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)
 {
-    struct inference in = {reader, list, model, layers, NULL, count};
-    in.edges = sl_reader_alloc(reader, count, sizeof *in.edges);
-    bool *used = sl_reader_alloc(reader, count, sizeof *used);
-    if (in.edges == NULL || used == NULL)
+    struct inference in = {reader, model, layers, NULL, model->layer_count};
+    in.edges = sl_reader_alloc(reader, in.count, sizeof *in.edges);
+    if (in.edges == NULL)
         return;
     bool broken = false;
-    for (size_t i = 0; i < count && !reader->no_memory; i++) {
+    for (size_t i = 0; i < in.count && !reader->no_memory; i++) {
         struct sl_layer *layer = &layers[i];
         if ((int)layer->kind < 0 || layer->from_count == 0 || layer->name == NULL) {
             in.edges[i] = (struct edge){UNKNOWN, UNKNOWN};
@@ -260,11 +284,12 @@ sl_model_infer_shapes(struct sl_reader *reader, const struct sl_node *list,
         }
         for (size_t j = 0; j < layer->from_count; j++)
             if (layer->from[j] >= 0)
-                used[layer->from[j]] = true;
+                layers[layer->from[j]].output_used = true;
         layer->output_shape = in.edges[i].shape == UNKNOWN
                                   ? SL_SHAPE_FROM_DATA
                                   : (enum sl_shape_kind)in.edges[i].shape;
     }
+    layers[in.count - 1].output_used = true;
     if (!broken)
-        check_used(&in, used);
+        check_used(&in);
 }

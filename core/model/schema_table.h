@@ -97,7 +97,8 @@ extern const struct sl_section *const sl_schema_sections[];
 
 extern const struct sl_section sl_section_top, sl_section_data, sl_section_source,
     sl_section_label, sl_section_time, sl_section_window, sl_section_scale, sl_section_missing,
-    sl_section_tokenizer, sl_section_batching, sl_section_layer, sl_section_zoneout,
+    sl_section_tokenizer, sl_section_batching, sl_section_layer, sl_section_sides,
+    sl_section_initial_state, sl_section_zoneout,
     sl_section_activation, sl_section_initializer, sl_section_regularizer, sl_section_train,
     sl_section_loss, sl_section_optimizer, sl_section_schedule, sl_section_validate,
     sl_section_checkpoint, sl_section_early_stopping, sl_section_ema, sl_section_backend,

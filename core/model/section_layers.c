@@ -27,7 +27,7 @@ static const struct sl_word kind_words[] = {
     {"add", SL_LAYER_ADD, "sum of several layers", false},
     {"pool", SL_LAYER_POOL, "a sequence becomes one vector", false},
     {"attention", SL_LAYER_ATTENTION, "of a decoder over its encoder", true},
-    {"repeat", SL_LAYER_REPEAT, "a vector for each step of a decoder", true},
+    {"repeat", SL_LAYER_REPEAT, "a vector of the encoder for each step of the decoder", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word direction_words[] = {
@@ -161,10 +161,9 @@ static const struct sl_option layer_options[] = {
      SL_OPTION_ABOVE, "1e-3", 0, 1, NONE, "added to the variance there"},
     {"return_sequences", SL_VALUE_BOOL, AT(recurrent.return_sequences), RECURRENT, 0, "false", 0, 0,
      NONE, "yields h of every step, else that of the last"},
-    {"return_state", SL_VALUE_BOOL, AT(recurrent.return_state), RECURRENT, SL_OPTION_FIXED, "false",
-     0, 0, NONE, "hands its final states to another layer"},
-    {"initial_state", SL_VALUE_LATER, 0, RECURRENT, 0, NULL, 0, 0, NONE,
-     "takes its first states from another layer"},
+    {"initial_state", SL_VALUE_SECTION, AT(recurrent.initial_state), RECURRENT, 0, NULL, 0, 0,
+     {.section = &sl_section_initial_state},
+     "the layer whose final states are its first ones, or `none`; default in a decoder: the encoder's, one by one"},
 
     {"units", SL_VALUE_CUSTOM, AT(dense.units), K(DENSE), SL_OPTION_REQUIRED, NULL, 0, 0,
      {.custom = &units_custom}, "width of the output"},
@@ -206,9 +205,43 @@ static const struct sl_option layer_options[] = {
      {.words = pool_words}, "what becomes of the steps"},
     {0}};
 
+static const struct sl_word bridge_words[] = {
+    {"copy", SL_BRIDGE_COPY, "the states as they are; those of two directions side by side", false},
+    {"sum", SL_BRIDGE_SUM, "those of two directions added", false},
+    {"dense", SL_BRIDGE_DENSE, "a learned layer for each state: tanh(W h + b), W c + b", false},
+    {NULL, 0, NULL, false}};
+
+static const struct sl_option initial_state_options[] = {
+    {"from", SL_VALUE_NAME, offsetof(struct sl_initial_state, from), 0, SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
+     "a recurrent layer of as many `layers`, or one that yields a vector; `none`: the states begin at zero"},
+    {"bridge", SL_VALUE_WORD, offsetof(struct sl_initial_state, bridge), 0, 0, "copy", 0, 0, {.words = bridge_words},
+     "how the states become those of this layer"},
+    {0}};
+
+const struct sl_section sl_section_initial_state = {
+    "model.initial_state", "the initial state", NULL, 0, NULL, "from", initial_state_options,
+    "where the states of a recurrent layer begin; a bare word is `from`"};
+
+static const struct sl_custom side_custom = {
+    sl_model_read_side, "list of layers",
+    "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"$ref\": \"#/$defs/model\"}}"};
+
+static const struct sl_option sides_options[] = {
+    {"encoder", SL_VALUE_CUSTOM, 0, 0, SL_OPTION_REQUIRED, NULL, 0, 0, {.custom = &side_custom},
+     "the layers that read the source"},
+    {"decoder", SL_VALUE_CUSTOM, 0, 0, SL_OPTION_REQUIRED, NULL, 0, 0, {.custom = &side_custom},
+     "the layers that read the target shifted by one step, and predict its next token"},
+    {"embedding", SL_VALUE_NAME, offsetof(struct sl_model_sides, embedding), 0, 0, NULL, 0, 0, NONE,
+     "the layer of the encoder whose vectors `seqlstm embed` writes"},
+    {0}};
+
+const struct sl_section sl_section_sides = {
+    "model.sides", "a model of encoder and decoder", NULL, 0, NULL, NULL, sides_options,
+    "a model in place of the list of layers: an encoder and a decoder, for sequence to sequence"};
+
 const struct sl_section sl_section_layer = {
     "model", "a layer", kind_words, AT(kind), NULL, NULL, layer_options,
-    "a list of layers in order; each a map with `type:`, or a bare word"};
+    "a list of layers in order, each a map with `type:` or a bare word; or an encoder and a decoder"};
 
 const char *
 sl_layer_kind_get_name(enum sl_layer_kind kind)

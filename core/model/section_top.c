@@ -83,8 +83,9 @@ static const struct sl_custom init_custom = {
     sl_model_read_init, "`keras`, `pytorch` or an initializer",
     "{\"anyOf\": [{\"enum\": [\"keras\", \"pytorch\"]}, {\"$ref\": \"#/$defs/initializer\"}]}"};
 static const struct sl_custom layers_custom = {
-    sl_model_read_layers, "list of layers",
-    "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"$ref\": \"#/$defs/model\"}}"};
+    sl_model_read_layers, "list of layers, or [encoder and decoder](#modelsides)",
+    "{\"anyOf\": [{\"type\": \"array\", \"minItems\": 1, \"items\": {\"$ref\": \"#/$defs/model\"}}, "
+    "{\"$ref\": \"#/$defs/model.sides\"}]}"};
 static const struct sl_custom data_custom = {sl_model_read_data, "map",
                                              "{\"$ref\": \"#/$defs/data\"}"};
 static const struct sl_custom train_custom = {sl_model_read_train, "map",

@@ -13,7 +13,7 @@ const struct sl_word sl_words_task[] = {
     {"classify", SL_TASK_CLASSIFY, "a class for each sequence", false},
     {"tag", SL_TASK_TAG, "a class for each step", false},
     {"regress", SL_TASK_REGRESS, "values", false},
-    {"seq2seq", SL_TASK_SEQ2SEQ, "another sequence", true},
+    {"seq2seq", SL_TASK_SEQ2SEQ, "another sequence, by an encoder and a decoder", false},
     {NULL, 0, NULL, false}};
 
 const struct sl_word sl_words_metric[] = {

@@ -37,10 +37,31 @@ void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const ch
 void sl_model_read_train(struct sl_reader *reader, const struct sl_option *option,
                          struct sl_node *node, void *field);
 
-/* What each layer yields, and whether it can take what it gets; sets output_shape. `list` is the node
- * of `model`. Part of sl_model_read_layers. */
-void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_node *list,
-                           const struct sl_model *model, struct sl_layer *layers, size_t count);
+/* ---- parts of sl_model_read_layers ---- */
+
+/* What the section `model: {encoder, decoder, embedding}` is read into. */
+struct sl_model_sides {
+    const char *embedding;
+};
+/* Checks that `encoder` or `decoder` is a list; sl_model_read_layers reads it. */
+void sl_model_read_side(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
+
+/* The layers of all lists, with their nodes; the encoder's come first. */
+struct sl_layer_list {
+    struct sl_node *const *nodes;
+    struct sl_layer *layers;
+    size_t count, encoder_count;
+};
+
+/* Names every layer and finds those that others name: from, tie_layer, share_layer, initial_state. */
+void sl_model_resolve_names(struct sl_reader *reader, const struct sl_layer_list *list);
+/* The layer of the encoder that `embedding` (may be NULL) names; NULL: none. */
+const struct sl_layer *sl_model_find_embedding(struct sl_reader *reader, const struct sl_node *node,
+                                               const struct sl_layer_list *list);
+/* What each layer yields, and whether it can take what it gets; sets output_shape and output_used. */
+void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers);
+/* Whether states fit the layers that start from them, and the encoder is of use; sets gives_state. */
+void sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers);
 
 /* The activation of the model's output; linear where the last layer has none. */
 const struct sl_activation *sl_model_get_output_activation(const struct sl_model *model);

@@ -67,6 +67,8 @@ static const struct sl_synonym synonyms[] = {
     {"eps", "model", "epsilon", PYTORCH, NULL},
     {"stateful", "model", NULL, KERAS,
      "take it away: `data.batching: {unit: stream}` carries the state from batch to batch"},
+    {"return_state", "model", NULL, KERAS,
+     "take it away: `initial_state: NAME` in the layer that takes the states is enough"},
     {"batch_first", "model", NULL, PYTORCH, "take it away: the layout is internal"},
     {"time_major", "model", NULL, TENSORFLOW, "take it away: the layout is internal"},
     {"layout", "model", NULL, ONNX, "take it away: the layout is internal"},

@@ -30,7 +30,7 @@ enum sl_task {
     SL_TASK_CLASSIFY,       /* one class per sequence */
     SL_TASK_TAG,            /* one class per step */
     SL_TASK_REGRESS,        /* values per sequence or per step */
-    SL_TASK_SEQ2SEQ         /* known to the schema, refused in this version */
+    SL_TASK_SEQ2SEQ         /* another sequence, by encoder and decoder */
 };
 
 enum sl_loss_kind {

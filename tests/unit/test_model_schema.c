@@ -111,7 +111,8 @@ test_json_schema(void **state)
         found = true;
         assert_non_null(json_object_get(properties, "recurrent_dropout"));
         assert_null(json_object_get(properties, "rate"));
-        assert_null(json_object_get(properties, "initial_state")); /* of a later version */
+        assert_non_null(json_object_get(properties, "initial_state"));
+        assert_null(json_object_get(properties, "return_state")); /* Keras's name */
     }
     assert_true(found);
     json_decref(schema);
