@@ -5,29 +5,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_equal(const struct sl_profile *profile, int64_t sequences, const int32_t *lengths)
+static bool are_equal(const int32_t *a, const int32_t *b, int64_t count)
 {
-    if (profile->sequences != sequences || (profile->lengths == NULL) != (lengths == NULL))
-        return false;
-    return lengths == NULL || memcmp(profile->lengths, lengths, (size_t)sequences * sizeof *lengths) == 0;
+    if (a == NULL || b == NULL)
+        return a == b;
+    return memcmp(a, b, (size_t)count * sizeof *a) == 0;
+}
+
+/* NULL stays NULL; false: no memory. */
+static bool copy_lengths(const int32_t *lengths, int64_t count, int32_t **out)
+{
+    *out = lengths ? malloc((size_t)(count > 0 ? count : 1) * sizeof *lengths) : NULL;
+    if (*out)
+        memcpy(*out, lengths, (size_t)count * sizeof *lengths);
+    return *out || !lengths;
 }
 
 seqlstm_status sl_profiles_add(struct sl_profiles *profiles, int64_t sequences, const int32_t *lengths,
-                               double weight, struct seqlstm_error *err)
+                               const int32_t *source_lengths, double weight, struct seqlstm_error *err)
 {
-    for (int32_t p = 0; p < profiles->count; p++)
-        if (is_equal(&profiles->items[p], sequences, lengths)) {
-            profiles->items[p].weight += weight;
+    for (int32_t p = 0; p < profiles->count; p++) {
+        struct sl_profile *known = &profiles->items[p];
+        if (known->sequences == sequences && are_equal(known->lengths, lengths, sequences) &&
+            are_equal(known->source_lengths, source_lengths, sequences)) {
+            known->weight += weight;
             return SEQLSTM_OK;
         }
+    }
     if (profiles->count == SL_PROFILES)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "more than %d profiles", SL_PROFILES);
     struct sl_profile profile = {.sequences = sequences, .weight = weight};
-    if (lengths) {
-        profile.lengths = malloc((size_t)(sequences > 0 ? sequences : 1) * sizeof *lengths);
-        if (profile.lengths == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the profile of a batch");
-        memcpy(profile.lengths, lengths, (size_t)sequences * sizeof *lengths);
+    if (!copy_lengths(lengths, sequences, &profile.lengths) ||
+        !copy_lengths(source_lengths, sequences, &profile.source_lengths)) {
+        free(profile.lengths);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the profile of a batch");
     }
     profiles->items[profiles->count++] = profile;
     return SEQLSTM_OK;
@@ -35,9 +46,19 @@ seqlstm_status sl_profiles_add(struct sl_profiles *profiles, int64_t sequences, 
 
 void sl_profiles_deinit(struct sl_profiles *profiles)
 {
-    for (int32_t p = 0; p < profiles->count; p++)
+    for (int32_t p = 0; p < profiles->count; p++) {
         free(profiles->items[p].lengths);
+        free(profiles->items[p].source_lengths);
+    }
     memset(profiles, 0, sizeof *profiles);
+}
+
+struct sl_profiles sl_profiles_get_source(const struct sl_profiles *profiles)
+{
+    struct sl_profiles source = *profiles;
+    for (int32_t p = 0; p < source.count; p++)
+        source.items[p].lengths = profiles->items[p].source_lengths;
+    return source;
 }
 
 int64_t sl_profile_get_rows(const struct sl_profile *profile)

@@ -16,6 +16,7 @@ enum { SL_PROFILES = 8 };
 struct sl_profile {
     int64_t sequences; /* B, with zero-length ones */
     int32_t *lengths;  /* [sequences], not increasing; NULL: data without a steps axis */
+    int32_t *source_lengths; /* [sequences] of the encoder's side, not increasing too; NULL: no such side */
     double weight;     /* share of the batches that it stands for */
 };
 
@@ -25,10 +26,13 @@ struct sl_profiles {
     bool stream; /* pieces of long streams */
 };
 
-/* Appends a profile, or adds its weight to an equal one. `lengths` (may be NULL) is copied. Errors: NO_MEMORY;
- * INVALID_ARGUMENT when there are SL_PROFILES already. */
+/* Appends a profile, or adds its weight to an equal one. `lengths` and `source_lengths` (each may be NULL) are copied.
+ * Errors: NO_MEMORY; INVALID_ARGUMENT when there are SL_PROFILES already. */
 seqlstm_status sl_profiles_add(struct sl_profiles *profiles, int64_t sequences, const int32_t *lengths,
-                               double weight, struct seqlstm_error *err);
+                               const int32_t *source_lengths, double weight, struct seqlstm_error *err);
+
+/* The same batches as the encoder sees them: its lengths in `lengths`. Borrowed from `profiles`; not to be deinited. */
+struct sl_profiles sl_profiles_get_source(const struct sl_profiles *profiles);
 
 /* A zeroed struct is fine, and so it is left. */
 void sl_profiles_deinit(struct sl_profiles *profiles);

@@ -330,7 +330,7 @@ sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths,
         int64_t begin = g * pieces / groups, end = (g + 1) * pieces / groups, rows;
         int64_t sequences = get_lengths(b, sized[begin + (end - begin) / 2].ordinal, lengths, &rows);
         double weight = (double)(end - begin) / (double)pieces;
-        SEQLSTM_TRY(sl_profiles_add(out, sequences, b->dataset->facts.has_steps ? lengths : NULL, weight, err));
+        SEQLSTM_TRY(sl_profiles_add(out, sequences, b->dataset->facts.has_steps ? lengths : NULL, NULL, weight, err));
     }
     return SEQLSTM_OK;
 }
@@ -348,7 +348,7 @@ sl_batcher_sample(const struct sl_batcher *b, struct sl_profiles *out, struct se
     } else if (stream) {
         for (int64_t k = 0; k < b->parts; k++)
             lengths[k] = (int32_t)(b->bptt < INT32_MAX ? b->bptt : INT32_MAX);
-        status = sl_profiles_add(out, b->parts, lengths, 1.0, err);
+        status = sl_profiles_add(out, b->parts, lengths, NULL, 1.0, err);
     } else {
         status = sample_pieces(b, sized, lengths, out, err);
     }

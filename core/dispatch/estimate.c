@@ -13,8 +13,7 @@ static const double call_ns = 2000, flops_per_ns = 20, bytes_per_ns = 5;
 
 bool sl_node_is_on_steps(const struct sl_graph *graph, const struct sl_node *node)
 {
-    int32_t first = node->desc.head.op == SEQLSTM_OP_MERGE ? SEQLSTM_MERGE_X : 0;
-    return graph->tensors[node->slots[first]].axis == SL_AXIS_STEPS;
+    return sl_axis_is_steps(sl_graph_get_axis(graph, node));
 }
 
 static seqlstm_status guess(const union seqlstm_any_desc *desc, bool backward, double rows, struct sl_cost *out_cost,

@@ -61,7 +61,6 @@ static const char *find_domain(const struct sl_plan *plan, int32_t t, int32_t re
 
 int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copies, int32_t capacity)
 {
-    const struct sl_envelope *envelope = &plan->graph->facts.envelope;
     int32_t count = 0;
     for (int32_t c = 0; c < plan->call_count; c++)
         for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++) {
@@ -70,7 +69,7 @@ int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copi
             if (from == NULL || strcmp(from, to) == 0)
                 continue;
             const struct sl_tensor *tensor = &plan->graph->tensors[t];
-            int64_t rows = tensor->axis == SL_AXIS_STEPS ? envelope->rows : envelope->sequences;
+            int64_t rows = sl_graph_get_rows(plan->graph, tensor);
             if (count < capacity)
                 out_copies[count] = (struct sl_copy){tensor, from, to, rows * tensor->features * 4};
             count++;

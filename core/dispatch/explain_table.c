@@ -79,7 +79,9 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
     int32_t output = find_output(plan->graph, call->node);
     if (output >= 0) {
         const struct sl_tensor *tensor = &plan->graph->tensors[output];
-        snprintf(row->cells[1], CELL, tensor->axis == SL_AXIS_STEPS ? "[B, T, %lld]" : "[B, %lld]",
+        snprintf(row->cells[1], CELL, tensor->axis == SL_AXIS_STEPS          ? "[B, T, %lld]"
+                 : tensor->axis == SL_AXIS_SOURCE_STEPS ? "[B, S, %lld]"
+                                                        : "[B, %lld]",
                  (long long)tensor->features);
     } else {
         snprintf(row->cells[1], CELL, "loss");

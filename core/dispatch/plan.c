@@ -183,8 +183,7 @@ static void list_reads(const struct planner *p, struct way *way)
             if (!writes)
                 continue;
             const struct sl_tensor *tensor = &graph->tensors[t];
-            double rows = (double)(tensor->axis == SL_AXIS_STEPS ? graph->facts.envelope.rows
-                                                                 : graph->facts.envelope.sequences);
+            double rows = (double)sl_graph_get_rows(graph, tensor);
             double ns = copy_ns + rows * (double)tensor->features * 4 / bytes_per_ns;
             way->reads[count++] = (struct sl_path_read){n, writer, tensor->needs_grad ? 2 * ns : ns};
         }

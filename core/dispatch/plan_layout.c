@@ -33,14 +33,6 @@ static int64_t round_up(int64_t bytes)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static int64_t tensor_rows(const struct sl_plan *plan, const struct sl_tensor *tensor)
-{
-    const struct sl_envelope *envelope = &plan->graph->facts.envelope;
-    return tensor->axis == SL_AXIS_STEPS       ? envelope->rows
-           : tensor->axis == SL_AXIS_SEQUENCES ? envelope->sequences
-                                               : tensor->rows;
-}
-
 static bool lives_in_buffer(const struct sl_tensor *tensor)
 {
     return tensor->role == SL_TENSOR_ACTIVATION || tensor->role == SL_TENSOR_STATE_OUT;
@@ -62,7 +54,7 @@ static void collect(const struct sl_plan *plan, const struct sl_call *calls, str
     int32_t n = plan->call_count;
     for (int32_t t = 0; t < graph->tensor_count; t++) {
         const struct sl_tensor *tensor = &graph->tensors[t];
-        int64_t bytes = round_up(tensor_rows(plan, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+        int64_t bytes = round_up(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
         blocks[t] = (struct block){.tensor = t, .begin = -1, .end = -1, .bytes = bytes};
         grads[t] = blocks[t];
         grads[t].is_grad = true;

@@ -24,16 +24,16 @@ static seqlstm_status suppose_profile(const struct sl_graph *graph, struct sl_pr
 {
     const struct sl_envelope *envelope = &graph->facts.envelope;
     int64_t n = envelope->sequences > 0 ? envelope->sequences : 1;
-    int32_t *lengths = NULL;
-    if (graph->facts.has_steps) {
-        int64_t steps = envelope->rows / n > 0 ? envelope->rows / n : 1;
-        lengths = malloc((size_t)n * sizeof *lengths);
-        if (lengths == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the profile of a batch");
-        for (int64_t k = 0; k < n; k++)
-            lengths[k] = steps < INT32_MAX ? (int32_t)steps : INT32_MAX;
+    bool has_source = graph->facts.source.kind != SL_FIELD_NONE;
+    int32_t *lengths = malloc((size_t)n * 2 * sizeof *lengths);
+    if (lengths == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the profile of a batch");
+    for (int64_t k = 0; k < 2 * n; k++) {
+        int64_t steps = (k < n ? envelope->rows : envelope->source_rows) / n;
+        lengths[k] = steps < 1 ? 1 : steps < INT32_MAX ? (int32_t)steps : INT32_MAX;
     }
-    seqlstm_status status = sl_profiles_add(out, n, lengths, 1, err);
+    seqlstm_status status =
+        sl_profiles_add(out, n, graph->facts.has_steps ? lengths : NULL, has_source ? lengths + n : NULL, 1, err);
     free(lengths);
     return status;
 }
@@ -42,16 +42,18 @@ seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *span
                              struct seqlstm_error *err)
 {
     *tuner = (struct sl_tuner){.spans = spans, .tuning = tuning};
-    if (tuning && tuning->profiles->count > 0) {
-        tuner->profiles = tuning->profiles;
-    } else {
+    const struct sl_profiles *profiles = tuning && tuning->profiles->count > 0 ? tuning->profiles : &tuner->usual;
+    if (profiles == &tuner->usual) {
         SEQLSTM_TRY(suppose_profile(spans->graph, &tuner->usual, err));
-        tuner->profiles = &tuner->usual;
         tuner->tuning = NULL;
     }
+    tuner->sides[0] = *profiles;
+    tuner->sides[1] = sl_profiles_get_source(profiles);
     if (tuner->tuning == NULL)
         return SEQLSTM_OK;
-    tuner->process = sl_cost_key_begin(tuning->pool ? sl_pool_get_members(tuning->pool) : 1, tuner->profiles);
+    for (int side = 0; side < 2; side++)
+        tuner->process[side] =
+            sl_cost_key_begin(tuning->pool ? sl_pool_get_members(tuning->pool) : 1, &tuner->sides[side]);
     tuner->deadline_ns = sl_clock_ns() + (int64_t)(tuning->seconds * 1e9);
     return SEQLSTM_OK;
 }
@@ -63,6 +65,16 @@ void sl_tuner_deinit(struct sl_tuner *tuner)
 }
 
 /* ---- one span ---- */
+
+static int get_side(const struct sl_tuner *tuner, const struct sl_node *node)
+{
+    return sl_axis_is_source(sl_graph_get_axis(tuner->spans->graph, node));
+}
+
+static const struct sl_profiles *get_profiles(const struct sl_tuner *tuner, const struct sl_node *node)
+{
+    return &tuner->sides[get_side(tuner, node)];
+}
 
 /* What is asked of a call besides its descriptor. */
 struct parts {
@@ -89,7 +101,7 @@ static struct sl_cost_key get_key(const struct sl_tuner *tuner, const struct sl_
     struct parts parts = get_parts(tuner->spans->graph, node);
     uint32_t bits = parts.on_steps | (uint32_t)parts.backward << 1 | (uint32_t)parts.input_grad << 2 |
                     (uint32_t)parts.param_grad << 3;
-    return sl_cost_key_get(&tuner->process, bid->backend, bid->device, bid->variant, desc, bits);
+    return sl_cost_key_get(&tuner->process[get_side(tuner, node)], bid->backend, bid->device, bid->variant, desc, bits);
 }
 
 static double find_best(const struct sl_span *span)
@@ -145,7 +157,7 @@ static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, c
     struct sl_cost_record record = {.key = get_key(tuner, span->node, desc, bid), .forward_ns = forward_ns,
                                     .backward_ns = backward_ns};
     struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
-    SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, tuner->profiles, &work, err));
+    SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
     SEQLSTM_TRY(sl_experience_add(&tuner->experience, bid, desc->head.op, sl_cost_get_ns(&work), &cost, err));
     snprintf(record.label, sizeof record.label, "%.24s:%.20s/%.16s", sl_backend_get_id(bid->backend), bid->variant,
              sl_op_name(desc->head.op));
@@ -186,7 +198,8 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
     struct sl_bid **bids = calloc((size_t)span->bid_count + 1, sizeof *bids);
     int32_t count = 0;
     struct sl_cost work = {0};
-    seqlstm_status status = sl_cost_guess(tuner->spans->graph, span->node, desc, tuner->profiles, &work, err);
+    const struct sl_profiles *profiles = get_profiles(tuner, span->node);
+    seqlstm_status status = sl_cost_guess(tuner->spans->graph, span->node, desc, profiles, &work, err);
     double work_ns = sl_cost_get_ns(&work), quickest = predict_quickest(tuner, span, desc, work_ns);
     if (status == SEQLSTM_OK && (!racers || !bids))
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to time backends");
@@ -203,7 +216,8 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
     }
     struct sl_race_request request = {.desc = desc, .on_steps = parts.on_steps, .backward = parts.backward,
                                       .input_grad = parts.input_grad, .param_grad = parts.param_grad,
-                                      .profiles = tuner->profiles, .pool = tuner->tuning->pool,
+                                      .profiles = profiles,
+                                      .pool = tuner->tuning->pool,
                                       .interrupt = tuner->tuning->interrupt, .budget_ns = budget_ns};
     if (status == SEQLSTM_OK && count > 0)
         status = sl_race_run(&request, racers, count, err);
@@ -224,8 +238,8 @@ static seqlstm_status open_bids(struct sl_tuner *tuner, struct sl_span *span, co
         if (!bid->out)
             SEQLSTM_TRY(sl_span_open_bid(tuner->spans, span, desc, bid, err));
         if (!bid->out)
-            SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, tuner->profiles, &bid->cost,
-                                         err));
+            SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, get_profiles(tuner, span->node),
+                                         &bid->cost, err));
     }
     return SEQLSTM_OK;
 }
@@ -308,7 +322,7 @@ static seqlstm_status estimate_again(struct sl_tuner *tuner, struct sl_span *spa
 {
     const union seqlstm_any_desc *desc = &span->node->desc;
     struct sl_cost work;
-    SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, tuner->profiles, &work, err));
+    SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
     SEQLSTM_TRY(open_bids(tuner, span, desc, err));
     for (int32_t b = 0; b < span->bid_count; b++)
         if (!span->bids[b].out)
@@ -365,7 +379,8 @@ seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_polic
                                   const union seqlstm_any_desc *desc, struct sl_bid *bid,
                                   struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, tuner->profiles, &bid->cost, err));
+    const struct sl_profiles *profiles = get_profiles(tuner, span->node);
+    SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, profiles, &bid->cost, err));
     struct sl_span one = *span;
     one.bids = bid;
     one.bid_count = 1;

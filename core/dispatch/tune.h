@@ -19,8 +19,8 @@ struct sl_tuner {
     const struct sl_spans *spans;
     const struct sl_tuning *tuning;  /* NULL: estimates alone */
     struct sl_profiles usual;        /* in place of tuning->profiles where there are none */
-    const struct sl_profiles *profiles;
-    struct sl_cost_key process;
+    struct sl_profiles sides[2];     /* as the decoder (or a plain model) and as the encoder sees them; borrowed */
+    struct sl_cost_key process[2];   /* likewise */
     int64_t deadline_ns;
     struct sl_experience experience;
     int32_t timed;                   /* candidates so far */

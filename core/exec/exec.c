@@ -19,13 +19,6 @@ seqlstm_status sl_exec_blame(const struct sl_call *call, seqlstm_status status, 
     return status;
 }
 
-/* The axis on which the rows of an operation are: that of its first input. */
-static enum sl_axis find_axis(const struct sl_graph *graph, const struct sl_node *node)
-{
-    int32_t first = node->desc.head.op == SEQLSTM_OP_MERGE ? SEQLSTM_MERGE_X : 0;
-    return graph->tensors[node->slots[first]].axis;
-}
-
 static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_slot *signature,
                                    struct seqlstm_error *err)
 {
@@ -34,7 +27,7 @@ static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_sl
     int32_t count;
     SEQLSTM_TRY(sl_op_signature(&node->desc.head, signature, SL_SLOTS_MAX, &count, err));
     call->slot_count = node->slot_count;
-    call->axis = find_axis(exec->graph, node);
+    call->axis = sl_graph_get_axis(exec->graph, node);
     call->roles = calloc((size_t)node->slot_count + 1, sizeof *call->roles);
     call->slots = calloc((size_t)node->slot_count + 1, sizeof *call->slots);
     call->grads = calloc((size_t)node->slot_count + 1, sizeof *call->grads);
@@ -63,6 +56,12 @@ static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_w
         exec->state_offsets[s] = exec->state_elems;
         exec->state_elems += (graph->facts.envelope.sequences * graph->states[s].features + 15) / 16 * 16;
     }
+    for (int32_t t = 0; t < graph->tensor_count && exec->sequence == NULL; t++)
+        if (graph->tensors[t].role == SL_TENSOR_SEQUENCE) {
+            exec->sequence = calloc((size_t)sl_graph_get_rows(graph, &graph->tensors[t]) + 1, sizeof(int32_t));
+            if (exec->sequence == NULL)
+                SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
+        }
     return sl_exec_open_places(exec, class_weights, err);
 }
 
@@ -140,19 +139,22 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->grad_valid);
     free(exec->param_written);
     free(exec->vector_places);
+    free(exec->sequence);
     free(exec);
 }
 
 int64_t sl_exec_get_rows(const struct sl_exec *exec, enum sl_axis axis)
 {
-    return axis == SL_AXIS_STEPS ? exec->shape->steps.rows : exec->shape->sequences;
+    return sl_axis_is_steps(axis) ? exec->shape->sides[sl_exec_get_side(axis)].steps.rows : exec->shape->sequences;
 }
 
 bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch)
 {
     const struct sl_envelope *envelope = &exec->graph->facts.envelope;
     return batch->sequences <= envelope->sequences && batch->axis.steps <= envelope->steps &&
-           batch->axis.rows <= envelope->rows;
+           batch->axis.rows <= envelope->rows &&
+           (!exec->graph->reads_source || (batch->source.axis.steps <= envelope->source_steps &&
+                                           batch->source.axis.rows <= envelope->source_rows));
 }
 
 static bool field_fits(const struct sl_field *field, const struct sl_field_facts *facts)
@@ -167,12 +169,18 @@ static seqlstm_status check_batch(const struct sl_exec *exec, const struct sl_ba
     const struct sl_data_facts *facts = &exec->graph->facts;
     if (!sl_exec_fits(exec, batch))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "a batch of %lld sequences, %lld steps and %lld rows does not fit the plan's %lld, %lld and %lld",
+                     "a batch of %lld sequences, %lld steps and %lld rows (source: %lld, %lld) does not fit the plan's "
+                     "%lld, %lld and %lld (%lld, %lld)",
                      (long long)batch->sequences, (long long)batch->axis.steps, (long long)batch->axis.rows,
+                     (long long)batch->source.axis.steps, (long long)batch->source.axis.rows,
                      (long long)facts->envelope.sequences, (long long)facts->envelope.steps,
-                     (long long)facts->envelope.rows);
+                     (long long)facts->envelope.rows, (long long)facts->envelope.source_steps,
+                     (long long)facts->envelope.source_rows);
     bool loss = exec->graph->phase != SL_PHASE_PREDICT;
-    if (!field_fits(&batch->input, &facts->input) || (loss && !field_fits(&batch->target, &facts->target)))
+    bool input = exec->graph->reads_input, source = exec->graph->reads_source;
+    if ((input && !field_fits(&batch->input, &facts->input)) ||
+        (source && !field_fits(&batch->source.input, &facts->source)) ||
+        (loss && !field_fits(&batch->target, &facts->target)))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the batch's fields are not those the model was built for");
     if (loss && facts->has_weight && batch->weight.kind != SL_FIELD_VALUES)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the batch has no weights, but the model was built for them");
@@ -187,12 +195,12 @@ static seqlstm_status carry_states(struct sl_exec *exec, struct seqlstm_error *e
         int32_t place = 0;
         while (place < SL_PLACES_MAX && !(exec->valid[state->tensor_out] >> place & 1))
             place++;
-        if (place == SL_PLACES_MAX || exec->shape->steps.sequences == 0)
+        if (place == SL_PLACES_MAX)
             continue;
         void *in;
         SEQLSTM_TRY(sl_exec_provide(exec, place, state->tensor_in, &in, err));
         SEQLSTM_TRY(sl_domain_copy(exec->places[place].domain, in, sl_exec_at(exec, place, state->tensor_out),
-                                   exec->shape->steps.sequences * state->features * 4, err));
+                                   exec->shape->sequences * state->features * 4, err));
         sl_exec_note_written(exec, place, state->tensor_in);
     }
     return SEQLSTM_OK;
@@ -210,7 +218,7 @@ static seqlstm_status collect(struct sl_exec *exec, double sums[2], struct seqls
         SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->sums, &read, err));
         memcpy(sums, read, 2 * sizeof *sums);
     }
-    if (graph->output_needed || graph->phase == SL_PHASE_PREDICT)
+    if (graph->output >= 0 && graph->output_needed)
         SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
     return SEQLSTM_OK;
 }
@@ -235,7 +243,9 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     SEQLSTM_TRY(carry_states(exec, err));
     SEQLSTM_TRY(collect(exec, sums, err));
     *out_result = (struct sl_exec_result){.loss_sum = sums[0], .weight_sum = sums[1],
-                                          .rows = batch->has_steps ? batch->axis.rows : batch->sequences};
+                                          .rows = batch->has_steps || batch->source.present
+                                                      ? batch->axis.rows + batch->source.axis.rows
+                                                      : batch->sequences};
     return SEQLSTM_OK;
 }
 
@@ -259,7 +269,7 @@ struct sl_field sl_exec_get_output(const struct sl_exec *exec)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[exec->graph->output];
     struct sl_field field = {.kind = SL_FIELD_VALUES,
-                             .on_steps = tensor->axis == SL_AXIS_STEPS,
+                             .on_steps = sl_axis_is_steps(tensor->axis),
                              .features = tensor->features};
     field.values = sl_exec_at((struct sl_exec *)exec, SL_PLACE_HOST, exec->graph->output);
     return field;

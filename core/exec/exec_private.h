@@ -11,18 +11,30 @@
 /* Shapes whose bindings are kept. Ragged data bring a new one with nearly every batch; streams reuse one. */
 enum { SL_EXEC_SHAPES = 8, SL_EXEC_VECTOR_BINDINGS = 8 };
 
-/* One shape: its own copy of the axis (bindings point to it) and one binding per call. */
+/* The axes of one side of a batch: its own copy, since bindings point to it. */
+struct sl_exec_axes {
+    struct seqlstm_axis steps; /* of the sequences that have steps */
+    struct seqlstm_axis rows;  /* every sequence as one step: for masks on the sequences axis */
+    int64_t capacity_bytes;
+    void *storage;             /* arrays of both */
+};
+
+enum { SL_EXEC_TARGET, SL_EXEC_SOURCE, SL_EXEC_SIDES };
+
+/* One shape: the axes and one binding per call. */
 struct sl_exec_shape {
     bool used;
     uint64_t hash;
     int64_t last_use;
-    int64_t sequences;               /* with zero-length ones */
-    struct seqlstm_axis steps;       /* of the sequences that have steps */
-    struct seqlstm_axis rows;        /* every sequence as one step: for masks on the sequences axis */
-    int64_t capacity_bytes;
-    void *storage;                   /* arrays of both axes */
+    int64_t sequences;                 /* with zero-length ones */
+    struct sl_exec_axes sides[SL_EXEC_SIDES];
     struct seqlstm_binding **bindings; /* [call_count] */
 };
+
+static inline int sl_exec_get_side(enum sl_axis axis)
+{
+    return sl_axis_is_source(axis) ? SL_EXEC_SOURCE : SL_EXEC_TARGET;
+}
 
 struct sl_exec_vector_binding {
     int64_t elems;
@@ -41,6 +53,13 @@ struct sl_exec_call {
     bool repacks;              /* weight masks change with every step */
 };
 
+enum { SL_EXEC_FIELDS = SL_TENSOR_SEQUENCE - SL_TENSOR_INPUT + 1 };
+
+static inline bool sl_exec_is_field(enum sl_tensor_role role)
+{
+    return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_SEQUENCE;
+}
+
 /* Buffers of one memory domain. Offsets into them are the plan's, the same in every place, so that a tensor's copies
  * need no bookkeeping of their own. Place 0 is the host; there the batch's fields are read where they are. */
 struct sl_exec_place {
@@ -53,7 +72,7 @@ struct sl_exec_place {
     float *class_weights;
     double *sums;             /* [2] */
     double *scalar;           /* [1] result of a reduction */
-    void *fields[3];          /* input, target, weight; not on the host */
+    void *fields[SL_EXEC_FIELDS]; /* from SL_TENSOR_INPUT on; not on the host */
     void *staged[2];          /* operands of flat operations that are no parameters; not on the host */
     int64_t staged_bytes[2];
 };
@@ -81,8 +100,8 @@ struct sl_exec {
     bool *param_written;      /* [param_count] likewise */
 
     const struct sl_batch *batch; /* of the last run */
+    int32_t *sequence;            /* [rows of the envelope] sequence of each step; NULL where no call reads it */
     struct sl_exec_shape *shape;
-    int64_t output_rows;
 };
 
 /* Finds or makes the bindings of the batch's shape and copies its ids and positions. */

@@ -38,30 +38,71 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     return SEQLSTM_OK;
 }
 
+/* The slot of the state that a final one (with `back` an initial one) belongs to; -1: slot s is none. */
+static int32_t find_state(const struct sl_node *node, int32_t s, bool back)
+{
+    if (node->desc.head.op != SEQLSTM_OP_RECURRENT || s < SEQLSTM_RECURRENT_STATES)
+        return -1;
+    int32_t directions = node->desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    int32_t cells = (int32_t)node->desc.recurrent.layers * directions, at = s - SEQLSTM_RECURRENT_STATES;
+    bool is_final = at % 4 >= SEQLSTM_STATE_HN;
+    if (at >= 4 * cells || is_final == back)
+        return -1;
+    return back ? s + SEQLSTM_STATE_HN : s - SEQLSTM_STATE_HN;
+}
+
+/* Rows of a call's sequences without a step: they lie behind the others. False: it has none. */
+static bool find_empty(const struct sl_exec *exec, int32_t c, int64_t *out_alive, int64_t *out_count)
+{
+    enum sl_axis axis = exec->calls[c].axis;
+    *out_alive = exec->shape->sides[sl_exec_get_side(axis)].steps.sequences;
+    *out_count = exec->shape->sequences - *out_alive;
+    return sl_axis_is_steps(axis) && *out_count > 0;
+}
+
+/* `to` gets the rows of `from`, or zeros. */
+static seqlstm_status pass_rows(struct sl_exec *exec, int32_t place, float *to, const float *from, int64_t alive,
+                                int64_t count, int64_t features, struct seqlstm_error *err)
+{
+    struct sl_domain *domain = exec->places[place].domain;
+    int64_t begin = alive * features, bytes = count * features * (int64_t)sizeof(float);
+    return from ? sl_domain_copy(domain, to + begin, from + begin, bytes, err)
+                : sl_domain_clear(domain, to + begin, bytes, err);
+}
+
 /* Outputs on the sequences axis: rows of sequences without a step are their initial state, or zero. */
 static seqlstm_status fill_empty_sequences(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
-    int64_t alive = exec->shape->steps.sequences, all = exec->shape->sequences;
-    int32_t p = exec->calls[c].place;
-    if (exec->calls[c].axis != SL_AXIS_STEPS || alive == all)
+    const struct sl_exec_call *own = &exec->calls[c];
+    int64_t alive, count;
+    if (!find_empty(exec, c, &alive, &count))
         return SEQLSTM_OK;
     for (int32_t s = 0; s < node->slot_count; s++) {
-        if (exec->calls[c].roles[s] != SL_SLOT_OUTPUT)
+        if (own->roles[s] != SL_SLOT_OUTPUT)
             continue;
         const struct sl_tensor *tensor = &exec->graph->tensors[node->slots[s]];
-        if (tensor->axis != SL_AXIS_SEQUENCES)
-            continue;
-        float *rows = (float *)exec->calls[c].slots[s] + alive * tensor->features;
-        int64_t bytes = (all - alive) * tensor->features * 4;
-        if (tensor->role == SL_TENSOR_STATE_OUT) {
-            void *before;
-            SEQLSTM_TRY(sl_exec_provide(exec, p, exec->graph->states[tensor->owner].tensor_in, &before, err));
-            SEQLSTM_TRY(sl_domain_copy(exec->places[p].domain, rows, (float *)before + alive * tensor->features, bytes,
-                                       err));
-        } else {
-            SEQLSTM_TRY(sl_domain_clear(exec->places[p].domain, rows, bytes, err));
-        }
+        int32_t before = find_state(node, s, false);
+        if (!sl_axis_is_steps(tensor->axis))
+            SEQLSTM_TRY(pass_rows(exec, own->place, own->slots[s], before >= 0 ? own->slots[before] : NULL, alive,
+                                  count, tensor->features, err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* The way back: the gradient of their initial state is that of their final one, or zero. */
+static seqlstm_status fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    const struct sl_exec_call *own = &exec->calls[c];
+    int64_t alive, count;
+    if (!find_empty(exec, c, &alive, &count))
+        return SEQLSTM_OK;
+    for (int32_t s = 0; s < node->slot_count; s++) {
+        int32_t behind = find_state(node, s, true);
+        if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && behind >= 0)
+            SEQLSTM_TRY(pass_rows(exec, own->place, own->grads[s], own->grads[behind], alive, count,
+                                  exec->graph->tensors[node->slots[s]].features, err));
     }
     return SEQLSTM_OK;
 }
@@ -121,6 +162,9 @@ seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
+/* x, and h0 and c0 of every (layer, direction) of the deepest stack; more than a merge has. */
+enum { INPUTS_MOST = 1 + 2 * 128 };
+
 /* What one call's backward is asked for. */
 struct request {
     uint32_t parts;
@@ -130,7 +174,7 @@ struct request {
     struct {
         int32_t tensor;
         float *scratch;
-    } added[SEQLSTM_MERGE_INPUTS];
+    } added[INPUTS_MOST];
 };
 
 static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct request *request,
@@ -139,7 +183,9 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
     const struct sl_node *node = exec->plan->calls[c].node;
     struct sl_exec_call *own = &exec->calls[c];
     char *scratch = get_place(exec, c)->activations + exec->plan->scratch_grad_offset;
-    *request = (struct request){0};
+    request->parts = 0;
+    request->any_output_grad = request->param_seen = false;
+    request->added_count = 0;
     for (int32_t s = 0; s < own->slot_count; s++) {
         int32_t t = node->slots[s];
         float *grad = NULL;
@@ -158,7 +204,7 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
             request->parts |= SEQLSTM_BACKWARD_WEIGHTS;
             request->param_seen = request->param_seen || exec->param_written[tensor->owner];
         } else if (own->roles[s] == SL_SLOT_INPUT) {
-            request->parts |= SEQLSTM_BACKWARD_INPUTS;
+            request->parts |= find_state(node, s, true) >= 0 ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
             grad = sl_exec_grad_at(exec, own->place, t);
             if (exec->grad_valid[t]) {
                 grad = (float *)(void *)scratch;
@@ -214,18 +260,25 @@ static seqlstm_status provide_param_grads(struct sl_exec *exec, int32_t c, struc
     return SEQLSTM_OK;
 }
 
-/* Notes what has been written, and adds what stands in the scratch where the plan adds vectors. */
-static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct request *request,
-                             struct seqlstm_error *err)
+static void note_params(struct sl_exec *exec, int32_t c)
+{
+    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
+        if (view)
+            note_param(exec, c, view);
+    }
+}
+
+/* Notes which gradients of inputs have been written, and adds what stands in the scratch where the plan adds
+ * vectors. */
+static seqlstm_status settle_inputs(struct sl_exec *exec, int32_t c, const struct request *request,
+                                    struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     const struct sl_exec_call *own = &exec->calls[c];
     for (int32_t s = 0; s < node->slot_count; s++) {
-        const struct sl_param_view *view = find_view(exec, c, s);
         int32_t t = node->slots[s];
-        if (view)
-            note_param(exec, c, view);
-        else if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && exec->grad_valid[t] == 0)
+        if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && exec->grad_valid[t] == 0)
             exec->grad_valid[t] = (uint8_t)(1u << own->place);
     }
     int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY);
@@ -256,8 +309,13 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
     bool is_loss = op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS;
     struct request request;
     SEQLSTM_TRY(collect_grads(exec, c, &request, err));
-    if (exec->shape->bindings[c] == NULL || (!is_loss && !request.any_output_grad))
+    if (!is_loss && !request.any_output_grad)
         return accumulate ? SEQLSTM_OK : clear_unwritten(exec, c, err);
+    if (exec->shape->bindings[c] == NULL) { /* every sequence is empty */
+        SEQLSTM_TRY(fill_empty_grads(exec, c, err));
+        SEQLSTM_TRY(accumulate ? SEQLSTM_OK : clear_unwritten(exec, c, err));
+        return settle_inputs(exec, c, &request, err);
+    }
     bool add = accumulate || request.param_seen;
     if (request.param_seen && !accumulate)
         SEQLSTM_TRY(clear_unwritten(exec, c, err));
@@ -279,7 +337,9 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
     if (status != SEQLSTM_OK)
         return sl_exec_blame(call, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;
-    return settle(exec, c, &request, err);
+    SEQLSTM_TRY(fill_empty_grads(exec, c, err));
+    note_params(exec, c);
+    return settle_inputs(exec, c, &request, err);
 }
 
 seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)

@@ -9,14 +9,6 @@
 
 #include "exec/exec_private.h"
 
-static int64_t get_capacity_rows(const struct sl_graph *graph, const struct sl_tensor *tensor)
-{
-    const struct sl_envelope *envelope = &graph->facts.envelope;
-    return tensor->axis == SL_AXIS_STEPS       ? envelope->rows
-           : tensor->axis == SL_AXIS_SEQUENCES ? envelope->sequences
-                                               : tensor->rows;
-}
-
 static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
                                struct seqlstm_error *err)
 {
@@ -33,10 +25,10 @@ static seqlstm_status open_fields(struct sl_exec *exec, struct sl_exec_place *pl
 {
     for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
         const struct sl_tensor *tensor = &exec->graph->tensors[t];
-        if (tensor->role != SL_TENSOR_INPUT && tensor->role != SL_TENSOR_TARGET && tensor->role != SL_TENSOR_WEIGHT)
+        if (!sl_exec_is_field(tensor->role))
             continue;
         void **field = &place->fields[tensor->role - SL_TENSOR_INPUT];
-        int64_t bytes = get_capacity_rows(exec->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype);
+        int64_t bytes = sl_graph_get_rows(exec->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype);
         if (*field == NULL)
             SEQLSTM_TRY(allocate(exec, place, bytes, field, err));
     }
@@ -101,10 +93,11 @@ void sl_exec_close_places(struct sl_exec *exec)
         if (place->domain == NULL)
             continue;
         void *const owned[] = {place->activations, place->reserve, place->packed, place->workspace, place->states,
-                               place->class_weights, place->sums, place->scalar, place->fields[0], place->fields[1],
-                               place->fields[2], place->staged[0], place->staged[1]};
+                               place->class_weights, place->sums, place->scalar, place->staged[0], place->staged[1]};
         for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
             sl_domain_release(place->domain, owned[k]);
+        for (int k = 0; k < SL_EXEC_FIELDS; k++)
+            sl_domain_release(place->domain, place->fields[k]);
     }
 }
 
@@ -121,6 +114,9 @@ void sl_exec_begin_values(struct sl_exec *exec)
         case SL_TENSOR_INPUT:
         case SL_TENSOR_TARGET:
         case SL_TENSOR_WEIGHT:
+        case SL_TENSOR_SOURCE:
+        case SL_TENSOR_PLACE:
+        case SL_TENSOR_SEQUENCE:
         case SL_TENSOR_SUMS:
             exec->valid[t] = 1u << SL_PLACE_HOST;
             break;
@@ -132,9 +128,9 @@ void sl_exec_begin_values(struct sl_exec *exec)
 static void *get_field(const struct sl_exec *exec, enum sl_tensor_role role)
 {
     const struct sl_batch *batch = exec->batch;
-    return (void *)(role == SL_TENSOR_INPUT    ? batch->input.values
-                    : role == SL_TENSOR_TARGET ? batch->target.values
-                                               : batch->weight.values);
+    const void *const fields[SL_EXEC_FIELDS] = {batch->input.values,        batch->target.values, batch->weight.values,
+                                                batch->source.input.values, batch->source.place,  exec->sequence};
+    return (void *)fields[role - SL_TENSOR_INPUT];
 }
 
 void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
@@ -150,6 +146,9 @@ void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
     case SL_TENSOR_INPUT:
     case SL_TENSOR_TARGET:
     case SL_TENSOR_WEIGHT:
+    case SL_TENSOR_SOURCE:
+    case SL_TENSOR_PLACE:
+    case SL_TENSOR_SEQUENCE:
         return p == SL_PLACE_HOST || get_field(exec, tensor->role) == NULL
                    ? get_field(exec, tensor->role)
                    : place->fields[tensor->role - SL_TENSOR_INPUT];
@@ -175,7 +174,7 @@ static int64_t get_bytes(const struct sl_exec *exec, int32_t t)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[t];
     int64_t rows = tensor->axis == SL_AXIS_FREE || tensor->role == SL_TENSOR_STATE_IN
-                       ? get_capacity_rows(exec->graph, tensor)
+                       ? sl_graph_get_rows(exec->graph, tensor)
                        : sl_exec_get_rows(exec, tensor->axis);
     return rows * tensor->features * sl_dtype_bytes(tensor->dtype);
 }

@@ -7,21 +7,28 @@
 #include "base/hash.h"
 #include "exec/exec_private.h"
 
+static uint64_t hash_axis(const struct seqlstm_axis *axis, uint64_t hash)
+{
+    hash = sl_hash_combine(hash, (uint64_t)axis->rows);
+    return axis->steps > 0 ? sl_hash_bytes(axis->lengths, (size_t)axis->sequences * sizeof(int32_t), hash) : hash;
+}
+
 static uint64_t hash_shape(const struct sl_batch *batch)
 {
-    uint64_t hash = sl_hash_combine((uint64_t)batch->sequences, (uint64_t)batch->axis.rows);
-    if (batch->axis.steps > 0)
-        hash = sl_hash_bytes(batch->axis.lengths, (size_t)batch->axis.sequences * sizeof(int32_t), hash);
-    return hash;
+    return hash_axis(&batch->source.axis, hash_axis(&batch->axis, (uint64_t)batch->sequences));
+}
+
+static bool is_equal(const struct seqlstm_axis *a, const struct seqlstm_axis *b)
+{
+    return a->sequences == b->sequences && a->rows == b->rows &&
+           (a->steps == 0 || memcmp(a->lengths, b->lengths, (size_t)a->sequences * sizeof(int32_t)) == 0);
 }
 
 static bool matches(const struct sl_exec_shape *shape, const struct sl_batch *batch, uint64_t hash)
 {
     return shape->used && shape->hash == hash && shape->sequences == batch->sequences &&
-           shape->steps.sequences == batch->axis.sequences && shape->steps.rows == batch->axis.rows &&
-           (batch->axis.steps == 0 ||
-            memcmp(shape->steps.lengths, batch->axis.lengths,
-                   (size_t)batch->axis.sequences * sizeof(int32_t)) == 0);
+           is_equal(&shape->sides[SL_EXEC_TARGET].steps, &batch->axis) &&
+           is_equal(&shape->sides[SL_EXEC_SOURCE].steps, &batch->source.axis);
 }
 
 static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
@@ -39,26 +46,27 @@ void sl_exec_unbind_all(struct sl_exec *exec)
     for (int s = 0; s < SL_EXEC_SHAPES; s++) {
         release(exec, &exec->shapes[s]);
         free(exec->shapes[s].bindings);
-        sl_memory_free(exec->memory, exec->shapes[s].storage);
+        for (int side = 0; side < SL_EXEC_SIDES; side++)
+            sl_memory_free(exec->memory, exec->shapes[s].sides[side].storage);
     }
 }
 
 /* Room for the arrays of both axes:
  *   row_offsets [T+1] | ids [N] | positions [N] | lengths [N] | batch_sizes [T] || row_offsets [2] | ones [N] | N */
-static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_shape *shape, const struct sl_batch *batch,
-                                struct seqlstm_error *err)
+static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_axes *axes, const struct seqlstm_axis *from,
+                                int64_t n, struct seqlstm_error *err)
 {
-    int64_t n = batch->sequences, steps = batch->axis.steps;
+    int64_t steps = from->steps;
     int64_t bytes = 8 * (steps + 1) + 8 * n + 4 * n + 4 * n + 4 * (steps + 1) + 8 * 2 + 4 * n + 4 + 64;
-    if (bytes > shape->capacity_bytes) {
-        sl_memory_free(exec->memory, shape->storage);
-        shape->capacity_bytes = 0;
-        shape->storage = sl_memory_alloc(exec->memory, (size_t)(2 * bytes));
-        if (shape->storage == NULL)
+    if (bytes > axes->capacity_bytes) {
+        sl_memory_free(exec->memory, axes->storage);
+        axes->capacity_bytes = 0;
+        axes->storage = sl_memory_alloc(exec->memory, (size_t)(2 * bytes));
+        if (axes->storage == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
-        shape->capacity_bytes = 2 * bytes;
+        axes->capacity_bytes = 2 * bytes;
     }
-    int64_t *row_offsets = shape->storage;
+    int64_t *row_offsets = axes->storage;
     uint64_t *ids = (uint64_t *)(row_offsets + steps + 1);
     int64_t *one_offsets = (int64_t *)(ids + n);
     uint32_t *positions = (uint32_t *)(one_offsets + 2);
@@ -68,42 +76,57 @@ static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_shape *shap
     int32_t *all = ones + n;
     memset(row_offsets, 0, 8);
     if (steps > 0) {
-        memcpy(row_offsets, batch->axis.row_offsets, (size_t)(steps + 1) * 8);
-        memcpy(batch_sizes, batch->axis.batch_sizes, (size_t)steps * 4);
-        memcpy(lengths, batch->axis.lengths, (size_t)n * 4);
+        memcpy(row_offsets, from->row_offsets, (size_t)(steps + 1) * 8);
+        memcpy(batch_sizes, from->batch_sizes, (size_t)steps * 4);
+        memcpy(lengths, from->lengths, (size_t)from->sequences * 4);
     }
     for (int64_t k = 0; k < n; k++)
         ones[k] = 1;
     all[0] = (int32_t)n;
     one_offsets[0] = 0;
     one_offsets[1] = n;
-    shape->steps = batch->axis;
-    shape->steps.lengths = lengths;
-    shape->steps.batch_sizes = batch_sizes;
-    shape->steps.row_offsets = row_offsets;
-    shape->steps.sequence_id = ids;
-    shape->steps.position0 = positions;
-    shape->rows = (struct seqlstm_axis){.struct_size = sizeof(struct seqlstm_axis),
+    axes->steps = *from;
+    axes->steps.lengths = lengths;
+    axes->steps.batch_sizes = batch_sizes;
+    axes->steps.row_offsets = row_offsets;
+    axes->steps.sequence_id = ids;
+    axes->steps.position0 = positions;
+    axes->rows = (struct seqlstm_axis){.struct_size = sizeof(struct seqlstm_axis),
                                         .flags = SEQLSTM_AXIS_UNIFORM,
                                         .sequences = n, .steps = 1, .rows = n,
                                         .lengths = ones, .batch_sizes = all,
                                         .row_offsets = one_offsets,
                                         .sequence_id = ids, .position0 = positions};
-    shape->sequences = n;
     return SEQLSTM_OK;
+}
+
+static const struct seqlstm_axis *get_axis(const struct sl_exec_shape *shape, enum sl_axis axis)
+{
+    const struct sl_exec_axes *axes = &shape->sides[sl_exec_get_side(axis)];
+    return sl_axis_is_steps(axis) ? &axes->steps : &axes->rows;
+}
+
+/* A gather may read other rows than it writes. */
+static int64_t get_rows_in(const struct sl_exec *exec, const struct sl_exec_shape *shape, int32_t c)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    enum sl_axis axis = node->desc.head.op == SEQLSTM_OP_GATHER
+                            ? exec->graph->tensors[node->slots[SEQLSTM_GATHER_X]].axis
+                            : exec->calls[c].axis;
+    return get_axis(shape, axis)->rows;
 }
 
 static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c,
                                 struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
-    bool on_steps = exec->calls[c].axis == SL_AXIS_STEPS;
-    const struct seqlstm_axis *axis = on_steps ? &shape->steps : &shape->rows;
+    bool on_steps = sl_axis_is_steps(exec->calls[c].axis);
+    const struct seqlstm_axis *axis = get_axis(shape, exec->calls[c].axis);
     if (axis->rows == 0)
         return SEQLSTM_OK; /* never called */
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
                                 .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
-                                .rows = axis->rows, .rows_in = axis->rows,
+                                .rows = axis->rows, .rows_in = get_rows_in(exec, shape, c),
                                 .axis = axis, .t0 = 0, .t1 = axis->steps};
     struct sl_domain *domain = exec->places[exec->calls[c].place].domain;
     seqlstm_status status = sl_backend_get_table(call->backend)
@@ -120,6 +143,15 @@ static struct sl_exec_shape *find_oldest(struct sl_exec *exec)
     return oldest;
 }
 
+/* What differs between batches of one shape. */
+static void copy_ids(struct sl_exec_axes *axes, const struct seqlstm_axis *from, int64_t n)
+{
+    axes->steps.flags = from->flags;
+    axes->rows.flags = SEQLSTM_AXIS_UNIFORM | (from->flags & SEQLSTM_AXIS_STREAM);
+    memcpy((void *)axes->steps.sequence_id, from->sequence_id, (size_t)n * 8);
+    memcpy((void *)axes->steps.position0, from->position0, (size_t)n * 4);
+}
+
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     uint64_t hash = hash_shape(batch);
@@ -134,7 +166,9 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
             shape->bindings = calloc((size_t)exec->plan->call_count + 1, sizeof(void *));
         if (shape->bindings == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
-        SEQLSTM_TRY(copy_axes(exec, shape, batch, err));
+        shape->sequences = batch->sequences;
+        SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences, err));
+        SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_SOURCE], &batch->source.axis, batch->sequences, err));
         for (int32_t c = 0; c < exec->plan->call_count; c++) {
             seqlstm_status status = bind_call(exec, shape, c, err);
             if (status != SEQLSTM_OK) {
@@ -146,10 +180,12 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
         shape->hash = hash;
     }
     shape->last_use = ++exec->clock;
-    shape->steps.flags = batch->axis.flags;
-    shape->rows.flags = SEQLSTM_AXIS_UNIFORM | (batch->axis.flags & SEQLSTM_AXIS_STREAM);
-    memcpy((void *)shape->steps.sequence_id, batch->axis.sequence_id, (size_t)batch->sequences * 8);
-    memcpy((void *)shape->steps.position0, batch->axis.position0, (size_t)batch->sequences * 4);
+    copy_ids(&shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences);
+    if (batch->source.present)
+        copy_ids(&shape->sides[SL_EXEC_SOURCE], &batch->source.axis, batch->sequences);
+    for (int64_t t = 0; exec->sequence && t < batch->axis.steps; t++)
+        for (int32_t k = 0; k < batch->axis.batch_sizes[t]; k++)
+            exec->sequence[batch->axis.row_offsets[t] + k] = k;
     exec->shape = shape;
     exec->batch = batch;
     return SEQLSTM_OK;

@@ -194,14 +194,84 @@ union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t 
     desc.head.mode = b->training ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
     if (b->model->deterministic)
         desc.head.flags |= SEQLSTM_DESC_DETERMINISTIC;
-    if (envelope->uniform && b->facts->has_steps)
+    if (envelope->uniform && b->facts->has_steps && b->facts->source.kind == SL_FIELD_NONE)
         desc.head.flags |= SEQLSTM_DESC_UNIFORM;
     if (b->model->precision == SL_PRECISION_BFLOAT16 && has_products(op))
         desc.head.dtype_compute = SEQLSTM_BFLOAT16;
-    desc.head.max_rows = axis == SL_AXIS_STEPS ? envelope->rows : envelope->sequences;
+    desc.head.max_rows = axis == SL_AXIS_STEPS          ? envelope->rows
+                         : axis == SL_AXIS_SOURCE_STEPS ? envelope->source_rows
+                                                        : envelope->sequences;
     desc.head.max_sequences = envelope->sequences;
-    desc.head.max_steps = envelope->steps;
+    desc.head.max_steps = sl_axis_is_source(axis) ? envelope->source_steps : envelope->steps;
     return desc;
+}
+
+int32_t sl_builder_add_gather(struct sl_builder *b, const char *name, int32_t layer, int32_t x, int32_t index,
+                              int32_t y)
+{
+    enum sl_axis axis = b->tensors[index].axis, from = b->tensors[x].axis;
+    int64_t features = b->tensors[x].features;
+    if (y < 0)
+        y = sl_builder_add_activation(b, name, axis, features, b->tensors[x].needs_grad);
+    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_GATHER, axis);
+    int64_t rows_in = sl_builder_describe(b, SEQLSTM_OP_GATHER, from).head.max_rows;
+    if (rows_in > desc.head.max_rows)
+        desc.head.max_rows = rows_in;
+    desc.gather.features = features;
+    int32_t slots[SEQLSTM_GATHER_SLOTS] = {
+        [SEQLSTM_GATHER_X] = x, [SEQLSTM_GATHER_Y] = y, [SEQLSTM_GATHER_INDEX] = index};
+    sl_builder_add_node(b, name, layer, &desc, slots, SEQLSTM_GATHER_SLOTS);
+    return y;
+}
+
+int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t layer, const int32_t x[2],
+                             uint32_t merge)
+{
+    enum sl_axis axis = b->tensors[x[0]].axis;
+    int64_t width = b->tensors[x[0]].features;
+    bool grad = b->tensors[x[0]].needs_grad || b->tensors[x[1]].needs_grad;
+    int32_t y = sl_builder_add_activation(b, name, axis, merge == SEQLSTM_MERGE_CONCAT ? 2 * width : width, grad);
+    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, axis);
+    desc.merge.kind = merge;
+    desc.merge.inputs = 2;
+    desc.merge.widths[0] = desc.merge.widths[1] = width;
+    int32_t slots[SEQLSTM_MERGE_SLOTS];
+    memset(slots, 0xff, sizeof slots);
+    slots[SEQLSTM_MERGE_Y] = y;
+    slots[SEQLSTM_MERGE_X] = x[0];
+    slots[SEQLSTM_MERGE_X + 1] = x[1];
+    sl_builder_add_node(b, name, layer, &desc, slots, SEQLSTM_MERGE_SLOTS);
+    return y;
+}
+
+int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int32_t x,
+                              int64_t units, enum sl_activation_kind activation)
+{
+    const struct sl_recurrent *o = &layer->recurrent;
+    char name[256];
+    int64_t input = b->tensors[x].features;
+    struct sl_param_spec w = {.initializer = o->kernel_initializer, .regularizer = o->kernel_regularizer,
+                              .fan_in = input, .fan_out = units, .fan_units = units};
+    struct sl_param_spec bias = {.initializer = o->bias_initializer, .regularizer = o->bias_regularizer,
+                                 .fan_in = input, .fan_out = units, .fan_units = units};
+    int32_t slots[SEQLSTM_DENSE_SLOTS] = {[SEQLSTM_DENSE_X] = x};
+    snprintf(name, sizeof name, "%s.w", suffix);
+    slots[SEQLSTM_DENSE_W] = sl_builder_add_param(b, layer, name, units, input, &w);
+    snprintf(name, sizeof name, "%s.bias", suffix);
+    slots[SEQLSTM_DENSE_BIAS] = sl_builder_add_param(b, layer, name, units, 1, &bias);
+    if (b->failed)
+        return 0;
+    snprintf(name, sizeof name, "%s.%s", layer->name, suffix);
+    enum sl_axis axis = b->tensors[x].axis;
+    slots[SEQLSTM_DENSE_Y] =
+        sl_builder_add_activation(b, name, axis, units, layer->trainable || b->tensors[x].needs_grad);
+    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_DENSE, axis);
+    desc.dense.input = input;
+    desc.dense.output = units;
+    desc.dense.options = SEQLSTM_DENSE_USE_BIAS;
+    desc.dense.activation = sl_builder_get_activation(&(struct sl_activation){.kind = activation});
+    sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_DENSE_SLOTS);
+    return slots[SEQLSTM_DENSE_Y];
 }
 
 struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *activation)
@@ -229,7 +299,7 @@ struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *
 int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which)
 {
     int from = layer->from[which];
-    return from == SL_LAYER_MODEL_INPUT ? b->input : b->layer_outputs[from];
+    return from == SL_LAYER_MODEL_INPUT ? sl_builder_get_side(b, layer)->input : b->layer_outputs[from];
 }
 
 uint64_t sl_builder_get_stream(const struct sl_layer *layer)

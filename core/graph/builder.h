@@ -19,6 +19,17 @@ struct sl_param_spec {
     int64_t one_begin, one_end;
 };
 
+/* Tensors of the states of one (sub-layer, direction), -1 where absent, in the order of the slots. */
+struct sl_cell_states {
+    int32_t slots[4]; /* SEQLSTM_STATE_… */
+};
+
+/* The axes of an encoder or a decoder (or plain model), and what its first layers read. */
+struct sl_builder_side {
+    enum sl_axis steps, sequences;
+    int32_t input;
+};
+
 struct sl_builder {
     struct sl_arena *arena;
     const struct sl_graph_request *request;
@@ -38,8 +49,14 @@ struct sl_builder {
     struct sl_alternative *alternatives;
     int32_t alternative_count, alternative_capacity;
 
-    int32_t input;          /* tensor of the model's input */
-    int32_t *layer_outputs; /* [layer_count] tensor each layer yields */
+    struct sl_builder_side sides[2]; /* by enum sl_side */
+    int32_t *layer_outputs; /* [layer_count] tensor each layer yields; -1: none */
+    struct sl_cell_states **layer_states; /* [layer_count] where its states begin and end, [layers * directions]; made
+                                           * by sl_graph_add_starts before the layer is added */
+    int32_t *repeated;      /* [layer_count] of the encoder: its vector in the decoder's order, where one is repeated */
+    int32_t place, sequence; /* index tensors; -1 until they are needed */
+    int32_t decoder_node;   /* the first node behind the encoder and what leads out of it */
+    int32_t decoder_alternative;
     bool training;
     bool carries_state;     /* states continue from batch to batch */
     bool output_is_logits;
@@ -76,11 +93,32 @@ union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t 
 /* The contract's form of an activation. */
 struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *activation);
 
+static inline const struct sl_builder_side *sl_builder_get_side(const struct sl_builder *b,
+                                                               const struct sl_layer *layer)
+{
+    return &b->sides[layer->side];
+}
+
+/* y[i] = x[index[i]], or x[index] of each step. `y` -1: a new activation. Returns y. */
+int32_t sl_builder_add_gather(struct sl_builder *b, const char *name, int32_t layer, int32_t x, int32_t index,
+                              int32_t y);
+/* y = act(x W' + b) with new parameters "<layer>.<suffix>.w" and ".bias", drawn as the layer's own. */
+int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int32_t x,
+                              int64_t units, enum sl_activation_kind activation);
+/* Both directions as one tensor. */
+int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t layer, const int32_t x[2],
+                             uint32_t merge);
+
 /* Tensor that layer input number `which` reads. */
 int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which);
 
 /* Base of the mask streams of a layer; sub-layer l adds SEQLSTM_STREAMS_PER_LAYER * l. */
 uint64_t sl_builder_get_stream(const struct sl_layer *layer);
+
+/* Makes layer_states of a recurrent layer: carried ones, or what it takes from another layer. */
+seqlstm_status sl_graph_add_starts(struct sl_builder *b, const struct sl_layer *layer);
+/* Behind the encoder: everything that the decoder takes of it, in the decoder's order. */
+seqlstm_status sl_graph_cross(struct sl_builder *b);
 
 /* Each adds the nodes of one layer and sets layer_outputs[layer->index]. */
 seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_layer *layer);

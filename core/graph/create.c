@@ -38,6 +38,22 @@ static void describe_optimizer(const struct sl_optimizer *o, struct seqlstm_opti
         desc->options |= SEQLSTM_OPTIMIZER_CENTERED;
 }
 
+static int64_t get_rows(const struct sl_envelope *envelope, const struct sl_tensor *tensor)
+{
+    switch (tensor->axis) {
+    case SL_AXIS_STEPS:
+        return envelope->rows;
+    case SL_AXIS_SOURCE_STEPS:
+        return envelope->source_rows;
+    case SL_AXIS_SEQUENCES:
+    case SL_AXIS_SOURCE_SEQUENCES:
+        return envelope->sequences;
+    case SL_AXIS_FREE:
+        break;
+    }
+    return tensor->rows;
+}
+
 /* Longest flat vector: all parameters with their padding, or the largest activation. */
 static int64_t get_longest_vector(const struct sl_builder *b)
 {
@@ -46,9 +62,7 @@ static int64_t get_longest_vector(const struct sl_builder *b)
         params += (b->params[p].rows * b->params[p].columns + 15) / 16 * 16;
     for (int32_t t = 0; t < b->tensor_count; t++) {
         const struct sl_tensor *tensor = &b->tensors[t];
-        int64_t rows = tensor->axis == SL_AXIS_STEPS       ? b->facts->envelope.rows
-                       : tensor->axis == SL_AXIS_SEQUENCES ? b->facts->envelope.sequences
-                                                           : 0;
+        int64_t rows = tensor->axis == SL_AXIS_FREE ? 0 : get_rows(&b->facts->envelope, tensor);
         if (rows * tensor->features > longest)
             longest = rows * tensor->features;
     }
@@ -77,21 +91,59 @@ static const union seqlstm_any_desc *describe_vectors(struct sl_builder *b)
     return descs;
 }
 
+static void add_input(struct sl_builder *b, enum sl_side side, const char *name, enum sl_tensor_role role,
+                      const struct sl_field_facts *field)
+{
+    struct sl_builder_side *s = &b->sides[side];
+    bool ids = field->kind == SL_FIELD_IDS;
+    s->input = sl_builder_add_tensor(b, name, role, field->on_steps ? s->steps : s->sequences,
+                                     ids ? SEQLSTM_INT32 : SEQLSTM_FLOAT32, 0, ids ? 1 : field->features);
+}
+
 static seqlstm_status add_layers(struct sl_builder *b)
 {
-    const struct sl_field_facts *input = &b->facts->input;
-    bool ids = input->kind == SL_FIELD_IDS;
-    b->input = sl_builder_add_tensor(b, "input", SL_TENSOR_INPUT,
-                                     input->on_steps ? SL_AXIS_STEPS : SL_AXIS_SEQUENCES,
-                                     ids ? SEQLSTM_INT32 : SEQLSTM_FLOAT32, 0,
-                                     ids ? 1 : input->features);
+    size_t encoder = b->model->encoder_count;
+    if (encoder > 0 && b->facts->source.kind == SL_FIELD_NONE)
+        return sl_builder_fail(b, b->model->data.place, "the model has an encoder, but the data have no source for it");
+    if (encoder > 0)
+        add_input(b, SL_SIDE_ENCODER, "source", SL_TENSOR_SOURCE, &b->facts->source);
+    add_input(b, SL_SIDE_DECODER, "input", SL_TENSOR_INPUT, &b->facts->input);
     for (size_t l = 0; l < b->model->layer_count && !b->failed; l++) {
         const struct sl_layer *layer = &b->model->layers[l];
-        bool recurrent = layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU ||
-                         layer->kind == SL_LAYER_RNN;
-        SEQLSTM_TRY(recurrent ? sl_graph_add_recurrent(b, layer) : sl_graph_add_rowwise(b, layer));
+        bool recurrent = sl_layer_is_recurrent(layer);
+        if (encoder > 0 && l == encoder)
+            SEQLSTM_TRY(sl_graph_cross(b));
+        if (recurrent && (encoder == 0 || l < encoder))
+            SEQLSTM_TRY(sl_graph_add_starts(b, layer));
+        if (!b->failed)
+            SEQLSTM_TRY(recurrent ? sl_graph_add_recurrent(b, layer) : sl_graph_add_rowwise(b, layer));
     }
     return SEQLSTM_OK;
+}
+
+/* Keeps the nodes of one part. */
+static void cut_part(struct sl_builder *b)
+{
+    if (b->request->part == SL_PART_ENCODER) {
+        b->node_count = b->decoder_node;
+        b->alternative_count = b->decoder_alternative;
+    } else if (b->request->part == SL_PART_DECODER) {
+        b->nodes += b->decoder_node;
+        b->node_count -= b->decoder_node;
+        b->alternatives += b->decoder_alternative;
+        b->alternative_count -= b->decoder_alternative;
+        for (int32_t a = 0; a < b->alternative_count; a++)
+            b->alternatives[a].first -= b->decoder_node;
+    }
+}
+
+static bool reads(const struct sl_builder *b, enum sl_tensor_role role)
+{
+    for (int32_t n = 0; n < b->node_count; n++)
+        for (int32_t s = 0; s < b->nodes[n].slot_count; s++)
+            if (b->nodes[n].slots[s] >= 0 && b->tensors[b->nodes[n].slots[s]].role == role)
+                return true;
+    return false;
 }
 
 /* Nothing behind the layer whose output is wanted is run; its parameters stay (invariant 4). */
@@ -120,10 +172,13 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
         .states = b->states, .state_count = b->state_count,
         .nodes = b->nodes, .node_count = b->node_count,
         .alternatives = b->alternatives, .alternative_count = b->alternative_count,
-        .output = b->layer_outputs[output_layer],
+        .part = b->request->part,
+        .output = b->request->part == SL_PART_ENCODER ? -1 : b->layer_outputs[output_layer],
         .output_layer = output_layer,
         .output_is_logits = b->output_is_logits,
         .output_needed = b->request->need_output || b->request->phase == SL_PHASE_PREDICT,
+        .reads_input = reads(b, SL_TENSOR_INPUT),
+        .reads_source = reads(b, SL_TENSOR_SOURCE),
         .sums = sums,
     };
     if (b->training) {
@@ -148,13 +203,21 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
         .facts = request->facts,
         .err = err,
         .training = request->phase == SL_PHASE_TRAIN,
-        .carries_state = request->carry_state || batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
+        .sides = {[SL_SIDE_DECODER] = {SL_AXIS_STEPS, SL_AXIS_SEQUENCES, -1},
+                  [SL_SIDE_ENCODER] = {SL_AXIS_SOURCE_STEPS, SL_AXIS_SOURCE_SEQUENCES, -1}},
+        .place = -1,
+        .sequence = -1,
+        .carries_state = request->carry_state || request->part != SL_PART_WHOLE ||
+                         batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
     };
     int32_t sums = -1;
     struct sl_graph *graph = NULL;
     seqlstm_status status = SEQLSTM_OK;
-    b.layer_outputs = SL_ARENA_ARRAY(arena, int32_t, request->model->layer_count);
-    if (b.layer_outputs == NULL)
+    size_t layers = request->model->layer_count;
+    b.layer_outputs = SL_ARENA_ARRAY(arena, int32_t, layers);
+    b.repeated = SL_ARENA_ARRAY(arena, int32_t, layers);
+    b.layer_states = SL_ARENA_ARRAY(arena, struct sl_cell_states *, layers);
+    if (!b.layer_outputs || !b.repeated || !b.layer_states)
         b.failed = true;
     else
         status = add_layers(&b);
@@ -162,6 +225,8 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
         status = sl_graph_add_loss(&b, &sums);
     if (status == SEQLSTM_OK && !b.failed && request->output_layer)
         cut_behind(&b, request->output_layer->index);
+    if (status == SEQLSTM_OK && !b.failed)
+        cut_part(&b);
     if (status == SEQLSTM_OK && !b.failed)
         graph = finish(&b, sums);
     if (status == SEQLSTM_OK && graph == NULL)
@@ -182,6 +247,18 @@ void sl_graph_destroy(struct sl_graph *graph)
     struct sl_arena *arena = graph->arena;
     sl_arena_deinit(arena);
     free(arena);
+}
+
+enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_node *node)
+{
+    uint32_t op = node->desc.head.op;
+    int32_t slot = op == SEQLSTM_OP_MERGE ? SEQLSTM_MERGE_X : op == SEQLSTM_OP_GATHER ? SEQLSTM_GATHER_Y : 0;
+    return graph->tensors[node->slots[slot]].axis;
+}
+
+int64_t sl_graph_get_rows(const struct sl_graph *graph, const struct sl_tensor *tensor)
+{
+    return get_rows(&graph->facts.envelope, tensor);
 }
 
 int64_t sl_graph_param_elems(const struct sl_graph *graph)

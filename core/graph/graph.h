@@ -32,18 +32,40 @@ enum sl_phase {
     SL_PHASE_PREDICT   /* forward; the output has its activation applied */
 };
 
+/* Which part of a model of encoder and decoder is run. Parameters are those of the whole in any case. */
+enum sl_part {
+    SL_PART_WHOLE,
+    SL_PART_ENCODER, /* PREDICT: the encoder, and what the decoder begins with: its carried states are written */
+    SL_PART_DECODER  /* PREDICT: the decoder, on states that it carries from step to step; reads no source */
+};
+
 /* What a tensor's rows are. */
 enum sl_axis {
-    SL_AXIS_FREE,      /* `rows` of its own */
-    SL_AXIS_STEPS,     /* packed steps of the batch */
-    SL_AXIS_SEQUENCES  /* one row a sequence, zero-length ones included */
+    SL_AXIS_FREE,            /* `rows` of its own */
+    SL_AXIS_STEPS,           /* packed steps of the batch */
+    SL_AXIS_SEQUENCES,       /* one row a sequence, zero-length ones included */
+    SL_AXIS_SOURCE_STEPS,    /* packed steps of the batch's source */
+    SL_AXIS_SOURCE_SEQUENCES /* one row a sequence, in the order of the source */
 };
+
+static inline bool sl_axis_is_steps(enum sl_axis axis)
+{
+    return axis == SL_AXIS_STEPS || axis == SL_AXIS_SOURCE_STEPS;
+}
+
+static inline bool sl_axis_is_source(enum sl_axis axis)
+{
+    return axis == SL_AXIS_SOURCE_STEPS || axis == SL_AXIS_SOURCE_SEQUENCES;
+}
 
 enum sl_tensor_role {
     SL_TENSOR_ACTIVATION,
     SL_TENSOR_INPUT,         /* field of the batch */
     SL_TENSOR_TARGET,        /* field of the batch */
     SL_TENSOR_WEIGHT,        /* field of the batch */
+    SL_TENSOR_SOURCE,        /* field of the batch */
+    SL_TENSOR_PLACE,         /* of each sequence in the order of the source: where to gather its row */
+    SL_TENSOR_SEQUENCE,      /* of each step: where to gather its sequence's row */
     SL_TENSOR_CLASS_WEIGHTS, /* given to the executor */
     SL_TENSOR_PARAM,
     SL_TENSOR_STATE_IN,      /* carried from the batch before */
@@ -91,7 +113,8 @@ struct sl_state {
 /* One operation. */
 struct sl_node {
     const char *name;      /* the layer's, with a suffix where a layer needs several: "lstm_1", "output.loss" */
-    int32_t layer;         /* index in model->layers; -1: the loss of the model */
+    int32_t layer;         /* index in model->layers; -1: the loss of the model. What leads from the encoder to a layer
+                            * of the decoder is that layer's */
     union seqlstm_any_desc desc;
     int32_t slot_count;
     const int32_t *slots;  /* tensor of each slot; -1: absent */
@@ -122,10 +145,13 @@ struct sl_graph {
     const struct sl_alternative *alternatives;
     int32_t alternative_count;
 
-    int32_t output;          /* tensor of the model's output: logits where output_is_logits */
+    enum sl_part part;
+    int32_t output;          /* tensor of the model's output: logits where output_is_logits; -1: PART_ENCODER */
     int32_t output_layer;    /* index of the layer that makes it */
     bool output_is_logits;   /* the activation before a cross-entropy is left to the loss */
     bool output_needed;      /* nobody may fuse the output away */
+    bool reads_input;        /* some node does; the batch must have it */
+    bool reads_source;
     int32_t sums;            /* tensor of the loss sums; -1 without a loss */
 
     /* Operations over flat vectors that training needs besides the nodes; descriptors with max_rows = all
@@ -141,6 +167,7 @@ struct sl_graph_request {
     bool need_output; /* metrics want the output; PREDICT always has it */
     bool carry_state; /* states go on from batch to batch even if the data are independent sequences */
     const struct sl_layer *output_layer; /* PREDICT: end with this layer's output; NULL: with the last one's */
+    enum sl_part part;
 };
 
 /* Builds the graph. Errors that come from the model and the data together (a dense layer narrower than the
@@ -157,6 +184,12 @@ struct sl_option_place {
 };
 struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node,
                                             uint32_t option);
+
+/* The axis on which the rows of an operation are: that of what it reads, or (gather) writes. */
+enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_node *node);
+
+/* Most rows that a tensor has in any batch of the envelope. */
+int64_t sl_graph_get_rows(const struct sl_graph *graph, const struct sl_tensor *tensor);
 
 /* Sum of the elements of all parameters. */
 int64_t sl_graph_param_elems(const struct sl_graph *graph);

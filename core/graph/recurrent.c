@@ -15,7 +15,7 @@ enum { SEGMENTED_LAYERS = 12 };
 
 /* One (sub-layer, direction)'s tensors, -1 where absent, in the order of the slots. */
 struct cell_tensors {
-    int32_t states[4]; /* SEQLSTM_STATE_… */
+    struct sl_cell_states *states;
     int32_t params[SEQLSTM_PARAM_COUNT];
 };
 
@@ -68,8 +68,11 @@ static uint32_t get_options(const struct stack *s)
         bits |= SEQLSTM_RECURRENT_LAYER_NORM;
     if (s->layer->kind == SL_LAYER_GRU && o->reset_after)
         bits |= SEQLSTM_RECURRENT_RESET_AFTER;
-    if (s->b->carries_state)
-        bits |= SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE;
+    const struct sl_cell_states *first = s->b->layer_states[s->layer->index];
+    if (first->slots[SEQLSTM_STATE_H0] >= 0)
+        bits |= SEQLSTM_RECURRENT_INITIAL_STATE;
+    if (first->slots[SEQLSTM_STATE_HN] >= 0 || o->gives_state)
+        bits |= SEQLSTM_RECURRENT_FINAL_STATE;
     return bits;
 }
 
@@ -77,7 +80,8 @@ static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int
                                        int64_t first_layer, bool has_output, bool has_final)
 {
     const struct sl_recurrent *o = s->options;
-    union seqlstm_any_desc any = sl_builder_describe(s->b, SEQLSTM_OP_RECURRENT, SL_AXIS_STEPS);
+    union seqlstm_any_desc any =
+        sl_builder_describe(s->b, SEQLSTM_OP_RECURRENT, sl_builder_get_side(s->b, s->layer)->steps);
     struct seqlstm_recurrent_desc *desc = &any.recurrent;
     desc->cell = s->is_lstm                           ? SEQLSTM_CELL_LSTM
                  : s->layer->kind == SL_LAYER_GRU ? SEQLSTM_CELL_GRU
@@ -170,36 +174,27 @@ static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t 
     return t;
 }
 
-/* Carried states, or plain final states where only they are wanted. */
-static void add_states(const struct stack *s, int64_t l, int32_t d, bool final_wanted,
-                       struct cell_tensors *t)
+/* Final states where they are wanted: h as the layer's output, both for another layer. */
+static void add_finals(const struct stack *s, int64_t l, int32_t d, bool is_output, struct sl_cell_states *states)
 {
     char name[256];
-    const char *direction = direction_names[get_direction(s, d)];
-    if (s->b->carries_state) {
-        for (int c = 0; c < (s->is_lstm ? 2 : 1); c++) {
-            snprintf(name, sizeof name, "%s.l%lld.%s.%s", s->layer->name, (long long)l, direction,
-                     c ? "c" : "h");
-            int32_t state =
-                sl_builder_add_state(s->b, name, c ? s->options->units : s->output);
-            if (s->b->failed)
-                return;
-            t->states[c ? SEQLSTM_STATE_C0 : SEQLSTM_STATE_H0] = s->b->states[state].tensor_in;
-            t->states[c ? SEQLSTM_STATE_CN : SEQLSTM_STATE_HN] = s->b->states[state].tensor_out;
-        }
-        if (final_wanted)
-            s->b->tensors[t->states[SEQLSTM_STATE_HN]].needs_grad = s->b->training;
-    } else if (final_wanted) {
-        snprintf(name, sizeof name, "%s.l%lld.%s.last", s->layer->name, (long long)l, direction);
-        t->states[SEQLSTM_STATE_HN] =
-            sl_builder_add_activation(s->b, name, SL_AXIS_SEQUENCES, s->output, true);
+    enum sl_axis axis = sl_builder_get_side(s->b, s->layer)->sequences;
+    bool gives = s->options->gives_state;
+    for (int c = 0; c < (s->is_lstm && gives ? 2 : 1) && (is_output || gives); c++) {
+        int32_t *slot = &states->slots[c ? SEQLSTM_STATE_CN : SEQLSTM_STATE_HN];
+        snprintf(name, sizeof name, "%s.l%lld.%s.last%s", s->layer->name, (long long)l,
+                 direction_names[get_direction(s, d)], c ? "_c" : "");
+        if (*slot < 0)
+            *slot = sl_builder_add_activation(s->b, name, axis, c ? s->options->units : s->output, true);
+        else if (!s->b->failed) /* carried */
+            s->b->tensors[*slot].needs_grad = s->b->training;
     }
 }
 
 static void place_cell(int32_t *slots, int32_t cells, int32_t n, const struct cell_tensors *t)
 {
     for (int32_t k = 0; k < 4; k++)
-        slots[SEQLSTM_RECURRENT_STATE(n, k)] = t->states[k];
+        slots[SEQLSTM_RECURRENT_STATE(n, k)] = t->states->slots[k];
     for (int32_t k = 0; k < SEQLSTM_PARAM_COUNT; k++)
         slots[SEQLSTM_RECURRENT_PARAM(cells, n, k)] = t->params[k];
 }
@@ -207,27 +202,18 @@ static void place_cell(int32_t *slots, int32_t cells, int32_t n, const struct ce
 /* The last h of all directions as one tensor on the sequences axis. */
 static int32_t join_final(const struct stack *s, const struct cell_tensors *last)
 {
-    struct sl_builder *b = s->b;
     if (s->directions == 1)
-        return last[0].states[SEQLSTM_STATE_HN];
+        return last[0].states->slots[SEQLSTM_STATE_HN];
+    if (!s->layer->output_used)
+        return -1;
     char name[256];
     snprintf(name, sizeof name, "%s.merge", s->layer->name);
-    int32_t y = sl_builder_add_activation(b, s->layer->name, SL_AXIS_SEQUENCES, s->width, true);
-    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, SL_AXIS_SEQUENCES);
     static const uint32_t merges[] = {[SL_MERGE_CONCAT] = SEQLSTM_MERGE_CONCAT,
                                       [SL_MERGE_SUM] = SEQLSTM_MERGE_SUM,
                                       [SL_MERGE_MUL] = SEQLSTM_MERGE_MUL,
                                       [SL_MERGE_AVE] = SEQLSTM_MERGE_AVE};
-    desc.merge.kind = merges[s->options->merge];
-    desc.merge.inputs = 2;
-    desc.merge.widths[0] = desc.merge.widths[1] = s->output;
-    int32_t slots[SEQLSTM_MERGE_SLOTS];
-    memset(slots, 0xff, sizeof slots);
-    slots[SEQLSTM_MERGE_Y] = y;
-    slots[SEQLSTM_MERGE_X] = last[0].states[SEQLSTM_STATE_HN];
-    slots[SEQLSTM_MERGE_X + 1] = last[1].states[SEQLSTM_STATE_HN];
-    sl_builder_add_node(b, name, s->layer->index, &desc, slots, SEQLSTM_MERGE_SLOTS);
-    return y;
+    int32_t x[2] = {last[0].states->slots[SEQLSTM_STATE_HN], last[1].states->slots[SEQLSTM_STATE_HN]};
+    return sl_builder_add_merge(s->b, name, s->layer->index, x, merges[s->options->merge]);
 }
 
 /* Layers [first, first + count) as one operation, in place of that many nodes. */
@@ -273,7 +259,7 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
 {
     const struct sl_recurrent *o = &layer->recurrent;
     int32_t x = sl_builder_get_input(b, layer, 0);
-    if (b->tensors[x].axis != SL_AXIS_STEPS)
+    if (!sl_axis_is_steps(b->tensors[x].axis))
         return sl_builder_fail(b, layer->place, "layer `%s` needs a sequence, but its input is one vector per record",
                                layer->name);
     if (b->tensors[x].dtype != SEQLSTM_FLOAT32)
@@ -303,7 +289,8 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
         for (int32_t d = 0; d < s.directions && !b->failed; d++) {
             struct cell_tensors *t = &tensors[l * s.directions + d];
             *t = add_params(&s, l, d, input);
-            add_states(&s, l, d, last && !has_output, t);
+            t->states = &b->layer_states[layer->index][l * s.directions + d];
+            add_finals(&s, l, d, last && !has_output, t->states);
             place_cell(slots, s.directions, d, t);
         }
         char name[256];
@@ -314,7 +301,7 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
         slots[SEQLSTM_RECURRENT_X] = x;
         if (has_output)
             slots[SEQLSTM_RECURRENT_Y] =
-                sl_builder_add_activation(b, name, SL_AXIS_STEPS, s.width,
+                sl_builder_add_activation(b, name, sl_builder_get_side(b, layer)->steps, s.width,
                                           layer->trainable || b->tensors[x].needs_grad);
         union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
         sl_builder_add_node(b, name, layer->index, &desc, slots,

@@ -24,14 +24,21 @@ static seqlstm_status add_embedding(struct sl_builder *b, const struct sl_layer 
         return sl_builder_fail(b, layer->place,
                                "layer `%s` needs token ids, but the data are numbers; remove the embedding",
                                layer->name);
-    int64_t v = b->facts->input.classes, e = layer->embedding.dim;
+    int64_t v = (layer->side == SL_SIDE_ENCODER ? b->facts->source : b->facts->input).classes;
+    int64_t e = layer->embedding.dim;
     struct sl_param_spec w = {.initializer = layer->embedding.initializer,
                               .regularizer = layer->embedding.regularizer,
                               .fan_in = v, .fan_out = e, .fan_units = e};
     int32_t table = -1;
     for (int32_t p = 0; layer->embedding.share && p < b->param_count; p++)
-        if (b->params[p].layer == layer->embedding.share_layer)
+        if (b->params[p].layer == layer->embedding.share_layer) {
             table = b->params[p].tensor;
+            if (b->params[p].rows != v)
+                return sl_builder_fail(b, sl_layer_find_option_place(layer, "share"),
+                                       "`share: %s` needs one vocabulary, but that of the source has %lld tokens, and "
+                                       "that of the target %lld; use `shared: true` in the tokenizer",
+                                       layer->embedding.share, (long long)b->params[p].rows, (long long)v);
+        }
     if (table < 0)
         table = sl_builder_add_param(b, layer, "w", v, e, &w);
     enum sl_axis axis = b->tensors[x].axis;
@@ -68,6 +75,8 @@ static seqlstm_status find_tied(struct sl_builder *b, const struct sl_layer *lay
                                 int64_t units, int32_t *out_tensor)
 {
     const struct sl_layer *home = &b->model->layers[layer->dense.tie_layer];
+    if (home->embedding.share)
+        home = &b->model->layers[home->embedding.share_layer];
     for (int32_t p = 0; p < b->param_count; p++)
         if (b->params[p].layer == home->index) {
             const struct sl_param *w = &b->params[p];
@@ -202,7 +211,7 @@ static seqlstm_status add_layer_norm(struct sl_builder *b, const struct sl_layer
 static seqlstm_status add_pool(struct sl_builder *b, const struct sl_layer *layer, int32_t x)
 {
     SEQLSTM_TRY(need_values(b, layer, x));
-    if (b->tensors[x].axis != SL_AXIS_STEPS)
+    if (!sl_axis_is_steps(b->tensors[x].axis))
         return sl_builder_fail(b, layer->place,
                                "layer `%s` pools over the steps of a sequence, but its input is one vector per record",
                                layer->name);
@@ -211,11 +220,20 @@ static seqlstm_status add_pool(struct sl_builder *b, const struct sl_layer *laye
                                      [SL_POOL_SUM] = SEQLSTM_POOL_SUM,
                                      [SL_POOL_FIRST] = SEQLSTM_POOL_FIRST,
                                      [SL_POOL_LAST] = SEQLSTM_POOL_LAST};
-    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_POOL, SL_AXIS_STEPS);
+    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_POOL, b->tensors[x].axis);
     desc.pool.features = b->tensors[x].features;
     desc.pool.kind = kinds[layer->pool.mode];
-    add_unary(b, layer, x, SL_AXIS_SEQUENCES, &desc);
+    add_unary(b, layer, x, sl_builder_get_side(b, layer)->sequences, &desc);
     return SEQLSTM_OK;
+}
+
+/* The vector of each sequence at all of its steps. */
+static void add_repeat(struct sl_builder *b, const struct sl_layer *layer)
+{
+    if (b->sequence < 0)
+        b->sequence = sl_builder_add_tensor(b, "sequence", SL_TENSOR_SEQUENCE, SL_AXIS_STEPS, SEQLSTM_INT32, 0, 1);
+    b->layer_outputs[layer->index] =
+        sl_builder_add_gather(b, layer->name, layer->index, b->repeated[layer->from[0]], b->sequence, -1);
 }
 
 static seqlstm_status add_merge(struct sl_builder *b, const struct sl_layer *layer)
@@ -265,6 +283,9 @@ seqlstm_status sl_graph_add_rowwise(struct sl_builder *b, const struct sl_layer 
 {
     int32_t x = sl_builder_get_input(b, layer, 0);
     switch (layer->kind) {
+    case SL_LAYER_REPEAT:
+        add_repeat(b, layer);
+        return SEQLSTM_OK;
     case SL_LAYER_EMBEDDING:
         return add_embedding(b, layer, x);
     case SL_LAYER_DENSE:

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Encoder and decoder through graph, plan and executor on the reference: every gradient against central differences,
+ * whichever way the states go; and the parts of a model against the whole of it. Lengths are mixed, the two sides have
+ * orders of their own, and some sequences are empty. */
+#include "exec_world.h"
+
+static const char data_pairs[] =
+    "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
+
+static const int32_t lengths[] = {4, 3, 3, 1, 1};
+static const int32_t source_lengths[] = {2, 0, 5, 1, 3};
+enum { B = 5, R = 12, SOURCE_R = 11, SOURCE_V = 9, V = 7 };
+
+static struct sl_data_facts pair_facts(int64_t source_classes)
+{
+    return (struct sl_data_facts){
+        .input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
+        .target = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
+        .source = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = source_classes},
+        .has_steps = true,
+        .envelope = {.sequences = B, .steps = 4, .rows = R, .source_steps = 5, .source_rows = SOURCE_R}};
+}
+
+/* Tokens depend on (record, step) alone, so that batches of another order hold the same. */
+static int32_t source_token(int64_t record, int64_t step)
+{
+    return (int32_t)((record * 5 + step * 3 + 1) % V);
+}
+
+static int32_t target_token(int64_t record, int64_t step)
+{
+    return (int32_t)((record * 3 + step * 2 + 1) % V);
+}
+
+/* `with_target` false: as for prediction, the source alone. */
+static struct sl_batch *make_pairs(bool with_target)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const int32_t falling[] = {5, 3, 2, 1, 0};
+    struct sl_batch_shape shape = {.sequences = B, .source_lengths = with_target ? source_lengths : falling,
+                                   .source_kind = SL_FIELD_IDS, .source_features = 1};
+    static const int64_t order[] = {2, 4, 0, 3, 1}; /* records of `falling` */
+    if (with_target) {
+        shape.lengths = lengths;
+        shape.input_kind = shape.target_kind = SL_FIELD_IDS;
+        shape.input_features = shape.target_features = 1;
+        shape.input_on_steps = shape.target_on_steps = true;
+    }
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int64_t k = 0; k < B; k++) {
+        int64_t record = with_target ? k : order[k];
+        ((int64_t *)batch->sample)[k] = record;
+        ((uint64_t *)batch->axis.sequence_id)[k] = 40 + (uint64_t)record;
+        ((uint64_t *)batch->source.axis.sequence_id)[batch->source.place[k]] = 40 + (uint64_t)record;
+        for (int64_t t = 0; t < source_lengths[record]; t++)
+            ((int32_t *)batch->source.input.ids)[sl_batch_source_row(batch, k, t)] = source_token(record, t);
+        for (int64_t t = 0; with_target && t < lengths[record]; t++) {
+            ((int32_t *)batch->input.ids)[sl_batch_row(batch, k, t)] = target_token(record, t);
+            ((int32_t *)batch->target.ids)[sl_batch_row(batch, k, t)] = target_token(record, t + 1);
+        }
+    }
+    return batch;
+}
+
+#define TRAIN "\ntrain: {epochs: 1}"
+#define ENCODER "model: {encoder: [{type: embedding, name: source_words, dim: 4}, "
+#define OUTPUT " {type: output, activation: softmax}]}" TRAIN
+
+static const struct {
+    const char *name, *layers;
+    bool one_vocabulary;
+} cases[] = {
+    {"states copied, two layers",
+     ENCODER "{type: lstm, units: 4, layers: 2, dropout: 0.2}], decoder: [{type: embedding, dim: 3},"
+             " {type: lstm, units: 4, layers: 2, return_sequences: true}," OUTPUT, false},
+    {"directions side by side, a chain of layers",
+     ENCODER "{type: lstm, units: 3, direction: bidirectional, return_sequences: true}, {type: gru, units: 4}],"
+             " decoder: [{type: embedding, dim: 3}, {type: lstm, units: 6, return_sequences: true},"
+             " {type: gru, units: 4, return_sequences: true}," OUTPUT, false},
+    {"directions added, projection",
+     ENCODER "{type: lstm, name: e, units: 4, projection: 3, direction: bidirectional}],"
+             " decoder: [{type: embedding, dim: 3}, {type: lstm, units: 4, projection: 3, return_sequences: true,"
+             " initial_state: {from: e, bridge: sum}}," OUTPUT, false},
+    {"dense bridge of other widths and cells",
+     ENCODER "{type: gru, name: e, units: 3, direction: bidirectional}], decoder: [{type: embedding, dim: 3},"
+             " {type: lstm, units: 5, return_sequences: true, initial_state: {from: e, bridge: dense}}," OUTPUT,
+     false},
+    {"one giver, two takers, and its output repeated",
+     ENCODER "{type: lstm, name: e, units: 4}], decoder: [{type: embedding, name: w, dim: 3},"
+             " {type: repeat, name: r, from: e}, {type: concat, from: [w, r]},"
+             " {type: lstm, units: 4, return_sequences: true, initial_state: e},"
+             " {type: lstm, units: 4, return_sequences: true, initial_state: e}," OUTPUT, false},
+    {"a vector: bridge and repeat",
+     ENCODER "{type: lstm, units: 3, direction: bidirectional}, {type: dense, name: v, units: 4, activation: tanh}],"
+             " decoder: [{type: repeat}, {type: lstm, units: 5, return_sequences: true,"
+             " initial_state: {from: v, bridge: dense}}," OUTPUT, false},
+    {"one matrix for source, target and output",
+     ENCODER "{type: lstm, units: 4}], decoder: [{type: embedding, name: words, dim: 4, share: source_words},"
+             " {type: lstm, units: 4, return_sequences: true},"
+             " {type: output, tie: words, activation: softmax}]}" TRAIN, true},
+};
+
+static void gradients_match_differences(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
+        struct world w;
+        open_world(&w, data_pairs, cases[i].layers, &facts, true);
+        assert_int_equal(w.model->train.task, SL_TASK_SEQ2SEQ);
+        struct sl_batch *batch = make_pairs(true);
+        check_gradients(&w, batch, cases[i].name);
+        sl_batch_destroy(batch);
+        close_world(&w);
+    }
+}
+
+/* A chain of states in a plain list: rows of empty sequences pass theirs on, and their gradients back. */
+static void states_of_a_plain_list(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = {
+        .input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
+        .target = {.kind = SL_FIELD_VALUES, .features = 4},
+        .has_steps = true,
+        .envelope = {.sequences = 3, .steps = 2, .rows = 3}};
+    static const int32_t some[] = {2, 1, 0};
+    struct world w;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    open_world(&w, "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, "
+                   "label: {column: first, type: value}}\n",
+               "model: [{type: embedding, name: w, dim: 3}, {type: lstm, name: a, units: 4},"
+               " {type: lstm, name: b, from: w, units: 4, initial_state: {from: a, bridge: dense}},"
+               " {type: lstm, name: c, from: w, units: 4, initial_state: b}, {type: add, from: [a, b, c]}]\n"
+               "train: {loss: mse, epochs: 1}", &facts, true);
+    struct sl_batch_shape shape = {.sequences = 3, .lengths = some, .input_kind = SL_FIELD_IDS,
+                                   .target_kind = SL_FIELD_VALUES, .input_features = 1, .target_features = 4,
+                                   .input_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int i = 0; i < 12; i++)
+        ((float *)batch->target.values)[i] = number((uint64_t)i);
+    check_gradients(&w, batch, "plain list");
+    sl_batch_destroy(batch);
+    close_world(&w);
+}
+
+/* ---- the parts ---------------------------------------------------------------------------------------------- */
+
+/* One part of the world's model, for prediction. */
+struct part {
+    struct sl_graph *graph;
+    struct sl_plan *plan;
+    struct sl_exec *exec;
+};
+
+static void open_part(struct part *p, const struct world *w, enum sl_part part, const struct sl_envelope *envelope)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_data_facts facts = w->facts;
+    facts.envelope = *envelope;
+    struct sl_graph_request graph = {.model = w->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
+                                     .need_output = true, .part = part};
+    ok(sl_graph_create(&graph, &p->graph, &err), &err);
+    struct sl_plan_request plan = {.graph = p->graph, .registry = w->registry};
+    ok(sl_plan_create(&plan, &p->plan, &err), &err);
+    struct sl_exec_request exec = {.plan = p->plan, .params = w->params};
+    ok(sl_exec_create(&exec, &p->exec, &err), &err);
+    assert_int_equal(p->graph->param_count, w->graph->param_count);
+    for (int32_t k = 0; k < p->graph->param_count; k++)
+        assert_string_equal(p->graph->params[k].name, w->graph->params[k].name);
+}
+
+static void close_part(struct part *p)
+{
+    sl_exec_destroy(p->exec);
+    sl_plan_destroy(p->plan);
+    sl_graph_destroy(p->graph);
+}
+
+static void run_part(struct part *p, const struct sl_batch *batch)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec_step step = {0};
+    struct sl_exec_result result;
+    ok(sl_exec_run(p->exec, batch, &step, &result, &err), &err);
+}
+
+/* Step `t` of all records: ids in the order of `sources`, the batch that the encoder ran on. */
+static struct sl_batch *make_step(const struct sl_batch *sources, int64_t t)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const int32_t ones[] = {1, 1, 1, 1, 1};
+    struct sl_batch_shape shape = {.sequences = B, .lengths = ones, .input_kind = SL_FIELD_IDS, .input_features = 1,
+                                   .input_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int64_t k = 0; k < B; k++)
+        ((int32_t *)batch->input.ids)[k] = target_token(sources->sample[k], t);
+    batch->carry_state = true;
+    return batch;
+}
+
+/* The encoder once, then the decoder step by step on states handed over, gives what the whole gives. */
+static void parts_equal_the_whole(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
+        struct world w;
+        struct part whole, encoder, decoder;
+        open_world(&w, data_pairs, cases[i].layers, &facts, true);
+        struct sl_envelope envelope = facts.envelope;
+        open_part(&whole, &w, SL_PART_WHOLE, &envelope);
+        open_part(&encoder, &w, SL_PART_ENCODER, &envelope);
+        envelope.steps = 1;
+        envelope.rows = B;
+        open_part(&decoder, &w, SL_PART_DECODER, &envelope);
+        struct sl_batch *pairs = make_pairs(true), *sources = make_pairs(false);
+        run_part(&whole, pairs);
+        run_part(&encoder, sources);
+        float *from, *to;
+        int64_t from_elems, to_elems;
+        ok(sl_exec_get_state(encoder.exec, &from, &from_elems, &err), &err);
+        ok(sl_exec_get_state(decoder.exec, &to, &to_elems, &err), &err);
+        assert_int_equal(from_elems, to_elems);
+        assert_true(from_elems > 0);
+        memcpy(to, from, (size_t)to_elems * sizeof *to);
+        for (int64_t t = 0; t < 4; t++) {
+            struct sl_batch *step = make_step(sources, t);
+            run_part(&decoder, step);
+            struct sl_field got = sl_exec_get_output(decoder.exec), expected = sl_exec_get_output(whole.exec);
+            for (int64_t k = 0; k < B; k++) {
+                int64_t record = sources->sample[k];
+                for (int64_t v = 0; v < V && t < lengths[record]; v++) {
+                    float a = got.values[k * V + v], b = expected.values[sl_batch_row(pairs, record, t) * V + v];
+                    if (!(fabsf(a - b) <= 1e-6f))
+                        fail_msg("%s: record %d, step %d: %g is not %g", cases[i].name, (int)record, (int)t, (double)a,
+                                 (double)b);
+                }
+            }
+            sl_batch_destroy(step);
+        }
+        sl_batch_destroy(pairs);
+        sl_batch_destroy(sources);
+        close_part(&decoder);
+        close_part(&encoder);
+        close_part(&whole);
+        close_world(&w);
+    }
+}
+
+/* What reaches kernels is real steps on both sides. */
+static void rows_are_real_steps(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_data_facts facts = pair_facts(SOURCE_V);
+    struct world w;
+    open_world(&w, data_pairs, cases[0].layers, &facts, false);
+    struct sl_batch *batch = make_pairs(true);
+    struct sl_exec_step step = {.normaliser = 1};
+    struct sl_exec_result result;
+    ok(sl_exec_run(w.exec, batch, &step, &result, &err), &err);
+    assert_int_equal(result.rows, R + SOURCE_R);
+    sl_batch_destroy(batch);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_match_differences), cmocka_unit_test(states_of_a_plain_list),
+        cmocka_unit_test(parts_equal_the_whole),       cmocka_unit_test(rows_are_real_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
