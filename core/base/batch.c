@@ -283,7 +283,7 @@ sl_batch_check(const struct sl_batch *batch, struct seqlstm_error *err)
     if (batch->has_steps)
         SEQLSTM_TRY(check_axis(&batch->axis, batch->sequences, "axis", err));
     else if (batch->axis.steps != 0 || batch->axis.sequences != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the axis has %lld sequences and %lld steps, expected a batch without steps",
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the axis has %lld sequences and %lld steps, expected none",
                      (long long)batch->axis.sequences, (long long)batch->axis.steps);
     return batch->source.present ? check_source(batch, err) : SEQLSTM_OK;
 }
