@@ -62,6 +62,9 @@ struct blas_outer {
 struct blas_cell {
     uint32_t kind; /* SEQLSTM_CELL_… */
     bool plain;    /* LSTM with sigmoid, tanh, tanh and none of the options below */
+    /* LSTM whose gates' derivatives follow from their values: sigmoid gates, a candidate of tanh, relu or leaky_relu, no
+     * gate_clip. What forward leaves for backward is then activated, and backward needs no curve but the output's. */
+    bool keeps_gates;
     bool coupled, peephole, training, reset_after, norm;
     struct seqlstm_activation gate, candidate, output;
     float gate_clip, cell_clip, zoneout_cell, zoneout_hidden;
@@ -71,7 +74,7 @@ struct blas_cell {
  * belongs to units moves on
  * by 16 units a row). `gates`: pre-activations in. In training they stay what backward wants
  * to find: activated where
- * `plain`, else unchanged. The state (LSTM: c, in place; GRU, RNN: h) comes in as [rows][16] (RNN: [rows][64]).
+ * `plain` or `keeps_gates`, else unchanged. The state (LSTM: c, in place; GRU, RNN: h) comes in as [rows][16] (RNN: [rows][64]).
  * h: in h' (where zoneout or the cell wants it), out h. */
 struct blas_cell_forward {
     const struct blas_cell *cell;

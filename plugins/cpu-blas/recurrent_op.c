@@ -214,6 +214,11 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
     cell->zoneout_cell = desc->zoneout_cell;
     /* With projection zoneout acts on the projected h, outside the cell. */
     cell->zoneout_hidden = desc->projection > 0 ? 0.0f : desc->zoneout_hidden;
+    const struct seqlstm_activation *g = &cell->candidate;
+    cell->keeps_gates = desc->cell == SEQLSTM_CELL_LSTM && cell->gate.kind == SEQLSTM_ACT_SIGMOID &&
+                        cell->gate_clip == 0.0f &&
+                        (g->kind == SEQLSTM_ACT_TANH || g->kind == SEQLSTM_ACT_RELU ||
+                         (g->kind == SEQLSTM_ACT_LEAKY_RELU && g->alpha > 0.0f));
     cell->plain = desc->cell == SEQLSTM_CELL_LSTM && !cell->coupled && !cell->peephole &&
                   !cell->norm && cell->gate.kind == SEQLSTM_ACT_SIGMOID &&
                   cell->candidate.kind == SEQLSTM_ACT_TANH &&
