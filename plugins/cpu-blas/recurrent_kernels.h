@@ -62,20 +62,18 @@ struct blas_outer {
 struct blas_cell {
     uint32_t kind; /* SEQLSTM_CELL_… */
     bool plain;    /* LSTM with sigmoid, tanh, tanh and none of the options below */
-    /* LSTM whose gates' derivatives follow from their values: sigmoid gates, a candidate of tanh, relu or leaky_relu, no
-     * gate_clip. What forward leaves for backward is then activated, and backward needs no curve but the output's. */
+    /* LSTM whose gates' derivatives follow from their values: sigmoid gates, a candidate of tanh, relu or leaky_relu,
+     * no gate_clip. Forward then leaves activated gates, and backward needs no curve but the output's. */
     bool keeps_gates;
     bool coupled, peephole, training, reset_after, norm;
     struct seqlstm_activation gate, candidate, output;
     float gate_clip, cell_clip, zoneout_cell, zoneout_hidden;
 };
 
-/* One panel of `rows` rows (LSTM: or all panels of one row, unit_step 16: then everything that
- * belongs to units moves on
- * by 16 units a row). `gates`: pre-activations in. In training they stay what backward wants
- * to find: activated where
- * `plain` or `keeps_gates`, else unchanged. The state (LSTM: c, in place; GRU, RNN: h) comes in as [rows][16] (RNN: [rows][64]).
- * h: in h' (where zoneout or the cell wants it), out h. */
+/* One panel of `rows` rows (LSTM: or all panels of one row, unit_step 16: then everything that belongs to units
+ * moves on by 16 units a row). `gates`: pre-activations in. In training they stay what backward wants to find:
+ * activated where `plain` or `keeps_gates`, else unchanged. The state (LSTM: c, in place; GRU, RNN: h) comes in as
+ * [rows][16] (RNN: [rows][64]). h: in h' (where zoneout or the cell wants it), out h. */
 struct blas_cell_forward {
     const struct blas_cell *cell;
     int64_t rows;
@@ -138,6 +136,20 @@ struct blas_cell_backward {
     float inverse_count;            /* 1 / H */
 };
 
+/* Mask bits of `rows` rows: bit i mod 16 of word i / 16 is set where the uniform number of element i reaches `rate`
+ * (philox.h). Fills whole 64 elements: a row has 4 ceil(elements / 64) words. */
+struct blas_keep {
+    uint64_t key;
+    int64_t rows;
+    const uint64_t *sequence;  /* [rows] */
+    const uint32_t *position0; /* [rows], added to `step`; NULL: zeros */
+    uint32_t step;
+    int64_t elements;          /* of a row; > 0 */
+    float rate;                /* 0 <= rate < 1 */
+    uint16_t *bits;            /* rows at stride bits_row */
+    int64_t bits_row;
+};
+
 /* Layer norm of the two products u [panel][row][64] and v of one step. */
 struct blas_norm {
     int64_t rows;
@@ -191,10 +203,7 @@ struct blas_recurrent_kernels {
     /* mean and 1 / sqrt(var + epsilon) over `units` of [panel][rows][16] at panel stride */
     void (*row_stats)(const float *x, int64_t panel_stride, int64_t rows, int64_t units, float epsilon,
                       float *mean, float *rstd);
-    /* Element i's bit is bit i mod 16 of bits[i / 16]: set where its uniform number reaches `rate`. Fills whole 64
-     * elements: bits has 4 ceil(elements / 64) words. */
-    void (*keep_bits)(uint64_t key, uint32_t step, uint64_t sequence, int64_t elements, float rate,
-                      uint16_t *bits);
+    void (*keep_bits)(const struct blas_keep *k);
     /* y[i] = x[i] scale where bit first + i is set, else 0; y may be x. Reads one word beyond the last. */
     void (*mask_apply)(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n,
                        float *y);

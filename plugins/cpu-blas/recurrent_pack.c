@@ -149,8 +149,10 @@ static void pack_masked(const struct pack_call *call, int32_t n)
     const int64_t elements = op->gate_rows * op->out;
     uint64_t key = blas_mask_key(op, call->step, n / op->directions, n % op->directions,
                                  SEQLSTM_MASK_WEIGHT);
-    op->kernels->keep_bits(key, call->step->weight_mask_step, SEQLSTM_WEIGHT_SEQUENCE, elements,
-                           op->desc.weight_drop, p->drop_bits);
+    const uint64_t sequence = SEQLSTM_WEIGHT_SEQUENCE;
+    op->kernels->keep_bits(&(struct blas_keep){
+        .key = key, .rows = 1, .sequence = &sequence, .step = call->step->weight_mask_step,
+        .elements = elements, .rate = op->desc.weight_drop, .bits = p->drop_bits});
     p->drop_bits[blas_round(elements, PANEL) / GROUP] = 0;
     op->kernels->mask_apply(call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)],
                             p->drop_bits, 0, 1.0f / (1.0f - op->desc.weight_drop), elements,

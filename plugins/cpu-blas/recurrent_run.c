@@ -172,9 +172,10 @@ static void mask_rows(const struct blas_run *run, uint32_t purpose, float rate, 
     uint64_t key = blas_mask_key(run->op, run->step, run->layer, run->direction, purpose);
     for (int64_t r = 0; r < run->block->rows; r++) {
         int64_t b = run->block->first + r;
-        uint32_t step = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0[b] : 0;
-        run->op->kernels->keep_bits(key, step, axis->sequence_id[b], width, rate,
-                                    run->scratch.bits);
+        run->op->kernels->keep_bits(&(struct blas_keep){
+            .key = key, .rows = 1, .sequence = axis->sequence_id + b,
+            .position0 = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0 + b : NULL,
+            .elements = width, .rate = rate, .bits = run->scratch.bits});
         for (int64_t i = 0; i < width_pad; i++) {
             bool keep = i < width && (run->scratch.bits[i / 16] >> (i % 16) & 1);
             mask[r * width_pad + i] = keep ? scale : 0.0f;

@@ -49,12 +49,10 @@ static void step_bits(const struct blas_run *r, int64_t t, int64_t rows, uint32_
 {
     const struct seqlstm_axis *axis = r->binding->axis;
     uint64_t key = blas_mask_key(r->op, r->step, r->layer, r->direction, purpose);
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t b = r->block->first + i;
-        uint32_t step = axis->position0[b] + (uint32_t)(r->binding->t0 + t);
-        r->op->kernels->keep_bits(key, step, axis->sequence_id[b], width, rate,
-                                  bits + i * blas_bits_row(r->op));
-    }
+    r->op->kernels->keep_bits(&(struct blas_keep){
+        .key = key, .rows = rows, .sequence = axis->sequence_id + r->block->first,
+        .position0 = axis->position0 + r->block->first, .step = (uint32_t)(r->binding->t0 + t),
+        .elements = width, .rate = rate, .bits = bits, .bits_row = blas_bits_row(r->op)});
 }
 
 /* Projection and the zoneout behind it: raw -> h. */
