@@ -6,12 +6,14 @@
  * nothing runs dies at once. Work starts late on purpose: a host that does not wait reads old numbers.
  */
 #include "emulated_runtime.h"
+#include "emulated_device.h"
 
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sys/mman.h>
 #include <thread>
@@ -59,6 +61,19 @@ public:
     {
         std::lock_guard<std::mutex> guard(lock);
         used.erase((size_t)(static_cast<unsigned char *>(pointer) - base));
+    }
+    bool owns(const void *pointer, size_t bytes)
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        const unsigned char *at = static_cast<const unsigned char *>(pointer);
+        if (!base || at < base || at >= base + ARENA_BYTES)
+            return false;
+        const size_t offset = (size_t)(at - base);
+        auto after = used.upper_bound(offset);
+        if (after == used.begin())
+            return false;
+        const auto &[start, length] = *--after;
+        return offset + bytes <= start + length;
     }
     void begin_work()
     {
@@ -191,6 +206,19 @@ int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooper
 }
 
 } // namespace emulation
+
+void emulated_submit(void *native, emulated_work_fn *work_fn, void *context, void (*release)(void *context))
+{
+    std::shared_ptr<void> kept(context, release);
+    static_cast<stream *>(native)->give([work_fn, kept](char *failure, size_t capacity) {
+        return work_fn(kept.get(), failure, capacity) == 0;
+    });
+}
+
+int emulated_owns(const void *pointer, size_t bytes)
+{
+    return memory.owns(pointer, bytes);
+}
 
 /* ---- the layer -------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ABI side of cuda-cudnn: its table, its instance, and the way of a call. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin.h"
+
+static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
+    [SEQLSTM_OP_RECURRENT] = sizeof(struct seqlstm_recurrent_desc),
+};
+
+static const struct seqlstm_option options[] = {
+    {"library", "string", "auto",
+     "file of cuDNN, or a folder that has it: cuDNN's own, or the site-packages of a Python with cuDNN's wheel"},
+};
+
+/* ---- instance --------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status
+backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
+             struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+{
+    const char *library = "auto";
+    char line[64];
+    for (uint32_t k = 0; k < setting_count; k++) {
+        if (strcmp(settings[k].key, "library") != 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-cudnn has no option `%s`", settings[k].key);
+        library = settings[k].value;
+    }
+    struct seqlstm_instance *instance = host->allocate(host->context, sizeof *instance);
+    if (instance == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-cudnn");
+    memset(instance, 0, sizeof *instance);
+    seqlstm_status status = gpu_domain_open(&instance->domain, host, err);
+    if (status == SEQLSTM_OK)
+        status = cdn_library_load(library, err);
+    if (status != SEQLSTM_OK) {
+        host->release(host->context, instance);
+        return status;
+    }
+    cdn_handles_init(&instance->handles);
+    snprintf(line, sizeof line, "cuDNN %s", cdn_library_version());
+    host->log(host->context, SEQLSTM_LOG_DEBUG, line);
+    *out_instance = instance;
+    return SEQLSTM_OK;
+}
+
+static void
+backend_close(struct seqlstm_instance *instance)
+{
+    if (instance == NULL)
+        return;
+    const struct seqlstm_host host = instance->domain.host;
+    cdn_handles_deinit(&instance->handles);
+    host.release(host.context, instance);
+}
+
+static seqlstm_status
+backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    (void)err;
+    sizes->workspace_bytes = op->workspace_bytes;
+    sizes->reserve_bytes = op->reserve_bytes;
+    sizes->packed_bytes = op->packed_bytes;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+                struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+{
+    if (queue->native_stream == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn needs a queue of a CUDA device");
+    return cdn_binding_create(op, queue, bind, out_binding, err);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+static struct cdn_call
+make_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, void *const *slots, void *workspace, void *reserve,
+          const void *packed)
+{
+    return (struct cdn_call){.binding = b,
+                             .op = b->op,
+                             .plan = &b->op->plans[b->active],
+                             .run = &b->runs[b->active],
+                             .stream = queue->native_stream,
+                             .slots = slots,
+                             .workspace = b->own_workspace != NULL ? b->own_workspace : workspace,
+                             .reserve = reserve,
+                             .packed = packed};
+}
+
+/* Goes on to the next plan, for this call and all later ones. False: there is none. */
+static bool
+fall_back(struct cdn_call *call)
+{
+    struct seqlstm_binding *b = call->binding;
+    if (b->active + 1 >= b->op->plan_count || !b->runs[b->active + 1].usable)
+        return false;
+    b->active++;
+    call->plan = &b->op->plans[b->active];
+    call->run = &b->runs[b->active];
+    return true;
+}
+
+/* An operation that was made is a promise: what cuDNN refuses now is a failure. */
+static seqlstm_status
+keep_promise(seqlstm_status status, struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_UNSUPPORTED)
+        return status;
+    if (err != NULL && err->struct_size >= sizeof *err)
+        err->code = SEQLSTM_DEVICE;
+    return SEQLSTM_DEVICE;
+}
+
+static seqlstm_status
+backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+                struct seqlstm_error *err)
+{
+    struct cdn_call call = make_call(b, queue, args->slots, args->workspace, args->reserve, args->packed);
+    SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
+    seqlstm_status status = cdn_forward(&call, err);
+    while (status == SEQLSTM_UNSUPPORTED && fall_back(&call))
+        status = cdn_forward(&call, err);
+    return keep_promise(status, err);
+}
+
+static seqlstm_status
+backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
+                 struct seqlstm_error *err)
+{
+    if (b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "an operation in inference mode has no backward");
+    struct cdn_call call = make_call(b, queue, args->slots, args->workspace, args->reserve, args->packed);
+    call.grads = args->grads;
+    call.parts = args->parts;
+    SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
+    seqlstm_status status = cdn_backward(&call, err);
+    while (status == SEQLSTM_UNSUPPORTED && fall_back(&call)) { /* the next plan's reserve needs its own forward */
+        call.again = true;
+        status = cdn_forward(&call, err);
+        if (status == SEQLSTM_OK)
+            status = cdn_backward(&call, err);
+    }
+    return keep_promise(status, err);
+}
+
+static seqlstm_status
+backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
+                     const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    (void)step;
+    SEQLSTM_TRY(gpu_use(op->ordinal, err));
+    return cdn_weights_pack(op, queue->native_stream, slots, packed, err);
+}
+
+/* ---- table ------------------------------------------------------------------------------------------------------ */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CDN_SANITIZERS 1u
+#elif defined(__SANITIZE_THREAD__)
+#define CDN_SANITIZERS 2u
+#else
+#define CDN_SANITIZERS 0u
+#endif
+
+static const struct seqlstm_backend table = {
+    .struct_size = sizeof(struct seqlstm_backend),
+    .magic = SEQLSTM_MAGIC,
+    .abi_major = SEQLSTM_ABI_MAJOR,
+    .abi_minor_needed = SEQLSTM_ABI_MINOR,
+    .id = "cuda-cudnn",
+    .version = CDN_VERSION,
+    .vendor = "seqlstm",
+    .license = "Apache-2.0",
+    .build = CDN_BUILD,
+    .sanitizers = CDN_SANITIZERS,
+    .desc_count = SEQLSTM_OP_COUNT,
+    .desc_bytes = desc_bytes,
+    .option_count = sizeof options / sizeof *options,
+    .options = options,
+    .open = backend_open,
+    .close = backend_close,
+    .device_count = gpu_domain_device_count,
+    .device_info = gpu_domain_device_info,
+    .supports = cdn_supports,
+    .op_create = cdn_op_create,
+    .op_sizes = backend_op_sizes,
+    .op_bind = backend_op_bind,
+    .forward = backend_forward,
+    .binding_destroy = cdn_binding_destroy,
+    .op_destroy = cdn_op_destroy,
+    .backward = backend_backward,
+    .weights_pack = backend_weights_pack,
+    .memory = &gpu_domain_memory,
+    .streams = &gpu_domain_streams,
+};
+
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
+
+SEQLSTM_EXPORT const struct seqlstm_backend *
+seqlstm_backend_query_v0(uint32_t host_minor)
+{
+    (void)host_minor;
+    return &table;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See edges.h. */
+#include "edges.h"
+
+static bool is_aligned(const void *pointer)
+{
+    return (uintptr_t)pointer % CDN_POINTER_ALIGNMENT == 0;
+}
+
+static seqlstm_status copy(const struct cdn_call *call, void *to, const void *from, int64_t elems,
+                           struct seqlstm_error *err)
+{
+    return gpu_copy(call->op->ordinal, call->stream, SEQLSTM_COPY_WITHIN, to, from, (uint64_t)elems * sizeof(float),
+                    err);
+}
+
+seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
+                             const void **out_pointer, struct seqlstm_error *err)
+{
+    if (!is_aligned(slot)) {
+        SEQLSTM_TRY(copy(call, call->workspace + place, slot, elems, err));
+        slot = call->workspace + place;
+    }
+    *out_pointer = slot;
+    return SEQLSTM_OK;
+}
+
+void *cdn_edge_write(const struct cdn_call *call, void *slot, uint64_t place)
+{
+    return slot != NULL && is_aligned(slot) ? slot : call->workspace + place;
+}
+
+seqlstm_status cdn_edge_written(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
+                                struct seqlstm_error *err)
+{
+    if (slot == NULL || is_aligned(slot))
+        return SEQLSTM_OK;
+    return copy(call, slot, call->workspace + place, elems, err);
+}
+
+/* ---- states ----------------------------------------------------------------------------------------------------- */
+
+static int64_t get_count(const struct cdn_call *call, const struct cdn_net *net)
+{
+    return net->layers * cdn_directions(&call->op->desc);
+}
+
+/* The slot of the network's k-th state. */
+static void *get_slot(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s, int64_t k)
+{
+    return s->slots[SEQLSTM_RECURRENT_STATE(net->first * cdn_directions(&call->op->desc) + k, s->which)];
+}
+
+static bool any_slot(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s)
+{
+    for (int64_t k = 0; k < get_count(call, net); k++)
+        if (get_slot(call, net, s, k) != NULL)
+            return true;
+    return false;
+}
+
+static bool used_directly(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s)
+{
+    return get_count(call, net) == 1 && is_aligned(get_slot(call, net, s, 0));
+}
+
+seqlstm_status cdn_states_read(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s,
+                               const void **out_pointer, struct seqlstm_error *err)
+{
+    const int64_t elems = call->binding->shape.sequences * s->width;
+    float *together = (float *)(void *)(call->workspace + call->run->places.states[s->place]);
+    *out_pointer = NULL;
+    if (!any_slot(call, net, s))
+        return SEQLSTM_OK;
+    *out_pointer = used_directly(call, net, s) ? get_slot(call, net, s, 0) : together;
+    for (int64_t k = 0; *out_pointer == together && k < get_count(call, net); k++) {
+        const void *slot = get_slot(call, net, s, k);
+        if (slot != NULL)
+            SEQLSTM_TRY(copy(call, together + k * elems, slot, elems, err));
+        else
+            SEQLSTM_TRY(gpu_fill(call->op->ordinal, call->stream, together + k * elems, 0,
+                                 (uint64_t)elems * sizeof(float), err));
+    }
+    return SEQLSTM_OK;
+}
+
+void *cdn_states_write(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s)
+{
+    if (!any_slot(call, net, s))
+        return NULL;
+    return used_directly(call, net, s) ? get_slot(call, net, s, 0)
+                                       : call->workspace + call->run->places.states[s->place];
+}
+
+seqlstm_status cdn_states_written(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s,
+                                  struct seqlstm_error *err)
+{
+    const int64_t elems = call->binding->shape.sequences * s->width;
+    const float *together = (const float *)(const void *)(call->workspace + call->run->places.states[s->place]);
+    if (!any_slot(call, net, s) || used_directly(call, net, s))
+        return SEQLSTM_OK;
+    for (int64_t k = 0; k < get_count(call, net); k++)
+        if (get_slot(call, net, s, k) != NULL)
+            SEQLSTM_TRY(copy(call, get_slot(call, net, s, k), together + k * elems, elems, err));
+    return SEQLSTM_OK;
+}

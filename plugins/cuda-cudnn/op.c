@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making of an operation: its plans, its sizes, its trial. */
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/desc_check.h>
+
+#include "plugin.h"
+
+/* Upper bounds over both plans. Packed weights of the second stand behind those of the first, unless they are alike. */
+static void measure(struct seqlstm_op *op)
+{
+    const struct seqlstm_desc *head = &op->desc.head;
+    for (int32_t p = 0; p < op->plan_count; p++) {
+        struct cdn_plan *plan = &op->plans[p];
+        struct cdn_places places;
+        cdn_places_make(&places, &op->desc, plan, op->shape.rows > head->max_rows ? op->shape.rows : head->max_rows,
+                        head->max_sequences, NULL);
+        if (places.workspace_bytes > op->workspace_bytes)
+            op->workspace_bytes = places.workspace_bytes;
+        if (places.reserve_bytes > op->reserve_bytes)
+            op->reserve_bytes = places.reserve_bytes;
+        if (p > 0 && cdn_plan_equals(&op->plans[0], plan))
+            continue;
+        for (int32_t k = 0; k < plan->count; k++)
+            plan->nets[k].packed_offset += op->packed_bytes;
+        op->packed_bytes += plan->weight_bytes;
+    }
+}
+
+static seqlstm_status open_plans(struct seqlstm_op *op, cudnnRNNAlgo_t algorithm, bool layers,
+                                 struct seqlstm_error *err)
+{
+    const cudnnRNNAlgo_t algorithms[CDN_PLANS] = {algorithm, CUDNN_RNN_ALGO_STANDARD};
+    const int32_t count = algorithm == CUDNN_RNN_ALGO_STANDARD ? 1 : 2;
+    struct cdn_handle *handle = NULL;
+    SEQLSTM_TRY(cdn_handles_acquire(&op->instance->handles, op->ordinal, NULL, &handle, err));
+    seqlstm_status status = SEQLSTM_OK;
+    for (int32_t p = 0; p < count && status == SEQLSTM_OK; p++) {
+        status = cdn_plan_open(op, &op->plans[p], algorithms[p], layers, handle, err);
+        op->plan_count = p + 1;
+    }
+    cdn_handles_release(&op->instance->handles, handle);
+    return status;
+}
+
+static seqlstm_status open_op(struct seqlstm_op *op, const char *variant, struct seqlstm_error *err)
+{
+    const struct seqlstm_host *host = &op->instance->domain.host;
+    const struct seqlstm_desc *head = &op->desc.head;
+    cudnnRNNAlgo_t algorithm;
+    bool layers;
+    if (!cdn_variant_find(variant, &algorithm, &layers))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn has no variant `%s`", variant);
+    op->shape.lengths = host->allocate(host->context, (uint64_t)head->max_sequences * sizeof(int32_t));
+    if (op->shape.lengths == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the lengths of a batch");
+    cdn_shape_fill(&op->shape, head->max_steps, head->max_sequences, head->max_rows);
+    SEQLSTM_TRY(open_plans(op, algorithm, layers, err));
+    measure(op);
+    return cdn_trial_run(op, err);
+}
+
+seqlstm_status cdn_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
+                             const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+{
+    struct seqlstm_device_info info = {.struct_size = sizeof info};
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    union seqlstm_any_desc copy;
+    SEQLSTM_TRY(gpu_domain_device_info(instance, device, &info, err));
+    SEQLSTM_TRY(cdn_supports(info.device_class, desc, &answer, err));
+    if (!answer.accepted)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", answer.reason);
+    bool offered = variant == NULL || variant[0] == '\0';
+    for (uint32_t v = 0; !offered && v < answer.variant_count; v++)
+        offered = strcmp(variant, answer.variants[v]) == 0;
+    if (!offered)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn has no variant `%s` of this layer", variant);
+    const struct seqlstm_host *host = &instance->domain.host;
+    struct seqlstm_op *op = host->allocate(host->context, sizeof *op);
+    if (op == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation of cuda-cudnn");
+    memset(op, 0, sizeof *op);
+    seqlstm_desc_copy(desc, &copy);
+    op->instance = instance;
+    op->ordinal = instance->domain.devices[device].ordinal;
+    op->desc = copy.recurrent;
+    const seqlstm_status status =
+        open_op(op, variant != NULL && variant[0] != '\0' ? variant : answer.variants[0], err);
+    if (status != SEQLSTM_OK) {
+        cdn_op_destroy(op);
+        return status;
+    }
+    *out_op = op;
+    return SEQLSTM_OK;
+}
+
+void cdn_op_destroy(struct seqlstm_op *op)
+{
+    if (op == NULL)
+        return;
+    const struct seqlstm_host *host = &op->instance->domain.host;
+    for (int32_t p = 0; p < op->plan_count; p++)
+        cdn_plan_close(op, &op->plans[p]);
+    host->release(host->context, op->shape.lengths);
+    host->release(host->context, op);
+}

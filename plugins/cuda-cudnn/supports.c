@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cuda-cudnn accepts: rules over descriptors, without a device and without the library. What cuDNN has no
+ * parameter for is refused here; what it refuses only when asked (some shapes under some algorithms), when the
+ * operation is made. */
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/desc_check.h>
+
+#include "plugin.h"
+
+static const struct {
+    const char *name;
+    cudnnRNNAlgo_t algorithm;
+} algorithms[] = {{"standard", CUDNN_RNN_ALGO_STANDARD},
+                  {"persist_static", CUDNN_RNN_ALGO_PERSIST_STATIC},
+                  {"persist_dynamic", CUDNN_RNN_ALGO_PERSIST_DYNAMIC},
+                  {"small_h", CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H}};
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+static const char layers_suffix[] = "_layers";
+
+bool cdn_variant_find(const char *name, cudnnRNNAlgo_t *out_algorithm, bool *out_layers)
+{
+    for (int k = 0; k < ALGORITHMS; k++) {
+        const size_t length = strlen(algorithms[k].name);
+        if (strncmp(name, algorithms[k].name, length) != 0)
+            continue;
+        *out_algorithm = algorithms[k].algorithm;
+        *out_layers = strcmp(name + length, layers_suffix) == 0;
+        if (*out_layers || name[length] == '\0')
+            return true;
+    }
+    return false;
+}
+
+static int32_t refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
+                      const char *reason, const char *hint)
+{
+    seqlstm_answer_no(answer, code, option, value, reason);
+    snprintf(answer->hint, sizeof answer->hint, "%s", hint);
+    return 0;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------------ */
+
+static int32_t accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
+{
+    static const char *const names[] = {"float32", "tf32",  "bfloat16", "float16",
+                                        "float64", "int32", "int8",     "uint8"};
+    const uint32_t roles[5] = {d->dtype_activation, d->dtype_activation_grad, d->dtype_state, d->dtype_weight,
+                               d->dtype_weight_grad};
+    for (int k = 0; k < 5; k++)
+        if (roles[k] != SEQLSTM_FLOAT32)
+            return refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, names[roles[k]],
+                          "cuda-cudnn takes and gives float32", "precision: float32");
+    if (d->dtype_compute != SEQLSTM_FLOAT32 && d->dtype_compute != SEQLSTM_TF32)
+        return refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, names[d->dtype_compute],
+                      "cuda-cudnn computes in float32 or tf32", "precision: float32");
+    return 1;
+}
+
+static const char *name_activation(uint32_t kind)
+{
+    static const char *const names[SEQLSTM_ACT_COUNT] = {
+        "linear",       "tanh", "sigmoid",  "relu",     "leaky_relu", "thresholded_relu", "scaled_tanh",
+        "hard_sigmoid", "elu",  "softsign", "softplus", "affine",     "softmax",          "log_softmax"};
+    return kind < SEQLSTM_ACT_COUNT ? names[kind] : "?";
+}
+
+static int32_t accept_activations(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
+{
+    const int directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    for (int k = 0; k < directions; k++) {
+        const uint32_t gate = d->activations[SEQLSTM_PLACE_GATE][k].kind;
+        const uint32_t candidate = d->activations[SEQLSTM_PLACE_CANDIDATE][k].kind;
+        const uint32_t output = d->activations[SEQLSTM_PLACE_OUTPUT][k].kind;
+        const bool rnn = d->cell == SEQLSTM_CELL_RNN;
+        if (candidate != SEQLSTM_ACT_TANH && !(rnn && candidate == SEQLSTM_ACT_RELU))
+            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
+                          rnn ? "cuDNN's simple RNN has tanh and relu"
+                              : "cuDNN's cells have tanh built in, and no other function",
+                          "activation: tanh");
+        if (candidate != d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind)
+            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
+                          "cuDNN has one activation for both directions", "the same activation in both directions");
+        if (!rnn && gate != SEQLSTM_ACT_SIGMOID)
+            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_RECURRENT_ACTIVATION, name_activation(gate),
+                          "cuDNN's gates are sigmoids", "recurrent_activation: sigmoid");
+        if (d->cell == SEQLSTM_CELL_LSTM && output != SEQLSTM_ACT_TANH)
+            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_OUTPUT_ACTIVATION, name_activation(output),
+                          "cuDNN's LSTM has tanh built in, and no other function", "output_activation: tanh");
+    }
+    return 1;
+}
+
+/* What cuDNN has no parameter for. Masks exist in training alone. */
+static int32_t accept_options(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
+{
+    const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
+    const uint32_t o = d->options;
+    const struct {
+        bool on;
+        uint32_t option;
+        float rate; /* the value; 0: a flag */
+        const char *reason, *hint;
+    } rules[] = {
+        {o & SEQLSTM_RECURRENT_PEEPHOLE, SEQLSTM_OPTION_PEEPHOLE, 0, "cuDNN's LSTM has no peepholes", ""},
+        {o & SEQLSTM_RECURRENT_COUPLED_GATES, SEQLSTM_OPTION_COUPLED_GATES, 0, "cuDNN's LSTM has no coupled gates", ""},
+        {o & SEQLSTM_RECURRENT_LAYER_NORM, SEQLSTM_OPTION_LAYER_NORM, 0,
+         "cuDNN's cells have no normalisation inside", ""},
+        {d->cell == SEQLSTM_CELL_GRU && !(o & SEQLSTM_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER, 0,
+         "cuDNN's GRU resets after the product", "reset_after: true"},
+        {o & SEQLSTM_RECURRENT_STEPWISE, SEQLSTM_OPTION_LENGTHS, 0,
+         "cuDNN makes the gradients of weights of each range from that range's own reserve", ""},
+        {d->gate_clip > 0, SEQLSTM_OPTION_GATE_CLIP, d->gate_clip, "cuDNN limits the cell, not the gates", "cell_clip"},
+        {d->zoneout_cell > 0, SEQLSTM_OPTION_ZONEOUT, d->zoneout_cell, "cuDNN has no zoneout", ""},
+        {d->zoneout_hidden > 0, SEQLSTM_OPTION_ZONEOUT, d->zoneout_hidden, "cuDNN has no zoneout", ""},
+        {training && d->recurrent_dropout > 0, SEQLSTM_OPTION_RECURRENT_DROPOUT, d->recurrent_dropout,
+         "cuDNN has no masks on the recurrent input", ""},
+        {training && d->weight_drop > 0, SEQLSTM_OPTION_WEIGHT_DROP, d->weight_drop,
+         "cuDNN has no masks on the recurrent weights", ""},
+        {training && d->dropout > 0, SEQLSTM_OPTION_DROPOUT, d->dropout,
+         "cuDNN draws its own masks, each step and between layers only", "a dropout layer before this one"},
+    };
+    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
+        char text[24];
+        if (!rules[k].on)
+            continue;
+        return refuse(answer, SEQLSTM_REFUSED_OPTION, rules[k].option,
+                      rules[k].rate > 0 ? seqlstm_desc_number((double)rules[k].rate, text) : "", rules[k].reason,
+                      rules[k].hint);
+    }
+    return 1;
+}
+
+static int32_t accept_form(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
+{
+    static const char *const merges[] = {"concat", "sum", "mul", "ave"};
+    const int64_t sizes[] = {d->input, d->hidden, d->head.max_sequences, d->head.max_steps, d->head.max_rows};
+    if (d->head.flags & SEQLSTM_DESC_DETERMINISTIC)
+        return refuse(answer, SEQLSTM_REFUSED_DETERMINISM, SEQLSTM_OPTION_DETERMINISM, "true",
+                      "cuDNN does not promise the same bits for the same call of its recurrent networks", "");
+    if (d->direction == SEQLSTM_DIRECTION_BACKWARD)
+        return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_DIRECTION, "backward",
+                      "cuDNN runs forwards, or in both directions", "direction: bidirectional");
+    if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_MERGE_CONCAT)
+        return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, merges[d->merge],
+                      "cuDNN puts the two directions side by side", "merge: concat");
+    if (d->projection >= d->hidden) { /* to cuDNN, as many as the units means none */
+        char text[24];
+        snprintf(text, sizeof text, "%lld", (long long)d->projection);
+        return refuse(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_PROJECTION, text,
+                      "cuDNN projects to fewer units than the layer has", "a projection smaller than units");
+    }
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        if (sizes[k] > INT32_MAX / 8)
+            return refuse(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, "",
+                          "cuDNN counts in 32 bits: sizes and rows of a batch stay below 2^28", "");
+    return 1;
+}
+
+/* ---- variants --------------------------------------------------------------------------------------------------- */
+
+static void offer(struct seqlstm_answer *answer, int algorithm, bool layers)
+{
+    snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "%s%s", algorithms[algorithm].name,
+             layers ? layers_suffix : "");
+}
+
+/* Hidden sizes up to which cuDNN has kernels for small ones; its plain RNN has one matrix for the LSTM's four. */
+static bool fits_small_h(const struct seqlstm_recurrent_desc *d)
+{
+    const int64_t most = d->head.mode == SEQLSTM_MODE_TRAINING ? 128 : 192;
+    return d->hidden <= (d->cell == SEQLSTM_CELL_RNN ? 2 * most : most);
+}
+
+/* Those that keep the recurrent weights on the chip want equal lengths, and know no projection. */
+static void offer_variants(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
+{
+    const bool persist = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0;
+    for (int cut = 0; cut < (d->layers > 1 ? 2 : 1); cut++) {
+        offer(answer, 0, cut == 1);
+        for (int k = 1; k < ALGORITHMS; k++)
+            if (persist && (algorithms[k].algorithm != CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H || fits_small_h(d)))
+                offer(answer, k, cut == 1);
+    }
+}
+
+seqlstm_status cdn_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                            struct seqlstm_error *err)
+{
+    union seqlstm_any_desc copy;
+    const struct seqlstm_recurrent_desc *d = &copy.recurrent;
+    const int32_t capability = gpu_parse_class(device_class);
+    (void)err;
+    if (capability < GPU_CAPABILITY_MIN) {
+        refuse(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
+               capability == 0 ? "cuda-cudnn runs on CUDA devices only" : "the device is older than cuDNN 9 wants", "");
+        return SEQLSTM_OK;
+    }
+    if (!seqlstm_desc_check(desc, answer))
+        return SEQLSTM_OK;
+    if (desc->op != SEQLSTM_OP_RECURRENT) {
+        refuse(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, "", "cuda-cudnn runs recurrent layers only",
+               "cuda-generic has the other operations");
+        return SEQLSTM_OK;
+    }
+    seqlstm_desc_copy(desc, &copy);
+    if (!accept_dtypes(desc, answer) || !accept_options(d, answer) || !accept_activations(d, answer) ||
+        !accept_form(d, answer))
+        return SEQLSTM_OK;
+    answer->accepted = 1;
+    offer_variants(d, answer);
+    return SEQLSTM_OK;
+}
