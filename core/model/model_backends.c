@@ -4,10 +4,6 @@
 
 #include "model/sections.h"
 
-/* Backends of the project that this version does not have: fine in a list, where an absent plugin is a
- * note, but nothing can require them. */
-static const char *const later_backends[] = {"cuda-cudnn", "cuda-generic"};
-
 void
 sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
                    void *field)
@@ -77,10 +73,6 @@ resolve_plugin(struct sl_reader *reader, struct sl_node *node, struct sl_backend
                          sl_reader_printf(reader, "a file is written with a slash, as in `./%s`",
                                           entry->id),
                          NULL, "`%s` is not the id of a backend", entry->id);
-    for (size_t i = 0; i < sizeof later_backends / sizeof *later_backends; i++)
-        if (entry->require && strcmp(entry->id, later_backends[i]) == 0)
-            sl_reader_refuse_later(reader, sl_reader_get_place(node, "require"),
-                                   sl_reader_printf(reader, "the backend `%s`", entry->id));
 }
 
 static bool
