@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training with cuda-cudnn on the emulated device and the cuDNN of fake_cudnn.h, against the reference, loss by loss:
+every cell and variant, batches that an algorithm refuses, layers in turn with cuda-generic; and what is said when the
+library or the device is not there."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
+PROGRAM, HERE = BUILD / 'seqlstm', BUILD / 'tests/gpu'
+LIBRARY = HERE / 'libcudnn.so.9'
+# float32 outside and float64 inside against float64: about eps32 per update's loss, carried through Adam's updates
+TOLERANCE = 2e-4
+
+# 14 sequences of equal length in batches of 4: the last has 2.
+MODEL = '''seqlstm: 1
+seed: 5
+data: {{type: generator, train: {{name: adding_problem, size: 14, seed: 1, length: 6}}, batch_size: 4}}
+model:
+{layers}
+  - {{type: dense, units: from_target}}
+train: {{loss: mse, epochs: 2, optimizer: {{type: adam, learning_rate: 0.01}}}}
+backends: [{backends}]
+dispatch: {{policy: order, pin: {{{pin}}}}}
+'''
+CUDNN = f'{{plugin: cuda-cudnn, options: {{library: {LIBRARY}}}}}'
+POOL = '  - {type: pool, mode: mean}'
+LAYERS = {
+    'lstm': '  - {type: lstm, name: r, units: 5, layers: 2}',
+    'clipped': '  - {type: lstm, name: r, units: 5, cell_clip: 0.02, projection: 3}',
+    'gru': '  - {type: gru, name: r, units: 5, direction: bidirectional, return_sequences: true}\n' + POOL,
+    'rnn': '  - {type: rnn, name: r, units: 5, activation: relu, return_sequences: true}\n' + POOL,
+    'in turn': '  - {type: lstm, name: a, units: 4, return_sequences: true}\n'
+               '  - {type: lstm, name: b, units: 5, peephole: true}',
+}
+
+
+def run(arguments, expect=0, **environment):
+    done = subprocess.run([PROGRAM, *map(str, arguments), '--backend-path', HERE], capture_output=True, text=True,
+                          timeout=120, env={**os.environ, **environment})
+    if done.returncode != expect:
+        raise AssertionError(f'{arguments}: exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}')
+    return done
+
+
+def write(folder, name, layers, backends, pin=''):
+    path = folder / f'{name}.yaml'
+    path.write_text(MODEL.format(layers=LAYERS[layers], backends=backends, pin=pin))
+    return path
+
+
+def train(folder, name, layers, backends, pin='', **environment):
+    model, out = write(folder, name, layers, backends, pin), folder / name
+    run(['run', model, '--out', out, '--quiet'], **environment)
+    rows = [json.loads(line) for line in (out / 'metrics.jsonl').read_text().splitlines()]
+    summary = json.loads((out / 'summary.json').read_text())
+    used = {layer['name']: f'{layer["backend"]}:{layer["variant"]}' for layer in summary['layers']}
+    return [row['metrics']['loss'] for row in rows if row['span'] == 'epoch'], used
+
+
+def compare(got, expected, what):
+    if not got or len(got) != len(expected):
+        raise AssertionError(f'{what}: {len(got)} losses, expected {len(expected)}')
+    for k, (a, b) in enumerate(zip(got, expected)):
+        if not abs(a - b) <= TOLERANCE * max(1, abs(b)):
+            raise AssertionError(f'{what}: loss {k} is {a}, expected {b}')
+
+
+def check(folder, name, layers, variant, **environment):
+    expected, _ = train(folder, f'{name}-expected', layers, 'reference')
+    got, used = train(folder, name, layers, f'{CUDNN}, reference', f'r: "cuda-cudnn:{variant}"', **environment)
+    if used['r'] != f'cuda-cudnn:{variant}':
+        raise AssertionError(f'{name}: the layer ran on {used["r"]}')
+    compare(got, expected, name)
+
+
+def check_cells(folder):
+    for layers in ('lstm', 'clipped', 'gru', 'rnn'):
+        check(folder, layers, layers, 'standard')
+
+
+def check_variants(folder):
+    for variant in ('standard_layers', 'persist_static_layers', 'persist_dynamic', 'persist_dynamic_layers', 'small_h',
+                    'small_h_layers'):
+        check(folder, variant, 'lstm', variant)
+
+
+def check_refused_batches(folder):
+    """small_h refuses the last batch, forwards or back: that batch runs under the standard algorithm."""
+    for part in ('forward', 'data', 'weights'):
+        check(folder, f'refused-{part}', 'lstm', 'small_h', FAKE_CUDNN_REFUSE=f'3:{part}:2')
+        check(folder, f'refused-{part}-layers', 'lstm', 'small_h_layers', FAKE_CUDNN_REFUSE=f'3:{part}:2')
+
+
+def check_refused_variant(folder):
+    model = write(folder, 'pinned', 'lstm', f'{CUDNN}, reference', 'r: "cuda-cudnn:small_h"')
+    for part in ('forward', 'data'):
+        done = run(['run', model, '--out', folder / f'never-{part}', '--quiet'], 3, FAKE_CUDNN_REFUSE=f'3:{part}:4')
+        if 'CUDNN_STATUS_NOT_SUPPORTED: told to refuse' not in done.stderr:
+            raise AssertionError(f'the refusal hides its reason: {done.stderr}')
+
+
+def check_in_turn(folder):
+    expected, _ = train(folder, 'turn-expected', 'in turn', 'reference')
+    got, used = train(folder, 'turn', 'in turn', f'{CUDNN}, cuda-generic, reference')
+    if not used['a'].startswith('cuda-cudnn:') or not used['b'].startswith('cuda-generic:'):
+        raise AssertionError(f'the layers ran on {used}')
+    compare(got, expected, 'in turn')
+
+
+def check_absent(folder):
+    broken = CUDNN.replace(str(LIBRARY), str(folder))
+    model = write(folder, 'absent', 'lstm', broken.replace('plugin:', 'require: true, plugin:') + ', reference')
+    for number, (reason, environment) in enumerate((('has no libcudnn.so.9', {}),
+                                                    ('no driver here', {'SEQLSTM_EMULATED_ABSENT': 'no driver here'}))):
+        done = run(['run', model, '--out', folder / f'absent-{number}', '--quiet'], 3, **environment)
+        if reason not in done.stderr:
+            raise AssertionError(f'expected `{reason}`: {done.stderr}')
+    model = write(folder, 'old', 'lstm', CUDNN.replace('plugin:', 'require: true, plugin:'))
+    done = run(['run', model, '--out', folder / 'old', '--quiet'], 3, FAKE_CUDNN_VERSION='8907')
+    if 'version 8907, expected cuDNN 9' not in done.stderr:
+        raise AssertionError(f'an old library: {done.stderr}')
+
+
+TESTS = [('cells', check_cells), ('variants', check_variants), ('refused batches', check_refused_batches),
+         ('a refused variant', check_refused_variant), ('in turn with cuda-generic', check_in_turn),
+         ('without library or driver', check_absent)]
+
+
+def main():
+    print(f'1..{len(TESTS)}')
+    failed = 0
+    for number, (name, test) in enumerate(TESTS, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(pathlib.Path(folder))
+                print(f'ok {number} - {name}', flush=True)
+            except AssertionError as error:
+                failed += 1
+                print(f'not ok {number} - {name}')
+                print('\n'.join(f'# {line}' for line in str(error).split('\n')))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

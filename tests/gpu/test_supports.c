@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the CUDA backends say to every option, without a device, against the table of docs/cuda.md.
+ *
+ *   test_supports CUDNN.so [GENERIC.so]
+ *
+ * The lattice: each option alone and each pair of options, in both modes, for each cell, with and without equal
+ * lengths. A combination is accepted exactly if each of its options is, and a refusal names one of those that are
+ * refused, with a reason.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/backend.h>
+#include <seqlstm/desc_check.h>
+
+enum { CUDNN = 1, GENERIC = 2, BOTH = 3, NEITHER = 0 };
+enum { LSTM = 1 << SEQLSTM_CELL_LSTM, GRU = 1 << SEQLSTM_CELL_GRU, RNN = 1 << SEQLSTM_CELL_RNN };
+enum { ANY = LSTM | GRU | RNN };
+
+static void add_options(struct seqlstm_recurrent_desc *d, int bit)
+{
+    d->options |= (uint32_t)bit;
+}
+
+static void set_activation(struct seqlstm_recurrent_desc *d, int packed)
+{
+    const int place = packed / 256, kind = packed % 256;
+    d->activations[place][0] = d->activations[place][1] = (struct seqlstm_activation){(uint32_t)kind, 0.3f, 0.2f, 0};
+}
+
+static void set_direction(struct seqlstm_recurrent_desc *d, int packed)
+{
+    d->direction = (uint32_t)packed / 256;
+    d->merge = (uint32_t)packed % 256;
+}
+
+static void set_sizes(struct seqlstm_recurrent_desc *d, int packed)
+{
+    d->layers = packed / 256;
+    d->projection = packed % 256;
+}
+
+static void set_rate(struct seqlstm_recurrent_desc *d, int which)
+{
+    float *const rates[] = {&d->dropout,     &d->recurrent_dropout, &d->zoneout_cell, &d->zoneout_hidden,
+                            &d->weight_drop, &d->cell_clip,         &d->gate_clip};
+    *rates[which] = 0.25f;
+}
+
+static void set_head(struct seqlstm_recurrent_desc *d, int flag)
+{
+    d->head.flags |= (uint32_t)flag;
+}
+
+/* One option: who accepts it in training and in inference, for which cells it exists, under which id it is refused. */
+static const struct line {
+    const char *name;
+    void (*set)(struct seqlstm_recurrent_desc *d, int value);
+    int value;
+    int cells, training, inference;
+    uint32_t option;
+} lines[] = {
+    {"plain", add_options, 0, ANY, BOTH, BOTH, 0},
+    {"no final state", add_options, SEQLSTM_RECURRENT_OUTPUT, ANY, BOTH, BOTH, 0},
+    {"initial state", add_options, SEQLSTM_RECURRENT_INITIAL_STATE, ANY, BOTH, BOTH, 0},
+    {"use_bias", add_options, SEQLSTM_RECURRENT_USE_BIAS, ANY, BOTH, BOTH, 0},
+    {"peephole", add_options, SEQLSTM_RECURRENT_PEEPHOLE, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PEEPHOLE},
+    {"coupled_gates", add_options, SEQLSTM_RECURRENT_COUPLED_GATES, LSTM, GENERIC, GENERIC,
+     SEQLSTM_OPTION_COUPLED_GATES},
+    {"layer_norm", add_options, SEQLSTM_RECURRENT_LAYER_NORM, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_LAYER_NORM},
+    {"two layers", set_sizes, 2 * 256, ANY, BOTH, BOTH, 0},
+    {"projection", set_sizes, 256 + 3, LSTM, BOTH, BOTH, 0},
+    {"projection as wide", set_sizes, 256 + 5, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PROJECTION},
+    {"backward", set_direction, SEQLSTM_DIRECTION_BACKWARD * 256, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DIRECTION},
+    {"bidirectional", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256, ANY, BOTH, BOTH, 0},
+    {"merge: sum", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_MERGE_SUM, ANY, GENERIC, GENERIC,
+     SEQLSTM_OPTION_MERGE},
+    {"merge: mul", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_MERGE_MUL, ANY, GENERIC, GENERIC,
+     SEQLSTM_OPTION_MERGE},
+    {"merge: ave", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_MERGE_AVE, ANY, GENERIC, GENERIC,
+     SEQLSTM_OPTION_MERGE},
+    {"dropout", set_rate, 0, ANY, GENERIC, BOTH, SEQLSTM_OPTION_DROPOUT},
+    {"recurrent_dropout", set_rate, 1, ANY, GENERIC, BOTH, SEQLSTM_OPTION_RECURRENT_DROPOUT},
+    {"zoneout of the cell", set_rate, 2, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_ZONEOUT},
+    {"zoneout of the output", set_rate, 3, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_ZONEOUT},
+    {"weight_drop", set_rate, 4, ANY, GENERIC, BOTH, SEQLSTM_OPTION_WEIGHT_DROP},
+    {"cell_clip", set_rate, 5, LSTM, BOTH, BOTH, 0},
+    {"gate_clip", set_rate, 6, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_GATE_CLIP},
+    {"activation: relu", set_activation, 256 + SEQLSTM_ACT_RELU, RNN, BOTH, BOTH, 0},
+    {"activation: relu", set_activation, 256 + SEQLSTM_ACT_RELU, LSTM | GRU, GENERIC, GENERIC,
+     SEQLSTM_OPTION_ACTIVATION},
+    {"activation: leaky_relu", set_activation, 256 + SEQLSTM_ACT_LEAKY_RELU, ANY, GENERIC, GENERIC,
+     SEQLSTM_OPTION_ACTIVATION},
+    {"activation: softsign", set_activation, 256 + SEQLSTM_ACT_SOFTSIGN, ANY, GENERIC, GENERIC,
+     SEQLSTM_OPTION_ACTIVATION},
+    {"recurrent_activation", set_activation, SEQLSTM_ACT_HARD_SIGMOID, LSTM | GRU, GENERIC, GENERIC,
+     SEQLSTM_OPTION_RECURRENT_ACTIVATION},
+    {"output_activation", set_activation, 2 * 256 + SEQLSTM_ACT_RELU, LSTM, GENERIC, GENERIC,
+     SEQLSTM_OPTION_OUTPUT_ACTIVATION},
+    {"deterministic", set_head, SEQLSTM_DESC_DETERMINISTIC, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DETERMINISM},
+};
+enum { LINES = sizeof lines / sizeof *lines };
+
+static struct seqlstm_recurrent_desc make(uint32_t cell, bool training, bool uniform)
+{
+    struct seqlstm_recurrent_desc d;
+    memset(&d, 0, sizeof d);
+    d.head = (struct seqlstm_desc){.struct_size = sizeof d, .op = SEQLSTM_OP_RECURRENT, .max_rows = 12,
+                                   .max_sequences = 3, .max_steps = 4};
+    d.head.mode = training ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
+    d.head.flags = uniform ? SEQLSTM_DESC_UNIFORM : 0;
+    d.cell = cell;
+    d.options = SEQLSTM_RECURRENT_FINAL_STATE | (cell == SEQLSTM_CELL_GRU ? SEQLSTM_RECURRENT_RESET_AFTER : 0);
+    d.layers = 1;
+    d.input = 4;
+    d.hidden = 5;
+    d.layer_norm_epsilon = 1e-3f;
+    set_activation(&d, SEQLSTM_ACT_SIGMOID);
+    set_activation(&d, 256 + SEQLSTM_ACT_TANH);
+    set_activation(&d, 2 * 256 + SEQLSTM_ACT_TANH);
+    return d;
+}
+
+static bool knows_variant(const char *name)
+{
+    static const char *const names[] = {"standard", "persist_static", "persist_dynamic", "small_h"};
+    for (int k = 0; k < 4; k++) {
+        const size_t length = strlen(names[k]);
+        if (strncmp(name, names[k], length) == 0 && (!name[length] || strcmp(name + length, "_layers") == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Variants of cuda-cudnn: `standard` always, the persistent ones for equal lengths without projection, `_layers` from
+ * two layers on. */
+static const char *check_variants(const struct seqlstm_recurrent_desc *d, const struct seqlstm_answer *answer)
+{
+    const uint32_t algorithms = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0 ? 4 : 1;
+    if (answer->variant_count != algorithms * (d->layers > 1 ? 2 : 1))
+        return "another number of variants";
+    for (uint32_t v = 0; v < answer->variant_count; v++)
+        if (!knows_variant(answer->variants[v]))
+            return "an unknown variant";
+    return NULL;
+}
+
+static long failures, cases;
+
+static void check(const struct seqlstm_backend *table, int who, uint32_t cell, bool training, bool uniform,
+                  const struct line *a, const struct line *b)
+{
+    struct seqlstm_recurrent_desc d = make(cell, training, uniform);
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const char *wrong = NULL;
+    a->set(&d, a->value);
+    b->set(&d, b->value);
+    /* two that set the same field, or that make no sense together: what remains decides */
+    if (a->set == b->set && a != b && a->set != add_options && a->set != set_rate)
+        return;
+    if (!seqlstm_desc_check(&d.head, &answer))
+        return;
+    const bool refused_a = !((training ? a->training : a->inference) & who);
+    const bool refused_b = !((training ? b->training : b->inference) & who);
+    memset(&answer, 0, sizeof answer);
+    answer.struct_size = sizeof answer;
+    cases++;
+    if (table->supports("cuda:sm_90", &d.head, &answer, &err) != SEQLSTM_OK)
+        wrong = "an error";
+    else if (answer.accepted != !(refused_a || refused_b))
+        wrong = answer.accepted ? "accepted" : "refused";
+    else if (!answer.accepted && !(refused_a && answer.option == a->option) &&
+             !(refused_b && answer.option == b->option))
+        wrong = "refused for another option";
+    else if (!answer.accepted && (answer.reason[0] == '\0' || answer.code == 0))
+        wrong = "refused without a reason";
+    else if (answer.accepted && who == CUDNN)
+        wrong = check_variants(&d, &answer);
+    if (wrong != NULL && failures++ < 20)
+        printf("# %s, cell %u, %s%s: %s + %s: %s (%s)\n", table->id, cell, training ? "training" : "inference",
+               uniform ? ", uniform" : "", a->name, b->name, wrong, answer.reason);
+}
+
+static void check_lattice(const struct seqlstm_backend *table, int who)
+{
+    for (uint32_t cell = SEQLSTM_CELL_LSTM; cell <= SEQLSTM_CELL_RNN; cell++)
+        for (int mode = 0; mode < 4; mode++)
+            for (int a = 0; a < LINES; a++)
+                for (int b = a; b < LINES; b++)
+                    if ((lines[a].cells >> cell & 1) && (lines[b].cells >> cell & 1))
+                        check(table, who, cell, mode & 1, mode & 2, &lines[a], &lines[b]);
+}
+
+static const struct seqlstm_backend *load(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library != NULL ? dlsym(library, SEQLSTM_QUERY_SYMBOL) : NULL;
+    seqlstm_backend_query_fn query;
+    memcpy(&query, &symbol, sizeof query);
+    if (symbol == NULL)
+        printf("# %s\n", dlerror());
+    return symbol != NULL ? query(SEQLSTM_ABI_MINOR) : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static const int who[] = {CUDNN, GENERIC};
+    int failed = 0;
+    printf("1..%d\n", argc - 1);
+    for (int k = 1; k < argc && k <= 2; k++) {
+        const struct seqlstm_backend *table = load(argv[k]);
+        failures = cases = 0;
+        if (table != NULL)
+            check_lattice(table, who[k - 1]);
+        const bool fine = table != NULL && failures == 0 && cases > 1000;
+        printf("%s %d - %s: %ld combinations, %ld wrong\n", fine ? "ok" : "not ok", k, argv[k], cases, failures);
+        failed |= !fine;
+    }
+    return failed;
+}
