@@ -38,7 +38,7 @@ union seqlstm_any_desc {
 #define SEQLSTM_STATIC_ASSERT(condition, name) _Static_assert(condition, name)
 #endif
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_desc) == 72, "descriptor head");
-SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_recurrent_desc) == 256, "recurrent descriptor");
+SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_recurrent_desc) == 264, "recurrent descriptor");
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_embedding_desc) == 88, "embedding descriptor");
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_dense_desc) == 112, "dense descriptor");
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_activation_desc) == 96, "activation descriptor");

@@ -180,6 +180,19 @@ static inline int32_t seqlstm_check_head(const struct seqlstm_desc *d, struct se
            seqlstm_check_range(answer, shape, "reserved0", d->reserved0, 0, 0);
 }
 
+static inline int32_t seqlstm_check_quantization(const struct seqlstm_recurrent_desc *d,
+                                                 struct seqlstm_answer *answer)
+{
+    const uint32_t dtype = SEQLSTM_OPTION_DTYPE;
+    if (d->head.dtype_compute != SEQLSTM_INT8)
+        return seqlstm_check_float(answer, dtype, "data_scale without int8", d->data_scale, 0, 0, 0) &&
+               seqlstm_check_float(answer, dtype, "data_shift without int8", d->data_shift, 0, 0, 0);
+    return seqlstm_check_float(answer, dtype, "data_scale", d->data_scale, 1e-30f, 1e30f, 0) &&
+           seqlstm_check_float(answer, dtype, "data_shift", d->data_shift, 0, 255, 0) &&
+           seqlstm_check_needs(answer, d->head.mode == SEQLSTM_MODE_INFERENCE, dtype, "int8 is for inference") &&
+           seqlstm_check_needs(answer, d->layers == 1, dtype, "int8 runs layer by layer");
+}
+
 static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_desc *d,
                                               struct seqlstm_answer *answer)
 {
@@ -239,6 +252,7 @@ static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_des
                                "layer normalisation of a GRU needs reset_after") &&
            seqlstm_check_needs(answer, !(o & SEQLSTM_RECURRENT_LAYER_NORM) || d->layer_norm_epsilon > 0,
                                SEQLSTM_OPTION_LAYER_NORM, "layer_norm_epsilon must be positive") &&
+           seqlstm_check_quantization(d, answer) &&
            seqlstm_check_needs(answer,
                                (o & (SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_FINAL_STATE)) != 0,
                                SEQLSTM_OPTION_STATES, "neither the output nor the final state is wanted");

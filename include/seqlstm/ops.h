@@ -185,12 +185,7 @@ enum {
 };
 
 /* How D = 2 outputs become one row (and how MERGE joins its inputs). */
-enum {
-    SEQLSTM_MERGE_CONCAT = 0,
-    SEQLSTM_MERGE_SUM    = 1,
-    SEQLSTM_MERGE_MUL    = 2,
-    SEQLSTM_MERGE_AVE    = 3
-};
+enum { SEQLSTM_MERGE_CONCAT = 0, SEQLSTM_MERGE_SUM = 1, SEQLSTM_MERGE_MUL = 2, SEQLSTM_MERGE_AVE = 3 };
 
 enum {
     SEQLSTM_RECURRENT_USE_BIAS      = 1u << 0,
@@ -243,6 +238,12 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  * when the range ends before the sequence does (bidirectional and backward ops take whole ranges only).
  * Where a clip limits, its derivative is 0; inside (and at the ends) it is 1.
  *
+ * With dtype_compute INT8 (inference, one layer) products read x and h' as q(v) = min(max(round(data_scale v +
+ * data_shift), 0), 255), and row r of W_x and of W_h as signed bytes, times 127 over the largest element of both.
+ * Sums are exact integers; bias, gates and c are float32, and c is never rounded. Y, HN and a given H0 may hold the
+ * values of q, (q(h) - data_shift) / data_scale. The first forward after weights_pack may allocate: libraries want
+ * the scales of weights when they make a kernel.
+ *
  * d counts the directions that exist: BACKWARD alone has D = 1, d = 0; activations[…][1] is then not read.
  * Mask streams (philox.h): stream(l, d, p) = stream_base + 32 l + 16 d + p with p from
  * SEQLSTM_MASK_…; element = index of the feature. Per-step masks use step = position0[b] + t. Per-sequence
@@ -254,13 +255,8 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  *   projection [P, H]
  *   norm: norm_x [G H], norm_h [G H], and for LSTM norm_c [H], norm_c_bias [H], in one vector
  */
-enum {
-    SEQLSTM_MASK_INPUT          = 0,
-    SEQLSTM_MASK_RECURRENT      = 1,
-    SEQLSTM_MASK_ZONEOUT_CELL   = 2,
-    SEQLSTM_MASK_ZONEOUT_HIDDEN = 3,
-    SEQLSTM_MASK_WEIGHT         = 4
-};
+enum { SEQLSTM_MASK_INPUT = 0, SEQLSTM_MASK_RECURRENT = 1, SEQLSTM_MASK_ZONEOUT_CELL = 2,
+       SEQLSTM_MASK_ZONEOUT_HIDDEN = 3, SEQLSTM_MASK_WEIGHT = 4 };
 #define SEQLSTM_STREAMS_PER_LAYER 32
 #define SEQLSTM_WEIGHT_SEQUENCE   UINT64_C(0xFFFFFFFFFFFFFFFF)
 
@@ -284,6 +280,8 @@ struct seqlstm_recurrent_desc {
     float cell_clip;          /* > 0, 0: off */
     float gate_clip;          /* > 0, 0: off */
     float layer_norm_epsilon; /* > 0 with LAYER_NORM */
+    float data_scale;         /* > 0 with dtype_compute INT8, else 0 */
+    float data_shift;         /* 0 .. 255, likewise */
 };
 
 /* Slots of RECURRENT. State and parameter slots exist for every (l, d), n = l D + d.

@@ -281,11 +281,11 @@ bytes_beyond_the_known_are_refused_unasked(void **state)
     assert_int_equal(sl_backend_supports(backend, 0, &desc.head, &answer, &err), SEQLSTM_OK);
     assert_int_equal(answer.accepted, 1);
     assert_string_equal(answer.variants[0], "yes");
-    desc.layer_norm_epsilon = 1e-3f; /* in the last 8 bytes */
+    desc.data_shift = 1; /* in the last 8 bytes */
     assert_int_equal(sl_backend_supports(backend, 0, &desc.head, &answer, &err), SEQLSTM_OK);
     assert_int_equal(answer.accepted, 0);
     assert_int_equal(answer.code, SEQLSTM_REFUSED_ABI);
-    desc.layer_norm_epsilon = 0;
+    desc.data_shift = 0;
     desc.head.op = SEQLSTM_OP_LOSS; /* not offered: desc_bytes is 0 */
     assert_int_equal(sl_backend_supports(backend, 0, &desc.head, &answer, &err), SEQLSTM_OK);
     assert_int_equal(answer.code, SEQLSTM_REFUSED_OPERATION);
