@@ -99,15 +99,16 @@ parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_
     } names[] = {{"f32", SEQLSTM_FLOAT32, SEQLSTM_FLOAT32},
                  {"bf16", SEQLSTM_BFLOAT16, SEQLSTM_FLOAT32},
                  {"f16", SEQLSTM_FLOAT16, SEQLSTM_FLOAT32},
-                 {"f32-bf16", SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16}};
+                 {"f32-bf16", SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16},
+                 {"f32-i8", SEQLSTM_FLOAT32, SEQLSTM_INT8}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is(field, length, names[i].name)) {
             c->dtype = names[i].dtype;
             c->desc.head.dtype_compute = names[i].compute;
             return SEQLSTM_OK;
         }
-    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the dtype of the case is '%.*s', expected f32, bf16, f16 or f32-bf16",
-                 (int)length, field);
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the dtype of the case is '%.*s', expected f32, bf16, f16, f32-bf16 or "
+                 "f32-i8", (int)length, field);
 }
 
 static void
@@ -120,6 +121,10 @@ init_recurrent(struct seqlstm_recurrent_desc *d, const struct sizes *s)
     d->hidden = size_or(s, 'H', 5);
     d->projection = s->of['P' - 'A'];
     d->stream_base = 7 * SEQLSTM_STREAMS_PER_LAYER;
+    if (d->head.dtype_compute == SEQLSTM_INT8) { /* the data of cases lie in [-1, 1] */
+        d->data_scale = 127;
+        d->data_shift = 128;
+    }
     for (int direction = 0; direction < 2; direction++) {
         d->activations[SEQLSTM_PLACE_GATE][direction].kind = SEQLSTM_ACT_SIGMOID;
         d->activations[SEQLSTM_PLACE_CANDIDATE][direction].kind = SEQLSTM_ACT_TANH;

@@ -264,7 +264,7 @@ static const struct plain plains[] = {
     {"attention", "R300B20T30K256", "flat", "queries=packed,kind=additive,weights", false},
 };
 
-/* Tried with products in bfloat16. */
+/* Tried with products in bfloat16, and in inference those of one layer in int8. */
 static const struct plain low_precision[] = {
     {"lstm", "T7B5I6H9", "ragged", "", true},
     {"lstm", "T7B5I6H9", "ragged", "initial,final", true},
@@ -388,6 +388,8 @@ each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn, void *conte
     for (size_t i = 0; i < COUNT(low_precision); i++) {
         const struct plain *p = &low_precision[i];
         emit_as("f32-bf16", fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
+        if (strcmp(pass, "inf") == 0 && strncmp(p->op, "dense", 5) != 0 && !strchr(p->sizes, 'L'))
+            emit_as("f32-i8", fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
     }
 }
 

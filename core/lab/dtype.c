@@ -48,6 +48,8 @@ sl_dtype_eps(uint32_t dtype)
         return ldexp(1, -11);
     case SEQLSTM_BFLOAT16:
         return ldexp(1, -8);
+    case SEQLSTM_INT8: /* half a step of 1/127 of the largest value, not of each: twice that of a typical one */
+        return ldexp(1, -7);
     default:
         return ldexp(1, -24);
     }

@@ -65,8 +65,11 @@ struct sl_runner {
 
 /* The reference computes in float64 whatever the roles say, and is asked in its own words. */
 static void
-clear_dtypes(struct seqlstm_desc *h)
+clear_dtypes(union seqlstm_any_desc *desc)
 {
+    struct seqlstm_desc *h = &desc->head;
+    if (h->op == SEQLSTM_OP_RECURRENT)
+        desc->recurrent.data_scale = desc->recurrent.data_shift = 0;
     h->dtype_activation = h->dtype_activation_grad = h->dtype_state = SEQLSTM_FLOAT32;
     h->dtype_compute = h->dtype_weight = h->dtype_weight_grad = SEQLSTM_FLOAT32;
 }
@@ -243,7 +246,7 @@ sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, c
     if (subject->float64) {
         r->forward = subject->float64->forward;
         r->backward = subject->float64->backward;
-        clear_dtypes(&r->desc.head);
+        clear_dtypes(&r->desc);
     }
     r->count = data->count;
     r->piece_count = cuts && cuts->count > 1 ? cuts->count : 1;

@@ -33,6 +33,8 @@
     X(reorder_primitive_desc_create)                                                                         \
     X(primitive_attr_create)                                                                                 \
     X(primitive_attr_destroy)                                                                                \
+    X(primitive_attr_set_rnn_data_qparams)                                                                   \
+    X(primitive_attr_set_rnn_weights_qparams)                                                                \
     X(primitive_attr_set_scratchpad_mode)                                                                    \
     ODN_VERSION_FUNCTIONS(X)
 

@@ -25,6 +25,14 @@ enum { ODN_WEIGHT_X, ODN_WEIGHT_H, ODN_WEIGHT_P, ODN_WEIGHTS };
 enum { ODN_FORWARD, ODN_BACKWARD, ODN_PASSES };
 enum { ODN_KINDS = 2, ODN_WAYS = 2 };
 
+/* What x, h and y are inside a slice: float32, bfloat16, or unsigned bytes q = round(scale v + shift). */
+struct odn_elem {
+    dnnl_data_type_t type;
+    uint32_t bytes;
+    float scale, shift; /* of bytes */
+};
+extern const struct odn_elem odn_float32;
+
 /* Layers that read one width: layer 0, and those above it. */
 struct odn_kind {
     int64_t input;
@@ -37,6 +45,7 @@ struct odn_kind {
     dnnl_primitive_t reorder[ODN_PASSES][ODN_WEIGHTS];
     /* the part of one layer and direction in `packed` */
     uint64_t packed[ODN_PASSES][ODN_WEIGHTS], bias, permuted[ODN_WEIGHTS], packed_bytes;
+    uint64_t scales; /* int8: a version (uint64_t), then the scales of the rows (recurrent_quantized.c) */
     /* and in the workspace of backward */
     uint64_t grad_place[ODN_WEIGHTS], grad_bias, grad_peephole, grad_bytes;
 };
@@ -47,6 +56,7 @@ struct odn_entry {
     int32_t references;
     int32_t kind, way, threads;
     int64_t n, steps;
+    uint64_t version; /* int8: of the scales; 0: none yet, and no primitive */
     uint64_t used; /* when last released */
     dnnl_primitive_desc_t pd[ODN_PASSES];
     dnnl_primitive_t primitive[ODN_PASSES];
@@ -63,8 +73,10 @@ struct odn_recurrent {
     int32_t gate_map[4]; /* the library's gate k is our gate gate_map[k] */
     int64_t hidden, output;
     bool lstm, peephole, projection, concat, training;
-    dnnl_data_type_t type; /* of x, h and weights inside */
-    int64_t elem_bytes;
+    struct odn_elem elem;
+    dnnl_data_type_t weight_type;
+    bool quantized;             /* int8 */
+    dnnl_primitive_attr_t attr; /* the instance's; int8: its own, with scales of 1 */
     int32_t slices_max;
     struct odn_kind kind[ODN_KINDS];
     pthread_mutex_t lock; /* of the cache */
@@ -99,7 +111,7 @@ struct odn_slice {
 
 struct odn_recurrent_binding {
     struct odn_recurrent *r;
-    int32_t slices_count;
+    int32_t slices_count, threads; /* threads: of the library */
     bool in_place; /* one slice in float32: x and y need no copies */
     const struct seqlstm_axis *axis;
     int64_t t0, t1, rows;
@@ -163,15 +175,24 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
 
 /* ---- recurrent_primitive.c ----------------------------------------------------------------------- */
 
-/* Describes the pass of one rectangle. `fixed`: with the weights' layouts that the kind holds, else with those that
- * the library likes best. `forward`: the forward pass's, for backward. */
+/* Describes the pass of one rectangle with `attr`. `fixed`: with the weights' layouts that the kind holds, else with
+ * those that the library likes best. `forward`: the forward pass's, for backward. */
 dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t kind, int32_t way, int64_t n,
                                      int64_t steps, int32_t pass, bool fixed,
-                                     const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out_pd);
+                                     const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
+                                     dnnl_primitive_desc_t *out_pd);
+
+/* What an entry is looked for by; `scales` makes it where `version` says that there are some. */
+struct odn_entry_key {
+    int32_t kind, way, threads;
+    int64_t n, steps;
+    uint64_t version;
+    const float *scales;
+};
 
 /* The shape's primitives, out of the cache or made now. [any thread] */
-seqlstm_status odn_entry_acquire(struct odn_recurrent *r, int32_t kind, int32_t way, int32_t threads, int64_t n,
-                                 int64_t steps, struct odn_entry **out_entry, struct seqlstm_error *err);
+seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key,
+                                 struct odn_entry **out_entry, struct seqlstm_error *err);
 /* NULL is fine. Keeps the entry for later as long as few are idle. [any thread] */
 void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry);
 void odn_entries_destroy(struct odn_recurrent *r);
@@ -192,15 +213,33 @@ void odn_slices_release(struct odn_recurrent_binding *b);
 
 /* ---- recurrent_rows.c ------------------------------------------------------------------------------ */
 
-/* Rows between a batch and slice m of it; `width` elements each, `type` inside the slice, float32 in the batch. */
+/* Rows between a batch and slice m of it; `width` elements each, `elem` inside the slice, float32 in the batch. */
 void odn_rows_in(const struct odn_recurrent_binding *b, int32_t m, int64_t width, const float *rows,
-                 dnnl_data_type_t type, void *out_slice);
-void odn_rows_out(const struct odn_recurrent_binding *b, int32_t m, int64_t width, dnnl_data_type_t type,
+                 const struct odn_elem *elem, void *out_slice);
+void odn_rows_out(const struct odn_recurrent_binding *b, int32_t m, int64_t width, const struct odn_elem *elem,
                   const void *slice, float *out_rows);
-void odn_convert_in(dnnl_data_type_t type, int64_t count, const float *from, void *out);
-void odn_convert_out(dnnl_data_type_t type, int64_t count, const void *from, float *out);
+void odn_convert_in(const struct odn_elem *elem, int64_t count, const float *from, void *out);
+void odn_convert_out(const struct odn_elem *elem, int64_t count, const void *from, float *out);
 /* out = scale * (a + b), in float32 or bfloat16 */
 void odn_add(dnnl_data_type_t type, int64_t count, float scale, const void *a, const void *b, void *out);
+
+/* ---- recurrent_quantized.c --------------------------------------------------------------------------- */
+
+/* The attributes of int8 for these scales of rows, [gates * hidden] in the library's order; NULL: all 1. `scratch`: of
+ * a primitive the user's, of a reorder the library's. */
+dnnl_status_t odn_quantized_attr(const struct odn_recurrent *r, const float *scales, dnnl_scratchpad_mode_t scratch,
+                                 dnnl_primitive_attr_t *out_attr);
+/* Weights and scales of one layer and direction. Makes what the library needs for it. */
+dnnl_status_t odn_quantized_pack(const struct odn_recurrent *r, void *const *slots, int32_t d, void *packed);
+/* The primitives of the scales in `packed`, where the binding has others. */
+seqlstm_status odn_quantized_refresh(struct odn_recurrent_binding *b, const void *packed, struct seqlstm_error *err);
+
+/* ---- recurrent_op.c ---- */
+/* The calls of one kind and way of a shape, with primitives for the scales (int8). */
+seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t kind, int32_t way,
+                              uint64_t version, const float *scales, struct seqlstm_error *err);
+/* Ours: outputs by inputs, gate by gate (`outer`), or inputs first. */
+bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer);
 
 /* ---- recurrent_forward.c, recurrent_backward.c, recurrent_pack.c ----------------------------------------- */
 void odn_forward_slice(struct odn_run *run, int32_t m);

@@ -42,7 +42,7 @@ static void load_dy(const struct odn_run *run, int32_t m, int32_t layer)
         if (given == NULL)
             memset(dy, 0, (size_t)(s->rows * width) * sizeof *dy);
         else if (dy != given)
-            odn_rows_in(run->b, m, width, given, dnnl_f32, dy);
+            odn_rows_in(run->b, m, width, given, &odn_float32, dy);
     }
     if (r->directions == 2 && r->desc->merge == SEQLSTM_MERGE_AVE)
         for (int64_t i = 0; i < s->rows * width; i++)
@@ -96,7 +96,7 @@ static void set_values(struct odn_run *run, int32_t m, int32_t l, int32_t d, con
     const struct odn_slice *s = &run->b->slices[m];
     const int32_t k = odn_kind_of(r, l), way = odn_way_of(r, d);
     const struct odn_kind *kind = &r->kind[k];
-    const uint64_t elem = (uint64_t)r->elem_bytes, layer = (uint64_t)(l * r->directions + d);
+    const uint64_t elem = r->elem.bytes, layer = (uint64_t)(l * r->directions + d);
     const uint64_t h = s->h + layer * s->h_stride, c = s->c + layer * s->c_stride;
     const uint64_t h_bytes = (uint64_t)r->output * elem, c_bytes = (uint64_t)r->hidden * sizeof(float);
     const uint64_t packed = odn_packed_of(r, l, d);
@@ -182,7 +182,7 @@ void odn_backward_layer(struct odn_run *run, int32_t m, int32_t l, int32_t d)
     if (d == 1)
         odn_add(dnnl_f32, s->rows * kind->input, 1.0f, dx, own, dx);
     if (l == 0 && d == r->directions - 1 && wants_dx(run) && dx != run->grads[SEQLSTM_RECURRENT_X])
-        odn_rows_out(run->b, m, kind->input, dnnl_f32, dx, run->grads[SEQLSTM_RECURRENT_X]);
+        odn_rows_out(run->b, m, kind->input, &odn_float32, dx, run->grads[SEQLSTM_RECURRENT_X]);
 }
 
 /* ---- gradients of weights ------------------------------------------------------------------------------- */

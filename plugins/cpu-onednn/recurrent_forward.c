@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The forward pass of one slice: layer by layer, direction by direction, rectangle by rectangle. */
+#include <math.h>
 #include <string.h>
 
 #include "recurrent.h"
@@ -20,7 +21,7 @@ void *odn_layer_output(const struct odn_run *run, int32_t m, int32_t layer, int3
 {
     const struct odn_recurrent *r = run->b->r;
     const struct odn_slice *s = &run->b->slices[m];
-    const uint64_t elem = (uint64_t)r->elem_bytes, output = (uint64_t)r->output;
+    const uint64_t elem = r->elem.bytes, output = (uint64_t)r->output;
     void *base = writes_y(run, layer)
                      ? run->slots[SEQLSTM_RECURRENT_Y]
                      : odn_at(run->reserve, s->y + (uint64_t)layer_slot(r, layer) * s->y_stride);
@@ -47,22 +48,23 @@ void *odn_layer_input(const struct odn_run *run, int32_t m, int32_t layer)
 
 /* States of sequences [from, to) of the slice, out of a slot of the call; zero without one. */
 static void load_states(const struct odn_run *run, int32_t m, const float *slot, int64_t width, int64_t from,
-                        int64_t to, dnnl_data_type_t type, void *out_rows)
+                        int64_t to, const struct odn_elem *elem, void *out_rows)
 {
-    const uint64_t bytes = (uint64_t)width * (type == dnnl_f32 ? 4 : 2);
+    const uint64_t bytes = (uint64_t)width * elem->bytes;
     if (slot == NULL && to > from)
-        memset(odn_at(out_rows, (uint64_t)from * bytes), 0, (size_t)((uint64_t)(to - from) * bytes));
+        memset(odn_at(out_rows, (uint64_t)from * bytes), elem->type == dnnl_u8 ? (int)rintf(elem->shift) : 0,
+               (size_t)((uint64_t)(to - from) * bytes));
     for (int64_t j = from; slot != NULL && j < to; j++)
-        odn_convert_in(type, width, slot + (m + j * run->b->slices_count) * width,
+        odn_convert_in(elem, width, slot + (m + j * run->b->slices_count) * width,
                        odn_at(out_rows, (uint64_t)j * bytes));
 }
 
 static void store_states(const struct odn_run *run, int32_t m, const void *rows, int64_t width, int64_t from,
-                         int64_t to, dnnl_data_type_t type, float *slot)
+                         int64_t to, const struct odn_elem *elem, float *slot)
 {
-    const uint64_t bytes = (uint64_t)width * (type == dnnl_f32 ? 4 : 2);
+    const uint64_t bytes = (uint64_t)width * elem->bytes;
     for (int64_t j = from; slot != NULL && j < to; j++)
-        odn_convert_out(type, width, odn_at(rows, (uint64_t)j * bytes),
+        odn_convert_out(elem, width, odn_at(rows, (uint64_t)j * bytes),
                         slot + (m + j * run->b->slices_count) * width);
 }
 
@@ -83,7 +85,7 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
     const struct odn_recurrent *r = run->b->r;
     const struct odn_slice *s = &run->b->slices[m];
     const int32_t k = odn_kind_of(r, l), way = odn_way_of(r, d), count = s->rectangle_count;
-    const uint64_t elem = (uint64_t)r->elem_bytes, layer = r->training ? (uint64_t)(l * r->directions + d) : 0;
+    const uint64_t elem = r->elem.bytes, layer = r->training ? (uint64_t)(l * r->directions + d) : 0;
     const uint64_t x_bytes = (uint64_t)r->kind[k].input * elem, y_bytes = (uint64_t)odn_y_width(r) * elem;
     const uint64_t h_bytes = (uint64_t)r->output * elem, c_bytes = (uint64_t)r->hidden * sizeof(float);
     const void *x = odn_layer_input(run, m, l), *y = odn_layer_output(run, m, l, d);
@@ -102,9 +104,9 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
         void *h_out = odn_at(h, (uint64_t)now->out_row[way] * h_bytes);
         void *c_out = odn_at(c, (uint64_t)now->out_row[way] * c_bytes);
         const int64_t begun = before != NULL ? before->n : 0;
-        load_states(run, m, h0, r->output, begun, now->n, r->type, h_in);
+        load_states(run, m, h0, r->output, begun, now->n, &r->elem, h_in);
         if (r->lstm)
-            load_states(run, m, c0, r->hidden, begun, now->n, dnnl_f32, c_in);
+            load_states(run, m, c0, r->hidden, begun, now->n, &odn_float32, c_in);
         struct odn_call *call = &run->b->slices[m].shapes[now->shape].calls[k][way][ODN_FORWARD];
         odn_call_set(call, DNNL_ARG_SRC_LAYER, odn_at(x, (uint64_t)now->row * x_bytes));
         odn_call_set(call, DNNL_ARG_SRC_ITER, h_in);
@@ -123,9 +125,9 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
         if (status != dnnl_success)
             return status;
         const int64_t living = after == NULL ? 0 : way ? now->n : after->n;
-        store_states(run, m, h_out, r->output, living, now->n, r->type, final(run, l, d, SEQLSTM_STATE_HN));
+        store_states(run, m, h_out, r->output, living, now->n, &r->elem, final(run, l, d, SEQLSTM_STATE_HN));
         if (r->lstm)
-            store_states(run, m, c_out, r->hidden, living, now->n, dnnl_f32, final(run, l, d, SEQLSTM_STATE_CN));
+            store_states(run, m, c_out, r->hidden, living, now->n, &odn_float32, final(run, l, d, SEQLSTM_STATE_CN));
     }
     return dnnl_success;
 }
@@ -137,7 +139,7 @@ void odn_forward_slice(struct odn_run *run, int32_t m)
     const bool merges = r->directions == 2 && !r->concat;
     const float scale = r->desc->merge == SEQLSTM_MERGE_AVE ? 0.5f : 1.0f;
     if (!run->b->in_place)
-        odn_rows_in(run->b, m, r->kind[0].input, run->slots[SEQLSTM_RECURRENT_X], r->type, odn_at(run->reserve, s->x));
+        odn_rows_in(run->b, m, r->kind[0].input, run->slots[SEQLSTM_RECURRENT_X], &r->elem, odn_at(run->reserve, s->x));
     for (int32_t l = 0; l < r->layers; l++) {
         for (int32_t d = 0; d < r->directions; d++) {
             const dnnl_status_t status = run_layer(run, m, l, d);
@@ -147,10 +149,10 @@ void odn_forward_slice(struct odn_run *run, int32_t m)
             }
         }
         if (merges)
-            odn_add(r->type, s->rows * r->output, scale, odn_layer_output(run, m, l, 0),
+            odn_add(r->elem.type, s->rows * r->output, scale, odn_layer_output(run, m, l, 0),
                     odn_layer_output(run, m, l, 1), layer_result(run, m, l));
     }
     float *y = run->slots[SEQLSTM_RECURRENT_Y];
     if (y != NULL && !writes_y(run, r->layers - 1))
-        odn_rows_out(run->b, m, odn_y_width(r), r->type, layer_result(run, m, r->layers - 1), y);
+        odn_rows_out(run->b, m, odn_y_width(r), &r->elem, layer_result(run, m, r->layers - 1), y);
 }

@@ -35,9 +35,13 @@ static void describe_stack(struct odn_recurrent *r, const struct seqlstm_instanc
     r->projection = d->projection > 0;
     r->peephole = (d->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
     r->training = r->op->training;
-    const bool low = d->head.dtype_compute == SEQLSTM_BFLOAT16;
-    r->type = low ? dnnl_bf16 : dnnl_f32;
-    r->elem_bytes = low ? 2 : 4;
+    r->elem = odn_float32;
+    if (d->head.dtype_compute == SEQLSTM_BFLOAT16)
+        r->elem = (struct odn_elem){.type = dnnl_bf16, .bytes = 2};
+    r->quantized = d->head.dtype_compute == SEQLSTM_INT8;
+    if (r->quantized)
+        r->elem = (struct odn_elem){.type = dnnl_u8, .bytes = 1, .scale = d->data_scale, .shift = d->data_shift};
+    r->weight_type = r->quantized ? dnnl_s8 : r->elem.type;
     r->slices_max = r->op->exclusive ? 1 : instance->members_max;
     if (d->head.max_sequences < r->slices_max)
         r->slices_max = (int32_t)d->head.max_sequences;
@@ -68,9 +72,7 @@ static bool has_weight(const struct odn_recurrent *r, int w)
     return w != ODN_WEIGHT_P || r->projection;
 }
 
-/* Ours: outputs by inputs, gate by gate (`outer`), or inputs first. */
-static bool plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type,
-                         bool outer)
+bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer)
 {
     const int n = kind->n_dims[w];
     const int64_t *dims = kind->dims[w];
@@ -94,7 +96,7 @@ static dnnl_status_t choose_layouts(struct odn_recurrent *r, int32_t k, bool pla
     dnnl_primitive_desc_t pd[ODN_PASSES] = {NULL, NULL};
     dnnl_status_t status = dnnl_success;
     for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
-        status = odn_primitive_describe(r, k, way, n, steps, p, false, pd[ODN_FORWARD], &pd[p]);
+        status = odn_primitive_describe(r, k, way, n, steps, p, false, pd[ODN_FORWARD], r->attr, &pd[p]);
         for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++) {
             if (!has_weight(r, w))
                 continue;
@@ -102,14 +104,16 @@ static dnnl_status_t choose_layouts(struct odn_recurrent *r, int32_t k, bool pla
             odn_md md = odn.primitive_desc_query_md(pd[p], dnnl_query_exec_arg_md, weight_arguments[w]);
             const bool ok = !plain && odn_md_open(md)
                                 ? odn_layout_copy(&kind->weights[p][w], md)
-                                : plain_layout(&kind->weights[p][w], kind, w, r->type, p == ODN_BACKWARD);
+                                : odn_plain_layout(&kind->weights[p][w], kind, w, r->weight_type, p == ODN_BACKWARD);
             status = ok ? dnnl_success : dnnl_out_of_memory;
             if (p != ODN_BACKWARD || status != dnnl_success)
                 continue;
             odn_layout_deinit(&kind->grads[w]);
             md = odn.primitive_desc_query_md(pd[p], dnnl_query_exec_arg_md, grad_arguments[w]);
-            if (!(odn_md_plain(md, kind->grad_strides[w]) ? odn_layout_copy(&kind->grads[w], md)
-                                                          : plain_layout(&kind->grads[w], kind, w, dnnl_f32, false)))
+            const bool made = odn_md_plain(md, kind->grad_strides[w])
+                                  ? odn_layout_copy(&kind->grads[w], md)
+                                  : odn_plain_layout(&kind->grads[w], kind, w, dnnl_f32, false);
+            if (!made)
                 status = dnnl_out_of_memory;
             odn_md_plain(odn_layout_get(&kind->grads[w]), kind->grad_strides[w]);
         }
@@ -125,9 +129,9 @@ static dnnl_status_t try_layouts(const struct odn_recurrent *r, int32_t k, int64
 {
     dnnl_primitive_desc_t forward = NULL, backward = NULL;
     const int32_t way = odn_way_of(r, 0);
-    dnnl_status_t status = odn_primitive_describe(r, k, way, n, steps, ODN_FORWARD, true, NULL, &forward);
+    dnnl_status_t status = odn_primitive_describe(r, k, way, n, steps, ODN_FORWARD, true, NULL, r->attr, &forward);
     if (status == dnnl_success && r->training)
-        status = odn_primitive_describe(r, k, way, n, steps, ODN_BACKWARD, true, forward, &backward);
+        status = odn_primitive_describe(r, k, way, n, steps, ODN_BACKWARD, true, forward, r->attr, &backward);
     if (forward != NULL)
         odn.primitive_desc_destroy(forward);
     if (backward != NULL)
@@ -158,19 +162,20 @@ static seqlstm_status make_packing(struct odn_recurrent *r, int32_t k, struct se
 {
     struct odn_kind *kind = &r->kind[k];
     const dnnl_engine_t engine = r->op->instance->engine;
-    const bool permuted = r->gate_map[0] != 0;
+    const bool permuted = r->gate_map[0] != 0 || r->quantized;
     dnnl_status_t status = dnnl_success;
     for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++) {
         struct odn_layout ours = {0};
         if (!has_weight(r, w))
             continue;
-        if (!plain_layout(&ours, kind, w, dnnl_f32, true))
+        if (!odn_plain_layout(&ours, kind, w, dnnl_f32, !r->quantized))
             status = dnnl_out_of_memory;
         for (int p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
             odn_md md = odn_layout_get(&kind->weights[p][w]);
-            status = odn.reorder_primitive_desc_create(&kind->reorder_pd[p][w], odn_layout_get(&ours), engine, md,
-                                                       engine, NULL);
-            if (status == dnnl_success)
+            if (!r->quantized) /* those are made when the scales are known */
+                status = odn.reorder_primitive_desc_create(&kind->reorder_pd[p][w], odn_layout_get(&ours), engine, md,
+                                                           engine, NULL);
+            if (!r->quantized && status == dnnl_success)
                 status = odn.primitive_create(&kind->reorder[p][w], kind->reorder_pd[p][w]);
             kind->packed[p][w] = odn_take(&kind->packed_bytes, odn.memory_desc_get_size(md));
         }
@@ -183,6 +188,9 @@ static seqlstm_status make_packing(struct odn_recurrent *r, int32_t k, struct se
     }
     const uint64_t bias = (uint64_t)(r->bias_gates * r->hidden) * sizeof(float);
     kind->bias = odn_take(&kind->packed_bytes, bias);
+    if (r->quantized)
+        kind->scales = odn_take(&kind->packed_bytes,
+                                sizeof(uint64_t) + (uint64_t)(r->gates * r->hidden) * sizeof(float));
     kind->grad_bias = odn_take(&kind->grad_bytes, bias);
     kind->grad_peephole = odn_take(&kind->grad_bytes, r->peephole ? 3 * (uint64_t)r->hidden * sizeof(float) : 0);
     return odn_check(status, "a change of weight layout", err);
@@ -207,6 +215,8 @@ static void destroy(struct seqlstm_op *op)
                     odn.primitive_desc_destroy(r->kind[k].reorder_pd[p][w]);
             }
         }
+    if (r->quantized && r->attr != NULL)
+        odn.primitive_attr_destroy(r->attr);
     pthread_mutex_destroy(&r->lock);
     odn_release(op->instance->host, r);
 }
@@ -223,7 +233,13 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     describe_cell(r);
     describe_stack(r, op->instance);
     const int before = odn_threads_set(op->exclusive ? op->instance->members_max : 1);
+    r->attr = op->instance->attr;
     seqlstm_status status = SEQLSTM_OK;
+    if (r->quantized) {
+        r->attr = NULL;
+        status = odn_check(odn_quantized_attr(r, NULL, dnnl_scratchpad_mode_user, &r->attr), "the attributes of int8",
+                           err);
+    }
     for (int32_t k = 0; k < r->kinds && status == SEQLSTM_OK; k++) {
         status = make_layouts(r, k, err);
         if (status == SEQLSTM_OK)
@@ -258,20 +274,29 @@ static void unbind(struct seqlstm_binding *binding)
     odn_release(b->r->op->instance->host, b);
 }
 
-static seqlstm_status bind_shape(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t threads,
-                                 struct seqlstm_error *err)
+seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t kind, int32_t way,
+                              uint64_t version, const float *scales, struct seqlstm_error *err)
 {
     struct odn_recurrent *r = b->r;
-    const dnnl_engine_t engine = r->op->instance->engine;
-    for (int32_t k = 0; k < r->kinds; k++)
-        for (int32_t d = 0; d < r->directions; d++) {
-            const int32_t way = odn_way_of(r, d);
-            struct odn_entry **entry = &shape->entries[k][way];
-            SEQLSTM_TRY(odn_entry_acquire(r, k, way, threads, shape->n, shape->steps, entry, err));
-            for (int p = 0; p < (r->training ? ODN_PASSES : 1); p++)
-                SEQLSTM_TRY(odn_call_init(&shape->calls[k][way][p], engine, (*entry)->pd[p], (*entry)->primitive[p],
-                                          err));
-        }
+    const struct odn_entry_key key = {.kind = kind, .way = way, .threads = b->threads, .n = shape->n,
+                                      .steps = shape->steps, .version = version, .scales = scales};
+    struct odn_entry *entry = NULL;
+    SEQLSTM_TRY(odn_entry_acquire(r, &key, &entry, err));
+    odn_entry_release(r, shape->entries[kind][way]);
+    shape->entries[kind][way] = entry;
+    for (int p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
+        odn_call_deinit(&shape->calls[kind][way][p]);
+        SEQLSTM_TRY(odn_call_init(&shape->calls[kind][way][p], r->op->instance->engine, entry->pd[p],
+                                  entry->primitive[p], err));
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status bind_shape(struct odn_recurrent_binding *b, struct odn_shape *shape, struct seqlstm_error *err)
+{
+    for (int32_t k = 0; k < b->r->kinds; k++)
+        for (int32_t d = 0; d < b->r->directions; d++)
+            SEQLSTM_TRY(odn_shape_bind(b, shape, k, odn_way_of(b->r, d), 0, NULL, err));
     return SEQLSTM_OK;
 }
 
@@ -295,17 +320,17 @@ static seqlstm_status bind(struct seqlstm_binding *binding, struct seqlstm_queue
     b->slices_count = queue->members < r->slices_max ? queue->members : r->slices_max;
     if (sequences < b->slices_count)
         b->slices_count = (int32_t)sequences;
-    b->in_place = b->slices_count == 1 && r->type == dnnl_f32;
+    b->in_place = b->slices_count == 1 && r->elem.type == dnnl_f32;
     b->slices = odn_allocate(op->instance->host, (uint64_t)b->slices_count * sizeof *b->slices);
     if (b->slices == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
     SEQLSTM_TRY(odn_slices_cut(b, err));
-    int32_t threads = 1;
+    b->threads = 1;
     if (op->exclusive)
-        threads = queue->members < op->instance->members_max ? queue->members : op->instance->members_max;
+        b->threads = queue->members < op->instance->members_max ? queue->members : op->instance->members_max;
     for (int32_t m = 0; m < b->slices_count; m++)
         for (int32_t i = 0; i < b->slices[m].shape_count; i++)
-            SEQLSTM_TRY(bind_shape(b, &b->slices[m].shapes[i], threads, err));
+            SEQLSTM_TRY(bind_shape(b, &b->slices[m].shapes[i], err));
     uint64_t reserve, workspace;
     odn_recurrent_place(b, &reserve, &workspace);
     if (reserve > op->sizes.reserve_bytes || workspace > op->sizes.workspace_bytes)
@@ -364,6 +389,8 @@ static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_qu
         .reserve = binding->op->training ? args->reserve : args->workspace,
         .packed = args->packed,
     };
+    if (run.b->r->quantized)
+        SEQLSTM_TRY(odn_quantized_refresh(run.b, run.packed, err));
     if (!binding->op->exclusive) {
         queue->services->team(queue, forward_member, &run);
         return finish(&run, err);

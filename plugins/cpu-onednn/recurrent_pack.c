@@ -50,6 +50,13 @@ static void pack_range(void *argument, int64_t begin, int64_t end)
         const int32_t n = (int32_t)(job / ODN_WEIGHTS), l = n / r->directions, d = n % r->directions;
         const struct odn_kind *kind = &r->kind[odn_kind_of(r, l)];
         void *packed = odn_at(packing->packed, odn_packed_of(r, l, d));
+        if (r->quantized && w == ODN_WEIGHT_X) {
+            const dnnl_status_t status = odn_quantized_pack(r, packing->slots, d, packed);
+            if (status != dnnl_success)
+                packing->failed = (int32_t)status;
+        }
+        if (r->quantized && w != ODN_WEIGHT_P)
+            continue;
         if (w == ODN_WEIGHT_P) {
             const float *bias = odn_param(r, packing->slots, l, d, SEQLSTM_PARAM_BIAS);
             float *out = odn_at(packed, kind->bias);

@@ -60,7 +60,8 @@ static bool make_weights(const struct odn_recurrent *r, const struct odn_kind *k
 
 dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t k, int32_t way, int64_t n,
                                      int64_t steps, int32_t pass, bool fixed,
-                                     const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out_pd)
+                                     const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
+                                     dnnl_primitive_desc_t *out_pd)
 {
     const struct odn_kind *kind = &r->kind[k];
     struct descriptors all = {0};
@@ -72,11 +73,11 @@ dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t k, i
         .direction = way ? dnnl_unidirectional_right2left : dnnl_unidirectional_left2right,
         .activation = r->activation,
         .alpha = r->alpha,
-        .attr = r->op->instance->attr,
+        .attr = attr,
         .forward = forward,
     };
-    bool ok = make_tensors(r, kind, n, steps, r->type, all.values) &&
-              make_weights(r, kind, fixed, kind->weights[pass], r->type, all.values);
+    bool ok = make_tensors(r, kind, n, steps, r->elem.type, all.values) &&
+              make_weights(r, kind, fixed, kind->weights[pass], r->weight_type, all.values);
     if (pass == ODN_BACKWARD)
         ok = ok && make_tensors(r, kind, n, steps, dnnl_f32, all.grads) &&
              make_weights(r, kind, fixed, kind->grads, dnnl_f32, all.grads);
@@ -106,12 +107,12 @@ static void entry_destroy(struct odn_recurrent *r, struct odn_entry *entry)
     odn_release(r->op->instance->host, entry);
 }
 
-static dnnl_status_t entry_build(struct odn_recurrent *r, struct odn_entry *e)
+static dnnl_status_t build_passes(struct odn_recurrent *r, struct odn_entry *e, const_dnnl_primitive_attr_t attr)
 {
     for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
         dnnl_status_t status = odn_primitive_describe(r, e->kind, e->way, e->n, e->steps, p, true,
-                                                      p == ODN_BACKWARD ? e->pd[ODN_FORWARD] : NULL, &e->pd[p]);
-        if (status == dnnl_success)
+                                                      p == ODN_BACKWARD ? e->pd[ODN_FORWARD] : NULL, attr, &e->pd[p]);
+        if (status == dnnl_success && !(r->quantized && e->version == 0))
             status = odn.primitive_create(&e->primitive[p], e->pd[p]);
         if (status != dnnl_success)
             return status;
@@ -122,30 +123,43 @@ static dnnl_status_t entry_build(struct odn_recurrent *r, struct odn_entry *e)
     return dnnl_success;
 }
 
-static struct odn_entry *entry_find(const struct odn_recurrent *r, const struct odn_entry *key)
+static dnnl_status_t entry_build(struct odn_recurrent *r, struct odn_entry *e, const float *scales)
+{
+    if (e->version == 0)
+        return build_passes(r, e, r->attr);
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_status_t status = odn_quantized_attr(r, scales, dnnl_scratchpad_mode_user, &attr);
+    if (status == dnnl_success)
+        status = build_passes(r, e, attr);
+    if (attr != NULL)
+        odn.primitive_attr_destroy(attr);
+    return status;
+}
+
+static struct odn_entry *entry_find(const struct odn_recurrent *r, const struct odn_entry_key *key)
 {
     struct odn_entry *e = r->entries;
     while (e != NULL && !(e->kind == key->kind && e->way == key->way && e->threads == key->threads &&
-                          e->n == key->n && e->steps == key->steps))
+                          e->n == key->n && e->steps == key->steps && e->version == key->version))
         e = e->next;
     return e;
 }
 
-seqlstm_status odn_entry_acquire(struct odn_recurrent *r, int32_t kind, int32_t way, int32_t threads, int64_t n,
-                                 int64_t steps, struct odn_entry **out_entry, struct seqlstm_error *err)
+seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key,
+                                 struct odn_entry **out_entry, struct seqlstm_error *err)
 {
-    const struct odn_entry key = {.kind = kind, .way = way, .threads = threads, .n = n, .steps = steps};
     seqlstm_status status = SEQLSTM_OK;
     pthread_mutex_lock(&r->lock);
-    struct odn_entry *entry = entry_find(r, &key);
+    struct odn_entry *entry = entry_find(r, key);
     if (entry == NULL) {
         entry = odn_allocate(r->op->instance->host, sizeof *entry);
         if (entry == NULL) {
             status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a primitive");
         } else {
-            *entry = key;
-            const int before = odn_threads_set(threads);
-            status = odn_check(entry_build(r, entry), "a recurrent primitive", err);
+            *entry = (struct odn_entry){.kind = key->kind, .way = key->way, .threads = key->threads, .n = key->n,
+                                        .steps = key->steps, .version = key->version};
+            const int before = odn_threads_set(key->threads);
+            status = odn_check(entry_build(r, entry, key->scales), "a recurrent primitive", err);
             odn_threads_set(before);
             if (status != SEQLSTM_OK) {
                 entry_destroy(r, entry);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows between the batch and its slices, and between float32 and bfloat16 (rounding to nearest even). */
+/* Rows between the batch and its slices, and between float32 and bfloat16 or bytes (rounding to nearest even). */
+#include <math.h>
 #include <string.h>
 
 #include "recurrent.h"
+
+const struct odn_elem odn_float32 = {.type = dnnl_f32, .bytes = 4};
 
 static uint16_t to_bfloat16(float value)
 {
@@ -21,10 +24,31 @@ static float from_bfloat16(uint16_t half)
     return value;
 }
 
-void odn_convert_in(dnnl_data_type_t type, int64_t count, const float *from, void *out)
+/* NaN becomes 0: a byte has no word for it. */
+static void to_bytes(const struct odn_elem *elem, int64_t count, const float *from, uint8_t *out)
 {
-    if (type == dnnl_f32) {
+    const float scale = elem->scale, shift = elem->shift;
+    for (int64_t i = 0; i < count; i++) {
+        const float v = scale * from[i] + shift;
+        out[i] = (uint8_t)(int32_t)rintf(v > 0.0f ? (v < 255.0f ? v : 255.0f) : 0.0f);
+    }
+}
+
+static void from_bytes(const struct odn_elem *elem, int64_t count, const uint8_t *from, float *out)
+{
+    const float unit = 1.0f / elem->scale, shift = elem->shift;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = ((float)from[i] - shift) * unit;
+}
+
+void odn_convert_in(const struct odn_elem *elem, int64_t count, const float *from, void *out)
+{
+    if (elem->type == dnnl_f32) {
         memcpy(out, from, (size_t)count * sizeof *from);
+        return;
+    }
+    if (elem->type == dnnl_u8) {
+        to_bytes(elem, count, from, out);
         return;
     }
     uint16_t *to = out;
@@ -32,10 +56,14 @@ void odn_convert_in(dnnl_data_type_t type, int64_t count, const float *from, voi
         to[i] = to_bfloat16(from[i]);
 }
 
-void odn_convert_out(dnnl_data_type_t type, int64_t count, const void *from, float *out)
+void odn_convert_out(const struct odn_elem *elem, int64_t count, const void *from, float *out)
 {
-    if (type == dnnl_f32) {
+    if (elem->type == dnnl_f32) {
         memcpy(out, from, (size_t)count * sizeof *out);
+        return;
+    }
+    if (elem->type == dnnl_u8) {
+        from_bytes(elem, count, from, out);
         return;
     }
     const uint16_t *in = from;
@@ -85,27 +113,27 @@ static struct walk begin_rows(const struct odn_recurrent_binding *b, int32_t m)
 }
 
 void odn_rows_in(const struct odn_recurrent_binding *b, int32_t m, int64_t width, const float *rows,
-                 dnnl_data_type_t type, void *out_slice)
+                 const struct odn_elem *elem, void *out_slice)
 {
-    const uint64_t bytes = (uint64_t)width * (type == dnnl_f32 ? 4 : 2);
+    const uint64_t bytes = (uint64_t)width * elem->bytes;
     if (b->slices_count == 1) {
-        odn_convert_in(type, b->rows * width, rows, out_slice);
+        odn_convert_in(elem, b->rows * width, rows, out_slice);
         return;
     }
     struct walk w = begin_rows(b, m);
     for (uint64_t offset = 0; next_row(&w); offset += bytes)
-        odn_convert_in(type, width, rows + w.row * width, odn_at(out_slice, offset));
+        odn_convert_in(elem, width, rows + w.row * width, odn_at(out_slice, offset));
 }
 
-void odn_rows_out(const struct odn_recurrent_binding *b, int32_t m, int64_t width, dnnl_data_type_t type,
+void odn_rows_out(const struct odn_recurrent_binding *b, int32_t m, int64_t width, const struct odn_elem *elem,
                   const void *slice, float *out_rows)
 {
-    const uint64_t bytes = (uint64_t)width * (type == dnnl_f32 ? 4 : 2);
+    const uint64_t bytes = (uint64_t)width * elem->bytes;
     if (b->slices_count == 1) {
-        odn_convert_out(type, b->rows * width, slice, out_rows);
+        odn_convert_out(elem, b->rows * width, slice, out_rows);
         return;
     }
     struct walk w = begin_rows(b, m);
     for (uint64_t offset = 0; next_row(&w); offset += bytes)
-        odn_convert_out(type, width, odn_at(slice, offset), out_rows + w.row * width);
+        odn_convert_out(elem, width, odn_at(slice, offset), out_rows + w.row * width);
 }

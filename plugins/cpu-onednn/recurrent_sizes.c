@@ -31,7 +31,7 @@ static bool merges(const struct odn_recurrent *r)
 /* What `rows` rows and `states` rows of states of one slice take of the reserve, without the primitives' own. */
 static void place_reserve(const struct odn_recurrent *r, struct odn_slice *s, uint64_t *end)
 {
-    const uint64_t rows = (uint64_t)s->rows, states = (uint64_t)s->state_rows, elem = (uint64_t)r->elem_bytes;
+    const uint64_t rows = (uint64_t)s->rows, states = (uint64_t)s->state_rows, elem = r->elem.bytes;
     const uint64_t layers = (uint64_t)layers_kept(r), directions = (uint64_t)r->directions;
     const uint64_t output = (uint64_t)r->output;
     s->x = odn_take(end, rows * (uint64_t)r->kind[0].input * elem);
@@ -122,7 +122,7 @@ static seqlstm_status probe(struct odn_recurrent *r, int32_t kind, int64_t n, in
     dnnl_status_t status = dnnl_success;
     struct probe found = {0, 0};
     for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
-        status = odn_primitive_describe(r, kind, way, n, steps, p, true, pd[ODN_FORWARD], &pd[p]);
+        status = odn_primitive_describe(r, kind, way, n, steps, p, true, pd[ODN_FORWARD], r->attr, &pd[p]);
         if (status != dnnl_success)
             break;
         const uint64_t scratch = odn_argument_bytes(pd[p], DNNL_ARG_SCRATCHPAD);

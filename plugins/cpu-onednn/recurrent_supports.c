@@ -89,7 +89,7 @@ static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm
 bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
     const struct seqlstm_recurrent_desc *d = &desc->recurrent;
-    const bool low = d->head.dtype_compute == SEQLSTM_BFLOAT16;
+    const bool low = d->head.dtype_compute != SEQLSTM_FLOAT32, bytes = d->head.dtype_compute == SEQLSTM_INT8;
     if (!check_activations(d, answer) || !check_options(d, answer))
         return false;
     if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_MERGE_MUL)
@@ -101,6 +101,10 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
                           (long long)d->projection);
     if (low && (d->projection > 0 || (d->options & SEQLSTM_RECURRENT_PEEPHOLE) || d->cell != SEQLSTM_CELL_LSTM))
         return odn_refuse(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_DTYPE,
-                          "cpu-onednn runs the plain LSTM alone in bfloat16.", "precision: float32", "bfloat16");
+                          "cpu-onednn runs the plain LSTM alone in bfloat16 and int8.", "precision: float32",
+                          bytes ? "int8" : "bfloat16");
+    if (bytes && d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_MERGE_CONCAT)
+        return odn_refuse(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE,
+                          "cpu-onednn joins directions in int8 by concat alone.", "merge: concat", "int8");
     return true;
 }

@@ -41,7 +41,7 @@ bool odn_refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, c
     return false;
 }
 
-/* Edges are float32; inside, products may be in bfloat16 where the processor has AVX-512. */
+/* Edges are float32; inside, products may be in bfloat16 or int8 where the processor has AVX-512. */
 static bool check_dtypes(const char *device_class, const struct seqlstm_desc *head, struct seqlstm_answer *answer)
 {
     static const char *const names[] = {"float32", "tf32",  "bfloat16", "float16",
@@ -55,14 +55,14 @@ static bool check_dtypes(const char *device_class, const struct seqlstm_desc *he
                               names[dtypes[i]]);
     if (head->dtype_compute == SEQLSTM_FLOAT32)
         return true;
-    if (head->dtype_compute != SEQLSTM_BFLOAT16)
+    if (head->dtype_compute != SEQLSTM_BFLOAT16 && head->dtype_compute != SEQLSTM_INT8)
         return odn_refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                          "cpu-onednn computes in float32 or bfloat16.", "precision: float32", "%s",
+                          "cpu-onednn computes in float32, bfloat16 or int8.", "precision: float32", "%s",
                           names[head->dtype_compute]);
     if (strcmp(device_class, "cpu:x86-64-v4") != 0)
         return odn_refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                          "oneDNN computes in bfloat16 on processors with AVX-512 alone.", "precision: float32",
-                          "bfloat16");
+                          "cpu-onednn leaves float32 on processors with AVX-512 alone.", "precision: float32", "%s",
+                          names[head->dtype_compute]);
     return true;
 }
 

@@ -59,6 +59,7 @@ struct bench {
     void *slots[SL_SLOTS_MAX], *grads[SL_SLOTS_MAX];
     int32_t slot_count;
     void *workspace, *reserve, *packed;
+    bool unpacked; /* weights have not been packed yet */
     struct seqlstm_step step;
     double flops;
     const struct seqlstm_backend *table;
@@ -186,6 +187,7 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
     b->packed = buffer(b->sizes.packed_bytes);
     b->step = (struct seqlstm_step){.struct_size = sizeof b->step, .seed = 1};
     b->flops = work(b);
+    b->unpacked = true;
 }
 
 static void bench_call(struct bench *b, struct seqlstm_queue *queue)
@@ -197,8 +199,9 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
                                       .slots = b->slots, .workspace = b->workspace,
                                       .reserve = training ? b->reserve : NULL, .packed = b->packed,
                                       .step = &b->step};
-    if (training && table->weights_pack && b->sizes.packed_bytes)
+    if ((training || b->unpacked) && table->weights_pack && b->sizes.packed_bytes)
         check(table->weights_pack(b->op, queue, b->slots, b->packed, &b->step, &err), &err, b->text);
+    b->unpacked = false;
     check(table->forward(b->binding, queue, &forward, &err), &err, b->text);
     if (b->c.pass != SL_PASS_BACKWARD)
         return;
