@@ -74,6 +74,8 @@ static seqlstm_status ask_in_float32(const struct sl_spans *spans, struct sl_spa
         return no_memory(err);
     *node = *span->node;
     node->desc.head.dtype_compute = SEQLSTM_FLOAT32;
+    if (node->desc.head.op == SEQLSTM_OP_RECURRENT)
+        node->desc.recurrent.data_scale = node->desc.recurrent.data_shift = 0;
     span->node = node;
     int32_t kept = 0;
     for (int32_t r = 0; r < span->refusal_count; r++)

@@ -234,6 +234,7 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     exec->step.epoch = step->epoch;
     exec->step.weight_mask_step = step->weight_mask_step;
     exec->step.normaliser = (float)step->normaliser;
+    exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
     double sums[2] = {0, 0};
     sl_exec_begin_values(exec);
     memset(exec->places[SL_PLACE_HOST].sums, 0, sizeof sums);
@@ -285,6 +286,23 @@ seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_
     }
     *out_state = exec->places[SL_PLACE_HOST].states;
     *out_elems = exec->state_elems;
+    return SEQLSTM_OK;
+}
+
+void sl_exec_watch(struct sl_exec *exec, sl_exec_watch_fn *watch, void *context)
+{
+    exec->watch = watch;
+    exec->watch_context = context;
+}
+
+seqlstm_status sl_exec_read(struct sl_exec *exec, int32_t tensor, const float **out_values, int64_t *out_elems,
+                            struct seqlstm_error *err)
+{
+    const struct sl_tensor *t = &exec->graph->tensors[tensor];
+    void *values;
+    SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, tensor, &values, err));
+    *out_values = values;
+    *out_elems = (t->axis == SL_AXIS_FREE ? t->rows : sl_exec_get_rows(exec, t->axis)) * t->features;
     return SEQLSTM_OK;
 }
 

@@ -43,6 +43,7 @@ void sl_exec_destroy(struct sl_exec *exec);
 struct sl_exec_step {
     uint64_t epoch;       /* of the mask keys */
     double normaliser;    /* TRAIN: factor of the gradient, e.g. 1 / sum of weights of the whole update */
+    double loss_scale;    /* TRAIN: another factor, which the caller takes out of grads again; 0: 1 */
     bool accumulate;      /* TRAIN: add to grads */
     uint32_t weight_mask_step;
 };
@@ -86,10 +87,19 @@ seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_
 seqlstm_status sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
                                 struct seqlstm_error *err);
 
-/* Wall time spent in each call of the plan since creation, for reports: ns and count, forward and backward. Calls of a
- * device count with the time that it took to start them. */
+/* Called after each call of a forward pass that had rows, until another is set; NULL: none. It may read the tensors of
+ * the call's node with sl_exec_read. Its error ends the step. */
+typedef seqlstm_status sl_exec_watch_fn(void *context, struct sl_exec *exec, const struct sl_node *node,
+                                        struct seqlstm_error *err);
+void sl_exec_watch(struct sl_exec *exec, sl_exec_watch_fn *watch, void *context);
+/* A float32 tensor of the running step, on the host: valid until the watcher returns. */
+seqlstm_status sl_exec_read(struct sl_exec *exec, int32_t tensor, const float **out_values, int64_t *out_elems,
+                            struct seqlstm_error *err);
+
+/* Wall time spent in each call of the plan since creation, for reports: ns and count, forward and backward, and
+ * the rows that forward calls were given. Calls of a device count with the time that it took to start them. */
 struct sl_exec_timing {
-    int64_t forward_ns, backward_ns, calls;
+    int64_t forward_ns, backward_ns, calls, rows;
 };
 const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
 

@@ -99,6 +99,9 @@ struct sl_exec {
     int64_t *state_offsets;   /* [state_count] in elements */
     bool *param_written;      /* [param_count] likewise */
 
+    sl_exec_watch_fn *watch; /* NULL: none */
+    void *watch_context;
+
     const struct sl_batch *batch; /* of the last run */
     int32_t *sequence;            /* [rows of the envelope] sequence of each step; NULL where no call reads it */
     struct sl_exec_shape *shape;

@@ -155,9 +155,12 @@ seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
                 return sl_exec_blame(call, status, err);
             exec->timing[c].forward_ns += sl_clock_ns() - start;
             exec->timing[c].calls++;
+            exec->timing[c].rows += sl_exec_get_rows(exec, own->axis);
         }
         SEQLSTM_TRY(fill_empty_sequences(exec, c, err));
         note_outputs(exec, c);
+        if (exec->watch && exec->shape->bindings[c])
+            SEQLSTM_TRY(exec->watch(exec->watch_context, exec, call->node, err));
     }
     return SEQLSTM_OK;
 }

@@ -160,12 +160,27 @@ struct sl_graph {
     int32_t vector_op_count;
 };
 
+/* A recurrent layer that runs in int8: what `data_scale` and `data_shift` of ops.h are for it. */
+struct sl_quantized_layer {
+    const char *node; /* name of its node */
+    float scale;
+    float shift;
+};
+
+struct sl_quantization {
+    const struct sl_quantized_layer *layers;
+    int32_t count;
+};
+
 struct sl_graph_request {
     const struct sl_model *model;
     const struct sl_data_facts *facts;
     enum sl_phase phase;
     bool need_output; /* metrics want the output; PREDICT always has it */
     bool carry_state; /* states go on from batch to batch even if the data are independent sequences */
+    /* Not TRAIN. Those layers in int8, and no recurrent layers joined to stacks, so that each has inputs to look at;
+     * NULL: as the model says. */
+    const struct sl_quantization *quantization;
     const struct sl_layer *output_layer; /* PREDICT: end with this layer's output; NULL: with the last one's */
     enum sl_part part;
 };

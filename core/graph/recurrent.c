@@ -119,6 +119,18 @@ static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int
     return any;
 }
 
+/* int8 where the request says so for the node. */
+static void quantize(const struct stack *s, const char *node, union seqlstm_any_desc *any)
+{
+    const struct sl_quantization *q = s->b->request->quantization;
+    for (int32_t i = 0; q && i < q->count; i++)
+        if (strcmp(q->layers[i].node, node) == 0) {
+            any->head.dtype_compute = SEQLSTM_INT8;
+            any->recurrent.data_scale = q->layers[i].scale;
+            any->recurrent.data_shift = q->layers[i].shift;
+        }
+}
+
 static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t d, int64_t input)
 {
     const struct sl_recurrent *o = s->options;
@@ -304,13 +316,15 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
                 sl_builder_add_activation(b, name, sl_builder_get_side(b, layer)->steps, s.width,
                                           layer->trainable || b->tensors[x].needs_grad);
         union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
+        quantize(&s, name, &desc);
         sl_builder_add_node(b, name, layer->index, &desc, slots,
                             SEQLSTM_RECURRENT_SLOTS(s.directions));
         x = xs[l + 1] = slots[SEQLSTM_RECURRENT_Y];
     }
     if (b->failed)
         return SEQLSTM_OK;
-    offer_segments(&s, tensors, xs, first_node);
+    if (b->request->quantization == NULL)
+        offer_segments(&s, tensors, xs, first_node);
     b->layer_outputs[layer->index] =
         o->return_sequences ? x : join_final(&s, &tensors[cells - s.directions]);
     return SEQLSTM_OK;

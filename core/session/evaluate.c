@@ -36,6 +36,8 @@ seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlst
     }
     if (status == SEQLSTM_OK)
         status = sl_weights_load(session->params, path, 0, NULL, err);
+    if (status == SEQLSTM_OK)
+        status = sl_stored_quantization_check(session, err);
     session->has_weights = status == SEQLSTM_OK;
 out:
     free(path);
@@ -50,7 +52,8 @@ static int64_t get_batch_size(const struct sl_session *session, enum sl_split sp
 }
 
 static seqlstm_status evaluate(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
-                               struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+                               const struct sl_evaluation_watch *watch, struct sl_evaluation *out_evaluation,
+                               struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &session->model->train;
     struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE,
@@ -62,14 +65,18 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
     struct sl_envelope envelope = sl_batcher_envelope(batcher);
     seqlstm_status status =
         sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
-                           sl_metric_needs_output(train, &train->validate.metrics, false), true, &stage, err);
+                           sl_metric_needs_output(train, &train->validate.metrics, false), true,
+                           watch->quantization, &stage, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
     if (status == SEQLSTM_OK) {
         struct sl_metric_rule rule;
         sl_metric_rule_init(&rule, train, &train->validate.metrics, stage.graph->output_is_logits, false,
                             session->state);
+        sl_exec_watch(stage.exec, watch->on_call, watch->context);
         status = sl_evaluate(stage.exec, batcher, &rule, session->options.interrupt, out_evaluation, err);
+        if (status == SEQLSTM_OK && watch->on_end)
+            status = watch->on_end(watch->context, &stage, err);
     }
     sl_stage_deinit(&stage);
     sl_batcher_close(batcher);
@@ -78,6 +85,14 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
 
 seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split split,
                                    struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+{
+    const struct sl_evaluation_watch plain = {.quantization = sl_session_find_quantization(session)};
+    return sl_session_evaluate_watched(session, split, &plain, out_evaluation, err);
+}
+
+seqlstm_status sl_session_evaluate_watched(struct sl_session *session, enum sl_split split,
+                                           const struct sl_evaluation_watch *watch,
+                                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
 {
     struct sl_dataset *data = NULL;
     if (session->state == NULL)
@@ -90,7 +105,7 @@ seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split spl
         return sl_session_find_data_error(session, split, status, err);
     sl_sources_check(session, split);
     sl_session_note_data(session, split, data);
-    status = evaluate(session, data, split, out_evaluation, err);
+    status = evaluate(session, data, split, watch, out_evaluation, err);
     sl_dataset_close(data);
     return status;
 }

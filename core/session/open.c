@@ -21,6 +21,7 @@ static seqlstm_status create(const struct sl_session_options *options, struct sl
     session->diagnostics = diagnostics;
     sl_memory_init(&session->memory);
     sl_arena_init(&session->stored.arena);
+    sl_arena_init(&session->quantization.arena);
     *out_session = session;
     return SEQLSTM_OK;
 }
@@ -93,6 +94,7 @@ static seqlstm_status read_run(struct sl_session *session, const char *run, stru
     free(config);
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(read_state(session, err));
+    SEQLSTM_TRY(sl_stored_quantization_read(session, err));
     session->replay = session->options.plan_path != NULL;
     char *plan = session->options.plan_path ? strdup(session->options.plan_path)
                                             : sl_path_join(session->folder, "plan.json");
@@ -138,6 +140,7 @@ void sl_session_close(struct sl_session *session)
     sl_pool_destroy(session->pool);
     sl_model_destroy(session->model);
     sl_arena_deinit(&session->stored.arena);
+    sl_arena_deinit(&session->quantization.arena);
     free(session->folder);
     free(session);
 }
@@ -257,6 +260,7 @@ static seqlstm_status open_registry(const struct sl_session *session, const stru
         .entry_count = count,
         .all_backends = listed && session->model->all_backends,
         .trust = session->options.trust,
+        .cpu_only = session->model->device == SL_DEVICE_CPU,
         .builtins = builtins,
         .builtin_count = 1,
         .folders = session->options.backend_folders,

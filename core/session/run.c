@@ -113,6 +113,14 @@ static void write_choices(const struct sl_session *session, struct sl_buf *out)
     sl_buf_append_char(out, '}');
 }
 
+static bool computes_in_float16(const struct sl_plan *plan)
+{
+    for (int32_t c = 0; c < plan->call_count; c++)
+        if (plan->calls[c].node->desc.head.dtype_compute == SEQLSTM_FLOAT16)
+            return true;
+    return false;
+}
+
 static seqlstm_status create_trainer(struct sl_session *session, const struct sl_train_observer *observer,
                                      struct sl_trainer **out_trainer, struct seqlstm_error *err)
 {
@@ -133,6 +141,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .valid = session->valid_batcher,
         .is_logits = session->train.graph->output_is_logits,
         .weighted_classes = session->class_weights != NULL,
+        .scales_loss = computes_in_float16(session->train.plan),
         .prefetch = PREFETCH,
         .folder = session->folder,
         .texts = texts,
@@ -180,6 +189,7 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     int64_t start_ns = sl_clock_ns();
     struct sl_run_result result = {0};
     session->replay |= session->is_run;
+    session->quantization.layers.count = 0; /* training and its evaluations are in the model's precision */
     if (session->folder == NULL)
         SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->folder, err));
     result.folder = session->folder;

@@ -214,18 +214,21 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
         json_object_set_new(metrics, "valid", metrics_object(&result->train.valid));
     if (result->has_test)
         json_object_set_new(metrics, "test", metrics_object(&result->test));
-    for (int32_t c = 0; c < session->train.plan->call_count; c++) {
+    int32_t count;
+    const struct sl_exec_timing *timing = sl_exec_get_timing(session->train.exec, &count);
+    for (int32_t c = 0; c < count; c++) {
         const struct sl_call *call = &session->train.plan->calls[c];
-        json_array_append_new(layers, json_pack("{s:s,s:s,s:s}", "name", call->node->name, "backend",
-                                                sl_backend_get_id(call->backend), "variant", call->variant));
+        json_array_append_new(layers, json_pack("{s:s,s:s,s:s,s:I}", "name", call->node->name, "backend",
+                                                sl_backend_get_id(call->backend), "variant", call->variant, "rows",
+                                                (json_int_t)timing[c].rows));
     }
     const struct sl_train_result *train = &result->train;
-    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:f,s:{s:f,s:f},s:o}", "schema", "seqlstm.summary/1", "end",
-                             sl_train_end_get_name(train->end), "metrics", metrics, "seconds", result->seconds,
+    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:{s:f,s:f},s:o}", "schema", "seqlstm.summary/1",
+                             "end", sl_train_end_get_name(train->end), "metrics", metrics, "seconds", result->seconds,
                              "training_seconds", train->progress.seconds, "tokens",
                              (json_int_t)train->progress.tokens, "updates", (json_int_t)train->progress.updates,
-                             "epochs", train->progress.epochs, "waiting", "seconds", train->wait_seconds, "share",
-                             train->wait_share, "layers", layers);
+                             "overflows", (json_int_t)train->overflows, "epochs", train->progress.epochs, "waiting",
+                             "seconds", train->wait_seconds, "share", train->wait_share, "layers", layers);
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(root);
     if (text == NULL)

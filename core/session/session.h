@@ -136,6 +136,30 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
 seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split split,
                                    struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
 
+/* What int8 did to a layer. */
+struct sl_quantized_report {
+    const char *name;      /* of the layer's operation; borrowed */
+    double low, high;      /* range of what it reads and hands on, over the validation data */
+    float scale, shift;
+    bool accepted;         /* false: it stays as it was */
+    const char *backend, *variant; /* that ran it in the second evaluation */
+    double before_ns, after_ns;    /* time of its calls in both evaluations */
+    const char *reason;    /* why it was not accepted; "" */
+};
+
+struct sl_quantize_result {
+    struct sl_metric_values before, after; /* of the validation data */
+    struct sl_quantized_report *layers;    /* freed with free() */
+    int32_t count;
+};
+
+/* Measures the ranges of recurrent layers on the validation data, evaluates the run as it is and with those layers in
+ * int8, and writes RUN/quantization.json, which evaluate, predict, embed and generate follow from then on.
+ * INVALID_CONFIG: no validation data or no recurrent layer; UNSUPPORTED: no backend runs any of them in int8 (nothing
+ * is written). */
+seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantize_result *out_result,
+                                   struct seqlstm_error *err);
+
 /* One prediction, in input order. Borrowed for the call. */
 struct sl_prediction {
     int64_t record;

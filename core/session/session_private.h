@@ -36,6 +36,13 @@ struct sl_stored_plan {
     struct sl_step_cost cost;           /* count 0: not measured */
 };
 
+/* quantization.json of a run; texts in one arena. */
+struct sl_stored_quantization {
+    struct sl_arena arena;
+    struct sl_quantization layers; /* count 0: the run has none */
+    uint64_t weights;              /* hash of those it was made for */
+};
+
 struct sl_session {
     struct sl_session_options options;
     struct sl_diagnostics *diagnostics; /* the caller's */
@@ -56,6 +63,7 @@ struct sl_session {
     struct sl_pool *pool;
     struct sl_registry *registry;
     struct sl_stored_plan stored;
+    struct sl_stored_quantization quantization;
     struct sl_cost_cache *costs;        /* NULL until something may be measured */
 
     struct sl_params *params;
@@ -69,13 +77,37 @@ struct sl_session {
 /* Makes graph and plan (and with `with_exec` parameters and executor) of one phase for the given envelope. */
 seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase,
                                   const struct sl_envelope *envelope, bool need_output, bool with_exec,
-                                  struct sl_stage *stage, struct seqlstm_error *err);
+                                  const struct sl_quantization *quantization, struct sl_stage *stage,
+                                  struct seqlstm_error *err);
 /* For predictions, with executor; `carry_state`: one call goes on where the last one stopped; `layer`: whose output,
  * NULL for the model's. */
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
                                              bool carry_state, const struct sl_layer *layer,
                                              struct seqlstm_error *err);
 void sl_stage_deinit(struct sl_stage *stage);
+
+/* An evaluation that is looked at: every call of it, and its stage when it has ended. */
+struct sl_evaluation_watch {
+    sl_exec_watch_fn *on_call; /* NULL: none */
+    seqlstm_status (*on_end)(void *context, const struct sl_stage *stage, struct seqlstm_error *err);
+    void *context;
+    const struct sl_quantization *quantization; /* instead of the run's */
+};
+seqlstm_status sl_session_evaluate_watched(struct sl_session *session, enum sl_split split,
+                                           const struct sl_evaluation_watch *watch,
+                                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
+
+/* ---- int8 (stored_quantization.c) ------------------------------------------------------------------- */
+
+/* Reads quantization.json of the run folder, if there is one. CORRUPT_DATA, NO_MEMORY. */
+seqlstm_status sl_stored_quantization_read(struct sl_session *session, struct seqlstm_error *err);
+seqlstm_status sl_stored_quantization_write(struct sl_session *session, const struct sl_quantize_result *result,
+                                            struct seqlstm_error *err);
+/* Of the weights that the session has loaded. INVALID_CONFIG when int8 was calibrated for others. */
+uint64_t sl_session_hash_weights(const struct sl_session *session);
+seqlstm_status sl_stored_quantization_check(const struct sl_session *session, struct seqlstm_error *err);
+/* NULL when the run has none. */
+const struct sl_quantization *sl_session_find_quantization(const struct sl_session *session);
 
 /* ---- measured dispatch (tuning.c) ------------------------------------------------------------------ */
 

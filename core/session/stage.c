@@ -97,12 +97,14 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_graph_
 
 seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase,
                                   const struct sl_envelope *envelope, bool need_output, bool with_exec,
-                                  struct sl_stage *stage, struct seqlstm_error *err)
+                                  const struct sl_quantization *quantization, struct sl_stage *stage,
+                                  struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = *envelope;
     struct sl_graph_request request = {
-        .model = session->model, .facts = &facts, .phase = phase, .need_output = need_output};
+        .model = session->model, .facts = &facts, .phase = phase, .need_output = need_output,
+        .quantization = quantization};
     return prepare(session, &request, with_exec, stage, err);
 }
 
@@ -114,7 +116,8 @@ seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const s
     facts.envelope = *envelope;
     facts.has_weight = false;
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                       .need_output = true, .carry_state = carry_state, .output_layer = layer};
+                                       .need_output = true, .carry_state = carry_state, .output_layer = layer,
+                                       .quantization = sl_session_find_quantization(session)};
     return prepare(session, &request, true, &session->predict, err);
 }
 
@@ -162,13 +165,13 @@ static seqlstm_status prepare_phases(struct sl_session *session, bool with_exec,
         return sl_session_find(session, "E0502", "train.metrics", status, err);
     struct sl_envelope envelope = sl_batcher_envelope(session->train_batcher);
     SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_TRAIN, &envelope,
-                                   sl_metric_needs_output(train, &train->metrics, weighted), with_exec,
+                                   sl_metric_needs_output(train, &train->metrics, weighted), with_exec, NULL,
                                    &session->train, err));
     if (session->valid_batcher == NULL)
         return SEQLSTM_OK;
     envelope = sl_batcher_envelope(session->valid_batcher);
     return sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
-                              sl_metric_needs_output(train, &train->validate.metrics, false), with_exec,
+                              sl_metric_needs_output(train, &train->validate.metrics, false), with_exec, NULL,
                               &session->evaluate, err);
 }
 

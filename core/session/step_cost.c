@@ -135,7 +135,7 @@ seqlstm_status sl_session_measure_steps(struct sl_session *session, const struct
     *out = (struct sl_step_cost){0};
     if (!facts->has_steps)
         return SEQLSTM_OK;
-    seqlstm_status status = sl_session_prepare(session, SL_PHASE_TRAIN, envelope, false, true, &probe, err);
+    seqlstm_status status = sl_session_prepare(session, SL_PHASE_TRAIN, envelope, false, true, NULL, &probe, err);
     if (status == SEQLSTM_OK)
         status = measure(probe.exec, facts, envelope, out, err);
     sl_stage_deinit(&probe);

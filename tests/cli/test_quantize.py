@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""seqlstm quantize: what it writes, who follows it, and when it is not followed."""
+import json
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import expect
+
+MODEL = """seqlstm: 1
+name: small
+seed: 3
+data: {type: generator, train: {name: sine, size: 256, length: 20}, valid: {split: 0.25}, batch_size: 16}
+model:
+  - {type: lstm, units: 24, return_sequences: true}
+  - {type: lstm, units: 24, return_sequences: true, peephole: true}
+  - {type: lstm, units: 24}
+  - {type: dense, units: from_target}
+train: {loss: mse, epochs: 3}
+dispatch: {policy: order}
+backends: [cpu-onednn, cpu-blas]
+"""
+
+
+def has_int8(t):
+    listed = t.run('backends', '--json').json['backends']
+    return any(b['id'] == 'cpu-onednn' and b['status'] == 'ok' and 'v4' in b['devices'][0]['class'] for b in listed)
+
+
+def test_quantize(t):
+    t.write('m.yaml', MODEL)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    if not has_int8(t):
+        t.refuse(3, 'quantize', 'r').says('no backend runs `lstm_1` in int8', 'cpu-onednn')
+        expect(not (t.folder / 'r/quantization.json').exists(), 'written')
+        print('# no cpu-onednn with AVX-512 here: int8 is not shown')
+        return
+    before = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
+    t.run('quantize', 'r').prints('lstm_1', 'int8', 'validation', 'before', 'after', 'stays as it was')
+    made = json.loads(t.read('r/quantization.json'))
+    expect(made['schema'] == 'seqlstm.quantization/1' and made['dtype'] == 'int8', made)
+    expect([l['name'] for l in made['layers']] == ['lstm_1', 'lstm_3'], made['layers'])
+    for layer in made['layers']:
+        expect(layer['low'] < 0 < layer['high'] and 0 <= layer['shift'] <= 255, layer)
+        expect(abs(layer['scale'] * (layer['high'] - layer['low']) - 255) < 1e-2, layer)
+    # eval follows it: the loss moves a little, and is the one that was reported
+    after = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
+    expect(before == made['before'] and after == made['after'], (before, after, made))
+    expect(after['loss'] != before['loss'] and abs(after['loss'] / before['loss'] - 1) < 0.2, (before, after))
+    told = t.run('quantize', 'r', '--json').json
+    expect(told['schema'] == 'seqlstm.quantize/1' and told['after'] == after and told['before'] == before, told)
+    expect([l['accepted'] for l in told['layers']] == [True, False, True], told)
+    # a run whose stored plan knows another backend
+    t.run('run', 'm.yaml', '--out', 'b', '-q', '--set', 'backends=[cpu-blas]')
+    other = t.run('quantize', 'b', '--json', '--set', 'backends=[cpu-onednn, cpu-blas]').json
+    expect([l['backend'] for l in other['layers']] == ['cpu-onednn', 'cpu-blas', 'cpu-onednn'], other)
+    # without the file it is as before
+    path = t.folder / 'r/quantization.json'
+    kept = path.read_text()
+    path.unlink()
+    expect(t.run('eval', 'r', '--split', 'valid', '--json').json['metrics'] == before, 'without the file')
+    # other weights, and damage
+    path.write_text(kept.replace(made['weights'], '1'))
+    t.refuse(2, 'eval', 'r').says('made for other weights', 'seqlstm quantize')
+    path.write_text(kept.replace('"scale": ', '"scale": -'))
+    t.refuse(4, 'eval', 'r').says('a scale above 0')
+    path.write_text(kept[:50])
+    t.refuse(4, 'eval', 'r').says('quantization.json:')
+
+
+def test_refusals(t):
+    t.write('m.yaml', MODEL.replace(', valid: {split: 0.25}', ''))
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    t.refuse(2, 'quantize', 'r').says('no data.valid')
+    t.refuse(2, 'quantize').says('seqlstm quantize RUN')
+
+
+harness.main(globals())
