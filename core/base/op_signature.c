@@ -330,6 +330,13 @@ sl_op_name(uint32_t op)
 }
 
 const char *
+sl_dtype_name(uint32_t dtype)
+{
+    static const char *const names[] = {"float32", "tf32", "bfloat16", "float16", "float64", "int32", "int8", "uint8"};
+    return dtype < sizeof names / sizeof *names ? names[dtype] : "unknown dtype";
+}
+
+const char *
 sl_option_name(uint32_t option)
 {
     static const char *const names[SEQLSTM_OPTION_COUNT] = {

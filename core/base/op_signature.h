@@ -64,6 +64,8 @@ const char *sl_activation_name(uint32_t kind);
 
 /* Bytes of one element. */
 int64_t sl_dtype_bytes(uint32_t dtype);
+/* "float32", "tf32", "bfloat16" …; static. */
+const char *sl_dtype_name(uint32_t dtype);
 
 /* Bytes of the descriptor of an operation as this host knows it; 0 for an unknown one. */
 uint32_t sl_op_desc_bytes(uint32_t op);

@@ -196,8 +196,11 @@ union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t 
         desc.head.flags |= SEQLSTM_DESC_DETERMINISTIC;
     if (envelope->uniform && b->facts->has_steps && b->facts->source.kind == SL_FIELD_NONE)
         desc.head.flags |= SEQLSTM_DESC_UNIFORM;
-    if (b->model->precision == SL_PRECISION_BFLOAT16 && has_products(op))
-        desc.head.dtype_compute = SEQLSTM_BFLOAT16;
+    static const uint32_t computes[] = {[SL_PRECISION_FLOAT32] = SEQLSTM_FLOAT32, [SL_PRECISION_TF32] = SEQLSTM_TF32,
+                                        [SL_PRECISION_BFLOAT16] = SEQLSTM_BFLOAT16,
+                                        [SL_PRECISION_FLOAT16] = SEQLSTM_FLOAT16};
+    if (has_products(op))
+        desc.head.dtype_compute = computes[b->model->precision];
     desc.head.max_rows = axis == SL_AXIS_STEPS          ? envelope->rows
                          : axis == SL_AXIS_SOURCE_STEPS ? envelope->source_rows
                                                         : envelope->sequences;

@@ -66,7 +66,7 @@ struct sl_dispatch_config {
 
 enum sl_device { SL_DEVICE_AUTO, SL_DEVICE_CPU };
 
-enum sl_precision { SL_PRECISION_FLOAT32, SL_PRECISION_BFLOAT16 };
+enum sl_precision { SL_PRECISION_FLOAT32, SL_PRECISION_TF32, SL_PRECISION_BFLOAT16, SL_PRECISION_FLOAT16 };
 
 enum sl_parallel { SL_PARALLEL_NONE };
 

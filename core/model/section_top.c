@@ -21,11 +21,13 @@ static const struct sl_word fallback_words[] = {
 
 static const struct sl_word precision_words[] = {
     {"float32", SL_PRECISION_FLOAT32, "single precision", false},
-    {"tf32", -1, "", true},
+    {"tf32", SL_PRECISION_TF32,
+     "products of recurrent and dense layers in tf32 (10 bits of mantissa) where a backend has them", false},
     {"bfloat16", SL_PRECISION_BFLOAT16,
      "products of recurrent and dense layers in bfloat16 where a backend has them; all else in single precision",
      false},
-    {"float16", -1, "", true},
+    {"float16", SL_PRECISION_FLOAT16,
+     "products of recurrent and dense layers in float16 where a backend has them, with dynamic loss scaling", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word parallel_words[] = {

@@ -11,6 +11,7 @@
 
 #include <seqlstm/status.h>
 
+#include "train/loss_scale.h"
 #include "train/metric.h"
 #include "train/monitor.h"
 #include "train/schedule.h"
@@ -30,6 +31,7 @@ struct sl_train_state {
     int64_t applied;       /* that changed the weights: the optimizer's t */
     int64_t skipped;       /* by on_divergence: skip */
     int64_t skipped_in_row;
+    struct sl_loss_scale loss_scale; /* of float16 */
     int64_t tokens;
     int64_t epoch;         /* of the next batch */
     int64_t ordinal;       /* of the next batch in its epoch; 0: between two epochs */

@@ -307,6 +307,8 @@ sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, s
         result.signal = sl_interrupt_get_stop(trainer->request.interrupt);
     result.progress = trainer->progress;
     result.skipped = state->skipped;
+    result.overflows = state->loss_scale.overflows;
+    result.loss_scale = trainer->request.scales_loss ? state->loss_scale.scale : 1;
     sl_metric_finish(&trainer->train_rule, state->epoch > 0 ? &state->last_epoch_sums : &state->epoch_sums,
                      &result.train);
     result.has_valid = trainer->request.valid && state->validations > 0;

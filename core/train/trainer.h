@@ -75,6 +75,7 @@ struct sl_trainer_request {
     struct sl_batcher *valid;          /* phase EVALUATE; NULL: no such split */
     bool is_logits;                    /* graph->output_is_logits */
     bool weighted_classes;             /* `exec` was given class weights */
+    bool scales_loss;                  /* products in float16: dynamic loss scaling */
     int prefetch;                      /* batches built ahead by a thread; 0: none */
     const char *folder;                /* of the run: metrics.jsonl and checkpoints/; NULL: nothing is written */
     const struct sl_safetensors_text *texts; /* put into every checkpoint: "plan", "config"; copied */
@@ -112,6 +113,8 @@ struct sl_train_result {
     int signal;
     struct sl_progress progress;
     int64_t skipped;
+    int64_t overflows;                 /* updates that loss scaling skipped */
+    double loss_scale;                 /* at the end; 1: no scaling */
     struct sl_metric_values train;     /* of the last whole epoch, or of the running one before */
     bool has_valid;
     struct sl_metric_values valid;     /* of the last validation; with restore_best that of the weights kept */

@@ -98,6 +98,7 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
         struct sl_exec_step step = {
             .epoch = (uint64_t)trainer->state.epoch,
             .normaliser = normaliser,
+            .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
             .accumulate = i > 0,
             .weight_mask_step = (uint32_t)mask_step,
         };
@@ -157,6 +158,16 @@ apply(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     struct sl_gradient_result gradient;
+    bool overflow = false;
+    if (trainer->request.scales_loss)
+        SEQLSTM_TRY(sl_loss_scale_settle(&state->loss_scale, trainer->request.exec, trainer->request.params, &overflow,
+                                         err));
+    if (overflow) {
+        sl_log_printf(trainer->request.log, SL_LOG_INFO,
+                      "float16 overflowed at update %" PRId64 ", which is skipped; the loss is scaled by %.0f now",
+                      state->updates + 1, state->loss_scale.scale);
+        return SEQLSTM_OK;
+    }
     SEQLSTM_TRY(sl_gradient_prepare(trainer->request.exec, trainer->request.params, trainer->config, &gradient, err));
     trainer->gradient_norm = gradient.norm;
     if (!isfinite(gradient.norm)) {

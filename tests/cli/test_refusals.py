@@ -27,7 +27,7 @@ def test_model_files(t):
     t.write('two.yaml', TINY.replace('units: 4', 'units: -4').replace('loss: mse', 'loss: mes'))
     err = t.refuse(2, 'check', 'two.yaml').says('error[E0103]', 'error[E0102]', '2 errors').err
     expect(err.index('E0103') < err.index('E0102'), 'order of the file')
-    t.write('later.yaml', TINY.replace('seed: 1', 'precision: float16'))
+    t.write('later.yaml', TINY.replace('seed: 1', 'device: [cuda:0, cuda:1]'))
     t.refuse(2, 'check', 'later.yaml').says('error[E0401]', 'not available in this version')
     (t.folder / 'folder.yaml').mkdir()
     t.refuse(2, 'check', 'folder.yaml').says('folder.yaml')
