@@ -65,7 +65,7 @@ static int
 read_flags(struct state *s)
 {
     struct sl_ab_request *r = &s->request;
-    double confidence = 95;
+    double confidence = 95, within = 1;
     r->a = cli_get(s->cli, "a");
     r->b = cli_get(s->cli, "b");
     if (!r->a || !r->b)
@@ -75,8 +75,10 @@ read_flags(struct state *s)
     if (!cli_get_int(s->cli, "batch", 1, 1 << 20, &r->batch_size) ||
         !cli_get_int(s->cli, "rounds", 1, 1000, &r->rounds) ||
         !cli_get_float(s->cli, "seconds", 0.01, 3600, &r->seconds) ||
-        !cli_get_float(s->cli, "confidence", 50, 99.9, &confidence))
+        !cli_get_float(s->cli, "confidence", 50, 99.9, &confidence) ||
+        !cli_get_float(s->cli, "within", 0, 100, &within))
         return CLI_USAGE;
+    r->within = within / 100;
     r->confidence = confidence / 100;
     r->separate = cli_has(s->cli, "separate");
     r->interrupt = s->cli->interrupt;
@@ -183,7 +185,9 @@ static const struct cli_flag flags[] = {
     {"b", 'b', "Y", NULL, "the other side", false, NULL},
     {"phase", 0, "PHASE", NULL, "train or infer (default train)", false, NULL},
     {"batch", 0, "N", NULL, "sequences of a batch (default: the model's)", false, NULL},
-    {"seconds", 0, "S", NULL, "of timing (default 10)", false, NULL},
+    {"seconds", 0, "S", NULL, "of timing, at least (default 10)", false, NULL},
+    {"within", 0, "P", NULL, "time on until the step's interval is +- P percent, up to five times as long (default 1)",
+     false, NULL},
     {"rounds", 0, "N", NULL, "exactly so many rounds instead", false, NULL},
     {"confidence", 0, "P", NULL, "of the intervals, in percent (default 95)", false, NULL},
     {"max-regress", 0, "SHARE", NULL, "exit 1 when B is certainly slower than A by more: 5%", false, NULL},

@@ -22,6 +22,8 @@ struct state {
     struct seqlstm_setting settings[SETTINGS_MAX];
     const char *setting_texts[SETTINGS_MAX];
     const char *name; /* as the user said it, for the line that reproduces a case */
+    struct sl_case_time *times; /* --bench */
+    uint32_t time_count;
 };
 
 static void print_result(void *context, const struct sl_conformance_result *r)
@@ -155,6 +157,11 @@ static int prepare(struct state *s)
     request->on_result = print_result;
     request->context = s;
     int code = read_lists(s);
+    if (cli_has(s->cli, "bench") && request->case_count == 0) {
+        request->cases = sl_case_bench_usual;
+        while (sl_case_bench_usual[request->case_count])
+            request->case_count++;
+    }
     if (code == CLI_OK)
         code = read_claims(s);
     return code == CLI_OK ? find_file(s) : code;
@@ -215,6 +222,63 @@ static void print_summary(const struct sl_conformance_report *report, struct sl_
     }
 }
 
+/* ---- --bench ---- */
+
+static seqlstm_status keep_time(void *context, const struct sl_case_time *time, struct seqlstm_error *err)
+{
+    struct state *s = context;
+    struct sl_case_time *more = realloc(s->times, (s->time_count + 1) * sizeof *more);
+    if (more == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the times");
+    s->times = more;
+    s->times[s->time_count++] = *time;
+    return SEQLSTM_OK;
+}
+
+/* What failed is never timed. */
+static int bench(struct state *s, struct sl_conformance_report *report)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    uint32_t size = sl_conformance_report_get_size(report), count = 0;
+    int64_t threads = 0;
+    double seconds = 1;
+    const char **names = sl_arena_alloc_array(&s->arena, (size_t)size + 1, sizeof *names);
+    if (!cli_get_int(s->cli, "threads", 1, 1024, &threads) || !cli_get_float(s->cli, "seconds", 0.01, 3600, &seconds))
+        return CLI_USAGE;
+    for (uint32_t i = 0; names && i < size; i++) {
+        const struct sl_conformance_result *r = sl_conformance_report_get(report, i);
+        struct sl_case c;
+        if (r->check.verdict == SL_VERDICT_PASS && sl_case_parse(r->name, &c, NULL) == SEQLSTM_OK &&
+            c.pass <= SL_PASS_BACKWARD)
+            names[count++] = r->name;
+    }
+    const struct sl_conformance_request *from = &s->request;
+    struct sl_case_bench_request request = {
+        .backend = {.name = from->file, .settings = from->settings, .setting_count = from->setting_count},
+        .trust = from->trust, .builtins = from->builtins, .builtin_count = from->builtin_count,
+        .cases = names, .case_count = count, .variant = from->variant, .threads = (int32_t)threads, .seconds = seconds,
+        .seed = from->seed, .log = from->log, .interrupt = from->interrupt, .on_time = keep_time, .context = s};
+    seqlstm_status rc = names ? sl_case_bench_run(&request, &err)
+                              : seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
+                                                  "no memory for the cases");
+    sl_conformance_report_set_times(report, s->times, s->time_count);
+    return rc == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, rc, &err);
+}
+
+static void print_times(const struct state *s, struct sl_buf *out)
+{
+    sl_buf_printf(out, "\n%-46s %-12s %11s %7s %9s %6s  %s\n", "case", "variant", "median us", "spread", "GFLOP/s",
+                  "peak", "to the first variant");
+    for (uint32_t i = 0; i < s->time_count; i++) {
+        const struct sl_case_time *t = &s->times[i];
+        sl_buf_printf(out, "%-46s %-12s %11.1f %6.0f%% %9.1f %5.0f%%", t->name, t->variant, t->median_ns * 1e-3,
+                      100 * t->spread, t->gflops, 100 * t->fraction);
+        if (i > 0 && strcmp(s->times[i - 1].name, t->name) == 0)
+            sl_buf_printf(out, "  %.2f (%.2f to %.2f)", t->interval.ratio, t->interval.low, t->interval.high);
+        sl_buf_append_char(out, '\n');
+    }
+}
+
 static int finish(struct state *s, const struct sl_conformance_report *report)
 {
     uint32_t bad = sl_conformance_report_count_bad(report);
@@ -225,6 +289,8 @@ static int finish(struct state *s, const struct sl_conformance_report *report)
         sl_conformance_report_print_junit(report, &out);
     else
         print_summary(report, &out);
+    if (s->time_count && !s->cli->json && !cli_has(s->cli, "junit"))
+        print_times(s, &out);
     bool written = cli_write_out(s->cli, &out);
     sl_buf_deinit(&out);
     if (sl_conformance_report_get_size(report) == 0)
@@ -261,9 +327,10 @@ static int run(struct state *s)
         cli_fail(s->cli, rc, &err);
         return rc == SEQLSTM_NO_MEMORY ? CLI_NO_MEMORY : rc == SEQLSTM_INVALID_ARGUMENT ? CLI_FAILURE : CLI_MISSING;
     }
-    int code = finish(s, report);
+    int code = cli_has(s->cli, "bench") ? bench(s, report) : CLI_OK;
+    int finished = finish(s, report);
     sl_conformance_report_destroy(report);
-    return code;
+    return code == CLI_OK ? finished : code;
 }
 
 static int conformance(struct cli_context *cli)
@@ -276,6 +343,7 @@ static int conformance(struct cli_context *cli)
     if (code == CLI_OK)
         code = run(s);
     sl_arena_deinit(&s->arena);
+    free(s->times);
     free(s);
     return code;
 }
@@ -289,7 +357,11 @@ static const struct cli_flag flags[] = {
     {"random", 0, "N", NULL, "N random cases instead of the catalogue; another --seed gives others", false, NULL},
     {"claims", 0, "FILE", NULL, "what the author promises: claim, unsupported and xfail, one a line", false, NULL},
     {"seed", 0, "N", NULL, "seed of the data (default 0)", false, NULL},
-    {"timeout", 0, "S", NULL, "seconds that one case may take (default 60)", false, NULL},
+    {"timeout", 0, "S", NULL, "seconds of processor time that one case may take (default 60)", false, NULL},
+    {"bench", 0, NULL, NULL, "time all variants in turn on the cases that pass (unless --case: a usual few)", false,
+     NULL},
+    {"seconds", 0, "S", NULL, "with --bench: for each case (default 1)", false, NULL},
+    {"threads", 0, "N", NULL, "with --bench: threads of the pool (default: as many as there are cores)", false, NULL},
     {"in-process", 0, NULL, NULL, "run cases in this process, for a debugger", false, NULL},
     {"list", 0, NULL, NULL, "print the names of the cases and load nothing", false, NULL},
     {"junit", 0, NULL, NULL, "JUnit XML on stdout", false, NULL},
@@ -304,7 +376,8 @@ const struct cli_command cli_command_conformance = {
     .usage = "FILE.so|ID [flags]",
     .examples = "  seqlstm conformance ./libseqlstm_backend_mine.so\n"
                 "  seqlstm conformance cpu-blas --level backward --full\n"
-                "  seqlstm conformance cpu-blas --case 'lstm:bwd:*recurrent_dropout*' -v\n",
+                "  seqlstm conformance cpu-blas --case 'lstm:bwd:*recurrent_dropout*' -v\n"
+                "  seqlstm conformance ./libseqlstm_backend_mine.so --bench\n",
     .text = "Each case is a string such as lstm:bwd:T37B5I16H33L2D2:f32:ragged:recurrent_dropout and runs in a worker\n"
             "process: a crash or a hang is the verdict of one case. `unsupported` is an answer, not a failure.\n"
             "Exit status 1 when a case failed or crashed, 3 when the backend does not load.\n",

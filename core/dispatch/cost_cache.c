@@ -37,8 +37,8 @@ static seqlstm_status no_memory(struct seqlstm_error *err)
 static void write_line(const struct sl_cost_record *record, struct sl_buf *out)
 {
     size_t begin = out->length_bytes;
-    sl_buf_printf(out, "%016" PRIx64 "%016" PRIx64 " %.1f %.1f ", record->key.words[0], record->key.words[1],
-                  record->forward_ns, record->backward_ns);
+    sl_buf_printf(out, "%016" PRIx64 "%016" PRIx64 " %s%.1f %.1f ", record->key.words[0], record->key.words[1],
+                  record->bound ? ">" : "", record->forward_ns, record->backward_ns);
     for (const char *c = record->label; *c; c++)
         sl_buf_append_char(out, *c <= ' ' ? '_' : *c);
     if (!out->failed)
@@ -73,6 +73,8 @@ static bool read_line(const char *line, size_t bytes, struct sl_cost_record *out
         sl_crc64(0, line, bytes - 17) != sum)
         return false;
     const char *end = line + bytes - 17, *at = line + 33;
+    out->bound = *at == '>';
+    at += out->bound;
     if (!read_hex(line, &out->key.words[0]) || !read_hex(line + 16, &out->key.words[1]) ||
         !(at = read_number(at, end, &out->forward_ns)) || !(at = read_number(at, end, &out->backward_ns)))
         return false;

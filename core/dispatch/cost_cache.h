@@ -5,6 +5,7 @@
  * SEQLSTM_CACHE) costs live as long as the cache object. The file `costs` has one line per record:
  *
  *   KEY (32 hex digits)  FORWARD_NS  BACKWARD_NS  LABEL  CHECKSUM (CRC-64 of what stands before it, 16 hex digits)
+ *   ">" before FORWARD_NS: a lower bound, not a measurement
  *
  * Invariants:
  *  1. Whatever the file holds, opening succeeds: a damaged line is left out, and is gone after the next save.
@@ -29,6 +30,7 @@ struct sl_cost_key {
 struct sl_cost_record {
     struct sl_cost_key key;
     double forward_ns, backward_ns; /* finite, >= 0 */
+    bool bound;                     /* nobody timed it: it takes at least so long */
     char label[64];                 /* for people: "cpu-blas:packed recurrent"; blanks become `_` in the file */
 };
 

@@ -21,6 +21,7 @@ int64_t sl_call_param_elems(const struct sl_graph *graph, const struct sl_call *
 const char *sl_cost_source_get_name(enum sl_cost_source source)
 {
     static const char *const names[] = {[SL_COST_NONE] = "none",         [SL_COST_GUESS] = "guess",
+                                        [SL_COST_BOUND] = "bound",
                                         [SL_COST_ESTIMATE] = "estimate", [SL_COST_CACHED] = "cache",
                                         [SL_COST_MEASURED] = "measured"};
     return names[source];

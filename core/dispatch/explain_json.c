@@ -36,7 +36,7 @@ static json_t *write_rival(const struct sl_rival *rival)
 
 static const char *get_precision(const struct sl_node *node)
 {
-    return node->desc.head.dtype_compute == SEQLSTM_BFLOAT16 ? "bfloat16" : "float32";
+    return sl_dtype_name(node->desc.head.dtype_compute);
 }
 
 static json_t *write_call(const struct sl_graph *graph, const struct sl_call *call)

@@ -87,8 +87,9 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
         snprintf(row->cells[1], CELL, "loss");
     }
     write_count(row->cells[2], CELL, sl_call_param_elems(plan->graph, call));
-    snprintf(row->cells[3], CELL, "%s:%s%s", sl_backend_get_id(call->backend), call->variant,
-             call->node->desc.head.dtype_compute == SEQLSTM_BFLOAT16 ? " bfloat16" : "");
+    const uint32_t compute = call->node->desc.head.dtype_compute;
+    snprintf(row->cells[3], CELL, "%s:%s%s%s", sl_backend_get_id(call->backend), call->variant,
+             compute == SEQLSTM_FLOAT32 ? "" : " ", compute == SEQLSTM_FLOAT32 ? "" : sl_dtype_name(compute));
     write_ns(row->cells[4], CELL, &call->cost);
 }
 
@@ -121,7 +122,9 @@ static void write_rival(const struct sl_rival *rival, const struct sl_cost *chos
     write_ns(time, sizeof time, &rival->cost);
     sl_buf_printf(out, "    %s:%s", rival->backend, rival->variant);
     double ours = chosen->forward_ns + chosen->backward_ns, its = rival->cost.forward_ns + rival->cost.backward_ns;
-    if (time[0] && ours > 0)
+    if (time[0] && ours > 0 && rival->cost.source == SL_COST_BOUND)
+        sl_buf_printf(out, " was not timed: it takes %.0fx or more", its / ours);
+    else if (time[0] && ours > 0)
         sl_buf_printf(out, " takes %s, %.2fx", time, its / ours);
     else
         sl_buf_append_text(out, " would run it, too");

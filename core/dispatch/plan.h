@@ -30,6 +30,7 @@
 enum sl_cost_source {
     SL_COST_NONE = 0,
     SL_COST_GUESS,    /* of the host, by the amount of work: the same for every backend */
+    SL_COST_BOUND,    /* it was not timed, because it takes at least so long */
     SL_COST_ESTIMATE, /* the backend's own */
     SL_COST_CACHED,   /* measured by an earlier run */
     SL_COST_MEASURED

@@ -87,6 +87,15 @@ is_open(const struct sl_registry *r, const char *id)
 }
 
 /* Checks settings, opens, and appends the backend when all went well. */
+static bool
+has_processor(const struct sl_backend_record *record)
+{
+    for (uint32_t d = 0; d < record->device_count; d++)
+        if (strncmp(record->devices[d].device_class, "cpu", 3) == 0)
+            return true;
+    return false;
+}
+
 static seqlstm_status
 open_backend(struct sl_registry *r, const struct sl_registry_request *request,
              const struct sl_registry_entry *entry, const struct seqlstm_backend *table,
@@ -117,6 +126,13 @@ open_backend(struct sl_registry *r, const struct sl_registry_request *request,
     SEQLSTM_TRY(sl_loader_open(&r->arena, &backend->table, &backend->host.services,
                                entry ? entry->settings : NULL, entry ? entry->setting_count : 0, record,
                                &backend->instance, err));
+    if (record->status == SL_BACKEND_OK && request->cpu_only && !has_processor(record)) {
+        backend->table.close(backend->instance);
+        backend->instance = NULL;
+        SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_UNAVAILABLE, err,
+                                     "it computes on %s, and `device: cpu` asks for the processor",
+                                     record->devices[0].device_class));
+    }
     if (record->status != SL_BACKEND_OK)
         return SEQLSTM_OK;
     *r->last_backend = backend;

@@ -52,6 +52,7 @@ struct sl_registry_request {
     bool all_backends; /* entries first, then every file of every folder but those of a built-in's id */
     bool all_builtins; /* the built-in ones too, last */
     bool trust;        /* skip the checks of owner and mode */
+    bool cpu_only;     /* backends without a device of class "cpu…" are unavailable: `device: cpu` */
     const struct sl_backend_builtin *builtins;
     uint32_t builtin_count;
     const char *const *folders; /* of --backend-path, searched first */

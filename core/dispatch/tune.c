@@ -143,22 +143,25 @@ static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const uni
     for (int32_t b = 0; b < count; b++) {
         struct sl_cost *cost = &span->bids[b].cost;
         if (records[b])
-            *cost = (struct sl_cost){source, records[b]->forward_ns, records[b]->backward_ns};
+            *cost = (struct sl_cost){records[b]->bound ? SL_COST_BOUND : source, records[b]->forward_ns,
+                                     records[b]->backward_ns};
         else if (!span->bids[b].out && sl_cost_get_ns(cost) < hopeless * fastest)
-            cost->forward_ns = hopeless * fastest - cost->backward_ns;
+            *cost = (struct sl_cost){SL_COST_BOUND, hopeless * fastest, 0};
     }
     return true;
 }
 
-/* Remembers what a bid took: for this plan and for later runs. */
+/* Remembers what a bid took, or (bound) takes at least: for this plan and for later runs. */
 static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, const union seqlstm_any_desc *desc,
-                           const struct sl_bid *bid, double forward_ns, double backward_ns, struct seqlstm_error *err)
+                           const struct sl_bid *bid, bool bound, double forward_ns, double backward_ns,
+                           struct seqlstm_error *err)
 {
     struct sl_cost_record record = {.key = get_key(tuner, span->node, desc, bid), .forward_ns = forward_ns,
-                                    .backward_ns = backward_ns};
+                                    .backward_ns = backward_ns, .bound = bound};
     struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
     SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
-    SEQLSTM_TRY(sl_experience_add(&tuner->experience, bid, desc->head.op, sl_cost_get_ns(&work), &cost, err));
+    if (!bound) /* there is nothing to learn from what was not timed */
+        SEQLSTM_TRY(sl_experience_add(&tuner->experience, bid, desc->head.op, sl_cost_get_ns(&work), &cost, err));
     snprintf(record.label, sizeof record.label, "%.24s:%.20s/%.16s", sl_backend_get_id(bid->backend), bid->variant,
              sl_op_name(desc->head.op));
     return sl_cost_cache_add(tuner->tuning->cache, &record, err);
@@ -172,7 +175,7 @@ static seqlstm_status is_known_slow(struct sl_tuner *tuner, const struct sl_span
 {
     double bound = sl_experience_get_bound(&tuner->experience, bid, desc->head.op, work_ns);
     *out_slow = quickest > 0 && bound > beyond_hope * quickest;
-    return *out_slow ? keep(tuner, span, desc, bid, bound / 2, bound / 2, err) : SEQLSTM_OK;
+    return *out_slow ? keep(tuner, span, desc, bid, true, bound, 0, err) : SEQLSTM_OK;
 }
 
 /* What experience makes of the quickest bid; 0: nothing. */
@@ -223,7 +226,8 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
         status = sl_race_run(&request, racers, count, err);
     for (int32_t r = 0; status == SEQLSTM_OK && r < count; r++)
         status = racers[r].failed ? sl_span_refuse_bid(tuner->spans, span, bids[r], racers[r].failure, err)
-                                  : keep(tuner, span, desc, bids[r], racers[r].forward_ns, racers[r].backward_ns, err);
+                                  : keep(tuner, span, desc, bids[r], false, racers[r].forward_ns, racers[r].backward_ns,
+                                         err);
     tuner->timed += count;
     free(racers);
     free(bids);

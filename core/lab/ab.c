@@ -233,6 +233,7 @@ time_parties(struct stand *s)
                                          .rounds = r->rounds,
                                          .seconds = r->seconds,
                                          .confidence = r->confidence,
+                                         .within = r->within,
                                          .seed = sl_session_get_model(r->session)->seed,
                                          .interrupt = r->interrupt,
                                          .on_progress = r->on_progress,

@@ -22,6 +22,7 @@ struct sl_ab_request {
     int64_t rounds;           /* 0: as many as fit into `seconds` */
     double seconds;           /* of timing */
     double confidence;        /* 0.95 */
+    double within;            /* see ab_time.h */
     int32_t threads;          /* 0: auto */
     bool separate;            /* each side in a process of its own, needed or not */
     const char *const *worker; /* argv of a side's process but the last; see remote.h. NULL: never separate */

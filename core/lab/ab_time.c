@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 
-enum { ROUNDS_MOST = 1000, ROUNDS_GOAL = 200, BLOCKS_MOST = 64, STEPS_MOST = 256 };
+enum { ROUNDS_MOST = 1000, ROUNDS_GOAL = 200, SECONDS_TIMES = 5, BLOCKS_MOST = 64, STEPS_MOST = 256 };
 static const double turn_ns_least = 2e6;
 
 struct timer {
@@ -26,7 +26,7 @@ struct timer {
     double *turn[2];           /* [columns] of the turn at hand */
     double *logs, *ns[2];      /* [columns][ROUNDS_MOST] */
     double *block_logs, *block_ns[2]; /* [columns][BLOCKS_MOST] of the round at hand */
-    int64_t rounds;
+    int64_t rounds, next_look; /* next_look: rounds at which the interval is looked at again */
     struct seqlstm_error *err;
 };
 
@@ -105,16 +105,32 @@ run_round(struct timer *t)
     return SEQLSTM_OK;
 }
 
-/* Enough rounds, or no more time: an interval needs its least number, within four times the seconds. */
+/* Is the interval of the whole step as narrow as wanted? Its width alone is looked at, never where it lies: so it
+ * holds the true ratio as often as one of a fixed number of rounds. Few looks: each has a third more rounds. */
 static bool
-is_over(const struct timer *t, double gone)
+is_narrow(struct timer *t)
+{
+    struct sl_interval i;
+    if (t->request->within <= 0)
+        return true;
+    if (t->rounds < t->next_look)
+        return false;
+    t->next_look = t->rounds + (t->rounds + 2) / 3;
+    return sl_interval_compute(t->logs, t->rounds, t->request->confidence, t->request->seed, &i, NULL) == SEQLSTM_OK &&
+           i.high <= i.ratio * (1 + t->request->within) && i.low >= i.ratio / (1 + t->request->within);
+}
+
+/* Enough rounds, or no more time: an interval needs its least number, and its width. */
+static bool
+is_over(struct timer *t, double gone)
 {
     const struct sl_ab_time_request *r = t->request;
     if (t->rounds == ROUNDS_MOST)
         return true;
     if (r->rounds > 0)
         return t->rounds >= r->rounds;
-    return gone >= r->seconds && (t->rounds >= SL_INTERVAL_ROUNDS_LEAST || gone >= 4 * r->seconds);
+    return gone >= SECONDS_TIMES * r->seconds ||
+           (gone >= r->seconds && t->rounds >= SL_INTERVAL_ROUNDS_LEAST && is_narrow(t));
 }
 
 static seqlstm_status

@@ -25,6 +25,8 @@ struct sl_conformance_report {
     uint32_t verdicts[SL_VERDICT_COUNT];
     const struct sl_conformance_request *request; /* while running */
     enum sl_level level;                          /* of the level functions, while running */
+    const struct sl_case_time *times;             /* set_times; NULL: nothing was timed */
+    uint32_t time_count;
     struct sl_workbench *workbench;               /* in this process; NULL with workers */
     struct sl_workers *workers;
 };
@@ -312,6 +314,20 @@ sl_conformance_report_destroy(struct sl_conformance_report *report)
 }
 
 /* ---- the report ---------------------------------------------------------------------------------- */
+
+void
+sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times, uint32_t count)
+{
+    report->times = times;
+    report->time_count = count;
+}
+
+const struct sl_case_time *
+sl_conformance_report_get_times(const struct sl_conformance_report *report, uint32_t *out_count)
+{
+    *out_count = report->time_count;
+    return report->times;
+}
 
 uint32_t
 sl_conformance_report_get_count(const struct sl_conformance_report *report, enum sl_verdict verdict)

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "dispatch/registry.h"
+#include "lab/case_bench.h"
 #include "lab/catalogue.h"
 #include "lab/checks.h"
 #include "lab/claims.h"
@@ -46,7 +47,7 @@ struct sl_conformance_request {
     uint64_t seed;
     const char *const *worker; /* argv of a worker, NULL-terminated; NULL: run in this process */
     bool is_worker;            /* set by sl_conformance_work */
-    int64_t timeout_ns;        /* of one case in a worker; 0: 60 s */
+    int64_t timeout_ns;        /* processor time of one case in a worker; 0: 60 s. Ten times as much by the clock */
     const struct sl_log *log;
     const struct sl_interrupt *interrupt; /* stops between two cases; NULL: never */
     /* Called after every case, in order; may be NULL. */
@@ -69,6 +70,12 @@ uint32_t sl_conformance_report_get_size(const struct sl_conformance_report *repo
 const struct sl_conformance_result *sl_conformance_report_get(const struct sl_conformance_report *report,
                                                               uint32_t index);
 const struct sl_backend_record *sl_conformance_report_get_record(const struct sl_conformance_report *report);
+
+/* Times for the JSON, borrowed. */
+void sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times,
+                                     uint32_t count);
+const struct sl_case_time *sl_conformance_report_get_times(const struct sl_conformance_report *report,
+                                                           uint32_t *out_count);
 
 /* "seqlstm.conformance/1". */
 void sl_conformance_report_print_json(const struct sl_conformance_report *report, struct sl_buf *out);

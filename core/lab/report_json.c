@@ -67,6 +67,33 @@ append_result(struct sl_buf *out, const struct sl_conformance_result *r)
     sl_buf_printf(out, ", \"ms\": %.3f}", (double)r->took_ns / 1e6);
 }
 
+/* "bench": [...], when cases were timed. */
+static void
+append_times(struct sl_buf *out, const struct sl_conformance_report *report)
+{
+    uint32_t count;
+    const struct sl_case_time *times = sl_conformance_report_get_times(report, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sl_case_time *t = &times[i];
+        const double values[] = {t->median_ns,     t->spread, t->interval.ratio, t->interval.low,
+                                 t->interval.high, t->gflops, t->fraction};
+        static const char *const names[] = {"median_ns", "spread", "ratio",           "low",
+                                            "high",      "gflops", "fraction_of_peak"};
+        char number[SL_TEXT_NUMBER_BYTES];
+        sl_buf_append_text(out, i ? ",\n    {" : ",\n  \"bench\": [\n    {");
+        append_member(out, "case", t->name);
+        sl_buf_append_text(out, ", ");
+        append_member(out, "variant", t->variant);
+        for (int v = 0; v < 7; v++) {
+            sl_text_print_float64(number, values[v]);
+            sl_buf_printf(out, ", \"%s\": %s", names[v], isfinite(values[v]) ? number : "null");
+        }
+        sl_buf_printf(out, ", \"rounds\": %lld}", (long long)t->interval.rounds);
+    }
+    if (count)
+        sl_buf_append_text(out, "\n  ]");
+}
+
 void
 sl_conformance_report_print_json(const struct sl_conformance_report *report, struct sl_buf *out)
 {
@@ -82,5 +109,7 @@ sl_conformance_report_print_json(const struct sl_conformance_report *report, str
         append_result(out, sl_conformance_report_get(report, i));
         sl_buf_append_text(out, i + 1 < count ? ",\n" : "\n");
     }
-    sl_buf_append_text(out, "  ]\n}\n");
+    sl_buf_append_text(out, "  ]");
+    append_times(out, report);
+    sl_buf_append_text(out, "\n}\n");
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,7 +24,7 @@
 
 extern char **environ;
 
-enum { LINE_BYTES = 2048 };
+enum { LINE_BYTES = 2048, WALL_TIMES = 10, LOOK_MS = 200 };
 
 struct sl_workers {
     const char *const *argv;
@@ -134,19 +135,38 @@ write_all(int fd, const char *text, size_t length)
     return length == 0;
 }
 
-enum read_outcome { READ_LINE, READ_END, READ_LATE };
+enum read_outcome { READ_LINE, READ_END, READ_LATE, READ_STUCK };
+
+/* How long an answer may take. Zeroed: any time. */
+struct limit {
+    pid_t pid;       /* whose processor time counts */
+    int64_t cpu_ns;  /* what it may have used at the end; 0: no limit */
+    int64_t wall_ns; /* when it ends by the clock */
+};
+
+/* Processor time of a process and its threads; 0 when it cannot be known. */
+static int64_t
+get_cpu_ns(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (int64_t)t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
 
 /* One line without its newline; longer ones are cut. */
 static enum read_outcome
-read_line(int fd, int64_t deadline_ns, char line[LINE_BYTES])
+read_line(int fd, const struct limit *limit, char line[LINE_BYTES])
 {
     size_t length = 0;
     for (;;) {
-        int64_t left = deadline_ns ? deadline_ns - sl_clock_ns() : 1000000000;
-        if (left <= 0)
+        if (limit->cpu_ns && get_cpu_ns(limit->pid) >= limit->cpu_ns)
             return READ_LATE;
+        if (limit->cpu_ns && sl_clock_ns() >= limit->wall_ns)
+            return READ_STUCK;
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        int ready = poll(&p, 1, (int)(left / 1000000) + 1);
+        int ready = poll(&p, 1, LOOK_MS);
         if (ready < 0 && errno != EINTR)
             return READ_END;
         if (ready <= 0)
@@ -210,15 +230,22 @@ sl_workers_run(struct sl_workers *w, const char *name, struct sl_check_result *o
     }
     int length = sl_text_snprintf(line, sizeof line, "%s\n", name);
     enum read_outcome outcome = READ_END;
+    const struct limit limit = {.pid = w->pid, .cpu_ns = get_cpu_ns(w->pid) + w->timeout_ns,
+                                .wall_ns = sl_clock_ns() + WALL_TIMES * w->timeout_ns};
     if (write_all(w->to, line, (size_t)length))
-        outcome = read_line(w->from, sl_clock_ns() + w->timeout_ns, line);
+        outcome = read_line(w->from, &limit, line);
     if (outcome == READ_LINE && parse_result(line, out_result))
         return;
     int status = stop(w, outcome != READ_END);
     out_result->verdict = SL_VERDICT_CRASH;
     if (outcome == READ_LATE)
         sl_text_snprintf(out_result->detail, sizeof out_result->detail,
-                         "no answer within %lld ms; the worker was killed", (long long)(w->timeout_ns / 1000000));
+                         "no answer within %lld ms of processor time; the worker was killed",
+                         (long long)(w->timeout_ns / 1000000));
+    else if (outcome == READ_STUCK)
+        sl_text_snprintf(out_result->detail, sizeof out_result->detail,
+                         "no answer within %lld ms, mostly waiting; the worker was killed",
+                         (long long)(WALL_TIMES * w->timeout_ns / 1000000));
     else if (WIFSIGNALED(status))
         sl_text_snprintf(out_result->detail, sizeof out_result->detail, "the worker died of signal %d (%s)",
                          WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -233,7 +260,8 @@ seqlstm_status
 sl_worker_serve(struct sl_bench *bench, int in, int out, struct seqlstm_error *err)
 {
     char line[LINE_BYTES];
-    while (read_line(in, 0, line) == READ_LINE) {
+    const struct limit none = {0};
+    while (read_line(in, &none, line) == READ_LINE) {
         struct sl_check_result result;
         struct sl_case c;
         char worst[SL_TEXT_NUMBER_BYTES], answer[LINE_BYTES];

@@ -4,6 +4,7 @@
 the tables, the page and the JSON of `data stats`."""
 import json
 import random
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -136,6 +137,31 @@ def test_stats(t):
     expect(stats['chosen'] == 'chosen', stats['chosen'])
     write(t, 'bucketing: [4, 8], on_overflow: drop')
     expect('rows lost' in t.run('data', 'stats', 'm.yaml').out.decode(), 'losses are not shown')
+
+
+def test_kernels_get_real_steps(t):
+    """Rows given to kernels are real time steps: as the host counts them at each call, and as oneDNN itself says."""
+    plain = ['--set', 'model[1].dropout=0', '--set', 'dispatch.policy=order', '-q']
+    write(t, 'bucketing: pools')
+    real = 2 * t.run('data', 'stats', 'm.yaml', '--json').json['rows']
+    expect(real < 2 * 61 * 14, 'the lines are not of one length')
+    t.run('run', 'm.yaml', '--out', 'blas', '--set', 'backends=[cpu-blas]', *plain)
+    for layer in json.loads(t.read('blas/summary.json'))['layers']:
+        expect(layer['rows'] == real, layer)
+    known = {b['id']: b['status'] for b in t.run('backends', '--json').json['backends']}
+    if known.get('cpu-onednn') != 'ok':
+        print('# no cpu-onednn here: its own count is not shown')
+        return
+    run = t.run('run', 'm.yaml', '--out', 'onednn', '--set', 'backends=[cpu-onednn, cpu-blas]', *plain,
+                env={'DNNL_VERBOSE': '1'})
+    layers = [layer for layer in json.loads(t.read('onednn/summary.json'))['layers'] if 'lstm' in layer['name']]
+    depth = 0
+    for layer in layers:
+        expect(layer['backend'] == 'cpu-onednn' and layer['rows'] == real, layer)
+        depth += 1 if '.l' in layer['name'] else 2
+    shapes = re.findall(r'exec,cpu,rnn,[^\n]*forward_training[^\n]*,l1t(\d+)mb(\d+)', run.out.decode())
+    expect(depth == 2 and len(shapes) > 61, (layers, len(shapes)))
+    expect(sum(int(steps) * int(rows) for steps, rows in shapes) == depth * real, 'oneDNN was given other rows')
 
 
 harness.main(globals())

@@ -19,10 +19,13 @@ MANY = TINY.replace('''  - {type: lstm, units: 4}
 ''')
 
 
+# Where the plugins of the tests lie: said by meson, or the folder of the program.
+BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD') or pathlib.Path(sys.argv[1]).resolve().parent)
+
+
 def faulty(fault):
     """A plugin with a planted mistake, or None where it was not built."""
-    build = os.environ.get('SEQLSTM_BUILD')
-    path = pathlib.Path(build or '/nowhere') / 'tests/conformance' / f'libfaulty-{fault}.so'
+    path = BUILD / 'tests/conformance' / f'libfaulty-{fault}.so'
     return path if path.exists() else None
 
 
@@ -138,8 +141,7 @@ def test_ab_finds_faults(t):
 
 def test_ab_common_choice(t):
     """What one side refuses runs on one third choice on both, and the refusal has its place."""
-    build = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere'))
-    plugin = build / 'tests/conformance/libseqlstm_backend_minimal.so'
+    plugin = BUILD / 'tests/conformance/libseqlstm_backend_minimal.so'
     if not plugin.exists():
         return 'the example backend is not built'
     active = TINY.replace('  - {type: dense', '  - {type: activation, activation: relu}\n  - {type: dense')
@@ -157,7 +159,7 @@ def test_ab_processes(t):
     expect(made['separate'] == 'asked for' and made['difference']['relative'] == 0, made)
     check_times(made['step'])
     t.refuse(3, 'ab', 'm.yaml', '--a', 'reference', '--b', 'nope', '--separate').says('`nope` does not load')
-    sides = [pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere')) / f'tests/conformance/libneeds-worth-{n}.so'
+    sides = [BUILD / f'tests/conformance/libneeds-worth-{n}.so'
              for n in (1, 2)]
     if not sides[0].exists():
         return 'the plugins with two copies of one soname are not built'
@@ -173,7 +175,7 @@ def test_ab_processes(t):
 
 def test_device(t):
     """A backend with memory of its own: verified there, compared as a whole step."""
-    plugin = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere')) / 'tests/gpu/libseqlstm_backend_fake-a.so'
+    plugin = BUILD / 'tests/gpu/libseqlstm_backend_fake-a.so'
     if not plugin.exists():
         return 'the fake device is not built'
     t.write('m.yaml', with_backends(MANY, f'{{plugin: "{plugin}"}}'))
@@ -185,7 +187,7 @@ def test_device(t):
 
 
 def test_ab_regress(t):
-    plugin = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '/nowhere')) / 'tests/conformance/libslow.so'
+    plugin = BUILD / 'tests/conformance/libslow.so'
     if not plugin.exists():
         return 'cpu-blas is not built'
     t.write('m.yaml', TINY)

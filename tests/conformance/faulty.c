@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -212,6 +213,10 @@ faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
 #ifdef FAULT_HANG
     for (volatile int forever = 1; is_lstm && forever;) {
     }
+#endif
+#ifdef FAULT_WAIT
+    while (is_lstm)
+        pause();
 #endif
 #ifdef FAULT_WORKSPACE
     static float first;

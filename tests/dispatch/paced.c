@@ -5,8 +5,11 @@
  *   PACED_ID     "paced-a"
  *   PACED_PICKY  refuses every option of a recurrent layer and names it
  *   PACED_PAIRS  takes stacks of exactly two recurrent layers and nothing else
+ *   PACED_AWAY   says that its device is no processor
+ *   PACED_HALF   takes products in float16; gradients of weights beyond `largest` become infinite
  *   PACED_TWO    has two variants, of which `slow` takes ten times as long; it is named first
  */
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +26,7 @@ struct seqlstm_instance {
     struct seqlstm_instance *inner;
     double call_us, row_us, estimate_us;
     long fail_after; /* calls; < 0: never */
+    double largest;
 };
 
 struct seqlstm_op {
@@ -31,6 +35,11 @@ struct seqlstm_op {
     bool paced;
     double factor;
     double layers;
+#ifdef PACED_HALF
+    bool half;
+    int32_t weight_slot; /* -1: none */
+    int64_t weight_elems;
+#endif
 };
 
 struct seqlstm_binding {
@@ -47,6 +56,7 @@ paced_open(const struct seqlstm_host *host, const struct seqlstm_setting *settin
     if (!instance)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory");
     instance->fail_after = -1;
+    instance->largest = 65504;
     for (uint32_t i = 0; i < setting_count; i++) {
         double value = strtod(settings[i].value, NULL);
         if (strcmp(settings[i].key, "call_us") == 0)
@@ -57,6 +67,8 @@ paced_open(const struct seqlstm_host *host, const struct seqlstm_setting *settin
             instance->estimate_us = value;
         else if (strcmp(settings[i].key, "fail_after") == 0)
             instance->fail_after = (long)value;
+        else if (strcmp(settings[i].key, "largest") == 0)
+            instance->largest = value;
     }
     seqlstm_status status = inner->open(host, NULL, 0, &instance->inner, err);
     if (status != SEQLSTM_OK) {
@@ -85,7 +97,11 @@ static seqlstm_status
 paced_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
                   struct seqlstm_error *err)
 {
-    return inner->device_info(instance->inner, device, info, err);
+    seqlstm_status status = inner->device_info(instance->inner, device, info, err);
+#ifdef PACED_AWAY
+    strcpy(info->device_class, "far:away");
+#endif
+    return status;
 }
 
 #ifdef PACED_PICKY
@@ -131,6 +147,48 @@ find_refused(const struct seqlstm_recurrent_desc *d, char value[48])
 }
 #endif
 
+#ifdef PACED_HALF
+/* The descriptor that the reference understands: products in float32. */
+static const struct seqlstm_desc *
+make_plain(const struct seqlstm_desc *desc, union seqlstm_any_desc *plain)
+{
+    if (desc->dtype_compute != SEQLSTM_FLOAT16 || desc->struct_size > sizeof *plain)
+        return desc;
+    memset(plain, 0, sizeof *plain);
+    memcpy(plain, desc, desc->struct_size);
+    plain->head.dtype_compute = SEQLSTM_FLOAT32;
+    return &plain->head;
+}
+
+static void
+note_half(struct seqlstm_op *op, const struct seqlstm_desc *desc)
+{
+    const union seqlstm_any_desc *d = (const union seqlstm_any_desc *)(const void *)desc;
+    op->half = desc->dtype_compute == SEQLSTM_FLOAT16;
+    op->weight_slot = -1;
+    if (desc->op == SEQLSTM_OP_RECURRENT && d->recurrent.layers == 1 &&
+        d->recurrent.direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) {
+        op->weight_slot = SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X);
+        op->weight_elems = 4 * d->recurrent.hidden * d->recurrent.input;
+    } else if (desc->op == SEQLSTM_OP_DENSE) {
+        op->weight_slot = SEQLSTM_DENSE_W;
+        op->weight_elems = d->dense.input * d->dense.output;
+    }
+}
+
+/* What float16 cannot hold. */
+static void
+overflow(const struct seqlstm_op *op, const struct seqlstm_backward *args)
+{
+    if (!op->half || op->weight_slot < 0 || !(args->parts & SEQLSTM_BACKWARD_WEIGHTS))
+        return;
+    float *grad = args->grads[op->weight_slot];
+    for (int64_t i = 0; i < op->weight_elems; i++)
+        if (fabs((double)grad[i]) > op->instance->largest)
+            grad[i] = copysignf(INFINITY, grad[i]);
+}
+#endif
+
 static seqlstm_status
 paced_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                struct seqlstm_error *err)
@@ -155,6 +213,13 @@ paced_supports(const char *device_class, const struct seqlstm_desc *desc, struct
         strcpy(answer->reason, "it takes stacks of two layers");
         return SEQLSTM_OK;
     }
+#endif
+#ifdef PACED_AWAY
+    device_class = "cpu:any";
+#endif
+#ifdef PACED_HALF
+    union seqlstm_any_desc plain;
+    desc = make_plain(desc, &plain);
 #endif
     seqlstm_status status = inner->supports(device_class, desc, answer, err);
 #ifdef PACED_TWO
@@ -181,6 +246,11 @@ paced_op_create(struct seqlstm_instance *instance, uint32_t device, const struct
 #ifdef PACED_TWO
     op->factor = strcmp(variant, "slow") == 0 ? 10 : 1;
     variant = "loops";
+#endif
+#ifdef PACED_HALF
+    union seqlstm_any_desc plain;
+    note_half(op, desc);
+    desc = make_plain(desc, &plain);
 #endif
     seqlstm_status status = inner->op_create(instance->inner, device, desc, variant, &op->inner, err);
     if (status != SEQLSTM_OK) {
@@ -269,6 +339,9 @@ paced_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
 {
     double start = now_us();
     SEQLSTM_TRY(inner->backward(binding->inner, queue, args, err));
+#ifdef PACED_HALF
+    overflow(binding->op, args);
+#endif
     return keep_pace(binding, start, err);
 }
 
@@ -294,6 +367,7 @@ static const struct seqlstm_option options[] = {
     {"call_us", "float 0..1000000", "0", "microseconds that each call of a recurrent layer takes at least"},
     {"row_us", "float 0..1000", "0", "and for each row of it"},
     {"estimate_us", "float 0..1000000", "0", "what it says that a call takes for each layer; 0: it says nothing"},
+    {"largest", "float 0..1000000000", "65504", "PACED_HALF: the largest gradient of a weight"},
     {"fail_after", "int -1..1000000", "-1", "the call of a recurrent layer that fails"},
 };
 

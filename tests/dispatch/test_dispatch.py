@@ -265,6 +265,46 @@ def check_lattice(t, backend, args, refused, accepted):
     return found
 
 
+def test_device(t):
+    """`device: cpu` has its effect on every command that runs backends."""
+    t.write('m.yaml', TINY)
+    both = backends(('away', FAST), ('paced-a', SLOW))
+    expect(who(plan(t, *both)) == 'away:loops', 'auto takes the fastest')
+    expect(who(plan(t, *both, '--device', 'cpu')) == 'paced-a:loops', 'cpu leaves it out')
+    expect(who(plan(t, *both, '--set', 'device=cpu')) == 'paced-a:loops', 'as the key does')
+    path = ['--backend-path', str(FOLDER), '--device', 'cpu']
+    why = ('away', 'it computes on far:away', '`device: cpu`')
+    t.refuse(3, 'ab', 'm.yaml', '--a', 'away', '--b', 'paced-a', '--seconds', '0.1', *path).says(*why)
+    verified = t.run('verify', 'm.yaml', *both, '--device', 'cpu').text
+    expect('paced-a' in verified and 'away' not in verified, verified)
+    bench = ('bench', 'm.yaml', '--batch', '4', '--seconds', '0.1', *path)
+    t.refuse(3, *bench, '--backend', 'away').says(*why)
+    t.run(*bench, '--backend', 'paced-a')
+
+
+def test_float16(t):
+    """Loss scaling: overflows are skipped and halve the scale; a resumed run goes on with it; without float16 there is none."""
+    t.write('m.yaml', TINY)
+    low = ['--set', 'precision=float16']
+    args = [*backends(('half', {'largest': 1000})), *low]
+    expect(find(plan(t, *args))['precision'] == 'float16', 'the plan does not say it')
+    t.run('plan', 'm.yaml', *args).prints('half:loops float16')
+    t.run('run', 'm.yaml', *args, '--out', 'a').says('float16 overflowed at update 1, which is skipped', 'scaled by 32768')
+    made = json.loads(t.read('a/summary.json'))
+    expect(1 <= made['overflows'] < made['updates'] / 2, made)
+    t.run('run', 'm.yaml', *args, '--out', 'b', '-q', '--set', 'train.epochs=1')
+    t.run('resume', 'b', '--set', 'train.epochs=3', '--backend-path', str(FOLDER), '-q')
+    expect(t.read('a/final.safetensors') == t.read('b/final.safetensors'), 'a resumed run differs')
+    # powers of two are exact: a run without overflows is the run in float32
+    wide = backends(('half', {'largest': 1000000000}))
+    t.run('run', 'm.yaml', *wide, '--out', 'plain', '-q')
+    t.run('run', 'm.yaml', *wide, *low, '--out', 'scaled', '-q')
+    expect(json.loads(t.read('scaled/summary.json'))['overflows'] == 0, 'an overflow')
+    expect(t.read('plain/final.safetensors') == t.read('scaled/final.safetensors'), 'scaling changes the gradient')
+    t.run('run', 'm.yaml', *backends('paced-a'), *low, '--out', 'none', '-q')
+    expect(json.loads(t.read('none/summary.json'))['overflows'] == 0, 'scaling without float16')
+
+
 def test_lattice(t):
     keys = {key for _, key in LATTICE if key not in (None, 'direction', 'merge')}
     found = check_lattice(t, 'picky', backends(('picky', {'estimate_us': 10}), ('paced-a', {'estimate_us': 100})) +
