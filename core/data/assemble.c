@@ -92,10 +92,10 @@ keep_map(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 }
 
 static seqlstm_status
-map_tokens(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
+map_tokens(const struct sl_vocabulary *tokens, struct sl_raw *raw, struct seqlstm_error *err)
 {
-    int32_t *table, unknown = sl_vocabulary_get_special(state->tokens, SL_SPECIAL_UNK);
-    SEQLSTM_TRY(map_texts(&raw->tokens, state->tokens, &table, err));
+    int32_t *table, unknown = sl_vocabulary_get_special(tokens, SL_SPECIAL_UNK);
+    SEQLSTM_TRY(map_texts(&raw->tokens, tokens, &table, err));
     seqlstm_status status = SEQLSTM_OK;
     for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series; s++) {
         for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++) {
@@ -240,7 +240,7 @@ finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err
         return keep_map(d, raw, err);
     if (raw->input_kind == SL_FIELD_IDS) {
         if (raw->known_ids == 0)
-            SEQLSTM_TRY(map_tokens(state, raw, err));
+            SEQLSTM_TRY(map_tokens(state->tokens, raw, err));
         else
             SEQLSTM_TRY(check_ids(raw, state->facts.input.classes, err));
         d->input_ids = d->own_input_ids = raw->ids;
@@ -260,6 +260,23 @@ finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err
                                   &d->own_input_values, err));
         d->input_values = d->own_input_values;
     }
+    return SEQLSTM_OK;
+}
+
+/* The encoder's ids; counts of both sides are kept in one place. */
+static seqlstm_status
+finish_source(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    struct sl_raw *pair = raw->pair;
+    if (!pair)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(map_tokens(sl_data_state_find_source_vocabulary(d->state), pair, err));
+    for (int64_t s = 0; s < pair->series; s++)
+        raw->counts.tokens += pair->length[s];
+    raw->counts.unknown_tokens += pair->counts.unknown_tokens;
+    d->source.present = true;
+    d->source.ids = pair->ids;
+    pair->ids = NULL;
     return SEQLSTM_OK;
 }
 
@@ -314,6 +331,8 @@ sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *st
         raw->counts.tokens += raw->length[s];
     seqlstm_status status = finish_input(d, raw, err);
     if (status == SEQLSTM_OK)
+        status = finish_source(d, raw, err);
+    if (status == SEQLSTM_OK)
         status = finish_target(d, raw, err);
     if (status == SEQLSTM_OK)
         status = sl_dataset_cut_records(d, raw, err);
@@ -323,7 +342,12 @@ sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *st
     }
     d->counts = raw->counts;
     if (d->text_offset) {
-        d->text = raw->text;
+        struct sl_raw *from = raw->pair ? raw->pair : raw;
+        d->text = from->text;
+        from->text = NULL;
+    }
+    if (d->target_text_offset) {
+        d->target_text = raw->text;
         raw->text = NULL;
     }
     *out_dataset = d;

@@ -31,6 +31,14 @@ struct sl_batcher {
     struct sl_envelope envelope;
 };
 
+/* Of pairs without targets the sources are all there is. */
+static const int32_t *
+get_lengths_sorted_by(const struct sl_batcher *b)
+{
+    bool sources = b->dataset->source.present && b->dataset->form == SL_TARGET_NONE;
+    return sources ? b->dataset->source.length : b->dataset->length;
+}
+
 static seqlstm_status
 make_order(struct sl_batcher *b, struct seqlstm_error *err)
 {
@@ -39,7 +47,8 @@ make_order(struct sl_batcher *b, struct seqlstm_error *err)
         return SEQLSTM_OK;
     struct sl_order_rule rule = {
         .records = b->dataset->records,
-        .lengths = b->dataset->length,
+        .lengths = get_lengths_sorted_by(b),
+        .source = b->dataset->form == SL_TARGET_NONE ? NULL : b->dataset->source.length,
         .shuffle = b->shuffle,
         .pools = b->dataset->facts.has_steps && batching->bucketing.kind == SL_BUCKETING_POOLS &&
                  b->phase != SL_BATCHING_PREDICT,

@@ -59,16 +59,18 @@ read_split(const struct sl_model *model, enum sl_split split, const struct sl_da
 static seqlstm_status
 keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_error *err)
 {
-    const char *files[] = {source->file, source->x, source->y, source->lengths, NULL};
-    const char *vocab = source->file ? d->model->data.tokenizer.vocab : NULL;
-    files[4] = vocab;
-    d->files = calloc(6, sizeof *d->files);
+    const struct sl_data_config *config = &d->model->data;
+    struct sl_data_file files[SL_DATA_FILE_COUNT + 2];
+    int count = sl_source_list_files(source, files);
+    if (count > 0 && config->tokenizer.vocab)
+        files[count++].path = config->tokenizer.vocab;
+    if (count > 0 && config->source_tokenizer.vocab && config->source_tokenizer.vocab != config->tokenizer.vocab)
+        files[count++].path = config->source_tokenizer.vocab;
+    d->files = calloc((size_t)count + 1, sizeof *d->files);
     if (!d->files)
         return SL_DATA_NO_MEMORY(err);
-    for (size_t i = 0; i < 5; i++) {
-        if (!files[i] || source->type == SL_SOURCE_GENERATOR)
-            continue;
-        if (!(d->files[d->file_count] = strdup(files[i])))
+    for (int i = 0; i < count; i++) {
+        if (!(d->files[d->file_count] = strdup(files[i].path)))
             return SL_DATA_NO_MEMORY(err);
         d->file_count++;
     }
@@ -187,6 +189,12 @@ sl_dataset_close(struct sl_dataset *dataset)
     free(dataset->text);
     free(dataset->text_offset);
     free(dataset->text_bytes);
+    free(dataset->source.start);
+    free(dataset->source.length);
+    free(dataset->source.ids);
+    free(dataset->target_text);
+    free(dataset->target_text_offset);
+    free(dataset->target_text_bytes);
     for (size_t i = 0; i < dataset->file_count; i++)
         free(dataset->files[i]);
     free(dataset->files);
@@ -221,6 +229,21 @@ int64_t
 sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record)
 {
     return dataset->facts.has_steps ? dataset->length[record] : 0;
+}
+
+int64_t
+sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record)
+{
+    return dataset->source.present ? dataset->source.length[record] : 0;
+}
+
+const char *
+sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes)
+{
+    if (!dataset->target_text || !dataset->target_text_offset || dataset->target_text_offset[record] < 0)
+        return NULL;
+    *out_bytes = (size_t)dataset->target_text_bytes[record];
+    return dataset->target_text + dataset->target_text_offset[record];
 }
 
 const char *

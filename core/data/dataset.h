@@ -12,6 +12,9 @@
  *   npy               one entry of the first axis; [N, F] is N vectors without steps
  *   generator         one example
  *
+ * Of pairs (an encoder and a decoder) a record is a source and a target: a line of each of two files, two columns of a
+ * row, or one text that is both. Input and target are the decoder's, <bos> y1 .. yn and y1 .. yn <eos>.
+ *
  * Invariants:
  * 1. Immutable once open; any number of batchers and threads may read it.
  * 2. The model and the state given at open outlive it.
@@ -56,7 +59,8 @@ struct sl_input_request {
 };
 
 /* Inputs without targets, in the format of the training split: text and lines: one text per line, no
- * label; tables: the input columns, others are ignored; npy: x; tokens: ids. Every window of a series
+ * label; generated pairs: sources, one per line; tables: the input columns, others are ignored; npy: x;
+ * tokens: ids. Every window of a series
  * counts, also the last, whose horizon is unknown. Errors as above. */
 seqlstm_status sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *state,
                                      const struct sl_input_request *request,
@@ -73,9 +77,15 @@ int64_t sl_dataset_get_records(const struct sl_dataset *dataset);
 /* Steps of a record; 0 without a steps axis. */
 int64_t sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record);
 
-/* The line as it stood in the file, for predict --with-input; NULL where the source is no text. Not
- * NUL-terminated. */
+/* Steps that the encoder reads of a record; 0 where there is no encoder. */
+int64_t sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record);
+
+/* The line as it stood in the file (of pairs: the source), for predict --with-input; NULL where the source is no text.
+ * Not NUL-terminated. */
 const char *sl_dataset_find_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes);
+
+/* The target's line as it stood in the file, to which what a decoder says is compared; NULL where there is none. */
+const char *sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes);
 
 /* What opening did to the data besides reading it; a caller reports what is not 0. */
 struct sl_data_counts {

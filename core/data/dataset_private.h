@@ -7,6 +7,14 @@
 #include "data/raw.h"
 #include "data/state_private.h"
 
+/* What the encoder reads, record by record. */
+struct sl_dataset_source {
+    bool present;
+    int64_t *start;  /* [records] first id */
+    int32_t *length; /* [records] steps */
+    int32_t *ids;
+};
+
 struct sl_dataset {
     const struct sl_model *model;
     const struct sl_data_state *state;
@@ -17,6 +25,8 @@ struct sl_dataset {
     int32_t *length;     /* [records] steps; 1 without a steps axis */
     int64_t *target_row; /* [records]; SL_TARGET_RECORD: row of the target store; else NULL */
     bool stream;         /* one record, to be cut into parts */
+
+    struct sl_dataset_source source; /* pairs */
 
     const int32_t *input_ids;  /* one of the three: rows of ids, or of facts.input.features values, or a file of … */
     const float *input_values;
@@ -32,6 +42,8 @@ struct sl_dataset {
     struct sl_file_map map;
     char *text;
     int64_t *text_offset, *text_bytes; /* [records], or NULL */
+    char *target_text;                 /* the same of the target side of pairs */
+    int64_t *target_text_offset, *target_text_bytes;
     char **files;
     size_t file_count;
     struct sl_data_counts counts;

@@ -22,6 +22,16 @@ descending(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
+/* Steps of each record, descending: its own, those that the encoder reads, or both. */
+static const int32_t *
+sort_lengths(const struct sl_dataset *d, bool own, bool source, int32_t *out)
+{
+    for (int64_t r = 0; r < d->records; r++)
+        out[r] = (own ? d->length[r] : 0) + (source ? (int32_t)sl_dataset_get_source_length(d, r) : 0);
+    qsort(out, (size_t)d->records, sizeof *out, descending);
+    return out;
+}
+
 /* As many of the shortest as max_tokens lets in; zero-length ones cost nothing. `lengths` descend. */
 static int64_t
 count_fitting(const int32_t *lengths, int64_t count, int64_t max_tokens)
@@ -32,17 +42,13 @@ count_fitting(const int32_t *lengths, int64_t count, int64_t max_tokens)
     return fitting > 0 ? fitting : 1;
 }
 
-/* The largest batch of sequences with steps. */
+/* The largest batch of sequences with steps, of which there are e->sequences at most. */
 static void
 bound(const int32_t *lengths, int64_t count, const struct sl_envelope_rule *rule, struct sl_envelope *e)
 {
     int64_t longest = lengths[0];
     e->uniform = rule->padding == SL_PADDING_NONE && lengths[count - 1] == longest && longest > 0;
     e->steps = rule->bptt > 0 && rule->bptt < longest ? rule->bptt : longest;
-    if (rule->max_tokens > 0) {
-        int64_t fitting = count_fitting(lengths, count, rule->max_tokens);
-        e->sequences = e->sequences < fitting ? e->sequences : fitting;
-    }
     for (int64_t i = 0; i < e->sequences; i++)
         e->rows += lengths[i] < e->steps ? lengths[i] : e->steps;
     if (rule->padding != SL_PADDING_NONE)
@@ -72,13 +78,21 @@ sl_envelope_compute(const struct sl_dataset *dataset, const struct sl_envelope_r
         *out = e;
         return SEQLSTM_OK;
     }
-    size_t count = (size_t)dataset->records;
-    int32_t *lengths = malloc(count * sizeof *lengths);
+    int32_t *lengths = malloc((size_t)dataset->records * sizeof *lengths);
     if (!lengths)
         return SL_DATA_NO_MEMORY(err);
-    memcpy(lengths, dataset->length, count * sizeof *lengths);
-    qsort(lengths, count, sizeof *lengths, descending);
-    bound(lengths, dataset->records, rule, &e);
+    if (rule->max_tokens > 0) {
+        int64_t fitting = count_fitting(sort_lengths(dataset, true, true, lengths), dataset->records, rule->max_tokens);
+        e.sequences = e.sequences < fitting ? e.sequences : fitting;
+    }
+    bound(sort_lengths(dataset, true, false, lengths), dataset->records, rule, &e);
+    if (dataset->source.present) {
+        struct sl_envelope source = {.sequences = e.sequences};
+        bound(sort_lengths(dataset, false, true, lengths), dataset->records, rule, &source);
+        e.source_steps = source.steps;
+        e.source_rows = source.rows;
+        e.uniform = e.uniform && source.uniform;
+    }
     free(lengths);
     *out = e;
     return SEQLSTM_OK;

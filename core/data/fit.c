@@ -135,7 +135,7 @@ find_form(const struct sl_model *model, const struct sl_raw *raw, enum sl_target
     const char *name = raw->name ? raw->name : "data";
     bool step = raw->has_steps && sl_model_wants_step_targets(model);
     bool stream = model->data.batching.unit == SL_UNIT_STREAM;
-    if (model->train.task == SL_TASK_LANGUAGE_MODEL) {
+    if (model->data.pairs || model->train.task == SL_TASK_LANGUAGE_MODEL) {
         if (raw->input_kind != SL_FIELD_IDS)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: a language model needs tokens, but the data holds values",
                          name);
@@ -245,9 +245,27 @@ fit_input(struct sl_data_state *state, const struct sl_model *model, const struc
             input->classes = tokenizer->vocab_size;
         }
     } else if (raw->input_kind == SL_FIELD_IDS) {
-        SEQLSTM_TRY(sl_fit_tokens(tokenizer, raw, &state->tokens, err));
+        SEQLSTM_TRY(sl_fit_tokens(tokenizer, raw, tokenizer->shared ? raw->pair : NULL, &state->tokens, err));
         input->classes = sl_vocabulary_get_size(state->tokens);
     }
+    return SEQLSTM_OK;
+}
+
+/* What the encoder reads. */
+static seqlstm_status
+fit_source(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
+           struct seqlstm_error *err)
+{
+    const struct sl_tokenizer *tokenizer = &model->data.source_tokenizer;
+    struct sl_field_facts *source = &state->facts.source;
+    if (!raw->pair)
+        return SEQLSTM_OK;
+    state->source_tokenizer = tokenizer->type;
+    state->source_lowercase = tokenizer->lowercase;
+    if (!model->data.tokenizer.shared)
+        SEQLSTM_TRY(sl_fit_tokens(tokenizer, raw->pair, NULL, &state->source_tokens, err));
+    *source = (struct sl_field_facts){.kind = SL_FIELD_IDS, .on_steps = true, .features = 1};
+    source->classes = sl_vocabulary_get_size(sl_data_state_find_source_vocabulary(state));
     return SEQLSTM_OK;
 }
 
@@ -267,6 +285,8 @@ sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw, const 
     state->target_columns = raw->target_features;
     state->facts.has_steps = raw->has_steps;
     seqlstm_status status = fit_input(state, model, raw, err);
+    if (status == SEQLSTM_OK)
+        status = fit_source(state, model, raw, err);
     if (status == SEQLSTM_OK)
         status = fit_target(state, model, raw, err);
     if (status == SEQLSTM_OK)

@@ -40,9 +40,53 @@ compare_number(const void *left, const void *right)
     return x != y ? (x > y) - (x < y) : compare_bytes(a, b);
 }
 
+/* How often each token stands in the data: of one raw, or of the two sides of pairs. */
+struct sl_tally {
+    const struct sl_intern *tokens;
+    struct sl_intern joined;
+    int64_t *counts;
+};
+
+static int64_t
+get_count(const struct sl_tally *tally, const char *text, size_t bytes)
+{
+    int32_t known = sl_intern_find(tally->tokens, text, bytes);
+    return known < 0 ? 0 : tally->counts[known];
+}
+
+/* Adds the tokens of a raw to the joined ones, for which there is room. */
+static seqlstm_status
+join(struct sl_tally *tally, const struct sl_raw *raw, struct seqlstm_error *err)
+{
+    int64_t *counts;
+    SEQLSTM_TRY(sl_raw_count_ids(raw, &counts, err));
+    for (int32_t id = 0; id < raw->tokens.count; id++) {
+        size_t bytes;
+        const char *text = sl_intern_get(&raw->tokens, id, &bytes);
+        int32_t joined = sl_intern_add(&tally->joined, text, bytes);
+        if (joined >= 0)
+            tally->counts[joined] += counts[id];
+    }
+    free(counts);
+    return tally->joined.failed ? SL_DATA_NO_MEMORY(err) : SEQLSTM_OK;
+}
+
+static seqlstm_status
+count_tokens(const struct sl_raw *raw, const struct sl_raw *other, struct sl_tally *tally, struct seqlstm_error *err)
+{
+    tally->tokens = other ? &tally->joined : &raw->tokens;
+    if (!other)
+        return sl_raw_count_ids(raw, &tally->counts, err);
+    tally->counts = calloc((size_t)raw->tokens.count + (size_t)other->tokens.count + 1, sizeof *tally->counts);
+    if (!tally->counts)
+        return SL_DATA_NO_MEMORY(err);
+    SEQLSTM_TRY(join(tally, raw, err));
+    return join(tally, other, err);
+}
+
 /* The specials of the configuration at the front; returns how many. */
 static int64_t
-put_specials(const struct sl_tokenizer *config, const struct sl_raw *raw, const int64_t *counts,
+put_specials(const struct sl_tokenizer *config, const struct sl_tally *tally,
              struct sl_vocabulary_entry *entries, int32_t special_ids[SL_SPECIAL_COUNT])
 {
     int64_t n = 0;
@@ -55,9 +99,8 @@ put_specials(const struct sl_tokenizer *config, const struct sl_raw *raw, const 
             if ((strcmp(item, sl_special_get_name((enum sl_special)s)) != 0 && strcmp(item, token) != 0) ||
                 special_ids[s] >= 0)
                 continue;
-            int32_t known = sl_intern_find(&raw->tokens, token, strlen(token));
             special_ids[s] = (int32_t)n;
-            entries[n++] = (struct sl_vocabulary_entry){token, strlen(token), known < 0 ? 0 : counts[known]};
+            entries[n++] = (struct sl_vocabulary_entry){token, strlen(token), get_count(tally, token, strlen(token))};
         }
     }
     return n;
@@ -74,7 +117,7 @@ is_special(const struct sl_vocabulary_entry *entries, int64_t specials, const ch
 
 /* One token per line; specials that the file does not list stand before it. */
 static seqlstm_status
-read_vocabulary(const struct sl_tokenizer *config, const struct sl_raw *raw, const int64_t *counts,
+read_vocabulary(const struct sl_tokenizer *config, const struct sl_tally *tally,
                 struct sl_vocabulary **out, struct seqlstm_error *err)
 {
     struct sl_source source = {.file = config->vocab};
@@ -88,7 +131,7 @@ read_vocabulary(const struct sl_tokenizer *config, const struct sl_raw *raw, con
         room += text[i] == '\n';
     struct sl_vocabulary_entry *entries = calloc(room + 1, sizeof *entries), specials[SL_SPECIAL_COUNT];
     seqlstm_status status = entries ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
-    int64_t special_count = put_specials(config, raw, counts, specials, unused), n = 0;
+    int64_t special_count = put_specials(config, tally, specials, unused), n = 0;
     for (int64_t i = 0; entries && i < special_count; i++) {
         bool listed = false;
         struct sl_line_cursor cursor = {text, text + bytes, 0};
@@ -101,8 +144,7 @@ read_vocabulary(const struct sl_tokenizer *config, const struct sl_raw *raw, con
     while (status == SEQLSTM_OK && sl_line_next(&cursor, &line, &line_bytes)) {
         if (line_bytes == 0)
             continue;
-        int32_t known = sl_intern_find(&raw->tokens, line, line_bytes);
-        entries[n++] = (struct sl_vocabulary_entry){line, line_bytes, known < 0 ? 0 : counts[known]};
+        entries[n++] = (struct sl_vocabulary_entry){line, line_bytes, get_count(tally, line, line_bytes)};
     }
     for (int s = 0; entries && s < SL_SPECIAL_COUNT; s++) {
         const char *token = sl_special_get_token((enum sl_special)s);
@@ -119,40 +161,48 @@ read_vocabulary(const struct sl_tokenizer *config, const struct sl_raw *raw, con
     return status;
 }
 
-seqlstm_status
-sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, struct sl_vocabulary **out,
-              struct seqlstm_error *err)
+/* Specials, then by count, down to `min_count` and `vocab_size`. */
+static seqlstm_status
+choose_tokens(const struct sl_tokenizer *config, const struct sl_tally *tally, const char *name,
+              struct sl_vocabulary **out, struct seqlstm_error *err)
 {
     int32_t special_ids[SL_SPECIAL_COUNT];
-    int64_t *counts = NULL;
-    struct sl_vocabulary_entry *entries = calloc((size_t)raw->tokens.count + SL_SPECIAL_COUNT + 1, sizeof *entries);
-    seqlstm_status status = entries ? sl_raw_count_ids(raw, &counts, err) : SL_DATA_NO_MEMORY(err);
-    if (status != SEQLSTM_OK)
-        goto out;
-    if (config->vocab) {
-        status = read_vocabulary(config, raw, counts, out, err);
-        goto out;
-    }
-    int64_t specials = put_specials(config, raw, counts, entries, special_ids), n = specials;
+    struct sl_vocabulary_entry *entries = calloc((size_t)tally->tokens->count + SL_SPECIAL_COUNT + 1, sizeof *entries);
+    if (!entries)
+        return SL_DATA_NO_MEMORY(err);
+    int64_t specials = put_specials(config, tally, entries, special_ids), n = specials;
     int64_t least = config->min_count > 1 ? config->min_count : 1;
-    for (int32_t id = 0; id < raw->tokens.count; id++) {
+    for (int32_t id = 0; id < tally->tokens->count; id++) {
         size_t bytes;
-        const char *text = sl_intern_get(&raw->tokens, id, &bytes);
-        if (counts[id] >= least && !is_special(entries, specials, text, bytes))
-            entries[n++] = (struct sl_vocabulary_entry){text, bytes, counts[id]};
+        const char *text = sl_intern_get(tally->tokens, id, &bytes);
+        if (tally->counts[id] >= least && !is_special(entries, specials, text, bytes))
+            entries[n++] = (struct sl_vocabulary_entry){text, bytes, tally->counts[id]};
     }
     qsort(entries + specials, (size_t)(n - specials), sizeof *entries, compare_count);
     if (config->vocab_size > 0 && n > config->vocab_size)
         n = config->vocab_size > specials ? config->vocab_size : specials;
+    seqlstm_status status;
     if (n == 0)
-        status =
-            seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                              "%s: the vocabulary is empty: no token occurs %lld times", raw->name, (long long)least);
+        status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                   "%s: the vocabulary is empty: no token occurs %lld times", name, (long long)least);
     else
         status = sl_vocabulary_create(entries, n, special_ids, out, err);
-out:
-    free(counts);
     free(entries);
+    return status;
+}
+
+seqlstm_status
+sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const struct sl_raw *other,
+              struct sl_vocabulary **out, struct seqlstm_error *err)
+{
+    struct sl_tally tally = {0};
+    sl_intern_init(&tally.joined);
+    seqlstm_status status = count_tokens(raw, other, &tally, err);
+    if (status == SEQLSTM_OK)
+        status = config->vocab ? read_vocabulary(config, &tally, out, err)
+                               : choose_tokens(config, &tally, raw->name, out, err);
+    sl_intern_deinit(&tally.joined);
+    free(tally.counts);
     return status;
 }
 

@@ -43,21 +43,37 @@ shuffle_items(uint32_t *items, int64_t count, uint64_t key)
     }
 }
 
+/* Whether a record may stand before another: it is longer, or as long with a source no shorter. */
+static bool
+is_before(const struct sl_order_rule *rule, uint32_t a, uint32_t b)
+{
+    if (rule->lengths[a] != rule->lengths[b] || !rule->source)
+        return rule->lengths[a] >= rule->lengths[b];
+    return rule->source[a] >= rule->source[b];
+}
+
+/* Rows of both sides. */
+static int64_t
+rows_of(const struct sl_order_rule *rule, uint32_t record)
+{
+    return (int64_t)rule->lengths[record] + (rule->source ? rule->source[record] : 0);
+}
+
 /* Longest first, stable: merging runs of growing width. */
 static void
 sort_items(const struct making *m, int64_t begin, int64_t count)
 {
-    const int32_t *length = m->rule->lengths;
+    const struct sl_order_rule *rule = m->rule;
     uint32_t *from = m->item + begin, *to = m->scratch + begin;
     bool sorted = true;
     for (int64_t i = 1; i < count && sorted; i++)
-        sorted = length[from[i - 1]] >= length[from[i]];
+        sorted = is_before(rule, from[i - 1], from[i]);
     for (int64_t width = 1; !sorted && width < count; width *= 2) {
         for (int64_t at = 0; at < count; at += 2 * width) {
             int64_t middle = at + width < count ? at + width : count;
             int64_t end = at + 2 * width < count ? at + 2 * width : count;
             for (int64_t a = at, b = middle, o = at; o < end; o++)
-                to[o] = a < middle && (b == end || length[from[a]] >= length[from[b]]) ? from[a++] : from[b++];
+                to[o] = a < middle && (b == end || is_before(rule, from[a], from[b])) ? from[a++] : from[b++];
         }
         uint32_t *swap = from;
         from = to;
@@ -93,7 +109,7 @@ usual_batch(const struct sl_order_rule *rule)
 {
     int64_t size = rule->batch_size > 0 ? rule->batch_size : rule->records, rows = 0;
     for (int64_t r = 0; r < rule->records; r++)
-        rows += rule->lengths[r];
+        rows += rows_of(rule, (uint32_t)r);
     if (rule->batch_size == 0 && rule->max_tokens > 0 && rows > 0)
         size = (int64_t)((double)rule->max_tokens * (double)rule->records / (double)rows);
     return size > 1 ? size : 1;
@@ -136,14 +152,16 @@ cut(struct making *m)
         bool at_wall = false;
         for (; wall < m->walls && m->wall[wall] <= i; wall++)
             at_wall = true;
-        int64_t with = rule->padding == SL_PADDING_NONE ? rows + length : (size + 1) * pad(rule, most);
+        int64_t with = (size + 1) * pad(rule, most);
+        if (rule->padding == SL_PADDING_NONE)
+            with = rows + rows_of(rule, m->item[i]);
         if (i == 0 || at_wall || size == rule->batch_size ||
             (rule->max_tokens > 0 && size > 0 && with > rule->max_tokens)) {
             m->first[m->batches++] = i;
             rows = size = longest = 0;
         }
         longest = length > longest ? length : longest;
-        rows += length;
+        rows += rows_of(rule, m->item[i]);
         size++;
     }
     m->first[m->batches] = rule->records;
@@ -156,7 +174,7 @@ count_rows(const struct making *m, int64_t batch)
     int64_t rows = 0, longest = 0;
     for (int64_t i = m->first[batch]; i < m->first[batch + 1]; i++) {
         int64_t length = m->rule->lengths[m->item[i]];
-        rows += length;
+        rows += rows_of(m->rule, m->item[i]);
         longest = length > longest ? length : longest;
     }
     bool padded = m->rule->padding != SL_PADDING_NONE;

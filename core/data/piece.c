@@ -134,25 +134,49 @@ fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_b
     }
 }
 
+/* The encoder's side. It was sorted when the batch was made. */
+static void
+fill_source(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
+{
+    const struct sl_dataset_source *source = &d->source;
+    int32_t *ids = (int32_t *)(uintptr_t)batch->source.input.ids;
+    for (int64_t k = 0; k < p->sequences; k++) {
+        const int64_t record = p->record[k];
+        for (int64_t t = 0; t < source->length[record]; t++)
+            ids[sl_batch_source_row(batch, k, t)] = source->ids[source->start[record] + t];
+        ((uint64_t *)(uintptr_t)batch->source.axis.sequence_id)[batch->source.place[k]] = (uint64_t)record;
+    }
+}
+
 seqlstm_status
 sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch **out_batch,
               struct seqlstm_error *err)
 {
     const struct sl_data_facts *facts = &d->facts;
-    bool targets = d->form != SL_TARGET_NONE;
+    bool targets = d->form != SL_TARGET_NONE, pairs = d->source.present, decodes = !pairs || targets;
+    int32_t *source_lengths = pairs ? malloc(((size_t)p->sequences + 1) * sizeof *source_lengths) : NULL;
+    if (pairs && !source_lengths)
+        return SL_DATA_NO_MEMORY(err);
+    for (int64_t k = 0; pairs && k < p->sequences; k++)
+        source_lengths[k] = d->source.length[p->record[k]];
     struct sl_batch_shape shape = {
         .sequences = p->sequences,
-        .lengths = facts->has_steps ? p->length : NULL,
-        .input_kind = facts->input.kind,
+        .lengths = facts->has_steps && decodes ? p->length : NULL,
+        .input_kind = decodes ? facts->input.kind : SL_FIELD_NONE,
         .input_features = facts->input.features,
         .input_on_steps = facts->input.on_steps,
         .target_kind = targets ? facts->target.kind : SL_FIELD_NONE,
         .target_features = facts->target.features,
         .target_on_steps = facts->target.on_steps,
         .has_weight = targets && facts->has_weight,
+        .source_lengths = source_lengths,
+        .source_kind = facts->source.kind,
+        .source_features = facts->source.features,
     };
     struct sl_batch *batch;
-    SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
+    seqlstm_status status = sl_batch_create(&shape, &batch, err);
+    free(source_lengths);
+    SEQLSTM_TRY(status);
     for (int64_t k = 0; k < p->sequences; k++) {
         int64_t who = d->stream ? k : p->record[k];
         ((int64_t *)(uintptr_t)batch->sample)[k] = who;
@@ -160,12 +184,14 @@ sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_ba
         ((uint64_t *)(uintptr_t)batch->axis.sequence_id)[k] = (uint64_t)who;
         ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)p->offset;
     }
-    seqlstm_status status = facts->has_steps ? fill_steps(d, p, batch, err) : SEQLSTM_OK;
+    status = batch->has_steps ? fill_steps(d, p, batch, err) : SEQLSTM_OK;
     if (status != SEQLSTM_OK) {
         sl_batch_destroy(batch);
         return status;
     }
-    if (!d->stream)
+    if (pairs)
+        fill_source(d, p, batch);
+    else if (!d->stream)
         fill_sequences(d, p, batch);
     batch->carry_state = p->offset > 0;
     batch->last_piece = p->last;

@@ -19,6 +19,9 @@ free_names(char **names, int64_t count)
 void
 sl_raw_deinit(struct sl_raw *raw)
 {
+    if (raw->pair)
+        sl_raw_deinit(raw->pair);
+    free(raw->pair);
     free(raw->name);
     free(raw->ids);
     sl_token_file_close(raw->token_file);
@@ -41,34 +44,35 @@ sl_raw_deinit(struct sl_raw *raw)
     memset(raw, 0, sizeof *raw);
 }
 
-seqlstm_status
-sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
+static seqlstm_status
+read_by_type(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
 {
-    seqlstm_status status = SEQLSTM_INTERNAL;
-    memset(out, 0, sizeof *out);
-    out->source = read->source;
+    bool pairs = read->model->data.pairs;
     switch (read->source->type) {
     case SL_SOURCE_TEXT:
     case SL_SOURCE_LINES:
-        status = sl_raw_read_text(read, out, err);
-        break;
+        return pairs ? sl_raw_read_pairs(read, out, err) : sl_raw_read_text(read, out, err);
     case SL_SOURCE_TSV:
     case SL_SOURCE_CSV:
-        status = sl_raw_read_table(read, out, err);
-        break;
+        return sl_raw_read_table(read, out, err);
     case SL_SOURCE_CONLL:
-        status = sl_raw_read_conll(read, out, err);
-        break;
+        return sl_raw_read_conll(read, out, err);
     case SL_SOURCE_NPY:
-        status = sl_raw_read_npy(read, out, err);
-        break;
+        return sl_raw_read_npy(read, out, err);
     case SL_SOURCE_TOKENS:
-        status = sl_raw_read_tokens(read, out, err);
-        break;
+        return sl_raw_read_tokens(read, out, err);
     case SL_SOURCE_GENERATOR:
-        status = sl_raw_read_generator(read, out, err);
-        break;
+        return pairs ? sl_raw_read_pairs(read, out, err) : sl_raw_read_generator(read, out, err);
     }
+    return SEQLSTM_INTERNAL;
+}
+
+seqlstm_status
+sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->source = read->source;
+    seqlstm_status status = read_by_type(read, out, err);
     if (status == SEQLSTM_OK && out->series == 0 && !read->input)
         status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
                                    "%s: no records, expected at least one", out->name ? out->name : "data");
@@ -100,6 +104,8 @@ narrow_series(struct sl_raw *raw, int64_t first, int64_t last)
         memmove(raw->text_bytes, raw->text_bytes + first, bytes);
     raw->first_target += first;
     raw->series = count;
+    if (raw->pair)
+        narrow_series(raw->pair, first, last);
 }
 
 seqlstm_status

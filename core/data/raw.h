@@ -37,6 +37,7 @@ struct sl_read {
 struct sl_raw {
     const struct sl_source *source;
     char *name; /* the file, for messages */
+    struct sl_raw *pair; /* pairs: what the encoder reads, as many series in the same order; this is what is said */
 
     int64_t rows;
     enum sl_field_kind input_kind;
@@ -90,6 +91,7 @@ seqlstm_status sl_raw_read_tokens(const struct sl_read *read, struct sl_raw *raw
 seqlstm_status sl_raw_read_conll(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
 seqlstm_status sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
 seqlstm_status sl_raw_read_npy(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_pairs(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
 seqlstm_status sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
 
 /* ---- help for readers ---- */

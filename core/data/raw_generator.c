@@ -8,7 +8,7 @@
  *                   marked -1 unless they are among the two, all others 0. Target: the sum of the two marked values.
  *   copy, reverse   n symbols, `delay` blanks, the signal to begin, n - 1 blanks: 2 n + delay steps. The
  *                   target is blank, and from the signal on the n symbols, forwards or backwards.
- *                   Ids: 0 blank, 1 signal, 2 .. symbols + 1.
+ *                   Ids: 0 blank, 1 signal, 2 .. symbols + 1. For pairs: raw_generator_pairs.c.
  *   sine            `features` series sin(2 pi (t / period + phase)), period from 8 to 64 steps, plus
  *                   noise; the target is the `horizon` values behind the last step.
  * Not said: one feature, a horizon of one, 8 symbols, no delay, no noise.
@@ -160,8 +160,6 @@ sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seq
     struct generator g = {.source = source, .raw = raw, .delay = source->delay};
     if (read->input)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "a model of generated data has no input format: use --split");
-    if (source->generator == SL_GENERATOR_ADDITION)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the generator `addition` is not available in this version");
     g.features = source->features > 0 ? source->features : 1;
     g.horizon = source->horizon > 0 ? source->horizon : 1;
     g.symbols = source->symbols > 1 ? source->symbols : 8;

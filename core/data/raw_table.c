@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "data/raw_pairs.h"
 
 /* Words for "no value": those of R, pandas and the UCI archive. */
 static bool
@@ -275,12 +276,39 @@ read_texts(struct sl_table_read *t, struct seqlstm_error *err)
     return status;
 }
 
+/* Two texts of a row; `text` alone is both. */
+static seqlstm_status
+read_pairs(struct sl_table_read *t, struct seqlstm_error *err)
+{
+    struct sl_raw *raw = t->raw;
+    struct sl_pair_builder b;
+    int64_t from = t->pair_source >= 0 ? t->pair_source : t->text, to = t->pair_target >= 0 ? t->pair_target : t->text;
+    SEQLSTM_TRY(sl_pair_builder_init(&b, t->read, raw, err));
+    raw->pair->text = raw->text; /* for the offsets of its cells; handed over below */
+    for (int64_t i = 0; i < t->kept; i++) {
+        const struct sl_cell *source = sl_table_cell(&t->table, t->order[i], from);
+        const struct sl_cell *target = to < 0 ? source : sl_table_cell(&t->table, t->order[i], to);
+        int64_t line = t->table.lines[t->order[i]];
+        sl_pair_builder_add(&b, source->text, source->bytes, line, target->text, target->bytes, line);
+    }
+    raw->pair->text = NULL;
+    seqlstm_status status = SEQLSTM_OK;
+    raw->pair->name = strdup(raw->name);
+    raw->pair->text = malloc(t->text_bytes + 1);
+    if (raw->pair->name && raw->pair->text)
+        memcpy(raw->pair->text, raw->text, t->text_bytes + 1);
+    else
+        status = SL_DATA_NO_MEMORY(err);
+    return sl_pair_builder_finish(&b, status, err);
+}
+
 seqlstm_status
 sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     struct sl_table_read t = {
         .read = read, .source = source, .raw = raw, .label = -1, .group = -1, .time = -1, .text = -1};
+    t.pair_source = t.pair_target = -1;
     bool csv = source->type == SL_SOURCE_CSV;
     size_t bytes;
     SEQLSTM_TRY(sl_load_text(read, &raw->text, &bytes, &raw->name, err));
@@ -293,8 +321,11 @@ sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm
         status = sl_table_find_columns(&t, err);
     if (status == SEQLSTM_OK)
         status = sl_table_choose_rows(&t, err);
+    t.text_bytes = bytes;
     if (status == SEQLSTM_OK)
-        status = t.text >= 0 ? read_texts(&t, err) : read_numbers(&t, err);
+        status = read->model->data.pairs ? read_pairs(&t, err)
+                 : t.text >= 0           ? read_texts(&t, err)
+                                         : read_numbers(&t, err);
     sl_table_deinit(&t.table);
     free(t.inputs);
     free(t.targets);

@@ -12,11 +12,13 @@ struct sl_table_read {
     const struct sl_source *source;
     struct sl_raw *raw;
     struct sl_table table;
+    size_t text_bytes; /* of the raw's text, into which the cells point */
     int64_t *inputs;
     int64_t input_count;
     int64_t *targets;
     int64_t target_count;
     int64_t label, group, time, text;
+    int64_t pair_source, pair_target; /* texts of pairs */
     int64_t *order;  /* [kept] */
     int32_t *groups; /* [kept] number of the group, ascending; NULL: no groups */
     double *moments; /* [kept]; NULL: no time column */

@@ -79,13 +79,15 @@ sl_table_find_columns(struct sl_table_read *t, struct seqlstm_error *err)
     SEQLSTM_TRY(find_one(&t->table, source->group, "group", true, &t->group, err));
     SEQLSTM_TRY(find_one(&t->table, source->time.column, "time.column", true, &t->time, err));
     SEQLSTM_TRY(find_one(&t->table, source->text, "text", true, &t->text, err));
+    SEQLSTM_TRY(find_one(&t->table, source->source_column, "source", true, &t->pair_source, err));
+    SEQLSTM_TRY(find_one(&t->table, source->target_column, "target", !predicting, &t->pair_target, err));
     if (!predicting && source->targets.count > 0) {
         SEQLSTM_TRY(find_list(&t->table, source->targets, "targets", t->targets, err));
         t->target_count = (int64_t)source->targets.count;
     }
     if (!predicting && t->label >= 0 && source->label.type == SL_LABEL_VALUE && t->target_count == 0)
         t->targets[t->target_count++] = t->label;
-    if (t->text >= 0)
+    if (t->text >= 0 || t->pair_source >= 0)
         return SEQLSTM_OK;
     struct sl_string_list names = source->inputs;
     if (t->read->state)

@@ -10,6 +10,7 @@ struct cutter {
     struct sl_dataset *d;
     struct sl_raw *raw;
     struct sl_buf start, length, target_row, text_offset, text_bytes;
+    struct sl_buf source_start, source_length, target_text_offset, target_text_bytes; /* pairs */
 };
 
 /* 0: no limit. A list of lengths ends at its last one, unless what is longer is kept. */
@@ -25,34 +26,60 @@ find_longest_allowed(const struct sl_batching *batching)
     return longest;
 }
 
+/* Steps of a record that is too long, where those are truncated; false: it is left out. */
+static bool
+fit_length(struct cutter *c, int64_t longest, int64_t *length, int64_t *source_length)
+{
+    struct sl_data_counts *counts = &c->raw->counts;
+    enum sl_overflow action = c->d->model->data.batching.on_overflow;
+    if (longest <= 0 || (*length <= longest && *source_length <= longest) || action == SL_OVERFLOW_KEEP)
+        return true;
+    if (action == SL_OVERFLOW_DROP) {
+        counts->dropped_records++;
+        counts->dropped_rows += *length + *source_length;
+        return false;
+    }
+    int64_t before = *length + *source_length;
+    *length = *length > longest ? longest : *length;
+    *source_length = *source_length > longest ? longest : *source_length;
+    counts->truncated_records++;
+    counts->truncated_rows += before - *length - *source_length;
+    return true;
+}
+
+/* The encoder's part of a record. */
+static void
+add_source(struct cutter *c, int64_t series, int64_t length)
+{
+    const struct sl_raw *raw = c->raw;
+    int32_t steps = (int32_t)length;
+    sl_buf_append(&c->source_start, &raw->pair->start[series], sizeof *raw->pair->start);
+    sl_buf_append(&c->source_length, &steps, sizeof steps);
+    sl_buf_append(&c->target_text_offset, &raw->text_offset[series], sizeof *raw->text_offset);
+    sl_buf_append(&c->target_text_bytes, &raw->text_bytes[series], sizeof *raw->text_bytes);
+}
+
 static seqlstm_status
 add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
 {
     const struct sl_raw *raw = c->raw;
-    const struct sl_batching *batching = &c->d->model->data.batching;
-    int64_t longest = find_longest_allowed(batching), target = raw->first_target + series, none = -1, nothing = 0;
-    if (longest > 0 && length > longest && c->d->form != SL_TARGET_NONE && !c->d->stream) {
-        if (batching->on_overflow == SL_OVERFLOW_DROP) {
-            c->raw->counts.dropped_records++;
-            c->raw->counts.dropped_rows += length;
-            return SEQLSTM_OK;
-        }
-        if (batching->on_overflow == SL_OVERFLOW_TRUNCATE) {
-            c->raw->counts.truncated_records++;
-            c->raw->counts.truncated_rows += length - longest;
-            length = longest;
-        }
-    }
-    if (length > INT32_MAX)
+    const struct sl_raw *shown = raw->pair ? raw->pair : raw; /* whose text `predict` repeats */
+    int64_t longest = find_longest_allowed(&c->d->model->data.batching), target = raw->first_target + series;
+    int64_t source_length = raw->pair ? raw->pair->length[series] : 0, none = -1, nothing = 0;
+    if (c->d->form != SL_TARGET_NONE && !c->d->stream && !fit_length(c, longest, &length, &source_length))
+        return SEQLSTM_OK;
+    if (length > INT32_MAX || source_length > INT32_MAX)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: a sequence of %lld steps is longer than %d", raw->name,
-                     (long long)length, INT32_MAX);
+                     (long long)(length > source_length ? length : source_length), INT32_MAX);
+    if (raw->pair)
+        add_source(c, series, source_length);
     int32_t steps = (int32_t)length;
     sl_buf_append(&c->start, &start, sizeof start);
     sl_buf_append(&c->length, &steps, sizeof steps);
     if (c->d->form == SL_TARGET_RECORD)
         sl_buf_append(&c->target_row, &target, sizeof target);
-    sl_buf_append(&c->text_offset, raw->text_offset ? &raw->text_offset[series] : &none, sizeof none);
-    sl_buf_append(&c->text_bytes, raw->text_bytes ? &raw->text_bytes[series] : &nothing, sizeof nothing);
+    sl_buf_append(&c->text_offset, shown->text_offset ? &shown->text_offset[series] : &none, sizeof none);
+    sl_buf_append(&c->text_bytes, shown->text_bytes ? &shown->text_bytes[series] : &nothing, sizeof nothing);
     c->d->records++;
     return SEQLSTM_OK;
 }
@@ -133,8 +160,11 @@ set_facts(struct sl_dataset *d)
 {
     d->facts.records = d->records;
     d->facts.rows = 0;
-    d->facts.longest = 0;
+    d->facts.longest = d->facts.source_rows = d->facts.source_longest = 0;
     for (int64_t r = 0; r < d->records; r++) {
+        int64_t source = sl_dataset_get_source_length(d, r);
+        d->facts.source_rows += source;
+        d->facts.source_longest = source > d->facts.source_longest ? source : d->facts.source_longest;
         d->facts.rows += d->length[r];
         if (d->facts.has_steps && d->length[r] > d->facts.longest)
             d->facts.longest = d->length[r];
@@ -156,6 +186,12 @@ sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct se
             dataset->text_offset = take(&c.text_offset, &ok);
             dataset->text_bytes = take(&c.text_bytes, &ok);
         }
+        if (raw->pair) {
+            dataset->source.start = take(&c.source_start, &ok);
+            dataset->source.length = take(&c.source_length, &ok);
+            dataset->target_text_offset = take(&c.target_text_offset, &ok);
+            dataset->target_text_bytes = take(&c.target_text_bytes, &ok);
+        }
         ok = ok && !c.text_offset.failed && !c.text_bytes.failed;
         if (!ok)
             status = SL_DATA_NO_MEMORY(err);
@@ -171,5 +207,9 @@ sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct se
     sl_buf_deinit(&c.target_row);
     sl_buf_deinit(&c.text_offset);
     sl_buf_deinit(&c.text_bytes);
+    sl_buf_deinit(&c.source_start);
+    sl_buf_deinit(&c.source_length);
+    sl_buf_deinit(&c.target_text_offset);
+    sl_buf_deinit(&c.target_text_bytes);
     return status;
 }

@@ -23,6 +23,7 @@ sl_data_state_destroy(struct sl_data_state *state)
         return;
     sl_vocabulary_destroy(state->tokens);
     sl_vocabulary_destroy(state->classes);
+    sl_vocabulary_destroy(state->source_tokens);
     free(state->ignore_label);
     free(state->input_offset);
     free(state->input_factor);
@@ -52,6 +53,14 @@ const struct sl_vocabulary *
 sl_data_state_find_vocabulary(const struct sl_data_state *state)
 {
     return state->tokens;
+}
+
+const struct sl_vocabulary *
+sl_data_state_find_source_vocabulary(const struct sl_data_state *state)
+{
+    if (state->facts.source.kind == SL_FIELD_NONE)
+        return NULL;
+    return state->source_tokens ? state->source_tokens : state->tokens;
 }
 
 const struct sl_vocabulary *

@@ -34,6 +34,9 @@ const struct sl_data_facts *sl_data_state_get_facts(const struct sl_data_state *
 /* Of the input tokens, or NULL where the input is no text. */
 const struct sl_vocabulary *sl_data_state_find_vocabulary(const struct sl_data_state *state);
 
+/* Of what the encoder reads, which may be the same; NULL where there is no encoder. */
+const struct sl_vocabulary *sl_data_state_find_source_vocabulary(const struct sl_data_state *state);
+
 /* Of the target: class names; the tokens of a language model; NULL where targets are values (but a
  * binary cross-entropy with a class label has values 0 and 1 and two names). */
 const struct sl_vocabulary *sl_data_state_find_classes(const struct sl_data_state *state);

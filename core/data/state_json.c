@@ -110,6 +110,10 @@ sl_data_state_write(const struct sl_data_state *s, struct sl_buf *out, struct se
     ok = ok && json_object_set_new(root, "target_fill", numbers_json(s->target_fill, O)) == 0;
     ok = ok && json_object_set_new(root, "tokens", vocabulary_json(s->tokens)) == 0;
     ok = ok && json_object_set_new(root, "classes", vocabulary_json(s->classes)) == 0;
+    if (ok && s->facts.source.kind != SL_FIELD_NONE)
+        ok = json_object_set_new(root, "source_tokens", vocabulary_json(s->source_tokens)) == 0 &&
+             json_object_set_new(root, "source_tokenizer", json_integer((int)s->source_tokenizer)) == 0 &&
+             json_object_set_new(root, "source_lowercase", json_boolean(s->source_lowercase)) == 0;
     ok = ok && json_dump_callback(root, append, out, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0;
     json_decref(root);
     sl_buf_append_char(out, '\n');
@@ -282,6 +286,10 @@ check_whole(struct reader *r, const struct sl_data_state *s)
         r->bad = "tokens";
     else if (target->kind == SL_FIELD_IDS && classes && sl_vocabulary_get_size(classes) != target->classes)
         r->bad = "classes";
+    else if (s->facts.source.kind != SL_FIELD_NONE &&
+             (!s->tokens || s->facts.source.classes !=
+                                sl_vocabulary_get_size(s->source_tokens ? s->source_tokens : s->tokens)))
+        r->bad = "source_tokens";
     else if (s->input_columns != s->facts.input.features)
         r->bad = "input_columns";
 }
@@ -334,6 +342,12 @@ sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_d
     status = get_vocabulary(&r, root, "tokens", &s->tokens, err);
     if (status == SEQLSTM_OK)
         status = get_vocabulary(&r, root, "classes", &s->classes, err);
+    if (status == SEQLSTM_OK && s->facts.source.kind != SL_FIELD_NONE) {
+        status = get_vocabulary(&r, root, "source_tokens", &s->source_tokens, err);
+        s->source_tokenizer =
+            (enum sl_tokenizer_type)get_integer(&r, root, "source_tokenizer", 0, SL_TOKENIZER_SENTENCEPIECE);
+        s->source_lowercase = get_bool(&r, root, "source_lowercase");
+    }
     if (status == SEQLSTM_OK && r.no_memory)
         status = SL_DATA_NO_MEMORY(err);
     if (status == SEQLSTM_OK && !r.bad)

@@ -26,6 +26,9 @@ struct sl_data_state {
     struct sl_vocabulary *tokens;  /* NULL: no text */
     struct sl_vocabulary *classes; /* NULL: none, or they are the tokens */
     bool classes_are_tokens;
+    struct sl_vocabulary *source_tokens;    /* pairs: of the source; NULL: none, or they are the tokens (shared) */
+    enum sl_tokenizer_type source_tokenizer;
+    bool source_lowercase;
     bool binary_values;            /* a class label as the values 0 and 1 */
     int32_t ignore_id;             /* target that weighs nothing; -1: none */
     char *ignore_label;            /* the same as text; NULL: none */
@@ -47,7 +50,8 @@ seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_r
 void sl_data_state_set_views(struct sl_data_state *state);
 
 /* fit_vocabulary.c */
-seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw,
+/* `other` (may be NULL) is counted besides. */
+seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const struct sl_raw *other,
                              struct sl_vocabulary **out, struct seqlstm_error *err);
 /* Classes in ascending order: of numbers when all are whole numbers, else of bytes. `ignore` (may be
  * NULL) is none of them. */

@@ -19,6 +19,36 @@ check_label(struct sl_reader *reader, const struct sl_node *split, const struct 
                          column);
 }
 
+/* A source of pairs has its two sides, or one text that is both, and no label. */
+static void
+check_pairs(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+{
+    static const char *const others[] = {"file", "text", "label", "inputs", "targets", "group", "window", "time"};
+    bool lines = source->type == SL_SOURCE_LINES;
+    bool table = source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV;
+    bool from = sl_node_find(split, "source") != NULL, to = sl_node_find(split, "target") != NULL;
+    if (!lines && !table && source->type != SL_SOURCE_TEXT && source->type != SL_SOURCE_GENERATOR)
+        sl_reader_report(reader, "E0317", source->place, "use `lines`, `tsv`, `csv` or `text`", NULL,
+                         "`type: %s` holds no pairs of texts, which an encoder and a decoder need",
+                         sl_source_type_get_name(source->type));
+    if (source->type == SL_SOURCE_GENERATOR && source->generator != SL_GENERATOR_ADDITION &&
+        source->generator != SL_GENERATOR_COPY && source->generator != SL_GENERATOR_REVERSE)
+        sl_reader_report(reader, "E0317", source->place, "use `addition`, `copy` or `reverse`", NULL,
+                         "the generator `%s` makes no pairs of texts, which an encoder and a decoder need",
+                         sl_generator_get_name(source->generator));
+    if (from != to)
+        sl_reader_report(reader, "E0204", source->place, NULL, NULL, "`%s` needs `%s` beside it",
+                         from ? "source" : "target", from ? "target" : "source");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        bool is_text = i < 2 && (!table || i > 0); /* where the text stands: a table's is its `file` */
+        if ((is_text ? from || to : i > 1) && sl_node_find(split, others[i]) != NULL)
+            sl_reader_report(reader, "E0207", sl_reader_get_place(split, others[i]), NULL, NULL,
+                             is_text ? "a split has `source` and `target`, or `%s`, not both"
+                                     : "`%s` has no place in pairs of texts",
+                             others[i]);
+    }
+}
+
 static void
 check_table(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
 {
@@ -31,7 +61,7 @@ check_table(struct sl_reader *reader, const struct sl_node *split, const struct 
     if (numeric && text)
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "text"), NULL, NULL,
                          "a table has `inputs` or `text`, not both");
-    else if (!numeric && !text)
+    else if (!numeric && !text && !source->source_column && !source->target_column)
         sl_reader_report(reader, "E0317", place,
                          "say the columns, as in `inputs: [a, b]` or `text: sentence`", NULL,
                          "a table needs `inputs` or `text`");
@@ -83,10 +113,16 @@ check_rows(struct sl_reader *reader, const struct sl_node *split, const struct s
 }
 
 static void
-check_split(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+check_split(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source, bool pairs)
 {
     if (source->origin != SL_SOURCE_FILES)
         return;
+    if (source->type == SL_SOURCE_LINES && !sl_node_find(split, "file") && !sl_node_find(split, "source") &&
+        !sl_node_find(split, "target"))
+        sl_reader_report(reader, "E0204", source->place, NULL, "or `source` and `target`, for parallel files",
+                         "the source `lines` needs `file`");
+    if (pairs || source->source_file || source->target_file || source->source_column || source->target_column)
+        check_pairs(reader, split, source);
     check_label(reader, split, source);
     if (source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV)
         check_table(reader, split, source);
@@ -133,6 +169,9 @@ check_padding(struct sl_reader *reader, const struct sl_node *batching, const st
     const struct sl_layer *last = model->layer_count > 0 ? &model->layers[model->layer_count - 1] : NULL;
     if (model->data.batching.padding == SL_PADDING_NONE)
         return;
+    if (model->data.pairs)
+        sl_reader_report(reader, "E0318", place, NULL, NULL,
+                         "`pad_to` compares ways to batch one sequence: a model of encoder and decoder has two");
     if (model->data.batching.padding == SL_PADDING_BUCKET && !sl_bucketing_has_edges(&model->data.batching.bucketing))
         sl_reader_report(reader, "E0318", place, "say `bucketing: {count: 16}`, or `pad_to: batch`", NULL,
                          "`pad_to: bucket` needs buckets");
@@ -177,6 +216,19 @@ check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *
     check_padding(reader, batching, model);
 }
 
+/* A decoder begins with bos, and says eos when it is done. */
+static void
+check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tokenizer *tokenizer)
+{
+    bool bos = false, eos = false;
+    for (size_t i = 0; i < tokenizer->specials.count; i++) {
+        bos = bos || strcmp(tokenizer->specials.items[i], "bos") == 0;
+        eos = eos || strcmp(tokenizer->specials.items[i], "eos") == 0;
+    }
+    if (!bos || !eos)
+        sl_reader_report(reader, "E0317", place, NULL, NULL, "a decoder needs the specials `bos` and `eos`");
+}
+
 void
 sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
@@ -185,7 +237,7 @@ sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_mo
     if (data == NULL || data->kind != SL_NODE_MAP)
         return;
     for (int s = 0; s < SL_SPLIT_COUNT; s++)
-        check_split(reader, sl_node_find(data, keys[s]), &model->data.splits[s]);
+        check_split(reader, sl_node_find(data, keys[s]), &model->data.splits[s], model->data.pairs);
     double cut = model->data.splits[SL_SPLIT_VALID].split + model->data.splits[SL_SPLIT_TEST].split;
     if (cut >= 1)
         sl_reader_report(reader, "E0103", sl_reader_get_place(data, "valid"), NULL, NULL,
@@ -196,6 +248,12 @@ sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_mo
     bool unk = false;
     for (size_t i = 0; i < tokenizer->specials.count; i++)
         unk = unk || strcmp(tokenizer->specials.items[i], "unk") == 0;
+    if (model->data.pairs && model->encoder_count == 0 && model->train.task != SL_TASK_SEQ2SEQ && model->layer_count > 0)
+        sl_reader_report(reader, "E0309", sl_reader_get_place(data, "train"),
+                         "write `model: {encoder: […], decoder: […]}`", NULL,
+                         "these data are pairs of source and target: they need a model of encoder and decoder");
+    if (model->data.pairs && specials != NULL)
+        check_marks(reader, specials->place, tokenizer);
     if (!unk && specials != NULL && (tokenizer->vocab_size > 0 || tokenizer->min_count > 1))
         sl_reader_report(reader, "E0317", specials->place, NULL, NULL,
                          "a limited vocabulary needs the special `unk` for what is left out");

@@ -40,8 +40,8 @@ enum sl_source_type {
 
 enum sl_generator {
     SL_GENERATOR_ADDING_PROBLEM, /* features: value in [0, 1), mark; target: sum of the marked */
-    SL_GENERATOR_ADDITION,       /* known, refused in this version (needs a decoder) */
-    SL_GENERATOR_COPY,           /* symbols, blanks, then the symbols again; one target per step */
+    SL_GENERATOR_ADDITION,       /* pairs: "535+61" and "596" */
+    SL_GENERATOR_COPY,           /* symbols, blanks, then the symbols again; one target per step; or pairs */
     SL_GENERATOR_REVERSE,        /* the same, backwards */
     SL_GENERATOR_SINE            /* `features` sines of random phase and period; then `horizon` */
 };
@@ -110,6 +110,10 @@ struct sl_source {
     enum sl_source_type type;
 
     const char *file; /* absolute; text, lines, tables, conll, tokens */
+    const char *source_file;   /* absolute; lines: the two sides of parallel files; NULL: not said */
+    const char *target_file;
+    const char *source_column; /* tables: the two texts of a row; NULL: not said */
+    const char *target_column;
     const char *x;    /* absolute; npy */
     const char *y;    /* absolute; npy; NULL: none */
     const char *lengths; /* absolute; npy: int [N], real steps of each row; NULL: all */
@@ -141,6 +145,7 @@ struct sl_source {
     double noise;       /* sine: stddev of the noise */
     int64_t symbols;    /* copy, reverse: size of the alphabet */
     int64_t delay;      /* copy: blanks between the sequence and its copy */
+    int64_t digits;     /* addition: most digits of each number */
 
     struct sl_place place; /* of the split's entry */
 };
@@ -164,6 +169,7 @@ struct sl_tokenizer {
     bool lowercase;
     struct sl_string_list specials; /* out of pad, unk, bos, eos */
     const char *vocab;              /* absolute path, one token per line; NULL: counted in train */
+    bool shared;                    /* pairs: one vocabulary for both sides */
 };
 
 enum sl_batch_unit {
@@ -211,6 +217,8 @@ struct sl_batching {
 struct sl_data_config {
     struct sl_source splits[SL_SPLIT_COUNT];
     struct sl_tokenizer tokenizer;
+    bool pairs; /* records are a source and a target: for an encoder and a decoder */
+    struct sl_tokenizer source_tokenizer; /* pairs: of the source; as `tokenizer` without bos and eos where not said */
     struct sl_batching batching;
     int64_t batch_size; /* 0: `max_tokens` alone limits a batch */
     bool shuffle; /* of train, per epoch; never rows inside a sequence; false for streams */
@@ -221,6 +229,21 @@ struct sl_data_config {
 const char *sl_source_type_get_name(enum sl_source_type type);
 const char *sl_split_get_name(enum sl_split split);
 const char *sl_generator_get_name(enum sl_generator generator);
+
+/* A file that a source reads, and the key that says it. */
+struct sl_data_file {
+    const char *key;
+    const char *path;
+};
+enum { SL_DATA_FILE_COUNT = 6 };
+/* The files of a source; returns how many there are. [any thread] */
+int sl_source_list_files(const struct sl_source *source, struct sl_data_file out[SL_DATA_FILE_COUNT]);
+
+/* Whether a source of pairs has its target in it: a model that rebuilds its input. [any thread] */
+static inline bool sl_source_has_same_target(const struct sl_source *source)
+{
+    return source->type != SL_SOURCE_GENERATOR && !source->target_file && !source->target_column;
+}
 
 /* Whether sequences go into buckets by their length. [any thread] */
 static inline bool sl_bucketing_has_edges(const struct sl_bucketing *bucketing)

@@ -80,10 +80,19 @@ set_default_name(struct sl_reader *reader, struct sl_node *root, const char *pat
     sl_reader_set_default(reader, root, "name", used ? name : "model");
 }
 
+/* `model: {encoder: …, decoder: …}` */
+static bool
+has_sides(const struct sl_node *root)
+{
+    const struct sl_node *model = sl_node_find(root, "model");
+    return model != NULL && model->kind == SL_NODE_MAP && sl_node_find(model, "encoder") != NULL;
+}
+
 static void
 read_model(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
     set_default_name(reader, root, model->path);
+    model->data.pairs = has_sides(root); /* data are read first, and some are pairs for such a model alone */
     sl_reader_read_section(reader, &sl_section_top, root, model);
     model->all_backends = model->backend_count == 0;
     if (!reader->no_memory)

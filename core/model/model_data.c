@@ -13,22 +13,6 @@ static const char *const split_keys[SL_SPLIT_COUNT] = {"train", "valid", "test"}
 /* Keys that belong to one split alone. */
 static const char *const own_keys[] = {"file", "x", "y", "lengths", "rows", "size", "seed", "split"};
 
-static bool
-is_own_key(const char *key)
-{
-    for (size_t i = 0; i < sizeof own_keys / sizeof *own_keys; i++)
-        if (strcmp(own_keys[i], key) == 0)
-            return true;
-    return false;
-}
-
-/* A split that reads files of its own. */
-static bool
-is_source(const struct sl_node *split)
-{
-    return split != NULL && split->kind == SL_NODE_MAP && sl_node_find(split, "split") == NULL;
-}
-
 static int
 get_source_type(const struct sl_node *split)
 {
@@ -37,6 +21,23 @@ get_source_type(const struct sl_node *split)
                                      ? sl_word_find(sl_words_source_type, type->text)
                                      : NULL;
     return word ? word->value : -1;
+}
+
+/* `source` and `target` are files, or columns of a table. */
+static bool
+is_own_key(const char *key, const struct sl_node *train)
+{
+    for (size_t i = 0; i < sizeof own_keys / sizeof *own_keys; i++)
+        if (strcmp(own_keys[i], key) == 0)
+            return true;
+    return (strcmp(key, "source") == 0 || strcmp(key, "target") == 0) && get_source_type(train) == SL_SOURCE_LINES;
+}
+
+/* A split that reads files of its own. */
+static bool
+is_source(const struct sl_node *split)
+{
+    return split != NULL && split->kind == SL_NODE_MAP && sl_node_find(split, "split") == NULL;
 }
 
 /* A copy of a pair in a split that lacks the key. */
@@ -85,7 +86,7 @@ spread_source_options(struct sl_reader *reader, struct sl_node *data)
     for (size_t i = data->count; i-- > 0;) {
         struct sl_pair *pair = &data->pairs[i];
         if (sl_option_find(&sl_section_data, pair->key, -1) != NULL ||
-            sl_option_find(&sl_section_source, pair->key, -1) == NULL || is_own_key(pair->key))
+            sl_option_find(&sl_section_source, pair->key, -1) == NULL || is_own_key(pair->key, train))
             continue;
         if (!spread_pair(reader, data, pair))
             sl_reader_report(reader, "E0205", pair->place, NULL, NULL,
@@ -105,7 +106,7 @@ inherit_from_train(struct sl_reader *reader, const struct sl_node *data)
         if (!is_source(split) || get_source_type(split) != get_source_type(train))
             continue;
         for (size_t i = 0; i < train->count; i++)
-            if (!is_own_key(train->pairs[i].key))
+            if (!is_own_key(train->pairs[i].key, train))
                 copy_pair(reader, split, &train->pairs[i]);
     }
 }
@@ -117,12 +118,14 @@ complete_generator(struct sl_reader *reader, struct sl_node *split, struct sl_so
     static const struct {
         const char *key, *fallback;
         unsigned generators;
+        const char *needs;
     } options[] = {
-        {"features", "1", 1u << SL_GENERATOR_SINE},
-        {"horizon", "1", 1u << SL_GENERATOR_SINE},
-        {"noise", "0", 1u << SL_GENERATOR_SINE},
-        {"symbols", "8", 1u << SL_GENERATOR_COPY | 1u << SL_GENERATOR_REVERSE},
-        {"delay", "10", 1u << SL_GENERATOR_COPY},
+        {"features", "1", 1u << SL_GENERATOR_SINE, "`name: sine`"},
+        {"horizon", "1", 1u << SL_GENERATOR_SINE, "`name: sine`"},
+        {"noise", "0", 1u << SL_GENERATOR_SINE, "`name: sine`"},
+        {"symbols", "8", 1u << SL_GENERATOR_COPY | 1u << SL_GENERATOR_REVERSE, "`name: copy` or `name: reverse`"},
+        {"delay", "10", 1u << SL_GENERATOR_COPY, "`name: copy`"},
+        {"digits", "3", 1u << SL_GENERATOR_ADDITION, "`name: addition`"},
     };
     const struct sl_node *name = sl_node_find(split, "name");
     const struct sl_word *word = name != NULL && name->kind == SL_NODE_SCALAR
@@ -135,12 +138,13 @@ complete_generator(struct sl_reader *reader, struct sl_node *split, struct sl_so
         if (fits && source == NULL)
             sl_reader_set_default(reader, split, options[i].key, options[i].fallback);
         else if (!fits && source != NULL)
-            sl_reader_drop_idle(reader, split, options[i].key, false,
-                                strcmp(options[i].key, "delay") == 0 ? "`name: copy`"
-                                : strcmp(options[i].key, "symbols") == 0
-                                    ? "`name: copy` or `name: reverse`"
-                                    : "`name: sine`");
+            sl_reader_drop_idle(reader, split, options[i].key, false, options[i].needs);
     }
+    if (source != NULL && word->value == SL_GENERATOR_ADDITION)
+        sl_reader_drop_idle(reader, split, "length", false, "another generator: addition has `digits`");
+    else if (source != NULL && sl_node_find(split, "length") == NULL)
+        sl_reader_report(reader, "E0204", split->place, NULL, NULL, "the generator `%s` needs `length`",
+                         word->word);
 }
 
 /* `{split: 0.1}`: nothing else. */
@@ -210,6 +214,8 @@ static const struct sl_option data_options[] = {
      "what is measured at the end"},
     {"tokenizer", SL_VALUE_CUSTOM, AT(tokenizer), 0, 0, NULL, 0, 0, {.custom = &tokenizer_custom},
      "how text becomes tokens; default: whitespace"},
+    {"source_tokenizer", SL_VALUE_CUSTOM, AT(source_tokenizer), 0, 0, NULL, 0, 0, {.custom = &tokenizer_custom},
+     "how the source text of pairs becomes tokens; default: as `tokenizer`, without bos and eos"},
     {"batching", SL_VALUE_SECTION, AT(batching), 0, 0, "{}", 0, 0, {.section = &sl_section_batching},
      "how sequences become batches"},
     {"batch_size", SL_VALUE_INT, AT(batch_size), 0, 0, "32", 1, 1000000, NONE,
@@ -223,8 +229,9 @@ const struct sl_section sl_section_data = {
     "what is learned from; format options of the sources may stand here, for all splits"};
 
 static bool
-has_text(const struct sl_source *train)
+has_text(const struct sl_data_config *data)
 {
+    const struct sl_source *train = &data->splits[SL_SPLIT_TRAIN];
     switch (train->type) {
     case SL_SOURCE_TEXT:
     case SL_SOURCE_LINES:
@@ -232,32 +239,82 @@ has_text(const struct sl_source *train)
         return true;
     case SL_SOURCE_TSV:
     case SL_SOURCE_CSV:
-        return train->text != NULL;
+        return train->text != NULL || train->source_column != NULL;
+    case SL_SOURCE_GENERATOR:
+        return data->pairs;
     default:
         return false;
     }
 }
 
-/* `[unk]`, or `[unk, eos]` for a text of words. */
+/* `specials: [word, …]` of those that are not NULL, unless something was said. */
 static void
-set_default_specials(struct sl_reader *reader, struct sl_node *tokenizer,
-                     const struct sl_source *train)
+set_specials(struct sl_reader *reader, struct sl_node *tokenizer, const char *const words[3])
 {
     static const struct sl_place nowhere;
-    const struct sl_node *type = sl_node_find(tokenizer, "type");
-    bool eos = train->type == SL_SOURCE_TEXT && type != NULL && strcmp(type->text, "char") != 0;
     if (sl_node_find(tokenizer, "specials") != NULL)
         return;
     struct sl_node *list = sl_node_create(reader->arena, SL_NODE_LIST, nowhere, NULL);
-    for (int i = 0; list != NULL && i < 1 + eos; i++)
-        if (!sl_node_append_item(reader->arena, list,
-                                 sl_node_create_scalar(reader->arena, nowhere, NULL,
-                                                       i == 0 ? "unk" : "eos")))
+    for (int i = 0; list != NULL && i < 3; i++)
+        if (words[i] != NULL &&
+            !sl_node_append_item(reader->arena, list, sl_node_create_scalar(reader->arena, nowhere, NULL, words[i])))
             list = NULL;
     if (list == NULL)
         reader->no_memory = true;
     else
         sl_reader_set_default_copy(reader, tokenizer, "specials", list);
+}
+
+/* `[unk]`; `[unk, eos]` for a text of words; `[unk, bos, eos]` for what a decoder says. */
+static void
+set_default_specials(struct sl_reader *reader, struct sl_node *tokenizer, const struct sl_data_config *data)
+{
+    const struct sl_node *type = sl_node_find(tokenizer, "type");
+    bool words = type != NULL && strcmp(type->text, "char") != 0;
+    bool eos = data->pairs || (data->splits[SL_SPLIT_TRAIN].type == SL_SOURCE_TEXT && words);
+    const char *const specials[3] = {"unk", data->pairs ? "bos" : NULL, eos ? "eos" : NULL};
+    set_specials(reader, tokenizer, specials);
+}
+
+/* The tokenizer of the target reads the source too, but for the marks at the ends. */
+static void
+derive_source_tokenizer(struct sl_reader *reader, struct sl_data_config *data)
+{
+    struct sl_string_list *specials = &data->source_tokenizer.specials;
+    data->source_tokenizer = data->tokenizer;
+    const char **kept = sl_reader_alloc(reader, specials->count + 1, sizeof *kept);
+    size_t count = 0;
+    for (size_t i = 0; kept != NULL && i < specials->count; i++)
+        if (strcmp(specials->items[i], "bos") != 0 && strcmp(specials->items[i], "eos") != 0)
+            kept[count++] = specials->items[i];
+    *specials = (struct sl_string_list){kept, count};
+}
+
+static void
+read_source_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_config *data)
+{
+    static const struct sl_option option = {
+        .key = "source_tokenizer", .kind = SL_VALUE_SECTION, .section = &sl_section_tokenizer};
+    static const char *const unk[3] = {"unk"};
+    struct sl_node *tokenizer = sl_node_find(node, "source_tokenizer");
+    if (!data->pairs) {
+        sl_reader_drop_idle(reader, node, "source_tokenizer", false, "pairs, for an encoder and a decoder");
+        return;
+    }
+    if (tokenizer == NULL) {
+        derive_source_tokenizer(reader, data);
+        return;
+    }
+    if (data->tokenizer.shared)
+        sl_reader_report(reader, "E0207", tokenizer->place, "say `shared: false`, or one `tokenizer`", NULL,
+                         "one vocabulary for both sides (`shared`) has one tokenizer");
+    if (!sl_reader_expand(reader, tokenizer, "type"))
+        return;
+    if (tokenizer->kind == SL_NODE_MAP) {
+        sl_reader_drop_idle(reader, tokenizer, "shared", false, "`tokenizer`, where it stands");
+        set_specials(reader, tokenizer, unk);
+    }
+    sl_reader_read_value(reader, &option, tokenizer, &data->source_tokenizer);
 }
 
 static void
@@ -269,17 +326,35 @@ read_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_co
     struct sl_node *tokenizer = sl_node_find(node, "tokenizer");
     if (train->origin != SL_SOURCE_FILES)
         return;
-    if (!has_text(train)) {
+    if (!has_text(data)) {
         sl_reader_drop_idle(reader, node, "tokenizer", false, "text in the data");
+        sl_reader_drop_idle(reader, node, "source_tokenizer", false, "text in the data");
         return;
     }
+    bool characters = train->type == SL_SOURCE_GENERATOR && train->generator == SL_GENERATOR_ADDITION;
     if (tokenizer == NULL)
-        tokenizer = sl_reader_set_default(reader, node, "tokenizer", "whitespace");
+        tokenizer = sl_reader_set_default(reader, node, "tokenizer", characters ? "char" : "whitespace");
     if (tokenizer == NULL || !sl_reader_expand(reader, tokenizer, "type"))
         return;
-    if (tokenizer->kind == SL_NODE_MAP)
-        set_default_specials(reader, tokenizer, train);
+    if (tokenizer->kind == SL_NODE_MAP) {
+        bool split = sl_node_find(node, "source_tokenizer") != NULL;
+        set_default_specials(reader, tokenizer, data);
+        if (data->pairs)
+            sl_reader_set_default(reader, tokenizer, "shared",
+                                  sl_source_has_same_target(train) && !split ? "true" : "false");
+        else
+            sl_reader_drop_idle(reader, tokenizer, "shared", false, "pairs, for an encoder and a decoder");
+    }
     sl_reader_read_value(reader, &option, tokenizer, &data->tokenizer);
+    read_source_tokenizer(reader, node, data);
+}
+
+/* Whether the source alone says that it holds pairs. */
+static bool
+has_pairs(const struct sl_source *train)
+{
+    return train->source_file || train->target_file || train->source_column || train->target_column ||
+           (train->type == SL_SOURCE_GENERATOR && train->generator == SL_GENERATOR_ADDITION);
 }
 
 void
@@ -294,6 +369,7 @@ sl_model_read_data(struct sl_reader *reader, const struct sl_option *option, str
         inherit_from_train(reader, node);
     }
     sl_reader_read_section(reader, &sl_section_data, node, data);
+    data->pairs = data->pairs || has_pairs(&data->splits[SL_SPLIT_TRAIN]);
     if (node->kind == SL_NODE_MAP && !reader->no_memory)
         read_tokenizer(reader, node, data);
 }

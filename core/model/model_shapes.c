@@ -22,13 +22,13 @@ struct inference {
 };
 
 static int
-get_input_shape(const struct sl_model *model)
+get_input_shape(const struct sl_data_config *data)
 {
-    const struct sl_source *train = &model->data.splits[SL_SPLIT_TRAIN];
-    if (model->encoder_count > 0)
-        return SL_SHAPE_TOKENS;
+    const struct sl_source *train = &data->splits[SL_SPLIT_TRAIN];
     if (train->origin != SL_SOURCE_FILES)
         return UNKNOWN;
+    if (data->pairs)
+        return SL_SHAPE_TOKENS;
     switch (train->type) {
     case SL_SOURCE_TEXT:
     case SL_SOURCE_LINES:
@@ -55,7 +55,7 @@ static struct edge
 get_edge(const struct inference *in, int index)
 {
     if (index == SL_LAYER_MODEL_INPUT)
-        return (struct edge){get_input_shape(in->model), UNKNOWN};
+        return (struct edge){get_input_shape(&in->model->data), UNKNOWN};
     return in->edges[index];
 }
 

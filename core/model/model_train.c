@@ -44,7 +44,7 @@ static const char *
 infer_task(const struct sl_node *train, const struct sl_model *model)
 {
     const struct sl_source *source = &model->data.splits[SL_SPLIT_TRAIN];
-    if (model->encoder_count > 0)
+    if (model->data.pairs)
         return "seq2seq";
     switch (source->type) {
     case SL_SOURCE_TEXT:

@@ -25,9 +25,9 @@ const struct sl_word sl_words_source_type[] = {
 
 const struct sl_word sl_words_generator[] = {
     {"adding_problem", SL_GENERATOR_ADDING_PROBLEM, "the sum of two marked values", false},
-    {"addition", SL_GENERATOR_ADDITION, "`535+61` to `596`", true},
-    {"copy", SL_GENERATOR_COPY, "symbols, to be said again after a delay", false},
-    {"reverse", SL_GENERATOR_REVERSE, "symbols, to be said again backwards", false},
+    {"addition", SL_GENERATOR_ADDITION, "pairs: `535+61` and `596`", false},
+    {"copy", SL_GENERATOR_COPY, "symbols, to be said again after a delay; or pairs, for encoder and decoder", false},
+    {"reverse", SL_GENERATOR_REVERSE, "symbols, to be said again backwards; or pairs", false},
     {"sine", SL_GENERATOR_SINE, "noisy sines, to be continued", false},
     {NULL, 0, NULL, false}};
 
@@ -189,10 +189,18 @@ static const struct sl_custom specials_custom = {
     "{\"type\": \"array\", \"items\": {\"enum\": [\"pad\", \"unk\", \"bos\", \"eos\"]}}"};
 
 static const struct sl_option source_options[] = {
-    {"file", SL_VALUE_PATH, AT(file), TEXTUAL | S(TOKENS), SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
+    {"file", SL_VALUE_PATH, AT(file), (TEXTUAL | S(TOKENS)) & ~S(LINES), SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
      "the file"},
-    {"source", SL_VALUE_LATER, 0, TEXTUAL, 0, NULL, 0, 0, NONE, "the source side of parallel files"},
-    {"target", SL_VALUE_LATER, 0, TEXTUAL, 0, NULL, 0, 0, NONE, "the target side of parallel files"},
+    {"file", SL_VALUE_PATH, AT(file), S(LINES), 0, NULL, 0, 0, NONE,
+     "the file; for encoder and decoder: its lines are source and target at once"},
+    {"source", SL_VALUE_PATH, AT(source_file), S(LINES), 0, NULL, 0, 0, NONE,
+     "in place of `file`: the source side of parallel files, line by line"},
+    {"target", SL_VALUE_PATH, AT(target_file), S(LINES), 0, NULL, 0, 0, NONE,
+     "the target side of parallel files"},
+    {"source", SL_VALUE_TEXT, AT(source_column), TABLES, 0, NULL, 0, 0, NONE,
+     "the column that holds the source text of a pair"},
+    {"target", SL_VALUE_TEXT, AT(target_column), TABLES, 0, NULL, 0, 0, NONE,
+     "the column that holds the target text of a pair"},
     {"x", SL_VALUE_PATH, AT(x), S(NPY), SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
      "the inputs: [N, T, F] or [N, F]"},
     {"y", SL_VALUE_PATH, AT(y), S(NPY), 0, NULL, 0, 0, NONE,
@@ -240,8 +248,9 @@ static const struct sl_option source_options[] = {
      "sequences in the split"},
     {"seed", SL_VALUE_SEED, G(seed), 0, NULL, 0, 9007199254740991.0, NONE,
      "default: from the model's seed and the split"},
-    {"length", SL_VALUE_CUSTOM, AT(length_min), S(GENERATOR), SL_OPTION_REQUIRED, NULL, 0, 0,
-     {.custom = &length_custom}, "steps of a sequence (copy, reverse: symbols)"},
+    {"length", SL_VALUE_CUSTOM, AT(length_min), S(GENERATOR), 0, NULL, 0, 0, {.custom = &length_custom},
+     "steps of a sequence (copy, reverse: symbols); all but addition need it"},
+    {"digits", SL_VALUE_INT, G(digits), 0, NULL, 1, 17, NONE, "addition: most digits of each number"},
     {"features", SL_VALUE_INT, G(features), 0, NULL, 1, 100000, NONE, "sine: series side by side"},
     {"horizon", SL_VALUE_INT, G(horizon), 0, NULL, 1, 100000, NONE, "sine: steps to be predicted"},
     {"noise", SL_VALUE_FLOAT, G(noise), 0, NULL, 0, SL_NO_LIMIT, NONE,
@@ -327,12 +336,26 @@ static const struct sl_option tokenizer_options[] = {
      "first entries of the vocabulary; default: unk, and eos in a text of words"},
     {"vocab", SL_VALUE_CUSTOM, offsetof(struct sl_tokenizer, vocab), 0, 0, "from_train", 0, 0,
      {.custom = &vocab_custom}, "a file with one token per line, or counted in train"},
-    {"shared", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "one vocabulary for source and target"},
+    {"shared", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, shared), 0, 0, NULL, 0, 0, NONE,
+     "pairs: one vocabulary for source and target; default: false, true where they are the same text"},
     {0}};
 
 const struct sl_section sl_section_tokenizer = {
     "data.tokenizer", "the tokenizer", tokenizer_words, offsetof(struct sl_tokenizer, type), NULL,
     NULL, tokenizer_options, "how text becomes tokens"};
+
+int
+sl_source_list_files(const struct sl_source *source, struct sl_data_file out[SL_DATA_FILE_COUNT])
+{
+    const struct sl_data_file files[] = {
+        {"file", source->file},          {"source", source->source_file}, {"target", source->target_file},
+        {"x", source->x},                {"y", source->y},                {"lengths", source->lengths}};
+    int count = 0;
+    for (int i = 0; i < SL_DATA_FILE_COUNT && source->origin == SL_SOURCE_FILES; i++)
+        if (files[i].path && source->type != SL_SOURCE_GENERATOR)
+            out[count++] = files[i];
+    return count;
+}
 
 const char *
 sl_source_type_get_name(enum sl_source_type type)

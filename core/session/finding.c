@@ -89,30 +89,30 @@ seqlstm_status sl_session_find(struct sl_session *session, const char *code, con
 seqlstm_status sl_session_find_data_error(struct sl_session *session, enum sl_split split, seqlstm_status status,
                                           const struct seqlstm_error *err)
 {
-    static const char *const keys[] = {"file", "x", "y", "lengths", "source", "target"};
     const struct sl_source *source = &session->model->data.splits[split];
-    const char *files[] = {source->file, source->x, source->y, source->lengths};
+    struct sl_data_file files[SL_DATA_FILE_COUNT];
+    int count = sl_source_list_files(source, files);
     char key[64];
     snprintf(key, sizeof key, "data.%s", sl_split_get_name(split));
-    for (size_t f = 0; err && f < sizeof files / sizeof *files; f++) /* the file that the message names */
-        if (files[f] && strstr(err->message, files[f]))
-            snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name(split), keys[f]);
+    for (int f = 0; err && f < count; f++) /* the file that the message names */
+        if (strstr(err->message, files[f].path))
+            snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name(split), files[f].key);
     return sl_session_find(session, "E0501", key, status, err);
 }
 
 size_t sl_session_find_missing_files(struct sl_session *session)
 {
     size_t missing = 0;
-    static const char *const keys[] = {"file", "x", "y", "lengths"};
     for (int split = 0; split < SL_SPLIT_COUNT; split++) {
         const struct sl_source *source = &session->model->data.splits[split];
-        const char *files[] = {source->file, source->x, source->y, source->lengths};
-        for (int f = 0; source->origin == SL_SOURCE_FILES && f < 4; f++) {
-            if (files[f] == NULL || sl_file_exists(files[f]))
+        struct sl_data_file files[SL_DATA_FILE_COUNT];
+        int count = sl_source_list_files(source, files);
+        for (int f = 0; f < count; f++) {
+            if (sl_file_exists(files[f].path))
                 continue;
             char key[64], message[1024];
-            snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name((enum sl_split)split), keys[f]);
-            snprintf(message, sizeof message, "there is no file `%.900s`", files[f]);
+            snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name((enum sl_split)split), files[f].key);
+            snprintf(message, sizeof message, "there is no file `%.900s`", files[f].path);
             add(session, "E0501", find_value(session->model, key), message);
             missing++;
         }

@@ -43,35 +43,22 @@ void sl_session_note_batches(const struct sl_session *session, enum sl_split spl
          "steps at the end of the text left over by the parallel streams");
 }
 
-/* The files of a split, at most 4, absolute. */
-static int list_files(const struct sl_source *source, const char *out[4])
-{
-    const char *files[] = {source->file, source->x, source->y, source->lengths};
-    int count = 0;
-    if (source->origin != SL_SOURCE_FILES || source->type == SL_SOURCE_GENERATOR)
-        return 0;
-    for (int i = 0; i < 4; i++)
-        if (files[i])
-            out[count++] = files[i];
-    return count;
-}
-
 seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm_error *err)
 {
     json_t *list = json_array();
     seqlstm_status status = SEQLSTM_OK;
     for (int split = 0; split < SL_SPLIT_COUNT && status == SEQLSTM_OK; split++) {
-        const char *files[4];
-        int count = list_files(&session->model->data.splits[split], files);
+        struct sl_data_file files[SL_DATA_FILE_COUNT];
+        int count = sl_source_list_files(&session->model->data.splits[split], files);
         for (int i = 0; i < count; i++) {
             struct sl_fingerprint found;
             char crc[17];
-            if (sl_fingerprint_compute(files[i], &found, NULL) != SEQLSTM_OK)
+            if (sl_fingerprint_compute(files[i].path, &found, NULL) != SEQLSTM_OK)
                 continue; /* who reads the split says so */
             sl_text_snprintf(crc, sizeof crc, "%016" PRIx64, found.crc64);
             json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "split",
-                                                  sl_split_get_name((enum sl_split)split), "path", files[i], "bytes",
-                                                  (json_int_t)found.size_bytes, "mtime_ns",
+                                                  sl_split_get_name((enum sl_split)split), "path", files[i].path,
+                                                  "bytes", (json_int_t)found.size_bytes, "mtime_ns",
                                                   (json_int_t)found.mtime_ns, "crc64", crc));
         }
     }
@@ -115,9 +102,9 @@ static void compare(const struct sl_session *session, const char *path, const js
 
 void sl_sources_check(const struct sl_session *session, enum sl_split split)
 {
-    const char *files[4];
+    struct sl_data_file files[SL_DATA_FILE_COUNT];
     size_t bytes = 0;
-    int count = list_files(&session->model->data.splits[split], files);
+    int count = sl_source_list_files(&session->model->data.splits[split], files);
     char *path = session->is_run ? sl_path_join(session->folder, SOURCES) : NULL, *text = NULL;
     json_t *root = NULL;
     if (path && sl_file_exists(path) && sl_file_read(path, SOURCES_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
@@ -127,8 +114,8 @@ void sl_sources_check(const struct sl_session *session, enum sl_split split)
         for (size_t k = 0; k < json_array_size(list); k++) {
             const json_t *stored = json_array_get(list, k);
             const char *name = json_string_value(json_object_get(stored, "path"));
-            if (name && strcmp(name, files[i]) == 0) {
-                compare(session, files[i], stored);
+            if (name && strcmp(name, files[i].path) == 0) {
+                compare(session, files[i].path, stored);
                 break;
             }
         }

@@ -121,6 +121,20 @@ test_npy(void **state)
     check("type: npy, train: {x: x.npy, y: y.npy}, batch_size: 2", MODEL_REGRESS, "loss: mse");
 }
 
+static void
+test_pairs(void **state)
+{
+    (void)state;
+    data_write("a.txt", "x y\n\nx\n");
+    data_write("b.txt", "1\n2 3\n4\n");
+    data_write("c.tsv", "x y\t1\nz\t2\n");
+    check("type: lines, train: {source: a.txt, target: b.txt}, valid: {split: 0.4}, batch_size: 2, tokenizer: {type: "
+          "whitespace, shared: true}",
+          MODEL_PAIRS, PAIRS);
+    check("type: tsv, train: {file: c.tsv, source: 1, target: 2, header: false}, batch_size: 2", MODEL_PAIRS, PAIRS);
+    check("type: generator, train: {name: addition, size: 4}, batch_size: 2", MODEL_PAIRS, PAIRS);
+}
+
 int
 main(void)
 {
@@ -129,6 +143,7 @@ main(void)
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
