@@ -248,7 +248,8 @@ sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_mo
     bool unk = false;
     for (size_t i = 0; i < tokenizer->specials.count; i++)
         unk = unk || strcmp(tokenizer->specials.items[i], "unk") == 0;
-    if (model->data.pairs && model->encoder_count == 0 && model->train.task != SL_TASK_SEQ2SEQ && model->layer_count > 0)
+    bool plain = model->encoder_count == 0 && model->layer_count > 0;
+    if (model->data.pairs && plain && model->train.task != SL_TASK_SEQ2SEQ)
         sl_reader_report(reader, "E0309", sl_reader_get_place(data, "train"),
                          "write `model: {encoder: […], decoder: […]}`", NULL,
                          "these data are pairs of source and target: they need a model of encoder and decoder");

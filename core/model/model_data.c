@@ -370,6 +370,10 @@ sl_model_read_data(struct sl_reader *reader, const struct sl_option *option, str
     }
     sl_reader_read_section(reader, &sl_section_data, node, data);
     data->pairs = data->pairs || has_pairs(&data->splits[SL_SPLIT_TRAIN]);
+    for (int s = 0; s < SL_SPLIT_COUNT && data->pairs; s++)
+        if (is_source(sl_node_find(node, split_keys[s])))
+            sl_reader_drop_idle(reader, sl_node_find(node, split_keys[s]), "delay", false,
+                                "a model that reads on while it waits: pairs have none");
     if (node->kind == SL_NODE_MAP && !reader->no_memory)
         read_tokenizer(reader, node, data);
 }
