@@ -18,9 +18,9 @@ STANDARD = {
     'stdatomic.h', 'stdbool.h', 'stddef.h', 'stdint.h', 'stdio.h', 'stdlib.h', 'stdnoreturn.h',
     'string.h', 'tgmath.h', 'threads.h', 'time.h', 'uchar.h', 'wchar.h', 'wctype.h'}
 
-CORE = ['base', 'model', 'data', 'graph', 'dispatch', 'exec', 'interop', 'train', 'parallel',
-        'session', 'lab', 'cli']
-BELOW_SESSION = ['base', 'model', 'data', 'graph', 'dispatch', 'exec', 'interop', 'train',
+CORE = ['base', 'model', 'data', 'graph', 'dispatch', 'exec', 'decode', 'interop', 'train',
+        'parallel', 'session', 'lab', 'cli']
+BELOW_SESSION = ['base', 'model', 'data', 'graph', 'dispatch', 'exec', 'decode', 'interop', 'train',
                  'parallel']
 # layer -> core folders that it may include (besides itself)
 MAY = {
@@ -30,8 +30,9 @@ MAY = {
     'graph': ['model', 'base'],
     'dispatch': ['graph', 'base'],
     'exec': ['dispatch', 'graph', 'base'],
+    'decode': ['exec', 'dispatch', 'graph', 'model', 'base'],
     'interop': ['model', 'graph', 'base'],
-    'train': ['exec', 'data', 'model', 'base', 'interop', 'parallel'],
+    'train': ['decode', 'exec', 'data', 'model', 'base', 'interop', 'parallel'],
     'parallel': ['exec', 'data', 'model', 'base'],
     'session': BELOW_SESSION,
     'lab': BELOW_SESSION + ['session'],

@@ -41,7 +41,8 @@ const struct cli_command cli_command_predict = {
     .usage = "RUN [--input FILE] [flags]",
     .examples = "  seqlstm predict japanese-vowels --input test.csv --format csv\n"
                 "  echo 'a fine film' | seqlstm predict sst --with-input\n",
-    .text = "Class name and probability, or values in the units of the file. Reads the format of the training data.\n",
+    .text = "Class name and probability, or values in the units of the file; of an encoder and a decoder the text\n"
+            "that they write (`--set decode.beam=5` and the like change how). Reads the format of the training data.\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

@@ -58,6 +58,22 @@ static void write_number(struct sl_buf *buf, float value)
     sl_buf_append_text(buf, number);
 }
 
+/* {"record": 3, "text": "…", "score": -0.2}; with more than one: "texts": [{"text": …, "score": …}, …] */
+static void write_texts_jsonl(struct cli_prediction_writer *w, const struct sl_prediction *p)
+{
+    struct sl_buf *buf = &w->buf;
+    bool several = p->text_count != 1;
+    for (int32_t k = 0; k < p->text_count; k++) {
+        sl_buf_append_text(buf, !several ? ", " : k ? ", {" : ", \"texts\": [{");
+        sl_buf_append_text(buf, "\"text\": ");
+        write_json_text(buf, p->texts[k].text, p->texts[k].bytes);
+        sl_buf_append_text(buf, ", \"score\": ");
+        write_number(buf, (float)p->texts[k].score);
+        sl_buf_append_text(buf, several ? "}" : "");
+    }
+    sl_buf_append_text(buf, several ? "]}\n" : "}\n");
+}
+
 static void write_jsonl(struct cli_prediction_writer *w, const struct sl_prediction *p)
 {
     struct sl_buf *buf = &w->buf;
@@ -65,6 +81,10 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
     if (w->with_input && p->input) {
         sl_buf_append_text(buf, ", \"input\": ");
         write_json_text(buf, p->input, p->input_bytes);
+    }
+    if (p->texts) {
+        write_texts_jsonl(w, p);
+        return;
     }
     sl_buf_append_text(buf, p->classes ? ", \"predictions\": [" : ", \"values\": [");
     for (int64_t r = 0; r < p->rows; r++) {
@@ -89,6 +109,36 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
         sl_buf_append_char(buf, ']');
     }
     sl_buf_append_text(buf, "]}\n");
+}
+
+/* text: one line per text; of several also record and score. csv: one line per text, record, rank and score first. */
+static void write_texts(struct cli_prediction_writer *w, const struct sl_prediction *p)
+{
+    struct sl_buf *buf = &w->buf;
+    bool csv = w->format == CLI_PREDICTION_CSV;
+    for (int32_t k = 0; k < p->text_count; k++) {
+        const struct sl_prediction_text *t = &p->texts[k];
+        if (csv)
+            sl_buf_printf(buf, "%lld,%d,", (long long)p->record, k + 1);
+        else if (p->text_count > 1)
+            sl_buf_printf(buf, "%lld\t", (long long)p->record);
+        if (csv || p->text_count > 1) {
+            write_number(buf, (float)t->score);
+            sl_buf_append_char(buf, csv ? ',' : '\t');
+        }
+        if (csv)
+            write_csv_text(buf, t->text, t->bytes);
+        else
+            sl_buf_append(buf, t->text, t->bytes);
+        if (w->with_input && p->input) {
+            sl_buf_append_char(buf, csv ? ',' : '\t');
+            if (csv)
+                write_csv_text(buf, p->input, p->input_bytes);
+            else
+                sl_buf_append(buf, p->input, p->input_bytes);
+        }
+        sl_buf_append_char(buf, '\n');
+    }
 }
 
 /* text: one line per record. csv: one line per row, record number first. */
@@ -183,6 +233,8 @@ seqlstm_status cli_prediction_writer_add(void *context, const struct sl_predicti
                                          struct seqlstm_error *err)
 {
     struct cli_prediction_writer *w = context;
+    if (w->format == CLI_PREDICTION_NPY && prediction->texts)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "an array holds no texts; use --format text, csv or jsonl");
     if (w->format == CLI_PREDICTION_NPY)
         return collect(w, prediction, err);
     sl_buf_truncate(&w->buf, 0);
@@ -191,6 +243,8 @@ seqlstm_status cli_prediction_writer_add(void *context, const struct sl_predicti
     w->has_begun = true;
     if (w->format == CLI_PREDICTION_JSONL)
         write_jsonl(w, prediction);
+    else if (prediction->texts)
+        write_texts(w, prediction);
     else
         write_plain(w, prediction);
     if (w->buf.failed)
@@ -205,7 +259,9 @@ void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const str
         return;
     const struct sl_data_facts *facts = sl_data_state_get_facts(state);
     fputs("record", stdout);
-    if (facts->target.kind == SL_FIELD_IDS) {
+    if (facts->source.kind != SL_FIELD_NONE) {
+        fputs(",rank,score,text", stdout);
+    } else if (facts->target.kind == SL_FIELD_IDS) {
         fputs(",class,probability", stdout);
     } else {
         struct sl_string_list names = sl_data_state_get_target_names(state);

@@ -306,6 +306,16 @@ seqlstm_status sl_exec_read(struct sl_exec *exec, int32_t tensor, const float **
     return SEQLSTM_OK;
 }
 
+int64_t sl_exec_get_state_offset(const struct sl_exec *exec, int32_t s)
+{
+    return exec->state_offsets[s];
+}
+
+const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec)
+{
+    return exec->graph;
+}
+
 void sl_exec_reset_state(struct sl_exec *exec)
 {
     memset(exec->places[SL_PLACE_HOST].states, 0, (size_t)exec->state_elems * sizeof(float));

@@ -76,6 +76,10 @@ struct sl_field sl_exec_get_output(const struct sl_exec *exec);
 seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems,
                                  struct seqlstm_error *err);
 void sl_exec_reset_state(struct sl_exec *exec);
+/* Where state s of the graph begins there: [sequences of the envelope, features], rows of the last batch first. */
+int64_t sl_exec_get_state_offset(const struct sl_exec *exec, int32_t s);
+
+const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec);
 
 /* Flat-vector operations on the plan's backend; SL_PHASE_TRAIN only. y and x lie in the host's flat parameter buffers,
  * of which the newest copy is taken wherever it is, or in any 64-byte aligned host buffer. */

@@ -216,7 +216,7 @@ static int32_t join_final(const struct stack *s, const struct cell_tensors *last
 {
     if (s->directions == 1)
         return last[0].states->slots[SEQLSTM_STATE_HN];
-    if (!s->layer->output_used)
+    if (!s->layer->output_used && s->b->request->output_layer != s->layer)
         return -1;
     char name[256];
     snprintf(name, sizeof name, "%s.merge", s->layer->name);

@@ -165,6 +165,12 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
                          "`%.60s` is watched, but there is no `valid` split", monitor);
     const struct sl_metric_list *list =
         valid ? &c->model->train.validate.metrics : &c->model->train.metrics;
+    bool of_texts = word != NULL && word->value == SL_METRIC_EXACT_MATCH;
+    if (train && of_texts) {
+        sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` is measured on `valid` and `test` alone",
+                         monitor);
+        return;
+    }
     if (word == NULL || word->later || !is_measured(list, (enum sl_metric)word->value)) {
         sl_reader_report(c->reader, "E0312", place,
                          word && !word->later
@@ -175,7 +181,7 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
     }
     if (mode != NULL && sl_node_find(map, "mode") == NULL) {
         bool larger = word->value == SL_METRIC_ACCURACY || word->value == SL_METRIC_F1_MACRO ||
-                      word->value == SL_METRIC_F1_MICRO;
+                      word->value == SL_METRIC_F1_MICRO || word->value == SL_METRIC_EXACT_MATCH;
         *mode = larger ? SL_MODE_MAX : SL_MODE_MIN;
         sl_reader_set_default(c->reader, map, "mode", *mode == SL_MODE_MAX ? "max" : "min");
     }
@@ -188,10 +194,14 @@ check_metrics(const struct check *c, const struct sl_node *map, const struct sl_
     bool regress = c->model->train.task == SL_TASK_REGRESS;
     for (size_t i = 0; node != NULL && i < list->count && i < node->count; i++) {
         enum sl_metric m = list->items[i];
-        bool classes = m == SL_METRIC_ACCURACY || m == SL_METRIC_PERPLEXITY ||
-                       m == SL_METRIC_BITS_PER_TOKEN || m == SL_METRIC_F1_MACRO || m == SL_METRIC_F1_MICRO;
+        bool classes = m == SL_METRIC_ACCURACY || m == SL_METRIC_PERPLEXITY || m == SL_METRIC_BITS_PER_TOKEN ||
+                       m == SL_METRIC_EXACT_MATCH || m == SL_METRIC_F1_MACRO || m == SL_METRIC_F1_MICRO;
         bool values = m == SL_METRIC_MSE || m == SL_METRIC_MAE || m == SL_METRIC_RMSE;
-        if ((regress && classes) || (!regress && values))
+        if (m == SL_METRIC_EXACT_MATCH && c->model->train.task != SL_TASK_SEQ2SEQ)
+            sl_reader_report(c->reader, "E0311", node->items[i]->place, "use `accuracy`", NULL,
+                             "the metric `%s` compares texts that a decoder writes, and the task is `%s`",
+                             sl_metric_get_name(m), sl_task_get_name(c->model->train.task));
+        else if ((regress && classes) || (!regress && values))
             sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL,
                              regress ? "regression takes mse, mae and rmse"
                                      : "classes take accuracy, f1_macro, f1_micro, perplexity and bits_per_token",

@@ -22,6 +22,7 @@
 #include <seqlstm/status.h>
 
 #include "model/data_config.h"
+#include "model/decode_config.h"
 #include "model/layer.h"
 #include "model/place.h"
 #include "model/train_config.h"
@@ -94,6 +95,7 @@ struct sl_model {
     size_t encoder_count;             /* the first so many are the encoder; 0: a plain list */
     const struct sl_layer *embedding; /* what `embed` writes; NULL: not said */
     struct sl_train_config train;
+    struct sl_decode_config decode;
 
     bool all_backends; /* `backends` was not said: all that are found, in the order of discovery */
     const struct sl_backend_entry *backends;

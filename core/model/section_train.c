@@ -26,9 +26,9 @@ const struct sl_word sl_words_metric[] = {
     {"rmse", SL_METRIC_RMSE, "root of the mean squared error", false},
     {"f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 of each class; at most 256 classes", false},
     {"f1_micro", SL_METRIC_F1_MICRO, "F1 of all classes counted together; at most 256", false},
+    {"exact_match", SL_METRIC_EXACT_MATCH, "share of the texts written as the target has them; not of `train`", false},
     {"bleu", -1, "", true},
     {"chrf", -1, "", true},
-    {"exact_match", -1, "", true},
     {"token_accuracy", -1, "", true},
     {NULL, 0, NULL, false}};
 
@@ -131,7 +131,7 @@ read_monitor(struct sl_reader *reader, const struct sl_option *option, struct sl
 static const struct sl_custom metrics_custom = {
     read_metrics, "list of metrics",
     "{\"type\": \"array\", \"items\": {\"enum\": [\"loss\", \"accuracy\", \"perplexity\", "
-    "\"bits_per_token\", \"mse\", \"mae\", \"rmse\"]}}"};
+    "\"bits_per_token\", \"mse\", \"mae\", \"rmse\", \"f1_macro\", \"f1_micro\", \"exact_match\"]}}"};
 static const struct sl_custom class_weight_custom = {
     read_class_weight, "`balanced`, or map from label to weight",
     "{\"anyOf\": [{\"const\": \"balanced\"}, {\"type\": \"object\", \"additionalProperties\": "

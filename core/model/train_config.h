@@ -123,6 +123,7 @@ enum sl_metric {
     SL_METRIC_RMSE,
     SL_METRIC_F1_MACRO,       /* mean over classes */
     SL_METRIC_F1_MICRO,       /* of all classes together */
+    SL_METRIC_EXACT_MATCH,    /* of the texts that a decoder writes */
     SL_METRIC_COUNT
 };
 

@@ -67,6 +67,9 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
         sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
                            sl_metric_needs_output(train, &train->validate.metrics, false), true,
                            watch->quantization, &stage, err);
+    bool texts = sl_metric_needs_texts(&train->validate.metrics);
+    if (status == SEQLSTM_OK && texts)
+        status = sl_session_open_decoder(session, &envelope, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
     if (status == SEQLSTM_OK) {
@@ -74,10 +77,13 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
         sl_metric_rule_init(&rule, train, &train->validate.metrics, stage.graph->output_is_logits, false,
                             session->state);
         sl_exec_watch(stage.exec, watch->on_call, watch->context);
-        status = sl_evaluate(stage.exec, batcher, &rule, session->options.interrupt, out_evaluation, err);
+        status = sl_evaluate(stage.exec, session->decoder, batcher, &rule, session->options.interrupt, out_evaluation,
+                             err);
         if (status == SEQLSTM_OK && watch->on_end)
             status = watch->on_end(watch->context, &stage, err);
     }
+    if (texts)
+        sl_session_close_decoder(session);
     sl_stage_deinit(&stage);
     sl_batcher_close(batcher);
     return status;

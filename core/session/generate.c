@@ -1,69 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text from a language model: one token at a time with carried states.
  *
- * Drawing: softmax(logits / temperature), restricted to the top_k best and to the smallest set of best tokens whose
- * probability reaches top_p; u = Philox(key = mix64(seed, GENERATE_STREAM, 0), element 0, step = position).
+ * Drawing: decode/sample.h with u = Philox(key = mix64(seed, GENERATE_STREAM, 0), element 0, step = position).
  * The same seed gives the same text on every backend up to ties in the last bits.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <seqlstm/philox.h>
 
 #include "base/buf.h"
+#include "decode/sample.h"
 #include "session/session_private.h"
 
 #define GENERATE_STREAM UINT64_C(0x67656e6572617465) /* "generate" */
-
-struct candidate {
-    int32_t id;
-    double probability;
-};
 
 struct generator {
     struct sl_session *session;
     const struct sl_generate_request *request;
     const struct sl_vocabulary *vocabulary;
-    struct candidate *candidates; /* [classes] */
+    struct sl_sample_candidate *candidates; /* [classes] */
     int64_t classes;
     uint32_t position;
     uint64_t key;
 };
 
-static int compare_candidates(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-    if (x->probability != y->probability)
-        return x->probability > y->probability ? -1 : 1;
-    return x->id < y->id ? -1 : 1;
-}
-
 /* Draws from the probabilities of the last row. */
 static int32_t draw(struct generator *g, const float *probabilities)
 {
-    double sum = 0;
-    for (int64_t c = 0; c < g->classes; c++) {
-        /* p^(1/temperature), normalised below, equals softmax(logits / temperature) */
-        double p = pow((double)probabilities[c], 1.0 / g->request->temperature);
-        g->candidates[c] = (struct candidate){(int32_t)c, p};
-        sum += p;
-    }
-    qsort(g->candidates, (size_t)g->classes, sizeof *g->candidates, compare_candidates);
-    int64_t kept = g->request->top_k > 0 && g->request->top_k < g->classes ? g->request->top_k : g->classes;
-    double mass = 0;
-    for (int64_t c = 0; c < kept; c++) {
-        mass += g->candidates[c].probability / sum;
-        if (mass >= g->request->top_p)
-            kept = c + 1;
-    }
-    double u = (double)seqlstm_uniform(g->key, 0, g->position, 0) * mass;
-    for (int64_t c = 0; c < kept; c++) {
-        u -= g->candidates[c].probability / sum;
-        if (u < 0)
-            return g->candidates[c].id;
-    }
-    return g->candidates[kept - 1].id;
+    struct sl_sample_rule rule = {g->request->temperature, g->request->top_k, g->request->top_p};
+    double u = (double)seqlstm_uniform(g->key, 0, g->position, 0);
+    return sl_sample_draw(&rule, probabilities, g->classes, u, g->candidates);
 }
 
 /* Runs the model over `count` tokens; the states go on from the call before. */

@@ -15,10 +15,12 @@ struct rows {
 static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, const struct sl_field *output,
                              int64_t sequence, int64_t *out_rows, struct seqlstm_error *err)
 {
+    /* Without a target a batch has one order, which is that of its source. */
+    const struct seqlstm_axis *axis = batch->source.present && !batch->has_steps ? &batch->source.axis : &batch->axis;
     int64_t features = output->features;
-    int64_t length = !output->on_steps                     ? 1
-                     : sequence < batch->axis.sequences ? batch->axis.lengths[sequence]
-                                                          : 0;
+    int64_t length = !output->on_steps             ? 1
+                     : sequence < axis->sequences ? axis->lengths[sequence]
+                                                    : 0;
     if (length * features > rows->capacity) {
         float *grown = realloc(rows->values, (size_t)(2 * length * features) * sizeof *grown);
         if (grown == NULL)
@@ -27,21 +29,31 @@ static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, co
         rows->capacity = 2 * length * features;
     }
     for (int64_t t = 0; t < length; t++) {
-        int64_t row = output->on_steps ? sl_batch_row(batch, sequence, t) : sequence;
+        int64_t row = output->on_steps ? axis->row_offsets[t] + sequence : sequence;
         memcpy(rows->values + t * features, output->values + row * features, (size_t)features * sizeof(float));
     }
     *out_rows = length;
     return SEQLSTM_OK;
 }
 
-/* Sequence of each record of the batch: out[record - first]. */
-static void invert(const struct sl_batch *batch, int64_t first, int64_t *out)
+seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first_record, int64_t **out_sequences,
+                                     struct seqlstm_error *err)
 {
+    int64_t *sequences = malloc(((size_t)batch->sequences + 1) * sizeof *sequences);
+    if (sequences == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the order of a batch");
     for (int64_t k = 0; k < batch->sequences; k++)
-        out[k] = -1;
+        sequences[k] = -1;
     for (int64_t k = 0; k < batch->sequences; k++)
-        if (batch->sample[k] >= first && batch->sample[k] < first + batch->sequences)
-            out[batch->sample[k] - first] = k;
+        if (batch->sample[k] >= first_record && batch->sample[k] < first_record + batch->sequences)
+            sequences[batch->sample[k] - first_record] = k;
+    for (int64_t n = 0; n < batch->sequences; n++)
+        if (sequences[n] < 0) {
+            free(sequences);
+            SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "record %lld is not in its batch", (long long)(first_record + n));
+        }
+    *out_sequences = sequences;
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_dataset *data,
@@ -67,16 +79,11 @@ seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_d
                                    void *context, struct seqlstm_error *err)
 {
     struct rows rows = {0};
-    int64_t *sequences = malloc(((size_t)batch->sequences + 1) * sizeof *sequences);
-    if (sequences == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the order of a batch");
-    invert(batch, first_record, sequences);
+    int64_t *sequences;
+    SEQLSTM_TRY(sl_session_find_order(batch, first_record, &sequences, err));
     seqlstm_status status = SEQLSTM_OK;
     for (int64_t n = 0; n < batch->sequences && status == SEQLSTM_OK; n++)
-        status = sequences[n] < 0
-                     ? seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__, "record %lld is not in its batch",
-                                         (long long)(first_record + n))
-                     : hand_out_one(session, data, batch, sequences[n], &rows, write, context, err);
+        status = hand_out_one(session, data, batch, sequences[n], &rows, write, context, err);
     free(rows.values);
     free(sequences);
     return status;
@@ -127,7 +134,9 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
     seqlstm_status status = SEQLSTM_OK;
     if (sl_dataset_get_records(data) > 0) {
         status = sl_batcher_open(data, &request, &batcher, err);
-        if (status == SEQLSTM_OK)
+        if (status == SEQLSTM_OK && sl_session_decodes(session) && layer == NULL)
+            status = sl_session_decode(session, data, batcher, write, context, err);
+        else if (status == SEQLSTM_OK)
             status = predict(session, data, batcher, layer, write, context, err);
     }
     sl_stage_deinit(&session->predict);
@@ -142,15 +151,23 @@ seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_in
     return run(session, input, NULL, write, context, err);
 }
 
-/* What goes into the last layer, where that is the one that makes classes or values of it. */
+/* What `embedding` says, or what the encoder ends in; without an encoder what goes into the last layer, where that is
+ * the one that makes classes or values of it. */
 static const struct sl_layer *find_embedding_layer(const struct sl_model *model)
 {
+    if (model->encoder_count > 0)
+        return model->embedding ? model->embedding : &model->layers[model->encoder_count - 1];
     const struct sl_layer *last = &model->layers[model->layer_count - 1];
     while (last->kind == SL_LAYER_ACTIVATION && last->from[0] >= 0)
         last = &model->layers[last->from[0]];
     if ((last->kind == SL_LAYER_DENSE || last->kind == SL_LAYER_OUTPUT) && last->from[0] >= 0)
         last = &model->layers[last->from[0]];
     return last;
+}
+
+static bool model_has_decoder_layer(const struct sl_model *model, const struct sl_layer *layer)
+{
+    return model->encoder_count > 0 && layer->side == SL_SIDE_DECODER;
 }
 
 seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_input_request *input,
@@ -162,5 +179,8 @@ seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_inpu
     if (layer == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no layer `%s`; `seqlstm config RUN` shows its layers",
                      layer_name);
+    if (model_has_decoder_layer(session->model, layer))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "`%s` is a layer of the decoder, which reads a target; name one of the encoder", layer->name);
     return run(session, input, layer, write, context, err);
 }

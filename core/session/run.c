@@ -136,6 +136,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .state = session->state,
         .exec = session->train.exec,
         .evaluate = session->evaluate.exec,
+        .decoder = session->decoder,
         .params = session->params,
         .train = session->train_batcher,
         .valid = session->valid_batcher,

@@ -160,6 +160,13 @@ struct sl_quantize_result {
 seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantize_result *out_result,
                                    struct seqlstm_error *err);
 
+/* What a decoder wrote. Not NUL-terminated. */
+struct sl_prediction_text {
+    const char *text;
+    size_t bytes;
+    double score; /* decode/beam.h */
+};
+
 /* One prediction, in input order. Borrowed for the call. */
 struct sl_prediction {
     int64_t record;
@@ -169,6 +176,8 @@ struct sl_prediction {
     int64_t features;
     const float *values;         /* [rows, features]: probabilities, or values in the units of the file */
     const struct sl_vocabulary *classes; /* NULL: values */
+    const struct sl_prediction_text *texts; /* of a decoder, best first, in place of values; NULL: none */
+    int32_t text_count;
 };
 
 typedef seqlstm_status sl_prediction_fn(void *context, const struct sl_prediction *prediction,

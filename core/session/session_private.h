@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "decode/decoder.h"
 #include "exec/exec.h"
 #include "dispatch/explain.h"
 #include "session/session.h"
@@ -72,6 +73,8 @@ struct sl_session {
     struct sl_stage train;
     struct sl_stage evaluate;
     struct sl_stage predict;
+    struct sl_stage encode, step;       /* of the decoder */
+    struct sl_decoder *decoder;         /* NULL until texts are wanted */
 };
 
 /* Makes graph and plan (and with `with_exec` parameters and executor) of one phase for the given envelope. */
@@ -84,6 +87,9 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
                                              bool carry_state, const struct sl_layer *layer,
                                              struct seqlstm_error *err);
+/* Makes graph and plan (and with `with_exec` parameters and executor) as asked for. */
+seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
+                                        bool with_exec, struct sl_stage *stage, struct seqlstm_error *err);
 void sl_stage_deinit(struct sl_stage *stage);
 
 /* An evaluation that is looked at: every call of it, and its stage when it has ended. */
@@ -108,6 +114,21 @@ uint64_t sl_session_hash_weights(const struct sl_session *session);
 seqlstm_status sl_stored_quantization_check(const struct sl_session *session, struct seqlstm_error *err);
 /* NULL when the run has none. */
 const struct sl_quantization *sl_session_find_quantization(const struct sl_session *session);
+/* ---- texts of a decoder (decode.c) ------------------------------------------------------------------ */
+
+/* Is it a model that writes texts? */
+bool sl_session_decodes(const struct sl_session *session);
+/* Makes session->decoder for sources of the envelope; the one before is closed. */
+seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope,
+                                       struct seqlstm_error *err);
+void sl_session_close_decoder(struct sl_session *session); /* none is fine */
+/* Texts for all batches, in input order. */
+seqlstm_status sl_session_decode(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
+                                 sl_prediction_fn *write, void *context, struct seqlstm_error *err);
+
+/* Which sequence of the batch record first + n is: [sequences], to be freed. INTERNAL when one is missing. */
+seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first_record, int64_t **out_sequences,
+                                     struct seqlstm_error *err);
 
 /* ---- measured dispatch (tuning.c) ------------------------------------------------------------------ */
 

@@ -54,8 +54,8 @@ static void warn_of_fallbacks(const struct sl_session *session, const struct sl_
     }
 }
 
-static seqlstm_status prepare(struct sl_session *session, const struct sl_graph_request *request, bool with_exec,
-                              struct sl_stage *stage, struct seqlstm_error *err)
+seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
+                                        bool with_exec, struct sl_stage *stage, struct seqlstm_error *err)
 {
     seqlstm_status status = sl_graph_create(request, &stage->graph, err);
     if (status != SEQLSTM_OK)
@@ -105,7 +105,7 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
     struct sl_graph_request request = {
         .model = session->model, .facts = &facts, .phase = phase, .need_output = need_output,
         .quantization = quantization};
-    return prepare(session, &request, with_exec, stage, err);
+    return sl_session_prepare_stage(session, &request, with_exec, stage, err);
 }
 
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
@@ -118,7 +118,7 @@ seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const s
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
                                        .need_output = true, .carry_state = carry_state, .output_layer = layer,
                                        .quantization = sl_session_find_quantization(session)};
-    return prepare(session, &request, true, &session->predict, err);
+    return sl_session_prepare_stage(session, &request, true, &session->predict, err);
 }
 
 static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_error *err)
@@ -182,6 +182,10 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
     sl_stage_deinit(&session->train);
     sl_stage_deinit(&session->evaluate);
     SEQLSTM_TRY(prepare_phases(session, true, err));
+    if (session->valid_batcher && sl_metric_needs_texts(&session->model->train.validate.metrics)) {
+        struct sl_envelope envelope = sl_batcher_envelope(session->valid_batcher);
+        SEQLSTM_TRY(sl_session_open_decoder(session, &envelope, err));
+    }
     return sl_params_init(session->params, session->train.graph, session->model->seed, err);
 }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static seqlstm_status
-evaluate_batch(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_metric_rule *rule,
-               struct sl_evaluation *evaluation, struct seqlstm_error *err)
+evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl_batch *batch,
+               const struct sl_metric_rule *rule, struct sl_evaluation *evaluation, struct seqlstm_error *err)
 {
     struct sl_exec_step step = {0};
     struct sl_exec_result result;
@@ -15,13 +15,18 @@ evaluate_batch(struct sl_exec *exec, const struct sl_batch *batch, const struct 
     if (sl_metric_rule_reads_output(rule))
         output = sl_exec_get_output(exec);
     sl_metric_add(rule, &evaluation->sums, batch, &output, &result);
+    if (sl_metric_rule_reads_texts(rule)) {
+        SEQLSTM_TRY(sl_decoder_run(decoder, batch, err));
+        sl_metric_add_texts(rule, &evaluation->sums, batch, decoder);
+    }
     evaluation->batches++;
     return SEQLSTM_OK;
 }
 
 seqlstm_status
-sl_evaluate(struct sl_exec *exec, struct sl_batcher *batcher, const struct sl_metric_rule *rule,
-            const struct sl_interrupt *interrupt, struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
+            const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
+            struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
 {
     struct sl_evaluation evaluation;
     memset(&evaluation, 0, sizeof evaluation);
@@ -34,7 +39,7 @@ sl_evaluate(struct sl_exec *exec, struct sl_batcher *batcher, const struct sl_me
         SEQLSTM_TRY(sl_batcher_next(batcher, &batch, err));
         if (!batch)
             break;
-        seqlstm_status status = evaluate_batch(exec, batch, rule, &evaluation, err);
+        seqlstm_status status = evaluate_batch(exec, decoder, batch, rule, &evaluation, err);
         sl_batch_destroy(batch);
         SEQLSTM_TRY(status);
     }

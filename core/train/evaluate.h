@@ -16,11 +16,13 @@ struct sl_evaluation {
     int64_t batches;
 };
 
-/* The batcher is put at its beginning first and stands at its end afterwards. The states of streams are carried
+/* `decoder` writes the texts that the rule compares; NULL where it reads none.
+ * The batcher is put at its beginning first and stands at its end afterwards. The states of streams are carried
  * from batch to batch and reset before the first. Errors: CANCELLED once `interrupt` (may be NULL) asks to
  * stop; those of batcher and executor. [one thread at a time per executor and batcher] */
-seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_batcher *batcher, const struct sl_metric_rule *rule,
-                           const struct sl_interrupt *interrupt, struct sl_evaluation *out_evaluation,
+seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
+                           const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
+                           struct sl_evaluation *out_evaluation,
                            struct seqlstm_error *err);
 
 #endif

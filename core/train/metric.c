@@ -36,7 +36,8 @@ sl_metric_needs_output(const struct sl_train_config *config, const struct sl_met
     for (size_t i = 0; i < list->count; i++) {
         enum sl_metric metric = list->items[i];
         bool entropy = metric == SL_METRIC_PERPLEXITY || metric == SL_METRIC_BITS_PER_TOKEN;
-        if (metric != SL_METRIC_LOSS && !(entropy && entropy_is_loss(config, weighted_classes)))
+        bool reads = metric != SL_METRIC_LOSS && metric != SL_METRIC_EXACT_MATCH;
+        if (reads && !(entropy && entropy_is_loss(config, weighted_classes)))
             return true;
     }
     return false;
@@ -148,10 +149,58 @@ sl_metric_rule_reads_output(const struct sl_metric_rule *rule)
 {
     for (int metric = 0; metric < SL_METRIC_COUNT; metric++) {
         bool entropy = metric == SL_METRIC_PERPLEXITY || metric == SL_METRIC_BITS_PER_TOKEN;
-        if (rule->wanted[metric] && metric != SL_METRIC_LOSS && !(entropy && rule->from_loss))
+        bool reads = metric != SL_METRIC_LOSS && metric != SL_METRIC_EXACT_MATCH;
+        if (rule->wanted[metric] && reads && !(entropy && rule->from_loss))
             return true;
     }
     return false;
+}
+
+bool
+sl_metric_rule_reads_texts(const struct sl_metric_rule *rule)
+{
+    return rule->wanted[SL_METRIC_EXACT_MATCH];
+}
+
+bool
+sl_metric_needs_texts(const struct sl_metric_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == SL_METRIC_EXACT_MATCH)
+            return true;
+    return false;
+}
+
+void
+sl_metric_rule_drop_texts(struct sl_metric_rule *rule)
+{
+    rule->wanted[SL_METRIC_EXACT_MATCH] = false;
+}
+
+/* Does the hypothesis equal the target of sequence k, which ends in an end? */
+static bool
+is_exact(const struct sl_batch *batch, int64_t k, const struct sl_hypothesis *hypothesis)
+{
+    int64_t length = k < batch->axis.sequences ? batch->axis.lengths[k] : 0;
+    if (!hypothesis->ended || hypothesis->count + 1 != length)
+        return false;
+    for (int64_t t = 0; t < hypothesis->count; t++)
+        if (batch->target.ids[sl_batch_row(batch, k, t)] != hypothesis->ids[t])
+            return false;
+    return true;
+}
+
+void
+sl_metric_add_texts(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
+                    struct sl_decoder *decoder)
+{
+    if (!rule->wanted[SL_METRIC_EXACT_MATCH])
+        return;
+    for (int64_t k = 0; k < batch->sequences; k++) {
+        struct sl_hypothesis best = sl_decoder_get_result(decoder, k, 0);
+        sums->exact += is_exact(batch, k, &best);
+        sums->texts++;
+    }
 }
 
 void
@@ -198,6 +247,8 @@ sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *oth
     sums->elements += other->elements;
     sums->squared_original += other->squared_original;
     sums->absolute_original += other->absolute_original;
+    sums->exact += other->exact;
+    sums->texts += other->texts;
     sums->rows += other->rows;
     for (int k = 0; k < SL_METRIC_CLASSES; k++) {
         sums->hits[k] += other->hits[k];
@@ -261,6 +312,8 @@ compute(const struct sl_metric_sums *sums, enum sl_metric metric)
         return compute_f1(sums, true);
     case SL_METRIC_F1_MICRO:
         return compute_f1(sums, false);
+    case SL_METRIC_EXACT_MATCH:
+        return mean(sums->exact, sums->texts);
     case SL_METRIC_COUNT:
         break;
     }

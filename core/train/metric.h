@@ -13,6 +13,7 @@
  *   f1_macro         F1 = 2 hits / (2 hits + missed + false alarms) of each class among targets or answers,
  *                    then the mean; of values (binary cross-entropy) the classes are the features above one half
  *   f1_micro         F1 of the sums over classes (of one label each it equals the accuracy)
+ *   exact_match      share of the sequences whose best text is the target, token for token
  *   mse, mae, rmse   over rows and features; of a binary cross-entropy on the probabilities
  *
  * Where targets were scaled, mse, mae and rmse are also given in the units of the file, under the names
@@ -26,6 +27,7 @@
 
 #include "base/batch.h"
 #include "data/state.h"
+#include "decode/decoder.h"
 #include "exec/exec.h"
 #include "model/train_config.h"
 
@@ -55,6 +57,13 @@ seqlstm_status sl_metric_check_classes(const struct sl_metric_list *list, const 
 /* True when sl_metric_add reads the output. */
 bool sl_metric_rule_reads_output(const struct sl_metric_rule *rule);
 
+/* True when sl_metric_add_texts is to be called. */
+bool sl_metric_rule_reads_texts(const struct sl_metric_rule *rule);
+/* Whether a metric of the list compares texts. */
+bool sl_metric_needs_texts(const struct sl_metric_list *list);
+/* Leaves out what compares texts: nothing is written while a model is trained. */
+void sl_metric_rule_drop_texts(struct sl_metric_rule *rule);
+
 enum { SL_METRIC_CLASSES = 256 }; /* most that f1 counts apart */
 
 /* All float64 and linear: sums of two sets of batches are added member by member. */
@@ -64,6 +73,7 @@ struct sl_metric_sums {
     double entropy, entropy_weight;
     double squared, absolute, elements;
     double squared_original, absolute_original;
+    double exact, texts; /* of a decoder: as the target has them, and all */
     double rows; /* real steps, or sequences */
     double hits[SL_METRIC_CLASSES], missed[SL_METRIC_CLASSES], alarms[SL_METRIC_CLASSES]; /* for f1 alone */
 };
@@ -71,6 +81,9 @@ struct sl_metric_sums {
 /* Adds one batch after its step. `output` may be NULL where the rule does not read it. */
 void sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
                    const struct sl_field *output, const struct sl_exec_result *result);
+/* Adds the texts that `decoder` wrote for the batch last; targets are ids on steps, up to the end. */
+void sl_metric_add_texts(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
+                         struct sl_decoder *decoder);
 void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other);
 
 /* One number with its name, "loss", "mae_original"; static text. */

@@ -52,7 +52,8 @@ sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric *out
 enum sl_monitor_mode
 sl_metric_get_mode(enum sl_metric metric)
 {
-    bool larger = metric == SL_METRIC_ACCURACY || metric == SL_METRIC_F1_MACRO || metric == SL_METRIC_F1_MICRO;
+    bool larger = metric == SL_METRIC_ACCURACY || metric == SL_METRIC_F1_MACRO || metric == SL_METRIC_F1_MICRO ||
+                  metric == SL_METRIC_EXACT_MATCH;
     return larger ? SL_MODE_MAX : SL_MODE_MIN;
 }
 

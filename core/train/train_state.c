@@ -25,7 +25,8 @@ struct member {
         MEMBER(MEMBER_FLOAT64, sums.entropy), MEMBER(MEMBER_FLOAT64, sums.entropy_weight),                             \
         MEMBER(MEMBER_FLOAT64, sums.squared), MEMBER(MEMBER_FLOAT64, sums.absolute),                                   \
         MEMBER(MEMBER_FLOAT64, sums.elements), MEMBER(MEMBER_FLOAT64, sums.squared_original),                          \
-        MEMBER(MEMBER_FLOAT64, sums.absolute_original), MEMBER(MEMBER_FLOAT64, sums.rows)
+        MEMBER(MEMBER_FLOAT64, sums.absolute_original), MEMBER(MEMBER_FLOAT64, sums.exact),                            \
+        MEMBER(MEMBER_FLOAT64, sums.texts), MEMBER(MEMBER_FLOAT64, sums.rows)
 #define MONITOR(monitor)                                                                                               \
     MEMBER(MEMBER_BOOL, monitor.has_best), MEMBER(MEMBER_FLOAT64, monitor.best), MEMBER(MEMBER_COUNT, monitor.waited)
 

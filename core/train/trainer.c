@@ -103,6 +103,7 @@ sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **
     const struct sl_train_config *config = trainer->config;
     sl_metric_rule_init(&trainer->train_rule, config, &config->metrics, request->is_logits,
                         request->weighted_classes, request->state);
+    sl_metric_rule_drop_texts(&trainer->train_rule);
     /* The executor of phase EVALUATE knows no class weights. */
     sl_metric_rule_init(&trainer->valid_rule, config, &config->validate.metrics, request->is_logits, false,
                         request->state);

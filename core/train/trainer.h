@@ -70,6 +70,7 @@ struct sl_trainer_request {
     const struct sl_data_state *state; /* scaling of the targets; may be NULL */
     struct sl_exec *exec;              /* phase TRAIN */
     struct sl_exec *evaluate;          /* phase EVALUATE, for `valid`; NULL without */
+    struct sl_decoder *decoder;        /* for metrics that compare texts, with the weights of `params`; NULL without */
     struct sl_params *params;          /* made for training, initial values drawn; shared by both */
     struct sl_batcher *train;          /* phase TRAIN */
     struct sl_batcher *valid;          /* phase EVALUATE; NULL: no such split */

@@ -179,8 +179,9 @@ sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_e
     if (trainer->request.valid) {
         SEQLSTM_TRY(sl_params_pull(trainer->request.params, err)); /* for all that reads weights below */
         sl_average_swap(&trainer->average);
-        seqlstm_status status = sl_evaluate(trainer->request.evaluate, trainer->request.valid, &trainer->valid_rule,
-                                            trainer->request.interrupt, &evaluation, err);
+        seqlstm_status status = sl_evaluate(trainer->request.evaluate, trainer->request.decoder,
+                                            trainer->request.valid, &trainer->valid_rule, trainer->request.interrupt,
+                                            &evaluation, err);
         sl_average_swap(&trainer->average);
         if (status == SEQLSTM_CANCELLED && sl_interrupt_get_stop(trainer->request.interrupt)) {
             state->validation_pending = true;

@@ -4,6 +4,8 @@
  * orders of their own, and some sequences are empty. */
 #include "exec_world.h"
 
+#include "decode/decoder.h"
+
 static const char data_pairs[] =
     "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
 
@@ -252,6 +254,90 @@ static void parts_equal_the_whole(void **state)
     }
 }
 
+/* Log-probability that the whole model gives a text after a source: one record alone. */
+static double weigh_text(struct part *whole, int64_t record, const struct sl_hypothesis *text, int32_t begin,
+                         int32_t end)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int32_t length = (int32_t)text->count + text->ended, source = source_lengths[record];
+    struct sl_batch_shape shape = {.sequences = 1, .lengths = &length, .source_lengths = &source,
+                                   .source_kind = SL_FIELD_IDS, .source_features = 1, .input_kind = SL_FIELD_IDS,
+                                   .input_features = 1, .input_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int64_t t = 0; t < source; t++)
+        ((int32_t *)batch->source.input.ids)[t] = source_token(record, t);
+    for (int64_t t = 0; t < length; t++)
+        ((int32_t *)batch->input.ids)[t] = t ? text->ids[t - 1] : begin;
+    run_part(whole, batch);
+    struct sl_field output = sl_exec_get_output(whole->exec);
+    double sum = 0;
+    for (int64_t t = 0; t < length; t++)
+        sum += log((double)output.values[t * V + (t < text->count ? text->ids[t] : end)]);
+    sl_batch_destroy(batch);
+    return sum;
+}
+
+/* States go with their hypotheses: what the decoder thinks of a text is what the whole model thinks of it. Batches with
+ * a target and without write the same. */
+static void decoder_weighs_as_the_whole(void **state)
+{
+    (void)state;
+    enum { BEGIN = 0, END = 1, BEAM = 3 };
+    static const struct sl_decode_config configs[] = {
+        {.beam = 1, .n_best = 1, .max_length = 6, .length_penalty = {SL_LENGTH_PENALTY_AVERAGE, 0}, .top_p = 1},
+        {.beam = BEAM, .n_best = BEAM, .max_length = 6, .length_penalty = {SL_LENGTH_PENALTY_GNMT, 0.6}, .top_p = 1},
+        {.beam = 1, .n_best = 1, .max_length = 6, .temperature = 2, .top_k = 5, .top_p = 0.9}};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
+        struct world w;
+        struct part whole, encoder, step;
+        open_world(&w, data_pairs, cases[i].layers, &facts, true);
+        struct sl_envelope wide = facts.envelope, small = facts.envelope;
+        wide.steps = 7;
+        wide.rows = 7 * B;
+        small.steps = 1;
+        small.sequences = small.rows = BEAM * B;
+        open_part(&whole, &w, SL_PART_WHOLE, &wide);
+        open_part(&encoder, &w, SL_PART_ENCODER, &facts.envelope);
+        open_part(&step, &w, SL_PART_DECODER, &small);
+        struct sl_batch *batches[2] = {make_pairs(true), make_pairs(false)};
+        for (size_t c = 0; c < sizeof configs / sizeof *configs; c++) {
+            struct sl_decoder_request request = {.encoder = encoder.exec, .step = step.exec, .config = &configs[c],
+                                                 .begin = BEGIN, .end = END, .seed = 3};
+            struct sl_decoder *decoder = NULL;
+            ok(sl_decoder_create(&request, &decoder, &err), &err);
+            double scores[2][B];
+            for (int b = 0; b < 2; b++) {
+                ok(sl_decoder_run(decoder, batches[b], &err), &err);
+                for (int64_t k = 0; k < B; k++) {
+                    int64_t record = batches[b]->sample[k];
+                    assert_int_equal(sl_decoder_count_results(decoder, k), configs[c].n_best);
+                    for (int32_t r = 0; r < configs[c].n_best; r++) {
+                        struct sl_hypothesis text = sl_decoder_get_result(decoder, k, r);
+                        double expected = weigh_text(&whole, record, &text, BEGIN, END);
+                        if (!(fabs(text.log_probability - expected) <= 1e-4))
+                            fail_msg("%s: record %d, text %d: %g is not %g", cases[i].name, (int)record, (int)r,
+                                     text.log_probability, expected);
+                    }
+                    scores[b][record] = sl_decoder_get_result(decoder, k, 0).log_probability;
+                }
+            }
+            for (int k = 0; k < B; k++)
+                assert_true(fabs(scores[0][k] - scores[1][k]) <= 1e-5);
+            assert_int_equal(sl_decoder_get_totals(decoder).sequences, 2 * B);
+            sl_decoder_destroy(decoder);
+        }
+        for (int b = 0; b < 2; b++)
+            sl_batch_destroy(batches[b]);
+        close_part(&step);
+        close_part(&encoder);
+        close_part(&whole);
+        close_world(&w);
+    }
+}
+
 /* What reaches kernels is real steps on both sides. */
 static void rows_are_real_steps(void **state)
 {
@@ -273,7 +359,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_differences), cmocka_unit_test(states_of_a_plain_list),
-        cmocka_unit_test(parts_equal_the_whole),       cmocka_unit_test(rows_are_real_steps),
+        cmocka_unit_test(parts_equal_the_whole),       cmocka_unit_test(decoder_weighs_as_the_whole),
+        cmocka_unit_test(rows_are_real_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

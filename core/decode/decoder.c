@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See decoder.h. */
+#include "decode/decoder.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <seqlstm/philox.h>
+
+#include "base/clock.h"
+#include "decode/sample.h"
+
+#define DRAW_STREAM UINT64_C(0x6465636f6465) /* "decode" */
+
+struct sl_decoder {
+    struct sl_decoder_request request;
+    const struct sl_graph *graph;           /* of the step */
+    struct sl_beam *beam;                   /* of the last run */
+    float *spare;                           /* as large as the states of a step */
+    int32_t *ones, *tokens;                 /* [rows of the step's envelope] */
+    double *log_probabilities;
+    struct sl_sample_candidate *candidates; /* [classes] */
+    struct sl_decoder_totals totals;
+};
+
+static seqlstm_status no_memory(struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to decode");
+}
+
+seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struct sl_decoder **out_decoder,
+                                 struct seqlstm_error *err)
+{
+    struct sl_decoder *decoder = calloc(1, sizeof *decoder);
+    if (decoder == NULL)
+        return no_memory(err);
+    decoder->request = *request;
+    decoder->graph = sl_exec_get_graph(request->step);
+    size_t rows = (size_t)decoder->graph->facts.envelope.sequences + 1;
+    float *states;
+    int64_t elems = 0;
+    seqlstm_status status = sl_exec_get_state(request->step, &states, &elems, err);
+    decoder->spare = calloc((size_t)elems + 1, sizeof *decoder->spare);
+    decoder->ones = calloc(rows, sizeof *decoder->ones);
+    decoder->tokens = calloc(rows, sizeof *decoder->tokens);
+    decoder->log_probabilities = calloc(rows, sizeof *decoder->log_probabilities);
+    decoder->candidates = calloc((size_t)decoder->graph->facts.target.classes + 1, sizeof *decoder->candidates);
+    if (status == SEQLSTM_OK && (!decoder->spare || !decoder->ones || !decoder->tokens ||
+                                 !decoder->log_probabilities || !decoder->candidates))
+        status = no_memory(err);
+    for (size_t r = 0; decoder->ones && r < rows; r++)
+        decoder->ones[r] = 1;
+    if (status == SEQLSTM_OK)
+        *out_decoder = decoder;
+    else
+        sl_decoder_destroy(decoder);
+    return status;
+}
+
+void sl_decoder_destroy(struct sl_decoder *decoder)
+{
+    if (decoder == NULL)
+        return;
+    sl_beam_destroy(decoder->beam);
+    free(decoder->spare);
+    free(decoder->ones);
+    free(decoder->tokens);
+    free(decoder->log_probabilities);
+    free(decoder->candidates);
+    free(decoder);
+}
+
+/* The encoder's last word is the decoder's first: both keep the same states, in buffers of different heights. */
+static seqlstm_status hand_over(struct sl_decoder *decoder, int64_t sequences, struct seqlstm_error *err)
+{
+    float *from, *to;
+    int64_t elems;
+    SEQLSTM_TRY(sl_exec_get_state(decoder->request.encoder, &from, &elems, err));
+    SEQLSTM_TRY(sl_exec_get_state(decoder->request.step, &to, &elems, err));
+    for (int32_t s = 0; s < decoder->graph->state_count; s++)
+        memcpy(to + sl_exec_get_state_offset(decoder->request.step, s),
+               from + sl_exec_get_state_offset(decoder->request.encoder, s),
+               (size_t)(sequences * decoder->graph->states[s].features) * sizeof *to);
+    return SEQLSTM_OK;
+}
+
+/* States go with the hypotheses that continue them. */
+static seqlstm_status follow(struct sl_decoder *decoder, const int32_t *sources, int32_t count,
+                             struct seqlstm_error *err)
+{
+    bool moved = false;
+    for (int32_t r = 0; r < count; r++)
+        moved = moved || sources[r] != r;
+    if (!moved)
+        return SEQLSTM_OK;
+    float *states;
+    int64_t elems;
+    SEQLSTM_TRY(sl_exec_get_state(decoder->request.step, &states, &elems, err));
+    for (int32_t s = 0; s < decoder->graph->state_count; s++) {
+        int64_t features = decoder->graph->states[s].features;
+        float *rows = states + sl_exec_get_state_offset(decoder->request.step, s);
+        for (int32_t r = 0; r < count; r++)
+            memcpy(decoder->spare + r * features, rows + sources[r] * features, (size_t)features * sizeof *rows);
+        memcpy(rows, decoder->spare, (size_t)(count * features) * sizeof *rows);
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status run_step(struct sl_decoder *decoder, const struct sl_beam_row *rows, int32_t count, int64_t step,
+                               const float **out_probabilities, struct seqlstm_error *err)
+{
+    struct sl_batch_shape shape = {.sequences = count, .lengths = decoder->ones, .input_kind = SL_FIELD_IDS,
+                                   .input_features = 1, .input_on_steps = true};
+    struct sl_batch *batch = NULL;
+    SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
+    for (int32_t r = 0; r < count; r++) {
+        ((int32_t *)batch->input.ids)[r] = rows[r].token;
+        ((uint32_t *)batch->axis.position0)[r] = (uint32_t)step;
+    }
+    batch->carry_state = true;
+    struct sl_exec_step nothing = {0};
+    struct sl_exec_result result;
+    seqlstm_status status = sl_exec_run(decoder->request.step, batch, &nothing, &result, err);
+    sl_batch_destroy(batch);
+    SEQLSTM_TRY(status);
+    *out_probabilities = sl_exec_get_output(decoder->request.step).values;
+    decoder->totals.rows += count;
+    return SEQLSTM_OK;
+}
+
+/* One token for each row; what is drawn depends on record and step alone. */
+static void draw(struct sl_decoder *decoder, const struct sl_batch *batch, const struct sl_beam_row *rows,
+                 int32_t count, int64_t step, const float *probabilities)
+{
+    const struct sl_decode_config *config = decoder->request.config;
+    struct sl_sample_rule rule = {config->temperature, config->top_k, config->top_p};
+    int64_t classes = decoder->graph->facts.target.classes;
+    uint64_t key = seqlstm_mix64(decoder->request.seed, DRAW_STREAM, 0);
+    for (int32_t r = 0; r < count; r++) {
+        const float *row = probabilities + r * classes;
+        double u = (double)seqlstm_uniform(key, 0, (uint32_t)step, (uint64_t)batch->sample[rows[r].sentence]);
+        decoder->tokens[r] = sl_sample_draw(&rule, row, classes, u, decoder->candidates);
+        decoder->log_probabilities[r] = log((double)row[decoder->tokens[r]]);
+    }
+}
+
+static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    const struct sl_decode_config *config = decoder->request.config;
+    struct sl_beam_rule rule = {(int32_t)config->beam, (int32_t)config->n_best, config->length_penalty,
+                                decoder->request.begin, decoder->request.end};
+    int32_t sentences = (int32_t)batch->sequences;
+    int32_t *limits = calloc((size_t)sentences + 1, sizeof *limits);
+    if (limits == NULL)
+        return no_memory(err);
+    for (int32_t k = 0; k < sentences; k++) {
+        int32_t place = batch->source.place[k];
+        int64_t length = place < batch->source.axis.sequences ? batch->source.axis.lengths[place] : 0;
+        int64_t limit = config->max_length ? config->max_length : 2 * length + 10;
+        limits[k] = limit < INT32_MAX ? (int32_t)limit : INT32_MAX;
+    }
+    sl_beam_destroy(decoder->beam);
+    decoder->beam = NULL;
+    seqlstm_status status = sl_beam_create(&rule, sentences, limits, &decoder->beam, err);
+    free(limits);
+    SEQLSTM_TRY(status);
+    struct sl_exec_step nothing = {0};
+    struct sl_exec_result result;
+    SEQLSTM_TRY(sl_exec_run(decoder->request.encoder, batch, &nothing, &result, err));
+    return hand_over(decoder, batch->sequences, err);
+}
+
+static seqlstm_status search(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    bool draws = decoder->request.config->temperature > 0;
+    SEQLSTM_TRY(begin(decoder, batch, err));
+    for (int64_t step = 0;; step++) {
+        int32_t count;
+        const struct sl_beam_row *rows = sl_beam_get_rows(decoder->beam, &count);
+        const float *probabilities;
+        const int32_t *sources;
+        if (count == 0)
+            return SEQLSTM_OK;
+        SEQLSTM_TRY(run_step(decoder, rows, count, step, &probabilities, err));
+        if (draws) {
+            draw(decoder, batch, rows, count, step, probabilities);
+            SEQLSTM_TRY(sl_beam_follow(decoder->beam, decoder->tokens, decoder->log_probabilities, &sources, err));
+        } else {
+            SEQLSTM_TRY(sl_beam_advance(decoder->beam, probabilities, decoder->graph->facts.target.classes, &sources,
+                                        err));
+        }
+        sl_beam_get_rows(decoder->beam, &count);
+        SEQLSTM_TRY(follow(decoder, sources, count, err));
+    }
+}
+
+seqlstm_status sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    int64_t start = sl_clock_ns();
+    SEQLSTM_TRY(search(decoder, batch, err));
+    decoder->totals.ns += sl_clock_ns() - start;
+    decoder->totals.sequences += batch->sequences;
+    for (int64_t k = 0; k < batch->sequences; k++) {
+        struct sl_hypothesis best = sl_decoder_get_result(decoder, k, 0);
+        decoder->totals.tokens += best.count + best.ended;
+    }
+    return SEQLSTM_OK;
+}
+
+int32_t sl_decoder_count_results(const struct sl_decoder *decoder, int64_t sequence)
+{
+    return sl_beam_count_results(decoder->beam, (int32_t)sequence);
+}
+
+struct sl_hypothesis sl_decoder_get_result(struct sl_decoder *decoder, int64_t sequence, int32_t rank)
+{
+    return sl_beam_get_result(decoder->beam, (int32_t)sequence, rank);
+}
+
+struct sl_decoder_totals sl_decoder_get_totals(const struct sl_decoder *decoder)
+{
+    return decoder->totals;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the target of each source of a batch: the encoder once, then the decoder one step at a time.
+ *
+ * Two executors share the work: one runs SL_PART_ENCODER on the batch and leaves the decoder's first states, one runs
+ * SL_PART_DECODER on a batch of one step whose rows are the live hypotheses. States are carried from step to step and
+ * follow their hypotheses; nothing is computed twice, and what has ended leaves the batch.
+ */
+#ifndef SL_DECODE_DECODER_H
+#define SL_DECODE_DECODER_H
+
+#include "decode/beam.h"
+#include "exec/exec.h"
+
+struct sl_decoder;
+
+struct sl_decoder_request {
+    struct sl_exec *encoder; /* outlive the decoder, as all below */
+    struct sl_exec *step;    /* its envelope: as many sequences as the encoder's times the beam, one step */
+    const struct sl_decode_config *config;
+    int32_t begin, end;      /* tokens */
+    uint64_t seed;           /* of what is drawn */
+};
+
+seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struct sl_decoder **out_decoder,
+                                 struct seqlstm_error *err);
+void sl_decoder_destroy(struct sl_decoder *decoder);
+
+/* Results stay until the next run. Errors: NO_MEMORY, those of the executors. [one thread at a time] */
+seqlstm_status sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err);
+
+/* Of the batch's sequence k: how many, and one of them. See beam.h. */
+int32_t sl_decoder_count_results(const struct sl_decoder *decoder, int64_t sequence);
+struct sl_hypothesis sl_decoder_get_result(struct sl_decoder *decoder, int64_t sequence, int32_t rank);
+
+/* Since it was made. */
+struct sl_decoder_totals {
+    int64_t sequences;
+    int64_t tokens; /* of the best results, ends included */
+    int64_t rows;   /* that the decoder has run on */
+    int64_t ns;
+};
+struct sl_decoder_totals sl_decoder_get_totals(const struct sl_decoder *decoder);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Beam search and drawing on probabilities that are written down: against an exhaustive search, and the rules of ends,
+ * limits and penalties one by one. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "decode/beam.h"
+#include "decode/sample.h"
+
+enum { V = 5, BEGIN = 0, END = 1, LIMIT = 4 };
+
+/* A language: the probabilities of what follows (sentence, last token, number of tokens so far). */
+static void fill_row(int32_t sentence, int32_t last, int32_t step, float *row)
+{
+    double sum = 0;
+    for (int c = 0; c < V; c++) {
+        uint64_t cell = (uint64_t)(((sentence * 16 + step) * V + last) * V + c);
+        row[c] = 0.02f + powf(seqlstm_uniform(17, cell, 0, 0), 3);
+        sum += (double)row[c];
+    }
+    for (int c = 0; c < V; c++)
+        row[c] = (float)(row[c] / sum);
+}
+
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK)
+        fail_msg("%s", err->message);
+}
+
+/* Runs a search over `sentences` of the language. */
+static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences, int32_t limit, int32_t *out_rows)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_beam *beam = NULL;
+    int32_t limits[8];
+    for (int32_t s = 0; s < sentences; s++)
+        limits[s] = limit;
+    ok(sl_beam_create(rule, sentences, limits, &beam, &err), &err);
+    float *probabilities = malloc((size_t)(sentences * rule->beam) * V * sizeof *probabilities);
+    int32_t all = 0;
+    for (int32_t step = 0;; step++) {
+        int32_t count;
+        const struct sl_beam_row *rows = sl_beam_get_rows(beam, &count);
+        const int32_t *sources;
+        if (count == 0)
+            break;
+        assert_true(step < limit);
+        all += count;
+        for (int32_t r = 0; r < count; r++) {
+            assert_true(r == 0 || rows[r].sentence >= rows[r - 1].sentence);
+            fill_row(rows[r].sentence, rows[r].token, step, probabilities + r * V);
+        }
+        int32_t before = count;
+        ok(sl_beam_advance(beam, probabilities, V, &sources, &err), &err);
+        sl_beam_get_rows(beam, &count);
+        for (int32_t r = 0; r < count; r++)
+            assert_true(sources[r] >= 0 && sources[r] < before);
+    }
+    free(probabilities);
+    if (out_rows)
+        *out_rows = all;
+    return beam;
+}
+
+static double score_of(const struct sl_beam_rule *rule, double log_probability, int32_t length)
+{
+    return rule->penalty.kind == SL_LENGTH_PENALTY_AVERAGE ? log_probability / length
+           : rule->penalty.kind == SL_LENGTH_PENALTY_GNMT
+               ? log_probability / pow((5.0 + length) / 6.0, rule->penalty.alpha)
+               : log_probability;
+}
+
+/* The best of all texts, by trying each. */
+static double try_all(const struct sl_beam_rule *rule, int32_t sentence, int32_t last, int32_t step, double so_far)
+{
+    float row[V];
+    double best = -INFINITY;
+    fill_row(sentence, last, step, row);
+    for (int32_t c = 0; c < V; c++) {
+        double log_probability = so_far + log((double)row[c]);
+        double score = c == END || step + 1 == LIMIT
+                           ? score_of(rule, log_probability, step + 1)
+                           : try_all(rule, sentence, c, step + 1, log_probability);
+        best = score > best ? score : best;
+    }
+    return best;
+}
+
+static const struct sl_length_penalty penalties[] = {
+    {SL_LENGTH_PENALTY_NONE, 0}, {SL_LENGTH_PENALTY_AVERAGE, 0}, {SL_LENGTH_PENALTY_GNMT, 0.6}};
+
+/* A beam that is wide enough finds the best of all. */
+static void wide_beam_is_exhaustive(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < sizeof penalties / sizeof *penalties; p++) {
+        struct sl_beam_rule rule = {.beam = 700, .n_best = 1, .penalty = penalties[p], .begin = BEGIN, .end = END};
+        struct sl_beam *beam = search(&rule, 4, LIMIT, NULL);
+        for (int32_t s = 0; s < 4; s++) {
+            struct sl_hypothesis best = sl_beam_get_result(beam, s, 0);
+            double expected = try_all(&rule, s, BEGIN, 0, 0);
+            if (!(fabs(best.score - expected) <= 1e-6))
+                fail_msg("penalty %d, sentence %d: %g is not %g", (int)p, s, best.score, expected);
+        }
+        sl_beam_destroy(beam);
+    }
+}
+
+/* A beam of 1 takes the likeliest token until the end. */
+static void beam_of_one_is_greedy(void **state)
+{
+    (void)state;
+    struct sl_beam_rule rule = {.beam = 1, .n_best = 1, .penalty = penalties[1], .begin = BEGIN, .end = END};
+    struct sl_beam *beam = search(&rule, 6, LIMIT, NULL);
+    bool ends = false, cuts = false;
+    for (int32_t s = 0; s < 6; s++) {
+        struct sl_hypothesis got = sl_beam_get_result(beam, s, 0);
+        int32_t last = BEGIN, k = 0;
+        assert_int_equal(sl_beam_count_results(beam, s), 1);
+        for (; k < LIMIT; k++) {
+            float row[V];
+            int32_t best = 0;
+            fill_row(s, last, k, row);
+            for (int32_t c = 1; c < V; c++)
+                best = row[c] > row[best] ? c : best;
+            last = best;
+            if (best == END)
+                break;
+            assert_int_equal(got.ids[k], best);
+        }
+        assert_int_equal(got.count, k);
+        assert_int_equal(got.ended, k < LIMIT);
+        ends = ends || got.ended;
+        cuts = cuts || !got.ended;
+    }
+    assert_true(ends && cuts);
+    sl_beam_destroy(beam);
+}
+
+/* Results are distinct, sorted, and those of each sentence alone: others in the batch change nothing. */
+static void sentences_do_not_meet(void **state)
+{
+    (void)state;
+    struct sl_beam_rule rule = {.beam = 4, .n_best = 3, .penalty = penalties[2], .begin = BEGIN, .end = END};
+    struct sl_beam *all = search(&rule, 5, LIMIT, NULL);
+    for (int32_t n = 1; n <= 5; n++) {
+        struct sl_beam *some = search(&rule, n, LIMIT, NULL);
+        int32_t s = n - 1;
+        assert_int_equal(sl_beam_count_results(some, s), 3);
+        for (int32_t r = 0; r < 3; r++) {
+            struct sl_hypothesis a = sl_beam_get_result(some, s, r), b = sl_beam_get_result(all, s, r);
+            assert_true(a.score == b.score);
+            assert_int_equal(a.count, b.count);
+            assert_memory_equal(a.ids, b.ids, (size_t)a.count * sizeof *a.ids);
+            if (r > 0)
+                assert_true(sl_beam_get_result(all, s, r - 1).score >= b.score);
+            assert_true(fabs(b.score - score_of(&rule, b.log_probability, (int32_t)b.count + b.ended)) <= 1e-12);
+        }
+        sl_beam_destroy(some);
+    }
+    sl_beam_destroy(all);
+}
+
+/* What has ended leaves the batch, and a search that is decided stops. */
+static void ended_ones_leave(void **state)
+{
+    (void)state;
+    struct sl_beam_rule rule = {.beam = 3, .n_best = 1, .penalty = penalties[0], .begin = BEGIN, .end = END};
+    int32_t rows, most = 5 * (1 + 3 * 9);
+    sl_beam_destroy(search(&rule, 5, 10, &rows));
+    assert_true(rows < most / 2);
+    sl_beam_destroy(search(&rule, 5, 1, &rows)); /* a limit of one token */
+    assert_int_equal(rows, 5);
+}
+
+/* The share of each class in many draws; what is cut off is never drawn. */
+static void draws_follow_the_rule(void **state)
+{
+    (void)state;
+    static const float row[4] = {0.1f, 0.4f, 0.2f, 0.3f};
+    static const struct {
+        struct sl_sample_rule rule;
+        double share[4];
+    } cases[] = {
+        {{1, 0, 1}, {0.1, 0.4, 0.2, 0.3}},
+        {{1, 2, 1}, {0, 4.0 / 7, 0, 3.0 / 7}},
+        {{1, 0, 0.65}, {0, 4.0 / 7, 0, 3.0 / 7}},
+        {{0.5, 0, 1}, {1.0 / 30, 16.0 / 30, 4.0 / 30, 9.0 / 30}},
+        {{0.01, 0, 1}, {0, 1, 0, 0}},
+    };
+    struct sl_sample_candidate scratch[4];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double counts[4] = {0};
+        for (int u = 0; u < 3000; u++)
+            counts[sl_sample_draw(&cases[i].rule, row, 4, (u + 0.5) / 3000, scratch)]++;
+        for (int c = 0; c < 4; c++)
+            assert_true(fabs(counts[c] / 3000 - cases[i].share[c]) <= 1e-3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wide_beam_is_exhaustive), cmocka_unit_test(beam_of_one_is_greedy),
+        cmocka_unit_test(sentences_do_not_meet),   cmocka_unit_test(ended_ones_leave),
+        cmocka_unit_test(draws_follow_the_rule),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
