@@ -3,7 +3,7 @@
  * the loss, and the rules of the executor (tied matrices, several readers, accumulation, empty sequences, carried
  * states, alternatives).
  */
-#include "exec_world.h"
+#include "exec_gradients.h"
 
 static const char data_tokens[] =
     "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n";

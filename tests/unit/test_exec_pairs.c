@@ -2,7 +2,7 @@
 /* Encoder and decoder through graph, plan and executor on the reference: every gradient against central differences,
  * whichever way the states go; and the parts of a model against the whole of it. Lengths are mixed, the two sides have
  * orders of their own, and some sequences are empty. */
-#include "exec_world.h"
+#include "exec_gradients.h"
 
 #include "decode/decoder.h"
 
