@@ -42,7 +42,10 @@ seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *span
                              struct seqlstm_error *err)
 {
     *tuner = (struct sl_tuner){.spans = spans, .tuning = tuning};
-    const struct sl_profiles *profiles = tuning && tuning->profiles->count > 0 ? tuning->profiles : &tuner->usual;
+    bool has_source = spans->graph->facts.source.kind != SL_FIELD_NONE;
+    bool sampled = tuning && tuning->profiles->count > 0 &&
+                   (!has_source || tuning->profiles->items[0].source_lengths);
+    const struct sl_profiles *profiles = sampled ? tuning->profiles : &tuner->usual;
     if (profiles == &tuner->usual) {
         SEQLSTM_TRY(suppose_profile(spans->graph, &tuner->usual, err));
         tuner->tuning = NULL;

@@ -293,6 +293,7 @@ release(struct stand *s)
 seqlstm_status
 sl_ab_run(const struct sl_ab_request *request, struct sl_ab_report **out_report, struct seqlstm_error *err)
 {
+    SEQLSTM_TRY(sl_session_refuse_pairs(request->session, "ab", err));
     struct stand stand = {.request = request, .report = calloc(1, sizeof *stand.report), .err = err};
     if (!stand.report)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");

@@ -424,6 +424,7 @@ run(struct sweep *s)
 seqlstm_status
 sl_sweep_run(const struct sl_sweep_request *request, struct sl_sweep_report **out_report, struct seqlstm_error *err)
 {
+    SEQLSTM_TRY(sl_session_refuse_pairs(request->session, "bench", err));
     struct sweep sweep = {.request = request, .report = calloc(1, sizeof *sweep.report), .err = err};
     if (!sweep.report)
         return no_memory(&sweep);

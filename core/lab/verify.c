@@ -159,6 +159,7 @@ run(struct sl_verify_report *report, const struct sl_verify_request *request, st
 seqlstm_status
 sl_verify_run(const struct sl_verify_request *request, struct sl_verify_report **out_report, struct seqlstm_error *err)
 {
+    SEQLSTM_TRY(sl_session_refuse_pairs(request->session, "verify", err));
     struct sl_verify_report *report = calloc(1, sizeof *report);
     if (!report)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");

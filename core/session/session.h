@@ -160,6 +160,9 @@ struct sl_quantize_result {
 seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantize_result *out_result,
                                    struct seqlstm_error *err);
 
+/* INVALID_CONFIG for a model of encoder and decoder: `what` cannot make up batches of two sides. */
+seqlstm_status sl_session_refuse_pairs(const struct sl_session *session, const char *what, struct seqlstm_error *err);
+
 /* What a decoder wrote. Not NUL-terminated. */
 struct sl_prediction_text {
     const char *text;

@@ -114,6 +114,7 @@ uint64_t sl_session_hash_weights(const struct sl_session *session);
 seqlstm_status sl_stored_quantization_check(const struct sl_session *session, struct seqlstm_error *err);
 /* NULL when the run has none. */
 const struct sl_quantization *sl_session_find_quantization(const struct sl_session *session);
+
 /* ---- texts of a decoder (decode.c) ------------------------------------------------------------------ */
 
 /* Is it a model that writes texts? */

@@ -133,7 +133,7 @@ seqlstm_status sl_session_measure_steps(struct sl_session *session, const struct
     const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
     struct sl_stage probe = {0};
     *out = (struct sl_step_cost){0};
-    if (!facts->has_steps)
+    if (!facts->has_steps || sl_session_decodes(session)) /* of two sides: steps are counted */
         return SEQLSTM_OK;
     seqlstm_status status = sl_session_prepare(session, SL_PHASE_TRAIN, envelope, false, true, NULL, &probe, err);
     if (status == SEQLSTM_OK)
