@@ -325,10 +325,32 @@ most_rows_first(const void *left, const void *right)
     return (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
 }
 
+static int
+longest_first(const void *left, const void *right)
+{
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    return (a < b) - (a > b);
+}
+
+/* Lengths of the sources of batch `ordinal`, in the source's own order. */
+static void
+get_source_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths)
+{
+    int64_t batch, piece;
+    sl_order_find(&b->order, ordinal, &batch, &piece);
+    int64_t first = b->order.first[batch], count = b->order.first[batch + 1] - first;
+    for (int64_t k = 0; k < count; k++)
+        lengths[k] = (int32_t)sl_dataset_get_source_length(b->dataset, b->order.records[first + k]);
+    qsort(lengths, (size_t)count, sizeof *lengths, longest_first);
+}
+
+/* `lengths` has room for both sides. */
 static seqlstm_status
 sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths, struct sl_profiles *out,
               struct seqlstm_error *err)
 {
+    const struct sl_data_facts *facts = &b->dataset->facts;
+    int32_t *source_lengths = facts->source.kind != SL_FIELD_NONE ? lengths + b->dataset->records : NULL;
     int64_t pieces = count_batches(b), groups = pieces < SL_PROFILES ? pieces : SL_PROFILES;
     for (int64_t i = 0; i < pieces; i++) {
         sized[i].ordinal = i;
@@ -337,9 +359,12 @@ sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths,
     qsort(sized, (size_t)pieces, sizeof *sized, most_rows_first);
     for (int64_t g = 0; g < groups; g++) {
         int64_t begin = g * pieces / groups, end = (g + 1) * pieces / groups, rows;
-        int64_t sequences = get_lengths(b, sized[begin + (end - begin) / 2].ordinal, lengths, &rows);
+        int64_t ordinal = sized[begin + (end - begin) / 2].ordinal;
+        int64_t sequences = get_lengths(b, ordinal, lengths, &rows);
         double weight = (double)(end - begin) / (double)pieces;
-        SEQLSTM_TRY(sl_profiles_add(out, sequences, b->dataset->facts.has_steps ? lengths : NULL, NULL, weight, err));
+        if (source_lengths)
+            get_source_lengths(b, ordinal, source_lengths);
+        SEQLSTM_TRY(sl_profiles_add(out, sequences, facts->has_steps ? lengths : NULL, source_lengths, weight, err));
     }
     return SEQLSTM_OK;
 }
@@ -348,7 +373,7 @@ seqlstm_status
 sl_batcher_sample(const struct sl_batcher *b, struct sl_profiles *out, struct seqlstm_error *err)
 {
     bool stream = b->dataset->stream;
-    size_t pieces = (size_t)count_batches(b) + 1, most = (size_t)(stream ? b->parts : b->dataset->records) + 1;
+    size_t pieces = (size_t)count_batches(b) + 1, most = (size_t)(stream ? b->parts : 2 * b->dataset->records) + 1;
     struct sized *sized = malloc(pieces * sizeof *sized);
     int32_t *lengths = malloc(most * sizeof *lengths);
     seqlstm_status status;
