@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/text_score.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "train/ngram.h"
+
+static bool
+has_equal_words(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    size_t a_at = 0, b_at = 0, a_begin, b_begin, a_word, b_word;
+    for (;;) {
+        const bool more = sl_word_next(a, a_bytes, &a_at, &a_begin, &a_word);
+        if (more != sl_word_next(b, b_bytes, &b_at, &b_begin, &b_word))
+            return false;
+        if (!more)
+            return true;
+        if (a_word != b_word || memcmp(a + a_begin, b + b_begin, a_word) != 0)
+            return false;
+    }
+}
+
+seqlstm_status
+sl_text_sums_add(struct sl_text_sums *sums, enum sl_bleu_tokenizer tokenizer, const char *hypothesis,
+                 size_t hypothesis_bytes, const char *reference, size_t reference_bytes, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_bleu_add(&sums->bleu, tokenizer, hypothesis, hypothesis_bytes, reference, reference_bytes, err));
+    SEQLSTM_TRY(sl_chrf_add(&sums->chrf, hypothesis, hypothesis_bytes, reference, reference_bytes, err));
+    sums->equal += has_equal_words(hypothesis, hypothesis_bytes, reference, reference_bytes);
+    sums->segments++;
+    return SEQLSTM_OK;
+}
+
+double
+sl_text_sums_get_exact_match(const struct sl_text_sums *sums)
+{
+    return sums->segments > 0 ? sums->equal / sums->segments : NAN;
+}
