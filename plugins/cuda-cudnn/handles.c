@@ -18,6 +18,16 @@ void cdn_handles_deinit(struct cdn_handles *handles)
     pthread_mutex_destroy(&handles->lock);
 }
 
+/* A cuDNN that does not start (built for a later driver …) is a refusal: other backends go on. */
+static seqlstm_status start(int32_t ordinal, cudnnHandle_t *out_handle, struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    const seqlstm_status status = cdn_check(cdn.Create(out_handle), "Create", &why);
+    if (status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY)
+        return status;
+    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN does not start on CUDA device %d: %s", (int)ordinal, why.message);
+}
+
 /* The handle in use on the stream, or an idle one of the device, or NULL. */
 static struct cdn_handle *find(struct cdn_handles *handles, int32_t ordinal, const void *stream)
 {
@@ -42,7 +52,7 @@ static seqlstm_status acquire_locked(struct cdn_handles *handles, int32_t ordina
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "more than %d streams use cuda-cudnn at once", CDN_HANDLES_MAX);
         h = &handles->items[handles->count];
         *h = (struct cdn_handle){.ordinal = ordinal};
-        SEQLSTM_TRY(cdn_check(cdn.Create(&h->native), "Create", err));
+        SEQLSTM_TRY(start(ordinal, &h->native, err));
         handles->count++;
     }
     if (h->users == 0)

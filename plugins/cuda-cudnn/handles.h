@@ -31,7 +31,7 @@ struct cdn_handles {
 void cdn_handles_init(struct cdn_handles *handles);
 void cdn_handles_deinit(struct cdn_handles *handles);
 
-/* Errors: NO_MEMORY; UNSUPPORTED or DEVICE when cuDNN does not start on the device. [any] */
+/* Errors: NO_MEMORY; UNSUPPORTED when cuDNN does not start on the device; DEVICE. [any] */
 seqlstm_status cdn_handles_acquire(struct cdn_handles *handles, int32_t ordinal, void *stream,
                                    struct cdn_handle **out_handle, struct seqlstm_error *err);
 void cdn_handles_release(struct cdn_handles *handles, struct cdn_handle *handle); /* NULL is fine. [any] */

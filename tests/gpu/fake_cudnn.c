@@ -66,6 +66,8 @@ API void cudnnGetLastErrorString(char *message, size_t max_size)
 
 API cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
+    if (getenv("FAKE_CUDNN_BROKEN") != NULL)
+        return say(CUDNN_STATUS_NOT_INITIALIZED, "broken on purpose");
     *handle = calloc(1, sizeof **handle);
     return *handle != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }

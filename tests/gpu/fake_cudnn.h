@@ -8,6 +8,7 @@
  * overwritten, reserve spaces know what was done with them. A rule broken by data on the device fails the stream.
  *
  *   FAKE_CUDNN_VERSION=N     what cudnnGetVersion says
+ *   FAKE_CUDNN_BROKEN=1      cudnnCreate fails, as with a driver that is too old
  *   FAKE_CUDNN_REFUSE=A:F:B  algorithm A refuses function F (forward, data, weights) at B sequences
  */
 #ifndef SEQLSTM_TESTS_GPU_FAKE_CUDNN_H

@@ -21,11 +21,12 @@ def main():
     (out / 'results.json').write_text(json.dumps(result, indent=1) + '\n')
     lines = [f'Device: {device or "unknown"}', '', '| step | exit | s |', '| --- | --- | --- |']
     lines += [f'| {name} | {code} | {seconds} |' for name, code, seconds in steps]
-    lines += ['', '| hidden | batch | T | option | seqlstm ms | PyTorch ms | PyTorch in a graph ms |',
-              '| --- | --- | --- | --- | --- | --- | --- |']
+    lines += ['', '| hidden | batch | T | option | seqlstm ms | chosen | cuda-cudnn ms | PyTorch ms | PyTorch in a graph ms |',
+              '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
     for t in timings:
         lines.append(f'| {t["hidden"]} | {t["batch"]} | {t["steps"]} | {t["option"].strip(", ") or "plain"} '
-                     f'| {show(t["seqlstm"])} | {show(t["torch"])} | {show(t["torch_graph"])} |')
+                     f'| {show(t["seqlstm"])} | {t["seqlstm"].get("variant", "")} | {show(t["cudnn"])} '
+                     f'| {show(t["torch"])} | {show(t["torch_graph"])} |')
     (out / 'results.md').write_text('\n'.join(lines) + '\n')
     print('\n'.join(lines))
     return 0

@@ -13,7 +13,9 @@ mode=quick
 case "${1:-}" in --quick | --full) mode=${1#--}; shift ;; esac
 out=${1:-$PWD/gpu-results}
 mkdir -p "$out"
-export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# cuDNN: that of PyTorch's wheels where Python has them, so that both run the same one; otherwise the system's.
+cudnn=$(python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0] + "/lib")' 2>/dev/null || true)
+export LD_LIBRARY_PATH=$here/lib${cudnn:+:$cudnn}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export SEQLSTM_BACKEND_PATH=$here/lib/seqlstm/backends SEQLSTM_TRUST=1
 program=$here/bin/seqlstm
 status=0

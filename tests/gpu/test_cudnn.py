@@ -126,9 +126,19 @@ def check_absent(folder):
         raise AssertionError(f'an old library: {done.stderr}')
 
 
+def check_broken(folder):
+    """A library that opens and does not start: the layer goes to the next backend, which `plan` explains."""
+    expected, _ = train(folder, 'whole', 'lstm', 'reference')
+    got, used = train(folder, 'broken', 'lstm', f'{CUDNN}, reference', FAKE_CUDNN_BROKEN='1')
+    done = run(['plan', folder / 'broken.yaml'], FAKE_CUDNN_BROKEN='1')
+    if not used['r'].startswith('reference:') or 'cuDNN does not start' not in done.stdout + done.stderr:
+        raise AssertionError(f'the layer ran on {used["r"]}: {done.stdout}{done.stderr}')
+    compare(got, expected, 'broken')
+
+
 TESTS = [('cells', check_cells), ('variants', check_variants), ('refused batches', check_refused_batches),
          ('a refused variant', check_refused_variant), ('in turn with cuda-generic', check_in_turn),
-         ('without library or driver', check_absent)]
+         ('a library that does not start', check_broken), ('without library or driver', check_absent)]
 
 
 def main():

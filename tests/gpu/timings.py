@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time of one training step of small language models: seqlstm on the GPU, and PyTorch with cuDNN, eager and with its
-whole step in a CUDA graph, one after the other on the same device.
+"""Time of one training step of small language models: seqlstm with the backend and variant that it measured to be the
+fastest, seqlstm with its LSTM pinned to cuda-cudnn, and PyTorch with cuDNN, eager and with its whole step in a CUDA graph,
+one after the other on the same device.
 
 timings.py --program SEQLSTM --mode quick|full --out FILE.json
 
 Model: embedding of the hidden size, one LSTM, output over 1000 words, cross-entropy, Adam, float32 (TF32 off). What
-a side could not run has a `why` instead of `ms`.
+a side could not run has a `why` instead of `ms`; seqlstm's sides say which variant ran the LSTM.
 """
 import argparse
 import json
@@ -24,7 +25,8 @@ data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batc
 model: [{{type: embedding, dim: {hidden}}}, {{type: lstm, units: {hidden}, return_sequences: true{option}}},
         {{type: output, activation: softmax}}]
 train: {{epochs: 3, optimizer: {{type: adam, learning_rate: 0.001}}}}
-backends: [{backend}, cpu-blas]
+backends: [cuda-cudnn, cuda-generic, cpu-blas]
+dispatch: {{pin: {{{pin}}}}}
 '''
 UPDATES = 40
 
@@ -43,9 +45,11 @@ def time_seqlstm(program, case):
         if done.returncode != 0:
             return {'why': (done.stderr.strip().split('\n') or ['?'])[0]}
         rows = [json.loads(line) for line in (folder / 'out/metrics.jsonl').read_text().splitlines()]
+        layers = json.loads((folder / 'out/summary.json').read_text())['layers']
     epochs = [row for row in rows if row['split'] == 'train' and row['span'] == 'epoch']
     each = [1e3 * (b['seconds'] - a['seconds']) / (b['update'] - a['update']) for a, b in zip(epochs, epochs[1:])]
-    return {'ms': statistics.median(each), 'all': each}
+    chosen = [f'{layer["backend"]}:{layer["variant"]}' for layer in layers if layer['name'] == 'lstm_1']
+    return {'ms': statistics.median(each), 'all': each, 'variant': ', '.join(chosen)}
 
 
 def make_torch_step(torch, case):
@@ -114,8 +118,10 @@ def main():
         torch, why = None, 'PyTorch is not installed'
     results = []
     for case in list_cases(arguments.mode):
-        result = {**case, 'seqlstm': time_seqlstm(arguments.program, {**case, 'backend': 'cuda-generic'})}
         plain = not case['option']
+        result = {**case, 'seqlstm': time_seqlstm(arguments.program, {**case, 'pin': ''})}
+        result['cudnn'] = time_seqlstm(arguments.program, {**case, 'pin': 'lstm_1: cuda-cudnn'}) if plain else \
+            {'why': 'cuDNN has no such option'}
         for name, graphed in (('torch', False), ('torch_graph', True)):
             result[name] = {'why': why or 'PyTorch has no such option'} if why or not plain else \
                 time_torch(torch, case, graphed)
