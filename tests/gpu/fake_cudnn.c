@@ -369,9 +369,7 @@ static cudnnStatus_t start(const struct arguments *a, const struct fake_run *giv
          a->weight_bytes);
     NEED(a->work_bytes >= work && a->reserve_bytes >= reserve, "work space of %zu bytes, reserve of %zu", a->work_bytes,
          a->reserve_bytes);
-    TRY(check_buffer(given->work, a->work_bytes, "the work space"));
-    if (given->training)
-        TRY(check_buffer(given->reserve, a->reserve_bytes, "the reserve space"));
+    NEED(given->work != NULL && (!given->training || given->reserve != NULL), "no work or reserve space");
     TRY(check_algorithm(a->rnn, a->x, given->pass));
 
     const size_t element = fake_element_bytes(a->rnn->type), rows = fake_rows(a->x);
@@ -382,15 +380,25 @@ static cudnnStatus_t start(const struct arguments *a, const struct fake_run *giv
         const void *pointer;
         size_t bytes;
         const char *what;
-    } buffers[] = {{given->x, input, "x"},      {given->y, output, "y"},     {given->hx, h, "hx"},
-                   {given->cx, c, "cx"},        {given->hy, h, "hy"},        {given->cy, c, "cy"},
-                   {given->y_in, output, "y"},  {given->dy, output, "dy"},   {given->dx, input, "dx"},
-                   {given->dhy, h, "dhy"},      {given->dcy, c, "dcy"},      {given->dhx, h, "dhx"},
-                   {given->dcx, c, "dcx"},      {given->weights, a->weight_bytes, "the weight space"},
-                   {given->dweights, a->weight_bytes, "the gradients of weights"}};
-    for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++)
-        if (buffers[k].pointer != NULL)
-            TRY(check_buffer(buffers[k].pointer, buffers[k].bytes, buffers[k].what));
+    } buffers[] = {{given->work, a->work_bytes, "the work space"}, /* what is written … */
+                   {given->training ? given->reserve : NULL, a->reserve_bytes, "the reserve space"},
+                   {given->dweights, a->weight_bytes, "the gradients of weights"},
+                   {given->y, output, "y"},    {given->hy, h, "hy"},        {given->cy, c, "cy"},
+                   {given->dx, input, "dx"},   {given->dhx, h, "dhx"},      {given->dcx, c, "dcx"},
+                   {given->x, input, "x"},     {given->y_in, output, "y"},  {given->dy, output, "dy"}, /* … and read */
+                   {given->hx, h, "hx"},       {given->cx, c, "cx"},        {given->dhy, h, "dhy"},
+                   {given->dcy, c, "dcy"},     {given->weights, a->weight_bytes, "the weight space"}};
+    enum { COUNT = sizeof buffers / sizeof *buffers, WRITTEN = 9 };
+    for (int k = 0; k < COUNT; k++) {
+        if (buffers[k].pointer == NULL)
+            continue;
+        TRY(check_buffer(buffers[k].pointer, buffers[k].bytes, buffers[k].what));
+        for (int i = 0; i < k && i < WRITTEN; i++)
+            NEED(buffers[i].pointer == NULL ||
+                     (uintptr_t)buffers[i].pointer + buffers[i].bytes <= (uintptr_t)buffers[k].pointer ||
+                     (uintptr_t)buffers[k].pointer + buffers[k].bytes <= (uintptr_t)buffers[i].pointer,
+                 "%s lies in %s", buffers[i].what, buffers[k].what);
+    }
 
     struct fake_run *run = malloc(sizeof *run);
     int *lengths = malloc((size_t)a->x->sequences * sizeof *lengths);
