@@ -42,7 +42,6 @@ void cdn_places_make(struct cdn_places *places, const struct seqlstm_recurrent_d
         places->reserves[k] =
             take(&places->reserve_bytes, sessions != NULL ? sessions[k].reserve_bytes : net->reserve_bytes);
     }
-    places->library_bytes = library;
     places->library = take(&end, library);
     places->workspace_bytes = end;
 }

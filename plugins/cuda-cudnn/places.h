@@ -25,7 +25,6 @@ struct cdn_places {
     uint64_t between[2]; /* outputs (inference) or their gradients (backward), in turn */
     uint64_t gradients;
     uint64_t library;
-    uint64_t library_bytes;
     /* offsets into the reserve, by network */
     uint64_t outputs[CDN_LAYERS_MAX];
     uint64_t reserves[CDN_LAYERS_MAX];

@@ -18,7 +18,8 @@ static void *take(struct block *block, uint64_t bytes)
     return block->base != NULL ? block->base + at : NULL;
 }
 
-/* An axis whose first sequence has two steps and, unless all are equal, the others one. */
+/* An axis whose first sequence has two steps and, unless all are equal, the others one; one step where the largest
+ * batch has no more rows. */
 struct trial_axis {
     struct seqlstm_axis axis;
     int32_t batch_sizes[2];
@@ -27,9 +28,9 @@ struct trial_axis {
 
 static void make_axis(const struct seqlstm_op *op, int32_t *lengths, struct trial_axis *t)
 {
-    const int32_t b = (int32_t)op->desc.head.max_sequences, steps = op->desc.head.max_steps > 1 ? 2 : 1;
-    const bool uniform = op->desc.head.flags & SEQLSTM_DESC_UNIFORM;
-    const int32_t second = uniform || op->desc.head.max_rows < b + 1 ? b : 1;
+    const struct seqlstm_desc *head = &op->desc.head;
+    const int32_t b = (int32_t)head->max_sequences, second = head->flags & SEQLSTM_DESC_UNIFORM ? b : 1;
+    const int32_t steps = head->max_steps > 1 && head->max_rows >= b + second ? 2 : 1;
     t->batch_sizes[0] = b;
     t->batch_sizes[1] = second;
     t->row_offsets[0] = 0;

@@ -19,7 +19,7 @@ TOLERANCE = 2e-4
 # 14 sequences of equal length in batches of 4: the last has 2.
 MODEL = '''seqlstm: 1
 seed: 5
-data: {{type: generator, train: {{name: adding_problem, size: 14, seed: 1, length: 6}}, batch_size: 4}}
+data: {{type: generator, train: {{{data}}}, batch_size: 4, batching: {{{batching}}}}}
 model:
 {layers}
   - {{type: dense, units: from_target}}
@@ -27,6 +27,12 @@ train: {{loss: mse, epochs: 2, optimizer: {{type: adam, learning_rate: 0.01}}}}
 backends: [{backends}]
 dispatch: {{policy: order, pin: {{{pin}}}}}
 '''
+DATA = {
+    'equal': ('name: adding_problem, size: 14, seed: 1, length: 6', ''),
+    # The batch with most sequences has one step each, so that no batch has as many rows as their number and one more.
+    'mixed': ('name: sine, size: 40, seed: 1, length: [1, 4], features: 1, horizon: 1',
+              'max_tokens: 4, bucketing: [1, 2, 3, 4]'),
+}
 CUDNN = f'{{plugin: cuda-cudnn, options: {{library: {LIBRARY}}}}}'
 POOL = '  - {type: pool, mode: mean}'
 LAYERS = {
@@ -47,14 +53,15 @@ def run(arguments, expect=0, **environment):
     return done
 
 
-def write(folder, name, layers, backends, pin=''):
+def write(folder, name, layers, backends, pin='', data='equal'):
     path = folder / f'{name}.yaml'
-    path.write_text(MODEL.format(layers=LAYERS[layers], backends=backends, pin=pin))
+    path.write_text(MODEL.format(layers=LAYERS[layers], backends=backends, pin=pin, data=DATA[data][0],
+                                 batching=DATA[data][1]))
     return path
 
 
-def train(folder, name, layers, backends, pin='', **environment):
-    model, out = write(folder, name, layers, backends, pin), folder / name
+def train(folder, name, layers, backends, pin='', data='equal', **environment):
+    model, out = write(folder, name, layers, backends, pin, data), folder / name
     run(['run', model, '--out', out, '--quiet'], **environment)
     rows = [json.loads(line) for line in (out / 'metrics.jsonl').read_text().splitlines()]
     summary = json.loads((out / 'summary.json').read_text())
@@ -70,9 +77,9 @@ def compare(got, expected, what):
             raise AssertionError(f'{what}: loss {k} is {a}, expected {b}')
 
 
-def check(folder, name, layers, variant, **environment):
-    expected, _ = train(folder, f'{name}-expected', layers, 'reference')
-    got, used = train(folder, name, layers, f'{CUDNN}, reference', f'r: "cuda-cudnn:{variant}"', **environment)
+def check(folder, name, layers, variant, data='equal', **environment):
+    expected, _ = train(folder, f'{name}-expected', layers, 'reference', data=data)
+    got, used = train(folder, name, layers, f'{CUDNN}, reference', f'r: "cuda-cudnn:{variant}"', data, **environment)
     if used['r'] != f'cuda-cudnn:{variant}':
         raise AssertionError(f'{name}: the layer ran on {used["r"]}')
     compare(got, expected, name)
@@ -81,6 +88,7 @@ def check(folder, name, layers, variant, **environment):
 def check_cells(folder):
     for layers in ('lstm', 'clipped', 'gru', 'rnn'):
         check(folder, layers, layers, 'standard')
+        check(folder, f'{layers}-mixed', layers, 'standard', 'mixed')
 
 
 def check_variants(folder):
