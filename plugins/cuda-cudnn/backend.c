@@ -65,13 +65,24 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     return SEQLSTM_OK;
 }
 
+/* An operation that was made is a promise: what cuDNN refuses now is a failure. */
+static seqlstm_status
+keep_promise(seqlstm_status status, struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_UNSUPPORTED)
+        return status;
+    if (err != NULL && err->struct_size >= sizeof *err)
+        err->code = SEQLSTM_DEVICE;
+    return SEQLSTM_DEVICE;
+}
+
 static seqlstm_status
 backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
                 struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
     if (queue->native_stream == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn needs a queue of a CUDA device");
-    return cdn_binding_create(op, queue, bind, out_binding, err);
+    return keep_promise(cdn_binding_create(op, queue, bind, out_binding, err), err);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
@@ -102,17 +113,6 @@ fall_back(struct cdn_call *call)
     call->plan = &b->op->plans[b->active];
     call->run = &b->runs[b->active];
     return true;
-}
-
-/* An operation that was made is a promise: what cuDNN refuses now is a failure. */
-static seqlstm_status
-keep_promise(seqlstm_status status, struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_UNSUPPORTED)
-        return status;
-    if (err != NULL && err->struct_size >= sizeof *err)
-        err->code = SEQLSTM_DEVICE;
-    return SEQLSTM_DEVICE;
 }
 
 static seqlstm_status

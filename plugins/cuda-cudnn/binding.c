@@ -50,7 +50,7 @@ static seqlstm_status open_run(struct seqlstm_binding *b, int32_t index, struct 
             cdn_session_open(&run->sessions[k], b->op, plan, &plan->nets[k], &b->shape, b->handle, err));
     cdn_places_make(&run->places, &b->op->desc, plan, b->shape.rows, b->shape.sequences, run->sessions);
     if (run->places.reserve_bytes > b->op->reserve_bytes)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "cuDNN keeps %llu bytes for this batch, and said %llu for the largest",
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN keeps %llu bytes for this batch, and said %llu for the largest",
                      (unsigned long long)run->places.reserve_bytes, (unsigned long long)b->op->reserve_bytes);
     run->usable = true;
     return SEQLSTM_OK;

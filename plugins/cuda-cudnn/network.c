@@ -118,14 +118,16 @@ void cdn_shape_fill(struct cdn_shape *shape, int64_t steps, int64_t sequences, i
     shape->uniform = shape->rows == steps * sequences;
 }
 
+enum { SLACK_BYTES = 1 << 16 };
+
 static seqlstm_status ask(const struct seqlstm_op *op, const struct cdn_plan *plan, struct cdn_net *net,
                           const struct cdn_shape *shape, struct cdn_handle *handle, struct seqlstm_error *err)
 {
     struct cdn_session session;
     SEQLSTM_TRY(cdn_session_open(&session, op, plan, net, shape, handle, err));
-    /* cuDNN says that these sizes do not grow evenly: an eighth more than the largest seen */
-    const uint64_t workspace = session.workspace_bytes + session.workspace_bytes / 8;
-    const uint64_t reserve = session.reserve_bytes + session.reserve_bytes / 8;
+    /* cuDNN says that these sizes do not grow evenly: somewhat more than the largest seen */
+    const uint64_t workspace = session.workspace_bytes + session.workspace_bytes / 8 + SLACK_BYTES;
+    const uint64_t reserve = session.reserve_bytes + session.reserve_bytes / 8 + SLACK_BYTES;
     net->workspace_bytes = workspace > net->workspace_bytes ? workspace : net->workspace_bytes;
     net->reserve_bytes = reserve > net->reserve_bytes ? reserve : net->reserve_bytes;
     cdn_session_close(&session);

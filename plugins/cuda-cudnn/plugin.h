@@ -100,7 +100,7 @@ seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void 
 seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_error *err);
 seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_error *err);
 
-/* binding.c [queue] */
+/* binding.c. UNSUPPORTED: cuDNN refuses the shape under every plan. [queue] */
 seqlstm_status cdn_binding_create(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                                   const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                                   struct seqlstm_error *err);

@@ -235,7 +235,7 @@ API cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescri
     NEED(rnn->algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC || rnn->built_for == data->sequences,
          "built for %d sequences, not %d", rnn->built_for, data->sequences);
     const size_t layers = (size_t)(rnn->layers * rnn->directions);
-    *work = 1000 + fake_rows(data) * 8 + (data->sequences % 4 == 1 ? 300000 : 0);
+    *work = 1000 + fake_rows(data) * 8 + (data->sequences % 4 == 2 ? 300000 : 0);
     *reserve = mode == CUDNN_FWD_MODE_TRAINING
                    ? FAKE_HEADER_BYTES + layers * fake_rows(data) * fake_record_elems(rnn) * sizeof(double) +
                          (size_t)(data->sequences % 3) * 136
