@@ -77,6 +77,15 @@ infer_loss(const char *task, const struct sl_model *model)
                : "cross_entropy";
 }
 
+/* In batches of like lengths a mean over each batch would give a step of a short sentence the weight of several of a
+ * long one, and train another model than shuffled batches do. */
+static const char *
+infer_reduction(const struct sl_model *model)
+{
+    const struct sl_batching *batching = &model->data.batching;
+    return batching->unit == SL_UNIT_SEQUENCE && batching->bucketing.kind != SL_BUCKETING_OFF ? "step_mean" : "mean";
+}
+
 static void
 set_default_metrics(struct sl_reader *reader, struct sl_node *train)
 {
@@ -114,6 +123,11 @@ sl_model_read_train(struct sl_reader *reader, const struct sl_option *option, st
             task = sl_reader_set_default(reader, node, "task", infer_task(node, model));
         if (task != NULL && task->kind == SL_NODE_SCALAR)
             sl_reader_set_default(reader, node, "loss", infer_loss(task->text, model));
+        struct sl_node *loss = sl_node_find(node, "loss");
+        if (loss != NULL && !sl_node_is_null(loss))
+            sl_reader_expand(reader, loss, "type");
+        if (loss != NULL && loss->kind == SL_NODE_MAP)
+            sl_reader_set_default(reader, loss, "reduction", infer_reduction(model));
         set_default_metrics(reader, node);
         struct sl_node *checkpoint = sl_reader_set_default(reader, node, "checkpoint", "{}");
         bool measured = model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE;

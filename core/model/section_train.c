@@ -41,7 +41,9 @@ static const struct sl_word loss_words[] = {
     {NULL, 0, NULL, false}};
 
 static const struct sl_word reduction_words[] = {
-    {"mean", SL_REDUCTION_MEAN, "over all steps", false},
+    {"mean", SL_REDUCTION_MEAN, "over all steps of the update", false},
+    {"step_mean", SL_REDUCTION_STEP_MEAN,
+     "sum over the steps, divided by the steps of a mean batch: a step weighs the same in every batch", false},
     {"sequence_mean", SL_REDUCTION_SEQUENCE_MEAN,
      "sum over the steps, mean over the sequences (Zaremba et al. 2014)", false},
     {NULL, 0, NULL, false}};
@@ -188,8 +190,9 @@ const struct sl_section sl_section_train = {"train", "the training", NULL, 0, NU
 #define CE (1u << SL_LOSS_CROSS_ENTROPY)
 
 static const struct sl_option loss_options[] = {
-    {"reduction", SL_VALUE_WORD, offsetof(struct sl_loss, reduction), 0, 0, "mean", 0, 0,
-     {.words = reduction_words}, "what the gradient is divided by"},
+    {"reduction", SL_VALUE_WORD, offsetof(struct sl_loss, reduction), 0, 0, NULL, 0, 0,
+     {.words = reduction_words},
+     "what the gradient is divided by; default: `step_mean` for batches of like lengths, else `mean`"},
     {"delta", SL_VALUE_FLOAT, offsetof(struct sl_loss, delta), 1u << SL_LOSS_HUBER, SL_OPTION_ABOVE,
      "1", 0, SL_NO_LIMIT, NONE, "where it becomes linear"},
     {"label_smoothing", SL_VALUE_FLOAT, offsetof(struct sl_loss, label_smoothing), CE,

@@ -45,7 +45,8 @@ enum sl_loss_kind {
  * for the cross-entropies). SEQUENCE_MEAN: the sum over the steps, averaged over the sequences
  * (with unit: stream, over batch_size), as in Zaremba et al. 2014, whose clipping and rate depend
  * on it. It scales the gradient alone; reported losses are always means. */
-enum sl_loss_reduction { SL_REDUCTION_MEAN, SL_REDUCTION_SEQUENCE_MEAN };
+/* What the gradient is divided by: the weights of an update, its sequences, or the steps of a mean batch. */
+enum sl_loss_reduction { SL_REDUCTION_MEAN, SL_REDUCTION_SEQUENCE_MEAN, SL_REDUCTION_STEP_MEAN };
 
 struct sl_loss {
     enum sl_loss_kind kind;

@@ -134,6 +134,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
     struct sl_trainer_request request = {
         .model = session->model,
         .state = session->state,
+        .facts = sl_data_state_get_facts(session->state),
         .exec = session->train.exec,
         .evaluate = session->evaluate.exec,
         .decoder = session->decoder,

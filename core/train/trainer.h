@@ -68,6 +68,7 @@ struct sl_train_observer {
 struct sl_trainer_request {
     const struct sl_model *model;      /* all of these outlive the trainer */
     const struct sl_data_state *state; /* scaling of the targets; may be NULL */
+    const struct sl_data_facts *facts; /* of the training split: its records and rows */
     struct sl_exec *exec;              /* phase TRAIN */
     struct sl_exec *evaluate;          /* phase EVALUATE, for `valid`; NULL without */
     struct sl_decoder *decoder;        /* for metrics that compare texts, with the weights of `params`; NULL without */

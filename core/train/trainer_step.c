@@ -69,10 +69,25 @@ sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err)
 
 /* ---- forward and backward ----------------------------------------------------------------------------- */
 
+/* Target steps of a mean update: a function of the data and the model, not of the batches. */
+static double
+get_mean_steps(const struct sl_trainer *trainer)
+{
+    const struct sl_data_config *data = &trainer->request.model->data;
+    const struct sl_data_facts *facts = trainer->request.facts;
+    double batches = (double)trainer->config->accumulate;
+    if (data->batching.unit == SL_UNIT_SEQUENCE && data->batching.max_tokens == 0)
+        return batches * (double)data->batch_size * (double)facts->rows / (double)facts->records;
+    if (has_pieces(trainer)) /* epoch_batches counts them */
+        batches = (double)trainer->group_count;
+    return batches * (double)facts->rows / (double)trainer->state.epoch_batches;
+}
+
 /* What the gradient of the summed loss is multiplied with; 0 when nothing weighs anything. */
 static double
 compute_normaliser(const struct sl_trainer *trainer)
 {
+    enum sl_loss_reduction reduction = trainer->config->loss.reduction;
     bool stream = trainer->request.model->data.batching.unit == SL_UNIT_STREAM;
     double weight = 0, sequences = 0;
     for (int32_t i = 0; i < trainer->group_count; i++) {
@@ -83,7 +98,9 @@ compute_normaliser(const struct sl_trainer *trainer)
         else if (!batch->carry_state)
             sequences += (double)batch->sequences;
     }
-    double by = trainer->config->loss.reduction == SL_REDUCTION_SEQUENCE_MEAN ? sequences : weight;
+    double by = reduction == SL_REDUCTION_SEQUENCE_MEAN ? sequences : weight;
+    if (reduction == SL_REDUCTION_STEP_MEAN && trainer->group[0]->target.on_steps)
+        by = get_mean_steps(trainer);
     return weight > 0 && by > 0 ? 1 / by : 0;
 }
 

@@ -36,7 +36,7 @@ test_keras_defaults(void **state)
     const struct sl_train_config *t = &l.model->train;
     assert_int_equal(t->task, SL_TASK_REGRESS);
     assert_int_equal(t->loss.kind, SL_LOSS_MSE);
-    assert_int_equal(t->loss.reduction, SL_REDUCTION_MEAN);
+    assert_int_equal(t->loss.reduction, SL_REDUCTION_STEP_MEAN);
     assert_int_equal(t->optimizer.kind, SL_OPTIMIZER_ADAM);
     assert_true(t->optimizer.learning_rate == 1e-3 && t->optimizer.epsilon == 1e-7);
     assert_true(t->optimizer.beta_1 == 0.9 && t->optimizer.beta_2 == 0.999);

@@ -93,6 +93,21 @@ normalisers(void **state)
     run(world);
     ASSERT_NEAR(world->exec.last_normaliser, 1.0 / 12, 0);
     free(world);
+    /* step_mean: one over the steps of mean batches, whatever is in these */
+    const struct sl_data_facts facts = {.records = 20, .rows = 100};
+    world = make_plain();
+    world->request.facts = &facts;
+    world->model.train.accumulate = 3;
+    world->model.train.updates = 1;
+    world->model.train.loss.reduction = SL_REDUCTION_STEP_MEAN;
+    world->model.data.batch_size = 4;
+    run(world);
+    ASSERT_NEAR(world->exec.last_normaliser, 1.0 / (3 * 4 * 100 / 20), 0);
+    /* with max_tokens the rows of an epoch of seven batches count */
+    world->model.data.batching.max_tokens = 16;
+    run(world);
+    ASSERT_NEAR(world->exec.last_normaliser, 1 / (3 * 100.0 / 7), 1e-17);
+    free(world);
     /* a stream's pieces are of the same sequences */
     world = make_plain();
     world->model.data.batching.unit = SL_UNIT_STREAM;
