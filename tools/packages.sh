@@ -5,7 +5,7 @@
 # stops with the line. Optional ones that stay missing are named with what is then left out.
 set -u
 
-line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libcmocka-dev libopenblas-dev libdnnl-dev'
+line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libcmocka-dev libopenblas-dev libdnnl-dev libsentencepiece-dev'
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 has_header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
@@ -26,6 +26,7 @@ look() {
     has_library cmocka || missing="$missing cmocka"
     has_library openblas || missing="$missing openblas"
     has_header dnnl.h || missing="$missing onednn"
+    has_library sentencepiece || missing="$missing sentencepiece"
 }
 
 look
@@ -61,4 +62,5 @@ fi
 case " $missing " in *' cmocka '*) echo 'packages: no cmocka: the unit tests are left out' ;; esac
 case " $missing " in *' openblas '*) echo 'packages: no OpenBLAS: the backend cpu-blas is left out' ;; esac
 case " $missing " in *' onednn '*) echo 'packages: no oneDNN: the backend cpu-onednn is left out' ;; esac
+case " $missing " in *' sentencepiece '*) echo 'packages: no sentencepiece: the tokenizer of that name is left out' ;; esac
 exit 0

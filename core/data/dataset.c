@@ -32,11 +32,16 @@ find_shares(const struct sl_model *model, enum sl_split split, double *out_from,
     *out_to = split == SL_SPLIT_TRAIN ? train_end : split == SL_SPLIT_VALID ? valid_end : 1;
 }
 
+/* The split of `what`, whose source is found here. */
 static seqlstm_status
-read_split(const struct sl_model *model, enum sl_split split, const struct sl_data_state *state, struct sl_raw *raw,
-           struct seqlstm_error *err)
+read_split(const struct sl_read *what, struct sl_raw *raw, struct seqlstm_error *err)
 {
-    struct sl_read read = {.model = model, .source = source_of(model, split), .split = split, .state = state};
+    const struct sl_model *model = what->model;
+    enum sl_split split = what->split;
+    struct sl_read read = *what;
+    read.source = source_of(model, split);
+    if (what->state)
+        read.pieces = what->state->pieces;
     double from, to;
     bool is_cut = split == SL_SPLIT_TRAIN || model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
     if (!sl_dataset_has_split(model, split))
@@ -60,12 +65,14 @@ static seqlstm_status
 keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_error *err)
 {
     const struct sl_data_config *config = &d->model->data;
-    struct sl_data_file files[SL_DATA_FILE_COUNT + 2];
+    struct sl_data_file files[SL_DATA_FILE_COUNT + 3];
     int count = sl_source_list_files(source, files);
     if (count > 0 && config->tokenizer.vocab)
         files[count++].path = config->tokenizer.vocab;
     if (count > 0 && config->source_tokenizer.vocab && config->source_tokenizer.vocab != config->tokenizer.vocab)
         files[count++].path = config->source_tokenizer.vocab;
+    if (count > 0 && config->tokenizer.model)
+        files[count++].path = config->tokenizer.model;
     d->files = calloc((size_t)count + 1, sizeof *d->files);
     if (!d->files)
         return SL_DATA_NO_MEMORY(err);
@@ -75,6 +82,35 @@ keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_
         d->file_count++;
     }
     return SEQLSTM_OK;
+}
+
+/* The pieces of the tokenizer, if it has any: a file's, or learned from the lines of the training split. These come
+ * from reading it with another tokenizer: words between blanks are what the model sees whatever the source. */
+static seqlstm_status
+learn_pieces(const struct sl_model *model, struct sl_pieces **out, struct seqlstm_error *err)
+{
+    static const char *const specials[] = {"eos"};
+    const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
+    struct sl_model words = *model;
+    struct sl_raw_lines lines = {0};
+    struct sl_read read = {.model = &words, .split = SL_SPLIT_TRAIN, .whole = true};
+    struct sl_raw raw;
+    if (tokenizer->type != SL_TOKENIZER_SENTENCEPIECE)
+        return SEQLSTM_OK;
+    if (tokenizer->model)
+        return sl_pieces_load(tokenizer->model, out, err);
+    words.data.tokenizer =
+        (struct sl_tokenizer){.type = SL_TOKENIZER_WHITESPACE, .min_count = 1, .specials = {specials, 1}};
+    SEQLSTM_TRY(read_split(&read, &raw, err));
+    lines.raw = &raw;
+    seqlstm_status status = sl_pieces_train(tokenizer, raw.name, sl_raw_lines_next, &lines, out, err);
+    if (status == SEQLSTM_OK && lines.text.failed) {
+        sl_pieces_close(*out);
+        status = SL_DATA_NO_MEMORY(err);
+    }
+    sl_buf_deinit(&lines.text);
+    sl_raw_deinit(&raw);
+    return status;
 }
 
 /* Of the batches that the model asks for. */
@@ -113,22 +149,30 @@ sl_dataset_open_train(const struct sl_model *model, struct sl_dataset **out_data
                       struct seqlstm_error *err)
 {
     struct sl_raw raws[SL_SPLIT_COUNT] = {{0}};
+    struct sl_pieces *pieces = NULL;
     const struct sl_raw *others[SL_SPLIT_COUNT];
     int other_count = 0;
     struct sl_data_state *state = NULL;
     struct sl_dataset *dataset = NULL;
     const struct sl_source *source = source_of(model, SL_SPLIT_TRAIN);
-    seqlstm_status status = read_split(model, SL_SPLIT_TRAIN, NULL, &raws[SL_SPLIT_TRAIN], err);
+    SEQLSTM_TRY(learn_pieces(model, &pieces, err));
+    struct sl_read read = {.model = model, .split = SL_SPLIT_TRAIN, .pieces = pieces};
+    seqlstm_status status = read_split(&read, &raws[SL_SPLIT_TRAIN], err);
     bool fit_all = source->scale.type != SL_SCALE_NONE && source->scale.fit == SL_SCALE_FIT_ALL;
     for (int split = SL_SPLIT_VALID; status == SEQLSTM_OK && fit_all && split < SL_SPLIT_COUNT; split++) {
         if (!sl_dataset_has_split(model, (enum sl_split)split))
             continue;
-        status = read_split(model, (enum sl_split)split, NULL, &raws[split], err);
+        read.split = (enum sl_split)split;
+        status = read_split(&read, &raws[split], err);
         if (status == SEQLSTM_OK)
             others[other_count++] = &raws[split];
     }
     if (status == SEQLSTM_OK)
         status = sl_data_state_fit(model, &raws[SL_SPLIT_TRAIN], others, other_count, &state, err);
+    if (status == SEQLSTM_OK)
+        state->pieces = pieces;
+    else
+        sl_pieces_close(pieces);
     if (status == SEQLSTM_OK)
         status = finish(model, source, state, &raws[SL_SPLIT_TRAIN], false, &dataset, err);
     for (int split = 0; split < SL_SPLIT_COUNT; split++)
@@ -147,8 +191,9 @@ seqlstm_status
 sl_dataset_open(const struct sl_model *model, enum sl_split split, const struct sl_data_state *state,
                 struct sl_dataset **out_dataset, struct seqlstm_error *err)
 {
+    struct sl_read read = {.model = model, .split = split, .state = state};
     struct sl_raw raw;
-    SEQLSTM_TRY(read_split(model, split, state, &raw, err));
+    SEQLSTM_TRY(read_split(&read, &raw, err));
     seqlstm_status status = finish(model, source_of(model, split), state, &raw, false, out_dataset, err);
     sl_raw_deinit(&raw);
     return status;
@@ -164,7 +209,8 @@ sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *
                            .source = source_of(model, SL_SPLIT_TRAIN),
                            .split = SL_SPLIT_TRAIN,
                            .state = state,
-                           .input = request};
+                           .input = request,
+                           .pieces = state->pieces};
     SEQLSTM_TRY(sl_raw_read(&read, &raw, err));
     seqlstm_status status = finish(model, read.source, state, &raw, true, out_dataset, err);
     sl_raw_deinit(&raw);

@@ -161,6 +161,29 @@ read_vocabulary(const struct sl_tokenizer *config, const struct sl_tally *tally,
     return status;
 }
 
+/* The model's pieces in its order, whether the training split has them or not. */
+static seqlstm_status
+take_pieces(const struct sl_tokenizer *config, const struct sl_pieces *pieces,
+            const struct sl_tally *tally, struct sl_vocabulary **out, struct seqlstm_error *err)
+{
+    int32_t special_ids[SL_SPECIAL_COUNT];
+    int64_t count = sl_pieces_get_count(pieces);
+    struct sl_vocabulary_entry *entries = calloc((size_t)count + SL_SPECIAL_COUNT + 1, sizeof *entries);
+    if (!entries)
+        return SL_DATA_NO_MEMORY(err);
+    int64_t specials = put_specials(config, tally, entries, special_ids), n = specials;
+    for (int64_t id = 0; id < count; id++) {
+        size_t bytes;
+        const char *text = sl_pieces_get(pieces, id, &bytes);
+        int32_t known = sl_intern_find(tally->tokens, text, bytes);
+        if (bytes > 0 && !is_special(entries, specials, text, bytes))
+            entries[n++] = (struct sl_vocabulary_entry){text, bytes, known < 0 ? 0 : tally->counts[known]};
+    }
+    seqlstm_status status = sl_vocabulary_create(entries, n, special_ids, out, err);
+    free(entries);
+    return status;
+}
+
 /* Specials, then by count, down to `min_count` and `vocab_size`. */
 static seqlstm_status
 choose_tokens(const struct sl_tokenizer *config, const struct sl_tally *tally, const char *name,
@@ -199,8 +222,9 @@ sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const
     sl_intern_init(&tally.joined);
     seqlstm_status status = count_tokens(raw, other, &tally, err);
     if (status == SEQLSTM_OK)
-        status = config->vocab ? read_vocabulary(config, &tally, out, err)
-                               : choose_tokens(config, &tally, raw->name, out, err);
+        status = raw->pieces     ? take_pieces(config, raw->pieces, &tally, out, err)
+                 : config->vocab ? read_vocabulary(config, &tally, out, err)
+                                 : choose_tokens(config, &tally, raw->name, out, err);
     sl_intern_deinit(&tally.joined);
     free(tally.counts);
     return status;

@@ -72,6 +72,7 @@ sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error
 {
     memset(out, 0, sizeof *out);
     out->source = read->source;
+    out->pieces = read->pieces;
     seqlstm_status status = read_by_type(read, out, err);
     if (status == SEQLSTM_OK && out->series == 0 && !read->input)
         status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/intern.h"
+#include "data/pieces.h"
 #include "data/token_file.h"
 #include "model/model.h"
 
@@ -32,6 +33,8 @@ struct sl_read {
     enum sl_split split;                  /* generators draw other numbers for each */
     const struct sl_data_state *state;    /* NULL while it is being learned */
     const struct sl_input_request *input; /* predict: instead of the source's files; else NULL */
+    const struct sl_pieces *pieces;       /* while the state is being learned; then it is the state's */
+    bool whole;                           /* not out of the token cache */
 };
 
 struct sl_raw {
@@ -46,6 +49,7 @@ struct sl_raw {
     int32_t *ids;            /* [rows]; numbers of `tokens`, or final ids where known_ids > 0 */
     struct sl_token_file *token_file; /* in place of ids: they are read when they are wanted */
     struct sl_intern tokens;
+    const struct sl_pieces *pieces; /* what text is cut with, in place of the tokenizer's own way; or NULL */
     int64_t known_ids;       /* ids are final and below this; 0: they are numbers of `tokens` */
     double *values;          /* [rows, input_features] */
     float *values32;         /* the same in float32, instead of `values` */
@@ -104,6 +108,16 @@ seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t 
 
 /* counts[number of `tokens`] over the rows of the series. Freed by the caller. NO_MEMORY, IO. */
 seqlstm_status sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, struct seqlstm_error *err);
+
+/* Lines of what was read as words between blanks: a series, or the part of one before <eos>, with one blank between
+ * words. `text` holds the last; when it has failed the lines are not all. */
+struct sl_raw_lines {
+    const struct sl_raw *raw;
+    int64_t series, at;
+    struct sl_buf text;
+};
+/* For sl_pieces_train; `lines` is a struct sl_raw_lines. */
+const char *sl_raw_lines_next(void *lines, uint64_t *out_bytes);
 
 /* raw_cached.c: a large text out of the token cache. *out_done is false where it is to be read whole instead: it is
  * small, an input of predict, not UTF-8, or there is no folder for caches. */

@@ -212,9 +212,20 @@ sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special speci
     builder->row_count++;
 }
 
+static void
+add_piece(void *builder, const char *piece, uint64_t bytes)
+{
+    sl_raw_builder_add_token(builder, piece, (size_t)bytes);
+}
+
 void
 sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t bytes)
 {
+    if (builder->raw->pieces) {
+        if (sl_pieces_cut(builder->raw->pieces, text, bytes, add_piece, builder, NULL) != SEQLSTM_OK)
+            builder->ids.failed = true; /* it can only be memory: the text is valid */
+        return;
+    }
     struct sl_token_cursor cursor;
     const char *token;
     size_t token_bytes;
@@ -243,6 +254,34 @@ sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type
                      raw->name, (long long)line, column, (int)(bytes > 80 ? 80 : bytes), text);
     sl_buf_append(&builder->target_values, &value, sizeof value);
     return SEQLSTM_OK;
+}
+
+const char *
+sl_raw_lines_next(void *context, uint64_t *out_bytes)
+{
+    struct sl_raw_lines *lines = context;
+    const struct sl_raw *raw = lines->raw;
+    int32_t eos = sl_intern_find(&raw->tokens, sl_special_get_token(SL_SPECIAL_EOS), 5);
+    sl_buf_truncate(&lines->text, 0);
+    while (lines->series < raw->series && lines->text.length_bytes == 0) {
+        int64_t end = raw->length[lines->series];
+        const int32_t *ids = raw->ids + raw->start[lines->series];
+        for (; lines->at < end && ids[lines->at] != eos; lines->at++) {
+            size_t bytes;
+            const char *word = sl_intern_get(&raw->tokens, ids[lines->at], &bytes);
+            if (lines->text.length_bytes > 0)
+                sl_buf_append_char(&lines->text, ' ');
+            sl_buf_append(&lines->text, word, bytes);
+        }
+        if (lines->at < end) {
+            lines->at++; /* behind <eos> */
+        } else {
+            lines->series++;
+            lines->at = 0;
+        }
+    }
+    *out_bytes = lines->text.length_bytes;
+    return lines->text.length_bytes > 0 && !lines->text.failed ? lines->text.data : NULL;
 }
 
 /* Hands the memory over; an empty array becomes a few bytes, so that NULL means failure. */

@@ -25,7 +25,8 @@ is_large(const struct sl_read *read)
 {
     struct stat status;
     const struct sl_source *source = read->source;
-    return !read->input && source->type == SL_SOURCE_TEXT && source->encoding == SL_ENCODING_UTF_8 && source->file &&
+    return !read->input && !read->whole && read->model->data.tokenizer.type != SL_TOKENIZER_SENTENCEPIECE &&
+           source->type == SL_SOURCE_TEXT && source->encoding == SL_ENCODING_UTF_8 && source->file &&
            stat(source->file, &status) == 0 && S_ISREG(status.st_mode) &&
            status.st_size >= find_limit();
 }

@@ -21,6 +21,7 @@ sl_data_state_destroy(struct sl_data_state *state)
 {
     if (!state)
         return;
+    sl_pieces_close(state->pieces);
     sl_vocabulary_destroy(state->tokens);
     sl_vocabulary_destroy(state->classes);
     sl_vocabulary_destroy(state->source_tokens);
@@ -131,6 +132,37 @@ add_id(const struct sl_data_state *state, const char *token, size_t bytes, struc
     return SEQLSTM_OK;
 }
 
+struct encoding {
+    const struct sl_data_state *state;
+    struct sl_buf ids, scratch;
+    seqlstm_status status;
+    struct seqlstm_error *err;
+};
+
+static void
+add_piece(void *context, const char *piece, uint64_t bytes)
+{
+    struct encoding *e = context;
+    if (e->status == SEQLSTM_OK)
+        e->status = add_id(e->state, piece, (size_t)bytes, &e->scratch, &e->ids, e->err);
+}
+
+static seqlstm_status
+add_text(struct encoding *e, const char *text, size_t bytes)
+{
+    struct sl_token_cursor cursor;
+    const char *token;
+    size_t token_bytes;
+    if (e->state->pieces) {
+        SEQLSTM_TRY(sl_pieces_cut(e->state->pieces, text, bytes, add_piece, e, e->err));
+        return e->status;
+    }
+    sl_token_cursor_init(&cursor, e->state->tokenizer, text, bytes);
+    while (e->status == SEQLSTM_OK && sl_token_cursor_next(&cursor, &token, &token_bytes))
+        e->status = add_id(e->state, token, token_bytes, &e->scratch, &e->ids, e->err);
+    return e->status;
+}
+
 static void
 add_special(const struct sl_data_state *state, enum sl_special special, struct sl_buf *ids)
 {
@@ -143,31 +175,26 @@ seqlstm_status
 sl_data_state_encode(const struct sl_data_state *state, const char *text, size_t bytes, bool whole, int32_t **out_ids,
                      int64_t *out_count, struct seqlstm_error *err)
 {
-    struct sl_buf ids = {0}, scratch = {0};
-    struct sl_token_cursor cursor;
-    const char *token;
-    size_t token_bytes, bad;
-    seqlstm_status status = SEQLSTM_OK;
+    struct encoding e = {.state = state, .err = err};
+    size_t bad;
     if (!state->tokens)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has no vocabulary, its input is no text");
     if (!sl_text_is_utf8(text, bytes, &bad))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "byte %zu of the text is not valid UTF-8", bad);
-    add_special(state, SL_SPECIAL_BOS, &ids);
-    sl_token_cursor_init(&cursor, state->tokenizer, text, bytes);
-    while (status == SEQLSTM_OK && sl_token_cursor_next(&cursor, &token, &token_bytes))
-        status = add_id(state, token, token_bytes, &scratch, &ids, err);
+    add_special(state, SL_SPECIAL_BOS, &e.ids);
+    seqlstm_status status = add_text(&e, text, bytes);
     if (whole)
-        add_special(state, SL_SPECIAL_EOS, &ids);
-    size_t count = ids.length_bytes / sizeof(int32_t);
-    sl_buf_append(&ids, "\0\0\0", 4);
-    if (status == SEQLSTM_OK && (ids.failed || scratch.failed))
+        add_special(state, SL_SPECIAL_EOS, &e.ids);
+    size_t count = e.ids.length_bytes / sizeof(int32_t);
+    sl_buf_append(&e.ids, "\0\0\0", 4);
+    if (status == SEQLSTM_OK && (e.ids.failed || e.scratch.failed))
         status = SL_DATA_NO_MEMORY(err);
     if (status == SEQLSTM_OK) {
-        *out_ids = (int32_t *)(void *)sl_buf_take(&ids, NULL);
+        *out_ids = (int32_t *)(void *)sl_buf_take(&e.ids, NULL);
         *out_count = (int64_t)count;
     }
-    sl_buf_deinit(&ids);
-    sl_buf_deinit(&scratch);
+    sl_buf_deinit(&e.ids);
+    sl_buf_deinit(&e.scratch);
     return status;
 }
 

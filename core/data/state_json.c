@@ -9,6 +9,9 @@
 
 #include <jansson.h>
 
+#include "base/base64.h"
+#include "base/hash.h"
+#include "base/text.h"
 #include "data/tokenizer.h"
 
 #define SCHEMA "seqlstm.data/1"
@@ -81,6 +84,22 @@ facts_json(const struct sl_data_facts *f)
     return facts;
 }
 
+/* {"model": base64, "crc64": of its bytes, in hexadecimal} */
+static json_t *
+pieces_json(const struct sl_pieces *pieces)
+{
+    struct sl_buf text = {0};
+    char crc[17];
+    size_t bytes;
+    const void *model = sl_pieces_get_model(pieces, &bytes);
+    sl_base64_write(model, bytes, &text);
+    sl_text_snprintf(crc, sizeof crc, "%016llx", (unsigned long long)sl_crc64(0, model, bytes));
+    json_t *object = text.failed ? NULL : json_pack("{s:s#, s:s}", "model", sl_buf_text(&text),
+                                                    (int)text.length_bytes, "crc64", crc);
+    sl_buf_deinit(&text);
+    return object;
+}
+
 static int
 append(const char *data, size_t bytes, void *out)
 {
@@ -114,6 +133,8 @@ sl_data_state_write(const struct sl_data_state *s, struct sl_buf *out, struct se
         ok = json_object_set_new(root, "source_tokens", vocabulary_json(s->source_tokens)) == 0 &&
              json_object_set_new(root, "source_tokenizer", json_integer((int)s->source_tokenizer)) == 0 &&
              json_object_set_new(root, "source_lowercase", json_boolean(s->source_lowercase)) == 0;
+    if (s->pieces)
+        ok = ok && json_object_set_new(root, "pieces", pieces_json(s->pieces)) == 0;
     ok = ok && json_dump_callback(root, append, out, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0;
     json_decref(root);
     sl_buf_append_char(out, '\n');
@@ -271,6 +292,35 @@ get_vocabulary(struct reader *r, const json_t *root, const char *key, struct sl_
     return status;
 }
 
+/* Only the tokenizer sentencepiece has them. */
+static seqlstm_status
+get_pieces(struct reader *r, const json_t *root, struct sl_data_state *s, struct seqlstm_error *err)
+{
+    const json_t *object = json_object_get(root, "pieces"), *text = json_object_get(object, "model");
+    const char *crc = json_string_value(json_object_get(object, "crc64"));
+    struct sl_buf model = {0};
+    char found[17] = "";
+    seqlstm_status status = SEQLSTM_OK;
+    if ((object != NULL) != (s->tokenizer == SL_TOKENIZER_SENTENCEPIECE)) {
+        r->bad = r->bad ? r->bad : "pieces";
+        return SEQLSTM_OK;
+    }
+    if (!object)
+        return SEQLSTM_OK;
+    bool fine = json_is_string(text) && sl_base64_read(json_string_value(text), json_string_length(text), &model);
+    if (fine && !model.failed)
+        sl_text_snprintf(found, sizeof found, "%016llx",
+                         (unsigned long long)sl_crc64(0, model.data, model.length_bytes));
+    if (model.failed)
+        status = SL_DATA_NO_MEMORY(err);
+    else if (!fine || !crc || strcmp(crc, found) != 0)
+        r->bad = r->bad ? r->bad : "pieces";
+    else
+        status = sl_pieces_open(model.data, model.length_bytes, &s->pieces, err);
+    sl_buf_deinit(&model);
+    return status;
+}
+
 /* Parts that must go together for later readers not to trip. */
 static void
 check_whole(struct reader *r, const struct sl_data_state *s)
@@ -348,6 +398,8 @@ sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_d
             (enum sl_tokenizer_type)get_integer(&r, root, "source_tokenizer", 0, SL_TOKENIZER_SENTENCEPIECE);
         s->source_lowercase = get_bool(&r, root, "source_lowercase");
     }
+    if (status == SEQLSTM_OK)
+        status = get_pieces(&r, root, s, err);
     if (status == SEQLSTM_OK && r.no_memory)
         status = SL_DATA_NO_MEMORY(err);
     if (status == SEQLSTM_OK && !r.bad)

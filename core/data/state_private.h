@@ -21,6 +21,7 @@ struct sl_data_state {
     enum sl_source_type source;
     enum sl_tokenizer_type tokenizer;
     bool lowercase;
+    struct sl_pieces *pieces; /* of the tokenizer sentencepiece; else NULL */
     enum sl_target_form form;
     int64_t ahead;
     struct sl_vocabulary *tokens;  /* NULL: no text */

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "data/pieces.h"
 
 static bool
 is_blank(char c)
@@ -144,6 +145,11 @@ sl_tokens_join(const struct sl_tokenizer *config, const struct sl_vocabulary *vo
         }
         size_t bytes;
         const char *text = sl_vocabulary_get_text(vocabulary, ids[i], &bytes);
+        if (config->type == SL_TOKENIZER_SENTENCEPIECE) {
+            sl_pieces_join(text, bytes, line_start, out);
+            line_start = false;
+            continue;
+        }
         if (!line_start && config->type != SL_TOKENIZER_CHAR)
             sl_buf_append_char(out, ' ');
         sl_buf_append(out, text, bytes);

@@ -7,6 +7,8 @@
  *                stay inside: "don't stop, 3.5" is don't | stop | , | 3.5
  *   char         every Unicode character, blanks and newlines too
  *
+ *   sentencepiece  pieces of words, cut by the model that the state holds (pieces.h), not here
+ *
  * With `lowercase` the letters A-Z and those of Latin-1, Greek and Cyrillic that have one lower-case
  * partner are lowered before they are compared. Nothing else is normalised.
  */
@@ -39,7 +41,7 @@ bool sl_token_cursor_next(struct sl_token_cursor *cursor, const char **out_token
 void sl_text_lower(char *text, size_t bytes);
 
 /* Tokens of the vocabulary as readable text, appended to `out`: with spaces between them for whitespace
- * and word, without for char; <bos> and <pad> are left out, <eos> is a newline. */
+ * and word, without for char, as the pieces say for sentencepiece; <bos> and <pad> are left out, <eos> is a newline. */
 struct sl_buf;
 void sl_tokens_join(const struct sl_tokenizer *config, const struct sl_vocabulary *vocabulary,
                     const int32_t *ids, int64_t count, struct sl_buf *out);

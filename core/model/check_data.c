@@ -229,6 +229,30 @@ check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tok
         sl_reader_report(reader, "E0317", place, NULL, NULL, "a decoder needs the specials `bos` and `eos`");
 }
 
+static void
+check_pieces(struct sl_reader *reader, struct sl_node *data, const struct sl_model *model)
+{
+    struct sl_node *node = sl_node_find(data, "tokenizer");
+    bool source = model->data.pairs && model->data.source_tokenizer.type == SL_TOKENIZER_SENTENCEPIECE;
+    if (model->data.pairs && (source || model->data.tokenizer.type == SL_TOKENIZER_SENTENCEPIECE))
+        sl_reader_report(reader, "E0401", sl_reader_get_place(data, node ? "tokenizer" : "train"), NULL, NULL,
+                         "`tokenizer: sentencepiece` of pairs is not available in this version");
+    if (model->data.tokenizer.type != SL_TOKENIZER_SENTENCEPIECE || node == NULL)
+        return;
+    const struct sl_node *size = sl_node_find(node, "vocab_size");
+    bool has_model = sl_node_find(node, "model") != NULL;
+    sl_reader_drop_idle(reader, node, "method", !has_model, "pieces to learn (no `model`)");
+    if (has_model && size != NULL)
+        sl_reader_report(reader, "E0207", size->place, "leave it out: the model has its pieces already", NULL,
+                         "`model` is a tokenizer that has been learned, `vocab_size` is for one that will be");
+    if (!has_model && size == NULL)
+        sl_reader_report(reader, "E0204", node->place, "a few thousand pieces are usual: `vocab_size: 8000`", NULL,
+                         "`sentencepiece` needs a `model`, or `vocab_size` to learn one from train");
+    if (model->data.splits[SL_SPLIT_TRAIN].type == SL_SOURCE_CONLL)
+        sl_reader_report(reader, "E0317", node->place, "`tokenizer: whitespace` takes them as they are", NULL,
+                         "the tokens of `conll` have a tag each and cannot be cut into pieces");
+}
+
 void
 sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
@@ -243,6 +267,7 @@ sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_mo
         sl_reader_report(reader, "E0103", sl_reader_get_place(data, "valid"), NULL, NULL,
                          "`valid` and `test` together cut all of train away");
     check_batching(reader, data, model);
+    check_pieces(reader, data, model);
     const struct sl_node *specials = sl_node_find(sl_node_find(data, "tokenizer"), "specials");
     const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
     bool unk = false;

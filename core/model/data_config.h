@@ -155,8 +155,10 @@ enum sl_tokenizer_type {
     SL_TOKENIZER_WHITESPACE,
     SL_TOKENIZER_CHAR, /* one Unicode character */
     SL_TOKENIZER_WORD, /* whitespace, and punctuation cut off */
-    SL_TOKENIZER_SENTENCEPIECE /* known to the schema, refused in this version */
+    SL_TOKENIZER_SENTENCEPIECE /* pieces of words, of a model */
 };
+
+enum sl_pieces_method { SL_PIECES_BPE, SL_PIECES_UNIGRAM };
 
 /* A special `unk` is the token <unk>. With `eos`, the end of each line is the token <eos>
  * (whitespace and word); with `bos`, its beginning is <bos>. Ids: the specials in their order,
@@ -170,6 +172,8 @@ struct sl_tokenizer {
     struct sl_string_list specials; /* out of pad, unk, bos, eos */
     const char *vocab;              /* absolute path, one token per line; NULL: counted in train */
     bool shared;                    /* pairs: one vocabulary for both sides */
+    const char *model;              /* absolute path of pieces; NULL: learned in train */
+    enum sl_pieces_method method;   /* how they are learned */
 };
 
 enum sl_batch_unit {

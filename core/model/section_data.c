@@ -69,7 +69,7 @@ static const struct sl_word tokenizer_words[] = {
     {"whitespace", SL_TOKENIZER_WHITESPACE, "what stands between blanks", false},
     {"char", SL_TOKENIZER_CHAR, "each character", false},
     {"word", SL_TOKENIZER_WORD, "words and punctuation", false},
-    {"sentencepiece", SL_TOKENIZER_SENTENCEPIECE, "pieces of words", true},
+    {"sentencepiece", SL_TOKENIZER_SENTENCEPIECE, "pieces of words", false},
     {NULL, 0, NULL, false}};
 
 /* One character. */
@@ -324,17 +324,29 @@ const struct sl_section sl_section_missing = {
     "data.missing", "the treatment of missing values", missing_words,
     offsetof(struct sl_missing, type), NULL, NULL, missing_options, "empty numeric fields"};
 
+static const struct sl_word method_words[] = {
+    {"bpe", SL_PIECES_BPE, "byte-pair encoding: the most frequent pairs are joined", false},
+    {"unigram", SL_PIECES_UNIGRAM, "the pieces that make the text most probable", false},
+    {NULL, 0, NULL, false}};
+
+#define PIECES (1u << SL_TOKENIZER_SENTENCEPIECE)
+#define NO_PIECES (1u << SL_TOKENIZER_WHITESPACE | 1u << SL_TOKENIZER_CHAR | 1u << SL_TOKENIZER_WORD)
+
 static const struct sl_option tokenizer_options[] = {
+    {"model", SL_VALUE_PATH, offsetof(struct sl_tokenizer, model), PIECES, 0, NULL, 0, 0, NONE,
+     "a model of sentencepiece; default: learned in train, as large as `vocab_size`"},
+    {"method", SL_VALUE_WORD, offsetof(struct sl_tokenizer, method), PIECES, 0, "bpe", 0, 0, {.words = method_words},
+     "how pieces are learned"},
     {"vocab_size", SL_VALUE_INT, offsetof(struct sl_tokenizer, vocab_size), 0, 0, NULL, 2, INT32_MAX,
      NONE, "largest vocabulary, specials included; default: no limit"},
-    {"min_count", SL_VALUE_INT, offsetof(struct sl_tokenizer, min_count), 0, 0, "1", 1, INT32_MAX,
+    {"min_count", SL_VALUE_INT, offsetof(struct sl_tokenizer, min_count), NO_PIECES, 0, "1", 1, INT32_MAX,
      NONE, "rarer tokens are unknown"},
-    {"lowercase", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, lowercase), 0, 0, "false", 0, 0, NONE,
+    {"lowercase", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, lowercase), NO_PIECES, 0, "false", 0, 0, NONE,
      "capitals become small: Latin, Greek, Cyrillic"},
     {"specials", SL_VALUE_CUSTOM, offsetof(struct sl_tokenizer, specials), 0, 0, NULL, 0, 0,
      {.custom = &specials_custom},
      "first entries of the vocabulary; default: unk, and eos in a text of words"},
-    {"vocab", SL_VALUE_CUSTOM, offsetof(struct sl_tokenizer, vocab), 0, 0, "from_train", 0, 0,
+    {"vocab", SL_VALUE_CUSTOM, offsetof(struct sl_tokenizer, vocab), NO_PIECES, 0, "from_train", 0, 0,
      {.custom = &vocab_custom}, "a file with one token per line, or counted in train"},
     {"shared", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, shared), 0, 0, NULL, 0, 0, NONE,
      "pairs: one vocabulary for source and target; default: false, true where they are the same text"},

@@ -8,8 +8,33 @@
 
 #include <cmocka.h>
 
+#include "base/base64.h"
 #include "base/hash.h"
 #include "base/text.h"
+
+/* RFC 4648, section 10; and what is not written so is refused. */
+static void
+bytes_survive_base64(void **state)
+{
+    (void)state;
+    static const char *const known[][2] = {{"", ""},         {"f", "Zg=="},        {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},  {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"}};
+    static const char *const bad[] = {"Z", "Zg=", "Zg==Zg==", "Z===", "Zh==", "Zm9=", "Zm9*", "====", "Zm\n="};
+    struct sl_buf text = {0}, back = {0};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        sl_buf_truncate(&text, 0);
+        sl_buf_truncate(&back, 0);
+        sl_base64_write(known[i][0], strlen(known[i][0]), &text);
+        assert_string_equal(sl_buf_text(&text), known[i][1]);
+        assert_true(sl_base64_read(known[i][1], strlen(known[i][1]), &back));
+        assert_string_equal(sl_buf_text(&back), known[i][0]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(sl_base64_read(bad[i], strlen(bad[i]), &back));
+    sl_buf_deinit(&text);
+    sl_buf_deinit(&back);
+}
 
 static void
 every_character_survives_utf8(void **state)
@@ -145,6 +170,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_survive_base64),
         cmocka_unit_test(every_character_survives_utf8),
         cmocka_unit_test(bad_utf8_is_found_where_it_is),
         cmocka_unit_test(distance_counts_edits),

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The tokenizer `sentencepiece`: pieces learned in train or taken from a file, a run that needs neither again, text that
+comes back whole, and what is said where the module is not there."""
+import base64
+import json
+import pathlib
+import random
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import expect
+
+MODEL = """seqlstm: 1
+name: pieces
+seed: 5
+data:
+  type: text
+  train: {file: train.txt}
+  valid: {split: 0.25}
+  tokenizer: {type: sentencepiece, TOKENIZER}
+  batch_size: 4
+model:
+  - {type: embedding, dim: 6}
+  - {type: lstm, units: 8, return_sequences: true}
+  - {type: output, activation: softmax}
+train:
+  task: language_model
+  epochs: 1
+"""
+
+CLASSES = MODEL.replace('type: text', 'type: lines\n  label: first').replace(
+    '{type: lstm, units: 8, return_sequences: true}', '{type: lstm, units: 8}').replace('  task: language_model\n', '')
+
+STEMS = ('walk', 'talk', 'jump', 'klett', 'schwimm', '\u6f22\u5b57')
+ENDS = ('', 's', 'ed', 'ing', 'er')
+
+
+def write(t, tokenizer='vocab_size: 60', text=MODEL):
+    draw = random.Random(3)
+    lines = [' '.join(draw.choice(STEMS) + draw.choice(ENDS) for _ in range(draw.randrange(2, 8))) for _ in range(80)]
+    label = (lambda i: f'{"ab"[i % 2]} ') if text is CLASSES else (lambda i: '')
+    t.write('train.txt', ''.join(f'{label(i)}{line}\n' for i, line in enumerate(lines)))
+    t.write('m.yaml', text.replace('TOKENIZER', tokenizer))
+    return lines
+
+
+def is_absent(t):
+    return not (pathlib.Path(t.program).parent / 'modules/libseqlstm_sentencepiece.so').exists()
+
+
+def get_pieces(t, run):
+    state = json.loads(t.read(f'{run}/data.json'))
+    return state['tokens']['texts'], base64.b64decode(state['pieces']['model'])
+
+
+def test_learned_in_train(t):
+    if is_absent(t):
+        return 'the module is not built'
+    for method in ('bpe', 'unigram'):
+        write(t, f'vocab_size: 40, method: {method}')
+        first = t.run('run', 'm.yaml', '--out', method, '-q').silent().quiet()
+        texts, model = get_pieces(t, method)
+        expect(first.rc == 0 and texts[:2] == ['<unk>', '<eos>'] and len(texts) == 40, texts)
+        expect(any(len(piece) > 3 for piece in texts[2:]) and '\u2581' in ''.join(texts), texts)
+        t.run('run', 'm.yaml', '--out', f'{method}-again', '-q')
+        expect(get_pieces(t, f'{method}-again') == (texts, model), 'learned twice, two models')
+        expect(t.read(f'{method}/final.safetensors') == t.read(f'{method}-again/final.safetensors'), method)
+    write(t, 'vocab_size: 5000')
+    t.refuse(4, 'run', 'm.yaml', '--out', 'large').says('train.txt: `vocab_size: 5000` cannot be learned', 'too high')
+
+
+def test_valid_is_not_learned_from(t):
+    """The last quarter is valid: its characters alone are unknown."""
+    if is_absent(t):
+        return 'the module is not built'
+    lines = write(t, 'vocab_size: 40, specials: [unk, eos]')
+    t.write('train.txt', '\n'.join(lines[:60] + ['QQQQ'] * 20) + '\n')
+    t.run('run', 'm.yaml', '--out', 'a', '-q')
+    texts, _ = get_pieces(t, 'a')
+    expect(not any('Q' in piece for piece in texts), texts)
+
+
+def test_from_a_file(t):
+    """A model that was learned elsewhere gives the same ids, and the run keeps it."""
+    if is_absent(t):
+        return 'the module is not built'
+    write(t)
+    t.run('run', 'm.yaml', '--out', 'learned', '-q')
+    texts, model = get_pieces(t, 'learned')
+    t.write('pieces.model', model)
+    write(t, 'model: pieces.model')
+    t.run('run', 'm.yaml', '--out', 'given', '-q')
+    expect(get_pieces(t, 'given') == (texts, model), 'not the pieces of the file')
+    expect(t.read('learned/final.safetensors') == t.read('given/final.safetensors'), 'other batches')
+    (t.folder / 'pieces.model').unlink()
+    (t.folder / 'train.txt').unlink()
+    out = t.run('generate', 'given', '--prompt', 'walking schwimm', '--length', '12', '--seed', '1').text
+    expect(out.startswith('walking schwimm') and '\u2581' not in out, out)
+    t.write('pieces.model', b'not a model')
+    write(t, 'model: pieces.model')
+    t.refuse(4, 'run', 'm.yaml', '--out', 'bad').says('pieces.model: no model of sentencepiece')
+    data = json.loads(t.read('given/data.json'))
+    data['pieces']['model'] = data['pieces']['model'][:-8] + 'AAAAAAA='
+    t.write('given/data.json', json.dumps(data))
+    t.run('generate', 'given', '--prompt', 'walk', rc=None).says('pieces')
+
+
+def test_classes(t):
+    if is_absent(t):
+        return 'the module is not built'
+    lines = write(t, text=CLASSES)
+    t.run('run', 'm.yaml', '--out', 'a', '-q')
+    out = t.run('predict', 'a', '--with-input', stdin=('\n'.join(lines[:3] + ['jumping XYZ']) + '\n').encode()).text
+    expect(len(out.splitlines()) == 4 and 'jumping XYZ' in out, out)
+
+
+def test_without_the_module(t):
+    write(t)
+    env = {'SEQLSTM_MODULE_PATH': str(t.folder / 'empty')}
+    t.refuse(3, 'check', 'm.yaml', env=env).says('libsentencepiece-dev')
+    t.refuse(3, 'run', 'm.yaml', '--out', 'a', env=env).says('libsentencepiece-dev', 'libseqlstm_sentencepiece.so')
+    t.write('mods/libseqlstm_sentencepiece.so', b'no object').chmod(0o644)
+    env = {'SEQLSTM_MODULE_PATH': str(t.folder / 'mods')}
+    t.refuse(3, 'run', 'm.yaml', '--out', 'b', env=env).says('cannot be mapped')
+    (t.folder / 'mods/libseqlstm_sentencepiece.so').chmod(0o666)
+    t.refuse(3, 'run', 'm.yaml', '--out', 'c', env=env).says('may be written by others')
+
+
+def test_contradictions(t):
+    for tokenizer, code, words in (('lowercase: true, vocab_size: 60', 'E0202', 'lowercase'),
+                                   ('model: x.model, vocab_size: 60', 'E0207', 'has been learned'),
+                                   ('model: x.model, method: bpe', 'E0205', 'method'),
+                                   ('specials: [unk]', 'E0204', 'vocab_size: 8000')):
+        write(t, tokenizer)
+        t.run('check', 'm.yaml', rc=2).says(code, words)
+
+
+harness.main(globals())
