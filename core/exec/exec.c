@@ -214,6 +214,7 @@ static seqlstm_status collect(struct sl_exec *exec, double sums[2], struct seqls
     for (int32_t p = 0; p < SL_PLACES_MAX; p++)
         if (exec->places[p].domain)
             SEQLSTM_TRY(sl_domain_finish(exec->places[p].domain, err));
+    SEQLSTM_TRY(sl_exec_finish_staging(exec, err));
     if (graph->sums >= 0) {
         SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->sums, &read, err));
         memcpy(sums, read, 2 * sizeof *sums);
@@ -229,6 +230,8 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
 {
     SEQLSTM_TRY(check_batch(exec, batch, err));
     SEQLSTM_TRY(sl_exec_bind(exec, batch, err));
+    if (step->next)
+        SEQLSTM_TRY(sl_exec_open_staging(exec, err));
     if (!batch->carry_state)
         sl_exec_reset_state(exec);
     exec->step.epoch = step->epoch;
@@ -237,11 +240,14 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
     double sums[2] = {0, 0};
     sl_exec_begin_values(exec);
+    sl_exec_take_staged(exec, batch);
     memset(exec->places[SL_PLACE_HOST].sums, 0, sizeof sums);
     SEQLSTM_TRY(sl_exec_forward(exec, err));
     if (exec->graph->phase == SL_PHASE_TRAIN)
         SEQLSTM_TRY(sl_exec_backward(exec, step->accumulate, err));
     SEQLSTM_TRY(carry_states(exec, err));
+    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if not, its own run says why */
+        SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
     SEQLSTM_TRY(collect(exec, sums, err));
     *out_result = (struct sl_exec_result){.loss_sum = sums[0], .weight_sum = sums[1],
                                           .rows = batch->has_steps || batch->source.present

@@ -46,6 +46,8 @@ struct sl_exec_step {
     double loss_scale;    /* TRAIN: another factor, which the caller takes out of grads again; 0: 1 */
     bool accumulate;      /* TRAIN: add to grads */
     uint32_t weight_mask_step;
+    const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
+                                  * stays as it is until that run */
 };
 
 struct sl_exec_result {

@@ -5,6 +5,7 @@
 
 #include "base/op_signature.h"
 #include "dispatch/host.h"
+#include "dispatch/lane.h"
 #include "exec/exec.h"
 #include "exec/params_mirror.h"
 
@@ -60,6 +61,16 @@ static inline bool sl_exec_is_field(enum sl_tensor_role role)
     return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_SEQUENCE;
 }
 
+/* The other set of a device's fields, where the next batch is copied to; see stage.c. */
+enum { SL_EXEC_STAGED = SL_TENSOR_SOURCE - SL_TENSOR_INPUT + 1 };
+
+struct sl_exec_stage {
+    struct sl_lane lane;              /* closed until a run is told its next batch */
+    char *pinned;                     /* of the host: the fields one behind the other */
+    int64_t offsets[SL_EXEC_STAGED];  /* in pinned; -1: no call here reads it */
+    void *fields[SL_EXEC_STAGED];     /* on the device */
+};
+
 /* Buffers of one memory domain. Offsets into them are the plan's, the same in every place, so that a tensor's copies
  * need no bookkeeping of their own. Place 0 is the host; there the batch's fields are read where they are. */
 struct sl_exec_place {
@@ -75,6 +86,7 @@ struct sl_exec_place {
     void *fields[SL_EXEC_FIELDS]; /* from SL_TENSOR_INPUT on; not on the host */
     void *staged[2];          /* operands of flat operations that are no parameters; not on the host */
     int64_t staged_bytes[2];
+    struct sl_exec_stage stage;   /* not on the host */
 };
 
 struct sl_exec {
@@ -103,6 +115,8 @@ struct sl_exec {
     void *watch_context;
 
     const struct sl_batch *batch; /* of the last run */
+    const struct sl_batch *staged; /* of the next, by its address and ordinal; NULL: none */
+    uint64_t staged_ordinal;
     int32_t *sequence;            /* [rows of the envelope] sequence of each step; NULL where no call reads it */
     struct sl_exec_shape *shape;
 };
@@ -131,6 +145,14 @@ seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t place, int32_t t, v
                                struct seqlstm_error *err);
 seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t place, int32_t t, float **out_grad,
                                     struct seqlstm_error *err);
+
+/* Room for the next batch's fields, if there is none yet; waits for the devices. */
+seqlstm_status sl_exec_open_staging(struct sl_exec *exec, struct seqlstm_error *err);
+/* Starts copying the fields of the next batch, which fits; at the start of a run takes them, if it is that batch. */
+seqlstm_status sl_exec_stage(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
+void sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *batch);
+seqlstm_status sl_exec_finish_staging(struct sl_exec *exec, struct seqlstm_error *err);
+void sl_exec_close_staging(struct sl_exec *exec);
 
 /* Notes that t has been written in a place: its other copies are stale. */
 void sl_exec_note_written(struct sl_exec *exec, int32_t place, int32_t t);

@@ -88,6 +88,7 @@ seqlstm_status sl_exec_open_places(struct sl_exec *exec, const float *class_weig
 
 void sl_exec_close_places(struct sl_exec *exec)
 {
+    sl_exec_close_staging(exec);
     for (int32_t p = 0; p < SL_PLACES_MAX; p++) {
         struct sl_exec_place *place = &exec->places[p];
         if (place->domain == NULL)

@@ -118,6 +118,7 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
             .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
             .accumulate = i > 0,
             .weight_mask_step = (uint32_t)mask_step,
+            .next = i + 1 < trainer->group_count ? trainer->group[i + 1] : trainer->pending,
         };
         struct sl_exec_result result;
         struct sl_field output = {0};

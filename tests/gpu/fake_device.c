@@ -5,6 +5,10 @@
  * are threads that work off a queue, late on purpose, so that a host that does not wait reads old numbers. It
  * proves that the core and the conformance kit keep the rules of ext/draft/memory.h.
  *
+ * A copy from pinned memory reads it when its turn comes, as a copy engine does. With SEQLSTM_FAKE_MEET in the
+ * environment a backward call waits until a copy out of pinned memory begins that had not begun when the call was
+ * given: where nothing overlaps it fails instead, after 20 s.
+ *
  * SEQLSTM_FAKE_FAIL_AFTER=N in the environment makes the N-th piece of work fail as a device does: later, and for good.
  */
 #include <pthread.h>
@@ -45,6 +49,8 @@ enum kind { COPY, FILL, FORWARD, BACKWARD, PACK };
 struct job {
     struct job *next;
     enum kind kind;
+    int staged;        /* COPY: `from` is the job's own */
+    int64_t copies;    /* BACKWARD: copies out of pinned memory that had begun when it was given; COPY: it is one */
     void *to;
     void *from;
     uint64_t bytes;
@@ -69,6 +75,71 @@ struct stream {
 };
 
 static int64_t fail_after = -1, started;
+
+/* Copies to the device out of pinned memory that have begun. Other copies stand in the stream that computes. */
+static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t met = PTHREAD_COND_INITIALIZER;
+static int64_t pinned_copies;
+static int meets;
+
+/* Pinned memory that there is. */
+enum { PINNED_MOST = 64 };
+static struct {
+    const char *begin;
+    uint64_t bytes;
+} pinned[PINNED_MOST];
+
+static int
+is_pinned(const void *pointer)
+{
+    int found = 0;
+    pthread_mutex_lock(&meeting);
+    for (int i = 0; i < PINNED_MOST; i++)
+        found = found || (pinned[i].begin && (const char *)pointer >= pinned[i].begin &&
+                          (const char *)pointer < pinned[i].begin + pinned[i].bytes);
+    pthread_mutex_unlock(&meeting);
+    return found;
+}
+
+static void
+note_pinned(const void *before, const void *pointer, uint64_t bytes)
+{
+    pthread_mutex_lock(&meeting);
+    for (int i = 0; i < PINNED_MOST; i++)
+        if (pinned[i].begin == before) {
+            pinned[i].begin = pointer;
+            pinned[i].bytes = bytes;
+            break;
+        }
+    pthread_mutex_unlock(&meeting);
+}
+
+static int64_t
+count_pinned_copies(int more)
+{
+    pthread_mutex_lock(&meeting);
+    pinned_copies += more;
+    int64_t count = pinned_copies;
+    pthread_cond_broadcast(&met);
+    pthread_mutex_unlock(&meeting);
+    return count;
+}
+
+static seqlstm_status
+meet(int64_t copies, struct seqlstm_error *err)
+{
+    struct timespec end;
+    int late = 0;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 20;
+    pthread_mutex_lock(&meeting);
+    while (meets && pinned_copies <= copies && !late)
+        late = pthread_cond_timedwait(&met, &meeting, &end) != 0;
+    pthread_mutex_unlock(&meeting);
+    if (late)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "no copy began while the fake device computed");
+    return SEQLSTM_OK;
+}
 
 static void
 parallel_for(struct seqlstm_queue *queue, int64_t count, int64_t grain,
@@ -97,6 +168,8 @@ work(struct stream *s, struct job *job, struct seqlstm_error *err)
                                  .reserve = job->reserve, .packed = job->packed, .step = &job->step};
     switch (job->kind) {
     case COPY:
+        if (job->copies)
+            count_pinned_copies(1);
         memcpy(job->to, job->from, job->bytes);
         return SEQLSTM_OK;
     case FILL:
@@ -105,6 +178,7 @@ work(struct stream *s, struct job *job, struct seqlstm_error *err)
     case FORWARD:
         return inner->forward(job->binding, &s->queue, &f, err);
     case BACKWARD:
+        SEQLSTM_TRY(meet(job->copies, err));
         return inner->backward(job->binding, &s->queue, &b, err);
     default:
         return inner->weights_pack(job->op, &s->queue, job->slots, job->packed, &job->step, err);
@@ -131,8 +205,8 @@ run(void *argument)
         struct timespec late = {0, 20000};
         nanosleep(&late, NULL);
         seqlstm_status rc = failed ? SEQLSTM_OK : work(s, job, &err);
-        if (job->kind == COPY && job->value)
-            free(job->from); /* staged */
+        if (job->staged)
+            free(job->from);
         free(job);
         pthread_mutex_lock(&s->lock);
         if (rc != SEQLSTM_OK)
@@ -158,7 +232,7 @@ submit(struct stream *s, struct job *job, struct seqlstm_error *err)
     pthread_mutex_unlock(&s->lock);
     if (failure.code == SEQLSTM_OK)
         return SEQLSTM_OK;
-    if (job->kind == COPY && job->value)
+    if (job->staged)
         free(job->from);
     free(job);
     if (err)
@@ -297,6 +371,8 @@ memory_allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kin
     if (posix_memalign(&pointer, SEQLSTM_ALIGNMENT, bytes) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
     memset(pointer, 0xFF, bytes);
+    if (kind == SEQLSTM_MEMORY_PINNED)
+        note_pinned(NULL, pointer, bytes);
     *out_pointer = kind == SEQLSTM_MEMORY_DEVICE ? to_device(pointer) : pointer;
     return SEQLSTM_OK;
 }
@@ -306,6 +382,8 @@ memory_release(struct seqlstm_instance *instance, uint32_t device, uint32_t kind
 {
     (void)instance;
     (void)device;
+    if (kind == SEQLSTM_MEMORY_PINNED && pointer)
+        note_pinned(pointer, NULL, 0);
     free(kind == SEQLSTM_MEMORY_DEVICE ? from_device(pointer) : pointer);
 }
 
@@ -331,9 +409,10 @@ memory_copy(struct seqlstm_instance *instance, uint32_t device, void *stream, ui
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a copy");
     job->bytes = bytes;
     job->to = direction == SEQLSTM_COPY_TO_HOST ? to : from_device(to);
-    job->from = direction == SEQLSTM_COPY_TO_DEVICE ? malloc(bytes ? bytes : 1) : from_device(from);
-    job->value = direction == SEQLSTM_COPY_TO_DEVICE;
-    if (job->value)
+    job->copies = direction == SEQLSTM_COPY_TO_DEVICE && is_pinned(from);
+    job->staged = direction == SEQLSTM_COPY_TO_DEVICE && !job->copies;
+    job->from = job->copies ? (void *)(uintptr_t)from : job->staged ? malloc(bytes ? bytes : 1) : from_device(from);
+    if (job->staged)
         memcpy(job->from, from, bytes);
     SEQLSTM_TRY(submit(stream, job, err));
     return direction == SEQLSTM_COPY_TO_HOST ? stream_synchronize(instance, device, stream, err) : SEQLSTM_OK;
@@ -398,6 +477,7 @@ fake_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, cons
     if (!job)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a call");
     job->binding = binding;
+    job->copies = count_pinned_copies(0);
     job->parts = args->parts;
     return submit(queue->native_stream, job, err);
 }
@@ -408,6 +488,7 @@ fake_open(const struct seqlstm_host *host, const struct seqlstm_setting *setting
 {
     const char *text = getenv("SEQLSTM_FAKE_FAIL_AFTER");
     fail_after = text ? atoll(text) : -1;
+    meets = getenv("SEQLSTM_FAKE_MEET") != NULL;
     started = 0;
     return inner->open(host, settings, setting_count, out_instance, err);
 }

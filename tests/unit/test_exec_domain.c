@@ -308,7 +308,7 @@ static void late_failures_are_reported(void **state)
         setenv("SEQLSTM_FAKE_FAIL_AFTER", text, 1);
         open_world(&w, &cases[0], ON_DEVICE);
         unsetenv("SEQLSTM_FAKE_FAIL_AFTER");
-        struct sl_exec_step step = {.normaliser = 1};
+        struct sl_exec_step step = {.normaliser = 1, .next = after % 2 ? w.batch : NULL};
         struct sl_exec_result result;
         seqlstm_status status = SEQLSTM_OK;
         for (int k = 0; k < 20 && status == SEQLSTM_OK; k++)
@@ -325,12 +325,61 @@ static void late_failures_are_reported(void **state)
     assert_true(failed > 0);
 }
 
+/* The weights after some runs over two batches in turn, each with the next one named or none. */
+static void train_in_turn(const struct domain_case *c, enum placement placement, bool named, float *values,
+                          double *losses)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec_result result;
+    struct world w;
+    open_world(&w, c, placement);
+    struct sl_batch *batches[2] = {w.batch, make_batch(&w.facts)};
+    for (int64_t i = 0; i < R * w.facts.input.features && w.facts.input.kind == SL_FIELD_VALUES; i++)
+        ((float *)batches[1]->input.values)[i] = number((uint64_t)i + 5000);
+    for (int64_t i = 0; i < R && w.facts.input.kind == SL_FIELD_IDS; i++)
+        ((int32_t *)batches[1]->input.ids)[i] = (int32_t)(i * 2 % w.facts.input.classes);
+    for (uint64_t k = 0; k < 6; k++) {
+        struct sl_batch *now = batches[k % 2], *next = batches[(k + 1) % 2];
+        now->ordinal = k;
+        next->ordinal = k + 1;
+        /* Run 3 gets another batch than was announced before it. */
+        struct sl_exec_step step = {.normaliser = 0.25, .next = !named ? NULL : k == 2 ? now : next};
+        ok(sl_exec_run(w.exec, now, &step, &result, &err), &err);
+        ok(sl_exec_optimize(w.exec, k + 1, 0.05f, 1.0f, &err), &err);
+        losses[k] = result.loss_sum;
+    }
+    ok(sl_params_pull(w.params, &err), &err);
+    memcpy(values, w.params->values, (size_t)w.params->elems * sizeof *values);
+    sl_batch_destroy(batches[1]);
+    close_world(&w);
+}
+
+/* Copies of the next batch begin while the device computes this one, and change no bit. */
+static void the_next_batch_is_copied_meanwhile(void **state)
+{
+    (void)state;
+    static float values[2][4096];
+    double losses[2][6];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (enum placement placement = ON_DEVICE; placement <= SPREAD; placement++) {
+            memset(values, 0, sizeof values);
+            train_in_turn(&cases[i], ON_HOST, false, values[0], losses[0]);
+            if (placement == ON_DEVICE)
+                setenv("SEQLSTM_FAKE_MEET", "1", 1);
+            train_in_turn(&cases[i], placement, true, values[1], losses[1]);
+            unsetenv("SEQLSTM_FAKE_MEET");
+            compare(cases[i].name, placement, "a weight", values[0], values[1], sizeof values[0]);
+            compare(cases[i].name, placement, "a loss", losses[0], losses[1], sizeof losses[0]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_gives_the_bits_of_the_host),
         cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
         cmocka_unit_test(host_writes_reach_the_device),
+        cmocka_unit_test(the_next_batch_is_copied_meanwhile),
         cmocka_unit_test(late_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,8 @@ enum {
 };
 
 enum {
-    SEQLSTM_COPY_TO_DEVICE = 1, /* `from` may be changed as soon as the call returns */
+    SEQLSTM_COPY_TO_DEVICE = 1, /* `from` may be changed as soon as the call returns; if it is SEQLSTM_MEMORY_PINNED,
+                                 * when the stream has got there: the copy then overlaps with other streams */
     SEQLSTM_COPY_TO_HOST   = 2, /* `to` is complete when the call returns */
     SEQLSTM_COPY_WITHIN    = 3  /* both in the domain, not overlapping */
 };

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See lane.h. */
+#include "dispatch/lane.h"
+
+#include <seqlstm/ext/draft/memory.h>
+
+seqlstm_status sl_lane_open(struct sl_lane *lane, struct sl_domain *domain, struct seqlstm_error *err)
+{
+    void *stream = NULL;
+    SEQLSTM_TRY(domain->table->streams->create(domain->instance, domain->device, &stream, err));
+    *lane = (struct sl_lane){domain, stream};
+    return SEQLSTM_OK;
+}
+
+void sl_lane_close(struct sl_lane *lane)
+{
+    if (lane->domain)
+        lane->domain->table->streams->destroy(lane->domain->instance, lane->domain->device, lane->stream);
+    *lane = (struct sl_lane){NULL, NULL};
+}
+
+seqlstm_status sl_lane_allocate(struct sl_lane *lane, int64_t bytes, void **out_pinned, struct seqlstm_error *err)
+{
+    const struct sl_domain *domain = lane->domain;
+    return domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED,
+                                           (uint64_t)(bytes > SEQLSTM_ALIGNMENT ? bytes : SEQLSTM_ALIGNMENT),
+                                           out_pinned, err);
+}
+
+void sl_lane_release(struct sl_lane *lane, void *pinned)
+{
+    const struct sl_domain *domain = lane->domain;
+    if (pinned == NULL)
+        return;
+    sl_lane_finish(lane, NULL);
+    domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED, pinned);
+}
+
+seqlstm_status sl_lane_upload(struct sl_lane *lane, void *to, const void *pinned, int64_t bytes,
+                              struct seqlstm_error *err)
+{
+    const struct sl_domain *domain = lane->domain;
+    if (bytes <= 0)
+        return SEQLSTM_OK;
+    return domain->table->memory->copy(domain->instance, domain->device, lane->stream, SEQLSTM_COPY_TO_DEVICE, to,
+                                       pinned, (uint64_t)bytes, err);
+}
+
+seqlstm_status sl_lane_finish(struct sl_lane *lane, struct seqlstm_error *err)
+{
+    const struct sl_domain *domain = lane->domain;
+    return domain ? domain->table->streams->synchronize(domain->instance, domain->device, lane->stream, err)
+                  : SEQLSTM_OK;
+}

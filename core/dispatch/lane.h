@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A second stream of a memory domain, for copies that run while the domain's queue computes, out of pinned memory of
+ * the host's, which the device's copy engine reads by itself.
+ *
+ * Invariants:
+ *  1. Nothing orders a lane with the queue: the caller uses what was copied after sl_lane_finish, and copies to where no
+ *     running call reads.
+ *  2. Pinned memory stays as it is from sl_lane_upload to sl_lane_finish. One thread at a time. */
+#ifndef SL_DISPATCH_LANE_H
+#define SL_DISPATCH_LANE_H
+
+#include "dispatch/domain.h"
+
+struct sl_lane {
+    struct sl_domain *domain; /* not the host; NULL: closed */
+    void *stream;
+};
+
+seqlstm_status sl_lane_open(struct sl_lane *lane, struct sl_domain *domain, struct seqlstm_error *err);
+/* Waits for its copies. A zeroed struct is fine. */
+void sl_lane_close(struct sl_lane *lane);
+
+/* Pinned memory, not zeroed. Errors: NO_MEMORY, DEVICE. */
+seqlstm_status sl_lane_allocate(struct sl_lane *lane, int64_t bytes, void **out_pinned, struct seqlstm_error *err);
+void sl_lane_release(struct sl_lane *lane, void *pinned); /* NULL is fine */
+
+/* Starts a copy to the device and returns. */
+seqlstm_status sl_lane_upload(struct sl_lane *lane, void *to, const void *pinned, int64_t bytes,
+                              struct seqlstm_error *err);
+/* Returns when all copies have finished; failures appear here. A closed lane has none. */
+seqlstm_status sl_lane_finish(struct sl_lane *lane, struct seqlstm_error *err);
+
+#endif

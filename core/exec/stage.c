@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The next batch's fields on their way to the devices while the present batch is computed.
+ *
+ *   run n     calls of batch n started │ pinned ← batch n+1, copies started on the lane │ wait for both
+ *   run n+1   fields of batch n+1 stand on the device already
+ *
+ * Each device has two sets of fields: calls read one, copies go to the other; a run that gets the batch that was staged
+ * exchanges them. A run ends when both streams have finished, so pinned memory and the other set are free when the next
+ * staging begins, and a copy that failed is reported by the run that started it.
+ */
+#include <string.h>
+
+#include "exec/exec_private.h"
+
+/* What the batch has of the field; NULL: nothing. */
+static const void *get_field(const struct sl_batch *batch, int f, int64_t *out_bytes)
+{
+    const struct sl_field *const fields[SL_EXEC_STAGED] = {&batch->input, &batch->target, &batch->weight,
+                                                           &batch->source.input};
+    const struct sl_field *field = fields[f];
+    int64_t steps = f == SL_TENSOR_SOURCE - SL_TENSOR_INPUT ? batch->source.axis.rows : batch->axis.rows;
+    bool absent = field->kind == SL_FIELD_NONE || (f == SL_TENSOR_SOURCE - SL_TENSOR_INPUT && !batch->source.present);
+    *out_bytes = absent ? 0 : (field->on_steps ? steps : batch->sequences) * field->features * 4;
+    return absent ? NULL : field->values;
+}
+
+/* Which fields the calls of a place read, and room for them. */
+static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm_error *err)
+{
+    struct sl_exec_place *place = &exec->places[p];
+    struct sl_exec_stage *stage = &place->stage;
+    int64_t bytes[SL_EXEC_STAGED] = {0}, all = 0;
+    for (int32_t c = 0; c < exec->plan->call_count; c++)
+        for (int32_t s = 0; exec->calls[c].place == p && s < exec->calls[c].slot_count; s++) {
+            int32_t t = exec->plan->calls[c].node->slots[s];
+            if (t < 0 || exec->calls[c].roles[s] == SL_SLOT_ABSENT)
+                continue;
+            const struct sl_tensor *tensor = &exec->graph->tensors[t];
+            int f = (int)tensor->role - SL_TENSOR_INPUT;
+            if (f >= 0 && f < SL_EXEC_STAGED)
+                bytes[f] = sl_graph_get_rows(exec->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype);
+        }
+    SEQLSTM_TRY(sl_lane_open(&stage->lane, place->domain, err));
+    for (int f = 0; f < SL_EXEC_STAGED; f++) {
+        stage->offsets[f] = bytes[f] > 0 ? all : -1;
+        all += (bytes[f] + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
+        if (bytes[f] > 0)
+            SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &stage->fields[f], err));
+    }
+    SEQLSTM_TRY(sl_domain_finish(place->domain, err)); /* clearing them, before copies come */
+    void *pinned;
+    SEQLSTM_TRY(sl_lane_allocate(&stage->lane, all, &pinned, err));
+    stage->pinned = pinned;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_open_staging(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++)
+        if (exec->places[p].domain != NULL && exec->places[p].stage.pinned == NULL)
+            SEQLSTM_TRY(open_stage(exec, p, err));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_stage(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++) {
+        struct sl_exec_stage *stage = &exec->places[p].stage;
+        if (exec->places[p].domain == NULL)
+            continue;
+        for (int f = 0; f < SL_EXEC_STAGED; f++) {
+            int64_t bytes;
+            const void *values = get_field(batch, f, &bytes);
+            if (stage->offsets[f] < 0 || bytes == 0)
+                continue;
+            memcpy(stage->pinned + stage->offsets[f], values, (size_t)bytes);
+            SEQLSTM_TRY(sl_lane_upload(&stage->lane, stage->fields[f], stage->pinned + stage->offsets[f], bytes, err));
+        }
+    }
+    exec->staged = batch;
+    exec->staged_ordinal = batch->ordinal;
+    return SEQLSTM_OK;
+}
+
+void sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *batch)
+{
+    bool staged = exec->staged == batch && exec->staged_ordinal == batch->ordinal;
+    exec->staged = NULL;
+    for (int32_t p = SL_PLACE_HOST + 1; staged && p < SL_PLACES_MAX; p++) {
+        struct sl_exec_place *place = &exec->places[p];
+        for (int f = 0; place->stage.pinned != NULL && f < SL_EXEC_STAGED; f++) {
+            if (place->stage.offsets[f] < 0)
+                continue;
+            void *before = place->fields[f];
+            place->fields[f] = place->stage.fields[f];
+            place->stage.fields[f] = before;
+            for (int32_t t = 0; t < exec->graph->tensor_count; t++)
+                if (exec->graph->tensors[t].role == (enum sl_tensor_role)(SL_TENSOR_INPUT + f))
+                    exec->valid[t] |= (uint8_t)(1u << p);
+        }
+    }
+}
+
+seqlstm_status sl_exec_finish_staging(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++)
+        SEQLSTM_TRY(sl_lane_finish(&exec->places[p].stage.lane, err));
+    return SEQLSTM_OK;
+}
+
+void sl_exec_close_staging(struct sl_exec *exec)
+{
+    for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++) {
+        struct sl_exec_stage *stage = &exec->places[p].stage;
+        sl_lane_release(&stage->lane, stage->pinned);
+        for (int f = 0; f < SL_EXEC_STAGED; f++)
+            sl_domain_release(exec->places[p].domain, stage->fields[f]);
+        sl_lane_close(&stage->lane);
+    }
+}
