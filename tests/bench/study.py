@@ -4,16 +4,21 @@
 Treebank, batch 32, five ways of batching.
 
 study.py PROGRAM [--data DIR] [--rounds N] [--seconds S] [--layers N] [--set KEY=VALUE …] [--out FILE]
+study.py PROGRAM --pair A,B [--rounds N] [--seconds S] …
 study.py PROGRAM --converge EPOCHS [--plot FILE] …
 
 The strategies run in turn, round after round, S seconds of training each, in processes of their own; shown is the median
 time of a real token (padding is no token) with its spread. Batches come in shuffled order, so that a part of an epoch
 stands for it. Beside it what `data stats` counts for a whole epoch: rows computed, steps, rows lost.
 
+--pair compares two of them: in each round both, in changing order, with a seed of the round's own, so that each round has
+other batches; the ratio of their times is a geometric mean over the rounds with its 95 % confidence interval (Student's t).
+
 --converge trains each strategy for so many epochs instead and compares perplexities on valid; --plot draws them over time.
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -97,6 +102,27 @@ def time_all(options, folder):
     return rows
 
 
+def time_pair(options, folder):
+    # two-sided 95 % points of Student's t for 1, 2, … degrees of freedom
+    student = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145)
+    names = options.pair.split(',')
+    logs = []
+    for round_ in range(options.rounds):
+        times = {}
+        for name in names if round_ % 2 == 0 else names[::-1]:
+            summary = run(options, folder, f'{name}-{round_}', name, '--set', f'train.max_time={options.seconds}s',
+                          '--set', 'data.valid=~', '--set', f'seed={round_ + 1}')
+            times[name] = 1e6 * summary['training_seconds'] / summary['tokens']
+        logs.append(math.log(times[names[0]] / times[names[1]]))
+        print(f'round {round_ + 1}: ' + ', '.join(f'{name} {times[name]:.1f} us' for name in names), flush=True)
+    mean = statistics.mean(logs)
+    t = student[min(len(logs) - 1, len(student)) - 1]
+    half = t * statistics.stdev(logs) / math.sqrt(len(logs))
+    ratio, low, high = (math.exp(x) for x in (mean, mean - half, mean + half))
+    print(f'{names[0]} over {names[1]}: {ratio:.4f}, 95 % interval {low:.4f} to {high:.4f}, {len(logs)} rounds')
+    return {'pair': names, 'ratio': ratio, 'low': low, 'high': high, 'rounds': len(logs)}
+
+
 def plot(curves, path):
     """Perplexity over wall time, one line a strategy, in one SVG."""
     colors = ('#2a6fc9', '#d9662b', '#3a9a5c', '#8a4fc0', '#666e7a')
@@ -145,6 +171,7 @@ def main():
     parser.add_argument('--seconds', type=float, default=5)
     parser.add_argument('--layers', type=int, default=8)
     parser.add_argument('--set', action='append', default=[], metavar='KEY=VALUE')
+    parser.add_argument('--pair', metavar='A,B', help=f'out of {", ".join(STRATEGIES)}')
     parser.add_argument('--converge', type=int, metavar='EPOCHS')
     parser.add_argument('--only', help='strategies of --converge, with commas')
     parser.add_argument('--plot', metavar='FILE.svg')
@@ -154,7 +181,7 @@ def main():
         sys.exit('no ptb/ptb.train.txt: say --data or SEQLSTM_DATA')
     options.program = os.path.abspath(options.program)
     with tempfile.TemporaryDirectory() as folder:
-        result = (converge if options.converge else time_all)(options, pathlib.Path(folder))
+        result = (converge if options.converge else time_pair if options.pair else time_all)(options, pathlib.Path(folder))
     if options.out:
         pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + '\n')
 
