@@ -87,6 +87,12 @@ sl_file_read(const char *path, size_t limit_bytes, char **out_data, size_t *out_
     return status;
 }
 
+static int64_t
+get_mtime(const struct stat *info)
+{
+    return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
+}
+
 seqlstm_status
 sl_file_map_open(const char *path, struct sl_file_map *out_map, struct seqlstm_error *err)
 {
@@ -99,19 +105,59 @@ sl_file_map_open(const char *path, struct sl_file_map *out_map, struct seqlstm_e
         void *data = mmap(NULL, map.size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         failure = data == MAP_FAILED ? errno : 0;
         map.data = data;
+        map.fd = fd;
+        map.mtime_ns = get_mtime(&info);
     }
-    close(fd);
+    if (failure != 0 || map.size_bytes == 0)
+        close(fd);
     if (failure != 0)
         return sl_file_fail(err, failure, "cannot map", path);
     *out_map = map;
     return SEQLSTM_OK;
 }
 
+seqlstm_status
+sl_file_map_read(const struct sl_file_map *map, const char *name, const void *from, size_t bytes, void *out,
+                 struct seqlstm_error *err)
+{
+    off_t at = (const char *)from - map->data;
+    for (char *to = out; bytes > 0;) {
+        ssize_t got = pread(map->fd, to, bytes, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return sl_file_fail(err, errno, "cannot read", name);
+        if (got == 0)
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the file was cut while it was used (%zu bytes then)", name,
+                         map->size_bytes);
+        to += got;
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_file_map_check(const struct sl_file_map *map, const char *name, struct seqlstm_error *err)
+{
+    struct stat info;
+    if (map->size_bytes == 0)
+        return SEQLSTM_OK;
+    if (fstat(map->fd, &info) != 0)
+        return sl_file_fail(err, errno, "cannot read", name);
+    if ((size_t)info.st_size != map->size_bytes || get_mtime(&info) != map->mtime_ns)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the file changed while it was used (%zu bytes then, %lld now)",
+                     name, map->size_bytes, (long long)info.st_size);
+    return SEQLSTM_OK;
+}
+
 void
 sl_file_map_close(struct sl_file_map *map)
 {
-    if (map->size_bytes > 0)
+    if (map->size_bytes > 0) {
         munmap((void *)(uintptr_t)map->data, map->size_bytes);
+        close(map->fd);
+    }
     *map = (struct sl_file_map){0};
 }
 

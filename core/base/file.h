@@ -18,15 +18,23 @@
 seqlstm_status sl_file_read(const char *path, size_t limit_bytes, char **out_data,
                             size_t *out_bytes, struct seqlstm_error *err);
 
-/* A file mapped for reading. An empty file has data "" and size 0. The file must not shrink while
- * it is mapped. */
+/* A file mapped for reading. An empty file has data "" and size 0. Where the file shrinks, reading `data` ends the
+ * program: what is used for long is read with sl_file_map_read. */
 struct sl_file_map {
     const char *data;
     size_t size_bytes;
+    int fd; /* open while size_bytes > 0 */
+    int64_t mtime_ns;
 };
 
 seqlstm_status sl_file_map_open(const char *path, struct sl_file_map *out_map,
                                 struct seqlstm_error *err);
+/* Copies bytes that are at `from` in the map out of the file. CORRUPT_DATA: the file has been cut. `name` is what
+ * messages call it. [any thread] */
+seqlstm_status sl_file_map_read(const struct sl_file_map *map, const char *name, const void *from, size_t bytes,
+                                void *out, struct seqlstm_error *err);
+/* CORRUPT_DATA if the file has been written since it was opened. [any thread] */
+seqlstm_status sl_file_map_check(const struct sl_file_map *map, const char *name, struct seqlstm_error *err);
 /* A zeroed map is fine. */
 void sl_file_map_close(struct sl_file_map *map);
 

@@ -36,6 +36,25 @@ get_ids(const struct sl_dataset *d, int64_t first, int64_t count, int32_t *scrat
     return SEQLSTM_OK;
 }
 
+static const char *
+get_name(const struct sl_dataset *d)
+{
+    return d->file_count > 0 ? d->files[0] : "input";
+}
+
+/* Values of `count` rows, likewise: a file that is mapped may be cut by somebody. */
+static seqlstm_status
+get_values(const struct sl_dataset *d, int64_t first, int64_t count, float *scratch, const float **out,
+           struct seqlstm_error *err)
+{
+    size_t features = (size_t)d->facts.input.features;
+    const float *values = d->input_values + (size_t)first * features;
+    *out = d->map.size_bytes > 0 ? scratch : values;
+    return d->map.size_bytes > 0 ? sl_file_map_read(&d->map, get_name(d), values,
+                                                    (size_t)count * features * sizeof *values, scratch, err)
+                                 : SEQLSTM_OK;
+}
+
 /* Where the target values of a row or record begin. */
 static const float *
 target_values(const struct sl_dataset *d, int64_t row)
@@ -55,10 +74,10 @@ fill_weights(const struct sl_piece *p, struct sl_batch *batch)
             weight[sl_batch_row(batch, k, t)] = 1.0f;
 }
 
-/* The steps of sequence k. `scratch` holds the ids of the longest and one more. */
+/* The steps of sequence k. `scratch` has room for the inputs of the longest and one more. */
 static seqlstm_status
 fill_sequence(const struct sl_dataset *d, const struct sl_piece *p, int64_t k, struct sl_batch *batch,
-              int32_t *scratch, struct seqlstm_error *err)
+              void *scratch, struct seqlstm_error *err)
 {
     int64_t F = batch->input.features, O = batch->target.features, first = p->first[k], real = p->real[k];
     int32_t *ids = (int32_t *)(uintptr_t)batch->input.ids, *out_ids = (int32_t *)(uintptr_t)batch->target.ids;
@@ -66,14 +85,17 @@ fill_sequence(const struct sl_dataset *d, const struct sl_piece *p, int64_t k, s
     bool next = d->form == SL_TARGET_NEXT, has_ids = batch->input.kind == SL_FIELD_IDS;
     bool on_steps = batch->target.kind != SL_FIELD_NONE && batch->target.on_steps;
     const int32_t *from = NULL;
+    const float *rows = NULL;
     if (has_ids)
         SEQLSTM_TRY(get_ids(d, first, real > 0 ? real + next : 0, scratch, &from, err));
+    else
+        SEQLSTM_TRY(get_values(d, first, real, scratch, &rows, err));
     for (int64_t t = 0; t < real; t++) {
         int64_t row = sl_batch_row(batch, k, t);
         if (has_ids)
             ids[row] = from[t];
         else
-            memcpy(values + row * F, d->input_values + (first + t) * F, (size_t)F * sizeof *values);
+            memcpy(values + row * F, rows + t * F, (size_t)F * sizeof *values);
         if (on_steps && next)
             out_ids[row] = from[t + 1] == d->state->ignore_id ? -1 : from[t + 1];
         else if (on_steps && batch->target.kind == SL_FIELD_IDS)
@@ -98,8 +120,9 @@ fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch
     int64_t longest = 0;
     for (int64_t k = 0; k < p->sequences; k++)
         longest = p->real[k] > longest ? p->real[k] : longest;
-    int32_t *scratch = d->token_file ? malloc(((size_t)longest + 1) * sizeof *scratch) : NULL;
-    seqlstm_status status = d->token_file && !scratch ? SL_DATA_NO_MEMORY(err) : SEQLSTM_OK;
+    bool reads = d->token_file || d->map.size_bytes > 0;
+    void *scratch = reads ? malloc(((size_t)longest + 1) * (size_t)d->facts.input.features * 4) : NULL;
+    seqlstm_status status = reads && !scratch ? SL_DATA_NO_MEMORY(err) : SEQLSTM_OK;
     for (int64_t k = 0; status == SEQLSTM_OK && k < p->sequences; k++)
         status = fill_sequence(d, p, k, batch, scratch, err);
     free(scratch);
@@ -108,18 +131,22 @@ fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch
 }
 
 /* Inputs without steps, and one target per sequence. */
-static void
-fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
+static seqlstm_status
+fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch, struct seqlstm_error *err)
 {
     int64_t F = batch->input.features, O = batch->target.features;
     float *weight = (float *)(uintptr_t)batch->weight.values;
     for (int64_t k = 0; k < p->sequences; k++) {
         int64_t record = p->record[k];
-        if (!batch->has_steps && batch->input.kind == SL_FIELD_VALUES)
-            memcpy((float *)(uintptr_t)batch->input.values + k * F, d->input_values + p->first[k] * F,
-                   (size_t)F * sizeof(float));
-        else if (!batch->has_steps)
+        float *input = (float *)(uintptr_t)batch->input.values + k * F;
+        const float *values;
+        if (!batch->has_steps && batch->input.kind == SL_FIELD_VALUES) {
+            SEQLSTM_TRY(get_values(d, p->first[k], 1, input, &values, err));
+            if (values != input)
+                memcpy(input, values, (size_t)F * sizeof *input);
+        } else if (!batch->has_steps) {
             ((int32_t *)(uintptr_t)batch->input.ids)[k] = d->input_ids[p->first[k]];
+        }
         if (batch->target.kind == SL_FIELD_NONE || batch->target.on_steps)
             continue;
         int64_t row = d->target_row ? d->target_row[record] : d->start[record] + d->length[record] - 1;
@@ -132,6 +159,7 @@ fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_b
         if (batch->weight.kind == SL_FIELD_VALUES)
             weight[k] = here ? 1.0f : 0.0f;
     }
+    return SEQLSTM_OK;
 }
 
 /* The encoder's side. It was sorted when the batch was made. */
@@ -185,14 +213,16 @@ sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_ba
         ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)p->offset;
     }
     status = batch->has_steps ? fill_steps(d, p, batch, err) : SEQLSTM_OK;
+    if (status == SEQLSTM_OK && !pairs && !d->stream)
+        status = fill_sequences(d, p, batch, err);
+    if (status == SEQLSTM_OK)
+        status = sl_file_map_check(&d->map, get_name(d), err);
     if (status != SEQLSTM_OK) {
         sl_batch_destroy(batch);
         return status;
     }
     if (pairs)
         fill_source(d, p, batch);
-    else if (!d->stream)
-        fill_sequences(d, p, batch);
     batch->carry_state = p->offset > 0;
     batch->last_piece = p->last;
     batch->ordinal = p->ordinal;

@@ -3,8 +3,8 @@
  * the host's, which the device's copy engine reads by itself.
  *
  * Invariants:
- *  1. Nothing orders a lane with the queue: the caller uses what was copied after sl_lane_finish, and copies to where no
- *     running call reads.
+ *  1. Nothing orders a lane with the queue: the caller uses what was copied after sl_lane_finish, and copies to where
+ *     no running call reads.
  *  2. Pinned memory stays as it is from sl_lane_upload to sl_lane_finish. One thread at a time. */
 #ifndef SL_DISPATCH_LANE_H
 #define SL_DISPATCH_LANE_H

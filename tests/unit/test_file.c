@@ -314,10 +314,38 @@ paths_are_text(void **state)
     assert_int_equal(sl_file_real("self", &real, &err), SEQLSTM_NOT_FOUND);
 }
 
+/* What is read from a mapped file is told from what it was; a cut is an error and not the end of the program. */
+static void
+mapped_files_may_change(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/seqlstm-map-XXXXXX", out[8];
+    struct sl_file_map map, empty = {0};
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, "0123456789", 10), 10);
+    assert_int_equal(sl_file_map_open(path, &map, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_map_read(&map, path, map.data + 2, 8, out, &err), SEQLSTM_OK);
+    assert_memory_equal(out, "23456789", 8);
+    assert_int_equal(sl_file_map_check(&map, path, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_map_check(&empty, path, &err), SEQLSTM_OK);
+    assert_int_equal(ftruncate(fd, 6), 0);
+    assert_int_equal(sl_file_map_read(&map, path, map.data + 2, 8, out, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "was cut while it was used (10 bytes then)"));
+    assert_int_equal(sl_file_map_check(&map, path, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(pwrite(fd, "abcdefghij", 10, 0), 10); /* as large as before, and newer */
+    assert_int_equal(futimens(fd, (struct timespec[2]){{1, 0}, {1, 0}}), 0);
+    assert_int_equal(sl_file_map_check(&map, path, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "changed while it was used"));
+    sl_file_map_close(&map);
+    close(fd);
+    unlink(path);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mapped_files_may_change),
         cmocka_unit_test(reads_what_was_written),
         cmocka_unit_test(errors_name_path_and_reason),
         cmocka_unit_test(an_aborted_write_changes_nothing),

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "data/dataset_private.h"
 #include "data/raw.h"
+#include "data/token_build.h"
 #include "data/token_cache.h"
 #include "oom.h"
 
@@ -260,6 +261,14 @@ test_changes_are_noticed(void **state)
     assert_int_equal(sl_token_file_read(file, 2, 1, &id, &err), SEQLSTM_OK);
     sl_token_file_close(file);
     sl_token_file_close(other);
+    /* Another text at the end of cutting than at its beginning: an error, and no file. */
+    struct sl_token_build build = {.text_path = text_path, .tokenizer = &words, .stream = true, .threads = 1,
+                                   .source = {.size_bytes = 10, .mtime_ns = 1}};
+    char made[300];
+    snprintf(made, sizeof made, "%s/made", data_folder);
+    assert_int_equal(sl_token_build(&build, made, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "text.txt: the file changed while it was read"));
+    assert_false(sl_file_exists(made));
     /* Cut while it is open: an error, not the end of the program. */
     char path[300];
     find_file(path);

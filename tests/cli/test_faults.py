@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are cut or changed under a run, and disks that are full: the run ends with an error that names the file, and
+when the file is back `resume` ends with the bits of a run that nothing disturbed."""
+import os
+import random
+import resource
+import struct
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import expect, wait_for
+
+TEXT = """seqlstm: 1
+name: words
+seed: 5
+data:
+  type: text
+  train: {file: train.txt}
+  tokenizer: {type: whitespace, specials: [unk, eos]}
+  batch_size: 4
+model:
+  - {type: embedding, dim: 4}
+  - {type: lstm, units: 6, return_sequences: true}
+  - {type: output, activation: softmax}
+train:
+  task: language_model
+  epochs: EPOCHS
+  checkpoint: {every: 40u}
+"""
+
+ARRAYS = """seqlstm: 1
+name: arrays
+seed: 5
+data:
+  type: npy
+  train: {x: x.npy, y: y.npy}
+  batch_size: 4
+model:
+  - {type: lstm, units: 6}
+  - {type: dense, units: from_target}
+train:
+  loss: mse
+  epochs: EPOCHS
+  checkpoint: {every: 40u}
+"""
+
+EPOCHS = 120
+CACHED = {'SEQLSTM_CACHE_LEAST': '1'}
+
+
+def write_npy(t, name, shape, draw):
+    count = 1
+    for n in shape:
+        count *= n
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
+    values = struct.pack(f'<{count}f', *(draw.uniform(-1, 1) for _ in range(count)))
+    t.write(name, b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + values)
+
+
+def write(t, model):
+    draw = random.Random(3)
+    t.write('train.txt', ''.join(' '.join(f'w{draw.randrange(17)}' for _ in range(draw.randrange(1, 14))) + '\n'
+                                 for _ in range(61)))
+    write_npy(t, 'x.npy', (61, 7, 3), draw)
+    write_npy(t, 'y.npy', (61, 2), draw)
+    t.write('m.yaml', model.replace('EPOCHS', str(EPOCHS)))
+
+
+def disturb(t, name, env, harm, *words):
+    """Does `harm` after the first checkpoint; returns what the run said."""
+    process = t.start('run', 'm.yaml', '--out', name, '-q', env=env)
+    wait_for(lambda: list((t.folder / name / 'checkpoints').glob('update-*')) or process.poll() is not None, 'a checkpoint')
+    expect(process.poll() is None, 'the run ended before it was disturbed')
+    harm()
+    out, err = process.communicate(timeout=60)
+    said = err.decode()
+    expect(process.returncode in (1, 4) and out == b'', f'{name}: exit {process.returncode}: {said}')
+    for word in words:
+        expect(word in said, f'{name}: does not say {word!r}: {said}')
+    expect(not (t.folder / name / 'final.safetensors').exists(), 'a final model of a run that failed')
+    return said
+
+
+def resume(t, name, env=None):
+    t.run('resume', name, '-q', env=env)
+    expect(t.read(f'{name}/final.safetensors') == t.read('whole/final.safetensors'), f'{name}: other bits')
+
+
+def test_token_file_is_cut(t):
+    write(t, TEXT)
+    t.run('run', 'm.yaml', '--out', 'whole', '-q')
+
+    def harm():
+        (file,) = (t.folder / '.cache/seqlstm/tokens').glob('*.tokens')
+        os.truncate(file, 128)
+
+    disturb(t, 'cut', CACHED, harm, '.tokens', 'cut short')
+    resume(t, 'cut', CACHED)  # the file is made anew
+
+
+def test_arrays_are_cut_and_changed(t):
+    write(t, ARRAYS)
+    good = t.read('x.npy')
+    t.run('run', 'm.yaml', '--out', 'whole', '-q')
+    disturb(t, 'cut', None, lambda: os.truncate(t.folder / 'x.npy', 200), 'x.npy', 'while it was used')
+    t.write('x.npy', good)
+    resume(t, 'cut')
+
+    def change():
+        with open(t.folder / 'x.npy', 'r+b') as file:
+            file.seek(400)
+            file.write(b'\0' * 64)
+
+    disturb(t, 'changed', None, change, 'x.npy', 'changed while it was used')
+    t.write('x.npy', good)
+    resume(t, 'changed')
+
+
+def test_no_room_for_the_cache(t):
+    write(t, TEXT)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+    t.run('data', 'stats', 'm.yaml', rc=4, env=CACHED, prepare=limit).says('cannot write the token cache', 'SEQLSTM_CACHE')
+    left = [p.name for p in (t.folder / '.cache/seqlstm/tokens').iterdir()]
+    expect(all(name.endswith('.lock') for name in left), left)
+    t.run('data', 'stats', 'm.yaml', env=CACHED)
+
+
+harness.main(globals())
