@@ -13,6 +13,8 @@ stands for it. Beside it what `data stats` counts for a whole epoch: rows comput
 
 --pair compares two of them: in each round both, in changing order, with a seed of the round's own, so that each round has
 other batches; the ratio of their times is a geometric mean over the rounds with its 95 % confidence interval (Student's t).
+--updates N trains that many updates instead of S seconds, on one thread, and counts processor time, less that of a run of one
+update: for a machine that others use.
 
 --converge trains each strategy for so many epochs instead and compares perplexities on valid; --plot draws them over time.
 """
@@ -21,6 +23,7 @@ import json
 import math
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -102,6 +105,23 @@ def time_all(options, folder):
     return rows
 
 
+def time_run(options, folder, name, strategy, seed):
+    """Microseconds a real token."""
+    def spend(updates):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        summary = run(options, folder, f'{name}-{updates}', strategy, '--threads', '1', '--set', f'train.updates={updates}',
+                      '--set', 'data.valid=~', '--set', f'seed={seed}')
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, summary['tokens']
+
+    if options.updates:
+        (all_time, all_tokens), (first_time, first_tokens) = spend(options.updates), spend(1)
+        return 1e6 * (all_time - first_time) / (all_tokens - first_tokens)
+    summary = run(options, folder, name, strategy, '--set', f'train.max_time={options.seconds}s', '--set', 'data.valid=~',
+                  '--set', f'seed={seed}')
+    return 1e6 * summary['training_seconds'] / summary['tokens']
+
+
 def time_pair(options, folder):
     # two-sided 95 % points of Student's t for 1, 2, … degrees of freedom
     student = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145)
@@ -110,9 +130,7 @@ def time_pair(options, folder):
     for round_ in range(options.rounds):
         times = {}
         for name in names if round_ % 2 == 0 else names[::-1]:
-            summary = run(options, folder, f'{name}-{round_}', name, '--set', f'train.max_time={options.seconds}s',
-                          '--set', 'data.valid=~', '--set', f'seed={round_ + 1}')
-            times[name] = 1e6 * summary['training_seconds'] / summary['tokens']
+            times[name] = time_run(options, folder, f'{name}-{round_}', name, round_ + 1)
         logs.append(math.log(times[names[0]] / times[names[1]]))
         print(f'round {round_ + 1}: ' + ', '.join(f'{name} {times[name]:.1f} us' for name in names), flush=True)
     mean = statistics.mean(logs)
@@ -172,6 +190,7 @@ def main():
     parser.add_argument('--layers', type=int, default=8)
     parser.add_argument('--set', action='append', default=[], metavar='KEY=VALUE')
     parser.add_argument('--pair', metavar='A,B', help=f'out of {", ".join(STRATEGIES)}')
+    parser.add_argument('--updates', type=int, default=0, metavar='N')
     parser.add_argument('--converge', type=int, metavar='EPOCHS')
     parser.add_argument('--only', help='strategies of --converge, with commas')
     parser.add_argument('--plot', metavar='FILE.svg')
