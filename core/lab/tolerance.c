@@ -103,13 +103,17 @@ growth(const struct sl_data *d)
 }
 
 /* Functions that saturate: outputs come out of [-1, 1] with an error of that size; gradients are upstream times
- * slopes such as 1 - y², whose error is relative to 1. A twentieth, because sums and products shrink both. */
+ * slopes such as 1 - y², whose error is relative to 1. A twentieth, because sums and products shrink both. Attention
+ * over one row that outweighs the others: gradients are products of upstream, value and key, of which the difference
+ * in its softmax leaves next to nothing; the error of the difference stays. */
 static double
 floor_of(const struct sl_data *d, bool gradient)
 {
     uint32_t op = d->c.desc.head.op;
     if (op == SEQLSTM_OP_RECURRENT)
         return 0.05;
+    if (op == SEQLSTM_OP_ATTENTION && gradient)
+        return d->c.saturated ? 0.05 * 6 * 6 * 6 : 0.05;
     return gradient && (op == SEQLSTM_OP_DENSE || op == SEQLSTM_OP_ACTIVATION) ? 0.05 : 0;
 }
 

@@ -71,7 +71,7 @@ struct blas_operation {
 
 extern const struct blas_operation blas_embedding, blas_dense, blas_activation, blas_dropout, blas_layer_norm,
     blas_pool, blas_merge, blas_gather, blas_scatter, blas_cast, blas_loss, blas_dense_loss, blas_top_k,
-    blas_finite_check, blas_squared_norm, blas_optimizer, blas_vector;
+    blas_finite_check, blas_squared_norm, blas_optimizer, blas_vector, blas_attention;
 
 /* ---- answers (supports.c) ------------------------------------------------------------------- */
 

@@ -97,6 +97,14 @@ struct blas_rowmath {
     bool (*finite)(int64_t n, const float *x);
     /* Between SEQLSTM_FLOAT32, _BFLOAT16, _FLOAT16, _FLOAT64, to nearest even. */
     void (*cast)(uint32_t from, uint32_t to, int64_t n, const void *x, void *y);
+
+    /* ATTENTION, additive: out[j] = score . tanh(query + keys[j]), j < rows; n features. And from grads [rows]:
+     * dquery; dkeys and dscore are added to. */
+    void (*tanh_scores)(int64_t rows, int64_t n, const float *query, const float *keys, const float *score,
+                        float *out);
+    void (*tanh_scores_back)(int64_t rows, int64_t n, const float *query, const float *keys,
+                             const float *score, const float *grads, float *dquery, float *dkeys,
+                             float *dscore);
 };
 
 /* The table of the set, or of the best below it that was compiled in. */

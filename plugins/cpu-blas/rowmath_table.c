@@ -30,4 +30,6 @@ const struct blas_rowmath BLAS_NAME(rowmath) = {
     .squared_norm = BLAS_NAME(squared_norm),
     .finite = BLAS_NAME(finite),
     .cast = BLAS_NAME(cast),
+    .tanh_scores = BLAS_NAME(tanh_scores),
+    .tanh_scores_back = BLAS_NAME(tanh_scores_back),
 };

@@ -83,5 +83,10 @@ void BLAS_NAME(update)(const struct blas_update *u, int64_t n, float *param, con
 double BLAS_NAME(squared_norm)(int64_t n, const float *x);
 bool BLAS_NAME(finite)(int64_t n, const float *x);
 void BLAS_NAME(cast)(uint32_t from, uint32_t to, int64_t n, const void *x, void *y);
+void BLAS_NAME(tanh_scores)(int64_t rows, int64_t n, const float *query, const float *keys,
+                            const float *score, float *out);
+void BLAS_NAME(tanh_scores_back)(int64_t rows, int64_t n, const float *query, const float *keys,
+                                 const float *score, const float *grads, float *dquery, float *dkeys,
+                                 float *dscore);
 
 #endif

@@ -27,6 +27,7 @@ static const struct blas_operation *const operations[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_SQUARED_NORM] = &blas_squared_norm,
     [SEQLSTM_OP_OPTIMIZER] = &blas_optimizer,
     [SEQLSTM_OP_VECTOR] = &blas_vector,
+    [SEQLSTM_OP_ATTENTION] = &blas_attention,
 };
 
 const uint32_t blas_desc_bytes[SEQLSTM_OP_COUNT] = {
@@ -48,6 +49,7 @@ const uint32_t blas_desc_bytes[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_SQUARED_NORM] = sizeof(struct seqlstm_reduce_desc),
     [SEQLSTM_OP_OPTIMIZER] = sizeof(struct seqlstm_optimizer_desc),
     [SEQLSTM_OP_VECTOR] = sizeof(struct seqlstm_vector_desc),
+    [SEQLSTM_OP_ATTENTION] = sizeof(struct seqlstm_attention_desc),
 };
 
 const struct blas_operation *blas_operation_get(uint32_t op)
