@@ -26,6 +26,7 @@ static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_SQUARED_NORM] = &cg_squared_norm_family,
     [SEQLSTM_OP_OPTIMIZER] = &cg_optimizer_family,
     [SEQLSTM_OP_VECTOR] = &cg_vector_family,
+    [SEQLSTM_OP_ATTENTION] = &cg_attention_family,
 };
 
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
@@ -47,6 +48,7 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_SQUARED_NORM] = sizeof(struct seqlstm_reduce_desc),
     [SEQLSTM_OP_OPTIMIZER] = sizeof(struct seqlstm_optimizer_desc),
     [SEQLSTM_OP_VECTOR] = sizeof(struct seqlstm_vector_desc),
+    [SEQLSTM_OP_ATTENTION] = sizeof(struct seqlstm_attention_desc),
 };
 
 /* ---- instance --------------------------------------------------------------------------------------------- */
@@ -147,7 +149,8 @@ check_bind(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct 
 {
     const struct seqlstm_desc *head = &op->desc.head;
     const struct seqlstm_axis *axis = bind->axis;
-    const bool gathers = head->op == SEQLSTM_OP_GATHER || head->op == SEQLSTM_OP_SCATTER;
+    const bool gathers = head->op == SEQLSTM_OP_GATHER || head->op == SEQLSTM_OP_SCATTER ||
+                         head->op == SEQLSTM_OP_ATTENTION;
     int64_t states = 0;
     if (axis == NULL && needs_axis(op))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u needs an axis", head->op);

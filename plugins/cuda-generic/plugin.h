@@ -4,7 +4,7 @@
  *   backend.c      the ABI: table, create, bind, dispatch of calls to families
  *   supports.c     what is accepted, by rules alone
  *   axis.c         the axis of a binding on the device
- *   rows_op.c flat_op.c loss_op.c dense_op.c recurrent*.c   host code of a family: which kernels, on which pointers
+ *   attention_op.c rows_op.c flat_op.c dense_op.c recurrent*.c   a family: which kernels, on which pointers
  *   *.cu           kernels and their launches; *.h beside them what both sides know
  *
  * Host code never touches device memory: it hands addresses on. Everything is ordered on the queue's stream; nothing
@@ -82,7 +82,8 @@ struct cg_family {
 
 extern const struct cg_family cg_recurrent, cg_embedding, cg_dense, cg_activation, cg_dropout_family, cg_layer_norm,
     cg_pool, cg_merge_family, cg_gather_family, cg_scatter_family, cg_cast_family, cg_loss_family, cg_dense_loss,
-    cg_top_k_family, cg_finite_check_family, cg_squared_norm_family, cg_optimizer_family, cg_vector_family;
+    cg_top_k_family, cg_finite_check_family, cg_squared_norm_family, cg_optimizer_family, cg_vector_family,
+    cg_attention_family;
 
 /* Returns from the calling function when a launch was refused. */
 #define CG_START(call, what, launch)                                                                                   \
