@@ -80,7 +80,7 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
     if (output >= 0) {
         const struct sl_tensor *tensor = &plan->graph->tensors[output];
         snprintf(row->cells[1], CELL, tensor->axis == SL_AXIS_STEPS          ? "[B, T, %lld]"
-                 : tensor->axis == SL_AXIS_SOURCE_STEPS ? "[B, S, %lld]"
+                 : tensor->axis == SL_AXIS_SOURCE_STEPS || tensor->axis == SL_AXIS_MEMORY ? "[B, S, %lld]"
                                                         : "[B, %lld]",
                  (long long)tensor->features);
     } else {

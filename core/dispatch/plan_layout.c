@@ -35,7 +35,8 @@ static int64_t round_up(int64_t bytes)
 
 static bool lives_in_buffer(const struct sl_tensor *tensor)
 {
-    return tensor->role == SL_TENSOR_ACTIVATION || tensor->role == SL_TENSOR_STATE_OUT;
+    return tensor->role == SL_TENSOR_ACTIVATION || tensor->role == SL_TENSOR_STATE_OUT ||
+           tensor->role == SL_TENSOR_MEMORY_OUT;
 }
 
 static void widen(struct block *block, int32_t begin, int32_t end)
@@ -69,7 +70,8 @@ static void collect(const struct sl_plan *plan, const struct sl_call *calls, str
             widen(&blocks[t], c, back);
             if (graph->tensors[t].needs_grad && node->needs_backward)
                 widen(&grads[t], back, back);
-            if (t == graph->output || graph->tensors[t].role == SL_TENSOR_STATE_OUT)
+            if (t == graph->output || graph->tensors[t].role == SL_TENSOR_STATE_OUT ||
+                graph->tensors[t].role == SL_TENSOR_MEMORY_OUT)
                 blocks[t].end = 2 * n;
         }
     }

@@ -66,11 +66,29 @@ static int64_t count_ids(const union seqlstm_any_desc *desc)
     }
 }
 
+/* The rows of the smallest profile as memories of equal length, each looked at in turn, as a decoder's steps do. */
+static void fill_memories(const struct sl_stand *stand, const struct sl_slot *slot, int32_t *buffer, int64_t elems)
+{
+    int64_t rows = INT64_MAX, count = stand->desc.head.max_sequences, longest = stand->desc.head.max_steps;
+    for (int32_t p = 0; p < stand->place_count; p++) {
+        const struct seqlstm_axis *axis = get_axis(stand, p);
+        rows = axis->rows < rows ? axis->rows : rows;
+        count = axis->sequences < count ? axis->sequences : count;
+    }
+    int64_t length = rows / count < longest ? rows / count : longest;
+    for (int64_t i = 0; i < elems; i++)
+        buffer[i] = (int32_t)(slot->axis != SL_SLOT_FREE ? i % count : (i < count ? i : count) * length);
+}
+
 /* Activations and gradients in (-1/2, 1/2), parameters ten times smaller, constants (weights, targets) in (0, 1). */
 static void fill(const struct sl_stand *stand, const struct sl_slot *slot, void *buffer, int64_t elems)
 {
     uint32_t state = 12345u + (uint32_t)elems;
     int64_t ids = count_ids(&stand->desc);
+    if (stand->desc.head.op == SEQLSTM_OP_ATTENTION && slot->dtype == SEQLSTM_INT32) {
+        fill_memories(stand, slot, buffer, elems);
+        return;
+    }
     float scale = slot->role == SL_SLOT_PARAM ? 0.1f : 1.0f, shift = slot->role == SL_SLOT_CONST ? 0.5f : 0.0f;
     for (int64_t i = 0; i < elems && slot->dtype <= SEQLSTM_INT32; i++) {
         state = state * 1664525u + 1013904223u;

@@ -46,22 +46,24 @@ static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_w
     const struct sl_graph *graph = exec->graph;
     size_t tensors = (size_t)graph->tensor_count + 1;
     exec->state_offsets = calloc((size_t)graph->state_count + 1, sizeof *exec->state_offsets);
+    exec->memory_offsets = calloc((size_t)graph->memory_count + 1, sizeof *exec->memory_offsets);
     exec->valid = calloc(tensors, sizeof *exec->valid);
     exec->grad_valid = calloc(tensors, sizeof *exec->grad_valid);
     exec->param_written = calloc((size_t)graph->param_count + 1, sizeof *exec->param_written);
     exec->vector_places = calloc((size_t)exec->plan->vector_count + 1, sizeof *exec->vector_places);
-    if (!exec->state_offsets || !exec->valid || !exec->grad_valid || !exec->param_written || !exec->vector_places)
+    if (!exec->state_offsets || !exec->memory_offsets || !exec->valid || !exec->grad_valid || !exec->param_written ||
+        !exec->vector_places)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
     for (int32_t s = 0; s < graph->state_count; s++) {
         exec->state_offsets[s] = exec->state_elems;
         exec->state_elems += (graph->facts.envelope.sequences * graph->states[s].features + 15) / 16 * 16;
     }
-    for (int32_t t = 0; t < graph->tensor_count && exec->sequence == NULL; t++)
-        if (graph->tensors[t].role == SL_TENSOR_SEQUENCE) {
-            exec->sequence = calloc((size_t)sl_graph_get_rows(graph, &graph->tensors[t]) + 1, sizeof(int32_t));
-            if (exec->sequence == NULL)
-                SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
-        }
+    for (int32_t m = 0; m < graph->memory_count && graph->memories[m].tensor_in >= 0; m++) {
+        const struct sl_tensor *tensor = &graph->tensors[graph->memories[m].tensor_in];
+        exec->memory_offsets[m] = exec->memory_elems;
+        exec->memory_elems += (sl_graph_get_rows(graph, tensor) * tensor->features + 15) / 16 * 16;
+    }
+    SEQLSTM_TRY(sl_exec_open_indices(exec, err));
     return sl_exec_open_places(exec, class_weights, err);
 }
 
@@ -139,7 +141,8 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->grad_valid);
     free(exec->param_written);
     free(exec->vector_places);
-    free(exec->sequence);
+    free(exec->memory_offsets);
+    sl_exec_close_indices(exec);
     free(exec);
 }
 

@@ -93,6 +93,10 @@ seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_
 seqlstm_status sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
                                 struct seqlstm_error *err);
 
+/* What attention looks at: from an executor of SL_PART_ENCODER, after its run, to one of SL_PART_DECODER, whose batches
+ * then name the same source (axis, and the place of each sequence's source). Errors: INVALID_ARGUMENT, DEVICE. */
+seqlstm_status sl_exec_hand_memories(struct sl_exec *encoder, struct sl_exec *decoder, struct seqlstm_error *err);
+
 /* Called after each call of a forward pass that had rows, until another is set; NULL: none. It may read the tensors of
  * the call's node with sl_exec_read. Its error ends the step. */
 typedef seqlstm_status sl_exec_watch_fn(void *context, struct sl_exec *exec, const struct sl_node *node,

@@ -54,11 +54,12 @@ struct sl_exec_call {
     bool repacks;              /* weight masks change with every step */
 };
 
-enum { SL_EXEC_FIELDS = SL_TENSOR_SEQUENCE - SL_TENSOR_INPUT + 1 };
+enum { SL_EXEC_FIELDS = SL_TENSOR_MEMORY_OF - SL_TENSOR_INPUT + 1,
+       SL_EXEC_INDICES = SL_TENSOR_MEMORY_OF - SL_TENSOR_SEQUENCE + 1 };
 
 static inline bool sl_exec_is_field(enum sl_tensor_role role)
 {
-    return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_SEQUENCE;
+    return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_MEMORY_OF;
 }
 
 /* The other set of a device's fields, where the next batch is copied to; see stage.c. */
@@ -81,6 +82,7 @@ struct sl_exec_place {
     char *workspace;
     float *states;            /* all carried states */
     float *class_weights;
+    float *memories;          /* of PART_DECODER */
     double *sums;             /* [2] */
     double *scalar;           /* [1] result of a reduction */
     void *fields[SL_EXEC_FIELDS]; /* from SL_TENSOR_INPUT on; not on the host */
@@ -117,9 +119,17 @@ struct sl_exec {
     const struct sl_batch *batch; /* of the last run */
     const struct sl_batch *staged; /* of the next, by its address and ordinal; NULL: none */
     uint64_t staged_ordinal;
-    int32_t *sequence;            /* [rows of the envelope] sequence of each step; NULL where no call reads it */
+    int32_t *indices[SL_EXEC_INDICES]; /* made from the batch's axes, from SL_TENSOR_SEQUENCE on; NULL where no call
+                                        * reads them */
+    int64_t *memory_offsets;      /* [memory_count] of what PART_DECODER was given */
+    int64_t memory_elems;
     struct sl_exec_shape *shape;
 };
+
+/* indices.c: room for the index tensors of the graph, and their values for a batch. */
+seqlstm_status sl_exec_open_indices(struct sl_exec *exec, struct seqlstm_error *err);
+void sl_exec_close_indices(struct sl_exec *exec);
+void sl_exec_fill_indices(struct sl_exec *exec, const struct sl_batch *batch);
 
 /* Finds or makes the bindings of the batch's shape and copies its ids and positions. */
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);

@@ -50,6 +50,7 @@ static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *c
     place->domain = p == SL_PLACE_HOST ? &exec->host : sl_params_get_domain(exec->params, p);
     SEQLSTM_TRY(allocate(exec, place, plan->activation_bytes, &place->activations, err));
     SEQLSTM_TRY(allocate(exec, place, exec->state_elems * 4, &place->states, err));
+    SEQLSTM_TRY(allocate(exec, place, exec->memory_elems * 4, &place->memories, err));
     SEQLSTM_TRY(allocate(exec, place, classes * 4, &place->class_weights, err));
     SEQLSTM_TRY(allocate(exec, place, 2 * sizeof(double), &place->sums, err));
     SEQLSTM_TRY(allocate(exec, place, sizeof(double), &place->scalar, err));
@@ -94,7 +95,8 @@ void sl_exec_close_places(struct sl_exec *exec)
         if (place->domain == NULL)
             continue;
         void *const owned[] = {place->activations, place->reserve, place->packed, place->workspace, place->states,
-                               place->class_weights, place->sums, place->scalar, place->staged[0], place->staged[1]};
+                               place->class_weights, place->memories, place->sums, place->scalar, place->staged[0],
+                               place->staged[1]};
         for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
             sl_domain_release(place->domain, owned[k]);
         for (int k = 0; k < SL_EXEC_FIELDS; k++)
@@ -110,6 +112,7 @@ void sl_exec_begin_values(struct sl_exec *exec)
         switch (exec->graph->tensors[t].role) {
         case SL_TENSOR_ACTIVATION:
         case SL_TENSOR_STATE_OUT:
+        case SL_TENSOR_MEMORY_OUT:
             exec->valid[t] = 0;
             break;
         case SL_TENSOR_INPUT:
@@ -118,6 +121,9 @@ void sl_exec_begin_values(struct sl_exec *exec)
         case SL_TENSOR_SOURCE:
         case SL_TENSOR_PLACE:
         case SL_TENSOR_SEQUENCE:
+        case SL_TENSOR_MEMORY_ROW:
+        case SL_TENSOR_MEMORY_OFFSET:
+        case SL_TENSOR_MEMORY_OF:
         case SL_TENSOR_SUMS:
             exec->valid[t] = 1u << SL_PLACE_HOST;
             break;
@@ -129,9 +135,10 @@ void sl_exec_begin_values(struct sl_exec *exec)
 static void *get_field(const struct sl_exec *exec, enum sl_tensor_role role)
 {
     const struct sl_batch *batch = exec->batch;
-    const void *const fields[SL_EXEC_FIELDS] = {batch->input.values,        batch->target.values, batch->weight.values,
-                                                batch->source.input.values, batch->source.place,  exec->sequence};
-    return (void *)fields[role - SL_TENSOR_INPUT];
+    const void *const fields[] = {batch->input.values, batch->target.values, batch->weight.values,
+                                  batch->source.input.values, batch->source.place};
+    return role >= SL_TENSOR_SEQUENCE ? exec->indices[role - SL_TENSOR_SEQUENCE]
+                                      : (void *)fields[role - SL_TENSOR_INPUT];
 }
 
 void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
@@ -143,6 +150,7 @@ void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
     switch (tensor->role) {
     case SL_TENSOR_ACTIVATION:
     case SL_TENSOR_STATE_OUT:
+    case SL_TENSOR_MEMORY_OUT:
         return exec->plan->tensor_offsets[t] >= 0 ? place->activations + exec->plan->tensor_offsets[t] : NULL;
     case SL_TENSOR_INPUT:
     case SL_TENSOR_TARGET:
@@ -150,6 +158,9 @@ void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
     case SL_TENSOR_SOURCE:
     case SL_TENSOR_PLACE:
     case SL_TENSOR_SEQUENCE:
+    case SL_TENSOR_MEMORY_ROW:
+    case SL_TENSOR_MEMORY_OFFSET:
+    case SL_TENSOR_MEMORY_OF:
         return p == SL_PLACE_HOST || get_field(exec, tensor->role) == NULL
                    ? get_field(exec, tensor->role)
                    : place->fields[tensor->role - SL_TENSOR_INPUT];
@@ -157,6 +168,8 @@ void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
         return place->class_weights;
     case SL_TENSOR_STATE_IN:
         return place->states + exec->state_offsets[tensor->owner];
+    case SL_TENSOR_MEMORY_IN:
+        return place->memories + exec->memory_offsets[tensor->owner];
     case SL_TENSOR_SUMS:
         return place->sums;
     case SL_TENSOR_PARAM: /* sl_params_provide */

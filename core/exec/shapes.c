@@ -106,14 +106,17 @@ static const struct seqlstm_axis *get_axis(const struct sl_exec_shape *shape, en
     return sl_axis_is_steps(axis) ? &axes->steps : &axes->rows;
 }
 
-/* A gather may read other rows than it writes. */
+/* A gather may read other rows than it writes, queries look at those of a memory. */
 static int64_t get_rows_in(const struct sl_exec *exec, const struct sl_exec_shape *shape, int32_t c)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
-    enum sl_axis axis = node->desc.head.op == SEQLSTM_OP_GATHER
-                            ? exec->graph->tensors[node->slots[SEQLSTM_GATHER_X]].axis
-                            : exec->calls[c].axis;
-    return get_axis(shape, axis)->rows;
+    uint32_t op = node->desc.head.op;
+    int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_GATHER_X
+                   : op == SEQLSTM_OP_ATTENTION ? SEQLSTM_ATTENTION_KEYS
+                                                : -1;
+    enum sl_axis axis = slot >= 0 ? exec->graph->tensors[node->slots[slot]].axis : exec->calls[c].axis;
+    int64_t rows = get_axis(shape, axis)->rows;
+    return rows > 0 ? rows : 1; /* memories that are all empty: a row that nobody reads */
 }
 
 static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c,
@@ -155,6 +158,8 @@ static void copy_ids(struct sl_exec_axes *axes, const struct seqlstm_axis *from,
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     uint64_t hash = hash_shape(batch);
+    /* hypotheses of a decoder share sources: there may be more, or fewer, sequences than those */
+    int64_t sources = batch->source.present ? batch->source.sequences : batch->sequences;
     struct sl_exec_shape *shape = NULL;
     for (int s = 0; s < SL_EXEC_SHAPES && shape == NULL; s++)
         if (matches(&exec->shapes[s], batch, hash))
@@ -168,7 +173,7 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
         shape->sequences = batch->sequences;
         SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences, err));
-        SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_SOURCE], &batch->source.axis, batch->sequences, err));
+        SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_SOURCE], &batch->source.axis, sources, err));
         for (int32_t c = 0; c < exec->plan->call_count; c++) {
             seqlstm_status status = bind_call(exec, shape, c, err);
             if (status != SEQLSTM_OK) {
@@ -182,10 +187,8 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
     shape->last_use = ++exec->clock;
     copy_ids(&shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences);
     if (batch->source.present)
-        copy_ids(&shape->sides[SL_EXEC_SOURCE], &batch->source.axis, batch->sequences);
-    for (int64_t t = 0; exec->sequence && t < batch->axis.steps; t++)
-        for (int32_t k = 0; k < batch->axis.batch_sizes[t]; k++)
-            exec->sequence[batch->axis.row_offsets[t] + k] = k;
+        copy_ids(&shape->sides[SL_EXEC_SOURCE], &batch->source.axis, sources);
+    sl_exec_fill_indices(exec, batch);
     exec->shape = shape;
     exec->batch = batch;
     return SEQLSTM_OK;

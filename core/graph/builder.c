@@ -202,8 +202,8 @@ union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t 
     if (has_products(op))
         desc.head.dtype_compute = computes[b->model->precision];
     desc.head.max_rows = axis == SL_AXIS_STEPS          ? envelope->rows
-                         : axis == SL_AXIS_SOURCE_STEPS ? envelope->source_rows
-                                                        : envelope->sequences;
+                         : axis == SL_AXIS_SOURCE_STEPS || axis == SL_AXIS_MEMORY ? envelope->source_rows
+                                                                                  : envelope->sequences;
     desc.head.max_sequences = envelope->sequences;
     desc.head.max_steps = sl_axis_is_source(axis) ? envelope->source_steps : envelope->steps;
     return desc;

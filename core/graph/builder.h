@@ -55,6 +55,11 @@ struct sl_builder {
                                            * by sl_graph_add_starts before the layer is added */
     int32_t *repeated;      /* [layer_count] of the encoder: its vector in the decoder's order, where one is repeated */
     int32_t place, sequence; /* index tensors; -1 until they are needed */
+    int32_t memory;         /* the encoder's output, sequence by sequence; -1 without attention */
+    int32_t memory_row, memory_offset, memory_of;
+    int32_t *keys;          /* [layer_count] what an attention layer compares queries with: `memory`, or its own */
+    struct sl_memory_pair *memories; /* [layer_count] */
+    int32_t memory_count;
     int32_t decoder_node;   /* the first node behind the encoder and what leads out of it */
     int32_t decoder_alternative;
     bool training;
@@ -123,6 +128,9 @@ seqlstm_status sl_graph_cross(struct sl_builder *b);
 /* Each adds the nodes of one layer and sets layer_outputs[layer->index]. */
 seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_layer *layer);
 seqlstm_status sl_graph_add_rowwise(struct sl_builder *b, const struct sl_layer *layer);
+seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_layer *layer);
+/* Behind the encoder: the memory of all attention layers, and keys of one. */
+seqlstm_status sl_graph_cross_memory(struct sl_builder *b, const struct sl_layer *layer);
 /* The loss of the model behind its last layer. */
 seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums);
 

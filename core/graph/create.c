@@ -44,6 +44,7 @@ static int64_t get_rows(const struct sl_envelope *envelope, const struct sl_tens
     case SL_AXIS_STEPS:
         return envelope->rows;
     case SL_AXIS_SOURCE_STEPS:
+    case SL_AXIS_MEMORY:
         return envelope->source_rows;
     case SL_AXIS_SEQUENCES:
     case SL_AXIS_SOURCE_SEQUENCES:
@@ -170,6 +171,7 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
         .tensors = b->tensors, .tensor_count = b->tensor_count,
         .params = b->params, .param_count = b->param_count,
         .states = b->states, .state_count = b->state_count,
+        .memories = b->memories, .memory_count = b->memory_count,
         .nodes = b->nodes, .node_count = b->node_count,
         .alternatives = b->alternatives, .alternative_count = b->alternative_count,
         .part = b->request->part,
@@ -207,6 +209,7 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
                   [SL_SIDE_ENCODER] = {SL_AXIS_SOURCE_STEPS, SL_AXIS_SOURCE_SEQUENCES, -1}},
         .place = -1,
         .sequence = -1,
+        .memory = -1,
         .carries_state = request->carry_state || request->part != SL_PART_WHOLE ||
                          batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
     };
@@ -217,7 +220,9 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
     b.layer_outputs = SL_ARENA_ARRAY(arena, int32_t, layers);
     b.repeated = SL_ARENA_ARRAY(arena, int32_t, layers);
     b.layer_states = SL_ARENA_ARRAY(arena, struct sl_cell_states *, layers);
-    if (!b.layer_outputs || !b.repeated || !b.layer_states)
+    b.keys = SL_ARENA_ARRAY(arena, int32_t, layers);
+    b.memories = SL_ARENA_ARRAY(arena, struct sl_memory_pair, layers + 1);
+    if (!b.layer_outputs || !b.repeated || !b.layer_states || !b.keys || !b.memories)
         b.failed = true;
     else
         status = add_layers(&b);

@@ -45,17 +45,18 @@ enum sl_axis {
     SL_AXIS_STEPS,           /* packed steps of the batch */
     SL_AXIS_SEQUENCES,       /* one row a sequence, zero-length ones included */
     SL_AXIS_SOURCE_STEPS,    /* packed steps of the batch's source */
-    SL_AXIS_SOURCE_SEQUENCES /* one row a sequence, in the order of the source */
+    SL_AXIS_SOURCE_SEQUENCES, /* one row a sequence, in the order of the source */
+    SL_AXIS_MEMORY           /* the source's steps again, sequence by sequence: what attention looks at */
 };
 
 static inline bool sl_axis_is_steps(enum sl_axis axis)
 {
-    return axis == SL_AXIS_STEPS || axis == SL_AXIS_SOURCE_STEPS;
+    return axis == SL_AXIS_STEPS || axis == SL_AXIS_SOURCE_STEPS || axis == SL_AXIS_MEMORY;
 }
 
 static inline bool sl_axis_is_source(enum sl_axis axis)
 {
-    return axis == SL_AXIS_SOURCE_STEPS || axis == SL_AXIS_SOURCE_SEQUENCES;
+    return axis == SL_AXIS_SOURCE_STEPS || axis == SL_AXIS_SOURCE_SEQUENCES || axis == SL_AXIS_MEMORY;
 }
 
 enum sl_tensor_role {
@@ -66,10 +67,15 @@ enum sl_tensor_role {
     SL_TENSOR_SOURCE,        /* field of the batch */
     SL_TENSOR_PLACE,         /* of each sequence in the order of the source: where to gather its row */
     SL_TENSOR_SEQUENCE,      /* of each step: where to gather its sequence's row */
+    SL_TENSOR_MEMORY_ROW,    /* of each row of the memories: where to gather it among the source's steps */
+    SL_TENSOR_MEMORY_OFFSET, /* first rows of the memories: OFFSETS of ATTENTION */
+    SL_TENSOR_MEMORY_OF,     /* of each step: MEMORY_OF of ATTENTION */
     SL_TENSOR_CLASS_WEIGHTS, /* given to the executor */
     SL_TENSOR_PARAM,
     SL_TENSOR_STATE_IN,      /* carried from the batch before */
     SL_TENSOR_STATE_OUT,     /* carried to the next batch */
+    SL_TENSOR_MEMORY_IN,     /* PART_DECODER: given to the executor */
+    SL_TENSOR_MEMORY_OUT,    /* PART_ENCODER: what to give it */
     SL_TENSOR_SUMS           /* loss sums */
 };
 
@@ -110,6 +116,12 @@ struct sl_state {
     int64_t features;
 };
 
+/* Rows that attention looks at: PART_ENCODER writes them, PART_DECODER reads them. In both in one order. */
+struct sl_memory_pair {
+    int32_t tensor_in;  /* -1: PART_ENCODER */
+    int32_t tensor_out; /* -1: PART_DECODER */
+};
+
 /* One operation. */
 struct sl_node {
     const char *name;      /* the layer's, with a suffix where a layer needs several: "lstm_1", "output.loss" */
@@ -140,6 +152,8 @@ struct sl_graph {
     int32_t param_count;
     const struct sl_state *states;
     int32_t state_count;
+    const struct sl_memory_pair *memories; /* none in PART_WHOLE */
+    int32_t memory_count;
     const struct sl_node *nodes;
     int32_t node_count;
     const struct sl_alternative *alternatives;

@@ -286,6 +286,8 @@ seqlstm_status sl_graph_add_rowwise(struct sl_builder *b, const struct sl_layer 
     case SL_LAYER_REPEAT:
         add_repeat(b, layer);
         return SEQLSTM_OK;
+    case SL_LAYER_ATTENTION:
+        return sl_graph_add_attention(b, layer);
     case SL_LAYER_EMBEDDING:
         return add_embedding(b, layer, x);
     case SL_LAYER_DENSE:

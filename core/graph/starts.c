@@ -3,6 +3,7 @@
  *
  *   encoder's final states ─ both directions joined ─ dense bridge ─ gather: the decoder's order ─ h0, c0
  *   encoder's vector ────────────────────────────────────────────── gather ───────────────────── repeat
+ *   encoder's steps ─────────────────────────────────────────────── attention.c
  *
  * A whole model uses what is gathered at once. The encoder alone writes it as the decoder's carried states; the
  * decoder alone reads those, so that it can go on from step to step. A vector that is repeated is a carried state that
@@ -169,6 +170,8 @@ seqlstm_status sl_graph_cross(struct sl_builder *b)
             SEQLSTM_TRY(sl_graph_add_starts(b, layer));
         else if (layer->kind == SL_LAYER_REPEAT)
             SEQLSTM_TRY(cross_vector(b, layer));
+        else if (layer->kind == SL_LAYER_ATTENTION)
+            SEQLSTM_TRY(sl_graph_cross_memory(b, layer));
     }
     b->decoder_node = b->node_count;
     b->decoder_alternative = b->alternative_count;

@@ -28,7 +28,7 @@ enum sl_layer_kind {
     SL_LAYER_CONCAT,
     SL_LAYER_ADD,
     SL_LAYER_POOL,
-    SL_LAYER_ATTENTION, /* known to the schema, refused in this version */
+    SL_LAYER_ATTENTION, /* of a decoder over the steps of its encoder */
     SL_LAYER_REPEAT     /* a vector of the encoder for each step of the decoder */
 };
 
@@ -210,6 +210,23 @@ struct sl_pool {
     enum sl_pool_mode mode; /* over the real steps of each sequence; over none: 0 */
 };
 
+/* How well a row k of the encoder's output fits a query q (Luong et al. 2015, eq. 8; Vaswani et al. 2017, eq. 1;
+ * Bahdanau et al. 2015, appendix A.1.2). */
+enum sl_attention_score {
+    SL_SCORE_DOT,     /* q . k */
+    SL_SCORE_GENERAL, /* (W q) . k */
+    SL_SCORE_SCALED,  /* q . k / sqrt(width) */
+    SL_SCORE_ADDITIVE /* v . tanh(W q + U k) */
+};
+
+/* Yields [context, query]: as wide as the encoder's output and the query together. */
+struct sl_attention {
+    enum sl_attention_score score;
+    int64_t units; /* additive: rows of W and U; 0: as wide as the output of the encoder */
+    struct sl_initializer kernel_initializer; /* of W, U and v */
+    bool input_feeding; /* false in this version */
+};
+
 /* What flows on the edge that leaves a layer. */
 enum sl_shape_kind {
     SL_SHAPE_TOKENS,   /* one integer per step: the input of an embedding */
@@ -241,6 +258,7 @@ struct sl_layer {
         struct sl_dropout dropout;
         struct sl_layer_norm layer_norm;
         struct sl_pool pool;
+        struct sl_attention attention;
     };
     struct sl_place place;      /* of the layer's entry in the list */
     struct sl_place_list places; /* of each option that was said */

@@ -91,6 +91,12 @@ drop_idle_options(struct sl_reader *reader, struct sl_node *node, struct sl_laye
                             "`use_bias: true`");
         sl_reader_drop_idle(reader, node, "kernel_initializer", layer->dense.tie == NULL,
                             "weights of its own, and `tie` gives it those of an embedding");
+    } else if (layer->kind == SL_LAYER_ATTENTION) {
+        enum sl_attention_score score = layer->attention.score;
+        sl_reader_drop_idle(reader, node, "units", score == SL_SCORE_ADDITIVE, "`score: additive`");
+        sl_reader_drop_idle(reader, node, "kernel_initializer",
+                            score == SL_SCORE_ADDITIVE || score == SL_SCORE_GENERAL,
+                            "`score: general` or `score: additive`");
     } else if (layer->kind == SL_LAYER_EMBEDDING) {
         static const char *const own[] = {"embeddings_initializer", "embeddings_regularizer", "weights", "trainable"};
         for (size_t i = 0; i < sizeof own / sizeof *own; i++)

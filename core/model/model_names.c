@@ -137,6 +137,12 @@ resolve_from(struct sl_reader *reader, const struct sl_layer_list *list, size_t 
     else if (layer->kind == SL_LAYER_REPEAT && list->encoder_count == 0)
         sl_reader_report(reader, "E0303", layer->place, "write `model: {encoder: […], decoder: […]}`", NULL,
                          "`repeat` gives a vector of the encoder to each step of the decoder, and this model has none");
+    else if (layer->kind == SL_LAYER_ATTENTION && layer->side == SL_SIDE_ENCODER)
+        sl_reader_report(reader, "E0303", layer->place, "put it into the decoder", NULL,
+                         "a decoder pays attention to its encoder, and %s stands in the encoder", layer->name);
+    else if (layer->kind == SL_LAYER_ATTENTION && list->encoder_count == 0)
+        sl_reader_report(reader, "E0303", layer->place, "write `model: {encoder: […], decoder: […]}`", NULL,
+                         "a decoder pays attention to its encoder, and this model has none");
     else if (from == NULL)
         resolved[layer->from_count++] = get_default_from(list, index);
     for (size_t i = 0; from != NULL && i < entries; i++) {

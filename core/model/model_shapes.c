@@ -191,6 +191,33 @@ check_repeat(const struct inference *in, const struct sl_layer *layer, struct ed
                      giver->name);
 }
 
+/* attention: steps of the decoder over those of the encoder's last layer. */
+static struct edge
+infer_attention(const struct inference *in, const struct sl_layer *layer, struct edge query)
+{
+    int last = (int)in->model->encoder_count - 1;
+    struct edge memory = last < 0 ? query : in->edges[last];
+    bool products = layer->attention.score == SL_SCORE_DOT || layer->attention.score == SL_SCORE_SCALED;
+    if (last < 0)
+        return (struct edge){UNKNOWN, UNKNOWN};
+    in->layers[last].output_used = true;
+    if (query.shape == SL_SHAPE_VECTOR)
+        report_needs_sequence(in, layer);
+    if (memory.shape == SL_SHAPE_VECTOR)
+        sl_reader_report(in->reader, "E0314", layer->place,
+                         sl_layer_is_recurrent(&in->layers[last])
+                             ? sl_reader_printf(in->reader, "add `return_sequences: true` to %s", in->layers[last].name)
+                             : NULL,
+                         NULL, "%s pays attention to the steps of the encoder, but %s gives one vector per sequence",
+                         layer->name, in->layers[last].name);
+    bool widths = query.width > 0 && memory.width > 0;
+    if (widths && products && query.width != memory.width)
+        sl_reader_report(in->reader, "E0315", layer->place, "say `score: general`, or make the widths equal", NULL,
+                         "%s multiplies %lld features of its query with %lld of %s", layer->name,
+                         (long long)query.width, (long long)memory.width, in->layers[last].name);
+    return (struct edge){SL_SHAPE_SEQUENCE, widths ? query.width + memory.width : UNKNOWN};
+}
+
 static void
 check_tie(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
@@ -236,6 +263,8 @@ infer_layer(const struct inference *in, const struct sl_layer *layer)
         if (input.shape == SL_SHAPE_VECTOR)
             report_needs_sequence(in, layer);
         return (struct edge){SL_SHAPE_VECTOR, input.width};
+    case SL_LAYER_ATTENTION:
+        return infer_attention(in, layer, input);
     case SL_LAYER_REPEAT:
         check_repeat(in, layer, input);
         return (struct edge){SL_SHAPE_SEQUENCE, input.width};

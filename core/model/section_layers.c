@@ -26,7 +26,7 @@ static const struct sl_word kind_words[] = {
     {"concat", SL_LAYER_CONCAT, "features of several layers side by side", false},
     {"add", SL_LAYER_ADD, "sum of several layers", false},
     {"pool", SL_LAYER_POOL, "a sequence becomes one vector", false},
-    {"attention", SL_LAYER_ATTENTION, "of a decoder over its encoder", true},
+    {"attention", SL_LAYER_ATTENTION, "of a decoder over the steps of its encoder", false},
     {"repeat", SL_LAYER_REPEAT, "a vector of the encoder for each step of the decoder", false},
     {NULL, 0, NULL, false}};
 
@@ -54,6 +54,13 @@ static const struct sl_word pool_words[] = {
     {"sum", SL_POOL_SUM, "sum of the steps", false},
     {"first", SL_POOL_FIRST, "the first step", false},
     {"last", SL_POOL_LAST, "the last step", false},
+    {NULL, 0, NULL, false}};
+
+static const struct sl_word score_words[] = {
+    {"dot", SL_SCORE_DOT, "the product of query and key", false},
+    {"general", SL_SCORE_GENERAL, "that of a learned image of the query and the key", false},
+    {"scaled", SL_SCORE_SCALED, "`dot` over the root of the width", false},
+    {"additive", SL_SCORE_ADDITIVE, "a small network of query and key (Bahdanau)", false},
     {NULL, 0, NULL, false}};
 
 /* `units` of a dense layer: an integer, or the width of the target. */
@@ -201,6 +208,14 @@ static const struct sl_option layer_options[] = {
      "how long a mask holds"},
     {"epsilon", SL_VALUE_FLOAT, AT(layer_norm.epsilon), K(LAYER_NORM), SL_OPTION_ABOVE, "1e-3", 0, 1,
      NONE, "added to the variance"},
+    {"score", SL_VALUE_WORD, AT(attention.score), K(ATTENTION), 0, "dot", 0, 0, {.words = score_words},
+     "how well a step of the encoder fits"},
+    {"units", SL_VALUE_INT, AT(attention.units), K(ATTENTION), 0, NULL, 1, INT32_MAX, NONE,
+     "width of the additive score's network; default: that of the encoder's output"},
+    {"kernel_initializer", SL_VALUE_SECTION, AT(attention.kernel_initializer), K(ATTENTION), 0, "glorot_uniform", 0, 0,
+     INITIALIZER, "of the weights of `general` and `additive`"},
+    {"input_feeding", SL_VALUE_BOOL, AT(attention.input_feeding), K(ATTENTION), SL_OPTION_FIXED, "false", 0, 0, NONE,
+     "the decoder reads what attention gave the step before"},
     {"mode", SL_VALUE_WORD, AT(pool.mode), K(POOL), SL_OPTION_REQUIRED, NULL, 0, 0,
      {.words = pool_words}, "what becomes of the steps"},
     {0}};

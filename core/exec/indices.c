@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Index tensors that follow from a batch's axes: which sequence a step is of, and where the memories of attention lie.
+ *
+ *   source lengths 3 2:  memory_row 0 2 4 1 3   memory_offset 0 3 5 5 …   (packed steps 0 1 | 2 3 | 4)
+ */
+#include <stdlib.h>
+
+#include "exec/exec_private.h"
+
+static int32_t *get(const struct sl_exec *exec, enum sl_tensor_role role)
+{
+    return exec->indices[role - SL_TENSOR_SEQUENCE];
+}
+
+seqlstm_status sl_exec_open_indices(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
+        const struct sl_tensor *tensor = &exec->graph->tensors[t];
+        if (tensor->role < SL_TENSOR_SEQUENCE || tensor->role > SL_TENSOR_MEMORY_OF || get(exec, tensor->role))
+            continue;
+        int32_t **index = &exec->indices[tensor->role - SL_TENSOR_SEQUENCE];
+        *index = calloc((size_t)sl_graph_get_rows(exec->graph, tensor) + 1, sizeof(int32_t));
+        if (*index == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
+    }
+    return SEQLSTM_OK;
+}
+
+void sl_exec_close_indices(struct sl_exec *exec)
+{
+    for (int k = 0; k < SL_EXEC_INDICES; k++)
+        free(exec->indices[k]);
+}
+
+/* Of each row of the decoder's steps: its sequence, or what a table says about that. */
+static void fill_steps(const struct seqlstm_axis *axis, const int32_t *table, int32_t *index)
+{
+    for (int64_t t = 0; index && t < axis->steps; t++)
+        for (int32_t k = 0; k < axis->batch_sizes[t]; k++)
+            index[axis->row_offsets[t] + k] = table ? table[k] : k;
+}
+
+/* Memories follow one another in the order of the source; those that a batch has not are empty. */
+static void fill_memories(const struct seqlstm_axis *source, int64_t capacity, int32_t *offset, int32_t *row)
+{
+    int32_t first = 0;
+    for (int64_t m = 0; m < capacity; m++) {
+        int32_t length = m < source->sequences ? source->lengths[m] : 0;
+        offset[m] = first;
+        for (int32_t t = 0; row && t < length; t++)
+            row[first + t] = (int32_t)source->row_offsets[t] + (int32_t)m;
+        first += length;
+    }
+    offset[capacity] = first;
+}
+
+void sl_exec_fill_indices(struct sl_exec *exec, const struct sl_batch *batch)
+{
+    int32_t *offset = get(exec, SL_TENSOR_MEMORY_OFFSET);
+    fill_steps(&batch->axis, NULL, get(exec, SL_TENSOR_SEQUENCE));
+    if (!batch->source.present)
+        return;
+    fill_steps(&batch->axis, batch->source.place, get(exec, SL_TENSOR_MEMORY_OF));
+    if (offset)
+        fill_memories(&batch->source.axis, exec->graph->facts.envelope.sequences, offset,
+                      get(exec, SL_TENSOR_MEMORY_ROW));
+}
