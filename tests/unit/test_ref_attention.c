@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference's ATTENTION: numbers by hand, gradients, empty memories, memory_of in any order, wrong indices. */
+/* The reference's ATTENTION: numbers by hand, gradients, empty memories, memory_of in any order, wrong indices; outputs
+ * and gradients of every score against PyTorch (fixtures/attention.txt: float64 from exact inputs, 13 digits). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "ref_harness.h"
+#include "fixture.h"
 
 enum { K = 3, V = 2, QUERIES = 6, ROWS = 6 };
 
@@ -117,6 +119,72 @@ wrong_indices(void **state)
     rh_close(&rh);
 }
 
+static void
+set_integers(const struct fixture *f, const char *key, int32_t *out, int count)
+{
+    double list[16];
+    assert_int_equal(fixture_list((struct fixture *)f, key, list, 16), count);
+    for (int k = 0; k < count; k++)
+        out[k] = (int32_t)list[k];
+}
+
+static void
+one_fixture(struct fixture *f)
+{
+    static const struct {
+        const char *name;
+        int32_t slot;
+    } inputs[] = {{"queries", SEQLSTM_ATTENTION_QUERIES}, {"keys", SEQLSTM_ATTENTION_KEYS},
+                  {"values", SEQLSTM_ATTENTION_VALUES}, {"score", SEQLSTM_ATTENTION_SCORE}};
+    double list[16], scale;
+    struct rh rh;
+    assert_int_equal(fixture_list(f, "scale", &scale, 1), 1);
+    int queries = fixture_list(f, "memory_of", list, 16), memories = (int)fixture_int(f, "memories", 0);
+    union seqlstm_any_desc d = describe(scale > 0 ? SEQLSTM_ATTENTION_DOT : SEQLSTM_ATTENTION_ADDITIVE,
+                                        fixture_int(f, "shared", 0) ? SEQLSTM_ATTENTION_SHARED : 0);
+    d.attention.key = fixture_int(f, "key", 0);
+    d.attention.value = fixture_int(f, "value", 0);
+    d.attention.scale = (float)scale;
+    d.head.max_sequences = memories;
+    fixture_list(f, "offsets", list, 16);
+    rh_open_rows(&rh, &d, queries, (int64_t)list[memories], 1);
+    set_integers(f, "offsets", rh.values[SEQLSTM_ATTENTION_OFFSETS], memories + 1);
+    set_integers(f, "memory_of", rh.values[SEQLSTM_ATTENTION_MEMORY_OF], queries);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (rh.values[inputs[i].slot])
+            memcpy(rh.values[inputs[i].slot], fixture_get(f, inputs[i].name, rh.elems[inputs[i].slot]),
+                   (size_t)rh.elems[inputs[i].slot] * sizeof(double));
+    const int64_t elems = rh.elems[SEQLSTM_ATTENTION_CONTEXT];
+    memcpy(rh.grads[SEQLSTM_ATTENTION_CONTEXT], fixture_get(f, "dcontext", elems), (size_t)elems * sizeof(double));
+    rh_forward(&rh);
+    rh_backward(&rh, RH_ALL);
+    /* the scale is a float32 */
+    const double tolerance = scale == (double)(float)scale ? 1e-10 : 1e-6;
+    fixture_compare(f, "context", rh_value(&rh, SEQLSTM_ATTENTION_CONTEXT), fixture_get(f, "context", elems), elems,
+                    tolerance);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%s", inputs[i].name);
+        if (rh.values[inputs[i].slot])
+            fixture_compare(f, name, rh.grads[inputs[i].slot], fixture_get(f, name, rh.elems[inputs[i].slot]),
+                            rh.elems[inputs[i].slot], tolerance);
+    }
+    rh_close(&rh);
+}
+
+static void
+reference_equals_pytorch(void **state)
+{
+    (void)state;
+    struct fixture f;
+    int cases = 0;
+    fixture_open(&f, "attention");
+    for (; fixture_next(&f); cases++)
+        one_fixture(&f);
+    fixture_close(&f);
+    assert_int_equal(cases, 5);
+}
+
 int
 main(void)
 {
@@ -124,6 +192,7 @@ main(void)
         cmocka_unit_test(numbers_by_hand),
         cmocka_unit_test(gradients),
         cmocka_unit_test(wrong_indices),
+        cmocka_unit_test(reference_equals_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
