@@ -228,6 +228,9 @@ begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct 
     call->axis = &b->axis.device;
     call->stream = queue->native_stream;
     call->rows = b->bind.rows;
+    if (b->recurrent && (call->desc->recurrent.options & SEQLSTM_RECURRENT_STEPWISE) &&
+        call->desc->head.mode == SEQLSTM_MODE_TRAINING)
+        call->row0 = b->bind.axis->row_offsets[b->bind.t0];
     call->step = step;
     SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
     return b->axis.block ? cg_axis_renew(&b->axis, b->op, b->bind.axis, queue->native_stream, err) : SEQLSTM_OK;

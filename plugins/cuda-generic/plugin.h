@@ -63,6 +63,7 @@ struct cg_call {
     const struct cg_axis *axis;
     void *stream;
     int64_t rows;
+    int64_t row0;       /* RECURRENT with STEPWISE: the range's first row in the reserve, which is the axis's; else 0 */
     void *const *slots;
     void *const *grads; /* backward */
     uint32_t parts;

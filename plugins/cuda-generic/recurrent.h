@@ -19,19 +19,21 @@
 struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
+    bool stepwise; /* dW in a call of its own: what it is made from lies in the reserve */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
     int64_t slots; /* layers whose records are kept: all in training, otherwise one */
 };
 
-/* Offsets in floats. Records count from the slot of their (layer, direction). */
+/* Offsets in floats. Records count from the slot of their (layer, direction). The gradients that dW is made from lie in
+ * the workspace, or with `stepwise` behind the records of their slot. */
 struct cg_layout {
     int64_t z, n, c_raw, c, h, u, v, record;        /* record: floats of one slot */
+    int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
     int64_t merged, merged_floats;                  /* behind all records: merged outputs of two directions */
     int64_t reserve;                                /* floats in all */
     int64_t mask_x, mask_h, x_masked;               /* workspace, forward and backward */
     int64_t hm0, hm1, product, raw, projected, reset, inference; /* forward */
-    int64_t direct, back, dc, dh_new, dout, out_rows, reset_rows, dreset, pre_u, pre_v, du, dv, h_rows, gain_u, gain_v,
-        gain_c, bias_c, peep, below0, below1, dx_masked, dw_masked; /* backward */
+    int64_t direct, back, dc, dout, dreset, h_rows, below0, below1, dx_masked, dw_masked; /* backward */
     int64_t workspace;
 };
 
@@ -47,10 +49,11 @@ struct cg_recurrent_binding {
 struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *desc);
 struct cg_layout cg_layout_make(const struct cg_stack *stack);
 
-/* Where in a call something lies; offset -1 gives NULL. */
+/* Where in a call something lies; offset -1 gives NULL. Rows of a record have `width` elements; with `stepwise` they are
+ * those of the whole axis, and a piece gets its first. */
 float *cg_workspace(const struct cg_call *call, int64_t offset);
-float *cg_records(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
-                  int64_t layer, int64_t direction);
+float *cg_record(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                 int64_t n, int64_t offset, int64_t width);
 /* What layer `layer` reads: X, or the merged output below it. */
 const float *cg_layer_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                             int64_t layer);

@@ -150,29 +150,37 @@ static void set_dy(const struct cg_call *call, const struct cg_stack *s, const s
     y->dy_offset = merge == SEQLSTM_MERGE_CONCAT ? direction * s->out : 0;
     y->dy_scale = merge == SEQLSTM_MERGE_AVE ? 0.5f : 1.0f;
     if (merge == SEQLSTM_MERGE_MUL)
-        y->other_h = cg_records(call, s, l, layer, 1 - direction) + l->h;
+        y->other_h = cg_record(call, s, l, 2 * layer + 1 - direction, l->h, s->out);
 }
 
-static void set_workspace(const struct cg_call *call, const struct cg_layout *l, struct cg_layer *y)
+static float *get_gradients(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+                            int64_t offset, int64_t width)
 {
+    return s->stepwise ? cg_record(call, s, l, n, offset, width) : cg_workspace(call, offset);
+}
+
+static void set_workspace(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+                          struct cg_layer *y)
+{
+    const int64_t h = s->hidden, gh = s->gh;
     y->direct = cg_workspace(call, l->direct);
     y->back = cg_workspace(call, l->back);
     y->dc = cg_workspace(call, l->dc);
-    y->dh_new = cg_workspace(call, l->dh_new);
     y->dout = cg_workspace(call, l->dout);
-    y->out_rows = cg_workspace(call, l->out_rows);
-    y->reset_rows = cg_workspace(call, l->reset_rows);
     y->dreset = cg_workspace(call, l->dreset);
-    y->pre_u = cg_workspace(call, l->pre_u);
-    y->pre_v = cg_workspace(call, l->pre_v);
-    y->du = cg_workspace(call, l->du);
-    y->dv = cg_workspace(call, l->dv);
     y->h_rows = cg_workspace(call, l->h_rows);
-    y->gain_u = cg_workspace(call, l->gain_u);
-    y->gain_v = cg_workspace(call, l->gain_v);
-    y->gain_c = cg_workspace(call, l->gain_c);
-    y->bias_c = cg_workspace(call, l->bias_c);
-    y->peep = cg_workspace(call, l->peep);
+    y->dh_new = get_gradients(call, s, l, n, l->dh_new, s->out);
+    y->out_rows = get_gradients(call, s, l, n, l->out_rows, h);
+    y->reset_rows = get_gradients(call, s, l, n, l->reset_rows, h);
+    y->pre_u = get_gradients(call, s, l, n, l->pre_u, gh);
+    y->pre_v = get_gradients(call, s, l, n, l->pre_v, gh);
+    y->du = get_gradients(call, s, l, n, l->du, gh);
+    y->dv = get_gradients(call, s, l, n, l->dv, gh);
+    y->gain_u = get_gradients(call, s, l, n, l->gain_u, gh);
+    y->gain_v = get_gradients(call, s, l, n, l->gain_v, gh);
+    y->gain_c = get_gradients(call, s, l, n, l->gain_c, h);
+    y->bias_c = get_gradients(call, s, l, n, l->bias_c, h);
+    y->peep = get_gradients(call, s, l, n, l->peep, 3 * h);
 }
 
 static seqlstm_status run_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
@@ -182,6 +190,8 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = r->device + r->count + n, *y = &r->host[n];
     SEQLSTM_TRY(cg_draw_masks(call, s, l, layer, direction, err));
+    if (s->stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS)) /* the pieces have left their gradients */
+        return find_weights(call, s, l, layer, n, y, err);
     CG_START(call, "the last step",
              cg_step_begin_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
     if (call->op->one_block)
@@ -196,6 +206,17 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
     return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;
 }
 
+static seqlstm_status check_stepwise(const struct cg_call *call, struct seqlstm_error *err)
+{
+    if (!(call->parts & SEQLSTM_BACKWARD_WEIGHTS))
+        return SEQLSTM_OK;
+    if (call->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients are asked for by a call of their own");
+    if (call->rows != call->binding->bind.axis->rows)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
+    return SEQLSTM_OK;
+}
+
 seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct cg_stack s = cg_stack_make(&call->desc->recurrent);
@@ -203,12 +224,14 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
     struct cg_recurrent_binding *r = call->binding->recurrent;
     float *below[2] = {cg_workspace(call, l.below0), cg_workspace(call, l.below1)};
     const bool states = call->parts & SEQLSTM_BACKWARD_STATES;
+    if (s.stepwise)
+        SEQLSTM_TRY(check_stepwise(call, err));
     for (int64_t n = 0; n < r->count; n++) {
         const int64_t layer = n / s.directions;
         struct cg_layer *y = &r->host[n];
         void *const *grad = &call->grads[SEQLSTM_RECURRENT_STATE(n, 0)];
         *y = cg_layer_make(call, &s, &l, layer, n % s.directions);
-        set_workspace(call, &l, y);
+        set_workspace(call, &s, &l, n, y);
         set_dy(call, &s, &l, layer, n % s.directions,
                layer == s.layers - 1 ? cg_grad(call, SEQLSTM_RECURRENT_Y, 0) : below[layer % 2], y);
         y->dhn = grad[SEQLSTM_STATE_HN];

@@ -9,6 +9,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *d)
 {
     struct cg_stack s = {.desc = d,
                          .training = d->head.mode == SEQLSTM_MODE_TRAINING,
+                         .stepwise = d->head.mode == SEQLSTM_MODE_TRAINING && (d->options & SEQLSTM_RECURRENT_STEPWISE),
                          .lstm = d->cell == SEQLSTM_CELL_LSTM,
                          .reset_after = (d->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0,
                          .normed = (d->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0,
@@ -35,6 +36,24 @@ static int64_t take(int64_t *at, bool wanted, int64_t floats)
     return offset;
 }
 
+static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_t *at)
+{
+    const struct seqlstm_recurrent_desc *d = s->desc;
+    const int64_t r = d->head.max_rows, h = s->hidden, gh = s->gh;
+    l->dh_new = take(at, d->projection > 0, r * s->out);
+    l->out_rows = take(at, d->projection > 0, r * h);
+    l->reset_rows = take(at, s->late, r * h);
+    l->pre_u = take(at, true, r * gh);
+    l->pre_v = s->reset_after ? take(at, true, r * gh) : l->pre_u;
+    l->du = s->normed ? take(at, true, r * gh) : l->pre_u;
+    l->dv = s->normed ? take(at, true, r * gh) : l->pre_v;
+    l->gain_u = take(at, s->normed, r * gh);
+    l->gain_v = take(at, s->normed, r * gh);
+    l->gain_c = take(at, s->normed && s->lstm, r * h);
+    l->bias_c = take(at, s->normed && s->lstm, r * h);
+    l->peep = take(at, (d->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
+}
+
 struct cg_layout cg_layout_make(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
@@ -49,6 +68,8 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.h = take(&at, true, r * out);
     l.u = take(&at, s->normed, r * gh);
     l.v = take(&at, s->normed, r * gh);
+    if (s->stepwise)
+        take_gradients(s, &l, &at);
     l.record = at;
     at *= s->slots;
     l.merged = at;
@@ -74,21 +95,11 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.direct = take(&back, true, b * out);
     l.back = take(&back, true, b * out);
     l.dc = take(&back, true, b * h);
-    l.dh_new = take(&back, projection, r * out);
     l.dout = take(&back, projection, b * h);
-    l.out_rows = take(&back, projection, r * h);
-    l.reset_rows = take(&back, s->late, r * h);
     l.dreset = take(&back, s->late, b * h);
-    l.pre_u = take(&back, true, r * gh);
-    l.pre_v = s->reset_after ? take(&back, true, r * gh) : l.pre_u;
-    l.du = s->normed ? take(&back, true, r * gh) : l.pre_u;
-    l.dv = s->normed ? take(&back, true, r * gh) : l.pre_v;
     l.h_rows = take(&back, true, r * out);
-    l.gain_u = take(&back, s->normed, r * gh);
-    l.gain_v = take(&back, s->normed, r * gh);
-    l.gain_c = take(&back, s->normed && s->lstm, r * h);
-    l.bias_c = take(&back, s->normed && s->lstm, r * h);
-    l.peep = take(&back, (d->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
+    if (!s->stepwise)
+        take_gradients(s, &l, &back);
     l.below0 = take(&back, s->layers > 1, r * s->merged);
     l.below1 = take(&back, s->layers > 1, r * s->merged);
     l.dx_masked = take(&back, drops, r * s->widest);
@@ -189,17 +200,17 @@ static float *get_reserve(const struct cg_call *call, const struct cg_stack *s, 
     return s->training ? (float *)(void *)call->reserve : cg_workspace(call, l->inference);
 }
 
-float *cg_records(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t layer,
-                  int64_t direction)
+float *cg_record(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+                 int64_t offset, int64_t width)
 {
-    const int64_t slot = s->training ? layer * s->directions + direction : direction;
-    return get_reserve(call, s, l) + slot * l->record;
+    const int64_t slot = s->training ? n : n % s->directions;
+    return offset < 0 ? NULL : get_reserve(call, s, l) + slot * l->record + offset + call->row0 * width;
 }
 
 float *cg_merged(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t layer)
 {
     if (s->directions == 1)
-        return cg_records(call, s, l, layer, 0) + l->h;
+        return cg_record(call, s, l, layer, l->h, s->out);
     return get_reserve(call, s, l) + l->merged + (s->training ? layer : 0) * l->merged_floats;
 }
 
@@ -224,7 +235,6 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
     const int64_t n = layer * s->directions + direction;
-    float *record = cg_records(call, s, l, layer, direction);
     void *const *state = &call->slots[SEQLSTM_RECURRENT_STATE(n, 0)];
     struct cg_layer y = {
         .cell = d->cell,
@@ -259,13 +269,13 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .c0 = state[SEQLSTM_STATE_C0],
         .hn = state[SEQLSTM_STATE_HN],
         .cn = state[SEQLSTM_STATE_CN],
-        .z = record + l->z,
-        .n = s->reset_after ? record + l->n : NULL,
-        .c_raw = s->lstm ? record + l->c_raw : NULL,
-        .c = s->lstm ? record + l->c : NULL,
-        .h = record + l->h,
-        .u = s->normed ? record + l->u : record + l->z,
-        .v = s->normed ? record + l->v : NULL,
+        .z = cg_record(call, s, l, n, l->z, s->gh),
+        .n = cg_record(call, s, l, n, l->n, s->hidden),
+        .c_raw = cg_record(call, s, l, n, l->c_raw, s->hidden),
+        .c = cg_record(call, s, l, n, l->c, s->hidden),
+        .h = cg_record(call, s, l, n, l->h, s->out),
+        .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
+        .v = cg_record(call, s, l, n, l->v, s->gh),
         .mask_h = cg_workspace(call, l->mask_h),
     };
     if (s->training && d->weight_drop > 0)

@@ -79,7 +79,8 @@ static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s
     if (y == NULL)
         return SEQLSTM_OK;
     const struct cg_merge m = {.kind = s->desc->merge, .inputs = 2, .widths = {s->out, s->out}, .width = s->merged,
-                               .x = {cg_records(call, s, l, layer, 0) + l->h, cg_records(call, s, l, layer, 1) + l->h}};
+                               .x = {cg_record(call, s, l, 2 * layer, l->h, s->out),
+                                     cg_record(call, s, l, 2 * layer + 1, l->h, s->out)}};
     CG_START(call, "merging directions", cg_merge_forward(call->stream, &m, call->rows, y));
     return SEQLSTM_OK;
 }

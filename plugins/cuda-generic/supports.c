@@ -37,9 +37,6 @@ static int32_t accept_body(const union seqlstm_any_desc *d, struct seqlstm_answe
     if (!flat && d->head.max_rows > INT32_MAX)
         return seqlstm_answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, NULL,
                                  "cuda-generic takes up to 2^31 - 1 rows a batch");
-    if (d->head.op == SEQLSTM_OP_RECURRENT && (d->recurrent.options & SEQLSTM_RECURRENT_STEPWISE))
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_LENGTHS, "stepwise",
-                                 "cuda-generic computes dW in the backward of each range, not in a later call");
     return d->head.op == SEQLSTM_OP_CAST ? accept_cast(&d->cast, answer) : 1;
 }
 
