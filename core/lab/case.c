@@ -99,7 +99,9 @@ parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_
     } names[] = {{"f32", SEQLSTM_FLOAT32, SEQLSTM_FLOAT32},
                  {"bf16", SEQLSTM_BFLOAT16, SEQLSTM_FLOAT32},
                  {"f16", SEQLSTM_FLOAT16, SEQLSTM_FLOAT32},
+                 {"f32-tf32", SEQLSTM_FLOAT32, SEQLSTM_TF32},
                  {"f32-bf16", SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16},
+                 {"f32-f16", SEQLSTM_FLOAT32, SEQLSTM_FLOAT16},
                  {"f32-i8", SEQLSTM_FLOAT32, SEQLSTM_INT8}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is(field, length, names[i].name)) {
@@ -107,8 +109,9 @@ parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_
             c->desc.head.dtype_compute = names[i].compute;
             return SEQLSTM_OK;
         }
-    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the dtype of the case is '%.*s', expected f32, bf16, f16, f32-bf16 or "
-                 "f32-i8", (int)length, field);
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                 "the dtype of the case is '%.*s', expected f32, bf16, f16, f32-tf32, f32-bf16, f32-f16 or f32-i8",
+                 (int)length, field);
 }
 
 static void

@@ -10,7 +10,8 @@
  *          E embedding, C features or classes, O outputs of a dense, N elements of a flat vector,
  *          R rows (operations without a steps axis), Q rows_in, K of top-k, W inputs of a merge;
  *          attention: R queries, B memories of at most T rows, K key and V value features
- * dtype    f32, bf16, f16 of inputs and outputs; f32-bf16, f32-i8: float32 outside, products in bfloat16, int8
+ * dtype    f32, bf16, f16 of inputs and outputs; f32-tf32, f32-bf16, f32-f16, f32-i8: float32 outside, products
+ *          narrower
  * lengths  ragged | uniform | ones | long (one long, the others 1) | flat (no steps axis)
  * options  a name, or name=value: see `options` in case_options.c
  *

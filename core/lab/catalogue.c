@@ -264,7 +264,7 @@ static const struct plain plains[] = {
     {"attention", "R300B20T30K256", "flat", "queries=packed,kind=additive,weights", false},
 };
 
-/* Tried with products in bfloat16, and in inference those of one layer in int8. */
+/* Tried with products in each narrower type, and in inference those of one layer in int8. */
 static const struct plain low_precision[] = {
     {"lstm", "T7B5I6H9", "ragged", "", true},
     {"lstm", "T7B5I6H9", "ragged", "initial,final", true},
@@ -273,10 +273,15 @@ static const struct plain low_precision[] = {
     {"lstm", "T7B5I6H9D2", "ragged", "merge=sum,no_bias", true},
     {"lstm", "T7B5I6H9L2", "uniform", "", true},
     {"lstm", "T9B17I7H64", "ragged", "final,no_output", true},
+    {"lstm", "T4B35I33H41", "ragged", "recurrent_dropout,zoneout_hidden,peephole", true},
+    {"lstm", "T4B19I8H30P12", "ragged", "layer_norm", true},
+    {"lstm", "T4B19I8H30", "ragged", "coupled_gates,weight_drop", true},
+    {"gru", "T4B19I8H30", "ragged", "", true},
     {"gru", "T7B5I6H9", "ragged", "reset_after", true},
     {"rnn", "T7B5I6H9", "ragged", "", true},
     {"dense", "R9I5O7", "flat", "", true},
     {"dense", "R70I33O17", "flat", "no_bias", true},
+    {"dense", "R400I40O340", "flat", "", true},
     {"dense_loss", "R9I5O7", "flat", "kind=cross_entropy", true},
 };
 
@@ -385,9 +390,11 @@ each_plain(enum sl_level level, const char *pass, bool backward, bool full, size
 static void
 each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn, void *context)
 {
+    static const char *const dtypes[] = {"f32-bf16", "f32-tf32", "f32-f16"};
     for (size_t i = 0; i < COUNT(low_precision); i++) {
         const struct plain *p = &low_precision[i];
-        emit_as("f32-bf16", fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
+        for (size_t k = 0; k < COUNT(dtypes); k++)
+            emit_as(dtypes[k], fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
         if (strcmp(pass, "inf") == 0 && strncmp(p->op, "dense", 5) != 0 && !strchr(p->sizes, 'L'))
             emit_as("f32-i8", fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
     }

@@ -16,14 +16,15 @@ SHARED = re.compile(r'(\d+) bytes smem')
 
 
 def get_name(mangled):
-    """The kernel's own name, with the numbers of a template."""
+    """The kernel's own name, with the numbers and number types of a template."""
     match = re.match(r'_Z(?:N\d+_GLOBAL__N_\w*?_)?L?(\d+)', mangled)
     if not match:
         return mangled
     start = match.end()
     end = start + int(match.group(1))
-    numbers = re.findall(r'Li(\d+)E', mangled[end:])
-    return mangled[start:end] + (f'<{",".join(numbers)}>' if numbers else '')
+    found = re.findall(r'Li(\d+)E|\dcg_(tf32|bf16|f16|f32)', mangled[end:])
+    arguments = [number or name for number, name in found]
+    return mangled[start:end] + (f'<{",".join(arguments)}>' if arguments else '')
 
 
 def main():

@@ -87,6 +87,24 @@ CG_HD float cg_rnn_output(const struct cg_layer *y, int64_t row, int64_t k, floa
     return cg_candidate(y, z);
 }
 
+/* h^ of a whole cell whose unit depends on no other: no LAYER_NORM, no projection, not late. v: what W_h contributes to
+ * each gate; what W_x does is in the record u. */
+CG_HD float cg_cell_forward(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
+                            const float v[4])
+{
+    const int64_t n = y->hidden;
+    const float *u = y->u + row * y->gh;
+    if (y->cell == SEQLSTM_CELL_LSTM) {
+        const float sums[4] = {u[k] + v[0], u[n + k] + v[1], u[2 * n + k] + v[2], u[3 * n + k] + v[3]};
+        return cg_lstm_output(y, row, k, cg_lstm_inner(y, t, b, row, before, k, sums));
+    }
+    if (y->cell == SEQLSTM_CELL_GRU) {
+        const float u_n = u[2 * n + k], r = cg_gru_reset(y, row, k, u[k] + v[0], u[n + k] + v[1]);
+        return cg_gru_output(y, row, k, r, u_n, v[2], cg_h_before(y, before, b, k));
+    }
+    return cg_rnn_output(y, row, k, u[k] + v[0]);
+}
+
 /* ---- backward ------------------------------------------------------------------------------------------------ */
 
 /* Gradient of the carried h of (t, b) at k: what came from the later step and what comes from the output. */
@@ -173,6 +191,13 @@ CG_HD void cg_cell_backward(const struct cg_layer *y, int64_t t, int64_t b, int6
     } else {
         u[0] = v[0] = dh_new * cg_candidate_slope(y, z[k]);
     }
+}
+
+CG_HD void cg_set_pre(const struct cg_layer *y, int64_t row, int64_t j, float u, float v)
+{
+    y->pre_u[row * y->gh + j] = u;
+    if (y->pre_v != y->pre_u)
+        y->pre_v[row * y->gh + j] = v;
 }
 
 #endif

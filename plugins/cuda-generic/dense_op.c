@@ -15,30 +15,33 @@ enum { CHUNK_ELEMS = 16 * 1024 * 1024 };
 /* ---- products ------------------------------------------------------------------------------------------------- */
 
 /* y = x W' + b */
-static int start_forward(void *stream, int64_t rows, int64_t input, int64_t output, const float *x, const float *w,
-                         const float *bias, float *y)
+static int start_forward(const struct cg_call *call, int64_t rows, int64_t input, int64_t output, const float *x,
+                         const float *w, const float *bias, float *y)
 {
     const struct cg_gemm g = {.m = rows, .n = output, .depth = input, .a = x, .a_row = input, .a_column = 1,
-                              .b = w, .b_row = 1, .b_column = input, .c = y, .c_row = output, .bias = bias};
-    return cg_gemm_launch(stream, &g);
+                              .b = w, .b_row = 1, .b_column = input, .c = y, .c_row = output, .bias = bias,
+                              .compute = call->desc->head.dtype_compute};
+    return cg_gemm_launch(call->stream, &g);
 }
 
 /* dx = dz W */
-static int start_inputs(void *stream, int64_t rows, int64_t input, int64_t output, const float *dz, const float *w,
-                        float *dx)
+static int start_inputs(const struct cg_call *call, int64_t rows, int64_t input, int64_t output, const float *dz,
+                        const float *w, float *dx)
 {
     const struct cg_gemm g = {.m = rows, .n = input, .depth = output, .a = dz, .a_row = output, .a_column = 1,
-                              .b = w, .b_row = input, .b_column = 1, .c = dx, .c_row = input};
-    return cg_gemm_launch(stream, &g);
+                              .b = w, .b_row = input, .b_column = 1, .c = dx, .c_row = input,
+                              .compute = call->desc->head.dtype_compute};
+    return cg_gemm_launch(call->stream, &g);
 }
 
 /* dW (+)= dz' x */
-static int start_weights(void *stream, int64_t rows, int64_t input, int64_t output, const float *dz, const float *x,
-                         float *dw, bool add)
+static int start_weights(const struct cg_call *call, int64_t rows, int64_t input, int64_t output, const float *dz,
+                         const float *x, float *dw, bool add)
 {
     const struct cg_gemm g = {.m = output, .n = input, .depth = rows, .a = dz, .a_row = 1, .a_column = output,
-                              .b = x, .b_row = input, .b_column = 1, .c = dw, .c_row = input, .add = add};
-    return cg_gemm_launch(stream, &g);
+                              .b = x, .b_row = input, .b_column = 1, .c = dw, .c_row = input, .add = add,
+                              .compute = call->desc->head.dtype_compute};
+    return cg_gemm_launch(call->stream, &g);
 }
 
 /* ---- DENSE ---------------------------------------------------------------------------------------------------- */
@@ -57,7 +60,7 @@ static seqlstm_status dense_forward(const struct cg_call *call, struct seqlstm_e
     const struct seqlstm_dense_desc *d = &call->desc->dense;
     float *y = cg_slot(call, SEQLSTM_DENSE_Y), *z = call->reserve ? (float *)(void *)call->reserve : y;
     CG_START(call, "dense",
-             start_forward(call->stream, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_DENSE_X),
+             start_forward(call, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_DENSE_X),
                            cg_slot(call, SEQLSTM_DENSE_W), cg_slot(call, SEQLSTM_DENSE_BIAS), z));
     if (d->activation.kind != SEQLSTM_ACT_NONE)
         CG_START(call, "dense",
@@ -94,10 +97,10 @@ static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_
     }
     if (dx)
         CG_START(call, "dense, dx",
-                 start_inputs(call->stream, call->rows, d->input, d->output, dy, cg_slot(call, SEQLSTM_DENSE_W), dx));
+                 start_inputs(call, call->rows, d->input, d->output, dy, cg_slot(call, SEQLSTM_DENSE_W), dx));
     if (dw)
         CG_START(call, "dense, dW",
-                 start_weights(call->stream, call->rows, d->input, d->output, dy, x, dw, call->add));
+                 start_weights(call, call->rows, d->input, d->output, dy, x, dw, call->add));
     if (db)
         CG_START(call, "dense, db",
                  cg_column_sums(call->stream, call->rows, d->output, dy, d->output, db, call->add));
@@ -182,7 +185,7 @@ static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
     CG_START(call, "dense and loss",
-             start_forward(call->stream, rows, d->input, d->output,
+             start_forward(call, rows, d->input, d->output,
                            cg_slot(call, SEQLSTM_LOSS_X) + first * d->input, cg_slot(call, SEQLSTM_DENSE_LOSS_W),
                            cg_slot(call, SEQLSTM_DENSE_LOSS_BIAS), get_logits(call)));
     return SEQLSTM_OK;
@@ -222,11 +225,11 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
                  cg_loss_backward(call->stream, &l, rows, get_scale(call), logits, logits));
         if (dx)
             CG_START(call, "dense and loss, dx",
-                     start_inputs(call->stream, rows, d->input, d->output, logits,
+                     start_inputs(call, rows, d->input, d->output, logits,
                                   cg_slot(call, SEQLSTM_DENSE_LOSS_W), dx + first * d->input));
         if (dw)
             CG_START(call, "dense and loss, dW",
-                     start_weights(call->stream, rows, d->input, d->output, logits,
+                     start_weights(call, rows, d->input, d->output, logits,
                                    cg_slot(call, SEQLSTM_LOSS_X) + first * d->input, dw, add));
         if (db)
             CG_START(call, "dense and loss, db",

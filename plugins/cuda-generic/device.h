@@ -1,22 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernel files include first: CUDA, or the emulation of tests/gpu with which the same files are compiled for the
- * host. Kernels use the words of both alone: GPU_SHARED for shared memory, GPU_LAUNCH to start, CG_HD for functions
- * of host and device.
+ * host. Kernels use the words of both alone: GPU_SHARED for shared memory, GPU_LAUNCH and GPU_LAUNCH_GRID to start,
+ * CG_HD for functions of host and device.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
 
 #ifdef SEQLSTM_EMULATED
 #include "emulation.h"
+#define CG_UNROLL
 #else
 #include <cuda_runtime.h>
 
+#define CG_UNROLL _Pragma("unroll") /* the loop after it: arrays that it indexes stay in registers */
 #define GPU_SHARED(type, name)                                                                                         \
     extern __shared__ __align__(16) unsigned char gpu_shared_memory[];                                                 \
     type *name = reinterpret_cast<type *>(gpu_shared_memory)
 #define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
     (kernel<<<(grid), (block), (shared_bytes), static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__),                     \
      static_cast<int>(cudaGetLastError()))
+#define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
+    gpu_launch_grid(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
+
+template <typename T> struct gpu_same {
+    typedef T type;
+};
+
+/* All blocks at once, or not at all; with more shared memory than a kernel has without asking. */
+template <typename... P>
+static inline int gpu_launch_grid(void *stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+                                  typename gpu_same<P>::type... arguments)
+{
+    void *list[] = {const_cast<void *>(static_cast<const void *>(&arguments))...};
+    const void *entry = reinterpret_cast<const void *>(kernel);
+    const int code = static_cast<int>(
+        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    return code != 0 ? code
+                     : static_cast<int>(cudaLaunchCooperativeKernel(entry, grid, block, list, shared_bytes,
+                                                                    static_cast<cudaStream_t>(stream)));
+}
+
+/* Flags between the blocks of such a launch. */
+static __device__ __forceinline__ unsigned gpu_load_acquire(const unsigned *at)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void gpu_store_release(unsigned *at, unsigned value)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
 #endif
 
 #include "element.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The product kernels. See gemm.h. */
-#include "gemm_tile.h"
+#include "mma_tile.h"
 
 template <typename TILE> __global__ void __launch_bounds__(TILE::THREADS) product(struct cg_gemm g)
 {
@@ -23,8 +23,23 @@ template <typename TILE> static int launch(void *stream, const struct cg_gemm &g
     return 0;
 }
 
+template <typename NUMBER> static int launch_mma(void *stream, const struct cg_gemm &g)
+{
+    const bool small = g.m <= 32 || g.m * g.n < 128 * 1024;
+    return small ? launch<cg_mma_small<NUMBER>>(stream, g) : launch<cg_mma_large<NUMBER>>(stream, g);
+}
+
 extern "C" int cg_gemm_launch(void *stream, const struct cg_gemm *product)
 {
     const bool small = product->m <= 16 || product->m * product->n < 64 * 1024;
-    return small ? launch<cg_tile_small>(stream, *product) : launch<cg_tile_large>(stream, *product);
+    switch (product->compute) {
+    case SEQLSTM_TF32:
+        return launch_mma<cg_tf32>(stream, *product);
+    case SEQLSTM_BFLOAT16:
+        return launch_mma<cg_bf16>(stream, *product);
+    case SEQLSTM_FLOAT16:
+        return launch_mma<cg_f16>(stream, *product);
+    default:
+        return small ? launch<cg_tile_small>(stream, *product) : launch<cg_tile_large>(stream, *product);
+    }
 }

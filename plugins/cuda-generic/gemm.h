@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of the kernels: C = A B (+ bias) (+ C), any strides, float32, sums in a fixed order. */
+/* Matrix products of the kernels: C = A B (+ bias) (+ C), any strides, operands and sums in float32, in a fixed order;
+ * the products in float32 or, on tensor cores, of operands rounded to a narrower type. */
 #ifndef CG_GEMM_H
 #define CG_GEMM_H
 
@@ -20,7 +21,7 @@ struct cg_gemm {
     int64_t c_row;
     const float *bias; /* [n], added to each row; NULL: none */
     int32_t add;       /* to what stands in C */
-    int32_t reserved0;
+    uint32_t compute;  /* SEQLSTM_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
 };
 
 /* Starts the product on the stream; the code of the launch. Nothing for m or n of 0. */

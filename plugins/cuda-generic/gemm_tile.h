@@ -10,6 +10,15 @@
 #include "device.h"
 #include "gemm.h"
 
+/* Puts a sum where it belongs, if it lies inside. */
+static __device__ __forceinline__ void cg_gemm_finish(const struct cg_gemm &g, int64_t row, int64_t column, float sum)
+{
+    if (row >= g.m || column >= g.n)
+        return;
+    float *at = &g.c[row * g.c_row + column];
+    *at = sum + (g.bias ? g.bias[column] : 0.0f) + (g.add ? *at : 0.0f);
+}
+
 template <int M_, int N_, int TM_, int TN_> struct cg_tile {
     enum { M = M_, N = N_, TM = TM_, TN = TN_, D = 16, THREADS = (M / TM) * (N / TN),
            SHARED_BYTES = D * (M + 1 + N + 1) * (int)sizeof(float) };
@@ -55,13 +64,8 @@ template <int M_, int N_, int TM_, int TN_> struct cg_tile {
             __syncthreads();
         }
         for (int i = 0; i < TM; i++)
-            for (int j = 0; j < TN; j++) {
-                const int64_t r = m0 + row + i * (M / TM), c = n0 + column + j * (N / TN);
-                if (r >= g.m || c >= g.n)
-                    continue;
-                float *at = &g.c[r * g.c_row + c];
-                *at = sum[i][j] + (g.bias ? g.bias[c] : 0.0f) + (g.add ? *at : 0.0f);
-            }
+            for (int j = 0; j < TN; j++)
+                cg_gemm_finish(g, m0 + row + i * (M / TM), n0 + column + j * (N / TN), sum[i][j]);
     }
 };
 

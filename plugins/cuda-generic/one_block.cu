@@ -87,9 +87,7 @@ static __global__ void __launch_bounds__(BACK_THREADS) backward(const struct cg_
             for (int g = 0; g < GATES_MOST; g++) {
                 if (g >= y.gates)
                     break;
-                y.pre_u[row * y.gh + g * n + k] = u[g];
-                if (y.pre_v != y.pre_u)
-                    y.pre_v[row * y.gh + g * n + k] = v[g];
+                cg_set_pre(&y, row, g * n + k, u[g], v[g]);
                 dv[g * n + k] = v[g];
             }
         }

@@ -20,6 +20,7 @@ struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
     bool stepwise; /* dW in a call of its own: what it is made from lies in the reserve */
+    uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
     int64_t slots; /* layers whose records are kept: all in training, otherwise one */
 };
@@ -49,8 +50,8 @@ struct cg_recurrent_binding {
 struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *desc);
 struct cg_layout cg_layout_make(const struct cg_stack *stack);
 
-/* Where in a call something lies; offset -1 gives NULL. Rows of a record have `width` elements; with `stepwise` they are
- * those of the whole axis, and a piece gets its first. */
+/* Where in a call something lies; offset -1 gives NULL. Rows of a record have `width` elements; with `stepwise` they
+ * are those of the whole axis, and a piece gets its first. */
 float *cg_workspace(const struct cg_call *call, int64_t offset);
 float *cg_record(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                  int64_t n, int64_t offset, int64_t width);

@@ -12,14 +12,16 @@ static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack
     void *stream = call->stream;
     if (s->desc->projection > 0) {
         CG_START(call, "a step back", cg_step_split_back(stream, y, t, m, s->out));
-        CG_START(call, "a step back", cg_step_product(stream, y, CG_PRODUCT_BACK_OUTPUT, t, 0, m, s->hidden));
+        CG_START(call, "a step back",
+                 cg_step_product(stream, y, CG_PRODUCT_BACK_OUTPUT, s->compute, t, 0, m, s->hidden));
     }
     CG_START(call, "a step back", cg_step_cell_back(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, m));
     if (s->late) {
-        CG_START(call, "a step back", cg_step_product(stream, y, CG_PRODUCT_BACK_RESET, t, 0, m, s->hidden));
+        CG_START(call, "a step back",
+                 cg_step_product(stream, y, CG_PRODUCT_BACK_RESET, s->compute, t, 0, m, s->hidden));
         CG_START(call, "a step back", cg_step_cell_back(stream, y, CG_PHASE_OUTPUT, t, m));
     }
-    CG_START(call, "a step back", cg_step_product(stream, y, CG_PRODUCT_BACK, t, 0, m, s->out));
+    CG_START(call, "a step back", cg_step_product(stream, y, CG_PRODUCT_BACK, s->compute, t, 0, m, s->out));
     return SEQLSTM_OK;
 }
 
@@ -42,7 +44,8 @@ static seqlstm_status multiply_rows(const struct cg_call *call, const float *a, 
                                     struct seqlstm_error *err)
 {
     const struct cg_gemm g = {.m = m, .n = n, .depth = call->rows, .a = a, .a_row = 1, .a_column = a_row,
-                              .b = b, .b_row = b_row, .b_column = 1, .c = to, .c_row = n, .add = add};
+                              .b = b, .b_row = b_row, .b_column = 1, .c = to, .c_row = n, .add = add,
+                              .compute = call->desc->head.dtype_compute};
     CG_START(call, "a gradient of weights", cg_gemm_launch(call->stream, &g));
     return SEQLSTM_OK;
 }
@@ -122,7 +125,8 @@ static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack 
     const bool coupled = s->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES, masked = l->mask_x >= 0;
     struct cg_gemm g = {.m = call->rows, .n = width, .depth = s->gh, .a = y->du, .a_row = s->gh, .a_column = 1,
                         .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X), .b_row = width, .b_column = 1,
-                        .c = masked ? cg_workspace(call, l->dx_masked) : dx, .c_row = width, .add = add && !masked};
+                        .c = masked ? cg_workspace(call, l->dx_masked) : dx, .c_row = width, .add = add && !masked,
+                        .compute = s->compute};
     if (coupled) {
         g.depth = h;
         CG_START(call, "the input's gradient", cg_gemm_launch(call->stream, &g));

@@ -13,6 +13,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *d)
                          .lstm = d->cell == SEQLSTM_CELL_LSTM,
                          .reset_after = (d->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0,
                          .normed = (d->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0,
+                         .compute = d->head.dtype_compute,
                          .layers = d->layers,
                          .directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1,
                          .gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1,

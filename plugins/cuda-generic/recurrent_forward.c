@@ -19,17 +19,17 @@ static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack
         return SEQLSTM_OK;
     }
     CG_START(call, "a step's product",
-             cg_step_product(stream, y, CG_PRODUCT_H, t, parity, m, s->late ? 2 * s->hidden : s->gh));
+             cg_step_product(stream, y, CG_PRODUCT_H, s->compute, t, parity, m, s->late ? 2 * s->hidden : s->gh));
     CG_START(call, "a step's cells",
              cg_step_cell(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, parity, m));
     if (s->late) {
         CG_START(call, "a step's second product",
-                 cg_step_product(stream, y, CG_PRODUCT_RESET, t, parity, m, s->hidden));
+                 cg_step_product(stream, y, CG_PRODUCT_RESET, s->compute, t, parity, m, s->hidden));
         CG_START(call, "a step's cells", cg_step_cell(stream, y, CG_PHASE_OUTPUT, t, parity, m));
     }
     if (projection) {
         CG_START(call, "a step's projection",
-                 cg_step_product(stream, y, CG_PRODUCT_OUTPUT, t, parity, m, s->out));
+                 cg_step_product(stream, y, CG_PRODUCT_OUTPUT, s->compute, t, parity, m, s->out));
         CG_START(call, "a step's projection", cg_step_publish(stream, y, t, parity, m, s->out));
     }
     return SEQLSTM_OK;
@@ -55,7 +55,7 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
     const struct cg_gemm u = {.m = call->rows, .n = s->gh, .depth = width, .a = x, .a_row = width, .a_column = 1,
                               .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X), .b_row = 1, .b_column = width,
-                              .c = host->u, .c_row = s->gh};
+                              .c = host->u, .c_row = s->gh, .compute = s->compute};
     CG_START(call, "the input's product", cg_gemm_launch(call->stream, &u));
     if (call->op->one_block) {
         CG_START(call, "all steps", cg_one_block_forward(call->stream, device, call->axis->sequences, s->gh));

@@ -18,7 +18,7 @@ int cg_step_finish_back(void *stream, const struct cg_layer *layer, int64_t sequ
 /* h_rows [rows, O]: masked h of the step before, of all rows. */
 int cg_step_h_rows(void *stream, const struct cg_layer *layer, int64_t rows, int64_t out);
 
-/* Products of one step; m rows, n columns of the result. */
+/* Products of one step; m rows, n columns of the result; `compute` as in struct cg_gemm. */
 enum cg_step_product {
     CG_PRODUCT_H,          /* hm W_h' -> product, or the record v with LAYER_NORM */
     CG_PRODUCT_RESET,      /* reset W_hn' -> product's candidate columns */
@@ -27,8 +27,8 @@ enum cg_step_product {
     CG_PRODUCT_BACK_RESET, /* dz_n W_hn -> dreset */
     CG_PRODUCT_BACK_OUTPUT /* dh_new W_p -> dout */
 };
-int cg_step_product(void *stream, const struct cg_layer *layer, enum cg_step_product which, int64_t t, int32_t parity,
-                    int64_t m, int64_t n);
+int cg_step_product(void *stream, const struct cg_layer *layer, enum cg_step_product which, uint32_t compute, int64_t t,
+                    int32_t parity, int64_t m, int64_t n);
 
 /* The cell behind the product, a block a sequence. */
 enum cg_step_phase {

@@ -67,13 +67,6 @@ extern "C" int cg_step_split_back(void *stream, const struct cg_layer *layer, in
 
 /* ---- a block a sequence --------------------------------------------------------------------------------------- */
 
-static __device__ void set_pre(const struct cg_layer *y, int64_t row, int64_t j, float u, float v)
-{
-    y->pre_u[row * y->gh + j] = u;
-    if (y->pre_v != y->pre_u)
-        y->pre_v[row * y->gh + j] = v;
-}
-
 static __device__ void run_lstm(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before,
                                 float *room)
 {
@@ -122,7 +115,7 @@ static __device__ void run_lstm(const struct cg_layer *y, int64_t t, int64_t b, 
         }
         cg_lstm_backward(y, t, b, row, before, k, dc, dz_o[k], dz);
         for (int g = 0; g < 4; g++)
-            set_pre(y, row, g * n + k, dz[g], dz[g]);
+            cg_set_pre(y, row, g * n + k, dz[g], dz[g]);
     }
 }
 
@@ -135,22 +128,22 @@ static __device__ void run_gru(const struct cg_layer *y, int phase, int64_t t, i
         const float h = cg_h_before(y, before, b, k) * cg_or_one(y->mask_h, b * n + k);
         if (phase == CG_PHASE_OUTPUT) { /* late, when dreset is known */
             const float d = y->dreset[b * n + k], dz_r = d * h * cg_gate_slope(y, z[k]);
-            set_pre(y, row, k, dz_r, dz_r);
+            cg_set_pre(y, row, k, dz_r, dz_r);
             y->back[b * n + k] = d * r;
             continue;
         }
         const float dh_new = cg_dh_new(y, t, row, b, k);
         float dz_z, dz_n;
         cg_gru_backward(y, row, b, before, k, dh_new, &dz_z, &dz_n);
-        set_pre(y, row, n + k, dz_z, dz_z);
+        cg_set_pre(y, row, n + k, dz_z, dz_z);
         if (y->late) {
-            set_pre(y, row, 2 * n + k, dz_n, dz_n);
+            cg_set_pre(y, row, 2 * n + k, dz_n, dz_n);
             y->reset_rows[row * n + k] = r * h;
             continue;
         }
         const float dz_r = dz_n * y->n[row * n + k] * cg_gate_slope(y, z[k]);
-        set_pre(y, row, k, dz_r, dz_r);
-        set_pre(y, row, 2 * n + k, dz_n, dz_n * r);
+        cg_set_pre(y, row, k, dz_r, dz_r);
+        cg_set_pre(y, row, 2 * n + k, dz_n, dz_n * r);
     }
 }
 
@@ -194,7 +187,7 @@ static __global__ void cell_back(const struct cg_layer *y, int phase, int64_t t)
     else
         for (int64_t k = threadIdx.x; k < y->hidden; k += blockDim.x) {
             const float d = cg_dh_new(y, t, row, b, k) * cg_candidate_slope(y, y->z[at + k]);
-            set_pre(y, row, k, d, d);
+            cg_set_pre(y, row, k, d, d);
         }
     if (!y->normed)
         return;

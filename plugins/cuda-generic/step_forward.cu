@@ -216,20 +216,7 @@ static __global__ void __launch_bounds__(FUSED_WARPS *CG_WARP) fused(const struc
     if (lane >= FUSED_ROWS || b >= m)
         return;
     const int64_t row = cg_row(y, t, b), before = cg_row_before(y, t, b);
-    const float *u = y->u + row * y->gh;
-    float h;
-    if (y->cell == SEQLSTM_CELL_LSTM) {
-        float z[4];
-        for (int g = 0; g < 4; g++)
-            z[g] = u[g * n + k] + mine[g];
-        h = cg_lstm_output(y, row, k, cg_lstm_inner(y, t, b, row, before, k, z));
-    } else if (y->cell == SEQLSTM_CELL_GRU) {
-        const float r = cg_gru_reset(y, row, k, u[k] + mine[0], u[n + k] + mine[1]);
-        h = cg_gru_output(y, row, k, r, u[2 * n + k], mine[2], cg_h_before(y, before, b, k));
-    } else {
-        h = cg_rnn_output(y, row, k, u[k] + mine[0]);
-    }
-    cg_publish(y, t, b, row, before, k, h, parity);
+    cg_publish(y, t, b, row, before, k, cg_cell_forward(y, t, b, row, before, k, mine), parity);
 }
 
 extern "C" int cg_step_fused(void *stream, const struct cg_layer *layer, int64_t t, int32_t parity, int64_t m,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products of one time step: what is multiplied is read from the layer in device memory. See step.h. */
-#include "gemm_tile.h"
+#include "mma_tile.h"
 #include "step.h"
 
 static __device__ struct cg_gemm make(const float *a, int64_t a_row, const float *b, int64_t b_row, int64_t b_column,
@@ -55,9 +55,25 @@ static int launch(void *stream, const struct cg_layer *layer, int which, int64_t
     return GPU_LAUNCH(stream, grid, TILE::THREADS, TILE::SHARED_BYTES, product<TILE>, layer, which, t, parity, m, n);
 }
 
-extern "C" int cg_step_product(void *stream, const struct cg_layer *layer, enum cg_step_product which, int64_t t,
-                               int32_t parity, int64_t m, int64_t n)
+template <typename SMALL, typename LARGE>
+static int launch_fitting(void *stream, const struct cg_layer *layer, int which, int64_t t, int parity, int64_t m,
+                          int64_t n)
 {
-    return m * n < 64 * 1024 ? launch<cg_tile_small>(stream, layer, which, t, parity, m, n)
-                             : launch<cg_tile_large>(stream, layer, which, t, parity, m, n);
+    return m * n < 64 * 1024 ? launch<SMALL>(stream, layer, which, t, parity, m, n)
+                             : launch<LARGE>(stream, layer, which, t, parity, m, n);
+}
+
+extern "C" int cg_step_product(void *stream, const struct cg_layer *layer, enum cg_step_product which,
+                               uint32_t compute, int64_t t, int32_t parity, int64_t m, int64_t n)
+{
+    switch (compute) {
+    case SEQLSTM_TF32:
+        return launch_fitting<cg_mma_small<cg_tf32>, cg_mma_large<cg_tf32>>(stream, layer, which, t, parity, m, n);
+    case SEQLSTM_BFLOAT16:
+        return launch_fitting<cg_mma_small<cg_bf16>, cg_mma_large<cg_bf16>>(stream, layer, which, t, parity, m, n);
+    case SEQLSTM_FLOAT16:
+        return launch_fitting<cg_mma_small<cg_f16>, cg_mma_large<cg_f16>>(stream, layer, which, t, parity, m, n);
+    default:
+        return launch_fitting<cg_tile_small, cg_tile_large>(stream, layer, which, t, parity, m, n);
+    }
 }

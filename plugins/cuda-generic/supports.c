@@ -7,18 +7,22 @@
 #include "one_block.h"
 #include "plugin.h"
 
+/* Operands of products may be rounded to a narrower type; what crosses the boundary of an operation is float32. */
 static int32_t accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
 {
-    const uint32_t roles[6] = {d->dtype_activation, d->dtype_activation_grad, d->dtype_state,
-                               d->dtype_compute,    d->dtype_weight,          d->dtype_weight_grad};
-    for (int k = 0; k < 6; k++)
-        if (roles[k] != SEQLSTM_FLOAT32) {
-            seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
-                              "cuda-generic computes in float32 in this version");
-            snprintf(answer->hint, sizeof answer->hint, "precision: float32");
-            return 0;
-        }
-    return 1;
+    const uint32_t roles[5] = {d->dtype_activation, d->dtype_activation_grad, d->dtype_state, d->dtype_weight,
+                               d->dtype_weight_grad};
+    const bool products = d->op == SEQLSTM_OP_RECURRENT || d->op == SEQLSTM_OP_DENSE || d->op == SEQLSTM_OP_DENSE_LOSS;
+    bool fine = d->dtype_compute <= (products ? SEQLSTM_FLOAT16 : SEQLSTM_FLOAT32);
+    for (int k = 0; k < 5; k++)
+        fine = fine && roles[k] == SEQLSTM_FLOAT32;
+    if (fine)
+        return 1;
+    seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
+                      products ? "cuda-generic multiplies in float32, tf32, bfloat16 or float16; all else is float32"
+                               : "cuda-generic computes this operation in float32");
+    snprintf(answer->hint, sizeof answer->hint, "precision: float32");
+    return 0;
 }
 
 static int32_t accept_cast(const struct seqlstm_cast_desc *d, struct seqlstm_answer *answer)

@@ -72,6 +72,7 @@ struct barrier {
 
 struct warp {
     uint64_t values[32];
+    brought goods[32];
     unsigned votes = 0, came = 0, mask = 0, left = 0;
     barrier gate;
 };
@@ -109,13 +110,6 @@ struct run {
 };
 
 thread_local run *running;
-
-void fail(const char *text)
-{
-    if (running->failure[0] == 0)
-        snprintf(running->failure, sizeof running->failure, "%s (block %u, thread %u)", text,
-                 running->current->where.block.x, running->current->index);
-}
 
 /* Back to the scheduler. A launch that failed is never switched to again: its fibers are forgotten. */
 void leave(fiber *f)
@@ -283,6 +277,13 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
 
 /* ---- what kernels call ------------------------------------------------------------------------------------ */
 
+void fail(const char *text)
+{
+    if (running->failure[0] == 0)
+        snprintf(running->failure, sizeof running->failure, "%s (block %u, thread %u)", text,
+                 running->current->where.block.x, running->current->index);
+}
+
 void *shared_memory() { return running->current->home->shared; }
 
 void barrier_block() { wait(&running->current->home->gate, running->threads); }
@@ -347,6 +348,19 @@ unsigned ballot(unsigned mask, bool vote)
     scatter(w);
     return votes;
 }
+
+const void *bring(const void *mine, size_t bytes)
+{
+    fiber *f = running->current;
+    warp *w = &f->home->warps[f->index / 32];
+    if (running->threads % 32 != 0)
+        fail("tensor cores want whole warps");
+    memcpy(w->goods[f->index % 32].bytes, mine, bytes);
+    gather(0xFFFFFFFFu, 0, false);
+    return w->goods;
+}
+
+void carry_off() { scatter(&running->current->home->warps[running->current->index / 32]); }
 
 uint64_t exchange(unsigned mask, uint64_t mine, unsigned from)
 {

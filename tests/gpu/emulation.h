@@ -48,6 +48,16 @@ unsigned ballot(unsigned mask, bool vote);
 /* The 8 bytes that lane `from` of the warp brought; `from` within the mask. */
 uint64_t exchange(unsigned mask, uint64_t mine, unsigned from);
 
+
+/* All 32 lanes of the warp bring up to 32 bytes and see those of each other until they carry them off. */
+struct brought {
+    unsigned char bytes[32];
+};
+const void *bring(const void *mine, size_t bytes);
+void carry_off();
+/* Ends the launch with this reason. */
+void fail(const char *text);
+
 /* Starts a kernel on an emulated stream, or adds it to the graph that is being captured there. 0, or a code as of
  * cudaError_t. */
 int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel);

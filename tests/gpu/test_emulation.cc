@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulation itself: what it must compute, and what it must refuse. TAP on stdout. */
+#include "emulated_mma.h"
 #include "emulated_runtime.h"
 
 #include <cstdio>
@@ -41,13 +42,65 @@ unsigned sum_lanes(unsigned x)
     return x;
 }
 
+/* A [16, 8 words] times B [8 words, 8] with two numbers a word: number k of word w of row r of A is r + 16 w + 100 k, and
+ * of column c of B w - 3 c + k. The lanes' places are written down here once more, from the PTX ISA's figures. */
+void check_tensor_cores()
+{
+    static uint32_t a[16][8], b[8][8];
+    static float c[16][8];
+    const auto half = [](uint32_t word, int k) { return (float)(int16_t)(word >> 16 * k); };
+    const auto make = [](int lower, int upper) { return (uint32_t)(uint16_t)lower | (uint32_t)(uint16_t)upper << 16; };
+    for (int r = 0; r < 16; r++)
+        for (int w = 0; w < 8; w++)
+            a[r][w] = make(r + 16 * w, r + 16 * w + 100);
+    for (int column = 0; column < 8; column++)
+        for (int w = 0; w < 8; w++)
+            b[column][w] = make(w - 3 * column, w - 3 * column + 1);
+    expect("a product of fragments", true, "", dim3(1), dim3(32), 0, false, [=] {
+        const int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+        const uint32_t of_a[4] = {a[g][t], a[g + 8][t], a[g][t + 4], a[g + 8][t + 4]}, of_b[2] = {b[g][t], b[g][t + 4]};
+        float sum[4] = {1, 1, 1, 1};
+        emulation::multiply_fragments(sum, of_a, of_b, 2, half);
+        c[g][2 * t] = sum[0];
+        c[g][2 * t + 1] = sum[1];
+        c[g + 8][2 * t] = sum[2];
+        c[g + 8][2 * t + 1] = sum[3];
+    });
+    bool same = true;
+    for (int r = 0; r < 16; r++)
+        for (int column = 0; column < 8; column++) {
+            float expected = 1;
+            for (int w = 0; w < 8; w++)
+                for (int k = 0; k < 2; k++)
+                    expected += half(a[r][w], k) * half(b[column][w], k);
+            same = same && c[r][column] == expected;
+        }
+    check("its result", same, "other numbers");
+    static uint32_t got[32][4];
+    expect("fragments from shared memory", true, "", dim3(1), dim3(32), 32 * 4 * 4, false, [=] {
+        GPU_SHARED(uint32_t, s);
+        for (unsigned w = 0; w < 4; w++)
+            s[threadIdx.x * 4 + w] = threadIdx.x * 4 + w;
+        __syncthreads();
+        emulation::load_fragments(got[threadIdx.x], s + threadIdx.x * 4);
+    });
+    check("their places", got[13][2] == (8 * 2 + 13 / 4) * 4 + 13 % 4 && got[31][3] == 127 && got[0][1] == 32, "others");
+    expect("a product that half of the warp comes to", false, "barrier that not all reach", dim3(1), dim3(32), 0, false,
+           [=] {
+               const uint32_t of_a[4] = {0, 0, 0, 0}, of_b[2] = {0, 0};
+               float sum[4] = {0, 0, 0, 0};
+               if (threadIdx.x < 16)
+                   emulation::multiply_fragments(sum, of_a, of_b, 2, half);
+           });
+}
+
 } // namespace
 
 int main()
 {
     std::vector<unsigned> out(256);
     unsigned *o = out.data();
-    printf("1..11\n");
+    printf("1..16\n");
 
     expect("a reversal through shared memory, with its barrier", true, "", dim3(2), dim3(100), 400, false, [=] {
         GPU_SHARED(unsigned, s);
@@ -106,5 +159,6 @@ int main()
         while (gpu_load_acquire(&o[201]) != 12345) {
         }
     });
+    check_tensor_cores();
     return failed != 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host-and-device arithmetic of cuda-generic (element.h) against the reference's float64 functions.
+/* The host-and-device arithmetic of cuda-generic: element.h against the reference's float64 functions, narrow.h against
+ * the kit's rounding.
  *
  * Tolerance: the functions of the C library are within 2 units in the last place, and each value here is made of up to
  * four of them and of roundings: 8 eps32 of the largest intermediate, which is at most max(1, |alpha|, |beta|, |x|).
@@ -12,7 +13,8 @@
 
 #include <cmocka.h>
 
-#include "cuda-generic/element.h"
+#include "cuda-generic/narrow.h"
+#include "lab/data.h"
 #include "reference/reference.h"
 
 static void activations_match_the_reference(void **state)
@@ -59,12 +61,41 @@ static void limits_keep_their_ends(void **state)
     assert_true(isnan(cg_clip(NAN, 2.0f)));
 }
 
+/* Every exponent, fractions around ties of each type, and the ends of the subnormals. */
+static void rounding_is_the_kits(void **state)
+{
+    (void)state;
+    static const uint32_t fractions[] = {0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001,
+                                         0x17FFF, 0x18000, 0x400000, 0x5A5A5A, 0x7FE000, 0x7FEFFF, 0x7FF000, 0x7FFFFF};
+    for (uint32_t upper = 0; upper < 0x1FF; upper++)
+        for (size_t f = 0; f < sizeof fractions / sizeof *fractions; f++) {
+            const float x = cg_bits_float(upper << 23 | fractions[f]);
+            if ((upper & 0xFF) == 0xFF && fractions[f] != 0)
+                continue; /* NaN: below */
+            const double f16 = sl_dtype_round(SEQLSTM_FLOAT16, (double)x);
+            const double bf16 = (double)(float)sl_dtype_round(SEQLSTM_BFLOAT16, (double)x); /* 2^128: infinite */
+            if (!((double)cg_from_bf16(cg_to_bf16(x)) == bf16))
+                fail_msg("bfloat16 of %a: %a, expected %a", (double)x, (double)cg_from_bf16(cg_to_bf16(x)), bf16);
+            if (!((double)cg_from_f16(cg_to_f16(x)) == f16))
+                fail_msg("float16 of %a: %a, expected %a", (double)x, (double)cg_from_f16(cg_to_f16(x)), f16);
+            const double tf32 = (double)cg_bits_float(cg_to_tf32(x));
+            if (isfinite(tf32) && !(fabs(tf32 - (double)x) <= fmax(fabs((double)x), 0x1p-126) * 0x1p-11))
+                fail_msg("tf32 of %a: %a", (double)x, tf32);
+            assert_int_equal(cg_to_tf32(x) & 0x1FFF, 0);
+        }
+    assert_true(isnan(cg_from_bf16(cg_to_bf16(NAN))) && isnan(cg_from_f16(cg_to_f16(NAN))));
+    assert_true(isnan(cg_bits_float(cg_to_tf32(NAN))));
+    assert_int_equal(cg_pair_bf16(1.0f, -2.0f), 0xC0003F80);
+    assert_int_equal(cg_pair_f16(1.0f, -2.0f), 0xC0003C00);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_match_the_reference),
         cmocka_unit_test(extremes_stay_finite_and_nan_stays),
         cmocka_unit_test(limits_keep_their_ends),
+        cmocka_unit_test(rounding_is_the_kits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

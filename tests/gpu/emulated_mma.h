@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensor cores on the host: the fragments of the PTX ISA, as plugins/cuda-generic/mma.h lays them out, exchanged
+ * between the lanes of a warp. A lane that does not come stops the launch; addresses that are not aligned do, too. */
+#ifndef SEQLSTM_TESTS_GPU_EMULATED_MMA_H
+#define SEQLSTM_TESTS_GPU_EMULATED_MMA_H
+
+#include "emulation.h"
+
+namespace emulation {
+
+/* What a lane brings: 4 words of A, 2 of B. */
+struct fragments {
+    uint32_t a[4], b[2];
+};
+
+/* `from_word(word, k)`: number k of a word. Sums in float32, along the depth. */
+template <typename F>
+void multiply_fragments(float c[4], const uint32_t a[4], const uint32_t b[2], int per_word, F from_word)
+{
+    const fragments mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+    const auto *all = static_cast<const brought *>(bring(&mine, sizeof mine));
+    const unsigned g = gpu_lane() / 4, t = gpu_lane() % 4;
+    for (unsigned e = 0; e < 4; e++) {
+        const unsigned row = g + e / 2 * 8, column = 2 * t + e % 2;
+        for (unsigned word = 0; word < 8; word++) {
+            fragments of_a, of_b;
+            memcpy(&of_a, all[row % 8 * 4 + word % 4].bytes, sizeof of_a);
+            memcpy(&of_b, all[column * 4 + word % 4].bytes, sizeof of_b);
+            const uint32_t x = of_a.a[word / 4 * 2 + row / 8], y = of_b.b[word / 4];
+            for (int k = 0; k < per_word; k++)
+                c[e] += from_word(x, k) * from_word(y, k);
+        }
+    }
+    carry_off();
+}
+
+inline void load_fragments(uint32_t words[4], const uint32_t *row)
+{
+    const auto *all = static_cast<const brought *>(bring(&row, sizeof row));
+    for (unsigned j = 0; j < 4; j++) {
+        const uint32_t *from;
+        memcpy(&from, all[8 * j + gpu_lane() / 4].bytes, sizeof from);
+        if (reinterpret_cast<uintptr_t>(from) % 16 != 0)
+            fail("a row of fragments is not aligned to 16 bytes");
+        words[j] = from[gpu_lane() % 4];
+    }
+    carry_off();
+}
+
+} // namespace emulation
+
+#endif
