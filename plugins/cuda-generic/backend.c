@@ -5,6 +5,7 @@
 
 #include <seqlstm/desc_check.h>
 
+#include "cluster.h"
 #include "plugin.h"
 
 static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
@@ -82,6 +83,29 @@ backend_close(struct seqlstm_instance *instance)
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
+/* The variants that depend on the very device. */
+static seqlstm_status
+lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
+{
+    const struct gpu_device *device = &op->instance->domain.devices[op->device];
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
+    const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
+    if (op->variant == CG_CLUSTER) /* supports has seen that it fits */
+        for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++)
+            cg_cluster_make(d->hidden, gates, back, d->head.dtype_compute, &op->grid[back]);
+    if (op->variant != CG_GRID)
+        return SEQLSTM_OK;
+    if (!device->cooperative)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "grid: the device cannot run blocks that wait for each other");
+    for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++)
+        if (!cg_grid_make(d->hidden, gates, back, d->head.max_sequences, d->head.dtype_compute,
+                          device->multiprocessors, device->shared_bytes, &op->grid[back]))
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
+                         "grid: W_h of %lld units does not fit the shared memory of %d multiprocessors",
+                         (long long)d->hidden, (int)device->multiprocessors);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status
 backend_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                   const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
@@ -107,8 +131,14 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     op->family = families[desc->op];
     op->device = device;
     op->ordinal = instance->domain.devices[device].ordinal;
-    op->one_block = strcmp(variant ? variant : answer.variants[0], "one_block") == 0;
     memcpy(&op->desc, desc, seqlstm_desc_bytes(desc->op));
+    seqlstm_status status = SEQLSTM_OK;
+    if (desc->op == SEQLSTM_OP_RECURRENT && cg_find_variant(variant ? variant : answer.variants[0], &op->variant))
+        status = lay_out(op, err);
+    if (status != SEQLSTM_OK) {
+        host->release(host->context, op);
+        return status;
+    }
     *out_op = op;
     return SEQLSTM_OK;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernel files include first: CUDA, or the emulation of tests/gpu with which the same files are compiled for the
- * host. Kernels use the words of both alone: GPU_SHARED for shared memory, GPU_LAUNCH and GPU_LAUNCH_GRID to start,
- * CG_HD for functions of host and device.
+ * host. Kernels use the words of both alone: GPU_SHARED for shared memory, GPU_LAUNCH, GPU_LAUNCH_GRID and
+ * GPU_LAUNCH_CLUSTER to start, CG_HD for functions of host and device.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
+
+#include <stdint.h>
 
 #ifdef SEQLSTM_EMULATED
 #include "emulation.h"
@@ -40,7 +42,59 @@ static inline int gpu_launch_grid(void *stream, dim3 grid, dim3 block, size_t sh
                                                                     static_cast<cudaStream_t>(stream)));
 }
 
-/* Flags between the blocks of such a launch. */
+#define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
+    gpu_launch_cluster(stream, grid, cluster, block, shared_bytes, kernel, __VA_ARGS__)
+
+/* `cluster` neighbours at once, who reach each other's shared memory. */
+template <typename... P>
+static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 block, size_t shared_bytes,
+                                     void (*kernel)(P...), typename gpu_same<P>::type... arguments)
+{
+    void *list[] = {const_cast<void *>(static_cast<const void *>(&arguments))...};
+    const void *entry = reinterpret_cast<const void *>(kernel);
+    int code = static_cast<int>(
+        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    if (code == 0 && cluster > 8) /* what every such device has */
+        code = static_cast<int>(cudaFuncSetAttribute(entry, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    if (code != 0)
+        return code;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return static_cast<int>(cudaLaunchKernelExC(&config, entry, list));
+}
+
+/* All threads of the cluster; what they wrote before is seen behind. Nothing on devices without clusters, where no
+ * kernel that calls it is ever launched. */
+static __device__ __forceinline__ void gpu_barrier_cluster()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" : : : "memory");
+#endif
+}
+
+/* The same place in the shared memory of the cluster's block `rank`. */
+static __device__ __forceinline__ uint32_t *gpu_map_shared(uint32_t *mine, int rank)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    uint64_t theirs;
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(theirs) : "l"(mine), "r"(rank));
+    return reinterpret_cast<uint32_t *>(theirs);
+#else
+    (void)rank;
+    return mine;
+#endif
+}
+
+/* Flags between the blocks of a launch that runs them all at once. */
 static __device__ __forceinline__ unsigned gpu_load_acquire(const unsigned *at)
 {
     unsigned value;

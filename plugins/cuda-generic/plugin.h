@@ -22,6 +22,7 @@
 
 #include "axis.h"
 #include "common/cuda_domain.h"
+#include "grid.h"
 
 struct seqlstm_instance {
     struct gpu_domain domain; /* first: common/cuda_domain.h */
@@ -29,12 +30,16 @@ struct seqlstm_instance {
 
 struct cg_family;
 
+/* How a recurrent operation runs its steps; in the order of their names in supports.c. */
+enum cg_variant { CG_STEP_GRAPH, CG_ONE_BLOCK, CG_GRID, CG_CLUSTER };
+
 struct seqlstm_op {
     struct seqlstm_instance *instance;
     const struct cg_family *family;
     uint32_t device;
     int32_t ordinal;
-    bool one_block; /* RECURRENT: the variant */
+    enum cg_variant variant; /* RECURRENT */
+    struct cg_grid grid[2];  /* CG_GRID, CG_CLUSTER: forward, backward */
     union seqlstm_any_desc desc;
 };
 
@@ -118,8 +123,9 @@ static inline seqlstm_status cg_copy(const struct cg_call *call, void *to, const
                     err);
 }
 
-/* supports.c. cg_fits_one_block: does one_block.h run this descriptor? */
-bool cg_fits_one_block(const struct seqlstm_recurrent_desc *desc);
+/* supports.c. cg_fits_grid: may grid.h run this descriptor, on a device where its slices fit? */
+bool cg_fits_grid(const struct seqlstm_recurrent_desc *desc);
+bool cg_find_variant(const char *name, enum cg_variant *out_variant);
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err);
 

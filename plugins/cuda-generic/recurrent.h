@@ -32,7 +32,7 @@ struct cg_layout {
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
     int64_t merged, merged_floats;                  /* behind all records: merged outputs of two directions */
     int64_t reserve;                                /* floats in all */
-    int64_t mask_x, mask_h, x_masked;               /* workspace, forward and backward */
+    int64_t mask_x, mask_h, x_masked, exchange;     /* workspace, forward and backward */
     int64_t hm0, hm1, product, raw, projected, reset, inference; /* forward */
     int64_t direct, back, dc, dout, dreset, h_rows, below0, below1, dx_masked, dw_masked; /* backward */
     int64_t workspace;
@@ -76,6 +76,10 @@ typedef seqlstm_status cg_loop_fn(const struct cg_call *call, const struct cg_st
                                   struct seqlstm_error *err);
 seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *stack, int64_t index, cg_loop_fn *loop,
                            struct seqlstm_error *err);
+
+/* The variant grid: all steps in one launch, on a cleared exchange. */
+seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *layout, const struct cg_layer *device,
+                           bool back, struct seqlstm_error *err);
 
 seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_error *err);
 seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of a recurrent stack. See recurrent.h. */
+#include "cluster.h"
 #include "gemm.h"
 #include "one_block.h"
 #include "recurrent.h"
@@ -198,7 +199,12 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
         return find_weights(call, s, l, layer, n, y, err);
     CG_START(call, "the last step",
              cg_step_begin_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
-    if (call->op->one_block)
+    if (call->op->variant == CG_GRID)
+        SEQLSTM_TRY(cg_run_grid(call, l, device, true, err));
+    else if (call->op->variant == CG_CLUSTER)
+        CG_START(call, "all steps back",
+                 cg_cluster_backward(call->stream, device, &call->op->grid[1], call->axis->sequences));
+    else if (call->op->variant == CG_ONE_BLOCK)
         CG_START(call, "all steps back", cg_one_block_backward(call->stream, device, call->axis->sequences));
     else
         SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, run_steps, err));

@@ -82,6 +82,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.mask_x = take(&at, drops, b * s->widest);
     l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, b * out);
     l.x_masked = take(&at, drops, r * s->widest);
+    l.exchange = take(&at, cg_fits_grid(d), cg_grid_exchange_most(h, s->gates, b));
     int64_t back = at;
     l.hm0 = take(&at, true, b * out);
     l.hm1 = take(&at, true, b * out);
@@ -302,6 +303,19 @@ seqlstm_status cg_draw_masks(const struct cg_call *call, const struct cg_stack *
     if (l->mask_h >= 0)
         CG_START(call, "recurrent mask",
                  cg_sequence_mask(call->stream, &h, call->axis, s->out, cg_workspace(call, l->mask_h)));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l, const struct cg_layer *device,
+                           bool back, struct seqlstm_error *err)
+{
+    const struct cg_grid *grid = &call->op->grid[back];
+    const int64_t sequences = call->axis->sequences;
+    uint32_t *exchange = (uint32_t *)(void *)cg_workspace(call, l->exchange);
+    SEQLSTM_TRY(cg_clear(call, exchange, cg_grid_exchange_words(grid, sequences), err));
+    CG_START(call, "all steps",
+             back ? cg_grid_backward(call->stream, device, grid, exchange, sequences)
+                  : cg_grid_forward(call->stream, device, grid, exchange, sequences));
     return SEQLSTM_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward of a recurrent stack. See recurrent.h. */
+#include "cluster.h"
 #include "gemm.h"
 #include "one_block.h"
 #include "recurrent.h"
@@ -57,7 +58,12 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
                               .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X), .b_row = 1, .b_column = width,
                               .c = host->u, .c_row = s->gh, .compute = s->compute};
     CG_START(call, "the input's product", cg_gemm_launch(call->stream, &u));
-    if (call->op->one_block) {
+    if (call->op->variant == CG_GRID) {
+        SEQLSTM_TRY(cg_run_grid(call, l, device, false, err));
+    } else if (call->op->variant == CG_CLUSTER) {
+        CG_START(call, "all steps",
+                 cg_cluster_forward(call->stream, device, &call->op->grid[0], call->axis->sequences));
+    } else if (call->op->variant == CG_ONE_BLOCK) {
         CG_START(call, "all steps", cg_one_block_forward(call->stream, device, call->axis->sequences, s->gh));
     } else {
         CG_START(call, "the first step", cg_step_begin(call->stream, device, call->axis->sequences, s->out));

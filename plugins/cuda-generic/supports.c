@@ -4,6 +4,7 @@
 
 #include <seqlstm/desc_check.h>
 
+#include "cluster.h"
 #include "one_block.h"
 #include "plugin.h"
 
@@ -44,11 +45,55 @@ static int32_t accept_body(const union seqlstm_any_desc *d, struct seqlstm_answe
     return d->head.op == SEQLSTM_OP_CAST ? accept_cast(&d->cast, answer) : 1;
 }
 
-bool cg_fits_one_block(const struct seqlstm_recurrent_desc *d)
+static const char *const variant_names[] = {
+    [CG_STEP_GRAPH] = "step_graph", [CG_ONE_BLOCK] = "one_block", [CG_GRID] = "grid", [CG_CLUSTER] = "cluster"};
+
+bool cg_find_variant(const char *name, enum cg_variant *out_variant)
+{
+    for (size_t v = 0; v < sizeof variant_names / sizeof *variant_names; v++)
+        if (strcmp(name, variant_names[v]) == 0) {
+            *out_variant = (enum cg_variant)v;
+            return true;
+        }
+    return false;
+}
+
+/* Units that meet through W_h alone: all other options are a unit's own. */
+static bool has_lone_units(const struct seqlstm_recurrent_desc *d)
 {
     const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
-    return d->hidden <= CG_ONE_BLOCK_MOST && d->projection == 0 && !late &&
-           !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
+    return d->projection == 0 && !late && !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
+}
+
+bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
+{
+    return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
+}
+
+static void offer(struct seqlstm_answer *answer, const char *name)
+{
+    snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "%s", name);
+}
+
+/* Clusters of sixteen blocks with 227 KiB each: Hopper and the Blackwell of data centres. */
+static bool has_clusters(int32_t capability)
+{
+    return capability >= 90 && capability < 120;
+}
+
+static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capability, struct seqlstm_answer *answer)
+{
+    const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
+    struct cg_grid grid;
+    if (has_lone_units(d) && d->hidden <= CG_ONE_BLOCK_MOST)
+        offer(answer, variant_names[CG_ONE_BLOCK]);
+    offer(answer, variant_names[CG_STEP_GRAPH]);
+    if (cg_fits_grid(d))
+        offer(answer, variant_names[CG_GRID]);
+    if (has_lone_units(d) && has_clusters(capability) &&
+        cg_cluster_make(d->hidden, gates, 0, d->head.dtype_compute, &grid) &&
+        (d->head.mode != SEQLSTM_MODE_TRAINING || cg_cluster_make(d->hidden, gates, 1, d->head.dtype_compute, &grid)))
+        offer(answer, variant_names[CG_CLUSTER]);
 }
 
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
@@ -66,10 +111,9 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
     if (!seqlstm_desc_check(desc, answer) || !accept_dtypes(desc, answer) || !accept_body(d, answer))
         return SEQLSTM_OK;
     answer->accepted = 1;
-    const bool recurrent = desc->op == SEQLSTM_OP_RECURRENT;
-    if (recurrent && cg_fits_one_block(&d->recurrent))
-        snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "one_block");
-    snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "%s",
-             recurrent ? "step_graph" : "kernels");
+    if (desc->op == SEQLSTM_OP_RECURRENT)
+        offer_recurrent(&d->recurrent, capability, answer);
+    else
+        offer(answer, "kernels");
     return SEQLSTM_OK;
 }

@@ -24,7 +24,7 @@
 
 namespace {
 
-enum { LAUNCH_FAILURE = 719, OUT_OF_MEMORY = 2, PAGE = 4096 };
+enum { LAUNCH_FAILURE = 719, OUT_OF_MEMORY = 2, PAGE = 4096, SHARED_MOST = 227 * 1024 };
 const size_t ARENA_BYTES = (size_t)1 << 32;
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
@@ -193,13 +193,14 @@ seqlstm_status get_failure(stream *s, seqlstm_error *err)
 
 namespace emulation {
 
-int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel)
+int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
+           unsigned cluster)
 {
     const size_t threads = (size_t)block.x * block.y * block.z;
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
-        grid.z > 65535 || shared_bytes > 99 * 1024)
+        grid.z > 65535 || shared_bytes > SHARED_MOST || cluster == 0 || cluster > 16 || grid.x % cluster != 0)
         return 9; /* cudaErrorInvalidConfiguration */
-    launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel)};
+    launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster};
     static_cast<stream *>(native)->give(
         [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); });
     return 0;
@@ -228,10 +229,10 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     if (absent)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s", absent);
     memset(devices, 0, sizeof *devices);
-    devices->major = 8;
-    devices->multiprocessors = 4;
+    devices->major = 9;
+    devices->multiprocessors = 16;
     devices->cooperative = 1;
-    devices->shared_bytes = 99 * 1024;
+    devices->shared_bytes = SHARED_MOST;
     devices->memory_bytes = ARENA_BYTES;
     snprintf(devices->name, sizeof devices->name, "a GPU emulated with fibers");
     snprintf(devices->uuid, sizeof devices->uuid, "emulated");

@@ -12,6 +12,7 @@ struct launch_request {
     size_t shared_bytes;
     bool cooperative;
     std::function<void()> kernel;
+    unsigned cluster = 1; /* blocks that run together */
 };
 
 /* Runs one launch to its end on the calling thread. False: `out_failure` says what was wrong with it. */

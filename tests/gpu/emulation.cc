@@ -104,6 +104,7 @@ struct run {
     size_t shared_bytes = 0;
     unsigned threads = 0;
     bool cooperative = false;
+    unsigned cluster = 1;
     context scheduler;
     fiber *current = nullptr;
     char failure[256] = "";
@@ -251,7 +252,8 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
     r.threads = request.block.x * request.block.y * request.block.z;
     r.shared_bytes = request.shared_bytes;
     r.cooperative = request.cooperative;
-    r.blocks.resize(request.cooperative ? count : 1);
+    r.cluster = request.cluster;
+    r.blocks.resize(request.cooperative ? count : request.cluster);
     /* Aligned as on the device. */
     const size_t stride = (r.shared_bytes + GUARD_BYTES + 15) / 16 * 16;
     std::vector<unsigned char> shared(r.blocks.size() * stride + 16);
@@ -295,6 +297,23 @@ void barrier_grid()
         leave(running->current);
     }
     wait(&running->gate, running->threads * (unsigned)running->blocks.size());
+}
+
+void barrier_cluster() { wait(&running->gate, running->threads * (unsigned)running->blocks.size()); }
+
+void *map_shared(void *mine, int rank)
+{
+    const block *home = running->current->home;
+    const ptrdiff_t offset = static_cast<unsigned char *>(mine) - home->shared;
+    if (running->cooperative || rank < 0 || (unsigned)rank >= running->cluster || offset < 0 ||
+        (size_t)offset >= running->shared_bytes) {
+        fail("no shared memory of a block of this cluster");
+        leave(running->current);
+    }
+    for (block &b : running->blocks)
+        if (b.fibers[0].where.block.x % running->cluster == (unsigned)rank)
+            return b.shared + offset;
+    return mine; /* not reached: a cluster has every rank */
 }
 
 void yield()

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of CUDA C++ that the kernels of plugins/cuda-generic use, on the host.
  *
- * A launch runs its blocks one after the other (a cooperative one: all at once); the threads of a block are fibers that
- * switch where they wait. So barriers, shuffles, votes, shared memory and atomics mean what they mean on a device,
- * while everything between them runs in an order that a device may choose, too: forwards or backwards, changing from
- * launch to launch, so that a missing barrier shows. Errors, which end the launch and its stream: a barrier that not
- * all threads reach, a shuffle whose mask names threads that do not come, a write behind the shared memory, a
- * spin that nobody ends.
+ * A launch runs its blocks one after the other (a cooperative one: all at once; with clusters: a cluster at once); the
+ * threads of a block are fibers that switch where they wait. So barriers, shuffles, votes, shared memory and atomics
+ * mean what they mean on a device, while everything between them runs in an order that a device may choose, too:
+ * forwards or backwards, changing from launch to launch, so that a missing barrier shows. Errors, which end the launch
+ * and its stream: a barrier that not all threads reach, a shuffle whose mask names threads that do not come, a write
+ * behind the shared memory, a spin that nobody ends.
  *
  * Not imitated: warps in lockstep (kernels may not count on it), caches, and reordering of memory accesses.
  */
@@ -43,6 +43,9 @@ void *shared_memory();
 void barrier_block();
 void barrier_warp(unsigned mask);
 void barrier_grid();
+void barrier_cluster();
+/* The same place in the shared memory of block `rank` of the cluster. */
+void *map_shared(void *mine, int rank);
 void yield(); /* a thread that waits for a value in memory */
 unsigned ballot(unsigned mask, bool vote);
 /* The 8 bytes that lane `from` of the warp brought; `from` within the mask. */
@@ -60,7 +63,8 @@ void fail(const char *text);
 
 /* Starts a kernel on an emulated stream, or adds it to the graph that is being captured there. 0, or a code as of
  * cudaError_t. */
-int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel);
+int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
+           unsigned cluster = 1);
 
 template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 {
@@ -84,6 +88,8 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
     emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); })
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
     emulation::launch(stream, grid, block, shared_bytes, true, [=] { kernel(__VA_ARGS__); })
+#define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
+    emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, (unsigned)(cluster))
 
 static inline void __syncthreads() { emulation::barrier_block(); }
 static inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emulation::barrier_warp(mask); }
@@ -115,6 +121,13 @@ template <typename T> static inline T atomicAdd(T *at, T value)
 static inline int __ffs(int bits) { return __builtin_ffs(bits); }
 static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+static inline void gpu_barrier_cluster() { emulation::barrier_cluster(); }
+
+static inline uint32_t *gpu_map_shared(uint32_t *mine, int rank)
+{
+    return static_cast<uint32_t *>(emulation::map_shared(mine, rank));
+}
 
 /* Flags between blocks of a cooperative launch. */
 static inline unsigned gpu_load_acquire(const unsigned *at)

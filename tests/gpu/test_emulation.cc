@@ -23,7 +23,7 @@ template <typename F> bool run(dim3 grid, dim3 block, size_t shared, bool cooper
 {
     bool fine = true;
     for (int k = 0; k < 2 && fine; k++)
-        fine = emulation::run_launch({grid, block, shared, cooperative, kernel}, said, 256);
+        fine = emulation::run_launch({grid, block, shared, cooperative, kernel, 1}, said, 256);
     return fine;
 }
 
@@ -42,8 +42,8 @@ unsigned sum_lanes(unsigned x)
     return x;
 }
 
-/* A [16, 8 words] times B [8 words, 8] with two numbers a word: number k of word w of row r of A is r + 16 w + 100 k, and
- * of column c of B w - 3 c + k. The lanes' places are written down here once more, from the PTX ISA's figures. */
+/* A [16, 8 words] times B [8 words, 8] with two numbers a word: number k of word w of row r of A is r + 16 w + 100 k,
+ * and of column c of B w - 3 c + k. The lanes' places are written down here once more, from the PTX ISA's figures. */
 void check_tensor_cores()
 {
     static uint32_t a[16][8], b[8][8];
@@ -84,7 +84,8 @@ void check_tensor_cores()
         __syncthreads();
         emulation::load_fragments(got[threadIdx.x], s + threadIdx.x * 4);
     });
-    check("their places", got[13][2] == (8 * 2 + 13 / 4) * 4 + 13 % 4 && got[31][3] == 127 && got[0][1] == 32, "others");
+    check("their places", got[13][2] == (8 * 2 + 13 / 4) * 4 + 13 % 4 && got[31][3] == 127 && got[0][1] == 32,
+          "others");
     expect("a product that half of the warp comes to", false, "barrier that not all reach", dim3(1), dim3(32), 0, false,
            [=] {
                const uint32_t of_a[4] = {0, 0, 0, 0}, of_b[2] = {0, 0};
@@ -94,13 +95,37 @@ void check_tensor_cores()
            });
 }
 
+/* Blocks of a cluster that write into each other's shared memory, and one that reaches out of it. */
+void check_clusters(unsigned *o)
+{
+    char said[256] = "";
+    bool fine = true;
+    for (int k = 0; k < 2; k++)
+        fine = fine && emulation::run_launch({dim3(8), dim3(32), 16, false, [=] {
+            GPU_SHARED(uint32_t, s);
+            const unsigned rank = blockIdx.x % 4;
+            if (threadIdx.x < 4)
+                gpu_map_shared(s, (int)threadIdx.x)[rank] = 10 * blockIdx.x + threadIdx.x;
+            gpu_barrier_cluster();
+            if (threadIdx.x < 4)
+                o[blockIdx.x * 4 + threadIdx.x] = s[threadIdx.x];
+        }, 4}, said, sizeof said);
+    check("a cluster whose blocks write into each other's shared memory", fine, said);
+    check("what they wrote", o[0] == 0 && o[7] == 31 && o[4 * 6 + 1] == 52, "other numbers");
+    fine = emulation::run_launch({dim3(8), dim3(32), 16, false, [=] {
+        GPU_SHARED(uint32_t, s);
+        gpu_map_shared(s, 4)[0] = 1;
+    }, 4}, said, sizeof said);
+    check("a block that is not of the cluster", !fine && strstr(said, "of this cluster"), said);
+}
+
 } // namespace
 
 int main()
 {
     std::vector<unsigned> out(256);
     unsigned *o = out.data();
-    printf("1..16\n");
+    printf("1..19\n");
 
     expect("a reversal through shared memory, with its barrier", true, "", dim3(2), dim3(100), 400, false, [=] {
         GPU_SHARED(unsigned, s);
@@ -117,7 +142,7 @@ int main()
             GPU_SHARED(unsigned, s);
             s[threadIdx.x] = threadIdx.x;
             o[threadIdx.x] = s[63 - threadIdx.x];
-        }}, said, sizeof said);
+        }, 1}, said, sizeof said);
         for (unsigned t = 0; t < 64; t++)
             caught = caught || out[t] != 63 - t;
     }
@@ -160,5 +185,6 @@ int main()
         }
     });
     check_tensor_cores();
+    check_clusters(o);
     return failed != 0;
 }

@@ -1,42 +1,85 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time of one training step of small language models: seqlstm with the backend and variant that it measured to be the
-fastest, seqlstm with its LSTM pinned to cuda-cudnn, and PyTorch with cuDNN, eager and with its whole step in a CUDA graph,
-one after the other on the same device.
+"""Time of one training step of small language models: seqlstm on the GPU beside PyTorch on the same device (peers.py).
 
-timings.py --program SEQLSTM --mode quick|full --out FILE.json
+timings.py --program SEQLSTM --mode quick|full --out FILE.json [--seconds S] [--not-run WHY]
 
-Model: embedding of the hidden size, one LSTM, output over 1000 words, cross-entropy, Adam, float32 (TF32 off). What
-a side could not run has a `why` instead of `ms`; seqlstm's sides say which variant ran the LSTM.
+Model: embedding of the hidden size, one LSTM, output over 1000 words, cross-entropy, Adam. `full`: sizes, batches, steps
+and precisions; options against the plain layer; mixed lengths; the crossover with the CPU. What a side could not run,
+or was left out when the time was over, has a `why` instead of `ms`. --not-run: nothing runs, each case says why.
 """
 import argparse
 import json
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-WORDS = 1000
-MODEL = '''seqlstm: 1
+import peers
+
+STREAM = '''seqlstm: 1
 data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batch_size: {batch},
        batching: {{unit: stream, bptt: {steps}}}}}
-model: [{{type: embedding, dim: {hidden}}}, {{type: lstm, units: {hidden}, return_sequences: true{option}}},
+'''
+LINES = '''seqlstm: 1
+data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batch_size: {batch},
+       batching: {{unit: sequence, bucketing: pools}}}}
+'''
+MODEL = '''model: [{{type: embedding, dim: {hidden}}}, {{type: lstm, units: {hidden}, return_sequences: true{option}}},
         {{type: output, activation: softmax}}]
 train: {{epochs: 3, optimizer: {{type: adam, learning_rate: 0.001}}}}
-backends: [cuda-cudnn, cuda-generic, cpu-blas]
-dispatch: {{pin: {{{pin}}}}}
+precision: {dtype}
+backends: [{backend}, cpu-blas]
 '''
-UPDATES = 40
+OPTIONS = (', recurrent_dropout: 0.2', ', activation: leaky_relu', ', peephole: true',
+           ', zoneout: {cell: 0.1, hidden: 0.1}', ', layer_norm: true')
+DTYPES = ('float32', 'tf32', 'bfloat16', 'float16')
+MEAN_LENGTH, TOKENS_MOST = 21, 2000000
 
 
-def time_seqlstm(program, case):
+def list_cases(mode):
+    """The most telling first: time may be over before the end."""
+    def case(kind, hidden, batch, steps, dtype='float32', option=''):
+        return {'kind': kind, 'hidden': hidden, 'batch': batch, 'steps': steps, 'dtype': dtype, 'option': option}
+    if mode == 'quick':
+        cases = [case('plain', h, b, 35) for h in (64, 256) for b in (1, 32)]
+        return cases + [case('option', 256, 32, 35, option=o) for o in OPTIONS]
+    cases = [case('plain', h, b, 35) for b in (32, 1, 128) for h in (64, 256, 650, 1024)]
+    cases += [case('option', h, 32, 35, option=o) for h in (256, 650) for o in OPTIONS]
+    cases += [case('lengths', 256, 64, MEAN_LENGTH, option=o) for o in ('mixed', 'equal')]
+    cases += [case('plain', h, b, 35, d) for d in DTYPES[1:] for b in (32, 128) for h in (256, 650, 1024)]
+    every = [case('plain', h, b, t, d) for t in (35, 200) for d in DTYPES for b in (1, 32, 128, 1024)
+             for h in (64, 256, 650, 1024, 2048)]
+    return cases + [c for c in every if c not in cases]
+
+
+def write_text(path, case):
+    """Enough tokens for 40 updates, or fewer of large batches."""
+    updates = max(3, min(40, TOKENS_MOST // (case['batch'] * case['steps'])))
+    words = [f'w{k}' for k in range(peers.WORDS)]
+    if case['kind'] != 'lengths':
+        count = case['batch'] * (case['steps'] * updates + 1)
+        path.write_text(' '.join(words[(k * 7919 + k // 13) % peers.WORDS] for k in range(count)) + '\n')
+        return updates * case['batch'] * case['steps']
+    draw = random.Random(1)
+    count = case['batch'] * updates
+    lengths = [MEAN_LENGTH] * count if case['option'] == 'equal' else \
+        [max(1, min(80, round(draw.gammavariate(4, MEAN_LENGTH / 4)))) for _ in range(count)]
+    path.write_text(''.join(' '.join(draw.choices(words, k=n)) + '\n' for n in lengths))
+    return sum(lengths)
+
+
+def time_seqlstm(program, case, backend):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        count = case['batch'] * case['steps'] * UPDATES + case['batch']
-        (folder / 't.txt').write_text(' '.join(f'w{(k * 7919 + k // 13) % WORDS}' for k in range(count)) + '\n')
-        (folder / 'm.yaml').write_text(MODEL.format(folder=folder, **case))
+        tokens = write_text(folder / 't.txt', case)
+        head = LINES if case['kind'] == 'lengths' else STREAM
+        option = '' if case['kind'] == 'lengths' else case['option']
+        (folder / 'm.yaml').write_text((head + MODEL).format(**{**case, 'folder': folder, 'backend': backend,
+                                                                'option': option}))
         try:
             done = subprocess.run([program, 'run', folder / 'm.yaml', '--out', folder / 'out', '--quiet'],
                                   capture_output=True, text=True, timeout=120)
@@ -48,85 +91,58 @@ def time_seqlstm(program, case):
         layers = json.loads((folder / 'out/summary.json').read_text())['layers']
     epochs = [row for row in rows if row['split'] == 'train' and row['span'] == 'epoch']
     each = [1e3 * (b['seconds'] - a['seconds']) / (b['update'] - a['update']) for a, b in zip(epochs, epochs[1:])]
-    chosen = [f'{layer["backend"]}:{layer["variant"]}' for layer in layers if layer['name'] == 'lstm_1']
-    return {'ms': statistics.median(each), 'all': each, 'variant': ', '.join(chosen)}
+    per_token = [1e6 * (b['seconds'] - a['seconds']) / tokens for a, b in zip(epochs, epochs[1:])]
+    return {'ms': statistics.median(each), 'all': each, 'us_per_token': statistics.median(per_token),
+            'variants': sorted({f'{layer["backend"]}:{layer["variant"]}' for layer in layers})}
 
 
-def make_torch_step(torch, case):
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    hidden, device = case['hidden'], 'cuda'
-    embedding = torch.nn.Embedding(WORDS, hidden, device=device)
-    lstm = torch.nn.LSTM(hidden, hidden, device=device)
-    output = torch.nn.Linear(hidden, WORDS, device=device)
-    parameters = [*embedding.parameters(), *lstm.parameters(), *output.parameters()]
-    adam = torch.optim.Adam(parameters, lr=1e-3, capturable=True, fused=True)
-    x = torch.randint(WORDS, (case['steps'], case['batch']), device=device)
-
-    def step():
-        adam.zero_grad(set_to_none=True)
-        y, _ = lstm(embedding(x))
-        torch.nn.functional.cross_entropy(output(y).view(-1, WORDS), x.view(-1)).backward()
-        adam.step()
-    return step
-
-
-def time_torch(torch, case, graphed):
+def find_crossover(program, model, seconds):
+    """From which batch on a GPU backend is the fastest: `seqlstm bench` on the model of the study."""
     try:
-        step = make_torch_step(torch, case)
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            for _ in range(5):
-                step()
-        torch.cuda.synchronize()
-        if graphed:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                step()
-            step = graph.replay
-        each = []
-        for _ in range(5):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(20):
-                step()
-            torch.cuda.synchronize()
-            each.append((time.perf_counter() - start) / 20 * 1e3)
-        return {'ms': statistics.median(each), 'all': each}
-    except Exception as error:  # whatever PyTorch says is the result
-        return {'why': str(error).split('\n')[0][:200]}
+        done = subprocess.run([program, 'bench', model, '--batch', '1,4,16,64,256,1024', '--seconds', str(seconds),
+                               '--json'], capture_output=True, text=True, timeout=3 * seconds + 60)
+        return json.loads(done.stdout) if done.stdout.strip() else {'why': done.stderr.strip().split('\n')[0]}
+    except (subprocess.TimeoutExpired, OSError, ValueError) as error:
+        return {'why': str(error).split('\n')[0]}
 
 
-def list_cases(mode):
-    hidden = (64, 256) if mode == 'quick' else (64, 256, 650, 1024)
-    batch = (1, 32) if mode == 'quick' else (1, 32, 128)
-    cases = [{'hidden': h, 'batch': b, 'steps': 35, 'option': ''} for h in hidden for b in batch]
-    for option in (', recurrent_dropout: 0.2', ', peephole: true', ', layer_norm: true'):
-        cases.append({'hidden': 256, 'batch': 32, 'steps': 35, 'option': option})
-    return cases
+def run_case(case, arguments, torch, why):
+    late = {'why': arguments.not_run or 'the time was over'}
+    if arguments.not_run or time.monotonic() > arguments.end:
+        return {**case, 'seqlstm': late, 'torch': late, 'torch_graph': late, 'torch_loop': late}
+    absent = {'why': why or 'PyTorch has no such layer'}
+    plain = case['kind'] == 'plain'
+    return {**case, 'seqlstm': time_seqlstm(arguments.program, case, arguments.backend),
+            'torch': absent if why or not plain else peers.time_step(torch, case),
+            'torch_graph': absent if why or not plain else peers.time_step(torch, case, graphed=True),
+            'torch_loop': absent if why or case['kind'] != 'option' else peers.time_step(torch, case, loop=True)}
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('--program', required=True)
-    parser.add_argument('--mode', default='quick')
-    parser.add_argument('--out', required=True)
+    parser.add_argument('--program', default='seqlstm')
+    parser.add_argument('--mode', default='quick', choices=('quick', 'full'))
+    parser.add_argument('--out', default='timings.json')
+    parser.add_argument('--seconds', type=float, default=280)
+    parser.add_argument('--backend', default='cuda-generic')
+    parser.add_argument('--crossover', help='model file for seqlstm bench')
+    parser.add_argument('--not-run')
     arguments = parser.parse_args()
+    arguments.end = time.monotonic() + arguments.seconds
     try:
         import torch
         why = None if torch.cuda.is_available() else 'PyTorch finds no GPU'
     except ImportError:
         torch, why = None, 'PyTorch is not installed'
-    results = []
+    results = {'cases': [], 'crossover': {'why': 'no model was given'}}
+    if arguments.not_run:
+        results['crossover'] = {'why': arguments.not_run}
+    elif arguments.crossover:
+        results['crossover'] = find_crossover(arguments.program, arguments.crossover,
+                                              30 if arguments.mode == 'full' else 10)
     for case in list_cases(arguments.mode):
-        plain = not case['option']
-        result = {**case, 'seqlstm': time_seqlstm(arguments.program, {**case, 'pin': ''})}
-        result['cudnn'] = time_seqlstm(arguments.program, {**case, 'pin': 'lstm_1: cuda-cudnn'}) if plain else \
-            {'why': 'cuDNN has no such option'}
-        for name, graphed in (('torch', False), ('torch_graph', True)):
-            result[name] = {'why': why or 'PyTorch has no such option'} if why or not plain else \
-                time_torch(torch, case, graphed)
-        results.append(result)
-        print(json.dumps(result), flush=True)
+        results['cases'].append(run_case(case, arguments, torch, why))
+        print(json.dumps(results['cases'][-1]), flush=True)
         pathlib.Path(arguments.out).write_text(json.dumps(results, indent=1))
     return 0
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peers of timings.py: one training step of the same models in PyTorch, eager, with the whole step in a CUDA graph,
+and as a loop over LSTM cells written by hand, which is what an option that cuDNN lacks costs there."""
+import contextlib
+import statistics
+import time
+
+WORDS = 1000
+AUTOCAST = {'bfloat16': 'bfloat16', 'float16': 'float16'}
+
+
+def make_cell_layer(torch, hidden, option):
+    """An LSTM as a loop over steps, with the options that nn.LSTM lacks."""
+    class CellLoop(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.x = torch.nn.Linear(hidden, 4 * hidden)
+            self.h = torch.nn.Linear(hidden, 4 * hidden, bias=False)
+            self.peep = torch.nn.Parameter(torch.zeros(3, hidden))
+            self.norm = torch.nn.LayerNorm(4 * hidden)
+
+        def forward(self, x):
+            h = c = x.new_zeros(x.shape[1], hidden)
+            mask = torch.nn.functional.dropout(torch.ones_like(h), 0.2)
+            outputs, sums = [], self.x(x)
+            for u in sums:
+                v = self.h(h * mask if 'recurrent_dropout' in option else h)
+                z = self.norm(u) + self.norm(v) if 'layer_norm' in option else u + v
+                i, f, g, o = z.chunk(4, -1)
+                if 'peephole' in option:
+                    i, f = i + self.peep[0] * c, f + self.peep[1] * c
+                act = torch.nn.functional.leaky_relu if 'leaky' in option else torch.tanh
+                new = torch.sigmoid(f) * c + torch.sigmoid(i) * act(g)
+                if 'zoneout' in option:
+                    new = torch.where(torch.rand_like(new) < 0.1, c, new)
+                if 'peephole' in option:
+                    o = o + self.peep[2] * new
+                c, h = new, torch.sigmoid(o) * act(new)
+                outputs.append(h)
+            return torch.stack(outputs), None
+    return CellLoop()
+
+
+def make_step(torch, case, loop):
+    exact = case['dtype'] != 'tf32'
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = not exact
+    hidden, device = case['hidden'], 'cuda'
+    embedding = torch.nn.Embedding(WORDS, hidden, device=device)
+    lstm = (make_cell_layer(torch, hidden, case['option']) if loop else torch.nn.LSTM(hidden, hidden)).to(device)
+    output = torch.nn.Linear(hidden, WORDS, device=device)
+    parameters = [*embedding.parameters(), *lstm.parameters(), *output.parameters()]
+    adam = torch.optim.Adam(parameters, lr=1e-3, capturable=True, fused=True)
+    x = torch.randint(WORDS, (case['steps'], case['batch']), device=device)
+    low = AUTOCAST.get(case['dtype'])
+
+    def step():
+        adam.zero_grad(set_to_none=True)
+        with torch.autocast(device, getattr(torch, low), cache_enabled=False) if low else contextlib.nullcontext():
+            y, _ = lstm(embedding(x))
+            loss = torch.nn.functional.cross_entropy(output(y).view(-1, WORDS), x.view(-1))
+        loss.backward()
+        adam.step()
+    return step
+
+
+def time_step(torch, case, graphed=False, loop=False):
+    """{'ms': the median of five, 'all': them} or {'why': what stood against it}."""
+    try:
+        step = make_step(torch, case, loop)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                step()
+        torch.cuda.synchronize()
+        if graphed:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                step()
+            step = graph.replay
+        start = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        count = max(1, min(20, int(0.1 / max(time.perf_counter() - start, 1e-6))))
+        each = []
+        for _ in range(5):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(count):
+                step()
+            torch.cuda.synchronize()
+            each.append((time.perf_counter() - start) / count * 1e3)
+        return {'ms': statistics.median(each), 'all': each}
+    except Exception as error:  # whatever PyTorch says is the result
+        return {'why': str(error).split('\n')[0][:200]}
