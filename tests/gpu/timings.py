@@ -124,7 +124,7 @@ def main():
     parser.add_argument('--mode', default='quick', choices=('quick', 'full'))
     parser.add_argument('--out', default='timings.json')
     parser.add_argument('--seconds', type=float, default=280)
-    parser.add_argument('--backend', default='cuda-generic')
+    parser.add_argument('--backend', default='cuda-cudnn, cuda-generic')
     parser.add_argument('--crossover', help='model file for seqlstm bench')
     parser.add_argument('--not-run')
     arguments = parser.parse_args()
