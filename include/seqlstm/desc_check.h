@@ -23,29 +23,41 @@
 extern "C" {
 #endif
 
+/* Every operation of this version with the struct of its descriptor: X(OP, desc). */
+#define SEQLSTM_EACH_DESC(X)                                                                                          \
+    X(RECURRENT, recurrent)                                                                                           \
+    X(EMBEDDING, embedding)                                                                                           \
+    X(DENSE, dense)                                                                                                   \
+    X(ACTIVATION, activation)                                                                                         \
+    X(DROPOUT, dropout)                                                                                               \
+    X(LAYER_NORM, layer_norm)                                                                                         \
+    X(POOL, pool)                                                                                                     \
+    X(MERGE, merge)                                                                                                   \
+    X(GATHER, gather)                                                                                                 \
+    X(SCATTER, gather)                                                                                                \
+    X(CAST, cast)                                                                                                     \
+    X(LOSS, loss)                                                                                                     \
+    X(DENSE_LOSS, dense_loss)                                                                                         \
+    X(TOP_K, top_k)                                                                                                   \
+    X(FINITE_CHECK, reduce)                                                                                           \
+    X(SQUARED_NORM, reduce)                                                                                           \
+    X(OPTIMIZER, optimizer)                                                                                           \
+    X(VECTOR, vector)                                                                                                 \
+    X(ATTENTION, attention)
+
+/* An entry of the table's `desc_bytes`; of a backend that runs them all, in C:
+ *   static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_ENTRY)};
+ */
+#define SEQLSTM_DESC_BYTES_ENTRY(OP, desc) [SEQLSTM_OP_##OP] = (uint32_t)sizeof(struct seqlstm_##desc##_desc),
+
+#define SEQLSTM_DESC_BYTES_CASE(OP, desc)                                                                             \
+    case SEQLSTM_OP_##OP: return (uint32_t)sizeof(struct seqlstm_##desc##_desc);
+
 /* Bytes of the descriptor of an operation in this version of the headers; 0: unknown operation. */
 static inline uint32_t seqlstm_desc_bytes(uint32_t op)
 {
     switch (op) {
-    case SEQLSTM_OP_RECURRENT: return (uint32_t)sizeof(struct seqlstm_recurrent_desc);
-    case SEQLSTM_OP_EMBEDDING: return (uint32_t)sizeof(struct seqlstm_embedding_desc);
-    case SEQLSTM_OP_DENSE: return (uint32_t)sizeof(struct seqlstm_dense_desc);
-    case SEQLSTM_OP_ACTIVATION: return (uint32_t)sizeof(struct seqlstm_activation_desc);
-    case SEQLSTM_OP_DROPOUT: return (uint32_t)sizeof(struct seqlstm_dropout_desc);
-    case SEQLSTM_OP_LAYER_NORM: return (uint32_t)sizeof(struct seqlstm_layer_norm_desc);
-    case SEQLSTM_OP_POOL: return (uint32_t)sizeof(struct seqlstm_pool_desc);
-    case SEQLSTM_OP_MERGE: return (uint32_t)sizeof(struct seqlstm_merge_desc);
-    case SEQLSTM_OP_GATHER:
-    case SEQLSTM_OP_SCATTER: return (uint32_t)sizeof(struct seqlstm_gather_desc);
-    case SEQLSTM_OP_CAST: return (uint32_t)sizeof(struct seqlstm_cast_desc);
-    case SEQLSTM_OP_LOSS: return (uint32_t)sizeof(struct seqlstm_loss_desc);
-    case SEQLSTM_OP_DENSE_LOSS: return (uint32_t)sizeof(struct seqlstm_dense_loss_desc);
-    case SEQLSTM_OP_TOP_K: return (uint32_t)sizeof(struct seqlstm_top_k_desc);
-    case SEQLSTM_OP_FINITE_CHECK:
-    case SEQLSTM_OP_SQUARED_NORM: return (uint32_t)sizeof(struct seqlstm_reduce_desc);
-    case SEQLSTM_OP_OPTIMIZER: return (uint32_t)sizeof(struct seqlstm_optimizer_desc);
-    case SEQLSTM_OP_VECTOR: return (uint32_t)sizeof(struct seqlstm_vector_desc);
-    case SEQLSTM_OP_ATTENTION: return (uint32_t)sizeof(struct seqlstm_attention_desc);
+        SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_CASE)
     default: return 0;
     }
 }
