@@ -6,10 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
 #include <seqlstm/ext/draft/float64.h>
 
+#include "common/answer.h"
+#include "common/host_memory.h"
+#include "common/table.h"
 #include "reference.h"
+
+#define REF_ID "reference"
 
 static const struct ref_family *const families[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_RECURRENT] = &ref_recurrent,
@@ -33,27 +39,7 @@ static const struct ref_family *const families[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_ATTENTION] = &ref_attention,
 };
 
-static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
-    [SEQLSTM_OP_RECURRENT] = sizeof(struct seqlstm_recurrent_desc),
-    [SEQLSTM_OP_EMBEDDING] = sizeof(struct seqlstm_embedding_desc),
-    [SEQLSTM_OP_DENSE] = sizeof(struct seqlstm_dense_desc),
-    [SEQLSTM_OP_ACTIVATION] = sizeof(struct seqlstm_activation_desc),
-    [SEQLSTM_OP_DROPOUT] = sizeof(struct seqlstm_dropout_desc),
-    [SEQLSTM_OP_LAYER_NORM] = sizeof(struct seqlstm_layer_norm_desc),
-    [SEQLSTM_OP_POOL] = sizeof(struct seqlstm_pool_desc),
-    [SEQLSTM_OP_MERGE] = sizeof(struct seqlstm_merge_desc),
-    [SEQLSTM_OP_GATHER] = sizeof(struct seqlstm_gather_desc),
-    [SEQLSTM_OP_SCATTER] = sizeof(struct seqlstm_gather_desc),
-    [SEQLSTM_OP_CAST] = sizeof(struct seqlstm_cast_desc),
-    [SEQLSTM_OP_LOSS] = sizeof(struct seqlstm_loss_desc),
-    [SEQLSTM_OP_DENSE_LOSS] = sizeof(struct seqlstm_dense_loss_desc),
-    [SEQLSTM_OP_TOP_K] = sizeof(struct seqlstm_top_k_desc),
-    [SEQLSTM_OP_FINITE_CHECK] = sizeof(struct seqlstm_reduce_desc),
-    [SEQLSTM_OP_SQUARED_NORM] = sizeof(struct seqlstm_reduce_desc),
-    [SEQLSTM_OP_OPTIMIZER] = sizeof(struct seqlstm_optimizer_desc),
-    [SEQLSTM_OP_VECTOR] = sizeof(struct seqlstm_vector_desc),
-    [SEQLSTM_OP_ATTENTION] = sizeof(struct seqlstm_attention_desc),
-};
+static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_ENTRY)};
 
 /* ---- instance ------------------------------------------------------------------------------------ */
 
@@ -76,7 +62,7 @@ static void
 backend_close(struct seqlstm_instance *instance)
 {
     if (instance)
-        instance->host.release(instance->host.context, instance);
+        host_release(&instance->host, instance);
 }
 
 static seqlstm_status
@@ -105,50 +91,31 @@ backend_device_info(struct seqlstm_instance *instance, uint32_t device, struct s
 
 /* ---- capability ----------------------------------------------------------------------------------- */
 
-static int32_t
-accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
+static bool
+accept_dtypes(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
 {
-    const uint32_t roles[5] = {d->dtype_activation, d->dtype_activation_grad, d->dtype_state, d->dtype_weight,
-                               d->dtype_weight_grad};
-    for (int k = 0; k < 5; k++)
-        if (roles[k] != SEQLSTM_FLOAT32)
-            return seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
-                                     "the reference reads and writes float32 only (it computes in float64)");
-    if (d->dtype_compute != SEQLSTM_FLOAT32 && d->dtype_compute != SEQLSTM_FLOAT64)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
-                                 "the reference computes in float64 and does not imitate a lower precision");
-    return 1;
-}
-
-static int32_t
-accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
-{
-    if (d->head.op == SEQLSTM_OP_CAST) {
-        const uint32_t ends[2] = {d->cast.from, d->cast.to};
-        for (int k = 0; k < 2; k++)
-            if (ends[k] == SEQLSTM_TF32 || ends[k] > SEQLSTM_FLOAT64)
-                return seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
-                                         "cast knows float32, float64, float16 and bfloat16");
-    }
-    return 1;
+    if (!answer_float32_edges(answer, REF_ID, &d->head))
+        return false;
+    if (d->head.dtype_compute != SEQLSTM_FLOAT32 && d->head.dtype_compute != SEQLSTM_FLOAT64)
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "The reference computes in float64 and does not imitate a lower precision.",
+                         "precision: float32", "%s", answer_dtype_name(d->head.dtype_compute));
+    return d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast);
 }
 
 static seqlstm_status
 backend_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                  struct seqlstm_error *err)
 {
+    static const char *const variants[] = {"loops", NULL};
+    union seqlstm_any_desc copy;
     (void)err;
-    if (strncmp(device_class, "cpu", 3) != 0) {
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
-                          "the reference runs on the CPU only");
+    answer->accepted = 0;
+    if (!answer_on_cpu(answer, REF_ID, device_class) || !seqlstm_desc_check(desc, answer))
         return SEQLSTM_OK;
-    }
-    const union seqlstm_any_desc *d = (const union seqlstm_any_desc *)(const void *)desc;
-    if (!seqlstm_desc_check(desc, answer) || !accept_dtypes(desc, answer) || !accept_body(d, answer))
-        return SEQLSTM_OK;
-    answer->accepted = 1;
-    answer->variant_count = 1;
-    snprintf(answer->variants[0], sizeof answer->variants[0], "loops");
+    seqlstm_desc_copy(desc, &copy);
+    if (accept_dtypes(&copy, answer))
+        answer_yes(answer, variants);
     return SEQLSTM_OK;
 }
 
@@ -160,18 +127,13 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
 {
     if (device != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u of the reference backend, which has one", device);
-    if (variant && strcmp(variant, "loops") != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "variant `%s`, the reference has only `loops`", variant);
-    struct seqlstm_answer answer;
-    memset(&answer, 0, sizeof answer);
-    answer.struct_size = (uint32_t)sizeof answer;
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    uint32_t only = 0;
     SEQLSTM_TRY(backend_supports("cpu", desc, &answer, err));
-    if (!answer.accepted)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", answer.reason);
-    struct seqlstm_op *op = instance->host.allocate(instance->host.context, sizeof *op);
+    SEQLSTM_TRY(answer_choose(&answer, REF_ID, variant, &only, err));
+    struct seqlstm_op *op = host_allocate(&instance->host, sizeof *op);
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation of the reference backend");
-    memset(op, 0, sizeof *op);
     op->instance = instance;
     op->family = families[desc->op];
     seqlstm_desc_copy(desc, &op->desc);
@@ -183,7 +145,7 @@ static void
 backend_op_destroy(struct seqlstm_op *op)
 {
     if (op)
-        op->instance->host.release(op->instance->host.context, op);
+        host_release(&op->instance->host, op);
 }
 
 /* Upper bounds: every slot and every gradient as float64, and the family's scratch. */
@@ -212,44 +174,17 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     return SEQLSTM_OK;
 }
 
-/* The rows that the slots of this binding have, and whether they fit the descriptor's bounds. */
+/* The rows that the slots of this binding have, once it fits the descriptor. */
 static seqlstm_status
 measure(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct ref_extent *out, struct seqlstm_error *err)
 {
-    const struct seqlstm_desc *head = &op->desc.head;
-    const struct seqlstm_axis *axis = bind->axis;
-    struct ref_extent e = {.rows = bind->rows, .rows_in = bind->rows_in};
-    if (head->op != SEQLSTM_OP_GATHER && head->op != SEQLSTM_OP_SCATTER && head->op != SEQLSTM_OP_ATTENTION)
-        e.rows_in = e.rows;
-    const bool needs_axis = head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_POOL ||
-                            (head->op == SEQLSTM_OP_DROPOUT && head->mode == SEQLSTM_MODE_TRAINING &&
-                             op->desc.dropout.rate > 0) ||
-                            (head->op == SEQLSTM_OP_TOP_K && op->desc.top_k.kind == SEQLSTM_TOP_K_SAMPLE);
-    if (axis == NULL && needs_axis)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u needs an axis", head->op);
-    if (axis && !(bind->flags & SEQLSTM_BIND_ON_SEQUENCES) && needs_axis) {
-        if (bind->t0 < 0 || bind->t0 >= bind->t1 || bind->t1 > axis->steps)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the range [%lld, %lld) of an axis of %lld steps",
-                         (long long)bind->t0, (long long)bind->t1, (long long)axis->steps);
-        const int64_t rows = axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0];
-        if (rows != bind->rows)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "rows is %lld, the range has %lld", (long long)bind->rows,
-                         (long long)rows);
-        e.states = axis->batch_sizes[bind->t0];
-        e.sequences = axis->sequences;
-        const bool whole = bind->t0 == 0 && bind->t1 == axis->steps;
-        if (!whole && (head->op == SEQLSTM_OP_POOL || (head->op == SEQLSTM_OP_RECURRENT &&
-                                                       op->desc.recurrent.direction != SEQLSTM_DIRECTION_FORWARD)))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                         "the range [%lld, %lld) where only the whole of %lld steps runs", (long long)bind->t0,
-                         (long long)bind->t1, (long long)axis->steps);
+    SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
+    *out = (struct ref_extent){.rows = bind->rows,
+                               .rows_in = seqlstm_has_rows_in(&op->desc) ? bind->rows_in : bind->rows};
+    if (seqlstm_needs_axis(&op->desc) && !(bind->flags & SEQLSTM_BIND_ON_SEQUENCES)) {
+        out->states = bind->axis->batch_sizes[bind->t0];
+        out->sequences = bind->axis->sequences;
     }
-    if (e.rows < 1 || e.rows_in < 1 || e.rows > head->max_rows || e.rows_in > head->max_rows ||
-        (head->max_sequences > 0 && e.states > head->max_sequences))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "%lld rows and %lld sequences, the descriptor allows 1 to %lld and %lld",
-                     (long long)e.rows, (long long)e.states, (long long)head->max_rows, (long long)head->max_sequences);
-    *out = e;
     return SEQLSTM_OK;
 }
 
@@ -265,11 +200,9 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
     const int32_t count = op->family->slots(&op->desc, &extent, slots);
     const size_t per_slot = sizeof(struct ref_slot) + sizeof(void *) + sizeof(double *);
     const size_t bytes = sizeof(struct seqlstm_binding) + (size_t)count * per_slot;
-    const struct seqlstm_host *host = &op->instance->host;
-    struct seqlstm_binding *b = host->allocate(host->context, bytes);
+    struct seqlstm_binding *b = host_allocate(&op->instance->host, bytes);
     if (b == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of the reference backend");
-    memset(b, 0, bytes);
     b->op = op;
     b->bind = *bind;
     b->extent = extent;
@@ -286,7 +219,7 @@ static void
 backend_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding)
-        binding->op->instance->host.release(binding->op->instance->host.context, binding);
+        host_release(&binding->op->instance->host, binding);
 }
 
 /* A guess, so that a plan by estimates never prefers the oracle: one nanosecond for each row and each
@@ -327,31 +260,8 @@ backend_get_extension(struct seqlstm_instance *instance, const char *id)
     return strcmp(id, SEQLSTM_FLOAT64_EXTENSION) == 0 ? &float64_table : NULL;
 }
 
-#if defined(__has_feature)
-#define REF_HAS_FEATURE(name) __has_feature(name)
-#else
-#define REF_HAS_FEATURE(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || REF_HAS_FEATURE(address_sanitizer)
-#define REF_SANITIZERS 1u
-#elif defined(__SANITIZE_THREAD__) || REF_HAS_FEATURE(thread_sanitizer)
-#define REF_SANITIZERS 2u
-#else
-#define REF_SANITIZERS 0u
-#endif
-
 static const struct seqlstm_backend table = {
-    .struct_size = sizeof(struct seqlstm_backend),
-    .magic = SEQLSTM_MAGIC,
-    .abi_major = SEQLSTM_ABI_MAJOR,
-    .abi_minor_needed = SEQLSTM_ABI_MINOR,
-    .id = "reference",
-    .version = "0.1.0",
-    .vendor = "seqlstm",
-    .license = "Apache-2.0",
-    .build = "float64 loops, compiler " __VERSION__,
-    .sanitizers = REF_SANITIZERS,
-    .desc_count = SEQLSTM_OP_COUNT,
+    TABLE_HEAD(REF_ID, "0.1.0", "float64 loops, compiler " __VERSION__),
     .desc_bytes = desc_bytes,
     .open = backend_open,
     .close = backend_close,
@@ -369,11 +279,4 @@ static const struct seqlstm_backend table = {
     .get_extension = backend_get_extension,
 };
 
-SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
-{
-    (void)host_minor;
-    return &table;
-}
+TABLE_EXPORT(table)

@@ -93,16 +93,16 @@ refusals_say_why(void **state)
     assert_no(&d, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_DROPOUT, "1.5000");
     d = lstm();
     d.head.dtype_activation = SEQLSTM_BFLOAT16;
-    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "");
+    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "bfloat16");
     d = lstm();
     d.head.dtype_compute = SEQLSTM_TF32;
-    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "");
+    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "tf32");
     d = lstm();
     d.head.op = 99;
     assert_no(&d, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, "99");
     d = (union seqlstm_any_desc){.cast = {.head = rh_head(SEQLSTM_OP_CAST, SEQLSTM_MODE_TRAINING), .features = 1,
                                           .to = SEQLSTM_INT8}};
-    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "");
+    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "int8");
 }
 
 static void
