@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/text.h"
 #include "cli/prediction_writer.h"
-#include "interop/json_write.h"
 #include "session/neighbours.h"
 
 static const struct cli_flag flags[] = {
@@ -48,7 +48,7 @@ static void write_neighbours(const struct cli_context *cli, int64_t record, cons
     char number[SL_TEXT_NUMBER_BYTES];
     if (cli->json) {
         sl_buf_printf(out, "{\"record\": %lld, \"input\": ", (long long)record);
-        sl_json_write_text(out, texts[record]);
+        sl_json_append_string(out, texts[record]);
         sl_buf_append_text(out, ", \"nearest\": [");
     } else {
         sl_buf_printf(out, "%lld  %s\n", (long long)record, texts[record]);
@@ -58,7 +58,7 @@ static void write_neighbours(const struct cli_context *cli, int64_t record, cons
             sl_text_print_float32(number, nearest[k].cosine);
             sl_buf_printf(out, "%s{\"record\": %lld, \"cosine\": %s, \"input\": ", k ? ", " : "",
                           (long long)nearest[k].row, number);
-            sl_json_write_text(out, texts[nearest[k].row]);
+            sl_json_append_string(out, texts[nearest[k].row]);
             sl_buf_append_char(out, '}');
         } else {
             sl_buf_printf(out, "    %6.3f  %s\n", (double)nearest[k].cosine, texts[nearest[k].row]);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_write.h"
 #include "cli/cli.h"
-#include "interop/json_write.h"
 
 static const struct cli_flag flags[] = {
     {"to", 0, "FORMAT", NULL, "safetensors, pytorch-names, keras-names or onnx (default: as the file's ending says)",
@@ -55,7 +55,7 @@ static int write_file(struct cli_context *cli, struct sl_session *session, enum 
         struct sl_buf line = {0};
         if (cli->json) {
             sl_buf_append_text(&line, "{\"schema\": \"seqlstm.export/1\", \"file\": ");
-            sl_json_write_text(&line, path);
+            sl_json_append_string(&line, path);
             sl_buf_append_text(&line, "}\n");
         } else {
             sl_buf_printf(&line, "%s\n", path);

@@ -2,8 +2,8 @@
 /* seqlstm import: a run made of weights that were trained elsewhere. Loads no plugin. */
 #include <string.h>
 
+#include "base/json_write.h"
 #include "cli/cli.h"
-#include "interop/json_write.h"
 
 enum { RENAMES_MAX = 64, RENAME_BYTES = 256 };
 
@@ -65,7 +65,7 @@ static int print_folder(struct cli_context *cli, const struct sl_session *sessio
     struct sl_buf line = {0};
     if (cli->json) {
         sl_buf_append_text(&line, "{\"schema\": \"seqlstm.import/1\", \"run\": ");
-        sl_json_write_text(&line, sl_session_get_folder(session));
+        sl_json_append_string(&line, sl_session_get_folder(session));
         sl_buf_append_text(&line, "}\n");
     } else {
         sl_buf_printf(&line, "%s\n", sl_session_get_folder(session));

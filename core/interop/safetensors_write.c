@@ -10,8 +10,8 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json_write.h"
 #include "base/text.h"
-#include "interop/json_write.h"
 #include "interop/safetensors_private.h"
 
 static int
@@ -82,9 +82,9 @@ put_metadata(struct sl_buf *header, const struct sl_safetensors_content *content
     }
     for (int32_t i = 0; i < content->text_count; i++) {
         sl_buf_append_text(header, comma);
-        sl_json_write_text(header, content->texts[i].key);
+        sl_json_append_string(header, content->texts[i].key);
         sl_buf_append_char(header, ':');
-        sl_json_write_text(header, content->texts[i].value);
+        sl_json_append_string(header, content->texts[i].value);
         comma = ",";
     }
     sl_buf_append_char(header, '}');
@@ -106,7 +106,7 @@ put_header(struct sl_buf *header, const struct sl_safetensors_content *content, 
         if (!sl_checked_add_size(place, bytes, &end))
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the tensors are too large together");
         sl_buf_append_text(header, i > 0 || metadata ? "," : "");
-        sl_json_write_text(header, entry->name);
+        sl_json_append_string(header, entry->name);
         sl_buf_printf(header, ":{\"dtype\":\"%s\",\"shape\":[", sl_safetensors_dtype_get_name(entry->dtype));
         for (int32_t k = 0; k < entry->rank; k++)
             sl_buf_printf(header, "%s%" PRId64, k ? "," : "", entry->shape[k]);

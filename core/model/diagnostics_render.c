@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json_write.h"
 #include "base/text.h"
 #include "model/diagnostics_private.h"
-#include "model/json_text.h"
 
 #define RED "\033[1;31m"
 #define YELLOW "\033[1;33m"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json_write.h"
 #include "base/text.h"
-#include "model/json_text.h"
 #include "model/schema.h"
 #include "model/schema_table.h"
 

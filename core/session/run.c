@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "interop/json_write.h"
+#include "base/json_write.h"
 #include "session/session_private.h"
 #include "train/checkpoint.h"
 #include "train/weights.h"
@@ -65,11 +65,11 @@ static void write_layers(const struct sl_plan *plan, struct sl_buf *out)
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_call *call = &plan->calls[c];
         sl_buf_append_text(out, c ? ",{\"name\":" : "{\"name\":");
-        sl_json_write_text(out, call->node->name);
+        sl_json_append_string(out, call->node->name);
         sl_buf_append_text(out, ",\"backend\":");
-        sl_json_write_text(out, sl_backend_get_id(call->backend));
+        sl_json_append_string(out, sl_backend_get_id(call->backend));
         sl_buf_append_text(out, ",\"variant\":");
-        sl_json_write_text(out, call->variant);
+        sl_json_append_string(out, call->variant);
         sl_buf_append_char(out, '}');
     }
 }
@@ -96,9 +96,9 @@ static void write_choices(const struct sl_session *session, struct sl_buf *out)
     sl_buf_printf(out, "{\"schema\":\"seqlstm.plan/1\",\"threads\":%d,\"devices\":[", plan->threads);
     for (int32_t d = 0; d < plan->device_count; d++) {
         sl_buf_append_text(out, d ? ",{\"backend\":" : "{\"backend\":");
-        sl_json_write_text(out, plan->devices[d].backend);
+        sl_json_append_string(out, plan->devices[d].backend);
         sl_buf_append_text(out, ",\"class\":");
-        sl_json_write_text(out, plan->devices[d].device_class);
+        sl_json_append_string(out, plan->devices[d].device_class);
         sl_buf_append_char(out, '}');
     }
     sl_buf_append_text(out, "],\"layers\":[");

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "interop/json_write.h"
+#include "base/json_write.h"
 
 struct sl_metrics_log {
     int fd;
@@ -110,17 +110,17 @@ put_optional(struct sl_buf *line, const char *key, double value)
     if (isnan(value))
         return;
     sl_buf_printf(line, ",\"%s\":", key);
-    sl_json_write_number(line, value);
+    sl_json_append_number(line, value);
 }
 
 static void
 put_row(struct sl_buf *line, const struct sl_metrics_row *row)
 {
     sl_buf_printf(line, "{\"update\":%" PRId64 ",\"epoch\":", row->update);
-    sl_json_write_number(line, row->epoch);
+    sl_json_append_number(line, row->epoch);
     /* Milliseconds are enough and keep the lines readable. */
     sl_buf_append_text(line, ",\"seconds\":");
-    sl_json_write_number(line, round(row->seconds * 1000) / 1000);
+    sl_json_append_number(line, round(row->seconds * 1000) / 1000);
     sl_buf_printf(line, ",\"split\":\"%s\",\"span\":\"%s\"", row->split, row->span);
     put_optional(line, "learning_rate", row->learning_rate);
     put_optional(line, "gradient_norm", row->gradient_norm);
@@ -128,7 +128,7 @@ put_row(struct sl_buf *line, const struct sl_metrics_row *row)
     sl_buf_append_text(line, ",\"metrics\":{");
     for (int32_t i = 0; i < row->values->count; i++) {
         sl_buf_printf(line, "%s\"%s\":", i ? "," : "", row->values->items[i].name);
-        sl_json_write_number(line, row->values->items[i].value);
+        sl_json_append_number(line, row->values->items[i].value);
     }
     sl_buf_append_text(line, "}}\n");
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "interop/json_write.h"
+#include "base/json_write.h"
 
 enum member_type { MEMBER_COUNT, MEMBER_BOOL, MEMBER_FLOAT64 };
 
@@ -98,7 +98,7 @@ write_classes(const struct sl_train_state *state, struct sl_buf *out)
             const double values[3] = {sums->hits[k], sums->missed[k], sums->alarms[k]};
             for (int v = 0; v < 3; v++) {
                 sl_buf_append_text(out, v ? "," : k ? ",[" : "[");
-                sl_json_write_exact(out, values[v]);
+                sl_json_append_exact(out, values[v]);
             }
             sl_buf_append_char(out, ']');
         }
@@ -127,18 +127,18 @@ sl_train_state_write(const struct sl_train_state *state, struct sl_buf *out)
         else if (member->type == MEMBER_BOOL)
             sl_buf_append_text(out, *(const bool *)place ? "true" : "false");
         else
-            sl_json_write_exact(out, *(const double *)place);
+            sl_json_append_exact(out, *(const double *)place);
         sl_buf_append_char(out, ',');
     }
     sl_buf_append_text(out, "\"trigger.recent\":[");
     for (int64_t i = 0; i < count_recent(state); i++) {
         sl_buf_append_text(out, i ? "," : "");
-        sl_json_write_exact(out, state->trigger.recent[i]);
+        sl_json_append_exact(out, state->trigger.recent[i]);
     }
     sl_buf_append_text(out, "],\"best_entries\":[");
     for (int64_t i = 0; i < state->best_count; i++) {
         sl_buf_printf(out, "%s[%" PRId64 ",", i ? "," : "", state->best_entries[i].update);
-        sl_json_write_exact(out, state->best_entries[i].value);
+        sl_json_append_exact(out, state->best_entries[i].value);
         sl_buf_append_char(out, ']');
     }
     sl_buf_append_char(out, ']');
