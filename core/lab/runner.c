@@ -1,67 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One op, its bindings (one per piece of the steps) and its buffers.
- *
- * Pieces. Slots on the steps axis point into the whole tensor. The final state of piece k is a buffer
- * of its own (`middle`), the initial state of piece k + 1; the rows of sequences that ended inside piece
- * k are copied to the final state of the whole. Backward goes the other way round:
- *
- *   forward   h0 -> [piece 0] -> middle 0 -> [piece 1] -> hn rows of the sequences that are alive
- *                                   \_ hn rows of those that ended in piece 0
- *
- * Invariants:
- *  1. pieces[k].slots and .grads are what forward and backward of piece k get, fixed at creation but for
- *     the gradients' presence, which `parts` decides.
- *  2. Reserves are one per piece, never shared; but with `stepwise` piece 0's is that of all, and gradients of
- *     parameters come from one more call, on the whole.
- */
-#include "lab/runner.h"
+/* The making of a runner: op, buffers, pieces, bindings. See runner_private.h. */
+#include "lab/runner_private.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/hash.h"
-#include "base/text.h"
-#include "dispatch/guard.h"
 #include "dispatch/registry.h"
-#include "lab/guarded.h"
-
-struct piece {
-    struct seqlstm_bind bind;
-    struct seqlstm_binding *binding;
-    struct sl_guarded reserve;
-    struct sl_guarded *middle;      /* [count] final states, all pieces but the last */
-    struct sl_guarded *middle_grad; /* [count] their gradients */
-    void **slots, **grads;          /* [count] */
-};
-
-struct sl_runner {
-    struct sl_arena arena;
-    struct sl_subject subject;
-    const struct sl_data *data;
-    union seqlstm_any_desc desc;
-    struct seqlstm_answer answer;
-    struct seqlstm_sizes sizes;
-    struct seqlstm_op *op;
-    seqlstm_status (*forward)(struct seqlstm_binding *, struct seqlstm_queue *,
-                              const struct seqlstm_forward *, struct seqlstm_error *);
-    seqlstm_status (*backward)(struct seqlstm_binding *, struct seqlstm_queue *,
-                               const struct seqlstm_backward *, struct seqlstm_error *);
-    int32_t count;
-    uint32_t *dtypes;          /* [count] as handed over */
-    struct sl_guarded *values; /* [count] */
-    struct sl_guarded *grads;
-    struct sl_guarded workspace, packed;
-    struct sl_twins twins;
-    struct piece pieces[SL_PIECES_MAX];
-    int32_t piece_count;
-    bool stepwise;
-    struct piece whole; /* stepwise: what dW is asked of */
-    bool has_backward;
-    double slope_distance; /* sl_runner_move_slopes */
-    uint64_t slope_draw;
-};
-
-/* ---- creation ------------------------------------------------------------------------------- */
 
 /* The reference computes in float64 whatever the roles say, and is asked in its own words. */
 static void
@@ -92,8 +35,17 @@ is_state(const struct sl_runner *r, int32_t slot, int which)
            s->axis == SL_SLOT_ON_STATES && (slot - SEQLSTM_RECURRENT_STATES) % 4 / 2 == which;
 }
 
-static bool is_initial(const struct sl_runner *r, int32_t slot) { return is_state(r, slot, 0); }
-static bool is_final(const struct sl_runner *r, int32_t slot) { return is_state(r, slot, 1); }
+bool
+sl_runner_is_initial(const struct sl_runner *r, int32_t slot)
+{
+    return is_state(r, slot, 0);
+}
+
+bool
+sl_runner_is_final(const struct sl_runner *r, int32_t slot)
+{
+    return is_state(r, slot, 1);
+}
 
 /* Does the slot have a gradient that backward writes or reads? */
 static bool
@@ -127,7 +79,7 @@ make_buffers(struct sl_runner *r, struct seqlstm_error *err)
 static seqlstm_status
 make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
 {
-    struct piece *piece = &r->pieces[p];
+    struct sl_runner_piece *piece = &r->pieces[p];
     const struct seqlstm_axis *axis = &r->data->axis;
     const bool last = p == r->piece_count - 1;
     size_t count = (size_t)r->count;
@@ -150,11 +102,11 @@ make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
         piece->slots[k] = (unsigned char *)sl_guarded_get_address(&r->values[k]) + offset;
         if (r->grads[k].data)
             piece->grads[k] = (unsigned char *)sl_guarded_get_address(&r->grads[k]) + offset;
-        if (p > 0 && is_initial(r, k)) { /* H0, C0 <- HN, CN of the piece before */
+        if (p > 0 && sl_runner_is_initial(r, k)) { /* H0, C0 <- HN, CN of the piece before */
             piece->slots[k] = sl_guarded_get_address(&r->pieces[p - 1].middle[k + 2]);
             piece->grads[k] = sl_guarded_get_address(&r->pieces[p - 1].middle_grad[k + 2]);
         }
-        if (!last && is_final(r, k)) {
+        if (!last && sl_runner_is_final(r, k)) {
             uint64_t bytes = (uint64_t)axis->batch_sizes[piece->bind.t0] * row;
             SEQLSTM_TRY(sl_guarded_init(&piece->middle[k], &r->twins, bytes, err));
             SEQLSTM_TRY(sl_guarded_init(&piece->middle_grad[k], &r->twins, bytes, err));
@@ -185,7 +137,7 @@ make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int32_t p, stru
 }
 
 static seqlstm_status
-bind_piece(struct sl_runner *r, struct piece *piece, struct seqlstm_error *err)
+bind_piece(struct sl_runner *r, struct sl_runner_piece *piece, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(r->subject.table->op_bind(r->op, r->subject.queue, &piece->bind, &piece->binding, err));
     if (!piece->binding)
@@ -197,7 +149,7 @@ bind_piece(struct sl_runner *r, struct piece *piece, struct seqlstm_error *err)
 static seqlstm_status
 make_whole(struct sl_runner *r, struct seqlstm_error *err)
 {
-    struct piece *whole = &r->whole;
+    struct sl_runner_piece *whole = &r->whole;
     make_bind(r, NULL, 0, &whole->bind);
     whole->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * (size_t)r->count);
     if (!whole->slots)
@@ -285,7 +237,7 @@ sl_runner_destroy(struct sl_runner *r)
     if (!r)
         return;
     for (int32_t p = 0; p < r->piece_count; p++) {
-        struct piece *piece = &r->pieces[p];
+        struct sl_runner_piece *piece = &r->pieces[p];
         if (piece->binding)
             r->subject.table->binding_destroy(piece->binding);
         sl_guarded_deinit(&piece->reserve);
@@ -325,292 +277,4 @@ sl_runner_move_slopes(struct sl_runner *runner, double distance, uint64_t draw)
 {
     runner->slope_distance = distance;
     runner->slope_draw = draw;
-}
-
-/* What a call may not do to the thread that made it. */
-static seqlstm_status
-check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc, struct seqlstm_error *err)
-{
-    struct sl_fp_state after = sl_fp_state_get();
-    if (after.vector == before->vector && after.x87 == before->x87)
-        return rc;
-    sl_fp_state_set(*before);
-    SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "%s changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)", what,
-                 before->vector, after.vector, before->x87, after.x87);
-}
-
-static const struct sl_guarded *
-reserve_of(const struct sl_runner *r, int32_t p)
-{
-    return &r->pieces[r->stepwise ? 0 : p].reserve;
-}
-
-/* ---- forward -------------------------------------------------------------------------------- */
-
-/* Rows of the final states that ended in piece p: from the piece's own state to the whole's. */
-static void
-collect_finals(struct sl_runner *r, int32_t p)
-{
-    const int32_t *alive = r->data->axis.batch_sizes;
-    for (int32_t k = 0; k < r->count; k++) {
-        if (!is_final(r, k) || !r->pieces[p].middle[k].data)
-            continue;
-        size_t row = (size_t)(r->data->slots[k].features * sl_dtype_bytes(r->dtypes[k]));
-        size_t from = (size_t)alive[r->pieces[p + 1].bind.t0], to = (size_t)alive[r->pieces[p].bind.t0];
-        memcpy((unsigned char *)r->values[k].data + from * row,
-               (unsigned char *)r->pieces[p].middle[k].data + from * row, (to - from) * row);
-    }
-}
-
-seqlstm_status
-sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
-{
-    const struct seqlstm_backend *table = r->subject.table;
-    for (int32_t k = 0; k < r->count; k++) {
-        sl_guarded_poison(&r->values[k]);
-        sl_guarded_poison(&r->grads[k]);
-        if (r->values[k].data && r->data->values[k])
-            sl_dtype_store(r->dtypes[k], r->values[k].data, r->data->values[k], r->data->elems[k]);
-    }
-    sl_guarded_poison(&r->packed);
-    r->has_backward = false;
-    if (r->sizes.packed_bytes > 0) {
-        SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->pieces[0].slots,
-                                        sl_guarded_get_address(&r->packed), &r->data->step, err));
-        SEQLSTM_TRY(sl_twins_download(&r->twins, err));
-    }
-    for (int32_t p = 0; p < r->piece_count; p++) {
-        struct piece *piece = &r->pieces[p];
-        for (int32_t k = 0; k < r->count; k++)
-            sl_guarded_poison(&piece->middle[k]);
-        if (p == 0 || !r->stepwise)
-            sl_guarded_poison(&piece->reserve);
-        sl_guarded_poison(&r->workspace);
-        struct seqlstm_forward args = {
-            .struct_size = (uint32_t)sizeof args,
-            .slot_count = (uint32_t)r->count,
-            .slots = piece->slots,
-            .workspace = sl_guarded_get_address(&r->workspace),
-            .reserve = sl_guarded_get_address(reserve_of(r, p)),
-            .packed = sl_guarded_get_address(&r->packed),
-            .step = &r->data->step,
-        };
-        SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-        struct sl_fp_state mode = sl_fp_state_get();
-        seqlstm_status rc = r->forward(piece->binding, r->subject.queue, &args, err);
-        SEQLSTM_TRY(check_mode(&mode, "forward", rc, err));
-        SEQLSTM_TRY(sl_twins_download(&r->twins, err));
-    }
-    for (int32_t p = 0; p + 1 < r->piece_count; p++)
-        collect_finals(r, p);
-    return SEQLSTM_OK;
-}
-
-/* ---- backward ------------------------------------------------------------------------------- */
-
-static uint32_t
-part_of(const struct sl_runner *r, int32_t k)
-{
-    if (r->data->slots[k].role == SL_SLOT_PARAM)
-        return SEQLSTM_BACKWARD_WEIGHTS;
-    return is_initial(r, k) ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
-}
-
-/* Is this gradient an output of backward under `parts`? */
-static bool
-is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
-{
-    const struct sl_slot *s = &r->data->slots[k];
-    if (s->role != SL_SLOT_INPUT && s->role != SL_SLOT_PARAM)
-        return false;
-    if (s->role == SL_SLOT_INPUT && part_of(r, k) == SEQLSTM_BACKWARD_INPUTS && r->data->c.no_input_grad)
-        return false;
-    return (part_of(r, k) & parts) != 0;
-}
-
-static void
-fill_grads(struct sl_runner *r, bool accumulate)
-{
-    for (int32_t k = 0; k < r->count; k++) {
-        const struct sl_slot *s = &r->data->slots[k];
-        if (!r->grads[k].block)
-            continue;
-        sl_guarded_poison(&r->grads[k]);
-        const double *from = s->role == SL_SLOT_OUTPUT ? r->data->upstream[k]
-                             : accumulate && s->role == SL_SLOT_PARAM ? r->data->base[k]
-                                                                     : NULL;
-        if (from && r->grads[k].data)
-            sl_dtype_store(r->dtypes[k], r->grads[k].data, from, r->data->elems[k]);
-    }
-}
-
-/* Upstream of the sequences that ended in piece p; the others' came from piece p + 1's backward. */
-static void
-spread_finals(struct sl_runner *r, int32_t p)
-{
-    const int32_t *alive = r->data->axis.batch_sizes;
-    for (int32_t k = 0; k < r->count; k++) {
-        struct sl_guarded *middle = &r->pieces[p].middle_grad[k];
-        if (!middle->data)
-            continue;
-        size_t row = (size_t)(r->data->slots[k].features * sl_dtype_bytes(r->dtypes[k]));
-        size_t from = (size_t)alive[r->pieces[p + 1].bind.t0], to = (size_t)alive[r->pieces[p].bind.t0];
-        if (r->grads[k].data)
-            memcpy((unsigned char *)middle->data + from * row,
-                   (unsigned char *)r->grads[k].data + from * row, (to - from) * row);
-        else
-            memset((unsigned char *)middle->data + from * row, 0, (to - from) * row);
-    }
-}
-
-/* One call; the workspace is poisoned before it. */
-static seqlstm_status
-go_back(struct sl_runner *r, const struct piece *piece, const struct sl_guarded *reserve, void *const *grads,
-        uint32_t parts, struct seqlstm_error *err)
-{
-    sl_guarded_poison(&r->workspace);
-    struct seqlstm_backward args = {
-        .struct_size = (uint32_t)sizeof args,
-        .slot_count = (uint32_t)r->count,
-        .slots = piece->slots,
-        .grads = grads,
-        .parts = parts,
-        .workspace = sl_guarded_get_address(&r->workspace),
-        .reserve = sl_guarded_get_address(reserve),
-        .packed = sl_guarded_get_address(&r->packed),
-        .step = &r->data->step,
-    };
-    SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-    struct sl_fp_state mode = sl_fp_state_get();
-    seqlstm_status rc =
-        r->slope_distance > 0
-            ? r->subject.float64->backward_moved(piece->binding, r->subject.queue, &args, r->slope_distance,
-                                                 r->slope_draw, err)
-            : r->backward(piece->binding, r->subject.queue, &args, err);
-    SEQLSTM_TRY(check_mode(&mode, "backward", rc, err));
-    return sl_twins_download(&r->twins, err);
-}
-
-seqlstm_status
-sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct seqlstm_error *err)
-{
-    if (!r->backward)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s has no backward", r->subject.table->id);
-    void **grads = calloc((size_t)r->count, sizeof *grads);
-    if (!grads)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
-    fill_grads(r, accumulate);
-    r->has_backward = true;
-    seqlstm_status rc = SEQLSTM_OK;
-    const uint32_t now = r->stepwise ? (parts & ~(uint32_t)SEQLSTM_BACKWARD_WEIGHTS) | SEQLSTM_BACKWARD_STATES : parts;
-    for (int32_t p = r->piece_count - 1; rc == SEQLSTM_OK && p >= 0; p--) {
-        struct piece *piece = &r->pieces[p];
-        if (p < r->piece_count - 1)
-            spread_finals(r, p);
-        for (int32_t k = 0; k < r->count; k++) {
-            bool between = p > 0 && is_initial(r, k); /* needed by the piece before, wanted or not */
-            bool is_output = r->data->slots[k].role == SL_SLOT_OUTPUT;
-            grads[k] = is_output || between || is_wanted(r, k, parts & now) ? piece->grads[k] : NULL;
-        }
-        bool adds = !r->stepwise && (accumulate || p < r->piece_count - 1);
-        rc = go_back(r, piece, reserve_of(r, p), grads,
-                     now | (p > 0 ? SEQLSTM_BACKWARD_STATES : 0u) | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
-    }
-    if (rc == SEQLSTM_OK && r->stepwise && (parts & SEQLSTM_BACKWARD_WEIGHTS)) {
-        for (int32_t k = 0; k < r->count; k++)
-            grads[k] = is_wanted(r, k, SEQLSTM_BACKWARD_WEIGHTS) ? r->whole.grads[k] : NULL;
-        rc = go_back(r, &r->whole, reserve_of(r, 0), grads,
-                     SEQLSTM_BACKWARD_WEIGHTS | (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
-    }
-    free(grads);
-    return rc;
-}
-
-/* ---- results -------------------------------------------------------------------------------- */
-
-bool
-sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *out)
-{
-    const struct sl_guarded *buffer = gradient ? &r->grads[slot] : &r->values[slot];
-    enum sl_slot_role role = r->data->slots[slot].role;
-    bool is_result = gradient ? r->has_backward && (role == SL_SLOT_INPUT || role == SL_SLOT_PARAM)
-                              : role == SL_SLOT_OUTPUT || role == SL_SLOT_INOUT;
-    if (!buffer->data || !is_result)
-        return false;
-    sl_dtype_load(r->dtypes[slot], buffer->data, out, r->data->elems[slot]);
-    return true;
-}
-
-static bool
-report_damage(const struct sl_guarded *buffer, const char *name, char *text, size_t capacity)
-{
-    int64_t at = sl_guarded_check(buffer);
-    if (at == 0)
-        return false;
-    sl_text_snprintf(text, capacity, "wrote %lld byte%s %s %s (%llu bytes)", (long long)(at < 0 ? -at : at),
-                     at == 1 || at == -1 ? "" : "s", at < 0 ? "before" : "behind the end of", name,
-                     (unsigned long long)buffer->bytes);
-    return true;
-}
-
-/* An input must still hold what was stored. */
-static bool
-input_changed(const struct sl_runner *r, int32_t k, char *text, size_t capacity)
-{
-    enum sl_slot_role role = r->data->slots[k].role;
-    if (role != SL_SLOT_INPUT && role != SL_SLOT_PARAM && role != SL_SLOT_CONST)
-        return false;
-    size_t one = (size_t)sl_dtype_bytes(r->dtypes[k]);
-    for (int64_t i = 0; i < r->data->elems[k]; i++) {
-        unsigned char expected[8];
-        sl_dtype_store(r->dtypes[k], expected, &r->data->values[k][i], 1);
-        if (memcmp(expected, (const unsigned char *)r->values[k].data + (size_t)i * one, one) != 0) {
-            sl_text_snprintf(text, capacity, "changed element %lld of the input %s", (long long)i,
-                             r->data->slots[k].name);
-            return true;
-        }
-    }
-    return false;
-}
-
-bool
-sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacity_bytes)
-{
-    for (int32_t k = 0; k < r->count; k++) {
-        char name[64];
-        const char *slot = r->data->slots[k].name;
-        if (!r->values[k].block)
-            continue;
-        sl_text_snprintf(name, sizeof name, "d%s", slot);
-        if (report_damage(&r->values[k], slot, text, capacity_bytes) ||
-            report_damage(&r->grads[k], name, text, capacity_bytes) ||
-            input_changed(r, k, text, capacity_bytes))
-            return true;
-    }
-    for (int32_t p = 0; p < r->piece_count; p++) {
-        const struct piece *piece = &r->pieces[p];
-        if (report_damage(&piece->reserve, "the reserve", text, capacity_bytes))
-            return true;
-        for (int32_t k = 0; k < r->count; k++)
-            if (report_damage(&piece->middle[k], "a state between pieces", text, capacity_bytes) ||
-                report_damage(&piece->middle_grad[k], "a state's gradient between pieces", text, capacity_bytes))
-                return true;
-    }
-    return report_damage(&r->workspace, "the workspace", text, capacity_bytes) ||
-           report_damage(&r->packed, "the packed weights", text, capacity_bytes);
-}
-
-uint64_t
-sl_runner_digest(const struct sl_runner *r)
-{
-    uint64_t digest = 0;
-    for (int32_t k = 0; k < r->count; k++) {
-        enum sl_slot_role role = r->data->slots[k].role;
-        if (role == SL_SLOT_OUTPUT || role == SL_SLOT_INOUT)
-            digest = sl_hash_bytes(r->values[k].data, (size_t)r->values[k].bytes, digest + 1);
-        else if (r->has_backward && r->grads[k].data)
-            digest = sl_hash_bytes(r->grads[k].data, (size_t)r->grads[k].bytes, digest + 1);
-    }
-    return digest;
 }
