@@ -18,7 +18,6 @@
 
 #include "base/op_signature.h"
 #include "dispatch/guard.h"
-#include "dispatch/host.h"
 #include "dispatch/registry.h"
 
 enum { PATH_BYTES = 512 };
@@ -506,65 +505,6 @@ all_backends_lists_every_file_once(void **state)
     sl_registry_destroy(registry);
 }
 
-static void
-the_host_counts_and_refuses_memory(void **state)
-{
-    (void)state;
-    struct sl_host host;
-    sl_host_init(&host, "test", NULL, NULL);
-    void *a = host.services.allocate(host.services.context, 100);
-    assert_non_null(a);
-    assert_int_equal((uintptr_t)a % SEQLSTM_ALIGNMENT, 0);
-    assert_int_equal(host.memory.live_bytes, 100);
-    host.fail_after = host.memory.n_allocs;
-    assert_null(host.services.allocate(host.services.context, 1));
-    host.fail_after = -1;
-    host.services.release(host.services.context, a);
-    host.services.release(host.services.context, NULL);
-    assert_int_equal(host.memory.live_blocks, 0);
-    assert_int_equal(host.services.cancelled(host.services.context), 0);
-    sl_host_init_minimal(&host, "test", NULL);
-    assert_null(host.services.cancelled);
-}
-
-static void
-count_range(void *argument, int64_t begin, int64_t end)
-{
-    _Atomic int64_t *sum = argument;
-    for (int64_t i = begin; i < end; i++)
-        *sum += i;
-}
-
-static void
-count_team(void *argument, int32_t member, int32_t members)
-{
-    _Atomic int64_t *sum = argument;
-    *sum += 1000 * members + member;
-}
-
-static void
-queues_run_everything_once(void **state)
-{
-    (void)state;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_pool *pool;
-    assert_int_equal(sl_pool_create(3, &pool, &err), SEQLSTM_OK);
-    for (int inline_only = 0; inline_only < 2; inline_only++) {
-        struct sl_queue queue;
-        _Atomic int64_t sum = 0;
-        sl_queue_init(&queue, inline_only ? NULL : pool);
-        assert_int_equal(queue.queue.members, inline_only ? 1 : 3);
-        queue.queue.services->parallel_for(&queue.queue, 1001, 10, count_range, (void *)&sum);
-        assert_int_equal(sum, 1001 * 1000 / 2);
-        queue.queue.services->parallel_for(&queue.queue, 0, 10, count_range, (void *)&sum);
-        assert_int_equal(sum, 1001 * 1000 / 2);
-        sum = 0;
-        queue.queue.services->team(&queue.queue, count_team, (void *)&sum);
-        assert_int_equal(sum, inline_only ? 1000 : 3 * 3000 + 3);
-    }
-    sl_pool_destroy(pool);
-}
-
 static int
 set_up(void **state)
 {
@@ -608,8 +548,6 @@ main(void)
         cmocka_unit_test(folders_must_be_absolute_and_the_current_one_is_never_searched),
         cmocka_unit_test(files_mapped_in_open_are_recorded),
         cmocka_unit_test(all_backends_lists_every_file_once),
-        cmocka_unit_test(the_host_counts_and_refuses_memory),
-        cmocka_unit_test(queues_run_everything_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
