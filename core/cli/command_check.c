@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm check */
-#include <jansson.h>
-#include <stdlib.h>
-
+#include "base/json_write.h"
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
@@ -14,12 +12,10 @@ static int write_json(struct cli_context *cli, seqlstm_status status, const stru
 {
     struct sl_buf buf = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    json_t *message = status == SEQLSTM_OK ? NULL : json_string(failure->message);
-    char *text = message ? json_dumps(message, JSON_ENCODE_ANY) : NULL;
-    json_decref(message);
-    sl_buf_printf(&buf, "{\"schema\": \"seqlstm.check/1\", \"ok\": %s, \"error\": %s, \"diagnostics\": ",
-                  status == SEQLSTM_OK ? "true" : "false", text ? text : "null");
-    free(text);
+    sl_buf_printf(&buf, "{\"schema\": \"seqlstm.check/1\", \"ok\": %s, \"error\": ",
+                  status == SEQLSTM_OK ? "true" : "false");
+    sl_json_append_string(&buf, status == SEQLSTM_OK ? NULL : failure->message);
+    sl_buf_append_text(&buf, ", \"diagnostics\": ");
     if (sl_diagnostics_write_json(cli->diagnostics, &buf, &err) == SEQLSTM_OK)
         sl_buf_append_text(&buf, "}\n");
     int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
@@ -35,11 +31,16 @@ static int check(struct cli_context *cli)
         return code;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_open_model(&cli->options, cli->diagnostics, &session, &err);
-    size_t missing = 0;
     if (status == SEQLSTM_OK && !cli_has(cli, "no-data")) {
-        missing = sl_session_find_missing_files(session);
-        status = missing ? seqlstm_error_set(&err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "data files are missing")
-                         : sl_session_check_data(session, &err);
+        struct seqlstm_error second = SEQLSTM_ERROR_INIT;
+        seqlstm_status parts = sl_session_find_missing_parts(session, &second);
+        status = sl_session_find_missing_files(session) > 0
+                     ? seqlstm_error_set(&err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "data files are missing")
+                     : sl_session_check_data(session, &err);
+        if (status == SEQLSTM_OK && parts != SEQLSTM_OK) {
+            status = parts;
+            err = second;
+        }
     }
     size_t errors = sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR);
     if (cli->json) {
@@ -65,7 +66,8 @@ const struct cli_command cli_command_check = {
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm check model.yaml\n"
                 "  seqlstm check model.yaml --no-data --json\n",
-    .text = "Reads the data of every split, loads no plugin. `seqlstm plan` goes further.\n",
+    .text = "Reads the data of every split, looks whether the other files of the model file are there,\n"
+            "loads no plugin. `seqlstm plan` goes further.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

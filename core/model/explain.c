@@ -164,7 +164,7 @@ static const struct sl_explanation explanations[] = {
      "system's own message. The exit status is 3.\n"},
     {"E0505", "weights to begin with",
      "`train.init_from` names a run, or a file of weights, that is not there, is damaged\n"
-     "or has another shape.\n"},
+     "or has another shape; or `weights` of an embedding names no file of word vectors.\n"},
     {"E0506", "an option that the backend does not have",
      "A key of `options:` that the plugin does not publish, or a value of another type or\n"
      "outside of its range. `seqlstm backends -v` lists the options of every backend.\n"},

@@ -172,3 +172,54 @@ seqlstm_status sl_session_find_missing_backends(struct sl_session *session, stru
     }
     return status;
 }
+
+/* ---- files beside the data -------------------------------------------------------------------------------- */
+
+static size_t find_missing(struct sl_session *session, const char *code, struct sl_place place, const char *path)
+{
+    char message[1024];
+    if (path == NULL || sl_file_exists(path))
+        return 0;
+    snprintf(message, sizeof message, "there is no file `%.900s`", path);
+    add(session, code, place, message);
+    return 1;
+}
+
+static size_t find_missing_plugins(struct sl_session *session)
+{
+    size_t missing = 0;
+    for (size_t b = 0; b < session->model->backend_count; b++)
+        if (session->model->backends[b].require)
+            missing += find_missing(session, "E0504", session->model->backends[b].place,
+                                    session->model->backends[b].file);
+    return missing;
+}
+
+static size_t find_missing_weights(struct sl_session *session)
+{
+    const struct sl_model *model = session->model;
+    size_t missing = 0;
+    for (size_t l = 0; l < model->layer_count; l++)
+        if (model->layers[l].kind == SL_LAYER_EMBEDDING)
+            missing += find_missing(session, "E0505", sl_layer_find_option_place(&model->layers[l], "weights"),
+                                    model->layers[l].embedding.weights);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char *folder = NULL;
+    const char *from = model->train.init_from;
+    if (from && !sl_file_exists(from) && sl_run_folder_find(from, &folder, &err) == SEQLSTM_NOT_FOUND) {
+        add(session, "E0505", find_value(model, "train.init_from"), err.message);
+        missing++;
+    }
+    free(folder);
+    return missing;
+}
+
+seqlstm_status sl_session_find_missing_parts(struct sl_session *session, struct seqlstm_error *err)
+{
+    const size_t plugins = find_missing_plugins(session), weights = find_missing_weights(session);
+    if (plugins > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the file of a required backend is missing");
+    if (weights > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "weights to begin with are missing");
+    return SEQLSTM_OK;
+}

@@ -73,6 +73,9 @@ const struct sl_data_state *sl_session_find_data_state(const struct sl_session *
 
 /* Adds a finding for each data file that the model names and that is not there; returns how many. Reads none. */
 size_t sl_session_find_missing_files(struct sl_session *session);
+/* The same for what is no data. Errors, the first that holds: UNAVAILABLE (the file of a required backend), NOT_FOUND
+ * (weights to begin with). */
+seqlstm_status sl_session_find_missing_parts(struct sl_session *session, struct seqlstm_error *err);
 
 /* Loads the plugins. */
 seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err);

@@ -105,6 +105,21 @@ def test_texts(t):
     t.refuse(4, 'check', 'c.yaml').says('error[E0501]')
 
 
+def test_files_beside_the_data(t):
+    """`check` looks for every file that the model file names: vocabulary, word vectors, weights, required plugins."""
+    t.write('text.txt', 'a b c d\n' * 40)
+    good = LANGUAGE
+    t.write('m.yaml', good)
+    t.run('check', 'm.yaml').says('fine')
+    t.write('m.yaml', good.replace('{type: embedding, ', '{type: embedding, weights: none.vec, '))
+    t.refuse(2, 'check', 'm.yaml').says('error[E0505]', 'there is no file', 'none.vec', '--> m.yaml:', '1 error')
+    t.run('check', 'm.yaml', '--no-data').says('fine')
+    t.write('m.yaml', good)
+    t.refuse(2, 'check', 'm.yaml', '--set', 'train.init_from=nowhere').says('error[E0505]', 'no run there')
+    t.refuse(4, 'check', 'm.yaml', '--set', 'data.tokenizer.vocab=none.txt').says('error[E0501]', 'none.txt')
+    t.refuse(3, 'check', 'm.yaml', '--set', 'backends=[{plugin: ./none.so, require: true}]').says('error[E0504]', 'none.so')
+
+
 def test_model_and_data(t):
     t.write('m.yaml', TINY.replace('from_target', '3'))
     for command in (('plan', 'm.yaml'), ('run', 'm.yaml', '--out', 'r')):
