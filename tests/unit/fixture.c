@@ -177,3 +177,15 @@ fixture_compare(const struct fixture *f, const char *name, const double *got, co
         if (!(fabs(got[k] - expected[k]) <= tolerance * fmax(1, fabs(expected[k]))))
             fail_msg("%s: %s[%lld] is %.15g, expected %.15g", f->name, name, (long long)k, got[k], expected[k]);
 }
+
+void
+fixture_run(const char *name, void (*one_case)(struct fixture *f), int expected)
+{
+    struct fixture f;
+    int cases = 0;
+    fixture_open(&f, name);
+    for (; fixture_next(&f); cases++)
+        one_case(&f);
+    fixture_close(&f);
+    assert_int_equal(cases, expected);
+}

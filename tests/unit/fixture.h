@@ -33,6 +33,9 @@ void fixture_open(struct fixture *f, const char *name);
 bool fixture_next(struct fixture *f);
 void fixture_close(struct fixture *f);
 
+/* All of it through `one_case`; the test fails unless there are `expected` cases. */
+void fixture_run(const char *name, void (*one_case)(struct fixture *f), int expected);
+
 /* A key of the current case; `otherwise` where it is absent. The text is valid until the next call. */
 const char *fixture_text(struct fixture *f, const char *key, const char *otherwise);
 int64_t fixture_int(struct fixture *f, const char *key, int64_t otherwise);

@@ -176,13 +176,7 @@ static void
 reference_equals_keras(void **state)
 {
     (void)state;
-    struct fixture f;
-    fixture_open(&f, "keras");
-    int cases = 0;
-    for (; fixture_next(&f); cases++)
-        one_case(&f);
-    fixture_close(&f);
-    assert_int_equal(cases, 18);
+    fixture_run("keras", one_case, 18);
 }
 
 int

@@ -256,13 +256,7 @@ static void
 reference_equals_onnx(void **state)
 {
     (void)state;
-    struct fixture f;
-    fixture_open(&f, "onnx");
-    int cases = 0;
-    for (; fixture_next(&f); cases++)
-        one_case(&f);
-    fixture_close(&f);
-    assert_int_equal(cases, 14);
+    fixture_run("onnx", one_case, 14);
 }
 
 int

@@ -159,13 +159,7 @@ static void
 reference_equals_pytorch(void **state)
 {
     (void)state;
-    struct fixture f;
-    fixture_open(&f, "torch");
-    int cases = 0;
-    for (; fixture_next(&f); cases++)
-        one_case(&f);
-    fixture_close(&f);
-    assert_int_equal(cases, 10);
+    fixture_run("torch", one_case, 10);
 }
 
 int

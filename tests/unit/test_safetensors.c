@@ -16,33 +16,7 @@
 #include "base/file.h"
 #include "interop/safetensors.h"
 #include "oom.h"
-
-static char folder[64];
-
-static int
-make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/sl-safetensors-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int
-remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) == 0 ? 0 : -1;
-}
-
-static const char *
-path_of(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
+#include "scratch.h"
 
 static const float MATRIX[6] = {1, -2, 3.5f, -0.0f, 1e-40f, 6};
 static const int64_t IDS[2] = {INT64_MIN, 7};
@@ -67,7 +41,7 @@ round_trip(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_safetensors *file = NULL;
     struct sl_safetensors_content content = make_content(true);
-    const char *path = path_of("a.safetensors");
+    const char *path = scratch_path("a.safetensors");
     assert_int_equal(sl_safetensors_write(path, &content, &err), SEQLSTM_OK);
     assert_int_equal(sl_safetensors_open(path, &file, &err), SEQLSTM_OK);
     assert_int_equal(sl_safetensors_verify(file, &err), SEQLSTM_OK);
@@ -104,10 +78,10 @@ bytes_depend_on_the_content_alone(void **state)
     struct sl_safetensors_content content = make_content(true);
     char *a, *b;
     size_t n, m;
-    assert_int_equal(sl_safetensors_write(path_of("one"), &content, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_file_read(path_of("one"), 1 << 20, &a, &n, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_safetensors_write(path_of("two"), &content, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_file_read(path_of("two"), 1 << 20, &b, &m, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_safetensors_write(scratch_path("one"), &content, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_file_read(scratch_path("one"), 1 << 20, &a, &n, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_safetensors_write(scratch_path("two"), &content, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_file_read(scratch_path("two"), 1 << 20, &b, &m, NULL), SEQLSTM_OK);
     assert_int_equal(n, m);
     assert_memory_equal(a, b, n);
     uint64_t header = 0;
@@ -125,8 +99,8 @@ every_flipped_byte_is_found(void **state)
     struct sl_safetensors_content content = make_content(true);
     char *bytes;
     size_t n;
-    assert_int_equal(sl_safetensors_write(path_of("flip"), &content, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_file_read(path_of("flip"), 1 << 20, &bytes, &n, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_safetensors_write(scratch_path("flip"), &content, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_file_read(scratch_path("flip"), 1 << 20, &bytes, &n, NULL), SEQLSTM_OK);
     for (size_t i = 0; i < n; i++)
         for (int bit = 0; bit < 8; bit += 3) {
             struct sl_safetensors *file = NULL;
@@ -271,7 +245,7 @@ what_cannot_be_written(void **state)
         {.name = "a", .dtype = SL_SAFETENSORS_F32, .rank = 1, .shape = {1}, .data = MATRIX},
     };
     struct sl_safetensors_content content = {.entries = twice, .entry_count = 2};
-    const char *path = path_of("never");
+    const char *path = scratch_path("never");
     assert_int_equal(sl_safetensors_write(path, &content, NULL), SEQLSTM_INVALID_ARGUMENT);
     twice[1].name = "__metadata__";
     assert_int_equal(sl_safetensors_write(path, &content, NULL), SEQLSTM_INVALID_ARGUMENT);
@@ -297,7 +271,7 @@ failing_writes_leave_the_old_file(void **state)
     next.entry_count = 2;
     char *want;
     size_t n;
-    const char *path = path_of("kept");
+    const char *path = scratch_path("kept");
     assert_int_equal(sl_safetensors_write(path, &old, NULL), SEQLSTM_OK);
     assert_int_equal(sl_file_read(path, 1 << 20, &want, &n, NULL), SEQLSTM_OK);
     int failures = 0;
@@ -331,7 +305,7 @@ failing_allocations(void **state)
 {
     (void)state;
     struct sl_safetensors_content content = make_content(true);
-    const char *path = path_of("memory");
+    const char *path = scratch_path("memory");
     for (int n = 1;; n++) {
         oom_fail_at(n);
         seqlstm_status status = sl_safetensors_write(path, &content, NULL);
@@ -367,5 +341,5 @@ main(void)
         cmocka_unit_test(failing_writes_leave_the_old_file),
         cmocka_unit_test(failing_allocations),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

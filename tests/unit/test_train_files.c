@@ -14,37 +14,11 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "oom.h"
+#include "scratch.h"
 #include "train/checkpoint.h"
 #include "train/metrics_log.h"
 #include "train/weights.h"
 #include "train_fake.h"
-
-static char folder[64];
-
-static int
-make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/sl-train-files-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int
-remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) == 0 ? 0 : -1;
-}
-
-static const char *
-path_of(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 /* ---- weights ----------------------------------------------------------------------------------------- */
 
@@ -61,13 +35,13 @@ weights_come_back(void **state)
     a.values[1] = 77;
     a.values[16] = -1;
     a.values[25] = 5;
-    assert_int_equal(sl_weights_save(&a.params, path_of("w"), &text, 1, &err), SEQLSTM_OK);
-    assert_int_equal(sl_weights_load(&b.params, path_of("w"), 0, &report, &err), SEQLSTM_OK);
+    assert_int_equal(sl_weights_save(&a.params, scratch_path("w"), &text, 1, &err), SEQLSTM_OK);
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("w"), 0, &report, &err), SEQLSTM_OK);
     assert_memory_equal(a.values, b.values, sizeof a.values);
     assert_int_equal(report.loaded, 3);
     assert_int_equal(b.params.version, 1);
     struct sl_safetensors *file = NULL;
-    assert_int_equal(sl_safetensors_open(path_of("w"), &file, &err), SEQLSTM_OK);
+    assert_int_equal(sl_safetensors_open(scratch_path("w"), &file, &err), SEQLSTM_OK);
     assert_string_equal(sl_safetensors_find_text(file, "format"), "seqlstm.weights");
     assert_string_equal(sl_safetensors_find_text(file, "config"), "x: 1\n");
     /* A bias is a vector; a matrix of one row or column stays a matrix. */
@@ -88,16 +62,16 @@ foreign_weights_are_told(void **state)
     fake_params_init(&b);
     a.views[2].name = "other.w";
     a.values[0] = 9;
-    assert_int_equal(sl_weights_save(&a.params, path_of("foreign"), NULL, 0, &err), SEQLSTM_OK);
+    assert_int_equal(sl_weights_save(&a.params, scratch_path("foreign"), NULL, 0, &err), SEQLSTM_OK);
     struct fake_params before = b;
-    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), 0, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), 0, NULL, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "frozen.w"));
-    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), SL_WEIGHTS_ALLOW_MISSING, NULL, &err),
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), SL_WEIGHTS_ALLOW_MISSING, NULL, &err),
                      SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "other.w"));
     assert_memory_equal(&before, &b, sizeof b);
     unsigned both = SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA;
-    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), both, &report, &err), SEQLSTM_OK);
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), both, &report, &err), SEQLSTM_OK);
     assert_int_equal(report.loaded, 2);
     assert_int_equal(report.missing, 1);
     assert_int_equal(report.extra, 1);
@@ -105,10 +79,10 @@ foreign_weights_are_told(void **state)
     /* Another shape is never allowed: the message has both. */
     b.views[0].rows = FAKE_FEATURES;
     b.views[0].columns = 1;
-    assert_int_equal(sl_weights_load(&b.params, path_of("foreign"), both, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), both, NULL, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "[1, 3]"));
     assert_non_null(strstr(err.message, "[3, 1]"));
-    assert_int_equal(sl_weights_load(&b.params, path_of("absent"), both, NULL, &err), SEQLSTM_NOT_FOUND);
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("absent"), both, NULL, &err), SEQLSTM_NOT_FOUND);
 }
 
 /* ---- checkpoints -------------------------------------------------------------------------------------- */
@@ -186,7 +160,7 @@ checkpoints_must_fit(void **state)
     s.updates = 12;
     a.m[0] = 0.5f;
     struct sl_checkpoint_content content = {.params = &a.params, .carried = carried, .carried_elems = 5, .state = &s};
-    assert_int_equal(sl_checkpoint_write(path_of("deep/er"), &content, &path, &err), SEQLSTM_OK);
+    assert_int_equal(sl_checkpoint_write(scratch_path("deep/er"), &content, &path, &err), SEQLSTM_OK);
     assert_non_null(strstr(path, "deep/er/update-000000000012.safetensors"));
     assert_int_equal(sl_checkpoint_open(path, &file, &err), SEQLSTM_OK);
     struct sl_checkpoint_target target = {.params = &b.params, .state = &back, .carried = got, .carried_elems = 5};
@@ -215,9 +189,9 @@ checkpoints_must_fit(void **state)
     assert_int_equal(sl_checkpoint_open(path, &file, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "no checkpoint"));
     /* The only one is no checkpoint: an error, not a fresh start. */
-    assert_int_equal(sl_checkpoint_open_latest(path_of("deep/er"), NULL, &file, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_checkpoint_open_latest(scratch_path("deep/er"), NULL, &file, NULL, &err), SEQLSTM_CORRUPT_DATA);
     file = (struct sl_safetensors *)&err;
-    assert_int_equal(sl_checkpoint_open_latest(path_of("nowhere"), NULL, &file, NULL, &err), SEQLSTM_OK);
+    assert_int_equal(sl_checkpoint_open_latest(scratch_path("nowhere"), NULL, &file, NULL, &err), SEQLSTM_OK);
     assert_null(file);
     free(path);
 }
@@ -236,7 +210,7 @@ averaged_weights_are_preferred(void **state)
     fill_state(&s);
     average[0] = 42;
     struct sl_checkpoint_content content = {.params = &a.params, .average = average, .state = &s};
-    assert_int_equal(sl_checkpoint_write(path_of("averaged"), &content, &path, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_checkpoint_write(scratch_path("averaged"), &content, &path, NULL), SEQLSTM_OK);
     assert_int_equal(sl_weights_load(&b.params, path, 0, NULL, NULL), SEQLSTM_OK);
     assert_true(b.values[0] == 42);
     free(path);
@@ -268,7 +242,7 @@ rows_behind_the_checkpoint_go(void **state)
     (void)state;
     struct sl_metrics_log *log = NULL;
     double seconds = -1;
-    const char *path = path_of("metrics.jsonl");
+    const char *path = scratch_path("metrics.jsonl");
     assert_int_equal(sl_metrics_log_open(path, 0, 0, &log, &seconds, NULL), SEQLSTM_OK);
     assert_true(seconds == 0);
     append(log, 10, "report", 1.5);
@@ -302,7 +276,7 @@ rows_behind_the_checkpoint_go(void **state)
     assert_memory_equal(now + second, "{\"update\":11,", 13);
     free(now);
     free(text);
-    assert_int_equal(sl_metrics_log_open(path_of("no/such/folder"), 0, 0, &log, NULL, NULL), SEQLSTM_IO);
+    assert_int_equal(sl_metrics_log_open(scratch_path("no/such/folder"), 0, 0, &log, NULL, NULL), SEQLSTM_IO);
 }
 
 int
@@ -316,5 +290,5 @@ main(void)
         cmocka_unit_test(averaged_weights_are_preferred),
         cmocka_unit_test(rows_behind_the_checkpoint_go),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder of the test program's own, made before its first test and removed behind its last:
+ *
+ *   cmocka_run_group_tests(tests, scratch_make, scratch_remove)
+ */
+#ifndef SCRATCH_H
+#define SCRATCH_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char scratch_folder[64];
+
+static inline int
+scratch_make(void **state)
+{
+    (void)state;
+    strcpy(scratch_folder, "/tmp/seqlstm-unit-XXXXXX");
+    return mkdtemp(scratch_folder) ? 0 : -1;
+}
+
+static inline int
+scratch_remove(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", scratch_folder);
+    return system(command) == 0 ? 0 : -1;
+}
+
+/* Valid until the next call. */
+static inline const char *
+scratch_path(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", scratch_folder, name);
+    return path;
+}
+
+#endif
