@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data files under libFuzzer: whatever the bytes are, opening ends with a message or with a dataset whose batches can
+ * be made. The first byte of the input chooses among the formats below, the rest is the file.
+ *
+ *   ninja -C build-fuzz tests/fuzz/fuzz_data          (build-fuzz: see fuzz_model.c)
+ *   mkdir corpus && SEQLSTM_FUZZ_SEEDS=corpus build-fuzz/tests/fuzz/fuzz_data -max_total_time=600 corpus
+ *
+ * SEQLSTM_FUZZ_SEEDS names a folder into which a good file of each format is written first.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/batch.h"
+#include "base/buf.h"
+#include "data/batcher.h"
+#include "data/dataset.h"
+#include "data/state.h"
+#include "model/diagnostics.h"
+#include "model/model.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define LM                                                                                                           \
+    "[{type: embedding, dim: 2}, {type: lstm, units: 3, return_sequences: true}, "                                   \
+    "{type: output, activation: softmax}]"
+#define ONE "[{type: lstm, units: 3}, {type: output}]"
+
+static const struct format {
+    const char *data, *model, *train;
+    const char *good;
+    size_t good_bytes;
+} formats[] = {
+#define FORMAT(data, model, train, good) {data, model, train, good, sizeof good - 1}
+    FORMAT("type: text, train: {file: f}, tokenizer: {type: word, specials: [unk, eos], lowercase: true}, "
+           "batching: {unit: stream, bptt: 2}",
+           LM, "task: language_model", "a b \xC3\xA9\nc d\n\nb a\n"),
+    FORMAT("type: lines, train: {file: f}, label: {column: first, type: value}, tokenizer: {type: char}",
+           "[{type: embedding, dim: 2}, {type: lstm, units: 3}, {type: output}]", "loss: mse", "0 a b\n1 c d\n0 e\n"),
+    FORMAT("type: conll, train: {file: f}, label: 2, tokenizer: {type: whitespace}", LM, "task: tag",
+           "the\tDET\ncat\tNOUN\n\nruns\tVERB\n"),
+    FORMAT("type: tokens, train: {file: f}", LM, "task: language_model", "1 2 3 40\n5 6\n"),
+    FORMAT("type: csv, train: {file: f}, time: t, group: g, inputs: [a], targets: [b], window: {length: 1}, "
+           "scale: {type: standard}, missing: mean",
+           ONE, "loss: mse", "t,g,a,b\r\n2020-01-01,1,\"1.5\",2\r\n2020-01-02,1,3,\"4\"\r\n2020-01-03,2,,6\r\n"),
+    FORMAT("type: csv, train: {file: f}, inputs: [a, b], label: g, missing: drop",
+           "[{type: dense, units: 3}, {type: output, activation: softmax}]", "loss: cross_entropy",
+           "g,a,b\nx,1,2\ny,3,4\nx,,6\n"),
+    FORMAT("type: npy, train: {x: f, y: y.npy}", "[{type: lstm, units: 3}, {type: output, activation: softmax}]",
+           "task: classify",
+           "\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 2), }"
+           "                                                        \n"
+           "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static struct sl_model *models[FORMATS];
+
+/* What is found ends the process: libFuzzer keeps the input. */
+static void
+require(int condition)
+{
+    if (!condition)
+        __builtin_trap();
+}
+
+static void
+write_file(const char *path, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    require(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
+}
+
+static struct sl_model *
+load(const struct format *format, const char *folder)
+{
+    struct sl_buf yaml = {0}, text = {0};
+    struct sl_diagnostics *diagnostics = NULL;
+    struct sl_model *model = NULL;
+    char path[128];
+    snprintf(path, sizeof path, "%s/model.yaml", folder);
+    struct sl_model_request request = {.path = path};
+    sl_buf_printf(&yaml, "seqlstm: 1\ndata: {%s, batch_size: 2}\nmodel: %s\ntrain: {epochs: 1, %s}\n", format->data,
+                  format->model, format->train);
+    require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
+    if (sl_model_load_text(path, sl_buf_text(&yaml), yaml.length_bytes, &request, diagnostics, &model, NULL) !=
+        SEQLSTM_OK) {
+        sl_diagnostics_render(diagnostics, false, &text, NULL);
+        fputs(sl_buf_text(&text), stderr);
+        abort();
+    }
+    sl_diagnostics_destroy(diagnostics);
+    sl_buf_deinit(&yaml);
+    return model;
+}
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    static const char y[] = "\x93NUMPY\1\0\x76\0{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }"
+                            "                                                             \n\0\0\0\0\1\0\0";
+    static char folder[] = "/tmp/seqlstm-fuzz-XXXXXX";
+    const char *seeds = getenv("SEQLSTM_FUZZ_SEEDS");
+    for (int f = 0; seeds && f < FORMATS; f++) {
+        char path[512], seed[512];
+        snprintf(path, sizeof path, "%s/seed-%d", seeds, f);
+        seed[0] = (char)f;
+        memcpy(seed + 1, formats[f].good, formats[f].good_bytes);
+        write_file(path, seed, formats[f].good_bytes + 1);
+    }
+    require(mkdtemp(folder) != NULL && setenv("SEQLSTM_CACHE", "", 1) == 0);
+    for (int f = 0; f < FORMATS; f++)
+        models[f] = load(&formats[f], folder);
+    char *corpus = getcwd(NULL, 0); /* libFuzzer's folders are relative to it */
+    require(corpus != NULL && chdir(folder) == 0);
+    write_file("y.npy", y, sizeof y);
+    require(chdir(corpus) == 0);
+    free(corpus);
+    return 0;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_dataset *train = NULL;
+    struct sl_data_state *state = NULL;
+    struct sl_batcher *batcher = NULL;
+    const struct sl_batcher_request request = {.phase = SL_BATCHING_TRAIN, .seed = 1};
+    if (size == 0)
+        return 0;
+    const struct sl_model *model = models[data[0] % FORMATS];
+    const struct sl_source *source = &model->data.splits[SL_SPLIT_TRAIN];
+    write_file(source->file ? source->file : source->x, data + 1, size - 1);
+    seqlstm_status status = sl_dataset_open_train(model, &train, &state, &err);
+    if (status == SEQLSTM_OK)
+        status = sl_batcher_open(train, &request, &batcher, &err);
+    bool opened = status == SEQLSTM_OK;
+    require(opened || ((status == SEQLSTM_CORRUPT_DATA || status == SEQLSTM_INVALID_CONFIG) && err.message[0]));
+    for (struct sl_batch *batch = NULL; opened; sl_batch_destroy(batch)) {
+        require(sl_batcher_next(batcher, &batch, &err) == SEQLSTM_OK);
+        if (!batch)
+            break;
+        for (int64_t r = 0; batch->target.kind == SL_FIELD_IDS && batch->target.on_steps && r < batch->axis.rows; r++)
+            require(batch->target.ids[r] >= -1 && batch->target.ids[r] < sl_dataset_get_facts(train)->target.classes);
+        for (int64_t r = 0; batch->input.kind == SL_FIELD_IDS && r < batch->axis.rows; r++)
+            require(batch->input.ids[r] >= 0 && batch->input.ids[r] < sl_dataset_get_facts(train)->input.classes);
+    }
+    sl_batcher_close(batcher);
+    sl_dataset_close(train);
+    sl_data_state_destroy(state);
+    return 0;
+}
