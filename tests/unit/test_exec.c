@@ -138,6 +138,19 @@ static void accumulation_adds_gradients(void **state)
     }
 }
 
+/* One step of each gives the same loss and gradients. */
+static void assert_equal_and_close(struct world *one, struct world *other, const struct sl_data_facts *facts)
+{
+    struct sl_batch *batch = make_batch(facts);
+    double a = run(one, batch, false), b = run(other, batch, false);
+    assert_true(fabs(a - b) <= 1e-5 * fabs(b));
+    for (int64_t e = 0; e < one->params->elems; e++)
+        assert_true(fabsf(one->params->grads[e] - other->params->grads[e]) <= 1e-5f);
+    sl_batch_destroy(batch);
+    close_world(one);
+    close_world(other);
+}
+
 /* The compound is taken when nobody wants the output, and gives the same loss and gradients. */
 static void alternative_equals_its_parts(void **state)
 {
@@ -148,28 +161,19 @@ static void alternative_equals_its_parts(void **state)
     open_world(&fused, data_tokens, c->layers, &facts, false);
     open_world(&apart, data_tokens, c->layers, &facts, true);
     assert_int_equal(fused.plan->call_count, apart.plan->call_count - 1);
-    struct sl_batch *batch = make_batch(&facts);
-    double a = run(&fused, batch, false), b = run(&apart, batch, false);
-    assert_true(fabs(a - b) <= 1e-5 * fabs(b));
-    for (int64_t e = 0; e < fused.params->elems; e++)
-        assert_true(fabsf(fused.params->grads[e] - apart.params->grads[e]) <= 1e-5f);
-    sl_batch_destroy(batch);
-    close_world(&fused);
-    close_world(&apart);
+    assert_equal_and_close(&fused, &apart, &facts);
 }
 
 /* A stack in one call gives what its layers give one by one: masks belong to the layer. */
 static void stack_equals_its_layers(void **state)
 {
     (void)state;
+    static const char layers[] = "model: [{type: lstm, name: s, units: 4, layers: 2, dropout: 0.3,"
+                                 " recurrent_dropout: 0.3, return_sequences: true}]\ntrain: {loss: mse, epochs: 1}";
     struct sl_data_facts facts = values_facts(3, true, 4);
     struct world stack, apart;
-    open_world(&stack, data_values,
-               "model: [{type: lstm, name: s, units: 4, layers: 2, dropout: 0.3, recurrent_dropout: 0.3,"
-               " return_sequences: true}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
-    open_world(&apart, data_values,
-               "model: [{type: lstm, name: s, units: 4, layers: 2, dropout: 0.3, recurrent_dropout: 0.3,"
-               " return_sequences: true}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    open_world(&stack, data_values, layers, &facts, true);
+    open_world(&apart, data_values, layers, &facts, true);
     assert_int_equal(stack.plan->call_count, 2); /* stack, loss */
     /* the layers one by one: a stored plan that names them */
     sl_exec_destroy(apart.exec);
@@ -184,14 +188,7 @@ static void stack_equals_its_layers(void **state)
     assert_int_equal(apart.plan->call_count, 3);
     struct sl_exec_request exec = {.plan = apart.plan, .params = apart.params, .seed = 5};
     ok(sl_exec_create(&exec, &apart.exec, &err), &err);
-    struct sl_batch *batch = make_batch(&facts);
-    double a = run(&stack, batch, false), b = run(&apart, batch, false);
-    assert_true(fabs(a - b) <= 1e-5 * fabs(b));
-    for (int64_t e = 0; e < stack.params->elems; e++)
-        assert_true(fabsf(stack.params->grads[e] - apart.params->grads[e]) <= 1e-5f);
-    sl_batch_destroy(batch);
-    close_world(&stack);
-    close_world(&apart);
+    assert_equal_and_close(&stack, &apart, &facts);
 }
 
 /* Zero-length sequences have a final state of zero, weigh as any other, and change nobody else. */
