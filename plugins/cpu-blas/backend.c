@@ -2,7 +2,10 @@
 /* The vtable of the cpu-blas backend: checks arguments, finds the operation's file, calls it. */
 #include <string.h>
 
+#include <seqlstm/bind_check.h>
+
 #include "common/cpu_device.h"
+#include "common/table.h"
 #include "openblas.h"
 #include "plugin.h"
 #include "rowmath.h"
@@ -13,22 +16,6 @@
 #ifndef BLAS_BUILD
 #define BLAS_BUILD ""
 #endif
-
-#if defined(__SANITIZE_ADDRESS__)
-#define BLAS_SANITIZERS 1u
-#elif defined(__SANITIZE_THREAD__)
-#define BLAS_SANITIZERS 2u
-#else
-#define BLAS_SANITIZERS 0u
-#endif
-
-static void *allocate(const struct seqlstm_host *host, size_t bytes)
-{
-    void *memory = host->allocate(host->context, bytes);
-    if (memory != NULL)
-        memset(memory, 0, bytes);
-    return memory;
-}
 
 static seqlstm_status choose_isa(const char *name, enum blas_isa *out_isa, struct seqlstm_error *err)
 {
@@ -65,7 +52,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
     enum blas_isa isa = BLAS_ISA_PORTABLE;
     SEQLSTM_TRY(choose_isa(instructions, &isa, err));
     SEQLSTM_TRY(blas_openblas_load(core, err));
-    struct seqlstm_instance *instance = allocate(host, sizeof *instance);
+    struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-blas");
     instance->host = host;
@@ -83,7 +70,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
 static void backend_close(struct seqlstm_instance *instance)
 {
     if (instance != NULL)
-        instance->host->release(instance->host->context, instance);
+        host_release(instance->host, instance);
 }
 
 static seqlstm_status backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
@@ -108,8 +95,6 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
     if (device != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one",
                      (unsigned)device);
-    if (info == NULL || info->struct_size < sizeof *info)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the device's description is too short");
     char library[32];
     snprintf(library, sizeof library, "OpenBLAS %s", blas_openblas_core());
     cpu_device_describe(used_level(instance->isa), library, info);
@@ -119,10 +104,7 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
 static seqlstm_status backend_supports(const char *device_class, const struct seqlstm_desc *desc,
                                        struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
-    if (desc == NULL || desc->struct_size < sizeof *desc)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
-    if (answer == NULL || answer->struct_size < sizeof *answer)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the answer is too short");
+    (void)err;
     union seqlstm_any_desc copy;
     blas_supports(device_class, desc, answer, &copy);
     return SEQLSTM_OK;
@@ -133,7 +115,7 @@ static void op_destroy(struct seqlstm_op *op)
     if (op == NULL)
         return;
     blas_recurrent_destroy(op->recurrent);
-    op->instance->host->release(op->instance->host->context, op);
+    host_release(op->instance->host, op);
 }
 
 static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device,
@@ -145,19 +127,10 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
                      (unsigned)device);
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     union seqlstm_any_desc full;
-    if (desc == NULL || desc->struct_size < sizeof *desc)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
     blas_supports("cpu", desc, &answer, &full);
-    if (!answer.accepted)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s (%s)", answer.reason, answer.value);
     uint32_t index = 0;
-    if (variant != NULL && variant[0] != '\0') {
-        while (index < answer.variant_count && strcmp(variant, answer.variants[index]) != 0)
-            index++;
-        if (index == answer.variant_count)
-            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cpu-blas has no variant `%s` of this operation", variant);
-    }
-    struct seqlstm_op *op = allocate(instance->host, sizeof *op);
+    SEQLSTM_TRY(answer_choose(&answer, BLAS_ID, variant, &index, err));
+    struct seqlstm_op *op = host_allocate(instance->host, sizeof *op);
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation");
     op->instance = instance;
@@ -183,8 +156,7 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
 static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
                                struct seqlstm_error *err)
 {
-    if (sizes == NULL || sizes->struct_size < sizeof *sizes)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the sizes is too short");
+    (void)err;
     sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
     if (op->recurrent != NULL)
         blas_recurrent_sizes(op->recurrent, sizes);
@@ -198,33 +170,15 @@ static void binding_destroy(struct seqlstm_binding *binding)
     if (binding == NULL)
         return;
     blas_recurrent_unbind(binding->recurrent);
-    const struct seqlstm_host *host = binding->op->instance->host;
-    host->release(host->context, binding);
-}
-
-/* Masks and draws need to know whose row it is, pools where a sequence ends. */
-static bool needs_axis(const struct seqlstm_op *op)
-{
-    return op->desc.head.op == SEQLSTM_OP_POOL ||
-           (op->desc.head.op == SEQLSTM_OP_DROPOUT && op->training && op->desc.dropout.rate > 0.0f) ||
-           (op->desc.head.op == SEQLSTM_OP_TOP_K && op->desc.top_k.kind == SEQLSTM_TOP_K_SAMPLE);
+    host_release(binding->op->instance->host, binding);
 }
 
 static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                               const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                               struct seqlstm_error *err)
 {
-    (void)queue;
-    const struct seqlstm_desc *head = &op->desc.head;
-    if (bind->struct_size < sizeof *bind)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the shape is too short");
-    if (bind->rows < 0 || bind->rows > head->max_rows || bind->rows_in < 0 || bind->rows_in > head->max_rows)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "%lld rows (%lld in) are beyond the %lld of the descriptor", (long long)bind->rows,
-                     (long long)bind->rows_in, (long long)head->max_rows);
-    if (bind->axis == NULL && needs_axis(op))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "this operation needs an axis");
-    struct seqlstm_binding *binding = allocate(op->instance->host, sizeof *binding);
+    SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
+    struct seqlstm_binding *binding = host_allocate(op->instance->host, sizeof *binding);
     if (binding == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding");
     binding->op = op;
@@ -258,8 +212,6 @@ static struct blas_call make_call(const struct seqlstm_binding *binding, struct 
 static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                       const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
-    if (args->struct_size < sizeof *args)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
     if (binding->recurrent != NULL)
         return blas_recurrent_forward(binding->recurrent, queue, args, err);
     const struct blas_operation *operation = binding->op->operation;
@@ -277,8 +229,6 @@ static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct se
 static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                        const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
-    if (args->struct_size < sizeof *args)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
     if (!binding->op->training)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of an operation that was made for inference");
     if (binding->recurrent != NULL)
@@ -316,17 +266,7 @@ static const struct seqlstm_option options[] = {
 };
 
 static const struct seqlstm_backend table = {
-    .struct_size = sizeof(struct seqlstm_backend),
-    .magic = SEQLSTM_MAGIC,
-    .abi_major = SEQLSTM_ABI_MAJOR,
-    .abi_minor_needed = SEQLSTM_ABI_MINOR,
-    .id = "cpu-blas",
-    .version = BLAS_VERSION,
-    .vendor = "seqlstm",
-    .license = "Apache-2.0",
-    .build = BLAS_BUILD,
-    .sanitizers = BLAS_SANITIZERS,
-    .desc_count = SEQLSTM_OP_COUNT,
+    TABLE_HEAD(BLAS_ID, BLAS_VERSION, BLAS_BUILD),
     .desc_bytes = blas_desc_bytes,
     .option_count = sizeof options / sizeof *options,
     .options = options,
@@ -345,10 +285,4 @@ static const struct seqlstm_backend table = {
     .weights_pack = backend_weights_pack,
 };
 
-SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-
-const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
-{
-    (void)host_minor;
-    return &table;
-}
+TABLE_EXPORT(table)

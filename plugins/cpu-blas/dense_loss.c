@@ -46,7 +46,7 @@ static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
     if (blas_columns_fit(&desc->dense_loss))
         blas_columns_supports(&desc->dense_loss, answer);
     else
-        blas_accept(answer, variants);
+        answer_yes(answer, variants);
 }
 
 static uint64_t sums_bytes(const struct seqlstm_dense_loss_desc *d)

@@ -59,9 +59,9 @@ void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, struct seqls
     static const char *const recomputed_first[] = {"recomputed", "stored", NULL};
     static const char *const inference[] = {"columns", NULL};
     if (d->head.mode == SEQLSTM_MODE_INFERENCE)
-        blas_accept(answer, inference);
+        answer_yes(answer, inference);
     else
-        blas_accept(answer, prefers_stored(d) ? stored_first : recomputed_first);
+        answer_yes(answer, prefers_stored(d) ? stored_first : recomputed_first);
 }
 
 static bool is_stored(const struct seqlstm_op *op)

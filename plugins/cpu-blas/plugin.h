@@ -15,9 +15,13 @@
 
 #include <seqlstm/backend.h>
 
+#include "common/answer.h"
+#include "common/host_memory.h"
 #include "isa.h"
 #include "recurrent.h"
 #include "rowmath.h"
+
+#define BLAS_ID "cpu-blas"
 
 struct seqlstm_instance {
     const struct seqlstm_host *host;
@@ -61,8 +65,7 @@ struct blas_call {
 
 struct blas_operation {
     uint32_t slots;
-    /* Rules beyond those of the head (supports.c has checked it); answers through blas_accept and
-     * blas_refuse. */
+    /* Rules beyond those of the head (supports.c has checked it); answers through common/answer.h. */
     void (*supports)(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer);
     void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: nothing needed */
     seqlstm_status (*forward)(const struct blas_call *call, struct seqlstm_error *err);
@@ -74,14 +77,6 @@ extern const struct blas_operation blas_embedding, blas_dense, blas_activation, 
     blas_finite_check, blas_squared_norm, blas_optimizer, blas_vector, blas_attention;
 
 /* ---- answers (supports.c) ------------------------------------------------------------------- */
-
-/* Yes; names end with NULL, best guess first. */
-void blas_accept(struct seqlstm_answer *answer, const char *const *variants);
-#if defined(__GNUC__)
-__attribute__((format(printf, 6, 7)))
-#endif
-void blas_refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *reason,
-                 const char *hint, const char *value_format, ...);
 
 /* Head and operation. Fills a full-size copy of the descriptor when the answer is yes. */
 void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,

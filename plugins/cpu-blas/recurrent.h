@@ -14,8 +14,7 @@
 struct blas_recurrent;         /* an operation, immutable */
 struct blas_recurrent_binding; /* an operation at one shape */
 
-/* Fills accepted, code, option, value, reason, hint and the variants. `answer` was zeroed by the host but for
- * struct_size. desc->head.struct_size is at least sizeof *desc. [any] */
+/* What seqlstm_desc_check and the rules of every operation (supports.c) have let pass. [any] */
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer);
 
 /* `host` must live as long as the operation. `members_max`: the most members of a queue that will share one call;

@@ -7,179 +7,19 @@
 
 #include <seqlstm/philox.h>
 
-static void refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
-                   const char *reason, const char *hint)
-{
-    answer->accepted = 0;
-    answer->code = code;
-    answer->option = option;
-    snprintf(answer->value, sizeof answer->value, "%s", value);
-    snprintf(answer->reason, sizeof answer->reason, "%s", reason);
-    snprintf(answer->hint, sizeof answer->hint, "%s", hint);
-}
-
-static void refuse_number(struct seqlstm_answer *answer, uint32_t code, uint32_t option,
-                          double value, const char *reason)
-{
-    char text[48];
-    /* %.0f and integers do not depend on the locale; rates are shown in thousandths. */
-    if (value == (double)(int64_t)value)
-        snprintf(text, sizeof text, "%lld", (long long)value);
-    else
-        snprintf(text, sizeof text, "%lld/1000", (long long)(value * 1000));
-    refuse(answer, code, option, text, reason, "");
-}
-
-static bool head_accepted(const struct seqlstm_desc *head, struct seqlstm_answer *answer)
-{
-    const uint32_t dtypes[] = {head->dtype_activation, head->dtype_activation_grad,
-                               head->dtype_state,      head->dtype_compute,
-                               head->dtype_weight,     head->dtype_weight_grad};
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (dtypes[i] != SEQLSTM_FLOAT32) {
-            refuse_number(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, dtypes[i],
-                          "only float32 is computed");
-            return false;
-        }
-    if (head->mode != SEQLSTM_MODE_INFERENCE && head->mode != SEQLSTM_MODE_TRAINING) {
-        refuse_number(answer, SEQLSTM_REFUSED_MODE, SEQLSTM_OPTION_MODE, head->mode,
-                      "this mode is not known");
-        return false;
-    }
-    const uint32_t known = SEQLSTM_DESC_DETERMINISTIC | SEQLSTM_DESC_UNIFORM;
-    if (head->flags & ~known) {
-        refuse_number(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, head->flags & ~known,
-                      "this descriptor flag is not known");
-        return false;
-    }
-    if (head->reserved0 != 0 || head->max_rows < 1 || head->max_sequences < 1 ||
-        head->max_steps < 1) {
-        refuse_number(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
-                      (double)head->max_rows, "rows, sequences and steps need upper bounds");
-        return false;
-    }
-    return true;
-}
-
-static bool activations_accepted(const struct seqlstm_recurrent_desc *desc,
-                                 struct seqlstm_answer *answer)
-{
-    static const uint32_t option[3] = {SEQLSTM_OPTION_RECURRENT_ACTIVATION,
-                                       SEQLSTM_OPTION_ACTIVATION,
-                                       SEQLSTM_OPTION_OUTPUT_ACTIVATION};
-    int directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
-    for (int place = 0; place < 3; place++) {
-        bool used = desc->cell == SEQLSTM_CELL_LSTM || place == SEQLSTM_PLACE_CANDIDATE ||
-                    (desc->cell == SEQLSTM_CELL_GRU && place == SEQLSTM_PLACE_GATE);
-        for (int d = 0; used && d < directions; d++) {
-            const struct seqlstm_activation *act = &desc->activations[place][d];
-            if (act->kind > SEQLSTM_ACT_AFFINE || act->reserved0 != 0) {
-                refuse_number(answer, SEQLSTM_REFUSED_OPTION, option[place], act->kind,
-                              "this activation does not act element by element");
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool rates_accepted(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
-{
-    const float rates[] = {desc->dropout, desc->recurrent_dropout, desc->weight_drop,
-                           desc->zoneout_cell, desc->zoneout_hidden};
-    static const uint32_t options[] = {SEQLSTM_OPTION_DROPOUT, SEQLSTM_OPTION_RECURRENT_DROPOUT,
-                                       SEQLSTM_OPTION_WEIGHT_DROP, SEQLSTM_OPTION_ZONEOUT,
-                                       SEQLSTM_OPTION_ZONEOUT};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        if (!(rates[i] >= 0.0f && (rates[i] < 1.0f || (i >= 3 && rates[i] == 1.0f)))) {
-            refuse_number(answer, SEQLSTM_REFUSED_OPTION, options[i], (double)rates[i],
-                          "a rate lies in [0, 1)");
-            return false;
-        }
-    if (!(desc->cell_clip >= 0.0f) || !(desc->gate_clip >= 0.0f)) {
-        refuse(answer, SEQLSTM_REFUSED_OPTION,
-               desc->cell_clip >= 0.0f ? SEQLSTM_OPTION_GATE_CLIP : SEQLSTM_OPTION_CELL_CLIP,
-               "negative", "a clip limit is positive, or 0 for none", "");
-        return false;
-    }
-    return true;
-}
-
-static bool combination_accepted(const struct seqlstm_recurrent_desc *desc,
-                                 struct seqlstm_answer *answer)
-{
-    const uint32_t combination = SEQLSTM_REFUSED_COMBINATION;
-    bool lstm = desc->cell == SEQLSTM_CELL_LSTM;
-    if (!lstm && (desc->projection != 0 || desc->cell_clip != 0.0f || desc->zoneout_cell != 0.0f ||
-                  desc->options & (SEQLSTM_RECURRENT_PEEPHOLE | SEQLSTM_RECURRENT_COUPLED_GATES))) {
-        refuse(answer, combination, SEQLSTM_OPTION_CELL, desc->cell == SEQLSTM_CELL_GRU ? "gru" : "rnn",
-               "projection, peephole, coupled gates, cell clip and cell zoneout belong to LSTM", "");
-        return false;
-    }
-    if (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) {
-        if (!(desc->layer_norm_epsilon > 0.0f)) {
-            refuse(answer, combination, SEQLSTM_OPTION_LAYER_NORM, "epsilon",
-                   "layer norm needs a positive epsilon", "");
-            return false;
-        }
-        if (desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER)) {
-            refuse(answer, combination, SEQLSTM_OPTION_LAYER_NORM, "gru",
-                   "layer norm of a GRU is defined with reset after", "reset_after: true");
-            return false;
-        }
-    }
-    if (desc->cell != SEQLSTM_CELL_GRU && (desc->options & SEQLSTM_RECURRENT_RESET_AFTER)) {
-        refuse(answer, combination, SEQLSTM_OPTION_RESET_AFTER, "true", "only a GRU has a reset gate",
-               "");
-        return false;
-    }
-    return true;
-}
+#include "common/answer.h"
 
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
-    const uint32_t known = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_PEEPHOLE |
-                           SEQLSTM_RECURRENT_COUPLED_GATES | SEQLSTM_RECURRENT_LAYER_NORM |
-                           SEQLSTM_RECURRENT_RESET_AFTER | SEQLSTM_RECURRENT_INITIAL_STATE |
-                           SEQLSTM_RECURRENT_FINAL_STATE | SEQLSTM_RECURRENT_OUTPUT |
-                           SEQLSTM_RECURRENT_STEPWISE;
-    if (!head_accepted(&desc->head, answer))
-        return;
-    if (desc->cell < SEQLSTM_CELL_LSTM || desc->cell > SEQLSTM_CELL_RNN) {
-        refuse_number(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_CELL, desc->cell,
-                      "this cell is not known");
-        return;
-    }
-    if (desc->direction > SEQLSTM_DIRECTION_BIDIRECTIONAL) {
-        refuse_number(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_DIRECTION, desc->direction,
-                      "this direction is not known");
-        return;
-    }
-    if (desc->merge > SEQLSTM_MERGE_AVE) {
-        refuse_number(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, desc->merge,
-                      "this merge is not known");
-        return;
-    }
-    if (desc->options & ~known) {
-        refuse_number(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, desc->options & ~known,
-                      "this option bit is not known");
-        return;
-    }
-    const int64_t limit = INT64_C(1) << 20;
-    if (desc->layers < 1 || desc->layers > 64 || desc->input < 1 || desc->input > limit ||
-        desc->hidden < 1 || desc->hidden > limit || desc->projection < 0 ||
-        desc->projection > limit) {
-        refuse_number(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, (double)desc->hidden,
-                      "layers lie in 1 to 64, widths in 1 to 1048576");
-        return;
-    }
-    if (!activations_accepted(desc, answer) || !rates_accepted(desc, answer) ||
-        !combination_accepted(desc, answer))
-        return;
-    answer->accepted = 1;
-    answer->variant_count = 2;
-    snprintf(answer->variants[0], sizeof answer->variants[0], "packed");
-    snprintf(answer->variants[1], sizeof answer->variants[1], "generic");
+    static const char *const variants[] = {"packed", "generic", NULL};
+    const int64_t widths[] = {desc->input, desc->hidden, desc->projection}, most = INT64_C(1) << 20;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i] > most) {
+            answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
+                      "cpu-blas runs recurrent layers up to 1048576 wide.", "", "%lld", (long long)widths[i]);
+            return;
+        }
+    answer_yes(answer, variants);
 }
 
 /* ---- creation ------------------------------------------------------------------------------------ */

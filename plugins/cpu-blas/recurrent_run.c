@@ -98,11 +98,6 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                                    struct seqlstm_error *err)
 {
     const struct seqlstm_axis *axis = bind->axis;
-    if (!axis || bind->t0 < 0 || bind->t1 <= bind->t0 || bind->t1 > axis->steps)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "range of steps [%lld, %lld) does not lie in the axis of %lld",
-                     (long long)bind->t0, (long long)bind->t1,
-                     (long long)(axis ? axis->steps : 0));
     /* Stepwise all pieces are cut as the whole axis is: their rows stand in one reserve. */
     const int64_t t0 = op->stepwise ? 0 : bind->t0, t1 = op->stepwise ? axis->steps : bind->t1;
     const int32_t *sizes = axis->batch_sizes + t0;

@@ -180,15 +180,8 @@ const struct blas_operation blas_layer_norm = {
 static void cast_supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
     static const char *const variants[] = {"default", NULL};
-    const uint32_t dtypes[] = {desc->cast.from, desc->cast.to};
-    for (int i = 0; i < 2; i++)
-        if (dtypes[i] != SEQLSTM_FLOAT32 && dtypes[i] != SEQLSTM_BFLOAT16 && dtypes[i] != SEQLSTM_FLOAT16 &&
-            dtypes[i] != SEQLSTM_FLOAT64) {
-            blas_refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "This cast is not offered.",
-                        "float32, float64, bfloat16, float16", "dtype %u", (unsigned)dtypes[i]);
-            return;
-        }
-    blas_accept(answer, variants);
+    if (answer_cast(answer, &desc->cast))
+        answer_yes(answer, variants);
 }
 
 static size_t dtype_bytes(uint32_t dtype)

@@ -3,10 +3,6 @@
  * <seqlstm/desc_check.h>; what follows is what cpu-blas itself does not offer, which is little. */
 #include "plugin.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include <seqlstm/desc_check.h>
 
 static const struct blas_operation *const operations[SEQLSTM_OP_COUNT] = {
@@ -57,96 +53,28 @@ const struct blas_operation *blas_operation_get(uint32_t op)
     return op < SEQLSTM_OP_COUNT ? operations[op] : NULL;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
-
-void blas_accept(struct seqlstm_answer *answer, const char *const *variants)
-{
-    uint32_t count = 0;
-    for (; count < SEQLSTM_VARIANTS && variants[count] != NULL; count++)
-        snprintf(answer->variants[count], sizeof answer->variants[count], "%s", variants[count]);
-    answer->accepted = 1;
-    answer->variant_count = count;
-}
-
-void blas_refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *reason,
-                 const char *hint, const char *value_format, ...)
-{
-    va_list args;
-    va_start(args, value_format);
-    vsnprintf(answer->value, sizeof answer->value, value_format, args);
-    va_end(args);
-    answer->accepted = 0;
-    answer->code = code;
-    answer->option = option;
-    snprintf(answer->reason, sizeof answer->reason, "%s", reason);
-    snprintf(answer->hint, sizeof answer->hint, "%s", hint);
-}
-
-/* ---- rules ---------------------------------------------------------------------------------- */
-
-/* Zero means float32 in every role; nothing else is computed here (CAST names its dtypes itself). */
-static bool check_dtypes(const struct seqlstm_desc *head, struct seqlstm_answer *answer)
-{
-    static const char *const names[] = {"float32", "tf32",  "bfloat16", "float16",
-                                        "float64", "int32", "int8",     "uint8"};
-    const uint32_t dtypes[] = {head->dtype_activation, head->dtype_activation_grad, head->dtype_state,
-                               head->dtype_compute,    head->dtype_weight,          head->dtype_weight_grad};
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-        if (dtypes[i] == SEQLSTM_FLOAT32 || (i == 0 && head->op == SEQLSTM_OP_CAST))
-            continue;
-        blas_refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                    "cpu-blas computes in float32 alone.", "precision: float32", "%s", names[dtypes[i]]);
-        return false;
-    }
-    return true;
-}
-
-/* OpenBLAS counts rows and columns in 32 bits; flat vectors do not reach it. */
-static bool check_rows(const struct seqlstm_desc *head, struct seqlstm_answer *answer)
-{
-    if (head->op >= SEQLSTM_OP_FINITE_CHECK || head->max_rows <= INT32_MAX)
-        return true;
-    blas_refuse(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
-                "cpu-blas runs at most 2147483647 rows a call.", "smaller batches", "%lld",
-                (long long)head->max_rows);
-    return false;
-}
-
 void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                    union seqlstm_any_desc *out_desc)
 {
-    answer->accepted = 0;
-    if (device_class == NULL || strncmp(device_class, "cpu", 3) != 0 ||
-        (device_class[3] != '\0' && device_class[3] != ':')) {
-        blas_refuse(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, "cpu-blas runs on CPUs alone.",
-                    "device: cpu", "%s", device_class != NULL ? device_class : "");
-        return;
-    }
-    const uint32_t known = desc->op < SEQLSTM_OP_COUNT ? blas_desc_bytes[desc->op] : 0;
-    if (known == 0) {
-        blas_refuse(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
-                    "This operation is not among those of cpu-blas.", "", "%u", (unsigned)desc->op);
-        return;
-    }
-    for (uint32_t i = known; i < desc->struct_size; i++)
-        if (((const unsigned char *)desc)[i] != 0) {
-            blas_refuse(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE,
-                        "The descriptor says something beyond the bytes that this backend reads.", "",
-                        "byte %u", (unsigned)i);
-            return;
-        }
-    memset(out_desc, 0, sizeof *out_desc);
-    memcpy(out_desc, desc, desc->struct_size < known ? desc->struct_size : known);
-    if (!seqlstm_desc_check(desc, answer) || !check_dtypes(&out_desc->head, answer) ||
-        !check_rows(&out_desc->head, answer))
-        return;
-    if (desc->op == SEQLSTM_OP_RECURRENT) {
-        blas_recurrent_supports(&out_desc->recurrent, answer);
-        return;
-    }
     static const char *const plain[] = {"default", NULL};
-    if (operations[desc->op]->supports != NULL)
+    answer->accepted = 0;
+    if (!answer_on_cpu(answer, BLAS_ID, device_class))
+        return;
+    if (desc->op >= SEQLSTM_OP_COUNT || blas_desc_bytes[desc->op] == 0) {
+        answer_no(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
+                  "This operation is not among those of cpu-blas.", "", "%u", (unsigned)desc->op);
+        return;
+    }
+    if (!seqlstm_desc_check(desc, answer))
+        return;
+    seqlstm_desc_copy(desc, out_desc);
+    /* OpenBLAS counts rows and columns in 32 bits. */
+    if (!answer_float32(answer, BLAS_ID, &out_desc->head) || !answer_rows_in_32_bits(answer, BLAS_ID, &out_desc->head))
+        return;
+    if (desc->op == SEQLSTM_OP_RECURRENT)
+        blas_recurrent_supports(&out_desc->recurrent, answer);
+    else if (operations[desc->op]->supports != NULL)
         operations[desc->op]->supports(out_desc, answer);
     else
-        blas_accept(answer, plain);
+        answer_yes(answer, plain);
 }

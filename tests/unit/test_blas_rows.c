@@ -533,7 +533,7 @@ static void test_refusals(void **state)
         assert_null(op);
     }
     struct seqlstm_op *op = NULL;
-    assert_int_equal(f->table->op_create(f->instance, 0, &d.head, "fastest", &op, &err), SEQLSTM_UNSUPPORTED);
+    assert_int_equal(f->table->op_create(f->instance, 0, &d.head, "fastest", &op, &err), SEQLSTM_INVALID_ARGUMENT);
     f->host.fail_after = f->host.memory.n_allocs;
     assert_int_equal(f->table->op_create(f->instance, 0, &d.head, NULL, &op, &err), SEQLSTM_NO_MEMORY);
     f->host.fail_after = -1;
