@@ -18,7 +18,8 @@ struct sl_decoder {
     const struct sl_graph *graph;           /* of the step */
     struct sl_beam *beam;                   /* of the last run */
     float *spare;                           /* as large as the states of a step */
-    int32_t *ones, *tokens;                 /* [rows of the step's envelope] */
+    int32_t *ones, *tokens, *places;        /* [rows of the step's envelope] */
+    const struct sl_batch *batch;           /* of the running search */
     double *log_probabilities;
     struct sl_sample_candidate *candidates; /* [classes] */
     struct sl_decoder_totals totals;
@@ -44,9 +45,10 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
     decoder->spare = calloc((size_t)elems + 1, sizeof *decoder->spare);
     decoder->ones = calloc(rows, sizeof *decoder->ones);
     decoder->tokens = calloc(rows, sizeof *decoder->tokens);
+    decoder->places = calloc(rows, sizeof *decoder->places);
     decoder->log_probabilities = calloc(rows, sizeof *decoder->log_probabilities);
     decoder->candidates = calloc((size_t)decoder->graph->facts.target.classes + 1, sizeof *decoder->candidates);
-    if (status == SEQLSTM_OK && (!decoder->spare || !decoder->ones || !decoder->tokens ||
+    if (status == SEQLSTM_OK && (!decoder->spare || !decoder->ones || !decoder->tokens || !decoder->places ||
                                  !decoder->log_probabilities || !decoder->candidates))
         status = no_memory(err);
     for (size_t r = 0; decoder->ones && r < rows; r++)
@@ -66,6 +68,7 @@ void sl_decoder_destroy(struct sl_decoder *decoder)
     free(decoder->spare);
     free(decoder->ones);
     free(decoder->tokens);
+    free(decoder->places);
     free(decoder->log_probabilities);
     free(decoder->candidates);
     free(decoder);
@@ -117,8 +120,11 @@ static seqlstm_status run_step(struct sl_decoder *decoder, const struct sl_beam_
     for (int32_t r = 0; r < count; r++) {
         ((int32_t *)batch->input.ids)[r] = rows[r].token;
         ((uint32_t *)batch->axis.position0)[r] = (uint32_t)step;
+        decoder->places[r] = decoder->batch->source.place[rows[r].sentence];
     }
     batch->carry_state = true;
+    batch->source = decoder->batch->source; /* what attention looks at: hypotheses of a sentence share it */
+    batch->source.place = decoder->places;
     struct sl_exec_step nothing = {0};
     struct sl_exec_result result;
     seqlstm_status status = sl_exec_run(decoder->request.step, batch, &nothing, &result, err);
@@ -168,6 +174,8 @@ static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *b
     struct sl_exec_step nothing = {0};
     struct sl_exec_result result;
     SEQLSTM_TRY(sl_exec_run(decoder->request.encoder, batch, &nothing, &result, err));
+    SEQLSTM_TRY(sl_exec_hand_memories(decoder->request.encoder, decoder->request.step, err));
+    decoder->batch = batch;
     return hand_over(decoder, batch->sequences, err);
 }
 
