@@ -82,6 +82,29 @@ fit_columns(enum sl_scale_type type, int64_t columns, const struct sl_raw *raw, 
     return status;
 }
 
+/* How far a value is from the one before it, on average, column by column. */
+static seqlstm_status
+fit_naive(struct sl_data_state *state, const struct sl_raw *raw, struct seqlstm_error *err)
+{
+    const int64_t columns = raw->target_features;
+    if (!raw->target_values || !raw->target_per_row || !raw->has_steps)
+        return SEQLSTM_OK;
+    state->target_naive = calloc((size_t)columns + 1, sizeof *state->target_naive);
+    if (!state->target_naive)
+        return SL_DATA_NO_MEMORY(err);
+    for (int64_t c = 0; c < columns; c++) {
+        double sum = 0, count = 0;
+        for (int64_t s = 0; s < raw->series; s++)
+            for (int64_t i = raw->start[s] + 1; i < raw->start[s] + raw->length[s]; i++) {
+                const double *value = raw->target_values + i * columns + c, change = fabs(*value - value[-columns]);
+                sum += isnan(change) ? 0 : change;
+                count += !isnan(change);
+            }
+        state->target_naive[c] = count > 0 ? sum / count : 0;
+    }
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status
 fit_scaling(struct sl_data_state *state, const struct sl_raw *raw, const struct sl_raw *const *others,
             int other_count, struct seqlstm_error *err)
@@ -289,6 +312,8 @@ sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw, const 
         status = fit_source(state, model, raw, err);
     if (status == SEQLSTM_OK)
         status = fit_target(state, model, raw, err);
+    if (status == SEQLSTM_OK)
+        status = fit_naive(state, raw, err);
     if (status == SEQLSTM_OK)
         status = fit_scaling(state, raw, others, other_count, err);
     if (status == SEQLSTM_OK)

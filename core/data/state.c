@@ -32,6 +32,7 @@ sl_data_state_destroy(struct sl_data_state *state)
     free(state->target_factor);
     free(state->input_fill);
     free(state->target_fill);
+    free(state->target_naive);
     free_names(state->input_names, state->input_columns);
     free_names(state->target_names, state->target_columns);
     free(state);
@@ -80,6 +81,13 @@ const struct sl_scaling *
 sl_data_state_find_target_scaling(const struct sl_data_state *state)
 {
     return state->target_offset ? &state->target_scaling : NULL;
+}
+
+const double *
+sl_data_state_find_naive_error(const struct sl_data_state *state, int64_t *out_columns)
+{
+    *out_columns = state->target_columns;
+    return state->target_naive;
 }
 
 struct sl_string_list

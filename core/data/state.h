@@ -45,6 +45,10 @@ const struct sl_vocabulary *sl_data_state_find_classes(const struct sl_data_stat
 const struct sl_scaling *sl_data_state_find_input_scaling(const struct sl_data_state *state);
 const struct sl_scaling *sl_data_state_find_target_scaling(const struct sl_data_state *state);
 
+/* Per target column, the mean absolute change from one step to the next in the training split, in the units of the
+ * file: the error of the naive forecast. NULL where the targets are no series of values. */
+const double *sl_data_state_find_naive_error(const struct sl_data_state *state, int64_t *out_columns);
+
 /* Names of the target columns (headers), or an empty list. A target row of a window holds them
  * `horizon` times: all columns of the first row, then of the second. */
 struct sl_string_list sl_data_state_get_target_names(const struct sl_data_state *state);

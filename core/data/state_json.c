@@ -127,6 +127,8 @@ sl_data_state_write(const struct sl_data_state *s, struct sl_buf *out, struct se
     ok = ok && json_object_set_new(root, "target_factor", numbers_json(s->target_factor, O)) == 0;
     ok = ok && json_object_set_new(root, "input_fill", numbers_json(s->input_fill, I)) == 0;
     ok = ok && json_object_set_new(root, "target_fill", numbers_json(s->target_fill, O)) == 0;
+    if (ok && s->target_naive)
+        ok = json_object_set_new(root, "target_naive", numbers_json(s->target_naive, O)) == 0;
     ok = ok && json_object_set_new(root, "tokens", vocabulary_json(s->tokens)) == 0;
     ok = ok && json_object_set_new(root, "classes", vocabulary_json(s->classes)) == 0;
     if (ok && s->facts.source.kind != SL_FIELD_NONE)
@@ -389,6 +391,8 @@ sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_d
     s->target_factor = get_numbers(&r, root, "target_factor", s->target_columns);
     s->input_fill = get_numbers(&r, root, "input_fill", s->input_columns);
     s->target_fill = get_numbers(&r, root, "target_fill", s->target_columns);
+    if (json_object_get(root, "target_naive"))
+        s->target_naive = get_numbers(&r, root, "target_naive", s->target_columns);
     status = get_vocabulary(&r, root, "tokens", &s->tokens, err);
     if (status == SEQLSTM_OK)
         status = get_vocabulary(&r, root, "classes", &s->classes, err);

@@ -38,6 +38,7 @@ struct sl_data_state {
     double *input_offset, *input_factor;   /* [input_columns]; NULL: not scaled */
     double *target_offset, *target_factor; /* [target_columns] */
     double *input_fill, *target_fill;      /* for missing values; NULL: none */
+    double *target_naive;                  /* [target_columns]; NULL: targets are no series */
     char **input_names, **target_names;    /* NULL: no names */
     struct sl_scaling input_scaling, target_scaling; /* views of the above */
 };

@@ -179,6 +179,11 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
                          NULL, "`%.60s` is watched, but `%.60s` is not measured", monitor, dot + 1);
         return;
     }
+    if (mode != NULL && sl_node_find(map, "mode") == NULL &&
+        (word->value == SL_METRIC_F1_SPAN || word->value == SL_METRIC_F1_SPAN_STRICT)) {
+        *mode = SL_MODE_MAX;
+        sl_reader_set_default(c->reader, map, "mode", "max");
+    }
     if (mode != NULL && sl_node_find(map, "mode") == NULL) {
         bool larger = word->value == SL_METRIC_ACCURACY || word->value == SL_METRIC_F1_MACRO ||
                       word->value == SL_METRIC_F1_MICRO || word->value == SL_METRIC_EXACT_MATCH;
@@ -187,11 +192,31 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
     }
 }
 
+/* Metrics of one task alone. */
+static void
+check_special_metrics(const struct check *c, const struct sl_node *node, const struct sl_metric_list *list)
+{
+    const enum sl_task task = c->model->train.task;
+    for (size_t i = 0; node != NULL && i < list->count && i < node->count; i++) {
+        const enum sl_metric m = list->items[i];
+        const bool spans = m == SL_METRIC_F1_SPAN || m == SL_METRIC_F1_SPAN_STRICT;
+        if (m == SL_METRIC_MASE && task != SL_TASK_REGRESS)
+            sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL, NULL,
+                             "the metric `%s` is for forecasts: the task `regress`, not `%s`", sl_metric_get_name(m),
+                             sl_task_get_name(task));
+        if (spans && (task != SL_TASK_TAG || c->model->data.batching.bptt > 0))
+            sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL, NULL,
+                             "the metric `%s` is for the tags of whole sequences: the task `tag` without `bptt`",
+                             sl_metric_get_name(m));
+    }
+}
+
 static void
 check_metrics(const struct check *c, const struct sl_node *map, const struct sl_metric_list *list)
 {
     const struct sl_node *node = sl_node_find(map, "metrics");
     bool regress = c->model->train.task == SL_TASK_REGRESS;
+    check_special_metrics(c, node, list);
     for (size_t i = 0; node != NULL && i < list->count && i < node->count; i++) {
         enum sl_metric m = list->items[i];
         bool classes = m == SL_METRIC_ACCURACY || m == SL_METRIC_PERPLEXITY || m == SL_METRIC_BITS_PER_TOKEN ||

@@ -122,6 +122,9 @@ enum sl_metric {
     SL_METRIC_MSE,
     SL_METRIC_MAE,
     SL_METRIC_RMSE,
+    SL_METRIC_MASE,           /* mean absolute error over that of the naive forecast in train */
+    SL_METRIC_F1_SPAN,        /* of the spans that BIO tags mark, as conlleval counts them */
+    SL_METRIC_F1_SPAN_STRICT, /* the same where a span begins at B- alone */
     SL_METRIC_F1_MACRO,       /* mean over classes */
     SL_METRIC_F1_MICRO,       /* of all classes together */
     SL_METRIC_EXACT_MATCH,    /* of the texts that a decoder writes */

@@ -157,10 +157,9 @@ static seqlstm_status prepare_phases(struct sl_session *session, bool with_exec,
 {
     const struct sl_train_config *train = &session->model->train;
     bool weighted = sl_class_weights_are_on(session->model);
-    const struct sl_field_facts *target = &sl_data_state_get_facts(session->state)->target;
-    seqlstm_status status = sl_metric_check_classes(&train->metrics, target, err);
+    seqlstm_status status = sl_metric_check(&train->metrics, session->state, err);
     if (status == SEQLSTM_OK)
-        status = sl_metric_check_classes(&train->validate.metrics, target, err);
+        status = sl_metric_check(&train->validate.metrics, session->state, err);
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0502", "train.metrics", status, err);
     struct sl_envelope envelope = sl_batcher_envelope(session->train_batcher);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+_Static_assert((int)SL_SPAN_TAGS >= (int)SL_METRIC_CLASSES, "tags are looked up by class");
+
 static const double LN_2 = 0.69314718055994530942;
 
 /* Without smoothing and class weights the loss operation has computed the cross-entropy already. */
@@ -13,6 +15,21 @@ static bool
 entropy_is_loss(const struct sl_train_config *config, bool weighted_classes)
 {
     return config->loss.kind == SL_LOSS_CROSS_ENTROPY && config->loss.label_smoothing == 0 && !weighted_classes;
+}
+
+/* Number of the first class that is no BIO tag; -1: all are. */
+static int64_t
+parse_tags(const struct sl_data_state *state, struct sl_span_tag tags[SL_METRIC_CLASSES])
+{
+    const char *names[SL_METRIC_CLASSES];
+    const struct sl_vocabulary *classes = state ? sl_data_state_find_classes(state) : NULL;
+    const int64_t size = classes ? sl_vocabulary_get_size(classes) : 0;
+    for (int32_t i = 0; i < size && i < SL_METRIC_CLASSES; i++) {
+        names[i] = sl_vocabulary_get_text(classes, i, NULL);
+        if (!sl_span_tag_parse(names, i, &tags[i]))
+            return i;
+    }
+    return -1;
 }
 
 void
@@ -27,6 +44,10 @@ sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_config *c
     rule->loss = config->loss.kind;
     rule->from_loss = entropy_is_loss(config, weighted_classes);
     rule->is_logits = is_logits;
+    if (rule->wanted[SL_METRIC_F1_SPAN] || rule->wanted[SL_METRIC_F1_SPAN_STRICT])
+        parse_tags(state, rule->tags);
+    if (state && rule->wanted[SL_METRIC_MASE])
+        rule->naive = sl_data_state_find_naive_error(state, &rule->columns);
     rule->scaling = state ? sl_data_state_find_target_scaling(state) : NULL;
 }
 
@@ -43,16 +64,50 @@ sl_metric_needs_output(const struct sl_train_config *config, const struct sl_met
     return false;
 }
 
-seqlstm_status
-sl_metric_check_classes(const struct sl_metric_list *list, const struct sl_field_facts *target,
-                        struct seqlstm_error *err)
+static seqlstm_status
+check_tags(const struct sl_data_state *state, enum sl_metric metric, struct seqlstm_error *err)
 {
-    int64_t classes = target->kind == SL_FIELD_IDS ? target->classes : target->features;
-    for (size_t i = 0; i < list->count; i++)
-        if ((list->items[i] == SL_METRIC_F1_MACRO || list->items[i] == SL_METRIC_F1_MICRO) &&
-            classes > SL_METRIC_CLASSES)
+    struct sl_span_tag tags[SL_METRIC_CLASSES];
+    const int64_t wrong = parse_tags(state, tags);
+    if (wrong >= 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s needs BIO tags (O, B-type, I-type), but `%.80s` is a class of the data",
+                     sl_metric_get_name(metric),
+                     sl_vocabulary_get_text(sl_data_state_find_classes(state), (int32_t)wrong, NULL));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
+check_naive(const struct sl_data_state *state, struct seqlstm_error *err)
+{
+    int64_t columns = 0;
+    const double *naive = sl_data_state_find_naive_error(state, &columns);
+    if (!naive)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "mase needs targets that are a series: rows of a table with steps, or a `window`");
+    for (int64_t c = 0; c < columns; c++)
+        if (!(naive[c] > 0))
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                         "mase divides by how much a target changes from step to step: column %lld never does",
+                         (long long)c + 1);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_metric_check(const struct sl_metric_list *list, const struct sl_data_state *state, struct seqlstm_error *err)
+{
+    const struct sl_field_facts *target = &sl_data_state_get_facts(state)->target;
+    const int64_t classes = target->kind == SL_FIELD_IDS ? target->classes : target->features;
+    for (size_t i = 0; i < list->count; i++) {
+        const enum sl_metric metric = list->items[i];
+        if (metric >= SL_METRIC_F1_SPAN && metric <= SL_METRIC_F1_MICRO && classes > SL_METRIC_CLASSES)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s counts at most %d classes apart, the data have %lld",
-                         sl_metric_get_name(list->items[i]), SL_METRIC_CLASSES, (long long)classes);
+                         sl_metric_get_name(metric), SL_METRIC_CLASSES, (long long)classes);
+        if (metric == SL_METRIC_F1_SPAN || metric == SL_METRIC_F1_SPAN_STRICT)
+            SEQLSTM_TRY(check_tags(state, metric, err));
+        if (metric == SL_METRIC_MASE)
+            SEQLSTM_TRY(check_naive(state, err));
+    }
     return SEQLSTM_OK;
 }
 
@@ -113,7 +168,7 @@ add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const
            const float *target, double weight)
 {
     bool logits = rule->is_logits && rule->loss == SL_LOSS_BINARY_CROSS_ENTROPY;
-    double correct = 0, squared = 0, absolute = 0, squared_original = 0, absolute_original = 0;
+    double correct = 0, squared = 0, absolute = 0, squared_original = 0, absolute_original = 0, scaled = 0;
     const struct sl_scaling *scaling = rule->scaling;
     for (int64_t i = 0; i < count; i++) {
         double y = row[i], want = target[i];
@@ -134,7 +189,10 @@ add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const
             squared_original += error * error;
             absolute_original += fabs(error);
         }
+        if (rule->naive)
+            scaled += fabs(error) / rule->naive[i % rule->columns];
     }
+    sums->scaled += weight * scaled;
     sums->correct += weight * correct;
     sums->correct_weight += weight * (double)count;
     sums->squared += weight * squared;
@@ -142,6 +200,29 @@ add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const
     sums->squared_original += weight * squared_original;
     sums->absolute_original += weight * absolute_original;
     sums->elements += weight * (double)count;
+}
+
+/* Tags of whole sequences. */
+static void
+add_spans(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
+          const struct sl_field *output)
+{
+    const int64_t classes = output->features;
+    for (int64_t k = 0; classes <= SL_METRIC_CLASSES && k < batch->axis.sequences; k++) {
+        struct sl_span_walk walk[SL_SPAN_RULES] = {{.step = 0}};
+        for (int64_t t = 0; t < batch->axis.lengths[k]; t++) {
+            const int64_t row = sl_batch_row(batch, k, t);
+            const int32_t target = batch->target.ids[row];
+            if (target < 0 || target >= classes)
+                continue;
+            const int64_t answer = find_largest(output->values + row * classes, classes);
+            for (int r = 0; r < SL_SPAN_RULES; r++)
+                sl_span_walk_step(&walk[r], (enum sl_span_rule)r, rule->tags[answer], rule->tags[target],
+                                  &sums->spans[r]);
+        }
+        for (int r = 0; r < SL_SPAN_RULES; r++)
+            sl_span_walk_end(&walk[r], (enum sl_span_rule)r, &sums->spans[r]);
+    }
 }
 
 bool
@@ -219,6 +300,9 @@ sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, co
     if (!output || output->kind != SL_FIELD_VALUES)
         return;
     assert(output->on_steps == batch->target.on_steps);
+    if ((rule->wanted[SL_METRIC_F1_SPAN] || rule->wanted[SL_METRIC_F1_SPAN_STRICT]) &&
+        batch->target.kind == SL_FIELD_IDS && output->on_steps)
+        add_spans(rule, sums, batch, output);
     int64_t rows = output->on_steps ? batch->axis.rows : batch->sequences;
     int64_t features = output->features;
     for (int64_t r = 0; r < rows; r++) {
@@ -238,6 +322,12 @@ sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *oth
 {
     sums->loss += other->loss;
     sums->loss_weight += other->loss_weight;
+    sums->scaled += other->scaled;
+    for (int r = 0; r < SL_SPAN_RULES; r++) {
+        sums->spans[r].found += other->spans[r].found;
+        sums->spans[r].said += other->spans[r].said;
+        sums->spans[r].meant += other->spans[r].meant;
+    }
     sums->correct += other->correct;
     sums->correct_weight += other->correct_weight;
     sums->entropy += other->entropy;
@@ -306,6 +396,12 @@ compute(const struct sl_metric_sums *sums, enum sl_metric metric)
         return mean(sums->squared, sums->elements);
     case SL_METRIC_MAE:
         return mean(sums->absolute, sums->elements);
+    case SL_METRIC_F1_SPAN:
+        return sl_span_compute_f1(&sums->spans[SL_SPAN_CONLLEVAL]);
+    case SL_METRIC_F1_SPAN_STRICT:
+        return sl_span_compute_f1(&sums->spans[SL_SPAN_STRICT]);
+    case SL_METRIC_MASE:
+        return mean(sums->scaled, sums->elements);
     case SL_METRIC_RMSE:
         return sqrt(mean(sums->squared, sums->elements));
     case SL_METRIC_F1_MACRO:

@@ -10,11 +10,15 @@
  *                    half, element by element (logits: on one side of 0)
  *   perplexity       exp of the mean of -log softmax(x)[target], without label smoothing or class weights
  *   bits_per_token   the same mean over log 2
+ *   f1_span          spans that BIO tags mark, as conlleval counts them; f1_span_strict: as seqeval's strict mode
+ *                    (span.h). Steps without a target are left out
  *   f1_macro         F1 = 2 hits / (2 hits + missed + false alarms) of each class among targets or answers,
  *                    then the mean; of values (binary cross-entropy) the classes are the features above one half
  *   f1_micro         F1 of the sums over classes (of one label each it equals the accuracy)
  *   exact_match      share of the sequences whose best text is the target, token for token
  *   mse, mae, rmse   over rows and features; of a binary cross-entropy on the probabilities
+ *   mase             mean absolute error in the units of the file, each column's over that of the naive forecast in the
+ *                    training split, which says the value of the step before (Hyndman & Koehler 2006)
  *
  * Where targets were scaled, mse, mae and rmse are also given in the units of the file, under the names
  * "mse_original", "mae_original", "rmse_original".
@@ -30,6 +34,7 @@
 #include "decode/decoder.h"
 #include "exec/exec.h"
 #include "model/train_config.h"
+#include "train/span.h"
 
 /* How a model's output is to be read. Filled by sl_metric_rule_init. */
 struct sl_metric_rule {
@@ -38,6 +43,9 @@ struct sl_metric_rule {
     bool from_loss;    /* cross-entropy equals the loss: no smoothing and no weights of classes */
     bool is_logits;    /* the output is the input of the loss, its activation not applied */
     const struct sl_scaling *scaling; /* of the targets; NULL: none */
+    const double *naive;              /* mase: error of the naive forecast, per column; NULL: unknown */
+    int64_t columns;                  /* of naive */
+    struct sl_span_tag tags[SL_SPAN_TAGS]; /* f1_span: of each class */
 };
 
 /* `list` as in the model (loss is always wanted). `weighted_classes`: the executor was given class weights.
@@ -50,9 +58,10 @@ void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_conf
 bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
                             bool weighted_classes);
 
-/* INVALID_CONFIG when a metric of the list counts classes apart and the targets have too many of them. */
-seqlstm_status sl_metric_check_classes(const struct sl_metric_list *list, const struct sl_field_facts *target,
-                                       struct seqlstm_error *err);
+/* INVALID_CONFIG when the data do not allow a metric of the list: too many classes to count them apart, classes that
+ * are no BIO tags, targets without a series for a naive forecast. */
+seqlstm_status sl_metric_check(const struct sl_metric_list *list, const struct sl_data_state *state,
+                               struct seqlstm_error *err);
 
 /* True when sl_metric_add reads the output. */
 bool sl_metric_rule_reads_output(const struct sl_metric_rule *rule);
@@ -71,6 +80,8 @@ struct sl_metric_sums {
     double loss, loss_weight;
     double correct, correct_weight;
     double entropy, entropy_weight;
+    double scaled; /* absolute errors over those of the naive forecast */
+    struct sl_span_sums spans[SL_SPAN_RULES];
     double squared, absolute, elements;
     double squared_original, absolute_original;
     double exact, texts; /* of a decoder: as the target has them, and all */

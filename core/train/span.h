@@ -27,6 +27,8 @@ struct sl_span_tag {
  * tag. [any thread] */
 bool sl_span_tag_parse(const char *const *names, int32_t index, struct sl_span_tag *out);
 
+enum { SL_SPAN_TAGS = 256 }; /* most that a metric looks up */
+
 struct sl_span_sums {
     double found; /* spans of both, with the same ends and type */
     double said, meant;

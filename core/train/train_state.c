@@ -19,8 +19,11 @@ struct member {
 };
 
 #define MEMBER(type, member) {#member, type, offsetof(struct sl_train_state, member)}
+#define SPANS(spans)                                                                                                   \
+    MEMBER(MEMBER_FLOAT64, spans.found), MEMBER(MEMBER_FLOAT64, spans.said), MEMBER(MEMBER_FLOAT64, spans.meant)
 #define SUMS(sums)                                                                                                     \
-    MEMBER(MEMBER_FLOAT64, sums.loss), MEMBER(MEMBER_FLOAT64, sums.loss_weight),                                       \
+    SPANS(sums.spans[SL_SPAN_CONLLEVAL]), SPANS(sums.spans[SL_SPAN_STRICT]), MEMBER(MEMBER_FLOAT64, sums.scaled),      \
+        MEMBER(MEMBER_FLOAT64, sums.loss), MEMBER(MEMBER_FLOAT64, sums.loss_weight),                                   \
         MEMBER(MEMBER_FLOAT64, sums.correct), MEMBER(MEMBER_FLOAT64, sums.correct_weight),                             \
         MEMBER(MEMBER_FLOAT64, sums.entropy), MEMBER(MEMBER_FLOAT64, sums.entropy_weight),                             \
         MEMBER(MEMBER_FLOAT64, sums.squared), MEMBER(MEMBER_FLOAT64, sums.absolute),                                   \

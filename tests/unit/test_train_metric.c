@@ -11,14 +11,6 @@
 
 #include "train/metric.h"
 
-/* Scaling is set by hand below: no data is opened here. */
-__attribute__((weak)) const struct sl_scaling *
-sl_data_state_find_target_scaling(const struct sl_data_state *state)
-{
-    (void)state;
-    return NULL;
-}
-
 #define ASSERT_NEAR(got, want)                                                                                         \
     do {                                                                                                               \
         double got_ = (got), want_ = (want);                                                                           \
@@ -221,17 +213,75 @@ f1_of_classes_and_of_values(void **state)
     ASSERT_NEAR(find(&values, "f1_macro"), 2.0 / 3);
     ASSERT_NEAR(find(&values, "f1_micro"), 2.0 * 2 / (2 * 2 + 1 + 1));
     sl_batch_destroy(batch);
+}
 
-    struct sl_field_facts many = {.kind = SL_FIELD_IDS, .classes = SL_METRIC_CLASSES + 1};
-    assert_int_equal(sl_metric_check_classes(&list, &many, NULL), SEQLSTM_INVALID_CONFIG);
-    many.classes--;
-    assert_int_equal(sl_metric_check_classes(&list, &many, NULL), SEQLSTM_OK);
+/* Tags of two sequences: steps 0 0 1 (rows of lengths 2 1), with logits of five classes. */
+static void
+spans_of_sequences(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_F1_SPAN, SL_METRIC_F1_SPAN_STRICT};
+    struct sl_metric_list list = {wanted, 2};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    const char *const names[3] = {"O", "B-X", "I-X"};
+    for (int32_t i = 0; i < 3; i++)
+        assert_true(sl_span_tag_parse(names, i, &rule.tags[i]));
+    struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 1, false);
+    int32_t *ids = (int32_t *)batch->target.ids;
+    ids[0] = 1, ids[1] = 1, ids[2] = 2; /* B-X I-X and B-X */
+    /* said: B-X I-X, a whole span; and I-X, which is one for conlleval alone */
+    const float logits[] = {0, 1, 0, 0, 0, 1, 0, 0, 1};
+    struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 3, .values = logits};
+    struct sl_metric_sums sums = {0}, twice = {0};
+    struct sl_metric_values values;
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3});
+    sl_metric_finish(&rule, &sums, &values);
+    ASSERT_NEAR(find(&values, "f1_span"), 1);
+    ASSERT_NEAR(find(&values, "f1_span_strict"), 2.0 / 3);
+    sl_metric_sums_add(&twice, &sums);
+    sl_metric_sums_add(&twice, &sums);
+    assert_true(twice.spans[SL_SPAN_STRICT].meant == 4 && twice.spans[SL_SPAN_STRICT].said == 2);
+    ids[1] = -1; /* no target: as if the step did not stand there */
+    memset(&sums, 0, sizeof sums);
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    assert_true(sums.spans[SL_SPAN_CONLLEVAL].meant == 1 && sums.spans[SL_SPAN_CONLLEVAL].found == 1);
+    sl_batch_destroy(batch);
+}
+
+/* Errors over those of the naive forecast, column by column, in the units of the file. */
+static void
+scaled_by_the_naive_forecast(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_MASE};
+    struct sl_metric_list list = {wanted, 1};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_MSE}};
+    const double offset[] = {5, 0}, factor[] = {10, 1}, naive[] = {20, 0.5};
+    const struct sl_scaling scaling = {2, offset, factor};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, false, false, NULL);
+    rule.scaling = &scaling;
+    rule.naive = naive;
+    rule.columns = 2;
+    struct sl_batch *batch = make_batch(SL_FIELD_VALUES, false, 2, false);
+    const float said[] = {1, 1, -2, 0}; /* targets are 0 */
+    struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 2, .values = said};
+    struct sl_metric_sums sums = {0};
+    struct sl_metric_values values;
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    sl_metric_finish(&rule, &sums, &values);
+    ASSERT_NEAR(find(&values, "mase"), (10 / 20.0 + 1 / 0.5 + 20 / 20.0 + 0) / 4);
+    sl_batch_destroy(batch);
 }
 
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spans_of_sequences),
+        cmocka_unit_test(scaled_by_the_naive_forecast),
         cmocka_unit_test(classes_with_weights_and_ignored_rows),
         cmocka_unit_test(perplexity_from_the_loss),
         cmocka_unit_test(values_in_both_units),
