@@ -136,7 +136,8 @@ read_monitor(struct sl_reader *reader, const struct sl_option *option, struct sl
 static const struct sl_custom metrics_custom = {
     read_metrics, "list of metrics",
     "{\"type\": \"array\", \"items\": {\"enum\": [\"loss\", \"accuracy\", \"perplexity\", "
-    "\"bits_per_token\", \"mse\", \"mae\", \"rmse\", \"f1_macro\", \"f1_micro\", \"exact_match\"]}}"};
+    "\"bits_per_token\", \"mse\", \"mae\", \"rmse\", \"f1_span\", \"f1_span_strict\", \"mase\", \"f1_macro\", "
+    "\"f1_micro\", \"exact_match\"]}}"};
 static const struct sl_custom class_weight_custom = {
     read_class_weight, "`balanced`, or map from label to weight",
     "{\"anyOf\": [{\"const\": \"balanced\"}, {\"type\": \"object\", \"additionalProperties\": "
