@@ -5,6 +5,7 @@ when the file is back `resume` ends with the bits of a run that nothing disturbe
 import os
 import random
 import resource
+import signal
 import struct
 import sys
 
@@ -120,7 +121,11 @@ def test_arrays_are_cut_and_changed(t):
 
 def test_no_room_for_the_cache(t):
     write(t, TEXT)
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a full disk sends no signal
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+
     t.run('data', 'stats', 'm.yaml', rc=4, env=CACHED, prepare=limit).says('cannot write the token cache', 'SEQLSTM_CACHE')
     left = [p.name for p in (t.folder / '.cache/seqlstm/tokens').iterdir()]
     expect(all(name.endswith('.lock') for name in left), left)
