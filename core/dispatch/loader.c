@@ -13,7 +13,7 @@
 
 #include "dispatch/elf.h"
 #include "dispatch/guard.h"
-#include "dispatch/opened.h"
+#include "dispatch/mapped_files.h"
 
 enum { DEVICES_MAX = 1024, OPS_MAX = 4096, OPTIONS_MAX = 1024, DESC_BYTES_MAX = 1 << 16 };
 
@@ -313,14 +313,14 @@ sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
     struct seqlstm_instance *instance = NULL;
     *out_instance = NULL;
     record->status = SL_BACKEND_OK;
-    struct sl_opened opened;
-    sl_opened_begin(&opened, arena);
+    struct sl_mapped_files mapped;
+    sl_mapped_files_begin(&mapped, arena);
     sl_process_guard_begin(&guard);
     seqlstm_status rc = table->open(host, settings, setting_count, &instance, &why);
     bool changed = sl_process_guard_end(&guard, change, sizeof change);
     why.message[sizeof why.message - 1] = 0;
     if (rc == SEQLSTM_OK) {
-        seqlstm_status noted = sl_opened_end(&opened, record, err);
+        seqlstm_status noted = sl_mapped_files_end(&mapped, record, err);
         if (noted != SEQLSTM_OK) {
             if (instance)
                 table->close(instance);

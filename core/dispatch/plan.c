@@ -17,8 +17,8 @@
 #include "dispatch/choice.h"
 #include "dispatch/path.h"
 #include "dispatch/plan_layout.h"
-#include "dispatch/restrict.h"
-#include "dispatch/toll.h"
+#include "dispatch/constraint.h"
+#include "dispatch/refusal_cost.h"
 #include "dispatch/tune.h"
 
 struct planner {
@@ -125,7 +125,7 @@ static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct s
     SEQLSTM_TRY(list_rivals(p, span, bid, call));
     if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR)
         return refuse_fallback(p, call);
-    return sl_span_find_tolls(&p->tuner, p->policy, span, &call->cost, p->err);
+    return sl_span_find_refusal_costs(&p->tuner, p->policy, span, &call->cost, p->err);
 }
 
 static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
@@ -274,7 +274,7 @@ static seqlstm_status search_way(struct planner *p, bool *out_done)
 static seqlstm_status choose_calls(struct planner *p)
 {
     SEQLSTM_TRY(sl_spans_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->spans, p->err));
-    SEQLSTM_TRY(sl_spans_restrict(&p->spans, p->request, p->err));
+    SEQLSTM_TRY(sl_spans_constrain(&p->spans, p->request, p->err));
     SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->spans, p->request->tuning, p->err));
     if (p->policy != SL_POLICY_ORDER)
         SEQLSTM_TRY(sl_tuner_price_all(&p->tuner, p->policy, p->err));

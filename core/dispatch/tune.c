@@ -10,7 +10,7 @@
 #include "base/op_signature.h"
 #include "dispatch/cost_key.h"
 #include "dispatch/estimate.h"
-#include "dispatch/race.h"
+#include "dispatch/timing.h"
 
 /* Who estimates so many times more than the best is not timed. */
 static const double hopeless = 3;
@@ -200,14 +200,14 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
                                 double best, int64_t budget_ns, struct seqlstm_error *err)
 {
     struct parts parts = get_parts(tuner->spans->graph, span->node);
-    struct sl_racer *racers = calloc((size_t)span->bid_count + 1, sizeof *racers);
+    struct sl_timed_op *timed_ops = calloc((size_t)span->bid_count + 1, sizeof *timed_ops);
     struct sl_bid **bids = calloc((size_t)span->bid_count + 1, sizeof *bids);
     int32_t count = 0;
     struct sl_cost work = {0};
     const struct sl_profiles *profiles = get_profiles(tuner, span->node);
     seqlstm_status status = sl_cost_guess(tuner->spans->graph, span->node, desc, profiles, &work, err);
     double work_ns = sl_cost_get_ns(&work), quickest = predict_quickest(tuner, span, desc, work_ns);
-    if (status == SEQLSTM_OK && (!racers || !bids))
+    if (status == SEQLSTM_OK && (!timed_ops || !bids))
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to time backends");
     for (int32_t b = 0; status == SEQLSTM_OK && b < span->bid_count; b++) {
         struct sl_bid *bid = &span->bids[b];
@@ -217,22 +217,22 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
         if (slow)
             continue;
         bids[count] = bid;
-        racers[count++] = (struct sl_racer){.backend = bid->backend, .device = bid->device, .op = bid->op,
+        timed_ops[count++] = (struct sl_timed_op){.backend = bid->backend, .device = bid->device, .op = bid->op,
                                             .sizes = &bid->sizes};
     }
-    struct sl_race_request request = {.desc = desc, .on_steps = parts.on_steps, .backward = parts.backward,
+    struct sl_timing_request request = {.desc = desc, .on_steps = parts.on_steps, .backward = parts.backward,
                                       .input_grad = parts.input_grad, .param_grad = parts.param_grad,
                                       .profiles = profiles,
                                       .pool = tuner->tuning->pool,
                                       .interrupt = tuner->tuning->interrupt, .budget_ns = budget_ns};
     if (status == SEQLSTM_OK && count > 0)
-        status = sl_race_run(&request, racers, count, err);
+        status = sl_timing_run(&request, timed_ops, count, err);
     for (int32_t r = 0; status == SEQLSTM_OK && r < count; r++)
-        status = racers[r].failed ? sl_span_refuse_bid(tuner->spans, span, bids[r], racers[r].failure, err)
-                                  : keep(tuner, span, desc, bids[r], false, racers[r].forward_ns, racers[r].backward_ns,
-                                         err);
+        status = timed_ops[r].failed ? sl_span_refuse_bid(tuner->spans, span, bids[r], timed_ops[r].failure, err)
+                                     : keep(tuner, span, desc, bids[r], false, timed_ops[r].forward_ns,
+                                            timed_ops[r].backward_ns, err);
     tuner->timed += count;
-    free(racers);
+    free(timed_ops);
     free(bids);
     return status;
 }

@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "dispatch/choice.h"
-#include "dispatch/stand.h"
+#include "dispatch/testbed.h"
 #include "lab/data.h"
 #include "lab/flops.h"
 #include "lab/peak.h"
@@ -42,7 +42,7 @@ struct track {
     double peak;
     struct sl_case c;
     struct sl_profiles profiles;
-    struct sl_stand *stand;
+    struct sl_testbed *testbed;
     struct lane lanes[SEQLSTM_VARIANTS];
     int32_t count, rounds, repeats;
     struct seqlstm_error *err;
@@ -93,13 +93,13 @@ static seqlstm_status set_up(struct track *t, struct sl_arena *arena)
         sizes.packed_bytes = larger(sizes.packed_bytes, own->packed_bytes);
     }
     bool backward = t->c.pass == SL_PASS_BACKWARD;
-    struct sl_stand_request stand = {.desc = &t->c.desc, .on_steps = on_steps, .backward = backward,
+    struct sl_testbed_request testbed = {.desc = &t->c.desc, .on_steps = on_steps, .backward = backward,
                                      .input_grad = backward && !t->c.no_input_grad, .param_grad = backward,
                                      .profiles = &t->profiles, .profile_count = 1, .steps_most = INT64_MAX,
                                      .sizes = &sizes, .backend = t->backend, .device = t->device, .pool = t->pool};
-    SEQLSTM_TRY(sl_stand_create(&stand, &t->stand, t->err));
+    SEQLSTM_TRY(sl_testbed_create(&testbed, &t->testbed, t->err));
     for (int32_t l = 0; l < t->count; l++)
-        SEQLSTM_TRY(sl_stand_bind(t->stand, t->backend, t->lanes[l].op, 0, &t->lanes[l].binding, t->err));
+        SEQLSTM_TRY(sl_testbed_bind(t->testbed, t->backend, t->lanes[l].op, 0, &t->lanes[l].binding, t->err));
     return SEQLSTM_OK;
 }
 
@@ -108,8 +108,8 @@ static seqlstm_status run_lane(struct track *t, struct lane *lane, int32_t repea
     *out_ns = 0;
     for (int32_t k = 0; k < repeats; k++) {
         double forward = 0, backward = 0;
-        SEQLSTM_TRY(sl_stand_run(t->stand, t->backend, lane->op, &lane->sizes, lane->binding, &forward, &backward,
-                                 t->err));
+        SEQLSTM_TRY(sl_testbed_run(t->testbed, t->backend, lane->op, &lane->sizes, lane->binding, &forward, &backward,
+                                   t->err));
         *out_ns += (forward + backward) / repeats;
     }
     return SEQLSTM_OK;
@@ -142,7 +142,7 @@ static seqlstm_status report(struct track *t, const char *name)
 {
     const struct sl_node node = {.desc = t->c.desc};
     const bool backward = t->c.pass == SL_PASS_BACKWARD;
-    const double flops = sl_flops_count(&node, sl_stand_get_rows(t->stand, 0), backward, !t->c.no_input_grad);
+    const double flops = sl_flops_count(&node, sl_testbed_get_rows(t->testbed, 0), backward, !t->c.no_input_grad);
     for (int32_t l = 0; l < t->count; l++) {
         struct lane *lane = &t->lanes[l];
         struct sl_case_time time = {.name = name, .interval = {.ratio = 1, .low = 1, .high = 1, .rounds = t->rounds}};
@@ -166,8 +166,8 @@ static void leave(struct track *t)
         get_table(t)->op_destroy(t->lanes[l].op);
     }
     t->count = 0;
-    sl_stand_destroy(t->stand);
-    t->stand = NULL;
+    sl_testbed_destroy(t->testbed);
+    t->testbed = NULL;
     sl_profiles_deinit(&t->profiles);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See restrict.h. */
-#include "dispatch/restrict.h"
+/* See constraint.h. */
+#include "dispatch/constraint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -182,8 +182,8 @@ static void force(struct sl_spans *spans, const struct sl_backend *forced)
     }
 }
 
-seqlstm_status sl_spans_restrict(struct sl_spans *spans, const struct sl_plan_request *request,
-                                 struct seqlstm_error *err)
+seqlstm_status sl_spans_constrain(struct sl_spans *spans, const struct sl_plan_request *request,
+                                  struct seqlstm_error *err)
 {
     bool binding = sl_plan_request_is_replay(request);
     for (int32_t i = 0; i < spans->count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same operation without one of its options. Private to core/dispatch. */
-#ifndef SL_DISPATCH_WITHOUT_H
-#define SL_DISPATCH_WITHOUT_H
+#ifndef SL_DISPATCH_DESC_OPTION_H
+#define SL_DISPATCH_DESC_OPTION_H
 
 #include <stdbool.h>
 

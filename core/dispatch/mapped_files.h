@@ -2,17 +2,17 @@
 /* What a plugin maps while it is opened: a vendor's library that may be absent is loaded inside `open`, where the
  * dynamic linker knows of no tie between the two. Compared before and after:
  *
- *   struct sl_opened opened;
- *   sl_opened_begin(&opened, arena);
+ *   struct sl_mapped_files mapped;
+ *   sl_mapped_files_begin(&mapped, arena);
  *   ... open ...
- *   sl_opened_end(&opened, record, err);     adds to record->files
+ *   sl_mapped_files_end(&mapped, record, err);     adds to record->files
  *
  * A library stays mapped, so the second open of a plugin maps nothing new. What the first one mapped is therefore
  * remembered for the life of the process, as the mapping itself is. A library that another plugin (or the program)
  * had mapped before is not seen.
  */
-#ifndef SL_DISPATCH_OPENED_H
-#define SL_DISPATCH_OPENED_H
+#ifndef SL_DISPATCH_MAPPED_FILES_H
+#define SL_DISPATCH_MAPPED_FILES_H
 
 #include <stdint.h>
 
@@ -21,16 +21,16 @@
 #include "base/arena.h"
 #include "dispatch/registry.h"
 
-struct sl_opened {
+struct sl_mapped_files {
     struct sl_arena *arena;
     struct sl_backend_file *files; /* mapped before; NULL: memory ran out */
     uint32_t count;
 };
 
-void sl_opened_begin(struct sl_opened *opened, struct sl_arena *arena);
+void sl_mapped_files_begin(struct sl_mapped_files *mapped, struct sl_arena *arena);
 
 /* Errors: NO_MEMORY. Not while another thread calls dlopen. */
-seqlstm_status sl_opened_end(const struct sl_opened *opened, struct sl_backend_record *record,
-                             struct seqlstm_error *err);
+seqlstm_status sl_mapped_files_end(const struct sl_mapped_files *mapped, struct sl_backend_record *record,
+                                   struct seqlstm_error *err);
 
 #endif

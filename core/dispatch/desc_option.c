@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See without.h. */
-#include "dispatch/without.h"
+/* See desc_option.h. */
+#include "dispatch/desc_option.h"
 
 #include <string.h>
 

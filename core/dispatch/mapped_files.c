@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The difference of two lists of mapped files, remembered by plugin. See opened.h. */
-#include "dispatch/opened.h"
+/* The difference of two lists of mapped files, remembered by plugin. See mapped_files.h. */
+#include "dispatch/mapped_files.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -55,29 +55,29 @@ static bool keep_note(const char *plugin, const struct sl_backend_file *file)
     return true;
 }
 
-void sl_opened_begin(struct sl_opened *opened, struct sl_arena *arena)
+void sl_mapped_files_begin(struct sl_mapped_files *mapped, struct sl_arena *arena)
 {
-    *opened = (struct sl_opened){.arena = arena};
-    if (sl_elf_list(arena, &opened->files, &opened->count, NULL) != SEQLSTM_OK)
-        opened->files = NULL;
+    *mapped = (struct sl_mapped_files){.arena = arena};
+    if (sl_elf_list(arena, &mapped->files, &mapped->count, NULL) != SEQLSTM_OK)
+        mapped->files = NULL;
 }
 
-seqlstm_status sl_opened_end(const struct sl_opened *opened, struct sl_backend_record *record,
-                             struct seqlstm_error *err)
+seqlstm_status sl_mapped_files_end(const struct sl_mapped_files *mapped, struct sl_backend_record *record,
+                                   struct seqlstm_error *err)
 {
     struct sl_backend_file *now;
     uint32_t count = 0, extra = 0;
     if (record->file_count == 0)
         return SEQLSTM_OK; /* built in */
-    if (!opened->files)
+    if (!mapped->files)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening %s", record->file);
     const char *plugin = record->files[0].path;
-    SEQLSTM_TRY(sl_elf_list(opened->arena, &now, &count, err));
+    SEQLSTM_TRY(sl_elf_list(mapped->arena, &now, &count, err));
     for (uint32_t i = 0; i < count; i++)
-        if (!has_path(opened->files, opened->count, now[i].path) && !keep_note(plugin, &now[i]))
+        if (!has_path(mapped->files, mapped->count, now[i].path) && !keep_note(plugin, &now[i]))
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening %s", record->file);
     struct sl_backend_file *files =
-        SL_ARENA_ARRAY(opened->arena, struct sl_backend_file, record->file_count + count + 1);
+        SL_ARENA_ARRAY(mapped->arena, struct sl_backend_file, record->file_count + count + 1);
     if (!files)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening %s", record->file);
     memcpy(files, record->files, record->file_count * sizeof *files);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See toll.h. */
-#include "dispatch/toll.h"
+/* See refusal_cost.h. */
+#include "dispatch/refusal_cost.h"
 
 #include <string.h>
 
 #include "dispatch/choice.h"
-#include "dispatch/without.h"
+#include "dispatch/desc_option.h"
 
 enum { OPTIONS_MOST = 8 };
 
@@ -32,7 +32,7 @@ static seqlstm_status strip(const struct sl_tuner *tuner, const struct sl_span *
     return SEQLSTM_OK;
 }
 
-static seqlstm_status find_toll(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
+static seqlstm_status find_refusal_cost(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
                                 const struct sl_cost *chosen, struct sl_refusal *refusal, struct seqlstm_error *err)
 {
     struct sl_backend *backend = tuner->spans->listed[refusal->rank];
@@ -58,11 +58,11 @@ static seqlstm_status find_toll(struct sl_tuner *tuner, enum sl_dispatch_policy 
     return status;
 }
 
-seqlstm_status sl_span_find_tolls(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
-                                  const struct sl_cost *chosen, struct seqlstm_error *err)
+seqlstm_status sl_span_find_refusal_costs(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
+                                          const struct sl_cost *chosen, struct seqlstm_error *err)
 {
     for (int32_t r = 0; r < span->refusal_count; r++)
         if (span->refusals[r].option_id != SEQLSTM_OPTION_NONE)
-            SEQLSTM_TRY(find_toll(tuner, policy, span, chosen, &span->refusals[r], err));
+            SEQLSTM_TRY(find_refusal_cost(tuner, policy, span, chosen, &span->refusals[r], err));
     return SEQLSTM_OK;
 }

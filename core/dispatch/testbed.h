@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A test stand: buffers and batches on which the backends that would run an operation are timed in turn.
+/* A testbed: buffers and batches on which the backends that would run an operation are timed in turn.
  *
  * All candidates of one descriptor and one memory domain share the buffers, which hold small random numbers: only one
  * runs at a time, and what it leaves is overwritten by the next. For core/dispatch and core/lab. [one thread at a time]
  */
-#ifndef SL_DISPATCH_STAND_H
-#define SL_DISPATCH_STAND_H
+#ifndef SL_DISPATCH_TESTBED_H
+#define SL_DISPATCH_TESTBED_H
 
 #include "base/pool.h"
 #include "base/profile.h"
 #include "dispatch/registry.h"
 
-struct sl_stand;
+struct sl_testbed;
 
-struct sl_stand_request {
+struct sl_testbed_request {
     const union seqlstm_any_desc *desc;
     bool on_steps;                  /* rows are steps, not sequences */
     bool backward;                  /* a backward follows, for */
@@ -29,20 +29,21 @@ struct sl_stand_request {
 };
 
 /* Errors: NO_MEMORY, INVALID_ARGUMENT (an operation that backends cannot be timed on). */
-seqlstm_status sl_stand_create(const struct sl_stand_request *request, struct sl_stand **out_stand,
-                               struct seqlstm_error *err);
-void sl_stand_destroy(struct sl_stand *stand);
+seqlstm_status sl_testbed_create(const struct sl_testbed_request *request, struct sl_testbed **out_testbed,
+                                 struct seqlstm_error *err);
+void sl_testbed_destroy(struct sl_testbed *testbed);
 
 /* Rows of the p-th profile as cut. */
-int64_t sl_stand_get_rows(const struct sl_stand *stand, int32_t profile);
+int64_t sl_testbed_get_rows(const struct sl_testbed *testbed, int32_t profile);
 
 /* A binding of the op at the p-th profile; destroyed by the caller. Errors: the plugin's. */
-seqlstm_status sl_stand_bind(struct sl_stand *stand, const struct sl_backend *backend, const struct seqlstm_op *op,
-                             int32_t profile, struct seqlstm_binding **out_binding, struct seqlstm_error *err);
+seqlstm_status sl_testbed_bind(struct sl_testbed *testbed, const struct sl_backend *backend,
+                               const struct seqlstm_op *op,
+                               int32_t profile, struct seqlstm_binding **out_binding, struct seqlstm_error *err);
 
 /* One step: pack, forward and backward, or forward alone. The time of packing counts as forward's in
  * training, where weights change with every step, and is left out otherwise. Errors: the plugin's. */
-seqlstm_status sl_stand_run(struct sl_stand *stand, const struct sl_backend *backend, const struct seqlstm_op *op,
+seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backend *backend, const struct seqlstm_op *op,
                             const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding, double *out_forward_ns,
                             double *out_backward_ns, struct seqlstm_error *err);
 
