@@ -160,13 +160,32 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
 int cli_train(struct cli_context *cli, struct sl_session *session);
 
 /* ---- commands ---- */
-extern const struct cli_command cli_command_run, cli_command_check, cli_command_plan, cli_command_backends,
-    cli_command_version, cli_command_resume, cli_command_eval, cli_command_predict, cli_command_generate,
-    cli_command_embed, cli_command_export, cli_command_import, cli_command_quantize,
-    cli_command_new_backend, cli_command_new_model,
-    cli_command_help, cli_command_explain, cli_command_config, cli_command_schema, cli_command_data_stats,
-    cli_command_inspect, cli_command_doctor, cli_command_conformance,
-    cli_command_ab, cli_command_verify, cli_command_completion;
+extern const struct cli_command cli_command_ab;
+extern const struct cli_command cli_command_backends;
 extern const struct cli_command cli_command_bench;
+extern const struct cli_command cli_command_check;
+extern const struct cli_command cli_command_completion;
+extern const struct cli_command cli_command_config;
+extern const struct cli_command cli_command_conformance;
+extern const struct cli_command cli_command_data_stats;
+extern const struct cli_command cli_command_doctor;
+extern const struct cli_command cli_command_embed;
+extern const struct cli_command cli_command_eval;
+extern const struct cli_command cli_command_explain;
+extern const struct cli_command cli_command_export;
+extern const struct cli_command cli_command_generate;
+extern const struct cli_command cli_command_help;
+extern const struct cli_command cli_command_import;
+extern const struct cli_command cli_command_inspect;
+extern const struct cli_command cli_command_new_backend;
+extern const struct cli_command cli_command_new_model;
+extern const struct cli_command cli_command_plan;
+extern const struct cli_command cli_command_predict;
+extern const struct cli_command cli_command_quantize;
+extern const struct cli_command cli_command_resume;
+extern const struct cli_command cli_command_run;
+extern const struct cli_command cli_command_schema;
+extern const struct cli_command cli_command_verify;
+extern const struct cli_command cli_command_version;
 
 #endif
