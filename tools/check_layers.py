@@ -19,9 +19,8 @@ STANDARD = {
     'string.h', 'tgmath.h', 'threads.h', 'time.h', 'uchar.h', 'wchar.h', 'wctype.h'}
 
 CORE = ['base', 'model', 'data', 'graph', 'dispatch', 'exec', 'decode', 'interop', 'train',
-        'parallel', 'session', 'lab', 'cli']
-BELOW_SESSION = ['base', 'model', 'data', 'graph', 'dispatch', 'exec', 'decode', 'interop', 'train',
-                 'parallel']
+        'session', 'lab', 'cli']
+BELOW_SESSION = ['base', 'model', 'data', 'graph', 'dispatch', 'exec', 'decode', 'interop', 'train']
 # layer -> core folders that it may include (besides itself)
 MAY = {
     'base': [],
@@ -32,8 +31,7 @@ MAY = {
     'exec': ['dispatch', 'graph', 'base'],
     'decode': ['exec', 'dispatch', 'graph', 'model', 'base'],
     'interop': ['model', 'graph', 'base'],
-    'train': ['decode', 'exec', 'data', 'model', 'base', 'interop', 'parallel'],
-    'parallel': ['exec', 'data', 'model', 'base'],
+    'train': ['decode', 'exec', 'data', 'model', 'base', 'interop'],
     'session': BELOW_SESSION,
     'lab': BELOW_SESSION + ['session'],
     'cli': CORE,
