@@ -257,6 +257,12 @@ sl_batcher_seek(struct sl_batcher *b, uint64_t epoch, uint64_t ordinal, struct s
     return SEQLSTM_OK;
 }
 
+const struct sl_dataset *
+sl_batcher_get_dataset(const struct sl_batcher *batcher)
+{
+    return batcher->dataset;
+}
+
 uint64_t
 sl_batcher_get_epoch(const struct sl_batcher *batcher)
 {

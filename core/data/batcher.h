@@ -90,4 +90,7 @@ seqlstm_status sl_batcher_sample(const struct sl_batcher *batcher, struct sl_pro
 /* Positions of a stream that no batch of an epoch visits (its tail). 0 for unit: sequence. */
 int64_t sl_batcher_get_lost_rows(const struct sl_batcher *batcher);
 
+/* What it makes batches of. */
+const struct sl_dataset *sl_batcher_get_dataset(const struct sl_batcher *batcher);
+
 #endif

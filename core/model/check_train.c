@@ -165,7 +165,7 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
                          "`%.60s` is watched, but there is no `valid` split", monitor);
     const struct sl_metric_list *list =
         valid ? &c->model->train.validate.metrics : &c->model->train.metrics;
-    bool of_texts = word != NULL && word->value == SL_METRIC_EXACT_MATCH;
+    bool of_texts = word != NULL && !word->later && sl_metric_is_of_texts((enum sl_metric)word->value);
     if (train && of_texts) {
         sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` is measured on `valid` and `test` alone",
                          monitor);
@@ -179,15 +179,8 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
                          NULL, "`%.60s` is watched, but `%.60s` is not measured", monitor, dot + 1);
         return;
     }
-    if (mode != NULL && sl_node_find(map, "mode") == NULL &&
-        (word->value == SL_METRIC_F1_SPAN || word->value == SL_METRIC_F1_SPAN_STRICT)) {
-        *mode = SL_MODE_MAX;
-        sl_reader_set_default(c->reader, map, "mode", "max");
-    }
     if (mode != NULL && sl_node_find(map, "mode") == NULL) {
-        bool larger = word->value == SL_METRIC_ACCURACY || word->value == SL_METRIC_F1_MACRO ||
-                      word->value == SL_METRIC_F1_MICRO || word->value == SL_METRIC_EXACT_MATCH;
-        *mode = larger ? SL_MODE_MAX : SL_MODE_MIN;
+        *mode = sl_metric_get_mode((enum sl_metric)word->value);
         sl_reader_set_default(c->reader, map, "mode", *mode == SL_MODE_MAX ? "max" : "min");
     }
 }
@@ -220,9 +213,9 @@ check_metrics(const struct check *c, const struct sl_node *map, const struct sl_
     for (size_t i = 0; node != NULL && i < list->count && i < node->count; i++) {
         enum sl_metric m = list->items[i];
         bool classes = m == SL_METRIC_ACCURACY || m == SL_METRIC_PERPLEXITY || m == SL_METRIC_BITS_PER_TOKEN ||
-                       m == SL_METRIC_EXACT_MATCH || m == SL_METRIC_F1_MACRO || m == SL_METRIC_F1_MICRO;
+                       m == SL_METRIC_F1_MACRO || m == SL_METRIC_F1_MICRO;
         bool values = m == SL_METRIC_MSE || m == SL_METRIC_MAE || m == SL_METRIC_RMSE;
-        if (m == SL_METRIC_EXACT_MATCH && c->model->train.task != SL_TASK_SEQ2SEQ)
+        if (sl_metric_is_of_texts(m) && c->model->train.task != SL_TASK_SEQ2SEQ)
             sl_reader_report(c->reader, "E0311", node->items[i]->place, "use `accuracy`", NULL,
                              "the metric `%s` compares texts that a decoder writes, and the task is `%s`",
                              sl_metric_get_name(m), sl_task_get_name(c->model->train.task));

@@ -30,8 +30,8 @@ const struct sl_word sl_words_metric[] = {
     {"f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 of each class; at most 256 classes", false},
     {"f1_micro", SL_METRIC_F1_MICRO, "F1 of all classes counted together; at most 256", false},
     {"exact_match", SL_METRIC_EXACT_MATCH, "share of the texts written as the target has them; not of `train`", false},
-    {"bleu", -1, "", true},
-    {"chrf", -1, "", true},
+    {"bleu", SL_METRIC_BLEU, "BLEU of the texts written, 0 to 100; not of `train`", false},
+    {"chrf", SL_METRIC_CHRF, "chrF2 of the texts written, 0 to 100; not of `train`", false},
     {"token_accuracy", -1, "", true},
     {NULL, 0, NULL, false}};
 
@@ -137,7 +137,7 @@ static const struct sl_custom metrics_custom = {
     read_metrics, "list of metrics",
     "{\"type\": \"array\", \"items\": {\"enum\": [\"loss\", \"accuracy\", \"perplexity\", "
     "\"bits_per_token\", \"mse\", \"mae\", \"rmse\", \"f1_span\", \"f1_span_strict\", \"mase\", \"f1_macro\", "
-    "\"f1_micro\", \"exact_match\"]}}"};
+    "\"f1_micro\", \"exact_match\", \"bleu\", \"chrf\"]}}"};
 static const struct sl_custom class_weight_custom = {
     read_class_weight, "`balanced`, or map from label to weight",
     "{\"anyOf\": [{\"const\": \"balanced\"}, {\"type\": \"object\", \"additionalProperties\": "
@@ -281,4 +281,28 @@ const char *
 sl_metric_get_name(enum sl_metric metric)
 {
     return sl_word_get_name(sl_words_metric, (int)metric);
+}
+
+enum sl_monitor_mode
+sl_metric_get_mode(enum sl_metric metric)
+{
+    switch (metric) {
+    case SL_METRIC_ACCURACY:
+    case SL_METRIC_F1_SPAN:
+    case SL_METRIC_F1_SPAN_STRICT:
+    case SL_METRIC_F1_MACRO:
+    case SL_METRIC_F1_MICRO:
+    case SL_METRIC_EXACT_MATCH:
+    case SL_METRIC_BLEU:
+    case SL_METRIC_CHRF:
+        return SL_MODE_MAX;
+    default:
+        return SL_MODE_MIN;
+    }
+}
+
+bool
+sl_metric_is_of_texts(enum sl_metric metric)
+{
+    return metric == SL_METRIC_EXACT_MATCH || metric == SL_METRIC_BLEU || metric == SL_METRIC_CHRF;
 }

@@ -127,7 +127,9 @@ enum sl_metric {
     SL_METRIC_F1_SPAN_STRICT, /* the same where a span begins at B- alone */
     SL_METRIC_F1_MACRO,       /* mean over classes */
     SL_METRIC_F1_MICRO,       /* of all classes together */
-    SL_METRIC_EXACT_MATCH,    /* of the texts that a decoder writes */
+    SL_METRIC_EXACT_MATCH,    /* of the texts that a decoder writes, as the next two */
+    SL_METRIC_BLEU,
+    SL_METRIC_CHRF,
     SL_METRIC_COUNT
 };
 
@@ -206,5 +208,10 @@ const char *sl_loss_kind_get_name(enum sl_loss_kind kind);
 const char *sl_optimizer_kind_get_name(enum sl_optimizer_kind kind);
 const char *sl_schedule_kind_get_name(enum sl_schedule_kind kind);
 const char *sl_metric_get_name(enum sl_metric metric);
+
+/* The direction in which a metric gets better. [any thread] */
+enum sl_monitor_mode sl_metric_get_mode(enum sl_metric metric);
+/* Whether it compares the texts that a decoder writes: of `valid` and `test` alone. [any thread] */
+bool sl_metric_is_of_texts(enum sl_metric metric);
 
 #endif

@@ -4,9 +4,38 @@
 
 #include <string.h>
 
+#include "base/buf.h"
+#include "data/dataset.h"
+
+/* Scores the best text that the decoder has written for each sequence of the batch. */
 static seqlstm_status
-evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl_batch *batch,
-               const struct sl_metric_rule *rule, struct sl_evaluation *evaluation, struct seqlstm_error *err)
+add_texts(struct sl_text_sums *sums, struct sl_decoder *decoder, const struct sl_dataset *dataset,
+          const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    struct sl_buf said = {0};
+    seqlstm_status status = SEQLSTM_OK;
+    for (int64_t k = 0; k < batch->sequences && status == SEQLSTM_OK; k++) {
+        size_t bytes = 0;
+        const char *meant = sl_dataset_find_target_text(dataset, batch->sample[k], &bytes);
+        const struct sl_hypothesis best = sl_decoder_get_result(decoder, k, 0);
+        sl_buf_truncate(&said, 0);
+        sl_data_state_decode(sl_dataset_get_state(dataset), best.ids, best.count, &said);
+        if (said.failed)
+            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a text");
+        else if (!meant)
+            status = seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__,
+                                       "record %lld has no text to compare with", (long long)batch->sample[k]);
+        else
+            status = sl_text_sums_add(sums, SL_BLEU_13A, sl_buf_text(&said), said.length_bytes, meant, bytes, err);
+    }
+    sl_buf_deinit(&said);
+    return status;
+}
+
+static seqlstm_status
+evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl_batcher *batcher,
+               const struct sl_batch *batch, const struct sl_metric_rule *rule, struct sl_evaluation *evaluation,
+               struct seqlstm_error *err)
 {
     struct sl_exec_step step = {0};
     struct sl_exec_result result;
@@ -17,7 +46,7 @@ evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl
     sl_metric_add(rule, &evaluation->sums, batch, &output, &result);
     if (sl_metric_rule_reads_texts(rule)) {
         SEQLSTM_TRY(sl_decoder_run(decoder, batch, err));
-        sl_metric_add_texts(rule, &evaluation->sums, batch, decoder);
+        SEQLSTM_TRY(add_texts(&evaluation->sums.text, decoder, sl_batcher_get_dataset(batcher), batch, err));
     }
     evaluation->batches++;
     return SEQLSTM_OK;
@@ -39,7 +68,7 @@ sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher 
         SEQLSTM_TRY(sl_batcher_next(batcher, &batch, err));
         if (!batch)
             break;
-        seqlstm_status status = evaluate_batch(exec, decoder, batch, rule, &evaluation, err);
+        seqlstm_status status = evaluate_batch(exec, decoder, batcher, batch, rule, &evaluation, err);
         sl_batch_destroy(batch);
         SEQLSTM_TRY(status);
     }

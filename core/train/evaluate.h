@@ -7,6 +7,7 @@
 
 #include "base/interrupt.h"
 #include "data/batcher.h"
+#include "decode/decoder.h"
 #include "exec/exec.h"
 #include "train/metric.h"
 
@@ -16,7 +17,8 @@ struct sl_evaluation {
     int64_t batches;
 };
 
-/* `decoder` writes the texts that the rule compares; NULL where it reads none.
+/* `decoder` writes the texts that the rule compares with the targets as they stood in the batcher's files; NULL where
+ * it reads none.
  * The batcher is put at its beginning first and stands at its end afterwards. The states of streams are carried
  * from batch to batch and reset before the first. Errors: CANCELLED once `interrupt` (may be NULL) asks to
  * stop; those of batcher and executor. [one thread at a time per executor and batcher] */

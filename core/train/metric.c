@@ -57,7 +57,7 @@ sl_metric_needs_output(const struct sl_train_config *config, const struct sl_met
     for (size_t i = 0; i < list->count; i++) {
         enum sl_metric metric = list->items[i];
         bool entropy = metric == SL_METRIC_PERPLEXITY || metric == SL_METRIC_BITS_PER_TOKEN;
-        bool reads = metric != SL_METRIC_LOSS && metric != SL_METRIC_EXACT_MATCH;
+        bool reads = metric != SL_METRIC_LOSS && !sl_metric_is_of_texts(metric);
         if (reads && !(entropy && entropy_is_loss(config, weighted_classes)))
             return true;
     }
@@ -230,7 +230,7 @@ sl_metric_rule_reads_output(const struct sl_metric_rule *rule)
 {
     for (int metric = 0; metric < SL_METRIC_COUNT; metric++) {
         bool entropy = metric == SL_METRIC_PERPLEXITY || metric == SL_METRIC_BITS_PER_TOKEN;
-        bool reads = metric != SL_METRIC_LOSS && metric != SL_METRIC_EXACT_MATCH;
+        bool reads = metric != SL_METRIC_LOSS && !sl_metric_is_of_texts((enum sl_metric)metric);
         if (rule->wanted[metric] && reads && !(entropy && rule->from_loss))
             return true;
     }
@@ -240,14 +240,17 @@ sl_metric_rule_reads_output(const struct sl_metric_rule *rule)
 bool
 sl_metric_rule_reads_texts(const struct sl_metric_rule *rule)
 {
-    return rule->wanted[SL_METRIC_EXACT_MATCH];
+    for (int metric = 0; metric < SL_METRIC_COUNT; metric++)
+        if (rule->wanted[metric] && sl_metric_is_of_texts((enum sl_metric)metric))
+            return true;
+    return false;
 }
 
 bool
 sl_metric_needs_texts(const struct sl_metric_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == SL_METRIC_EXACT_MATCH)
+        if (sl_metric_is_of_texts(list->items[i]))
             return true;
     return false;
 }
@@ -255,33 +258,8 @@ sl_metric_needs_texts(const struct sl_metric_list *list)
 void
 sl_metric_rule_drop_texts(struct sl_metric_rule *rule)
 {
-    rule->wanted[SL_METRIC_EXACT_MATCH] = false;
-}
-
-/* Does the hypothesis equal the target of sequence k, which ends in an end? */
-static bool
-is_exact(const struct sl_batch *batch, int64_t k, const struct sl_hypothesis *hypothesis)
-{
-    int64_t length = k < batch->axis.sequences ? batch->axis.lengths[k] : 0;
-    if (!hypothesis->ended || hypothesis->count + 1 != length)
-        return false;
-    for (int64_t t = 0; t < hypothesis->count; t++)
-        if (batch->target.ids[sl_batch_row(batch, k, t)] != hypothesis->ids[t])
-            return false;
-    return true;
-}
-
-void
-sl_metric_add_texts(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
-                    struct sl_decoder *decoder)
-{
-    if (!rule->wanted[SL_METRIC_EXACT_MATCH])
-        return;
-    for (int64_t k = 0; k < batch->sequences; k++) {
-        struct sl_hypothesis best = sl_decoder_get_result(decoder, k, 0);
-        sums->exact += is_exact(batch, k, &best);
-        sums->texts++;
-    }
+    for (int metric = 0; metric < SL_METRIC_COUNT; metric++)
+        rule->wanted[metric] = rule->wanted[metric] && !sl_metric_is_of_texts((enum sl_metric)metric);
 }
 
 void
@@ -337,8 +315,7 @@ sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *oth
     sums->elements += other->elements;
     sums->squared_original += other->squared_original;
     sums->absolute_original += other->absolute_original;
-    sums->exact += other->exact;
-    sums->texts += other->texts;
+    sl_text_sums_merge(&sums->text, &other->text);
     sums->rows += other->rows;
     for (int k = 0; k < SL_METRIC_CLASSES; k++) {
         sums->hits[k] += other->hits[k];
@@ -409,7 +386,11 @@ compute(const struct sl_metric_sums *sums, enum sl_metric metric)
     case SL_METRIC_F1_MICRO:
         return compute_f1(sums, false);
     case SL_METRIC_EXACT_MATCH:
-        return mean(sums->exact, sums->texts);
+        return sl_text_sums_get_exact_match(&sums->text);
+    case SL_METRIC_BLEU:
+        return sums->text.segments > 0 ? sl_bleu_compute(&sums->text.bleu) : NAN;
+    case SL_METRIC_CHRF:
+        return sums->text.segments > 0 ? sl_chrf_compute(&sums->text.chrf) : NAN;
     case SL_METRIC_COUNT:
         break;
     }

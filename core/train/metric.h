@@ -15,7 +15,8 @@
  *   f1_macro         F1 = 2 hits / (2 hits + missed + false alarms) of each class among targets or answers,
  *                    then the mean; of values (binary cross-entropy) the classes are the features above one half
  *   f1_micro         F1 of the sums over classes (of one label each it equals the accuracy)
- *   exact_match      share of the sequences whose best text is the target, token for token
+ *   exact_match, bleu, chrf   of the best text of each sequence against the target as it stood in the file
+ *                    (text_score.h; BLEU with the tokenizer 13a)
  *   mse, mae, rmse   over rows and features; of a binary cross-entropy on the probabilities
  *   mase             mean absolute error in the units of the file, each column's over that of the naive forecast in the
  *                    training split, which says the value of the step before (Hyndman & Koehler 2006)
@@ -31,10 +32,10 @@
 
 #include "base/batch.h"
 #include "data/state.h"
-#include "decode/decoder.h"
 #include "exec/exec.h"
 #include "model/train_config.h"
 #include "train/span.h"
+#include "train/text_score.h"
 
 /* How a model's output is to be read. Filled by sl_metric_rule_init. */
 struct sl_metric_rule {
@@ -66,7 +67,7 @@ seqlstm_status sl_metric_check(const struct sl_metric_list *list, const struct s
 /* True when sl_metric_add reads the output. */
 bool sl_metric_rule_reads_output(const struct sl_metric_rule *rule);
 
-/* True when sl_metric_add_texts is to be called. */
+/* True when texts are to be added to the sums. */
 bool sl_metric_rule_reads_texts(const struct sl_metric_rule *rule);
 /* Whether a metric of the list compares texts. */
 bool sl_metric_needs_texts(const struct sl_metric_list *list);
@@ -84,7 +85,7 @@ struct sl_metric_sums {
     struct sl_span_sums spans[SL_SPAN_RULES];
     double squared, absolute, elements;
     double squared_original, absolute_original;
-    double exact, texts; /* of a decoder: as the target has them, and all */
+    struct sl_text_sums text; /* of what a decoder wrote */
     double rows; /* real steps, or sequences */
     double hits[SL_METRIC_CLASSES], missed[SL_METRIC_CLASSES], alarms[SL_METRIC_CLASSES]; /* for f1 alone */
 };
@@ -92,9 +93,6 @@ struct sl_metric_sums {
 /* Adds one batch after its step. `output` may be NULL where the rule does not read it. */
 void sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
                    const struct sl_field *output, const struct sl_exec_result *result);
-/* Adds the texts that `decoder` wrote for the batch last; targets are ids on steps, up to the end. */
-void sl_metric_add_texts(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
-                         struct sl_decoder *decoder);
 void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other);
 
 /* One number with its name, "loss", "mae_original"; static text. */

@@ -49,21 +49,6 @@ sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric *out
     return false;
 }
 
-static enum sl_monitor_mode
-get_mode_of_rows(enum sl_metric metric)
-{
-    bool larger = metric == SL_METRIC_ACCURACY || metric == SL_METRIC_F1_MACRO || metric == SL_METRIC_F1_MICRO ||
-                  metric == SL_METRIC_EXACT_MATCH;
-    return larger ? SL_MODE_MAX : SL_MODE_MIN;
-}
-
-enum sl_monitor_mode
-sl_metric_get_mode(enum sl_metric metric)
-{
-    const bool spans = metric == SL_METRIC_F1_SPAN || metric == SL_METRIC_F1_SPAN_STRICT;
-    return spans ? SL_MODE_MAX : get_mode_of_rows(metric);
-}
-
 bool
 sl_non_monotone_update(struct sl_non_monotone *trigger, int64_t patience, enum sl_monitor_mode mode, double value)
 {

@@ -31,9 +31,6 @@ bool sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule 
 /* "valid.loss" -> split and metric. False for another text. */
 bool sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric *out_metric);
 
-/* The direction in which a metric gets better. */
-enum sl_monitor_mode sl_metric_get_mode(enum sl_metric metric);
-
 enum { SL_NON_MONOTONE_MOST = 64 };
 
 /* The trigger of NT-ASGD (Merity et al. 2017): fires once a value is worse than the best of all but the

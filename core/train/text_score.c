@@ -32,6 +32,24 @@ sl_text_sums_add(struct sl_text_sums *sums, enum sl_bleu_tokenizer tokenizer, co
     return SEQLSTM_OK;
 }
 
+void
+sl_text_sums_merge(struct sl_text_sums *sums, const struct sl_text_sums *other)
+{
+    for (int n = 0; n < SL_BLEU_ORDER; n++) {
+        sums->bleu.matches[n] += other->bleu.matches[n];
+        sums->bleu.totals[n] += other->bleu.totals[n];
+    }
+    sums->bleu.hypothesis_words += other->bleu.hypothesis_words;
+    sums->bleu.reference_words += other->bleu.reference_words;
+    for (int n = 0; n < SL_CHRF_ORDER; n++) {
+        sums->chrf.hypothesis[n] += other->chrf.hypothesis[n];
+        sums->chrf.reference[n] += other->chrf.reference[n];
+        sums->chrf.matches[n] += other->chrf.matches[n];
+    }
+    sums->equal += other->equal;
+    sums->segments += other->segments;
+}
+
 double
 sl_text_sums_get_exact_match(const struct sl_text_sums *sums)
 {

@@ -19,6 +19,9 @@ seqlstm_status sl_text_sums_add(struct sl_text_sums *sums, enum sl_bleu_tokenize
                                 size_t hypothesis_bytes, const char *reference, size_t reference_bytes,
                                 struct seqlstm_error *err);
 
+/* Adds the sums of other segments. [any thread] */
+void sl_text_sums_merge(struct sl_text_sums *sums, const struct sl_text_sums *other);
+
 /* Share of equal texts, 0 to 1; NaN without any. [any thread] */
 double sl_text_sums_get_exact_match(const struct sl_text_sums *sums);
 

@@ -28,8 +28,17 @@ struct member {
         MEMBER(MEMBER_FLOAT64, sums.entropy), MEMBER(MEMBER_FLOAT64, sums.entropy_weight),                             \
         MEMBER(MEMBER_FLOAT64, sums.squared), MEMBER(MEMBER_FLOAT64, sums.absolute),                                   \
         MEMBER(MEMBER_FLOAT64, sums.elements), MEMBER(MEMBER_FLOAT64, sums.squared_original),                          \
-        MEMBER(MEMBER_FLOAT64, sums.absolute_original), MEMBER(MEMBER_FLOAT64, sums.exact),                            \
-        MEMBER(MEMBER_FLOAT64, sums.texts), MEMBER(MEMBER_FLOAT64, sums.rows)
+        MEMBER(MEMBER_FLOAT64, sums.absolute_original), MEMBER(MEMBER_FLOAT64, sums.rows)
+#define BLEU(bleu, n) MEMBER(MEMBER_FLOAT64, bleu.matches[n]), MEMBER(MEMBER_FLOAT64, bleu.totals[n])
+#define CHRF(chrf, n)                                                                                                  \
+    MEMBER(MEMBER_FLOAT64, chrf.hypothesis[n]), MEMBER(MEMBER_FLOAT64, chrf.reference[n]),                             \
+        MEMBER(MEMBER_FLOAT64, chrf.matches[n])
+/* Of a validation: in training nothing is written. */
+#define TEXTS(text)                                                                                                    \
+    BLEU(text.bleu, 0), BLEU(text.bleu, 1), BLEU(text.bleu, 2), BLEU(text.bleu, 3),                                    \
+        MEMBER(MEMBER_FLOAT64, text.bleu.hypothesis_words), MEMBER(MEMBER_FLOAT64, text.bleu.reference_words),         \
+        CHRF(text.chrf, 0), CHRF(text.chrf, 1), CHRF(text.chrf, 2), CHRF(text.chrf, 3), CHRF(text.chrf, 4),            \
+        CHRF(text.chrf, 5), MEMBER(MEMBER_FLOAT64, text.equal), MEMBER(MEMBER_FLOAT64, text.segments)
 #define MONITOR(monitor)                                                                                               \
     MEMBER(MEMBER_BOOL, monitor.has_best), MEMBER(MEMBER_FLOAT64, monitor.best), MEMBER(MEMBER_COUNT, monitor.waited)
 
@@ -62,7 +71,10 @@ static const struct member MEMBERS[] = {
     SUMS(interval_sums),
     SUMS(valid_sums),
     SUMS(best_sums),
+    TEXTS(valid_sums.text),
+    TEXTS(best_sums.text),
 };
+_Static_assert(SL_BLEU_ORDER == 4 && SL_CHRF_ORDER == 6, "every order is saved");
 enum { MEMBER_COUNT_OF_TABLE = sizeof MEMBERS / sizeof *MEMBERS };
 
 /* Counts of classes: the sums that they belong to, by name, and how many of each three arrays are written. */

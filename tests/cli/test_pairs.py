@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoder and decoder from the command line: training, resuming, texts in every format, vectors, what is refused."""
+import collections
 import json
+import math
 
 import harness
 from harness import expect
@@ -49,6 +51,31 @@ model:
 train: {epochs: 2}
 """
 
+REVERSE = """seqlstm: 1
+name: reverse
+seed: 5
+data:
+  type: lines
+  train: {source: train.in, target: train.out}
+  valid: {source: valid.in, target: valid.out}
+  tokenizer: whitespace
+  batch_size: 16
+model:
+  encoder:
+    - {type: embedding, dim: 8}
+    - {type: lstm, units: 24}
+  decoder:
+    - {type: embedding, dim: 8}
+    - {type: lstm, units: 24, return_sequences: true}
+    - {type: output, activation: softmax}
+train:
+  epochs: 6
+  optimizer: {type: adam, learning_rate: 2e-2}
+  metrics: [exact_match, bleu, chrf]
+  early_stopping: {monitor: valid.bleu, patience: 20}
+  checkpoint: {monitor: valid.chrf, keep_best: 1}
+"""
+
 SUMS = ['3+4', '9+9', '1+0', '5+5', '2+6']
 
 
@@ -81,6 +108,70 @@ def test_texts_in_every_format(t):
         expect(len(scores) == 3 and scores == sorted(scores, reverse=True), f'{record}')
         expect(len({text['text'] for text in record['texts']}) == 3, f'the same text twice: {record}')
     t.refuse(2, 'predict', 'run', '--input', 'sums.txt', '--format', 'npy').says('an array holds no texts')
+
+
+def count_matches(hypotheses, references, order):
+    """N-grams of the hypotheses, of the references, and those that both have."""
+    said = meant = both = 0
+    for hypothesis, reference in zip(hypotheses, references):
+        a, b = (collections.Counter(tuple(x[i:i + order]) for i in range(len(x) - order + 1))
+                for x in (hypothesis, reference))
+        said, meant, both = said + (a.total() if b else 0), meant + b.total(), both + (a & b).total()
+    return said, meant, both
+
+
+def compute_bleu(texts, references):
+    """Of words without punctuation, as none of the tokenizers parts them; some n-gram of each order matches."""
+    said, meant = ([text.split() for text in side] for side in (texts, references))
+    words = sum(map(len, said))
+    logs = 0
+    for order in range(1, 5):
+        total = sum(max(len(text) - order + 1, 0) for text in said)
+        logs += math.log(count_matches(said, meant, order)[2] / total) / 4
+    return 100 * math.exp(logs + min(0, 1 - sum(map(len, meant)) / words))
+
+
+def compute_chrf(texts, references):
+    said, meant = ([text.replace(' ', '') for text in side] for side in (texts, references))
+    counts = [count_matches(said, meant, order) for order in range(1, 7)]
+    counts = [c for c in counts if c[0] and c[1]]
+    precision = sum(both / a for a, _, both in counts) / len(counts)
+    recall = sum(both / b for _, b, both in counts) / len(counts)
+    return 100 * 5 * precision * recall / (4 * precision + recall)
+
+
+def write_reverse(t):
+    """Words of the valid split have blanks between them that no tokenizer gives back."""
+    names = 'alpha beta gamma delta epsilon'.split()
+    words = [[names[(k * 7 + i * i * (k // 5 + 1)) % 5] for i in range(4 + k % 4)] for k in range(400)]
+    for split, lines in (('train', words[:360]), ('valid', words[360:])):
+        t.write(f'{split}.in', ''.join(' '.join(line) + '\n' for line in lines))
+        t.write(f'{split}.out', ''.join('  '.join(line[::-1]) + '\n' for line in lines))
+    t.write('model.yaml', REVERSE)
+
+
+def test_scores_of_texts(t):
+    write_reverse(t)
+    t.run('run', 'model.yaml', '--out', 'run')
+    summary = json.loads(t.read('run/summary.json'))['metrics']
+    expect('bleu' not in summary['train'] and 'chrf' not in summary['train'], f'{summary}')
+    references = t.read('valid.out').decode().splitlines()
+    for settings in ([], ['--set', 'decode.beam=3']):
+        texts = t.run('predict', 'run', '--input', 'valid.in', *settings).text.splitlines()
+        said = t.run('eval', 'run', '--split', 'valid', '--json', *settings).json['metrics']
+        same = sum(text.split() == reference.split() for text, reference in zip(texts, references)) / len(references)
+        for name, want in (('exact_match', same), ('bleu', compute_bleu(texts, references)),
+                           ('chrf', compute_chrf(texts, references))):
+            expect(math.isclose(said[name], want, rel_tol=1e-9), f'{settings} {name}: {said[name]}, {want} by hand')
+            expect(settings or math.isclose(summary['valid'][name], want, rel_tol=1e-6), f'{name}: {summary}, {want}')
+        expect(10 < said['bleu'] < 100, f'{said}: nothing is shown')
+    config = t.run('config', 'model.yaml').text
+    expect(config.count('mode: max') == 2, config)
+    t.write('same.yaml', VECTOR.replace('train: {epochs: 2}', 'train: {epochs: 1, metrics: [bleu, exact_match]}')
+            .replace('train: {file: words.txt}', 'train: {file: valid.in}\n  valid: {file: valid.in}'))
+    t.run('run', 'same.yaml', '--out', 'same')
+    expect(json.loads(t.read('same/summary.json'))['metrics']['valid']['bleu'] is not None, 'source and target are one')
+    t.refuse(2, 'check', 'model.yaml', '--set', 'train.checkpoint.monitor=train.bleu').says('on `valid` and `test` alone')
 
 
 def test_drawing_depends_on_the_seed(t):

@@ -104,6 +104,8 @@ fill_state(struct sl_train_state *s)
     s->epoch_sums.absolute = 0x1.fffffffffffffp+1023;
     s->best_sums.rows = 5e-324;
     s->valid_sums.loss = NAN;
+    s->valid_sums.text.bleu.totals[3] = 11;
+    s->best_sums.text.chrf.matches[5] = 13;
     s->best_count = 2;
     s->best_entries[0] = (struct sl_best_entry){100, 0.25};
     s->best_entries[1] = (struct sl_best_entry){200, INFINITY};
@@ -123,6 +125,7 @@ states_are_exact(void **state)
     sl_train_state_write(&b, &again);
     assert_string_equal(buf.data, again.data);
     assert_true(signbit(b.trigger.recent[2]) && isnan(b.trigger.recent[1]) && isnan(b.valid_sums.loss));
+    assert_true(b.valid_sums.text.bleu.totals[3] == 11 && b.best_sums.text.chrf.matches[5] == 13);
     assert_true(b.epoch_sums.loss == 1.0 / 3 && b.best_sums.rows == 5e-324);
     assert_int_equal(b.best_entries[1].update, 200);
     assert_int_equal(b.updates, a.updates);

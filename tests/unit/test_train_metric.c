@@ -276,10 +276,54 @@ scaled_by_the_naive_forecast(void **state)
     sl_batch_destroy(batch);
 }
 
+/* What compares texts reads no output, is left out of training, and adds up like the rest. */
+static void
+scores_of_texts(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_EXACT_MATCH, SL_METRIC_BLEU, SL_METRIC_CHRF};
+    static const char *const pairs[][2] = {{"a b c d e f", "a b c d e g"}, {"one two 1,000.", "one two 1,000."}};
+    struct sl_metric_list list = {wanted, 3}, bleu = {wanted + 1, 1};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
+    struct sl_metric_rule rule, train;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    assert_true(sl_metric_rule_reads_texts(&rule) && !sl_metric_rule_reads_output(&rule));
+    assert_true(sl_metric_needs_texts(&bleu) && !sl_metric_needs_output(&config, &list, false));
+    train = rule;
+    sl_metric_rule_drop_texts(&train);
+    assert_false(sl_metric_rule_reads_texts(&train));
+
+    struct sl_metric_sums parts[2] = {{0}}, sums = {0};
+    struct sl_text_sums whole = {0};
+    struct sl_metric_values values;
+    sl_metric_finish(&rule, &sums, &values);
+    for (size_t m = 0; m < 3; m++)
+        assert_true(isnan(sl_metric_values_get(&values, wanted[m])));
+    for (size_t i = 0; i < 2; i++) {
+        const char *said = pairs[i][0], *meant = pairs[i][1];
+        assert_int_equal(sl_text_sums_add(&parts[i].text, SL_BLEU_13A, said, strlen(said), meant, strlen(meant), NULL),
+                         SEQLSTM_OK);
+        assert_int_equal(sl_text_sums_add(&whole, SL_BLEU_13A, said, strlen(said), meant, strlen(meant), NULL),
+                         SEQLSTM_OK);
+        sl_metric_sums_add(&sums, &parts[i]);
+    }
+    assert_memory_equal(&sums.text, &whole, sizeof whole);
+    sl_metric_finish(&rule, &sums, &values);
+    assert_int_equal(values.count, 4);
+    ASSERT_NEAR(find(&values, "exact_match"), 0.5);
+    /* 13a parts the point: 10 words of which 9 are right, then 7 of 8, 5 of 6, 3 of 4. */
+    ASSERT_NEAR(find(&values, "bleu"), 100 * pow(9.0 / 10 * 7 / 8 * 5 / 6 * 3 / 4, 0.25));
+    ASSERT_NEAR(find(&values, "chrf"), sl_chrf_compute(&whole.chrf));
+    assert_true(find(&values, "chrf") > 50 && find(&values, "chrf") < 100);
+    sl_metric_finish(&train, &sums, &values);
+    assert_int_equal(values.count, 1);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scores_of_texts),
         cmocka_unit_test(spans_of_sequences),
         cmocka_unit_test(scaled_by_the_naive_forecast),
         cmocka_unit_test(classes_with_weights_and_ignored_rows),

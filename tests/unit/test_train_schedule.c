@@ -212,6 +212,8 @@ monitors_count_what_does_not_improve(void **state)
     assert_false(sl_monitor_parse("validx.loss", &split, &metric));
     assert_false(sl_monitor_parse("valid.los", &split, &metric));
     assert_int_equal(sl_metric_get_mode(SL_METRIC_ACCURACY), SL_MODE_MAX);
+    assert_int_equal(sl_metric_get_mode(SL_METRIC_BLEU), SL_MODE_MAX);
+    assert_int_equal(sl_metric_get_mode(SL_METRIC_CHRF), SL_MODE_MAX);
     assert_int_equal(sl_metric_get_mode(SL_METRIC_LOSS), SL_MODE_MIN);
 }
 

@@ -97,6 +97,13 @@ sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint64_t ordinal, st
     return SEQLSTM_OK;
 }
 
+WEAK const struct sl_dataset *
+sl_batcher_get_dataset(const struct sl_batcher *batcher)
+{
+    (void)batcher;
+    return NULL; /* nothing is written here */
+}
+
 WEAK int64_t
 sl_batcher_get_batches(const struct sl_batcher *batcher)
 {
