@@ -45,6 +45,13 @@ static bool print(struct cli_context *cli, const char *split, const struct sl_me
             sl_buf_printf(&buf, "%-15s %s\n", values->items[m].name, number);
         }
     }
+    const char *signatures = "}, \"signatures\": {";
+    for (int32_t m = 0; cli->json && m < values->count; m++) {
+        if (values->items[m].signature == NULL)
+            continue;
+        sl_buf_printf(&buf, "%s\"%s\": \"%s\"", signatures, values->items[m].name, values->items[m].signature);
+        signatures = ", ";
+    }
     if (cli->json)
         sl_buf_append_text(&buf, "}}\n");
     bool fine = cli_write_out(cli, &buf);

@@ -205,6 +205,20 @@ static json_t *metrics_object(const struct sl_metric_values *values)
     return object;
 }
 
+/* How the metrics that need one were computed; none: NULL. */
+static json_t *signatures_object(const struct sl_metric_values *values)
+{
+    json_t *object = NULL;
+    for (int32_t m = 0; m < values->count; m++) {
+        if (values->items[m].signature == NULL)
+            continue;
+        if (object == NULL)
+            object = json_object();
+        json_object_set_new(object, values->items[m].name, json_string(values->items[m].signature));
+    }
+    return object;
+}
+
 seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
                                            struct seqlstm_error *err)
 {
@@ -229,6 +243,12 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
                              (json_int_t)train->progress.tokens, "updates", (json_int_t)train->progress.updates,
                              "overflows", (json_int_t)train->overflows, "epochs", train->progress.epochs, "waiting",
                              "seconds", train->wait_seconds, "share", train->wait_share, "layers", layers);
+    json_t *signatures = result->has_test          ? signatures_object(&result->test)
+                         : result->train.has_valid ? signatures_object(&result->train.valid)
+                                                   : NULL;
+    if (root && signatures)
+        json_object_set(root, "signatures", signatures);
+    json_decref(signatures);
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(root);
     if (text == NULL)

@@ -325,12 +325,18 @@ sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *oth
 }
 
 static void
-put(struct sl_metric_values *values, const char *name, double value)
+put(struct sl_metric_values *values, const char *name, double value, const char *signature)
 {
     assert(values->count < SL_METRIC_VALUES);
-    values->items[values->count].name = name;
-    values->items[values->count].value = value;
-    values->count++;
+    values->items[values->count++] = (struct sl_metric_value){name, value, signature};
+}
+
+static const char *
+find_signature(enum sl_metric metric)
+{
+    return metric == SL_METRIC_BLEU   ? sl_bleu_get_signature(SL_BLEU_13A)
+           : metric == SL_METRIC_CHRF ? sl_chrf_get_signature()
+                                      : NULL;
 }
 
 static double
@@ -404,16 +410,17 @@ sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_sums 
     memset(out_values, 0, sizeof *out_values);
     for (int metric = 0; metric < SL_METRIC_COUNT; metric++)
         if (rule->wanted[metric])
-            put(out_values, sl_metric_get_name((enum sl_metric)metric), compute(sums, (enum sl_metric)metric));
+            put(out_values, sl_metric_get_name((enum sl_metric)metric), compute(sums, (enum sl_metric)metric),
+                find_signature((enum sl_metric)metric));
     if (!rule->scaling)
         return;
     double squared = mean(sums->squared_original, sums->elements);
     if (rule->wanted[SL_METRIC_MSE])
-        put(out_values, "mse_original", squared);
+        put(out_values, "mse_original", squared, NULL);
     if (rule->wanted[SL_METRIC_MAE])
-        put(out_values, "mae_original", mean(sums->absolute_original, sums->elements));
+        put(out_values, "mae_original", mean(sums->absolute_original, sums->elements), NULL);
     if (rule->wanted[SL_METRIC_RMSE])
-        put(out_values, "rmse_original", sqrt(squared));
+        put(out_values, "rmse_original", sqrt(squared), NULL);
 }
 
 double

@@ -99,6 +99,7 @@ void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums
 struct sl_metric_value {
     const char *name;
     double value;
+    const char *signature; /* sacreBLEU's, of what it computes; NULL for all else */
 };
 
 enum { SL_METRIC_VALUES = SL_METRIC_COUNT + 3 };

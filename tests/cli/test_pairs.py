@@ -153,6 +153,10 @@ def write_reverse(t):
 def test_scores_of_texts(t):
     write_reverse(t)
     t.run('run', 'model.yaml', '--out', 'run')
+    signatures = json.loads(t.read('run/summary.json'))['signatures']
+    expect(signatures == {'bleu': 'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp',
+                          'chrf': 'nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no'}, f'{signatures}')
+    expect(t.run('eval', 'run', '--split', 'valid', '--json').json['signatures'] == signatures, 'of eval')
     summary = json.loads(t.read('run/summary.json'))['metrics']
     expect('bleu' not in summary['train'] and 'chrf' not in summary['train'], f'{summary}')
     references = t.read('valid.out').decode().splitlines()
@@ -190,7 +194,7 @@ def test_resuming_changes_nothing(t):
     t.run('resume', 'parts', '--set', 'train.epochs=4')
     expect(t.read('whole/final.safetensors') == t.read('parts/final.safetensors'), 'other weights')
     text = t.run('eval', 'whole', '--split', 'valid', '--json').text
-    expect('exact_match' in json.loads(text)['metrics'], text)
+    expect('exact_match' in json.loads(text)['metrics'] and 'signatures' not in json.loads(text), text)
 
 
 def test_vectors(t):
