@@ -2,8 +2,10 @@
 /* Predictions and embeddings on stdout. */
 #include "cli/prediction_writer.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/text.h"
 #include "interop/npy_write.h"
 
@@ -15,21 +17,6 @@ static int64_t find_best(const float *row, int64_t features)
         if (row[c] > row[best])
             best = c;
     return best;
-}
-
-static void write_json_text(struct sl_buf *buf, const char *text, size_t bytes)
-{
-    sl_buf_append_char(buf, '"');
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            sl_buf_printf(buf, "\\%c", c);
-        else if (c < 0x20)
-            sl_buf_printf(buf, "\\u%04x", c);
-        else
-            sl_buf_append_char(buf, (char)c);
-    }
-    sl_buf_append_char(buf, '"');
 }
 
 /* RFC 4180: quoted when it must be. */
@@ -51,11 +38,21 @@ static void write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
     sl_buf_append_char(buf, '"');
 }
 
+/* Text and CSV: nan, inf and -inf as readers of tables know them. */
 static void write_number(struct sl_buf *buf, float value)
 {
     char number[SL_TEXT_NUMBER_BYTES];
     sl_text_print_float32(number, value);
-    sl_buf_append_text(buf, number);
+    sl_buf_append_text(buf, isfinite(value) ? number : isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+/* JSON has no word for what is no number. */
+static void write_json_number(struct sl_buf *buf, float value)
+{
+    if (isfinite(value))
+        write_number(buf, value);
+    else
+        sl_buf_append_text(buf, "null");
 }
 
 /* {"record": 3, "text": "…", "score": -0.2}; with more than one: "texts": [{"text": …, "score": …}, …] */
@@ -66,9 +63,9 @@ static void write_texts_jsonl(struct cli_prediction_writer *w, const struct sl_p
     for (int32_t k = 0; k < p->text_count; k++) {
         sl_buf_append_text(buf, !several ? ", " : k ? ", {" : ", \"texts\": [{");
         sl_buf_append_text(buf, "\"text\": ");
-        write_json_text(buf, p->texts[k].text, p->texts[k].bytes);
+        sl_json_append_text(buf, p->texts[k].text, p->texts[k].bytes);
         sl_buf_append_text(buf, ", \"score\": ");
-        write_number(buf, (float)p->texts[k].score);
+        write_json_number(buf, (float)p->texts[k].score);
         sl_buf_append_text(buf, several ? "}" : "");
     }
     sl_buf_append_text(buf, several ? "]}\n" : "}\n");
@@ -80,7 +77,7 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
     sl_buf_printf(buf, "{\"record\": %lld", (long long)p->record);
     if (w->with_input && p->input) {
         sl_buf_append_text(buf, ", \"input\": ");
-        write_json_text(buf, p->input, p->input_bytes);
+        sl_json_append_text(buf, p->input, p->input_bytes);
     }
     if (p->texts) {
         write_texts_jsonl(w, p);
@@ -95,16 +92,16 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
             size_t bytes;
             const char *name = sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
             sl_buf_append_text(buf, "{\"class\": ");
-            write_json_text(buf, name, bytes);
+            sl_json_append_text(buf, name, bytes);
             sl_buf_append_text(buf, ", \"probability\": ");
-            write_number(buf, row[best]);
+            write_json_number(buf, row[best]);
             sl_buf_append_char(buf, '}');
             continue;
         }
         sl_buf_append_char(buf, '[');
         for (int64_t f = 0; f < p->features; f++) {
             sl_buf_append_text(buf, f ? ", " : "");
-            write_number(buf, row[f]);
+            write_json_number(buf, row[f]);
         }
         sl_buf_append_char(buf, ']');
     }

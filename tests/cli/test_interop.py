@@ -205,6 +205,17 @@ def test_onnx_gemm(t):
         t.refuse(2, 'import', 'scaled.onnx', '--into', 'model.yaml').says('Gemm', 'alpha, beta or transA')
 
 
+def test_json_of_what_is_no_number(t):
+    """Weights that are none make predictions that are none: null in JSON, nan in a table."""
+    t.write('train.csv', 'a,b,y\n' + '1,2,3\n' * 4)
+    t.write('model.yaml', harness.TABLE)
+    t.write('none.onnx', make_gemm([1.0, 2.0], [2, 1], [float('nan')]))
+    t.run('import', 'none.onnx', '--into', 'model.yaml', '--out', 'none')
+    expect(json.loads(t.run('predict', 'none', '--input', 'train.csv', '--json').out.splitlines()[0])['values'] == [[None]],
+           'not null')
+    expect(t.run('predict', 'none', '--input', 'train.csv').out.splitlines()[0] == b'nan', 'not nan')
+
+
 def test_usage(t):
     t.write('model.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
     t.run('run', 'model.yaml', '--out', 'run')
