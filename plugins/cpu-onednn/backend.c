@@ -3,27 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <seqlstm/bind_check.h>
+#include <seqlstm/desc_check.h>
+
 #include "common/cpu_device.h"
+#include "common/table.h"
 #include "library.h"
 #include "plugin.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ODN_SANITIZERS 1u
-#elif defined(__SANITIZE_THREAD__)
-#define ODN_SANITIZERS 2u
-#else
-#define ODN_SANITIZERS 0u
-#endif
-
 enum { MEMBERS_MAX = 64 };
-
-void *odn_allocate(const struct seqlstm_host *host, uint64_t bytes)
-{
-    void *memory = host->allocate(host->context, bytes);
-    if (memory != NULL)
-        memset(memory, 0, (size_t)bytes);
-    return memory;
-}
 
 static void backend_close(struct seqlstm_instance *instance)
 {
@@ -35,7 +23,7 @@ static void backend_close(struct seqlstm_instance *instance)
         odn.stream_destroy(instance->stream);
     if (instance->engine != NULL)
         odn.engine_destroy(instance->engine);
-    odn_release(instance->host, instance);
+    host_release(instance->host, instance);
 }
 
 static dnnl_status_t start(struct seqlstm_instance *instance)
@@ -61,7 +49,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
         library = settings[i].value;
     }
     SEQLSTM_TRY(odn_library_load(library, err));
-    struct seqlstm_instance *instance = odn_allocate(host, sizeof *instance);
+    struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-onednn");
     instance->host = host;
@@ -103,8 +91,6 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
 {
     (void)instance;
     SEQLSTM_TRY(check_device(device, err));
-    if (info == NULL || info->struct_size < sizeof *info)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the device's description is too short");
     char library[32];
     snprintf(library, sizeof library, "oneDNN %s", odn_library_version());
     cpu_device_describe(instance->level, library, info);
@@ -114,10 +100,7 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
 static seqlstm_status backend_supports(const char *device_class, const struct seqlstm_desc *desc,
                                        struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
-    if (desc == NULL || desc->struct_size < sizeof *desc)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
-    if (answer == NULL || answer->struct_size < sizeof *answer)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the answer is too short");
+    (void)err;
     union seqlstm_any_desc copy;
     odn_supports(device_class, desc, answer, &copy);
     return SEQLSTM_OK;
@@ -128,7 +111,7 @@ static void op_destroy(struct seqlstm_op *op)
     if (op == NULL)
         return;
     op->operation->destroy(op);
-    odn_release(op->instance->host, op);
+    host_release(op->instance->host, op);
 }
 
 static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device,
@@ -136,21 +119,12 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
                                 struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_device(device, err));
-    if (desc == NULL || desc->struct_size < sizeof *desc)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the descriptor is shorter than its head");
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     union seqlstm_any_desc full;
     odn_supports(instance->level == 4 ? "cpu:x86-64-v4" : "cpu", desc, &answer, &full);
-    if (!answer.accepted)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s (%s)", answer.reason, answer.value);
     uint32_t index = 0;
-    if (variant != NULL && variant[0] != '\0') {
-        while (index < answer.variant_count && strcmp(variant, answer.variants[index]) != 0)
-            index++;
-        if (index == answer.variant_count)
-            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cpu-onednn has no variant `%s` of this operation", variant);
-    }
-    struct seqlstm_op *op = odn_allocate(instance->host, sizeof *op);
+    SEQLSTM_TRY(answer_choose(&answer, ODN_ID, variant, &index, err));
+    struct seqlstm_op *op = host_allocate(instance->host, sizeof *op);
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation");
     op->instance = instance;
@@ -170,8 +144,7 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
 static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
                                struct seqlstm_error *err)
 {
-    if (sizes == NULL || sizes->struct_size < sizeof *sizes)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct for the sizes is too short");
+    (void)err;
     sizes->workspace_bytes = op->sizes.workspace_bytes;
     sizes->reserve_bytes = op->sizes.reserve_bytes;
     sizes->packed_bytes = op->sizes.packed_bytes;
@@ -183,19 +156,15 @@ static void binding_destroy(struct seqlstm_binding *binding)
     if (binding == NULL)
         return;
     binding->op->operation->unbind(binding);
-    odn_release(binding->op->instance->host, binding);
+    host_release(binding->op->instance->host, binding);
 }
 
 static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                               const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                               struct seqlstm_error *err)
 {
-    if (bind->struct_size < sizeof *bind)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the shape is too short");
-    if (bind->rows < 0 || bind->rows > op->desc.head.max_rows)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld rows are beyond the %lld of the descriptor",
-                     (long long)bind->rows, (long long)op->desc.head.max_rows);
-    struct seqlstm_binding *binding = odn_allocate(op->instance->host, sizeof *binding);
+    SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
+    struct seqlstm_binding *binding = host_allocate(op->instance->host, sizeof *binding);
     if (binding == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding");
     binding->op = op;
@@ -213,16 +182,12 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
 static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                       const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
-    if (args->struct_size < sizeof *args)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
     return binding->op->operation->forward(binding, queue, args, err);
 }
 
 static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                        const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
-    if (args->struct_size < sizeof *args)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the struct of the arguments is too short");
     if (!binding->op->training)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of an operation that was made for inference");
     return binding->op->operation->backward(binding, queue, args, err);
@@ -242,19 +207,15 @@ static const struct seqlstm_option options[] = {
     {"library", "string", "auto", "name or path of oneDNN's shared library, instead of the system's"},
 };
 
+static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
+    SEQLSTM_DESC_BYTES_ENTRY(RECURRENT, recurrent)
+    SEQLSTM_DESC_BYTES_ENTRY(DENSE, dense)
+    SEQLSTM_DESC_BYTES_ENTRY(LAYER_NORM, layer_norm)
+};
+
 static const struct seqlstm_backend table = {
-    .struct_size = sizeof(struct seqlstm_backend),
-    .magic = SEQLSTM_MAGIC,
-    .abi_major = SEQLSTM_ABI_MAJOR,
-    .abi_minor_needed = SEQLSTM_ABI_MINOR,
-    .id = "cpu-onednn",
-    .version = ODN_VERSION,
-    .vendor = "seqlstm",
-    .license = "Apache-2.0",
-    .build = ODN_BUILD,
-    .sanitizers = ODN_SANITIZERS,
-    .desc_count = SEQLSTM_OP_COUNT,
-    .desc_bytes = odn_desc_bytes,
+    TABLE_HEAD(ODN_ID, ODN_VERSION, ODN_BUILD),
+    .desc_bytes = desc_bytes,
     .option_count = sizeof options / sizeof *options,
     .options = options,
     .open = backend_open,
@@ -272,10 +233,4 @@ static const struct seqlstm_backend table = {
     .weights_pack = backend_weights_pack,
 };
 
-SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-
-const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
-{
-    (void)host_minor;
-    return &table;
-}
+TABLE_EXPORT(table)

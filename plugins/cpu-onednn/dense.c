@@ -11,11 +11,11 @@ static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
 {
     const struct seqlstm_dense_desc *d = &desc->dense;
     if (d->activation.kind != SEQLSTM_ACT_NONE)
-        return odn_refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
+        return answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
                           "cpu-onednn computes dense layers without activation.", "a layer `activation` behind it",
                           "%u", (unsigned)d->activation.kind);
     if (d->head.dtype_compute != SEQLSTM_FLOAT32)
-        return odn_refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                           "cpu-onednn computes dense layers in float32 alone.", "precision: float32", "bfloat16");
     return true;
 }

@@ -10,7 +10,7 @@ enum { FORWARD, BACKWARD };
 static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
     if (desc->head.dtype_compute != SEQLSTM_FLOAT32)
-        return odn_refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                           "cpu-onednn normalises in float32 alone.", "precision: float32", "bfloat16");
     return true;
 }

@@ -20,6 +20,10 @@
 #include <seqlstm/backend.h>
 
 #include "call.h"
+#include "common/answer.h"
+#include "common/host_memory.h"
+
+#define ODN_ID "cpu-onednn"
 
 struct seqlstm_instance {
     const struct seqlstm_host *host;
@@ -74,29 +78,13 @@ extern const struct odn_operation odn_recurrent_operation, odn_dense_operation, 
 
 /* ---- answers (supports.c) ------------------------------------------------------------------------ */
 
-/* Always returns false. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 6, 7)))
-#endif
-bool odn_refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *reason,
-                const char *hint, const char *value_format, ...);
-
 /* Head and operation. Fills a full-size copy of the descriptor. */
 void odn_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                   union seqlstm_any_desc *out_desc);
 /* NULL for what is not offered. */
 const struct odn_operation *odn_operation_get(uint32_t op);
-/* By SEQLSTM_OP_…: descriptor bytes read. */
-extern const uint32_t odn_desc_bytes[SEQLSTM_OP_COUNT];
 
-/* ---- memory ---------------------------------------------------------------------------------------- */
-
-/* Zeroed, from the host; NULL when memory ran out. */
-void *odn_allocate(const struct seqlstm_host *host, uint64_t bytes);
-static inline void odn_release(const struct seqlstm_host *host, void *memory)
-{
-    host->release(host->context, memory);
-}
+/* ---- layout ---------------------------------------------------------------------------------------- */
 
 static inline uint64_t odn_round_up(uint64_t bytes)
 {

@@ -75,8 +75,8 @@ seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_er
         struct odn_slice *s = &b->slices[m];
         cut(b, m, s);
         const uint64_t count = (uint64_t)s->rectangle_count;
-        s->rectangles = odn_allocate(host, count * sizeof *s->rectangles);
-        s->shapes = odn_allocate(host, count * sizeof *s->shapes);
+        s->rectangles = host_allocate(host, count * sizeof *s->rectangles);
+        s->shapes = host_allocate(host, count * sizeof *s->shapes);
         if (s->rectangles == NULL || s->shapes == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the rectangles of a batch");
         cut(b, m, s);
@@ -90,7 +90,7 @@ void odn_slices_release(struct odn_recurrent_binding *b)
 {
     const struct seqlstm_host *host = b->r->op->instance->host;
     for (int32_t m = 0; b->slices != NULL && m < b->slices_count; m++) {
-        odn_release(host, b->slices[m].rectangles);
-        odn_release(host, b->slices[m].shapes);
+        host_release(host, b->slices[m].rectangles);
+        host_release(host, b->slices[m].shapes);
     }
 }

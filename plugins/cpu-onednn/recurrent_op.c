@@ -218,12 +218,12 @@ static void destroy(struct seqlstm_op *op)
     if (r->quantized && r->attr != NULL)
         odn.primitive_attr_destroy(r->attr);
     pthread_mutex_destroy(&r->lock);
-    odn_release(op->instance->host, r);
+    host_release(op->instance->host, r);
 }
 
 static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
 {
-    struct odn_recurrent *r = odn_allocate(op->instance->host, sizeof *r);
+    struct odn_recurrent *r = host_allocate(op->instance->host, sizeof *r);
     if (r == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a recurrent operation");
     op->recurrent = r;
@@ -270,8 +270,8 @@ static void unbind(struct seqlstm_binding *binding)
                 }
         }
     odn_slices_release(b);
-    odn_release(b->r->op->instance->host, b->slices);
-    odn_release(b->r->op->instance->host, b);
+    host_release(b->r->op->instance->host, b->slices);
+    host_release(b->r->op->instance->host, b);
 }
 
 seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t kind, int32_t way,
@@ -305,9 +305,9 @@ static seqlstm_status bind(struct seqlstm_binding *binding, struct seqlstm_queue
     const struct seqlstm_op *op = binding->op;
     struct odn_recurrent *r = op->recurrent;
     const struct seqlstm_axis *axis = binding->bind.axis;
-    if (axis == NULL || axis->sequences > r->desc->head.max_sequences || axis->steps > r->desc->head.max_steps)
+    if (axis->sequences > r->desc->head.max_sequences || axis->steps > r->desc->head.max_steps)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a recurrent layer needs an axis within its descriptor");
-    struct odn_recurrent_binding *b = odn_allocate(op->instance->host, sizeof *b);
+    struct odn_recurrent_binding *b = host_allocate(op->instance->host, sizeof *b);
     if (b == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the binding of a recurrent layer");
     binding->recurrent = b;
@@ -321,7 +321,7 @@ static seqlstm_status bind(struct seqlstm_binding *binding, struct seqlstm_queue
     if (sequences < b->slices_count)
         b->slices_count = (int32_t)sequences;
     b->in_place = b->slices_count == 1 && r->elem.type == dnnl_f32;
-    b->slices = odn_allocate(op->instance->host, (uint64_t)b->slices_count * sizeof *b->slices);
+    b->slices = host_allocate(op->instance->host, (uint64_t)b->slices_count * sizeof *b->slices);
     if (b->slices == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
     SEQLSTM_TRY(odn_slices_cut(b, err));

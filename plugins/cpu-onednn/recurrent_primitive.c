@@ -104,7 +104,7 @@ static void entry_destroy(struct odn_recurrent *r, struct odn_entry *entry)
         if (entry->pd[p] != NULL)
             odn.primitive_desc_destroy(entry->pd[p]);
     }
-    odn_release(r->op->instance->host, entry);
+    host_release(r->op->instance->host, entry);
 }
 
 static dnnl_status_t build_passes(struct odn_recurrent *r, struct odn_entry *e, const_dnnl_primitive_attr_t attr)
@@ -152,7 +152,7 @@ seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry
     pthread_mutex_lock(&r->lock);
     struct odn_entry *entry = entry_find(r, key);
     if (entry == NULL) {
-        entry = odn_allocate(r->op->instance->host, sizeof *entry);
+        entry = host_allocate(r->op->instance->host, sizeof *entry);
         if (entry == NULL) {
             status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a primitive");
         } else {

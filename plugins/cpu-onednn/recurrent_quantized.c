@@ -19,7 +19,7 @@ dnnl_status_t odn_quantized_attr(const struct odn_recurrent *r, const float *sca
     dnnl_primitive_attr_t attr = NULL;
     float *ones = NULL;
     if (scales == NULL) {
-        ones = odn_allocate(host, (uint64_t)rows * sizeof *ones);
+        ones = host_allocate(host, (uint64_t)rows * sizeof *ones);
         for (int64_t i = 0; ones != NULL && i < rows; i++)
             ones[i] = 1.0f;
         scales = ones;
@@ -35,7 +35,7 @@ dnnl_status_t odn_quantized_attr(const struct odn_recurrent *r, const float *sca
         odn.primitive_attr_destroy(attr);
         attr = NULL;
     }
-    odn_release(host, ones);
+    host_release(host, ones);
     *out_attr = attr;
     return status;
 }

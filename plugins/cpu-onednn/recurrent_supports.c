@@ -14,7 +14,7 @@ static const char *name_of(uint32_t kind)
 static bool refuse_option(struct seqlstm_answer *answer, uint32_t option, const char *reason, const char *hint,
                           const char *value)
 {
-    return odn_refuse(answer, SEQLSTM_REFUSED_OPTION, option, reason, hint, "%s", value);
+    return answer_no(answer, SEQLSTM_REFUSED_OPTION, option, reason, hint, "%s", value);
 }
 
 static bool check_activations(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
@@ -80,7 +80,7 @@ static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm
             continue;
         return refused[i].flag
                    ? refuse_option(answer, refused[i].option, refused[i].reason, "", "true")
-                   : odn_refuse(answer, SEQLSTM_REFUSED_OPTION, refused[i].option, refused[i].reason, "", "%g",
+                   : answer_no(answer, SEQLSTM_REFUSED_OPTION, refused[i].option, refused[i].reason, "", "%g",
                                 refused[i].value);
     }
     return true;
@@ -96,15 +96,15 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
         return refuse_option(answer, SEQLSTM_OPTION_MERGE, "cpu-onednn does not multiply directions.",
                              "merge: concat, sum or ave", "mul");
     if (d->projection > 0 && d->head.mode == SEQLSTM_MODE_TRAINING)
-        return odn_refuse(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_PROJECTION,
+        return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_PROJECTION,
                           "cpu-onednn trains no projections.", "a layer without projection", "%lld",
                           (long long)d->projection);
     if (low && (d->projection > 0 || (d->options & SEQLSTM_RECURRENT_PEEPHOLE) || d->cell != SEQLSTM_CELL_LSTM))
-        return odn_refuse(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_DTYPE,
-                          "cpu-onednn runs the plain LSTM alone in bfloat16 and int8.", "precision: float32",
-                          bytes ? "int8" : "bfloat16");
+        return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_DTYPE,
+                         "cpu-onednn runs the plain LSTM alone in bfloat16 and int8.", "precision: float32",
+                         bytes ? "int8" : "bfloat16");
     if (bytes && d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_MERGE_CONCAT)
-        return odn_refuse(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE,
-                          "cpu-onednn joins directions in int8 by concat alone.", "merge: concat", "int8");
+        return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE,
+                         "cpu-onednn joins directions in int8 by concat alone.", "merge: concat", "int8");
     return true;
 }

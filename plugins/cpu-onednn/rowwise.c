@@ -79,14 +79,14 @@ seqlstm_status odn_rowwise_bind(struct seqlstm_binding *binding, struct seqlstm_
     const int64_t rows = binding->bind.rows;
     const int32_t most = op->instance->members_max;
     const int32_t members = queue->members < most ? queue->members : most;
-    struct odn_rowwise *w = odn_allocate(op->instance->host, sizeof *w);
+    struct odn_rowwise *w = host_allocate(op->instance->host, sizeof *w);
     if (w == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding");
     binding->rowwise = w;
     const int32_t slices = op->exclusive ? 1 : members;
     const int32_t count = rows < slices ? (int32_t)rows : slices;
     w->threads = op->exclusive ? members : 1;
-    w->parts = odn_allocate(op->instance->host, (uint64_t)(count + 1) * sizeof *w->parts);
+    w->parts = host_allocate(op->instance->host, (uint64_t)(count + 1) * sizeof *w->parts);
     if (w->parts == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the parts of a batch");
     uint64_t end = 0;
@@ -119,8 +119,8 @@ void odn_rowwise_unbind(struct seqlstm_binding *binding)
         }
         destroy_descriptions(w->parts[p].pd);
     }
-    odn_release(host, w->parts);
-    odn_release(host, w);
+    host_release(host, w->parts);
+    host_release(host, w);
 }
 
 static void run_range(void *argument, int64_t begin, int64_t end)

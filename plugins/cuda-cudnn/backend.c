@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/host_memory.h"
+#include "common/table.h"
 #include "plugin.h"
 
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
@@ -27,15 +29,14 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-cudnn has no option `%s`", settings[k].key);
         library = settings[k].value;
     }
-    struct seqlstm_instance *instance = host->allocate(host->context, sizeof *instance);
+    struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-cudnn");
-    memset(instance, 0, sizeof *instance);
     seqlstm_status status = gpu_domain_open(&instance->domain, host, err);
     if (status == SEQLSTM_OK)
         status = cdn_library_load(library, err);
     if (status != SEQLSTM_OK) {
-        host->release(host->context, instance);
+        host_release(host, instance);
         return status;
     }
     cdn_handles_init(&instance->handles);
@@ -52,7 +53,7 @@ backend_close(struct seqlstm_instance *instance)
         return;
     const struct seqlstm_host host = instance->domain.host;
     cdn_handles_deinit(&instance->handles);
-    host.release(host.context, instance);
+    host_release(&host, instance);
 }
 
 static seqlstm_status
@@ -158,26 +159,8 @@ backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, v
 
 /* ---- table ------------------------------------------------------------------------------------------------------ */
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CDN_SANITIZERS 1u
-#elif defined(__SANITIZE_THREAD__)
-#define CDN_SANITIZERS 2u
-#else
-#define CDN_SANITIZERS 0u
-#endif
-
 static const struct seqlstm_backend table = {
-    .struct_size = sizeof(struct seqlstm_backend),
-    .magic = SEQLSTM_MAGIC,
-    .abi_major = SEQLSTM_ABI_MAJOR,
-    .abi_minor_needed = SEQLSTM_ABI_MINOR,
-    .id = "cuda-cudnn",
-    .version = CDN_VERSION,
-    .vendor = "seqlstm",
-    .license = "Apache-2.0",
-    .build = CDN_BUILD,
-    .sanitizers = CDN_SANITIZERS,
-    .desc_count = SEQLSTM_OP_COUNT,
+    TABLE_HEAD(CDN_ID, CDN_VERSION, CDN_BUILD),
     .desc_bytes = desc_bytes,
     .option_count = sizeof options / sizeof *options,
     .options = options,
@@ -198,11 +181,4 @@ static const struct seqlstm_backend table = {
     .streams = &gpu_domain_streams,
 };
 
-SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
-{
-    (void)host_minor;
-    return &table;
-}
+TABLE_EXPORT(table)

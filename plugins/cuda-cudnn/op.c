@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making of an operation: its plans, its sizes, its trial. */
-#include <stdio.h>
-#include <string.h>
-
 #include <seqlstm/desc_check.h>
 
+#include "common/answer.h"
+#include "common/host_memory.h"
 #include "plugin.h"
 
 /* Upper bounds over both plans. Packed weights of the second stand behind those of the first, unless they are alike. */
@@ -69,24 +68,16 @@ seqlstm_status cdn_op_create(struct seqlstm_instance *instance, uint32_t device,
     union seqlstm_any_desc copy;
     SEQLSTM_TRY(gpu_domain_device_info(instance, device, &info, err));
     SEQLSTM_TRY(cdn_supports(info.device_class, desc, &answer, err));
-    if (!answer.accepted)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", answer.reason);
-    bool offered = variant == NULL || variant[0] == '\0';
-    for (uint32_t v = 0; !offered && v < answer.variant_count; v++)
-        offered = strcmp(variant, answer.variants[v]) == 0;
-    if (!offered)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn has no variant `%s` of this layer", variant);
-    const struct seqlstm_host *host = &instance->domain.host;
-    struct seqlstm_op *op = host->allocate(host->context, sizeof *op);
+    uint32_t index = 0;
+    SEQLSTM_TRY(answer_choose(&answer, CDN_ID, variant, &index, err));
+    struct seqlstm_op *op = host_allocate(&instance->domain.host, sizeof *op);
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation of cuda-cudnn");
-    memset(op, 0, sizeof *op);
     seqlstm_desc_copy(desc, &copy);
     op->instance = instance;
     op->ordinal = instance->domain.devices[device].ordinal;
     op->desc = copy.recurrent;
-    const seqlstm_status status =
-        open_op(op, variant != NULL && variant[0] != '\0' ? variant : answer.variants[0], err);
+    const seqlstm_status status = open_op(op, answer.variants[index], err);
     if (status != SEQLSTM_OK) {
         cdn_op_destroy(op);
         return status;
@@ -102,6 +93,6 @@ void cdn_op_destroy(struct seqlstm_op *op)
     const struct seqlstm_host *host = &op->instance->domain.host;
     for (int32_t p = 0; p < op->plan_count; p++)
         cdn_plan_close(op, &op->plans[p]);
-    host->release(host->context, op->shape.lengths);
-    host->release(host->context, op);
+    host_release(host, op->shape.lengths);
+    host_release(host, op);
 }

@@ -30,6 +30,8 @@
 #include "network.h"
 #include "places.h"
 
+#define CDN_ID "cuda-cudnn"
+
 struct seqlstm_instance {
     struct gpu_domain domain; /* first: common/cuda_domain.h */
     struct cdn_handles handles;

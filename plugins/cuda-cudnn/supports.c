@@ -7,6 +7,7 @@
 
 #include <seqlstm/desc_check.h>
 
+#include "common/answer.h"
 #include "plugin.h"
 
 static const struct {
@@ -33,30 +34,21 @@ bool cdn_variant_find(const char *name, cudnnRNNAlgo_t *out_algorithm, bool *out
     return false;
 }
 
-static int32_t refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
-                      const char *reason, const char *hint)
+static bool refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
+                   const char *reason, const char *hint)
 {
-    seqlstm_answer_no(answer, code, option, value, reason);
-    snprintf(answer->hint, sizeof answer->hint, "%s", hint);
-    return 0;
+    return answer_no(answer, code, option, reason, hint, "%s", value);
 }
 
 /* ---- rules ------------------------------------------------------------------------------------------------------ */
 
-static int32_t accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
+static bool accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
 {
-    static const char *const names[] = {"float32", "tf32",  "bfloat16", "float16",
-                                        "float64", "int32", "int8",     "uint8"};
-    const uint32_t roles[5] = {d->dtype_activation, d->dtype_activation_grad, d->dtype_state, d->dtype_weight,
-                               d->dtype_weight_grad};
-    for (int k = 0; k < 5; k++)
-        if (roles[k] != SEQLSTM_FLOAT32)
-            return refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, names[roles[k]],
-                          "cuda-cudnn takes and gives float32", "precision: float32");
-    if (d->dtype_compute != SEQLSTM_FLOAT32 && d->dtype_compute != SEQLSTM_TF32)
-        return refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, names[d->dtype_compute],
-                      "cuda-cudnn computes in float32 or tf32", "precision: float32");
-    return 1;
+    if (!answer_float32_edges(answer, CDN_ID, d))
+        return false;
+    return d->dtype_compute == SEQLSTM_FLOAT32 || d->dtype_compute == SEQLSTM_TF32 ||
+           refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, answer_dtype_name(d->dtype_compute),
+                  "cuda-cudnn computes in float32 or tf32", "precision: float32");
 }
 
 static const char *name_activation(uint32_t kind)
@@ -67,7 +59,7 @@ static const char *name_activation(uint32_t kind)
     return kind < SEQLSTM_ACT_COUNT ? names[kind] : "?";
 }
 
-static int32_t accept_activations(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
+static bool accept_activations(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const int directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
     for (int k = 0; k < directions; k++) {
@@ -90,11 +82,11 @@ static int32_t accept_activations(const struct seqlstm_recurrent_desc *d, struct
             return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_OUTPUT_ACTIVATION, name_activation(output),
                           "cuDNN's LSTM has tanh built in, and no other function", "output_activation: tanh");
     }
-    return 1;
+    return true;
 }
 
 /* What cuDNN has no parameter for. Masks exist in training alone. */
-static int32_t accept_options(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
+static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
     const uint32_t o = d->options;
@@ -130,10 +122,10 @@ static int32_t accept_options(const struct seqlstm_recurrent_desc *d, struct seq
                       rules[k].rate > 0 ? seqlstm_desc_number((double)rules[k].rate, text) : "", rules[k].reason,
                       rules[k].hint);
     }
-    return 1;
+    return true;
 }
 
-static int32_t accept_form(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
+static bool accept_form(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     static const char *const merges[] = {"concat", "sum", "mul", "ave"};
     const int64_t sizes[] = {d->input, d->hidden, d->head.max_sequences, d->head.max_steps, d->head.max_rows};
@@ -156,7 +148,7 @@ static int32_t accept_form(const struct seqlstm_recurrent_desc *d, struct seqlst
         if (sizes[k] > INT32_MAX / 8)
             return refuse(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, "",
                           "cuDNN counts in 32 bits: sizes and rows of a batch stay below 2^28", "");
-    return 1;
+    return true;
 }
 
 /* ---- variants --------------------------------------------------------------------------------------------------- */
@@ -206,7 +198,7 @@ seqlstm_status cdn_supports(const char *device_class, const struct seqlstm_desc 
         return SEQLSTM_OK;
     }
     seqlstm_desc_copy(desc, &copy);
-    if (!accept_dtypes(desc, answer) || !accept_options(d, answer) || !accept_activations(d, answer) ||
+    if (!accept_dtypes(&copy.head, answer) || !accept_options(d, answer) || !accept_activations(d, answer) ||
         !accept_form(d, answer))
         return SEQLSTM_OK;
     answer->accepted = 1;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ABI side of cuda-generic: its table, how an operation is created and bound, and the way of a call. */
-#include <stdio.h>
 #include <string.h>
 
+#include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
 
 #include "cluster.h"
+#include "common/answer.h"
+#include "common/host_memory.h"
+#include "common/table.h"
 #include "plugin.h"
 
 static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
@@ -30,27 +33,7 @@ static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_ATTENTION] = &cg_attention_family,
 };
 
-static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
-    [SEQLSTM_OP_RECURRENT] = sizeof(struct seqlstm_recurrent_desc),
-    [SEQLSTM_OP_EMBEDDING] = sizeof(struct seqlstm_embedding_desc),
-    [SEQLSTM_OP_DENSE] = sizeof(struct seqlstm_dense_desc),
-    [SEQLSTM_OP_ACTIVATION] = sizeof(struct seqlstm_activation_desc),
-    [SEQLSTM_OP_DROPOUT] = sizeof(struct seqlstm_dropout_desc),
-    [SEQLSTM_OP_LAYER_NORM] = sizeof(struct seqlstm_layer_norm_desc),
-    [SEQLSTM_OP_POOL] = sizeof(struct seqlstm_pool_desc),
-    [SEQLSTM_OP_MERGE] = sizeof(struct seqlstm_merge_desc),
-    [SEQLSTM_OP_GATHER] = sizeof(struct seqlstm_gather_desc),
-    [SEQLSTM_OP_SCATTER] = sizeof(struct seqlstm_gather_desc),
-    [SEQLSTM_OP_CAST] = sizeof(struct seqlstm_cast_desc),
-    [SEQLSTM_OP_LOSS] = sizeof(struct seqlstm_loss_desc),
-    [SEQLSTM_OP_DENSE_LOSS] = sizeof(struct seqlstm_dense_loss_desc),
-    [SEQLSTM_OP_TOP_K] = sizeof(struct seqlstm_top_k_desc),
-    [SEQLSTM_OP_FINITE_CHECK] = sizeof(struct seqlstm_reduce_desc),
-    [SEQLSTM_OP_SQUARED_NORM] = sizeof(struct seqlstm_reduce_desc),
-    [SEQLSTM_OP_OPTIMIZER] = sizeof(struct seqlstm_optimizer_desc),
-    [SEQLSTM_OP_VECTOR] = sizeof(struct seqlstm_vector_desc),
-    [SEQLSTM_OP_ATTENTION] = sizeof(struct seqlstm_attention_desc),
-};
+static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_ENTRY)};
 
 /* ---- instance --------------------------------------------------------------------------------------------- */
 
@@ -61,13 +44,12 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
     if (setting_count > 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-generic has no option `%s`, it has none at all",
                      settings[0].key);
-    struct seqlstm_instance *instance = host->allocate(host->context, sizeof *instance);
+    struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-generic");
-    memset(instance, 0, sizeof *instance);
     seqlstm_status status = gpu_domain_open(&instance->domain, host, err);
     if (status != SEQLSTM_OK) {
-        host->release(host->context, instance);
+        host_release(host, instance);
         return status;
     }
     *out_instance = instance;
@@ -78,7 +60,7 @@ static void
 backend_close(struct seqlstm_instance *instance)
 {
     if (instance)
-        instance->domain.host.release(instance->domain.host.context, instance);
+        host_release(&instance->domain.host, instance);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
@@ -114,29 +96,21 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     SEQLSTM_TRY(gpu_domain_device_info(instance, device, &info, err));
     SEQLSTM_TRY(cg_supports(info.device_class, desc, &answer, err));
-    if (!answer.accepted)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", answer.reason);
-    bool known = variant == NULL;
-    for (uint32_t v = 0; !known && v < answer.variant_count; v++)
-        known = strcmp(variant, answer.variants[v]) == 0;
-    if (!known)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-generic has no variant `%s` for operation %u", variant,
-                     desc->op);
-    const struct seqlstm_host *host = &instance->domain.host;
-    struct seqlstm_op *op = host->allocate(host->context, sizeof *op);
+    uint32_t index = 0;
+    SEQLSTM_TRY(answer_choose(&answer, CG_ID, variant, &index, err));
+    struct seqlstm_op *op = host_allocate(&instance->domain.host, sizeof *op);
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation of cuda-generic");
-    memset(op, 0, sizeof *op);
     op->instance = instance;
     op->family = families[desc->op];
     op->device = device;
     op->ordinal = instance->domain.devices[device].ordinal;
-    memcpy(&op->desc, desc, seqlstm_desc_bytes(desc->op));
+    seqlstm_desc_copy(desc, &op->desc);
     seqlstm_status status = SEQLSTM_OK;
-    if (desc->op == SEQLSTM_OP_RECURRENT && cg_find_variant(variant ? variant : answer.variants[0], &op->variant))
+    if (desc->op == SEQLSTM_OP_RECURRENT && cg_find_variant(answer.variants[index], &op->variant))
         status = lay_out(op, err);
     if (status != SEQLSTM_OK) {
-        host->release(host->context, op);
+        host_release(&instance->domain.host, op);
         return status;
     }
     *out_op = op;
@@ -147,7 +121,7 @@ static void
 backend_op_destroy(struct seqlstm_op *op)
 {
     if (op)
-        op->instance->domain.host.release(op->instance->domain.host.context, op);
+        host_release(&op->instance->domain.host, op);
 }
 
 static seqlstm_status
@@ -160,81 +134,30 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     return SEQLSTM_OK;
 }
 
-static bool
-needs_axis(const struct seqlstm_op *op)
-{
-    switch (op->desc.head.op) {
-    case SEQLSTM_OP_DROPOUT:
-        return op->desc.head.mode == SEQLSTM_MODE_TRAINING && op->desc.dropout.rate > 0;
-    case SEQLSTM_OP_TOP_K:
-        return op->desc.top_k.kind == SEQLSTM_TOP_K_SAMPLE;
-    default:
-        return op->family->needs_axis;
-    }
-}
-
-/* Do rows and range fit the axis and the descriptor's bounds? */
-static seqlstm_status
-check_bind(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_error *err)
-{
-    const struct seqlstm_desc *head = &op->desc.head;
-    const struct seqlstm_axis *axis = bind->axis;
-    const bool gathers = head->op == SEQLSTM_OP_GATHER || head->op == SEQLSTM_OP_SCATTER ||
-                         head->op == SEQLSTM_OP_ATTENTION;
-    int64_t states = 0;
-    if (axis == NULL && needs_axis(op))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u needs an axis", head->op);
-    if (axis && needs_axis(op) && !(bind->flags & SEQLSTM_BIND_ON_SEQUENCES)) {
-        if (bind->t0 < 0 || bind->t0 >= bind->t1 || bind->t1 > axis->steps)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the range [%lld, %lld) of an axis of %lld steps",
-                         (long long)bind->t0, (long long)bind->t1, (long long)axis->steps);
-        if (axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0] != bind->rows)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "rows is %lld, which is not what the range has",
-                         (long long)bind->rows);
-        const bool whole = bind->t0 == 0 && bind->t1 == axis->steps;
-        if (!whole && (head->op == SEQLSTM_OP_POOL || (head->op == SEQLSTM_OP_RECURRENT &&
-                                                       op->desc.recurrent.direction != SEQLSTM_DIRECTION_FORWARD)))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                         "the range [%lld, %lld) where only the whole of %lld steps runs", (long long)bind->t0,
-                         (long long)bind->t1, (long long)axis->steps);
-        states = axis->batch_sizes[bind->t0];
-    }
-    if (bind->rows < 1 || bind->rows > head->max_rows ||
-        (gathers && (bind->rows_in < 1 || bind->rows_in > head->max_rows)) ||
-        (head->max_sequences > 0 && states > head->max_sequences))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "%lld rows and %lld sequences, the descriptor allows 1 to %lld and %lld", (long long)bind->rows,
-                     (long long)states, (long long)head->max_rows, (long long)head->max_sequences);
-    return SEQLSTM_OK;
-}
-
 static void
 backend_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding == NULL)
         return;
-    const struct seqlstm_host *host = &binding->op->instance->domain.host;
     cg_recurrent_close(binding);
     cg_axis_close(&binding->axis, binding->op);
-    host->release(host->context, binding);
+    host_release(&binding->op->instance->domain.host, binding);
 }
 
 static seqlstm_status
 backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
                 struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
-    const struct seqlstm_host *host = &op->instance->domain.host;
     if (queue->native_stream == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-generic needs a queue of a CUDA device");
-    SEQLSTM_TRY(check_bind(op, bind, err));
-    struct seqlstm_binding *b = host->allocate(host->context, sizeof *b);
+    SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
+    struct seqlstm_binding *b = host_allocate(&op->instance->domain.host, sizeof *b);
     if (b == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of cuda-generic");
-    memset(b, 0, sizeof *b);
     b->op = op;
     b->bind = *bind;
     seqlstm_status status = SEQLSTM_OK;
-    if (needs_axis(op))
+    if (seqlstm_needs_axis(&op->desc))
         status = cg_axis_open(&b->axis, op, bind, queue->native_stream, err);
     if (status == SEQLSTM_OK && op->desc.head.op == SEQLSTM_OP_RECURRENT)
         status = cg_recurrent_open(b, err);
@@ -301,26 +224,8 @@ backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, v
 
 /* ---- table ------------------------------------------------------------------------------------------------- */
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CG_SANITIZERS 1u
-#elif defined(__SANITIZE_THREAD__)
-#define CG_SANITIZERS 2u
-#else
-#define CG_SANITIZERS 0u
-#endif
-
 static const struct seqlstm_backend table = {
-    .struct_size = sizeof(struct seqlstm_backend),
-    .magic = SEQLSTM_MAGIC,
-    .abi_major = SEQLSTM_ABI_MAJOR,
-    .abi_minor_needed = SEQLSTM_ABI_MINOR,
-    .id = "cuda-generic",
-    .version = CG_VERSION,
-    .vendor = "seqlstm",
-    .license = "Apache-2.0",
-    .build = CG_BUILD,
-    .sanitizers = CG_SANITIZERS,
-    .desc_count = SEQLSTM_OP_COUNT,
+    TABLE_HEAD(CG_ID, CG_VERSION, CG_BUILD),
     .desc_bytes = desc_bytes,
     .open = backend_open,
     .close = backend_close,
@@ -339,11 +244,4 @@ static const struct seqlstm_backend table = {
     .streams = &gpu_domain_streams,
 };
 
-SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
-{
-    (void)host_minor;
-    return &table;
-}
+TABLE_EXPORT(table)

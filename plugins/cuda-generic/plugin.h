@@ -24,6 +24,8 @@
 #include "common/cuda_domain.h"
 #include "grid.h"
 
+#define CG_ID "cuda-generic"
+
 struct seqlstm_instance {
     struct gpu_domain domain; /* first: common/cuda_domain.h */
 };
@@ -80,7 +82,6 @@ struct cg_call {
 
 /* One kind of operation. */
 struct cg_family {
-    bool needs_axis;
     void (*sizes)(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes); /* NULL: all 0 */
     seqlstm_status (*forward)(const struct cg_call *call, struct seqlstm_error *err);
     seqlstm_status (*backward)(const struct cg_call *call, struct seqlstm_error *err); /* NULL: forward only */

@@ -121,8 +121,7 @@ static void recurrent_sizes(const union seqlstm_any_desc *desc, struct seqlstm_s
         sizes->packed_bytes = (uint64_t)(s.layers * s.directions * s.gh * s.out) * sizeof(float);
 }
 
-const struct cg_family cg_recurrent = {.needs_axis = true,
-                                       .sizes = recurrent_sizes,
+const struct cg_family cg_recurrent = {.sizes = recurrent_sizes,
                                        .forward = cg_recurrent_forward,
                                        .backward = cg_recurrent_backward};
 

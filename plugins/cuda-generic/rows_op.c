@@ -176,7 +176,7 @@ static seqlstm_status pool_backward(const struct cg_call *call, struct seqlstm_e
     return SEQLSTM_OK;
 }
 
-const struct cg_family cg_pool = {.needs_axis = true, .forward = pool_forward, .backward = pool_backward};
+const struct cg_family cg_pool = {.forward = pool_forward, .backward = pool_backward};
 
 /* ---- merge -------------------------------------------------------------------------------------------------- */
 

@@ -1,48 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What cuda-generic accepts: rules over descriptors, without a device. */
-#include <stdio.h>
-
 #include <seqlstm/desc_check.h>
 
 #include "cluster.h"
+#include "common/answer.h"
 #include "one_block.h"
 #include "plugin.h"
 
-/* Operands of products may be rounded to a narrower type; what crosses the boundary of an operation is float32. */
-static int32_t accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
+/* Operands of products may be rounded to a narrower type. */
+static bool accept_compute(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
 {
-    const uint32_t roles[5] = {d->dtype_activation, d->dtype_activation_grad, d->dtype_state, d->dtype_weight,
-                               d->dtype_weight_grad};
     const bool products = d->op == SEQLSTM_OP_RECURRENT || d->op == SEQLSTM_OP_DENSE || d->op == SEQLSTM_OP_DENSE_LOSS;
-    bool fine = d->dtype_compute <= (products ? SEQLSTM_FLOAT16 : SEQLSTM_FLOAT32);
-    for (int k = 0; k < 5; k++)
-        fine = fine && roles[k] == SEQLSTM_FLOAT32;
-    if (fine)
-        return 1;
-    seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
-                      products ? "cuda-generic multiplies in float32, tf32, bfloat16 or float16; all else is float32"
-                               : "cuda-generic computes this operation in float32");
-    snprintf(answer->hint, sizeof answer->hint, "precision: float32");
-    return 0;
+    if (d->dtype_compute <= (products ? SEQLSTM_FLOAT16 : SEQLSTM_FLOAT32))
+        return true;
+    return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                     products ? "cuda-generic multiplies in float32, tf32, bfloat16 or float16."
+                              : "cuda-generic computes this operation in float32.",
+                     "precision: float32", "%s", answer_dtype_name(d->dtype_compute));
 }
 
-static int32_t accept_cast(const struct seqlstm_cast_desc *d, struct seqlstm_answer *answer)
+static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
 {
-    const uint32_t ends[2] = {d->from, d->to};
-    for (int k = 0; k < 2; k++)
-        if (ends[k] == SEQLSTM_TF32 || ends[k] > SEQLSTM_FLOAT64)
-            return seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
-                                     "cast knows float32, float64, float16 and bfloat16");
-    return 1;
-}
-
-static int32_t accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
-{
-    const bool flat = d->head.op >= SEQLSTM_OP_FINITE_CHECK;
-    if (!flat && d->head.max_rows > INT32_MAX)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, NULL,
-                                 "cuda-generic takes up to 2^31 - 1 rows a batch");
-    return d->head.op == SEQLSTM_OP_CAST ? accept_cast(&d->cast, answer) : 1;
+    return answer_float32_edges(answer, CG_ID, &d->head) && accept_compute(&d->head, answer) &&
+           answer_rows_in_32_bits(answer, CG_ID, &d->head) &&
+           (d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast));
 }
 
 static const char *const variant_names[] = {
@@ -70,11 +51,6 @@ bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
     return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
 }
 
-static void offer(struct seqlstm_answer *answer, const char *name)
-{
-    snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "%s", name);
-}
-
 /* Clusters of sixteen blocks with 227 KiB each: Hopper and the Blackwell of data centres. */
 static bool has_clusters(int32_t capability)
 {
@@ -84,36 +60,43 @@ static bool has_clusters(int32_t capability)
 static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capability, struct seqlstm_answer *answer)
 {
     const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
+    const char *names[sizeof variant_names / sizeof *variant_names + 1] = {NULL};
+    int count = 0;
     struct cg_grid grid;
     if (has_lone_units(d) && d->hidden <= CG_ONE_BLOCK_MOST)
-        offer(answer, variant_names[CG_ONE_BLOCK]);
-    offer(answer, variant_names[CG_STEP_GRAPH]);
+        names[count++] = variant_names[CG_ONE_BLOCK];
+    names[count++] = variant_names[CG_STEP_GRAPH];
     if (cg_fits_grid(d))
-        offer(answer, variant_names[CG_GRID]);
+        names[count++] = variant_names[CG_GRID];
     if (has_lone_units(d) && has_clusters(capability) &&
         cg_cluster_make(d->hidden, gates, 0, d->head.dtype_compute, &grid) &&
         (d->head.mode != SEQLSTM_MODE_TRAINING || cg_cluster_make(d->hidden, gates, 1, d->head.dtype_compute, &grid)))
-        offer(answer, variant_names[CG_CLUSTER]);
+        names[count++] = variant_names[CG_CLUSTER];
+    answer_yes(answer, names);
 }
 
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err)
 {
+    static const char *const kernels[] = {"kernels", NULL};
     (void)err;
     const int32_t capability = gpu_parse_class(device_class);
     if (capability < GPU_CAPABILITY_MIN) {
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
-                          capability == 0 ? "cuda-generic runs on CUDA devices only"
-                                          : "the device is older than this backend was built for");
+        answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE,
+                  capability == 0 ? "cuda-generic runs on CUDA devices only"
+                                  : "the device is older than this backend was built for",
+                  "", "%s", device_class);
         return SEQLSTM_OK;
     }
-    const union seqlstm_any_desc *d = (const union seqlstm_any_desc *)(const void *)desc;
-    if (!seqlstm_desc_check(desc, answer) || !accept_dtypes(desc, answer) || !accept_body(d, answer))
+    if (!seqlstm_desc_check(desc, answer))
         return SEQLSTM_OK;
-    answer->accepted = 1;
-    if (desc->op == SEQLSTM_OP_RECURRENT)
-        offer_recurrent(&d->recurrent, capability, answer);
+    union seqlstm_any_desc d;
+    seqlstm_desc_copy(desc, &d);
+    if (!accept_body(&d, answer))
+        return SEQLSTM_OK;
+    if (d.head.op == SEQLSTM_OP_RECURRENT)
+        offer_recurrent(&d.recurrent, capability, answer);
     else
-        offer(answer, "kernels");
+        answer_yes(answer, kernels);
     return SEQLSTM_OK;
 }
