@@ -32,6 +32,13 @@ find_shares(const struct sl_model *model, enum sl_split split, double *out_from,
     *out_to = split == SL_SPLIT_TRAIN ? train_end : split == SL_SPLIT_VALID ? valid_end : 1;
 }
 
+static void
+set_pieces(struct sl_read *read, const struct sl_data_state *state)
+{
+    read->pieces = state->pieces;
+    read->source_pieces = sl_data_state_find_source_pieces(state);
+}
+
 /* The split of `what`, whose source is found here. */
 static seqlstm_status
 read_split(const struct sl_read *what, struct sl_raw *raw, struct seqlstm_error *err)
@@ -41,7 +48,7 @@ read_split(const struct sl_read *what, struct sl_raw *raw, struct seqlstm_error 
     struct sl_read read = *what;
     read.source = source_of(model, split);
     if (what->state)
-        read.pieces = what->state->pieces;
+        set_pieces(&read, what->state);
     double from, to;
     bool is_cut = split == SL_SPLIT_TRAIN || model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
     if (!sl_dataset_has_split(model, split))
@@ -65,7 +72,7 @@ static seqlstm_status
 keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_error *err)
 {
     const struct sl_data_config *config = &d->model->data;
-    struct sl_data_file files[SL_DATA_FILE_COUNT + 3];
+    struct sl_data_file files[SL_DATA_FILE_COUNT + 4];
     int count = sl_source_list_files(source, files);
     if (count > 0 && config->tokenizer.vocab)
         files[count++].path = config->tokenizer.vocab;
@@ -73,6 +80,8 @@ keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_
         files[count++].path = config->source_tokenizer.vocab;
     if (count > 0 && config->tokenizer.model)
         files[count++].path = config->tokenizer.model;
+    if (count > 0 && config->source_tokenizer.model && config->source_tokenizer.model != config->tokenizer.model)
+        files[count++].path = config->source_tokenizer.model;
     d->files = calloc((size_t)count + 1, sizeof *d->files);
     if (!d->files)
         return SL_DATA_NO_MEMORY(err);
@@ -84,31 +93,62 @@ keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_
     return SEQLSTM_OK;
 }
 
-/* The pieces of the tokenizer, if it has any: a file's, or learned from the lines of the training split. These come
- * from reading it with another tokenizer: words between blanks are what the model sees whatever the source. */
-static seqlstm_status
-learn_pieces(const struct sl_model *model, struct sl_pieces **out, struct seqlstm_error *err)
+/* Pieces of both sides. Where there are no pairs, and where one tokenizer serves both, `source` is NULL. */
+struct pieces {
+    struct sl_pieces *target, *source;
+};
+
+static void
+close_pieces(struct pieces *pieces)
 {
-    static const char *const specials[] = {"eos"};
-    const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
-    struct sl_model words = *model;
-    struct sl_raw_lines lines = {0};
-    struct sl_read read = {.model = &words, .split = SL_SPLIT_TRAIN, .whole = true};
-    struct sl_raw raw;
+    sl_pieces_close(pieces->target);
+    sl_pieces_close(pieces->source);
+    *pieces = (struct pieces){NULL, NULL};
+}
+
+/* One tokenizer's pieces: a file's, or learned from the lines of `raw` and `other`. */
+static seqlstm_status
+make_pieces(const struct sl_tokenizer *tokenizer, const struct sl_raw *raw, const struct sl_raw *other,
+            struct sl_pieces **out, struct seqlstm_error *err)
+{
+    struct sl_raw_lines lines = {.raw = raw, .then = other};
     if (tokenizer->type != SL_TOKENIZER_SENTENCEPIECE)
         return SEQLSTM_OK;
     if (tokenizer->model)
         return sl_pieces_load(tokenizer->model, out, err);
-    words.data.tokenizer =
-        (struct sl_tokenizer){.type = SL_TOKENIZER_WHITESPACE, .min_count = 1, .specials = {specials, 1}};
-    SEQLSTM_TRY(read_split(&read, &raw, err));
-    lines.raw = &raw;
-    seqlstm_status status = sl_pieces_train(tokenizer, raw.name, sl_raw_lines_next, &lines, out, err);
-    if (status == SEQLSTM_OK && lines.text.failed) {
-        sl_pieces_close(*out);
+    seqlstm_status status = sl_pieces_train(tokenizer, raw->name, sl_raw_lines_next, &lines, out, err);
+    if (status == SEQLSTM_OK && lines.text.failed)
         status = SL_DATA_NO_MEMORY(err);
-    }
     sl_buf_deinit(&lines.text);
+    return status;
+}
+
+static bool
+learns_pieces(const struct sl_tokenizer *tokenizer)
+{
+    return tokenizer->type == SL_TOKENIZER_SENTENCEPIECE && !tokenizer->model;
+}
+
+/* The pieces of the tokenizers, if they have any. Lines to learn from come from reading the training split with another
+ * tokenizer: words between blanks are what the model sees whatever the source. */
+static seqlstm_status
+find_pieces(const struct sl_model *model, struct pieces *out, struct seqlstm_error *err)
+{
+    static const char *const specials[] = {"eos"};
+    const struct sl_data_config *config = &model->data;
+    bool two = config->pairs && !config->tokenizer.shared;
+    struct sl_model words = *model;
+    struct sl_read read = {.model = &words, .split = SL_SPLIT_TRAIN, .whole = true};
+    struct sl_raw raw = {0};
+    words.data.tokenizer = words.data.source_tokenizer =
+        (struct sl_tokenizer){.type = SL_TOKENIZER_WHITESPACE, .min_count = 1, .specials = {specials, 1}};
+    if (learns_pieces(&config->tokenizer) || (two && learns_pieces(&config->source_tokenizer)))
+        SEQLSTM_TRY(read_split(&read, &raw, err));
+    seqlstm_status status = make_pieces(&config->tokenizer, &raw, two ? NULL : raw.pair, &out->target, err);
+    if (status == SEQLSTM_OK && two)
+        status = make_pieces(&config->source_tokenizer, raw.pair, NULL, &out->source, err);
+    if (status != SEQLSTM_OK)
+        close_pieces(out);
     sl_raw_deinit(&raw);
     return status;
 }
@@ -149,14 +189,17 @@ sl_dataset_open_train(const struct sl_model *model, struct sl_dataset **out_data
                       struct seqlstm_error *err)
 {
     struct sl_raw raws[SL_SPLIT_COUNT] = {{0}};
-    struct sl_pieces *pieces = NULL;
+    struct pieces pieces = {NULL, NULL};
     const struct sl_raw *others[SL_SPLIT_COUNT];
     int other_count = 0;
     struct sl_data_state *state = NULL;
     struct sl_dataset *dataset = NULL;
     const struct sl_source *source = source_of(model, SL_SPLIT_TRAIN);
-    SEQLSTM_TRY(learn_pieces(model, &pieces, err));
-    struct sl_read read = {.model = model, .split = SL_SPLIT_TRAIN, .pieces = pieces};
+    SEQLSTM_TRY(find_pieces(model, &pieces, err));
+    struct sl_read read = {.model = model,
+                           .split = SL_SPLIT_TRAIN,
+                           .pieces = pieces.target,
+                           .source_pieces = model->data.tokenizer.shared ? pieces.target : pieces.source};
     seqlstm_status status = read_split(&read, &raws[SL_SPLIT_TRAIN], err);
     bool fit_all = source->scale.type != SL_SCALE_NONE && source->scale.fit == SL_SCALE_FIT_ALL;
     for (int split = SL_SPLIT_VALID; status == SEQLSTM_OK && fit_all && split < SL_SPLIT_COUNT; split++) {
@@ -169,10 +212,12 @@ sl_dataset_open_train(const struct sl_model *model, struct sl_dataset **out_data
     }
     if (status == SEQLSTM_OK)
         status = sl_data_state_fit(model, &raws[SL_SPLIT_TRAIN], others, other_count, &state, err);
-    if (status == SEQLSTM_OK)
-        state->pieces = pieces;
-    else
-        sl_pieces_close(pieces);
+    if (status == SEQLSTM_OK) {
+        state->pieces = pieces.target;
+        state->source_pieces = pieces.source;
+    } else {
+        close_pieces(&pieces);
+    }
     if (status == SEQLSTM_OK)
         status = finish(model, source, state, &raws[SL_SPLIT_TRAIN], false, &dataset, err);
     for (int split = 0; split < SL_SPLIT_COUNT; split++)
@@ -209,8 +254,8 @@ sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *
                            .source = source_of(model, SL_SPLIT_TRAIN),
                            .split = SL_SPLIT_TRAIN,
                            .state = state,
-                           .input = request,
-                           .pieces = state->pieces};
+                           .input = request};
+    set_pieces(&read, state);
     SEQLSTM_TRY(sl_raw_read(&read, &raw, err));
     seqlstm_status status = finish(model, read.source, state, &raw, true, out_dataset, err);
     sl_raw_deinit(&raw);

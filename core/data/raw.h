@@ -33,7 +33,8 @@ struct sl_read {
     enum sl_split split;                  /* generators draw other numbers for each */
     const struct sl_data_state *state;    /* NULL while it is being learned */
     const struct sl_input_request *input; /* predict: instead of the source's files; else NULL */
-    const struct sl_pieces *pieces;       /* while the state is being learned; then it is the state's */
+    const struct sl_pieces *pieces;       /* while the state is being learned; then they are the state's */
+    const struct sl_pieces *source_pieces; /* the same of the source of pairs; may be those of `pieces` */
     bool whole;                           /* not out of the token cache */
 };
 
@@ -113,6 +114,7 @@ seqlstm_status sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, 
  * words. `text` holds the last; when it has failed the lines are not all. */
 struct sl_raw_lines {
     const struct sl_raw *raw;
+    const struct sl_raw *then; /* goes on with this one; may be NULL */
     int64_t series, at;
     struct sl_buf text;
 };

@@ -32,6 +32,7 @@ sl_pair_builder_init(struct sl_pair_builder *b, const struct sl_read *read, stru
     if (!raw->pair)
         return SL_DATA_NO_MEMORY(err);
     raw->pair->source = raw->source;
+    raw->pair->pieces = read->source_pieces;
     expect_text(raw);
     expect_text(raw->pair);
     b->predicting = read->input != NULL;

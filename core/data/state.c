@@ -22,6 +22,7 @@ sl_data_state_destroy(struct sl_data_state *state)
     if (!state)
         return;
     sl_pieces_close(state->pieces);
+    sl_pieces_close(state->source_pieces);
     sl_vocabulary_destroy(state->tokens);
     sl_vocabulary_destroy(state->classes);
     sl_vocabulary_destroy(state->source_tokens);
@@ -63,6 +64,13 @@ sl_data_state_find_source_vocabulary(const struct sl_data_state *state)
     if (state->facts.source.kind == SL_FIELD_NONE)
         return NULL;
     return state->source_tokens ? state->source_tokens : state->tokens;
+}
+
+const struct sl_pieces *
+sl_data_state_find_source_pieces(const struct sl_data_state *state)
+{
+    bool shared = state->facts.source.kind != SL_FIELD_NONE && state->source_tokens == NULL;
+    return shared ? state->pieces : state->source_pieces;
 }
 
 const struct sl_vocabulary *

@@ -137,6 +137,8 @@ sl_data_state_write(const struct sl_data_state *s, struct sl_buf *out, struct se
              json_object_set_new(root, "source_lowercase", json_boolean(s->source_lowercase)) == 0;
     if (s->pieces)
         ok = ok && json_object_set_new(root, "pieces", pieces_json(s->pieces)) == 0;
+    if (s->source_pieces)
+        ok = ok && json_object_set_new(root, "source_pieces", pieces_json(s->source_pieces)) == 0;
     ok = ok && json_dump_callback(root, append, out, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0;
     json_decref(root);
     sl_buf_append_char(out, '\n');
@@ -296,15 +298,16 @@ get_vocabulary(struct reader *r, const json_t *root, const char *key, struct sl_
 
 /* Only the tokenizer sentencepiece has them. */
 static seqlstm_status
-get_pieces(struct reader *r, const json_t *root, struct sl_data_state *s, struct seqlstm_error *err)
+get_pieces(struct reader *r, const json_t *root, const char *key, bool expected, struct sl_pieces **out,
+           struct seqlstm_error *err)
 {
-    const json_t *object = json_object_get(root, "pieces"), *text = json_object_get(object, "model");
+    const json_t *object = json_object_get(root, key), *text = json_object_get(object, "model");
     const char *crc = json_string_value(json_object_get(object, "crc64"));
     struct sl_buf model = {0};
     char found[17] = "";
     seqlstm_status status = SEQLSTM_OK;
-    if ((object != NULL) != (s->tokenizer == SL_TOKENIZER_SENTENCEPIECE)) {
-        r->bad = r->bad ? r->bad : "pieces";
+    if ((object != NULL) != expected) {
+        r->bad = r->bad ? r->bad : key;
         return SEQLSTM_OK;
     }
     if (!object)
@@ -316,9 +319,9 @@ get_pieces(struct reader *r, const json_t *root, struct sl_data_state *s, struct
     if (model.failed)
         status = SL_DATA_NO_MEMORY(err);
     else if (!fine || !crc || strcmp(crc, found) != 0)
-        r->bad = r->bad ? r->bad : "pieces";
+        r->bad = r->bad ? r->bad : key;
     else
-        status = sl_pieces_open(model.data, model.length_bytes, &s->pieces, err);
+        status = sl_pieces_open(model.data, model.length_bytes, out, err);
     sl_buf_deinit(&model);
     return status;
 }
@@ -402,8 +405,12 @@ sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_d
             (enum sl_tokenizer_type)get_integer(&r, root, "source_tokenizer", 0, SL_TOKENIZER_SENTENCEPIECE);
         s->source_lowercase = get_bool(&r, root, "source_lowercase");
     }
+    bool pieces = s->tokenizer == SL_TOKENIZER_SENTENCEPIECE;
+    bool source_pieces = s->source_tokens && s->source_tokenizer == SL_TOKENIZER_SENTENCEPIECE;
     if (status == SEQLSTM_OK)
-        status = get_pieces(&r, root, s, err);
+        status = get_pieces(&r, root, "pieces", pieces, &s->pieces, err);
+    if (status == SEQLSTM_OK)
+        status = get_pieces(&r, root, "source_pieces", source_pieces, &s->source_pieces, err);
     if (status == SEQLSTM_OK && r.no_memory)
         status = SL_DATA_NO_MEMORY(err);
     if (status == SEQLSTM_OK && !r.bad)

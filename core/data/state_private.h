@@ -21,7 +21,8 @@ struct sl_data_state {
     enum sl_source_type source;
     enum sl_tokenizer_type tokenizer;
     bool lowercase;
-    struct sl_pieces *pieces; /* of the tokenizer sentencepiece; else NULL */
+    struct sl_pieces *pieces;        /* of the tokenizer sentencepiece; else NULL */
+    struct sl_pieces *source_pieces; /* pairs: of the source; NULL: none, or they are those of both (shared) */
     enum sl_target_form form;
     int64_t ahead;
     struct sl_vocabulary *tokens;  /* NULL: no text */
@@ -47,6 +48,9 @@ struct sl_data_state {
 seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
                                  const struct sl_raw *const *others, int other_count,
                                  struct sl_data_state **out_state, struct seqlstm_error *err);
+
+/* What the source of pairs is cut with, or NULL. */
+const struct sl_pieces *sl_data_state_find_source_pieces(const struct sl_data_state *state);
 
 /* Sets the scaling views after the arrays were filled. */
 void sl_data_state_set_views(struct sl_data_state *state);

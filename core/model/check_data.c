@@ -230,14 +230,10 @@ check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tok
 }
 
 static void
-check_pieces(struct sl_reader *reader, struct sl_node *data, const struct sl_model *model)
+check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tokenizer *tokenizer,
+             const struct sl_model *model)
 {
-    struct sl_node *node = sl_node_find(data, "tokenizer");
-    bool source = model->data.pairs && model->data.source_tokenizer.type == SL_TOKENIZER_SENTENCEPIECE;
-    if (model->data.pairs && (source || model->data.tokenizer.type == SL_TOKENIZER_SENTENCEPIECE))
-        sl_reader_report(reader, "E0401", sl_reader_get_place(data, node ? "tokenizer" : "train"), NULL, NULL,
-                         "`tokenizer: sentencepiece` of pairs is not available in this version");
-    if (model->data.tokenizer.type != SL_TOKENIZER_SENTENCEPIECE || node == NULL)
+    if (tokenizer->type != SL_TOKENIZER_SENTENCEPIECE || node == NULL)
         return;
     const struct sl_node *size = sl_node_find(node, "vocab_size");
     bool has_model = sl_node_find(node, "model") != NULL;
@@ -267,7 +263,9 @@ sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_mo
         sl_reader_report(reader, "E0103", sl_reader_get_place(data, "valid"), NULL, NULL,
                          "`valid` and `test` together cut all of train away");
     check_batching(reader, data, model);
-    check_pieces(reader, data, model);
+    check_pieces(reader, sl_node_find(data, "tokenizer"), &model->data.tokenizer, model);
+    if (model->data.pairs)
+        check_pieces(reader, sl_node_find(data, "source_tokenizer"), &model->data.source_tokenizer, model);
     const struct sl_node *specials = sl_node_find(sl_node_find(data, "tokenizer"), "specials");
     const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
     bool unk = false;

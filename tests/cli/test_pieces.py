@@ -33,6 +33,28 @@ train:
 CLASSES = MODEL.replace('type: text', 'type: lines\n  label: first').replace(
     '{type: lstm, units: 8, return_sequences: true}', '{type: lstm, units: 8}').replace('  task: language_model\n', '')
 
+PAIRS = """seqlstm: 1
+name: pairs
+seed: 5
+data:
+  train: {type: lines, source: train.de, target: train.en}
+  valid: {split: 0.1}
+  TOKENIZER
+  batch_size: 8
+model:
+  encoder:
+    - {type: embedding, dim: 16}
+    - {type: lstm, units: 32}
+  decoder:
+    - {type: embedding, dim: 16}
+    - {type: lstm, units: 32, return_sequences: true}
+    - {type: output, activation: softmax}
+train:
+  epochs: EPOCHS
+  optimizer: {type: adam, learning_rate: 1e-2}
+  metrics: [bleu, chrf, exact_match]
+"""
+
 STEMS = ('walk', 'talk', 'jump', 'klett', 'schwimm', '\u6f22\u5b57')
 ENDS = ('', 's', 'ed', 'ing', 'er')
 
@@ -105,6 +127,72 @@ def test_from_a_file(t):
     data['pieces']['model'] = data['pieces']['model'][:-8] + 'AAAAAAA='
     t.write('given/data.json', json.dumps(data))
     t.run('generate', 'given', '--prompt', 'walk', rc=None).says('pieces')
+
+
+def write_pairs(t, tokenizer, epochs=1):
+    """Word by word: a stem and its end in two languages."""
+    draw = random.Random(7)
+    german, english = ('renn', 'spring', 'sing'), ('run', 'leap', 'chant')
+    lines = [[(draw.randrange(3), draw.randrange(2)) for _ in range(draw.randrange(1, 4))] for _ in range(500)]
+    t.write('train.de', ''.join(' '.join(german[a] + ('t', 'en')[b] for a, b in line) + '\n' for line in lines))
+    t.write('train.en', ''.join(' '.join(english[a] + ('s', 'ing')[b] for a, b in line) + '\n' for line in lines))
+    t.write('m.yaml', PAIRS.replace('TOKENIZER', tokenizer).replace('EPOCHS', str(epochs)))
+
+
+def read_sides(t, run):
+    state = json.loads(t.read(f'{run}/data.json'))
+    return [(state[key] or {}).get('texts') for key in ('tokens', 'source_tokens')] + [
+        key in state for key in ('pieces', 'source_pieces')]
+
+
+def test_pairs(t):
+    """One tokenizer for both sides, one for each, and pieces on one side alone: what a decoder says is text again."""
+    if is_absent(t):
+        return 'the module is not built'
+    write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 44, shared: true}')
+    t.run('run', 'm.yaml', '--out', 'shared', '-q')
+    tokens, source_tokens, *kept = read_sides(t, 'shared')
+    expect(tokens[:3] == ['<unk>', '<bos>', '<eos>'] and source_tokens is None and kept == [True, False], tokens)
+    expect({'\u2581springen', '\u2581leaping'} <= set(tokens), tokens)
+
+    write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 28}', epochs=20)
+    t.run('run', 'm.yaml', '--out', 'each', '-q')
+    tokens, source_tokens, *kept = read_sides(t, 'each')
+    expect(source_tokens[0] == '<unk>' and len(source_tokens) == 28 and kept == [True, True], source_tokens)
+    expect('\u2581renn' in source_tokens and '\u2581chant' in tokens and '\u2581chant' not in source_tokens, tokens)
+    metrics = json.loads(t.read('each/summary.json'))['metrics']['valid']
+    expect(metrics['exact_match'] > 0.8 and metrics['chrf'] > 90, metrics)
+    for name in ('train.de', 'train.en'):
+        (t.folder / name).unlink()
+    said = t.run('predict', 'each', stdin='singen rennt\nspringen\n'.encode()).text
+    expect(said.splitlines() == ['chanting runs', 'leaping'], said)
+
+    write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 28}\n  source_tokenizer: {type: char}')
+    t.run('run', 'm.yaml', '--out', 'one', '-q')
+    tokens, source_tokens, *kept = read_sides(t, 'one')
+    expect('r' in source_tokens and '\u2581chant' in tokens and kept == [True, False], source_tokens)
+    write_pairs(t, 'source_tokenizer: {type: sentencepiece, vocab_size: 28}')
+    t.run('run', 'm.yaml', '--out', 'other', '-q')
+    tokens, source_tokens, *kept = read_sides(t, 'other')
+    expect('chanting' in tokens and '\u2581renn' in source_tokens and kept == [False, True], tokens)
+
+
+def test_pairs_from_files(t):
+    """The models that a run learned give the same run again; without them `data.json` is not believed."""
+    if is_absent(t):
+        return 'the module is not built'
+    write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 28}')
+    t.run('run', 'm.yaml', '--out', 'learned', '-q')
+    data = json.loads(t.read('learned/data.json'))
+    for key in ('pieces', 'source_pieces'):
+        t.write(f'{key}.model', base64.b64decode(data[key]['model']))
+    write_pairs(t, 'tokenizer: {type: sentencepiece, model: pieces.model}\n'
+                   '  source_tokenizer: {type: sentencepiece, model: source_pieces.model}')
+    t.run('run', 'm.yaml', '--out', 'given', '-q')
+    expect(t.read('given/final.safetensors') == t.read('learned/final.safetensors'), 'other batches')
+    del data['source_pieces']
+    t.write('given/data.json', json.dumps(data))
+    t.run('predict', 'given', stdin=b'rennt\n', rc=None).says('source_pieces')
 
 
 def test_classes(t):
