@@ -55,6 +55,42 @@ static void write_json_number(struct sl_buf *buf, float value)
         sl_buf_append_text(buf, "null");
 }
 
+static void write_tokens(struct sl_buf *buf, const char *key, const char *const *tokens, int64_t count)
+{
+    sl_buf_printf(buf, "\"%s\": [", key);
+    for (int64_t k = 0; k < count; k++) {
+        sl_buf_append_text(buf, k ? ", " : "");
+        sl_json_append_string(buf, tokens[k]);
+    }
+    sl_buf_append_char(buf, ']');
+}
+
+/* , "attention": {"source": […], "target": […], "layers": [{"name": "attention_1", "weights": [[…], …]}]} */
+static void write_attention(struct sl_buf *buf, const struct sl_prediction_attention *a)
+{
+    const float *weight = a->weights;
+    sl_buf_append_text(buf, ", \"attention\": {");
+    write_tokens(buf, "source", a->source, a->source_count);
+    sl_buf_append_text(buf, ", ");
+    write_tokens(buf, "target", a->target, a->target_count);
+    sl_buf_append_text(buf, ", \"layers\": [");
+    for (int32_t k = 0; k < a->layer_count; k++) {
+        sl_buf_append_text(buf, k ? ", {\"name\": " : "{\"name\": ");
+        sl_json_append_string(buf, a->layers[k]);
+        sl_buf_append_text(buf, ", \"weights\": [");
+        for (int64_t t = 0; t < a->target_count; t++) {
+            sl_buf_append_text(buf, t ? ", [" : "[");
+            for (int64_t s = 0; s < a->source_count; s++) {
+                sl_buf_append_text(buf, s ? ", " : "");
+                write_json_number(buf, *weight++);
+            }
+            sl_buf_append_char(buf, ']');
+        }
+        sl_buf_append_text(buf, "]}");
+    }
+    sl_buf_append_text(buf, "]}");
+}
+
 /* {"record": 3, "text": "…", "score": -0.2}; with more than one: "texts": [{"text": …, "score": …}, …] */
 static void write_texts_jsonl(struct cli_prediction_writer *w, const struct sl_prediction *p)
 {
@@ -66,6 +102,8 @@ static void write_texts_jsonl(struct cli_prediction_writer *w, const struct sl_p
         sl_json_append_text(buf, p->texts[k].text, p->texts[k].bytes);
         sl_buf_append_text(buf, ", \"score\": ");
         write_json_number(buf, (float)p->texts[k].score);
+        if (p->texts[k].attention.layer_count > 0)
+            write_attention(buf, &p->texts[k].attention);
         sl_buf_append_text(buf, several ? "}" : "");
     }
     sl_buf_append_text(buf, several ? "]}\n" : "}\n");

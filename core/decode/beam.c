@@ -11,6 +11,7 @@ struct node {
     int32_t parent;
     int32_t token;
     int32_t length; /* tokens up to here, begin not counted */
+    int32_t row;    /* of the step that chose it */
 };
 
 struct result {
@@ -39,7 +40,7 @@ struct sl_beam {
     struct candidate *best;     /* [beam] of one sentence, best first */
     struct node *nodes;
     int32_t node_count, node_capacity;
-    int32_t *text;              /* of the result that was asked for last */
+    int32_t *text, *trail;      /* of the result that was asked for last: tokens and rows */
 };
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
@@ -67,8 +68,9 @@ seqlstm_status sl_beam_create(const struct sl_beam_rule *rule, int32_t sentences
     beam->sources = calloc(places, sizeof *beam->sources);
     beam->best = calloc((size_t)rule->beam + 1, sizeof *beam->best);
     beam->text = calloc((size_t)longest + 1, sizeof *beam->text);
+    beam->trail = calloc((size_t)longest + 1, sizeof *beam->trail);
     if (!beam->limits || !beam->result_counts || !beam->results || !beam->rows || !beam->next || !beam->sources ||
-        !beam->best || !beam->text) {
+        !beam->best || !beam->text || !beam->trail) {
         sl_beam_destroy(beam);
         return no_memory(err);
     }
@@ -94,6 +96,7 @@ void sl_beam_destroy(struct sl_beam *beam)
     free(beam->best);
     free(beam->nodes);
     free(beam->text);
+    free(beam->trail);
     free(beam);
 }
 
@@ -136,9 +139,10 @@ static int32_t get_length(const struct sl_beam *beam, int32_t node)
     return node < 0 ? 0 : beam->nodes[node].length;
 }
 
-static int32_t add_node(struct sl_beam *beam, int32_t parent, int32_t token)
+static int32_t add_node(struct sl_beam *beam, int32_t row, int32_t token)
 {
-    beam->nodes[beam->node_count] = (struct node){parent, token, get_length(beam, parent) + 1};
+    int32_t parent = beam->rows[row].node;
+    beam->nodes[beam->node_count] = (struct node){parent, token, get_length(beam, parent) + 1, row};
     return beam->node_count++;
 }
 
@@ -190,7 +194,7 @@ static void take(struct sl_beam *beam, int32_t sentence, int32_t count, int32_t 
 {
     for (int32_t k = 0; k < count; k++) {
         const struct candidate *c = &beam->best[k];
-        int32_t node = add_node(beam, beam->rows[c->row].node, c->token);
+        int32_t node = add_node(beam, c->row, c->token);
         bool ended = c->token == beam->rule.end;
         if (ended || get_length(beam, node) >= beam->limits[sentence]) {
             keep(beam, sentence, node, c->log_probability, ended);
@@ -263,10 +267,15 @@ int32_t sl_beam_count_results(const struct sl_beam *beam, int32_t sentence)
 struct sl_hypothesis sl_beam_get_result(struct sl_beam *beam, int32_t sentence, int32_t rank)
 {
     const struct result *result = &beam->results[(size_t)sentence * (size_t)beam->rule.beam] + rank;
-    int32_t node = result->node, count = get_length(beam, node) - result->ended;
-    if (result->ended)
-        node = beam->nodes[node].parent;
-    for (int32_t k = count - 1; k >= 0; k--, node = beam->nodes[node].parent)
+    int32_t node = result->node, steps = get_length(beam, node);
+    for (int32_t k = steps - 1; k >= 0; k--, node = beam->nodes[node].parent) {
         beam->text[k] = beam->nodes[node].token;
-    return (struct sl_hypothesis){beam->text, count, result->score, result->log_probability, result->ended};
+        beam->trail[k] = beam->nodes[node].row;
+    }
+    return (struct sl_hypothesis){.ids = beam->text,
+                                  .rows = beam->trail,
+                                  .count = steps - result->ended,
+                                  .score = result->score,
+                                  .log_probability = result->log_probability,
+                                  .ended = result->ended};
 }

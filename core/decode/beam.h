@@ -41,6 +41,7 @@ struct sl_beam_row {
 /* One result. `ids` without begin and end; valid until the beam is asked again or destroyed. */
 struct sl_hypothesis {
     const int32_t *ids;
+    const int32_t *rows; /* [count, and the end] of step t: the row that token t continued */
     int64_t count;
     double score, log_probability;
     bool ended; /* false: cut at the limit */

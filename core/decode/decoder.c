@@ -22,6 +22,7 @@ struct sl_decoder {
     const struct sl_batch *batch;           /* of the running search */
     double *log_probabilities;
     struct sl_sample_candidate *candidates; /* [classes] */
+    struct sl_attention_trace *trace;       /* NULL: nobody asked */
     struct sl_decoder_totals totals;
 };
 
@@ -53,6 +54,8 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
         status = no_memory(err);
     for (size_t r = 0; decoder->ones && r < rows; r++)
         decoder->ones[r] = 1;
+    if (status == SEQLSTM_OK && request->traces_attention)
+        status = sl_attention_trace_create(request->step, &decoder->trace, err);
     if (status == SEQLSTM_OK)
         *out_decoder = decoder;
     else
@@ -71,6 +74,7 @@ void sl_decoder_destroy(struct sl_decoder *decoder)
     free(decoder->places);
     free(decoder->log_probabilities);
     free(decoder->candidates);
+    sl_attention_trace_destroy(decoder->trace);
     free(decoder);
 }
 
@@ -176,6 +180,8 @@ static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *b
     SEQLSTM_TRY(sl_exec_run(decoder->request.encoder, batch, &nothing, &result, err));
     SEQLSTM_TRY(sl_exec_hand_memories(decoder->request.encoder, decoder->request.step, err));
     decoder->batch = batch;
+    if (decoder->trace)
+        sl_attention_trace_begin(decoder->trace, batch->source.axis.steps);
     return hand_over(decoder, batch->sequences, err);
 }
 
@@ -224,6 +230,11 @@ int32_t sl_decoder_count_results(const struct sl_decoder *decoder, int64_t seque
 struct sl_hypothesis sl_decoder_get_result(struct sl_decoder *decoder, int64_t sequence, int32_t rank)
 {
     return sl_beam_get_result(decoder->beam, (int32_t)sequence, rank);
+}
+
+const struct sl_attention_trace *sl_decoder_find_trace(const struct sl_decoder *decoder)
+{
+    return decoder->trace;
 }
 
 struct sl_decoder_totals sl_decoder_get_totals(const struct sl_decoder *decoder)

@@ -8,6 +8,7 @@
 #ifndef SL_DECODE_DECODER_H
 #define SL_DECODE_DECODER_H
 
+#include "decode/attention_trace.h"
 #include "decode/beam.h"
 #include "exec/exec.h"
 
@@ -19,6 +20,7 @@ struct sl_decoder_request {
     const struct sl_decode_config *config;
     int32_t begin, end;      /* tokens */
     uint64_t seed;           /* of what is drawn */
+    bool traces_attention;   /* the step's graph reports weights */
 };
 
 seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struct sl_decoder **out_decoder,
@@ -31,6 +33,9 @@ seqlstm_status sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch 
 /* Of the batch's sequence k: how many, and one of them. See beam.h. */
 int32_t sl_decoder_count_results(const struct sl_decoder *decoder, int64_t sequence);
 struct sl_hypothesis sl_decoder_get_result(struct sl_decoder *decoder, int64_t sequence, int32_t rank);
+
+/* What the running results looked at; NULL: the request did not ask for it. Valid until the next run. */
+const struct sl_attention_trace *sl_decoder_find_trace(const struct sl_decoder *decoder);
 
 /* Since it was made. */
 struct sl_decoder_totals {

@@ -149,7 +149,7 @@ seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_laye
     }
     if (b->failed)
         return SEQLSTM_OK;
-    bool shared = keys == b->memory;
+    bool shared = keys == b->memory, reports = b->request->attention_weights;
     bool grad = b->tensors[query].needs_grad || b->tensors[keys].needs_grad || b->tensors[b->memory].needs_grad ||
                 (score >= 0 && b->tensors[score].needs_grad);
     int32_t context = sl_builder_add_activation(b, layer->name, SL_AXIS_STEPS, b->tensors[b->memory].features, grad);
@@ -159,6 +159,11 @@ seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_laye
         [SEQLSTM_ATTENTION_OFFSETS] = b->memory_offset, [SEQLSTM_ATTENTION_MEMORY_OF] = b->memory_of,
         [SEQLSTM_ATTENTION_WEIGHT_ROWS] = -1,          [SEQLSTM_ATTENTION_SCORE] = score};
     union seqlstm_any_desc desc = describe(b, layer, key, shared);
+    if (reports) {
+        desc.attention.options |= SEQLSTM_ATTENTION_WEIGHTS;
+        slots[SEQLSTM_ATTENTION_WEIGHT_ROWS] =
+            sl_builder_add_activation(b, "attention_weights", SL_AXIS_STEPS, desc.head.max_steps, false);
+    }
     sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_ATTENTION_SLOTS);
     if (!b->failed)
         join(b, layer, context, x);

@@ -197,6 +197,7 @@ struct sl_graph_request {
     const struct sl_quantization *quantization;
     const struct sl_layer *output_layer; /* PREDICT: end with this layer's output; NULL: with the last one's */
     enum sl_part part;
+    bool attention_weights; /* nodes of ATTENTION write their weights too */
 };
 
 /* Builds the graph. Errors that come from the model and the data together (a dense layer narrower than the

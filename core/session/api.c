@@ -204,7 +204,7 @@ seqlstm_status seqlstm_predict_file(struct seqlstm_session *session, const char 
 {
     struct prediction_writer writer = {write, context};
     struct sl_input_request request = {.path = path};
-    return sl_session_predict(session->session, &request, write_prediction, &writer, err);
+    return sl_session_predict(session->session, &request, false, write_prediction, &writer, err);
 }
 
 seqlstm_status seqlstm_predict_values(struct seqlstm_session *session, const float *values, const int64_t *lengths,

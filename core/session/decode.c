@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "session/session_private.h"
 
@@ -21,17 +22,17 @@ seqlstm_status sl_session_refuse_pairs(const struct sl_session *session, const c
 
 /* One part of the model, for sources of the envelope. */
 static seqlstm_status prepare_part(struct sl_session *session, enum sl_part part, const struct sl_envelope *envelope,
-                                   struct sl_stage *stage, struct seqlstm_error *err)
+                                   bool attention, struct sl_stage *stage, struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = *envelope;
     facts.has_weight = false;
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                       .need_output = true, .part = part};
+                                       .need_output = true, .part = part, .attention_weights = attention};
     return sl_session_prepare_stage(session, &request, true, stage, err);
 }
 
-seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope,
+seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope, bool attention,
                                        struct seqlstm_error *err)
 {
     const struct sl_vocabulary *vocabulary = sl_data_state_find_classes(session->state);
@@ -40,12 +41,12 @@ seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct 
     step.sequences = step.rows = envelope->sequences * config->beam;
     step.steps = 1;
     sl_session_close_decoder(session);
-    SEQLSTM_TRY(prepare_part(session, SL_PART_ENCODER, envelope, &session->encode, err));
-    SEQLSTM_TRY(prepare_part(session, SL_PART_DECODER, &step, &session->step, err));
+    SEQLSTM_TRY(prepare_part(session, SL_PART_ENCODER, envelope, false, &session->encode, err));
+    SEQLSTM_TRY(prepare_part(session, SL_PART_DECODER, &step, attention, &session->step, err));
     struct sl_decoder_request request = {.encoder = session->encode.exec, .step = session->step.exec, .config = config,
                                          .begin = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS),
                                          .end = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS),
-                                         .seed = session->model->seed};
+                                         .seed = session->model->seed, .traces_attention = attention};
     return sl_decoder_create(&request, &session->decoder, err);
 }
 
@@ -57,6 +58,21 @@ void sl_session_close_decoder(struct sl_session *session)
     sl_stage_deinit(&session->step);
 }
 
+/* One result: its text in `buf`, all else in the arena. */
+static seqlstm_status describe(struct sl_session *session, const struct sl_batch *batch, int64_t sequence, int32_t rank,
+                               struct sl_arena *arena, struct sl_buf *buf, struct sl_prediction_text *out,
+                               struct seqlstm_error *err)
+{
+    struct sl_hypothesis hypothesis = sl_decoder_get_result(session->decoder, sequence, rank);
+    sl_data_state_decode(session->state, hypothesis.ids, hypothesis.count, buf);
+    *out = (struct sl_prediction_text){.text = sl_buf_text(buf), .bytes = buf->length_bytes, .score = hypothesis.score};
+    if (buf->failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
+    if (sl_decoder_find_trace(session->decoder))
+        return sl_session_view_attention(session, batch, sequence, &hypothesis, arena, &out->attention, err);
+    return SEQLSTM_OK;
+}
+
 /* All results of one sequence. */
 static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_dataset *data,
                                    const struct sl_batch *batch, int64_t sequence, sl_prediction_fn *write,
@@ -64,26 +80,25 @@ static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_d
 {
     struct sl_prediction prediction = {.record = batch->sample[sequence]};
     int32_t count = sl_decoder_count_results(session->decoder, sequence);
+    struct sl_arena arena = {0};
     struct sl_prediction_text *texts = calloc((size_t)count + 1, sizeof *texts);
     struct sl_buf *bufs = calloc((size_t)count + 1, sizeof *bufs);
-    bool failed = texts == NULL || bufs == NULL;
-    for (int32_t r = 0; r < count && !failed; r++) {
-        struct sl_hypothesis hypothesis = sl_decoder_get_result(session->decoder, sequence, r);
-        sl_data_state_decode(session->state, hypothesis.ids, hypothesis.count, &bufs[r]);
-        texts[r] = (struct sl_prediction_text){sl_buf_text(&bufs[r]), bufs[r].length_bytes, hypothesis.score};
-        failed = bufs[r].failed;
-    }
+    seqlstm_status status = SEQLSTM_OK;
+    if (texts == NULL || bufs == NULL)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a prediction");
+    for (int32_t r = 0; r < count && status == SEQLSTM_OK; r++)
+        status = describe(session, batch, sequence, r, &arena, &bufs[r], &texts[r], err);
     prediction.texts = texts;
     prediction.text_count = count;
     if (data)
         prediction.input = sl_dataset_find_text(data, prediction.record, &prediction.input_bytes);
-    seqlstm_status status = failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
-                                                       "no memory for a prediction")
-                                   : write(context, &prediction, err);
+    if (status == SEQLSTM_OK)
+        status = write(context, &prediction, err);
     for (int32_t r = 0; bufs && r < count; r++)
         sl_buf_deinit(&bufs[r]);
     free(bufs);
     free(texts);
+    sl_arena_deinit(&arena);
     return status;
 }
 
@@ -112,10 +127,10 @@ static void note_totals(const struct sl_session *session)
 }
 
 seqlstm_status sl_session_decode(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
-                                 sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+                                 bool attention, sl_prediction_fn *write, void *context, struct seqlstm_error *err)
 {
     struct sl_envelope envelope = sl_batcher_envelope(batcher);
-    seqlstm_status status = sl_session_open_decoder(session, &envelope, err);
+    seqlstm_status status = sl_session_open_decoder(session, &envelope, attention, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
     int64_t next_record = 0;

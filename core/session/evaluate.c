@@ -69,7 +69,7 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
                            watch->quantization, &stage, err);
     bool texts = sl_metric_needs_texts(&train->validate.metrics);
     if (status == SEQLSTM_OK && texts)
-        status = sl_session_open_decoder(session, &envelope, err);
+        status = sl_session_open_decoder(session, &envelope, false, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
     if (status == SEQLSTM_OK) {

@@ -117,7 +117,7 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
 }
 
 static seqlstm_status run(struct sl_session *session, const struct sl_input_request *input,
-                          const struct sl_layer *layer, sl_prediction_fn *write, void *context,
+                          const struct sl_layer *layer, bool attention, sl_prediction_fn *write, void *context,
                           struct seqlstm_error *err)
 {
     if (session->state == NULL)
@@ -135,7 +135,7 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
     if (sl_dataset_get_records(data) > 0) {
         status = sl_batcher_open(data, &request, &batcher, err);
         if (status == SEQLSTM_OK && sl_session_decodes(session) && layer == NULL)
-            status = sl_session_decode(session, data, batcher, write, context, err);
+            status = sl_session_decode(session, data, batcher, attention, write, context, err);
         else if (status == SEQLSTM_OK)
             status = predict(session, data, batcher, layer, write, context, err);
     }
@@ -145,10 +145,15 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
     return status;
 }
 
-seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
+seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input, bool attention,
                                   sl_prediction_fn *write, void *context, struct seqlstm_error *err)
 {
-    return run(session, input, NULL, write, context, err);
+    bool has_attention = false;
+    for (size_t k = 0; k < session->model->layer_count; k++)
+        has_attention = has_attention || session->model->layers[k].kind == SL_LAYER_ATTENTION;
+    if (attention && !has_attention)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no attention layer whose weights could be shown");
+    return run(session, input, NULL, attention, write, context, err);
 }
 
 /* What `embedding` says, or what the encoder ends in; without an encoder what goes into the last layer, where that is
@@ -182,5 +187,5 @@ seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_inpu
     if (model_has_decoder_layer(session->model, layer))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "`%s` is a layer of the decoder, which reads a target; name one of the encoder", layer->name);
-    return run(session, input, layer, write, context, err);
+    return run(session, input, layer, false, write, context, err);
 }

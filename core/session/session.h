@@ -166,11 +166,23 @@ seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantiz
 /* INVALID_CONFIG for a model of encoder and decoder: `what` cannot make up batches of two sides. */
 seqlstm_status sl_session_refuse_pairs(const struct sl_session *session, const char *what, struct seqlstm_error *err);
 
+/* What the tokens of a text looked at. Borrowed with it. */
+struct sl_prediction_attention {
+    const char *const *source; /* [source_count] tokens that the encoder read, as its vocabulary has them */
+    int64_t source_count;
+    const char *const *target; /* [target_count] tokens that were written, with the end where it was */
+    int64_t target_count;
+    const char *const *layers; /* [layer_count] names of the attention layers */
+    int32_t layer_count;
+    const float *weights;      /* [layer_count, target_count, source_count]; a row sums to 1 */
+};
+
 /* What a decoder wrote. Not NUL-terminated. */
 struct sl_prediction_text {
     const char *text;
     size_t bytes;
     double score; /* decode/beam.h */
+    struct sl_prediction_attention attention; /* layer_count 0: was not asked for */
 };
 
 /* One prediction, in input order. Borrowed for the call. */
@@ -189,8 +201,9 @@ struct sl_prediction {
 typedef seqlstm_status sl_prediction_fn(void *context, const struct sl_prediction *prediction,
                                         struct seqlstm_error *err);
 
-/* Runs the model over the input and hands out one record after the other. */
-seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input,
+/* Runs the model over the input and hands out one record after the other. `attention`: texts with what they looked at.
+ * Errors: INVALID_CONFIG: a model without attention. */
+seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_input_request *input, bool attention,
                                   sl_prediction_fn *write, void *context, struct seqlstm_error *err);
 
 /* What layer `layer_name` yields for each record, instead of the model's output; NULL: what goes into the last layer.

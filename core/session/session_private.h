@@ -119,13 +119,19 @@ const struct sl_quantization *sl_session_find_quantization(const struct sl_sessi
 
 /* Is it a model that writes texts? */
 bool sl_session_decodes(const struct sl_session *session);
-/* Makes session->decoder for sources of the envelope; the one before is closed. */
-seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope,
+/* Makes session->decoder for sources of the envelope; the one before is closed. `attention`: it keeps what its texts
+ * looked at. */
+seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope, bool attention,
                                        struct seqlstm_error *err);
 void sl_session_close_decoder(struct sl_session *session); /* none is fine */
 /* Texts for all batches, in input order. */
 seqlstm_status sl_session_decode(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
-                                 sl_prediction_fn *write, void *context, struct seqlstm_error *err);
+                                 bool attention, sl_prediction_fn *write, void *context, struct seqlstm_error *err);
+/* attention.c: what a text of the decoder looked at, in memory of the arena. NO_MEMORY. */
+struct sl_arena;
+seqlstm_status sl_session_view_attention(const struct sl_session *session, const struct sl_batch *batch,
+                                         int64_t sequence, const struct sl_hypothesis *text, struct sl_arena *arena,
+                                         struct sl_prediction_attention *out, struct seqlstm_error *err);
 
 /* Which sequence of the batch record first + n is: [sequences], to be freed. INTERNAL when one is missing. */
 seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first_record, int64_t **out_sequences,

@@ -183,7 +183,7 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
     SEQLSTM_TRY(prepare_phases(session, true, err));
     if (session->valid_batcher && sl_metric_needs_texts(&session->model->train.validate.metrics)) {
         struct sl_envelope envelope = sl_batcher_envelope(session->valid_batcher);
-        SEQLSTM_TRY(sl_session_open_decoder(session, &envelope, err));
+        SEQLSTM_TRY(sl_session_open_decoder(session, &envelope, false, err));
     }
     return sl_params_init(session->params, session->train.graph, session->model->seed, err);
 }

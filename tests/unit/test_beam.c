@@ -36,6 +36,19 @@ static void ok(seqlstm_status status, const struct seqlstm_error *err)
         fail_msg("%s", err->message);
 }
 
+/* The rows of every step of the last search. */
+static struct sl_beam_row history[LIMIT][4096];
+
+/* Each token of a result continues a row of its sentence that ends in the token before. */
+static void check_rows(const struct sl_hypothesis *result, int32_t sentence)
+{
+    for (int32_t t = 0; t < result->count + result->ended; t++) {
+        const struct sl_beam_row *row = &history[t][result->rows[t]];
+        assert_int_equal(row->sentence, sentence);
+        assert_int_equal(row->token, t ? result->ids[t - 1] : BEGIN);
+    }
+}
+
 /* Runs a search over `sentences` of the language. */
 static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences, int32_t limit, int32_t *out_rows)
 {
@@ -55,6 +68,9 @@ static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences
             break;
         assert_true(step < limit);
         all += count;
+        assert_true(limit > LIMIT || count <= (int32_t)(sizeof history[0] / sizeof *history[0]));
+        if (limit <= LIMIT)
+            memcpy(history[step], rows, (size_t)count * sizeof *rows);
         for (int32_t r = 0; r < count; r++) {
             assert_true(r == 0 || rows[r].sentence >= rows[r - 1].sentence);
             fill_row(rows[r].sentence, rows[r].token, step, probabilities + r * V);
@@ -108,6 +124,7 @@ static void wide_beam_is_exhaustive(void **state)
         for (int32_t s = 0; s < 4; s++) {
             struct sl_hypothesis best = sl_beam_get_result(beam, s, 0);
             double expected = try_all(&rule, s, BEGIN, 0, 0);
+            check_rows(&best, s);
             if (!(fabs(best.score - expected) <= 1e-6))
                 fail_msg("penalty %d, sentence %d: %g is not %g", (int)p, s, best.score, expected);
         }
