@@ -130,6 +130,10 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
         (json_int_t)envelope->steps, "rows", (json_int_t)envelope->rows, "memory", write_memory(&memory));
     if (root && evaluate)
         json_object_set_new(root, "evaluate", json_pack("{s:o}", "layers", write_layers(evaluate)));
+    const struct sl_loop *loop = &plan->graph->loop;
+    if (root && loop->count > 0)
+        json_object_set_new(root, "loop", json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",
+                                                    plan->graph->nodes[loop->first + loop->count - 1].name));
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(4)) : NULL;
     json_decref(root);
     if (text == NULL)

@@ -201,6 +201,14 @@ static void write_total(const struct sl_plan *plan, struct sl_buf *out)
     sl_buf_append_char(out, '\n');
 }
 
+static void write_loop(const struct sl_plan *plan, struct sl_buf *out)
+{
+    const struct sl_loop *loop = &plan->graph->loop;
+    if (loop->count > 0)
+        sl_buf_printf(out, "loop    %s to %s run step by step (input feeding); times are those of all steps at once\n",
+                      plan->graph->nodes[loop->first].name, plan->graph->nodes[loop->first + loop->count - 1].name);
+}
+
 /* No blanks at the end. */
 static void write_row(const struct row *row, const size_t widths[COLUMNS], struct sl_buf *out)
 {
@@ -240,6 +248,7 @@ void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evalu
     }
     write_total(plan, out);
     write_copies(plan, out);
+    write_loop(plan, out);
     if (!brief)
         write_memory(plan, evaluate, out);
 }

@@ -15,6 +15,7 @@
 #include "base/op_signature.h"
 #include "dispatch/bid.h"
 #include "dispatch/choice.h"
+#include "dispatch/loop_domain.h"
 #include "dispatch/path.h"
 #include "dispatch/plan_layout.h"
 #include "dispatch/constraint.h"
@@ -278,6 +279,7 @@ static seqlstm_status choose_calls(struct planner *p)
     SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->spans, p->request->tuning, p->err));
     if (p->policy != SL_POLICY_ORDER)
         SEQLSTM_TRY(sl_tuner_price_all(&p->tuner, p->policy, p->err));
+    SEQLSTM_TRY(sl_spans_settle_loop(&p->spans, p->err));
     for (bool done = false; !done;)
         SEQLSTM_TRY(search_way(p, &done));
     return SEQLSTM_OK;

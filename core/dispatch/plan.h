@@ -134,6 +134,10 @@ struct sl_plan {
     int32_t device_count;
 };
 
+/* Reserves that the call has from reserve_offset on, one behind the other, each rounded up to 64 bytes: one for each
+ * step in a loop, unless its steps share one. */
+int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call);
+
 /* What measured costs need. Borrowed. */
 struct sl_tuning {
     const struct sl_profiles *profiles; /* of the real data; weights add up to 1 */

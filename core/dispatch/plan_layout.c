@@ -6,6 +6,8 @@
  *   activation   from its producer to its last reader; in training to the last backward that reads it
  *   gradient     from the first backward of a reader to the backward of its producer
  *
+ * All calls of a loop count as one: what they touch lives as long as the loop, forward and back.
+ *
  * Each block takes the lowest place that no block with an overlapping life holds (first fit in order of
  * birth). Reserves live across the turning point, so they never share.
  */
@@ -33,6 +35,12 @@ static int64_t round_up(int64_t bytes)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+static int64_t tensor_bytes(const struct sl_plan *plan, int32_t t)
+{
+    const struct sl_tensor *tensor = &plan->graph->tensors[t];
+    return round_up(sl_graph_get_rows(plan->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+}
+
 static bool lives_in_buffer(const struct sl_tensor *tensor)
 {
     return tensor->role == SL_TENSOR_ACTIVATION || tensor->role == SL_TENSOR_STATE_OUT ||
@@ -47,6 +55,25 @@ static void widen(struct block *block, int32_t begin, int32_t end)
         block->end = end;
 }
 
+static bool is_in_loop(const struct sl_plan *plan, const struct sl_call *call)
+{
+    return call->node_first >= plan->graph->loop.first &&
+           call->node_first < plan->graph->loop.first + plan->graph->loop.count;
+}
+
+/* The first and the last of the calls that run as one with call c. */
+static void find_round(const struct sl_plan *plan, const struct sl_call *calls, int32_t c, int32_t *out_first,
+                       int32_t *out_last)
+{
+    *out_first = *out_last = c;
+    if (!is_in_loop(plan, &calls[c]))
+        return;
+    while (*out_first > 0 && is_in_loop(plan, &calls[*out_first - 1]))
+        --*out_first;
+    while (*out_last + 1 < plan->call_count && is_in_loop(plan, &calls[*out_last + 1]))
+        ++*out_last;
+}
+
 /* Lives of all values and gradients. A block that no call touches keeps end = -1. */
 static void collect(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks,
                     struct block *grads)
@@ -54,26 +81,46 @@ static void collect(const struct sl_plan *plan, const struct sl_call *calls, str
     const struct sl_graph *graph = plan->graph;
     int32_t n = plan->call_count;
     for (int32_t t = 0; t < graph->tensor_count; t++) {
-        const struct sl_tensor *tensor = &graph->tensors[t];
-        int64_t bytes = round_up(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
-        blocks[t] = (struct block){.tensor = t, .begin = -1, .end = -1, .bytes = bytes};
+        blocks[t] = (struct block){.tensor = t, .begin = -1, .end = -1, .bytes = tensor_bytes(plan, t)};
         grads[t] = blocks[t];
         grads[t].is_grad = true;
     }
     for (int32_t c = 0; c < n; c++) {
         const struct sl_node *node = calls[c].node;
-        int32_t back = node->needs_backward ? 2 * n - 1 - c : c;
+        int32_t first, last;
+        find_round(plan, calls, c, &first, &last);
+        int32_t back = node->needs_backward ? 2 * n - 1 - first : last;
         for (int32_t s = 0; s < node->slot_count; s++) {
             int32_t t = node->slots[s];
             if (t < 0 || !lives_in_buffer(&graph->tensors[t]))
                 continue;
-            widen(&blocks[t], c, back);
+            widen(&blocks[t], first, back);
             if (graph->tensors[t].needs_grad && node->needs_backward)
-                widen(&grads[t], back, back);
+                widen(&grads[t], 2 * n - 1 - last, back);
             if (t == graph->output || graph->tensors[t].role == SL_TENSOR_STATE_OUT ||
                 graph->tensors[t].role == SL_TENSOR_MEMORY_OUT)
                 blocks[t].end = 2 * n;
         }
+    }
+}
+
+/* Where the loop begins is no slot of its calls, but read by them all the same. */
+static void collect_initial(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks,
+                            struct block *grads)
+{
+    const struct sl_loop *loop = &plan->graph->loop;
+    int32_t n = plan->call_count, begin = 0, first, last;
+    while (begin < n && !is_in_loop(plan, &calls[begin]))
+        begin++;
+    for (int32_t k = 0; begin < n && k < loop->carry_count; k++) {
+        int32_t t = loop->carries[k].initial;
+        find_round(plan, calls, begin, &first, &last);
+        if (t < 0 || !lives_in_buffer(&plan->graph->tensors[t]))
+            continue;
+        bool back = plan->graph->tensors[t].needs_grad;
+        widen(&blocks[t], first, back ? 2 * n - 1 - first : last);
+        if (back)
+            widen(&grads[t], 2 * n - 1 - last, 2 * n - 1 - first);
     }
 }
 
@@ -114,8 +161,8 @@ static int32_t count_touches(const struct sl_plan *plan, const struct sl_call *c
     return touches;
 }
 
-/* A tensor read by several differentiable calls needs a second place for what the later ones add: room for all
- * such inputs of one call at once. */
+/* A tensor read by several differentiable calls, or at several steps, needs a second place for what the later ones add:
+ * room for all such inputs of one call at once. */
 static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *calls,
                              const struct block *grads)
 {
@@ -124,13 +171,22 @@ static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *c
         int64_t bytes = 0;
         for (int32_t s = 0; s < calls[c].node->slot_count; s++) {
             int32_t t = calls[c].node->slots[s];
-            if (t >= 0 && grads[t].end >= 0 && count_touches(plan, calls, t) > 2)
+            if (t >= 0 && is_in_loop(plan, &calls[c]) && plan->graph->tensors[t].needs_grad)
+                bytes += tensor_bytes(plan, t);
+            else if (t >= 0 && grads[t].end >= 0 && count_touches(plan, calls, t) > 2)
                 bytes += grads[t].bytes;
         }
         if (bytes > most)
             most = bytes;
     }
     return most;
+}
+
+int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call)
+{
+    const union seqlstm_any_desc *desc = &call->node->desc;
+    bool stepwise = desc->head.op == SEQLSTM_OP_RECURRENT && (desc->recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+    return is_in_loop(plan, call) && !stepwise ? plan->graph->facts.envelope.steps : 1;
 }
 
 static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
@@ -141,7 +197,7 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
         call->reserve_offset = call->packed_offset = -1;
         if (call->sizes.reserve_bytes) {
             call->reserve_offset = plan->reserve_bytes;
-            plan->reserve_bytes += round_up((int64_t)call->sizes.reserve_bytes);
+            plan->reserve_bytes += sl_call_count_reserves(plan, call) * round_up((int64_t)call->sizes.reserve_bytes);
         }
         if (call->sizes.packed_bytes) {
             call->packed_offset = plan->packed_bytes;
@@ -195,6 +251,7 @@ seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int3
     }
     struct block *grads = blocks + tensors, *scratch = blocks + 2 * tensors;
     collect(plan, calls, blocks, grads);
+    collect_initial(plan, calls, blocks, grads);
     *scratch = (struct block){.tensor = -1, .is_grad = true, .begin = plan->call_count,
                               .end = 2 * plan->call_count,
                               .bytes = scratch_bytes(plan, calls, grads)};

@@ -267,7 +267,14 @@ seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backen
                                             .slot_count = (uint32_t)testbed->slot_count, .slots = testbed->slots,
                                             .grads = testbed->grads, .parts = testbed->parts, .workspace = workspace,
                                             .reserve = reserve, .packed = packed, .step = &testbed->step};
+        const uint32_t weights = testbed->parts & SEQLSTM_BACKWARD_WEIGHTS;
+        bool apart = testbed->desc.head.op == SEQLSTM_OP_RECURRENT &&
+                     (testbed->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+        backward.parts = apart ? testbed->parts & ~weights : testbed->parts;
         SEQLSTM_TRY(table->backward(binding, queue, &backward, err));
+        backward.parts = weights;
+        if (apart && weights)
+            SEQLSTM_TRY(table->backward(binding, queue, &backward, err));
         SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
         end = sl_clock_ns();
     }

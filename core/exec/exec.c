@@ -95,6 +95,8 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
     for (int32_t c = 0; c < plan->call_count && status == SEQLSTM_OK; c++)
         status = prepare_call(exec, c, signature, err);
     if (status == SEQLSTM_OK)
+        status = sl_exec_open_loop(exec, err);
+    if (status == SEQLSTM_OK)
         status = prepare_buffers(exec, request->class_weights, err);
 out:
     free(signature);
@@ -142,12 +144,15 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->param_written);
     free(exec->vector_places);
     free(exec->memory_offsets);
+    sl_exec_close_loop(exec);
     sl_exec_close_indices(exec);
     free(exec);
 }
 
 int64_t sl_exec_get_rows(const struct sl_exec *exec, enum sl_axis axis)
 {
+    if (exec->loop.step >= 0 && axis == SL_AXIS_STEPS)
+        return exec->shape->sides[SL_EXEC_TARGET].steps.batch_sizes[exec->loop.step];
     return sl_axis_is_steps(axis) ? exec->shape->sides[sl_exec_get_side(axis)].steps.rows : exec->shape->sequences;
 }
 
@@ -241,6 +246,7 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     exec->step.weight_mask_step = step->weight_mask_step;
     exec->step.normaliser = (float)step->normaliser;
     exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
+    exec->loop.step = -1; /* after a run that failed */
     double sums[2] = {0, 0};
     sl_exec_begin_values(exec);
     sl_exec_take_staged(exec, batch);

@@ -29,7 +29,9 @@ struct sl_exec_shape {
     int64_t last_use;
     int64_t sequences;                 /* with zero-length ones */
     struct sl_exec_axes sides[SL_EXEC_SIDES];
-    struct seqlstm_binding **bindings; /* [call_count] */
+    struct seqlstm_binding **bindings; /* [call_count]; of a loop's calls NULL where no call takes all steps at once */
+    struct seqlstm_binding **pieces;   /* [steps * calls of the loop] each a step of a call of the loop */
+    int64_t piece_count;
 };
 
 static inline int sl_exec_get_side(enum sl_axis axis)
@@ -52,6 +54,16 @@ struct sl_exec_call {
     enum sl_axis axis;         /* where its rows are */
     uint64_t packed_version;   /* of the parameters; 0: never packed */
     bool repacks;              /* weight masks change with every step */
+    bool gathers_weights;      /* in a loop: weight gradients come from one call over all steps, behind the loop */
+};
+
+/* The calls of the plan that run step by step; see loop.c. */
+struct sl_exec_loop {
+    int32_t first, end;  /* calls [first, end); equal: there are none */
+    int64_t step;        /* the one that runs; -1: calls take all rows at once */
+    bool *touched;       /* [tensor_count] on the steps axis, and a slot of the loop */
+    uint8_t *outer;      /* [tensor_count] grad_valid when the loop's backward began */
+    bool *carried;       /* [tensor_count] the step behind has written its gradient */
 };
 
 enum { SL_EXEC_FIELDS = SL_TENSOR_MEMORY_OF - SL_TENSOR_INPUT + 1,
@@ -83,6 +95,7 @@ struct sl_exec_place {
     float *states;            /* all carried states */
     float *class_weights;
     float *memories;          /* of PART_DECODER */
+    float *zeros;             /* what a loop reads at its first step */
     double *sums;             /* [2] */
     double *scalar;           /* [1] result of a reduction */
     void *fields[SL_EXEC_FIELDS]; /* from SL_TENSOR_INPUT on; not on the host */
@@ -107,6 +120,7 @@ struct sl_exec {
 
     struct sl_exec_place places[SL_PLACES_MAX];
     int32_t *vector_places;   /* [vector_count] */
+    struct sl_exec_loop loop;
     uint8_t *valid;           /* [tensor_count] bit p: the tensor's value stands in place p */
     uint8_t *grad_valid;      /* [tensor_count] likewise its gradient; 0: none in the running backward */
     int64_t state_elems;
@@ -135,6 +149,11 @@ void sl_exec_fill_indices(struct sl_exec *exec, const struct sl_batch *batch);
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
 void sl_exec_unbind_all(struct sl_exec *exec);
 
+/* Rows of a call's binding at the running shape, and of what it reads where those are others. */
+const struct seqlstm_axis *sl_exec_get_axis(const struct sl_exec_shape *shape, enum sl_axis axis);
+int64_t sl_exec_get_rows_in(const struct sl_exec *exec, const struct sl_exec_shape *shape, int32_t c, int64_t rows);
+
+/* In a loop those of the running step. */
 int64_t sl_exec_get_rows(const struct sl_exec *exec, enum sl_axis axis);
 
 /* ---- places (place.c) ---- */
@@ -177,6 +196,41 @@ int32_t sl_exec_get_vector_place(const struct sl_exec *exec, uint32_t op, uint32
 
 seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err);
 seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);
+/* One call of a forward pass, on the running step of the loop or on all rows. */
+seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
+/* The slots of a call where it runs, what it reads made valid there. */
+seqlstm_status sl_exec_place_slots(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
+/* The arguments that forward and backward share: binding, queue and the buffers of the call. */
+struct seqlstm_binding *sl_exec_get_binding(const struct sl_exec *exec, int32_t c);
+struct seqlstm_backward sl_exec_get_backward(struct sl_exec *exec, int32_t c, uint32_t parts);
+seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, const struct seqlstm_backward *args,
+                                     struct seqlstm_error *err);
+/* Does slot s hold an initial state of a recurrent call? */
+bool sl_exec_is_initial_state(const struct sl_node *node, int32_t s);
+
+/* ---- gradients of parameters (param_grads.c); own->grads of the call are set ---- */
+
+/* Parameters nobody has written yet start at zero when the call is going to add, or is not made at all. */
+seqlstm_status sl_exec_clear_unwritten(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
+/* Before a call that makes them: what it adds to stands where it runs. *out_add: it is to add. */
+seqlstm_status sl_exec_begin_params(struct sl_exec *exec, int32_t c, bool accumulate, bool *out_add,
+                                    struct seqlstm_error *err);
+void sl_exec_note_params(struct sl_exec *exec, int32_t c);
+/* Where the gradient of the parameter at slot s stands for the call. */
+seqlstm_status sl_exec_locate_param(struct sl_exec *exec, int32_t c, int32_t s, float **out_grad,
+                                    struct seqlstm_error *err);
+
+/* ---- the loop (loop.c) ---- */
+
+seqlstm_status sl_exec_open_loop(struct sl_exec *exec, struct seqlstm_error *err);
+void sl_exec_close_loop(struct sl_exec *exec);
+seqlstm_status sl_exec_loop_forward(struct sl_exec *exec, struct seqlstm_error *err);
+seqlstm_status sl_exec_loop_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);
+/* Bindings of its calls for every step of a shape. */
+seqlstm_status sl_exec_bind_loop(struct sl_exec *exec, struct sl_exec_shape *shape, struct seqlstm_error *err);
+void sl_exec_release_loop(struct sl_exec *exec, struct sl_exec_shape *shape);
+/* Bytes from where a tensor begins to its rows of the running step. */
+int64_t sl_exec_get_shift(const struct sl_exec *exec, const struct sl_tensor *tensor);
 
 /* Puts "lstm_1 on cpu-blas: " before the message. */
 seqlstm_status sl_exec_blame(const struct sl_call *call, seqlstm_status status, struct seqlstm_error *err);

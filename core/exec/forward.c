@@ -27,7 +27,7 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     struct sl_exec_call *own = &exec->calls[c];
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     uint64_t version = exec->params->version + 1; /* 0 means never */
-    if (call->packed_offset < 0 || table->weights_pack == NULL ||
+    if (exec->loop.step > 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
         (own->packed_version == version && !own->repacks))
         return SEQLSTM_OK;
     seqlstm_status status = table->weights_pack(call->op, get_queue(exec, c), own->slots,
@@ -49,6 +49,11 @@ static int32_t find_state(const struct sl_node *node, int32_t s, bool back)
     if (at >= 4 * cells || is_final == back)
         return -1;
     return back ? s + SEQLSTM_STATE_HN : s - SEQLSTM_STATE_HN;
+}
+
+bool sl_exec_is_initial_state(const struct sl_node *node, int32_t s)
+{
+    return find_state(node, s, true) >= 0;
 }
 
 /* Rows of a call's sequences without a step: they lie behind the others. False: it has none. */
@@ -108,7 +113,7 @@ static seqlstm_status fill_empty_grads(struct sl_exec *exec, int32_t c, struct s
 }
 
 /* The call's slots where it runs: what it reads made valid there. */
-static seqlstm_status place_slots(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+seqlstm_status sl_exec_place_slots(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     struct sl_exec_call *own = &exec->calls[c];
@@ -130,37 +135,65 @@ static void note_outputs(struct sl_exec *exec, int32_t c)
             sl_exec_note_written(exec, own->place, exec->plan->calls[c].node->slots[s]);
 }
 
+struct seqlstm_binding *sl_exec_get_binding(const struct sl_exec *exec, int32_t c)
+{
+    const struct sl_exec_loop *loop = &exec->loop;
+    return loop->step < 0 ? exec->shape->bindings[c]
+                          : exec->shape->pieces[loop->step * (loop->end - loop->first) + c - loop->first];
+}
+
+static char *get_reserve(struct sl_exec *exec, int32_t c)
+{
+    const struct sl_call *call = &exec->plan->calls[c];
+    int64_t bytes = ((int64_t)call->sizes.reserve_bytes + 63) / 64 * 64;
+    int64_t at = exec->loop.step > 0 && sl_call_count_reserves(exec->plan, call) > 1 ? exec->loop.step : 0;
+    return call->reserve_offset >= 0 ? get_place(exec, c)->reserve + call->reserve_offset + at * bytes : NULL;
+}
+
+seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    const struct sl_call *call = &exec->plan->calls[c];
+    struct sl_exec_call *own = &exec->calls[c];
+    struct sl_exec_place *place = get_place(exec, c);
+    struct seqlstm_binding *binding = sl_exec_get_binding(exec, c);
+    SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
+    if (binding) {
+        int64_t start = sl_clock_ns();
+        SEQLSTM_TRY(pack(exec, c, err));
+        struct seqlstm_forward args = {
+            .struct_size = sizeof args,
+            .slot_count = (uint32_t)own->slot_count,
+            .slots = own->slots,
+            .workspace = call->sizes.workspace_bytes ? place->workspace : NULL,
+            .reserve = get_reserve(exec, c),
+            .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
+            .step = &exec->step,
+        };
+        seqlstm_status status =
+            sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, c), &args, err);
+        if (status != SEQLSTM_OK)
+            return sl_exec_blame(call, status, err);
+        exec->timing[c].forward_ns += sl_clock_ns() - start;
+        exec->timing[c].calls += exec->loop.step <= 0;
+        exec->timing[c].rows += sl_exec_get_rows(exec, own->axis);
+    }
+    if (exec->loop.step < 0)
+        SEQLSTM_TRY(fill_empty_sequences(exec, c, err));
+    note_outputs(exec, c);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
 {
     for (int32_t c = 0; c < exec->plan->call_count; c++) {
-        const struct sl_call *call = &exec->plan->calls[c];
-        struct sl_exec_call *own = &exec->calls[c];
-        struct sl_exec_place *place = get_place(exec, c);
-        SEQLSTM_TRY(place_slots(exec, c, err));
-        if (exec->shape->bindings[c]) {
-            int64_t start = sl_clock_ns();
-            SEQLSTM_TRY(pack(exec, c, err));
-            struct seqlstm_forward args = {
-                .struct_size = sizeof args,
-                .slot_count = (uint32_t)own->slot_count,
-                .slots = own->slots,
-                .workspace = call->sizes.workspace_bytes ? place->workspace : NULL,
-                .reserve = call->reserve_offset >= 0 ? place->reserve + call->reserve_offset : NULL,
-                .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
-                .step = &exec->step,
-            };
-            seqlstm_status status = sl_backend_get_table(call->backend)
-                                        ->forward(exec->shape->bindings[c], get_queue(exec, c), &args, err);
-            if (status != SEQLSTM_OK)
-                return sl_exec_blame(call, status, err);
-            exec->timing[c].forward_ns += sl_clock_ns() - start;
-            exec->timing[c].calls++;
-            exec->timing[c].rows += sl_exec_get_rows(exec, own->axis);
-        }
-        SEQLSTM_TRY(fill_empty_sequences(exec, c, err));
-        note_outputs(exec, c);
-        if (exec->watch && exec->shape->bindings[c])
-            SEQLSTM_TRY(exec->watch(exec->watch_context, exec, call->node, err));
+        bool loops = c >= exec->loop.first && c < exec->loop.end;
+        if (loops && c == exec->loop.first)
+            SEQLSTM_TRY(sl_exec_loop_forward(exec, err));
+        if (!loops)
+            SEQLSTM_TRY(sl_exec_forward_call(exec, c, err));
+        bool ran = loops ? exec->shape->piece_count > 0 : exec->shape->bindings[c] != NULL;
+        if (exec->watch && ran)
+            SEQLSTM_TRY(exec->watch(exec->watch_context, exec, exec->plan->calls[c].node, err));
     }
     return SEQLSTM_OK;
 }
@@ -172,7 +205,6 @@ enum { INPUTS_MOST = 1 + 2 * 128 };
 struct request {
     uint32_t parts;
     bool any_output_grad;
-    bool param_seen;       /* a parameter of it already holds a gradient of this step */
     int32_t added_count;   /* inputs whose gradient goes to scratch first */
     struct {
         int32_t tensor;
@@ -187,7 +219,7 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
     struct sl_exec_call *own = &exec->calls[c];
     char *scratch = get_place(exec, c)->activations + exec->plan->scratch_grad_offset;
     request->parts = 0;
-    request->any_output_grad = request->param_seen = false;
+    request->any_output_grad = false;
     request->added_count = 0;
     for (int32_t s = 0; s < own->slot_count; s++) {
         int32_t t = node->slots[s];
@@ -202,10 +234,8 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
             SEQLSTM_TRY(sl_exec_provide_grad(exec, own->place, t, &grad, err));
             request->any_output_grad = true;
         } else if (own->roles[s] == SL_SLOT_PARAM) {
-            SEQLSTM_TRY(sl_params_locate(exec->params, own->place, SL_PART_GRADS,
-                                         exec->params->views[tensor->owner].offset_elems, &grad, err));
+            SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
             request->parts |= SEQLSTM_BACKWARD_WEIGHTS;
-            request->param_seen = request->param_seen || exec->param_written[tensor->owner];
         } else if (own->roles[s] == SL_SLOT_INPUT) {
             request->parts |= find_state(node, s, true) >= 0 ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
             grad = sl_exec_grad_at(exec, own->place, t);
@@ -219,57 +249,6 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
         own->grads[s] = grad;
     }
     return SEQLSTM_OK;
-}
-
-/* The view of the parameter at slot s if its gradient is wanted; NULL otherwise. */
-static const struct sl_param_view *find_view(const struct sl_exec *exec, int32_t c, int32_t s)
-{
-    const struct sl_exec_call *own = &exec->calls[c];
-    if (own->roles[s] != SL_SLOT_PARAM || own->grads[s] == NULL)
-        return NULL;
-    return &exec->params->views[exec->graph->tensors[exec->plan->calls[c].node->slots[s]].owner];
-}
-
-static void note_param(struct sl_exec *exec, int32_t c, const struct sl_param_view *view)
-{
-    sl_params_note_written(exec->params, exec->calls[c].place, SL_PART_GRADS, view->offset_elems, view->elems);
-    exec->param_written[view - exec->params->views] = true;
-}
-
-/* Parameters nobody has written yet start at zero when the call is going to add, or is not made at all. */
-static seqlstm_status clear_unwritten(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
-{
-    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
-        const struct sl_param_view *view = find_view(exec, c, s);
-        if (view == NULL || exec->param_written[view - exec->params->views])
-            continue;
-        SEQLSTM_TRY(sl_domain_clear(get_place(exec, c)->domain, exec->calls[c].grads[s],
-                                    view->elems * (int64_t)sizeof(float), err));
-        note_param(exec, c, view);
-    }
-    return SEQLSTM_OK;
-}
-
-/* What the call is going to add to stands where it runs. */
-static seqlstm_status provide_param_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
-{
-    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
-        const struct sl_param_view *view = find_view(exec, c, s);
-        float *grad;
-        if (view)
-            SEQLSTM_TRY(sl_params_provide(exec->params, exec->calls[c].place, SL_PART_GRADS, view->offset_elems,
-                                          view->elems, &grad, err));
-    }
-    return SEQLSTM_OK;
-}
-
-static void note_params(struct sl_exec *exec, int32_t c)
-{
-    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
-        const struct sl_param_view *view = find_view(exec, c, s);
-        if (view)
-            note_param(exec, c, view);
-    }
 }
 
 /* Notes which gradients of inputs have been written, and adds what stands in the scratch where the plan adds
@@ -302,46 +281,55 @@ static seqlstm_status settle_inputs(struct sl_exec *exec, int32_t c, const struc
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
+struct seqlstm_backward sl_exec_get_backward(struct sl_exec *exec, int32_t c, uint32_t parts)
 {
     const struct sl_call *call = &exec->plan->calls[c];
-    struct sl_exec_call *own = &exec->calls[c];
     struct sl_exec_place *place = get_place(exec, c);
-    const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
-    uint32_t op = call->node->desc.head.op;
-    bool is_loss = op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS;
-    struct request request;
-    SEQLSTM_TRY(collect_grads(exec, c, &request, err));
-    if (!is_loss && !request.any_output_grad)
-        return accumulate ? SEQLSTM_OK : clear_unwritten(exec, c, err);
-    if (exec->shape->bindings[c] == NULL) { /* every sequence is empty */
-        SEQLSTM_TRY(fill_empty_grads(exec, c, err));
-        SEQLSTM_TRY(accumulate ? SEQLSTM_OK : clear_unwritten(exec, c, err));
-        return settle_inputs(exec, c, &request, err);
-    }
-    bool add = accumulate || request.param_seen;
-    if (request.param_seen && !accumulate)
-        SEQLSTM_TRY(clear_unwritten(exec, c, err));
-    if (add)
-        SEQLSTM_TRY(provide_param_grads(exec, c, err));
-    struct seqlstm_backward args = {
-        .struct_size = sizeof args,
-        .slot_count = (uint32_t)own->slot_count,
-        .slots = own->slots,
-        .grads = own->grads,
-        .parts = request.parts | (add ? SEQLSTM_BACKWARD_ACCUMULATE : 0),
+    return (struct seqlstm_backward){
+        .struct_size = sizeof(struct seqlstm_backward),
+        .slot_count = (uint32_t)exec->calls[c].slot_count,
+        .slots = exec->calls[c].slots,
+        .grads = exec->calls[c].grads,
+        .parts = parts,
         .workspace = call->sizes.workspace_bytes ? place->workspace : NULL,
-        .reserve = call->reserve_offset >= 0 ? place->reserve + call->reserve_offset : NULL,
+        .reserve = get_reserve(exec, c),
         .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
         .step = &exec->step,
     };
+}
+
+seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, const struct seqlstm_backward *args,
+                                     struct seqlstm_error *err)
+{
+    const struct sl_call *call = &exec->plan->calls[c];
     int64_t start = sl_clock_ns();
-    seqlstm_status status = table->backward(exec->shape->bindings[c], get_queue(exec, c), &args, err);
+    seqlstm_status status = sl_backend_get_table(call->backend)
+                                ->backward(sl_exec_get_binding(exec, c), get_queue(exec, c), args, err);
     if (status != SEQLSTM_OK)
         return sl_exec_blame(call, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
+{
+    uint32_t op = exec->plan->calls[c].node->desc.head.op;
+    bool is_loss = op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS, add;
+    struct request request;
+    SEQLSTM_TRY(collect_grads(exec, c, &request, err));
+    if (!is_loss && !request.any_output_grad)
+        return accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err);
+    if (exec->shape->bindings[c] == NULL) { /* every sequence is empty */
+        SEQLSTM_TRY(fill_empty_grads(exec, c, err));
+        SEQLSTM_TRY(accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err));
+        return settle_inputs(exec, c, &request, err);
+    }
+    SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &add, err));
+    struct seqlstm_backward args =
+        sl_exec_get_backward(exec, c, request.parts | (add ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
+    SEQLSTM_TRY(sl_exec_backward_call(exec, c, &args, err));
     SEQLSTM_TRY(fill_empty_grads(exec, c, err));
-    note_params(exec, c);
+    sl_exec_note_params(exec, c);
     return settle_inputs(exec, c, &request, err);
 }
 
@@ -349,8 +337,12 @@ seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct se
 {
     memset(exec->grad_valid, 0, (size_t)exec->graph->tensor_count * sizeof *exec->grad_valid);
     memset(exec->param_written, 0, (size_t)exec->graph->param_count * sizeof *exec->param_written);
-    for (int32_t c = exec->plan->call_count - 1; c >= 0; c--)
-        if (exec->plan->calls[c].node->needs_backward)
+    for (int32_t c = exec->plan->call_count - 1; c >= 0; c--) {
+        bool loops = c >= exec->loop.first && c < exec->loop.end && exec->shape->piece_count > 0;
+        if (loops && c + 1 == exec->loop.end)
+            SEQLSTM_TRY(sl_exec_loop_backward(exec, accumulate, err));
+        if (!loops && exec->plan->calls[c].node->needs_backward)
             SEQLSTM_TRY(run_back(exec, c, accumulate, err));
+    }
     return SEQLSTM_OK;
 }

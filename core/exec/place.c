@@ -54,7 +54,14 @@ static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *c
     SEQLSTM_TRY(allocate(exec, place, classes * 4, &place->class_weights, err));
     SEQLSTM_TRY(allocate(exec, place, 2 * sizeof(double), &place->sums, err));
     SEQLSTM_TRY(allocate(exec, place, sizeof(double), &place->scalar, err));
+    int64_t zeros = 0;
+    for (int32_t k = 0; k < exec->graph->loop.carry_count; k++) {
+        const struct sl_tensor *before = &exec->graph->tensors[exec->graph->loop.carries[k].before];
+        int64_t bytes = exec->graph->facts.envelope.sequences * before->features * 4;
+        zeros = bytes > zeros ? bytes : zeros;
+    }
     if (runs) {
+        SEQLSTM_TRY(allocate(exec, place, zeros, &place->zeros, err));
         SEQLSTM_TRY(allocate(exec, place, plan->reserve_bytes, &place->reserve, err));
         SEQLSTM_TRY(allocate(exec, place, plan->packed_bytes, &place->packed, err));
         SEQLSTM_TRY(allocate(exec, place, plan->workspace_bytes, &place->workspace, err));
@@ -95,8 +102,8 @@ void sl_exec_close_places(struct sl_exec *exec)
         if (place->domain == NULL)
             continue;
         void *const owned[] = {place->activations, place->reserve, place->packed, place->workspace, place->states,
-                               place->class_weights, place->memories, place->sums, place->scalar, place->staged[0],
-                               place->staged[1]};
+                               place->class_weights, place->memories, place->zeros, place->sums,
+                               place->scalar, place->staged[0], place->staged[1]};
         for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
             sl_domain_release(place->domain, owned[k]);
         for (int k = 0; k < SL_EXEC_FIELDS; k++)
@@ -113,6 +120,7 @@ void sl_exec_begin_values(struct sl_exec *exec)
         case SL_TENSOR_ACTIVATION:
         case SL_TENSOR_STATE_OUT:
         case SL_TENSOR_MEMORY_OUT:
+        case SL_TENSOR_BEFORE: /* stands where others stand */
             exec->valid[t] = 0;
             break;
         case SL_TENSOR_INPUT:
@@ -141,10 +149,9 @@ static void *get_field(const struct sl_exec *exec, enum sl_tensor_role role)
                                       : (void *)fields[role - SL_TENSOR_INPUT];
 }
 
-void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
+/* Where a tensor's first row stands. */
+static void *get_base(const struct sl_exec *exec, int32_t p, int32_t t)
 {
-    if (t < 0)
-        return NULL;
     const struct sl_tensor *tensor = &exec->graph->tensors[t];
     const struct sl_exec_place *place = &exec->places[p];
     switch (tensor->role) {
@@ -172,16 +179,41 @@ void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
         return place->memories + exec->memory_offsets[tensor->owner];
     case SL_TENSOR_SUMS:
         return place->sums;
-    case SL_TENSOR_PARAM: /* sl_params_provide */
+    case SL_TENSOR_BEFORE: /* sl_exec_at */
+    case SL_TENSOR_PARAM:  /* sl_params_provide */
         break;
     }
     return NULL;
 }
 
+/* What a loop reads of the step before; at the first one, or for all steps at once, where it begins. */
+static void *get_before(const struct sl_exec *exec, int32_t p, const struct sl_carry *carry)
+{
+    if (exec->loop.step <= 0)
+        return carry->initial >= 0 ? get_base(exec, p, carry->initial) : exec->places[p].zeros;
+    const struct sl_tensor *value = &exec->graph->tensors[carry->value];
+    const struct seqlstm_axis *axis = &exec->shape->sides[SL_EXEC_TARGET].steps;
+    return (float *)get_base(exec, p, carry->value) + axis->row_offsets[exec->loop.step - 1] * value->features;
+}
+
+void *sl_exec_at(struct sl_exec *exec, int32_t p, int32_t t)
+{
+    if (t < 0)
+        return NULL;
+    const struct sl_tensor *tensor = &exec->graph->tensors[t];
+    if (tensor->role == SL_TENSOR_BEFORE)
+        return get_before(exec, p, &exec->graph->loop.carries[tensor->owner]);
+    char *base = get_base(exec, p, t);
+    return base ? base + sl_exec_get_shift(exec, tensor) : NULL;
+}
+
 float *sl_exec_grad_at(struct sl_exec *exec, int32_t p, int32_t t)
 {
     int64_t offset = exec->plan->grad_offsets[t];
-    return offset >= 0 ? (float *)(void *)(exec->places[p].activations + offset) : NULL;
+    if (offset < 0)
+        return NULL;
+    offset += sl_exec_get_shift(exec, &exec->graph->tensors[t]);
+    return (float *)(void *)(exec->places[p].activations + offset);
 }
 
 static int64_t get_bytes(const struct sl_exec *exec, int32_t t)

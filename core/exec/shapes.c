@@ -38,6 +38,7 @@ static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
             sl_backend_get_table(exec->plan->calls[c].backend)->binding_destroy(shape->bindings[c]);
         shape->bindings[c] = NULL;
     }
+    sl_exec_release_loop(exec, shape);
     shape->used = false;
 }
 
@@ -100,22 +101,22 @@ static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_axes *axes,
     return SEQLSTM_OK;
 }
 
-static const struct seqlstm_axis *get_axis(const struct sl_exec_shape *shape, enum sl_axis axis)
+const struct seqlstm_axis *sl_exec_get_axis(const struct sl_exec_shape *shape, enum sl_axis axis)
 {
     const struct sl_exec_axes *axes = &shape->sides[sl_exec_get_side(axis)];
     return sl_axis_is_steps(axis) ? &axes->steps : &axes->rows;
 }
 
 /* A gather may read other rows than it writes, queries look at those of a memory. */
-static int64_t get_rows_in(const struct sl_exec *exec, const struct sl_exec_shape *shape, int32_t c)
+int64_t sl_exec_get_rows_in(const struct sl_exec *exec, const struct sl_exec_shape *shape, int32_t c, int64_t rows)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     uint32_t op = node->desc.head.op;
     int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_GATHER_X
                    : op == SEQLSTM_OP_ATTENTION ? SEQLSTM_ATTENTION_KEYS
                                                 : -1;
-    enum sl_axis axis = slot >= 0 ? exec->graph->tensors[node->slots[slot]].axis : exec->calls[c].axis;
-    int64_t rows = get_axis(shape, axis)->rows;
+    if (slot >= 0)
+        rows = sl_exec_get_axis(shape, exec->graph->tensors[node->slots[slot]].axis)->rows;
     return rows > 0 ? rows : 1; /* memories that are all empty: a row that nobody reads */
 }
 
@@ -124,12 +125,13 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
 {
     const struct sl_call *call = &exec->plan->calls[c];
     bool on_steps = sl_axis_is_steps(exec->calls[c].axis);
-    const struct seqlstm_axis *axis = get_axis(shape, exec->calls[c].axis);
-    if (axis->rows == 0)
+    const struct seqlstm_axis *axis = sl_exec_get_axis(shape, exec->calls[c].axis);
+    bool loops = c >= exec->loop.first && c < exec->loop.end;
+    if (axis->rows == 0 || (loops && !exec->calls[c].gathers_weights))
         return SEQLSTM_OK; /* never called */
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
                                 .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
-                                .rows = axis->rows, .rows_in = get_rows_in(exec, shape, c),
+                                .rows = axis->rows, .rows_in = sl_exec_get_rows_in(exec, shape, c, axis->rows),
                                 .axis = axis, .t0 = 0, .t1 = axis->steps};
     struct sl_domain *domain = exec->places[exec->calls[c].place].domain;
     seqlstm_status status = sl_backend_get_table(call->backend)
@@ -180,6 +182,11 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
                 release(exec, shape);
                 return status;
             }
+        }
+        seqlstm_status status = sl_exec_bind_loop(exec, shape, err);
+        if (status != SEQLSTM_OK) {
+            release(exec, shape);
+            return status;
         }
         shape->used = true;
         shape->hash = hash;

@@ -302,6 +302,8 @@ struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *
 int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which)
 {
     int from = layer->from[which];
+    if (b->fed_input >= 0 && layer->index == b->model->feeding.reader)
+        return b->fed_input;
     return from == SL_LAYER_MODEL_INPUT ? sl_builder_get_side(b, layer)->input : b->layer_outputs[from];
 }
 

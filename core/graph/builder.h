@@ -62,6 +62,11 @@ struct sl_builder {
     int32_t memory_count;
     int32_t decoder_node;   /* the first node behind the encoder and what leads out of it */
     int32_t decoder_alternative;
+    struct sl_loop loop;    /* input feeding; its carries are these: */
+    struct sl_carry *carries;
+    int32_t carry_count;
+    int32_t fed_input;      /* what the layer that is fed reads; -1: none is */
+    int32_t fed_before, fed_state; /* what is fed: in a loop, carried by the parts */
     bool training;
     bool carries_state;     /* states continue from batch to batch */
     bool output_is_logits;
@@ -131,6 +136,9 @@ seqlstm_status sl_graph_add_rowwise(struct sl_builder *b, const struct sl_layer 
 seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_layer *layer);
 /* Behind the encoder: the memory of all attention layers, and keys of one. */
 seqlstm_status sl_graph_cross_memory(struct sl_builder *b, const struct sl_layer *layer);
+/* Before the layer that input feeding feeds, and behind the one that feeds. */
+seqlstm_status sl_graph_enter_loop(struct sl_builder *b);
+seqlstm_status sl_graph_leave_loop(struct sl_builder *b);
 /* The loss of the model behind its last layer. */
 seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums);
 

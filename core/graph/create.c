@@ -104,6 +104,7 @@ static void add_input(struct sl_builder *b, enum sl_side side, const char *name,
 static seqlstm_status add_layers(struct sl_builder *b)
 {
     size_t encoder = b->model->encoder_count;
+    bool fed = b->model->feeding.present;
     if (encoder > 0 && b->facts->source.kind == SL_FIELD_NONE)
         return sl_builder_fail(b, b->model->data.place, "the model has an encoder, but the data have no source for it");
     if (encoder > 0)
@@ -116,8 +117,12 @@ static seqlstm_status add_layers(struct sl_builder *b)
             SEQLSTM_TRY(sl_graph_cross(b));
         if (recurrent && (encoder == 0 || l < encoder))
             SEQLSTM_TRY(sl_graph_add_starts(b, layer));
+        if (fed && (int)l == b->model->feeding.reader && !b->failed)
+            SEQLSTM_TRY(sl_graph_enter_loop(b));
         if (!b->failed)
             SEQLSTM_TRY(recurrent ? sl_graph_add_recurrent(b, layer) : sl_graph_add_rowwise(b, layer));
+        if (fed && (int)l == b->model->feeding.giver && !b->failed)
+            SEQLSTM_TRY(sl_graph_leave_loop(b));
     }
     return SEQLSTM_OK;
 }
@@ -156,6 +161,15 @@ static void cut_behind(struct sl_builder *b, int32_t layer)
         b->alternative_count--;
 }
 
+/* What is left of the loop when nodes were cut off behind. */
+static struct sl_loop get_loop(const struct sl_builder *b)
+{
+    struct sl_loop loop = {b->loop.first, b->loop.count, b->carries, b->carry_count};
+    if (loop.first + loop.count > b->node_count)
+        loop.count = b->node_count > loop.first ? b->node_count - loop.first : 0;
+    return loop;
+}
+
 static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
 {
     const struct sl_layer *wanted = b->request->output_layer;
@@ -174,6 +188,7 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
         .memories = b->memories, .memory_count = b->memory_count,
         .nodes = b->nodes, .node_count = b->node_count,
         .alternatives = b->alternatives, .alternative_count = b->alternative_count,
+        .loop = get_loop(b),
         .part = b->request->part,
         .output = b->request->part == SL_PART_ENCODER ? -1 : b->layer_outputs[output_layer],
         .output_layer = output_layer,
@@ -210,6 +225,7 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
         .place = -1,
         .sequence = -1,
         .memory = -1,
+        .fed_input = -1,
         .carries_state = request->carry_state || request->part != SL_PART_WHOLE ||
                          batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
     };

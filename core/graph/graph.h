@@ -74,6 +74,7 @@ enum sl_tensor_role {
     SL_TENSOR_PARAM,
     SL_TENSOR_STATE_IN,      /* carried from the batch before */
     SL_TENSOR_STATE_OUT,     /* carried to the next batch */
+    SL_TENSOR_BEFORE,        /* in a loop: what another tensor held at the step before; on the steps axis */
     SL_TENSOR_MEMORY_IN,     /* PART_DECODER: given to the executor */
     SL_TENSOR_MEMORY_OUT,    /* PART_ENCODER: what to give it */
     SL_TENSOR_SUMS           /* loss sums */
@@ -87,7 +88,7 @@ struct sl_tensor {
     int64_t rows;      /* FREE */
     int64_t features;  /* per row */
     bool needs_grad;   /* a trainable parameter lies behind it */
-    int32_t owner;     /* PARAM: index into params; STATE_*: index into states; else -1 */
+    int32_t owner;     /* PARAM: index into params; STATE_*: into states; BEFORE: into the loop's carries; else -1 */
 };
 
 /* One trainable (or frozen) parameter under its canonical name, "lstm_1.l0.forward.w_x". */
@@ -140,6 +141,21 @@ struct sl_alternative {
     int32_t count;
 };
 
+/* What a loop carries: `before` at step t is `value` at step t-1, of the sequences that have a step t. */
+struct sl_carry {
+    int32_t value;   /* written by the body; on the steps axis */
+    int32_t before;
+    int32_t initial; /* at the first step, one row a sequence; -1: zeros */
+};
+
+/* Nodes [first, first + count) run step by step over the steps axis, active rows alone, since a step reads what the one
+ * before it wrote; backward through the steps in reverse. All their outputs are on that axis. */
+struct sl_loop {
+    int32_t first, count; /* count 0: there is none */
+    const struct sl_carry *carries;
+    int32_t carry_count;
+};
+
 struct sl_graph {
     struct sl_arena *arena;
     const struct sl_model *model;
@@ -158,6 +174,7 @@ struct sl_graph {
     int32_t node_count;
     const struct sl_alternative *alternatives;
     int32_t alternative_count;
+    struct sl_loop loop; /* of PART_WHOLE; alternatives lie within it or outside */
 
     enum sl_part part;
     int32_t output;          /* tensor of the model's output: logits where output_is_logits; -1: PART_ENCODER */

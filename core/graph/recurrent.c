@@ -73,6 +73,9 @@ static uint32_t get_options(const struct stack *s)
         bits |= SEQLSTM_RECURRENT_INITIAL_STATE;
     if (first->slots[SEQLSTM_STATE_HN] >= 0 || o->gives_state)
         bits |= SEQLSTM_RECURRENT_FINAL_STATE;
+    if (s->b->training && first->slots[SEQLSTM_STATE_H0] >= 0 &&
+        s->b->tensors[first->slots[SEQLSTM_STATE_H0]].role == SL_TENSOR_BEFORE)
+        bits |= SEQLSTM_RECURRENT_STEPWISE;
     return bits;
 }
 

@@ -141,6 +141,10 @@ static const struct sl_explanation explanations[] = {
      "with `bridge: copy` states of the same kind and width; the two directions of a\n"
      "bidirectional encoder stand side by side. `bridge: dense` learns to translate, and\n"
      "`initial_state: none` starts from zero.\n"},
+    {"E0322", "input feeding",
+     "With `input_feeding: true` in an attention layer the first recurrent layer before\n"
+     "it reads, behind its input, what attention gave at the step before. There is such a\n"
+     "layer, and one attention layer feeds.\n"},
     {"E0401", "not in this version",
      "The key or the value is known and planned, but this version of seqlstm cannot do\n"
      "it. It is refused, because ignoring it would change what you get.\n"},

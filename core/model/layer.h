@@ -224,7 +224,7 @@ struct sl_attention {
     enum sl_attention_score score;
     int64_t units; /* additive: rows of W and U; 0: as wide as the output of the encoder */
     struct sl_initializer kernel_initializer; /* of W, U and v */
-    bool input_feeding; /* false in this version */
+    bool input_feeding; /* see struct sl_feeding */
 };
 
 /* What flows on the edge that leaves a layer. */

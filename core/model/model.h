@@ -81,6 +81,13 @@ struct sl_log_config {
     bool tensorboard; /* false in this version */
 };
 
+/* Input feeding: layer `reader` reads, behind its input, what `giver` yielded at the step before; at the first step
+ * zeros. The layers from one to the other run step by step. */
+struct sl_feeding {
+    bool present;
+    int reader, giver; /* indices in layers, reader <= giver */
+};
+
 struct sl_model {
     struct sl_arena *arena;
     int64_t version;  /* 1 */
@@ -93,6 +100,7 @@ struct sl_model {
     const struct sl_layer *layers;
     size_t layer_count;
     size_t encoder_count;             /* the first so many are the encoder; 0: a plain list */
+    struct sl_feeding feeding;        /* of the decoder */
     const struct sl_layer *embedding; /* what `embed` writes; NULL: not said */
     struct sl_train_config train;
     struct sl_decode_config decode;

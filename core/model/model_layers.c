@@ -212,6 +212,8 @@ sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option,
     model->encoder_count = encoder_count;
     sl_model_infer_shapes(reader, model, layers);
     sl_model_check_states(reader, model, layers);
+    if (reader->errors == 0)
+        sl_model_find_feeding(reader, model);
     if (node->kind == SL_NODE_MAP)
         model->embedding = sl_model_find_embedding(reader, sl_node_find(node, "embedding"), &list);
 }

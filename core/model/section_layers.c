@@ -214,8 +214,8 @@ static const struct sl_option layer_options[] = {
      "width of the additive score's network; default: that of the encoder's output"},
     {"kernel_initializer", SL_VALUE_SECTION, AT(attention.kernel_initializer), K(ATTENTION), 0, "glorot_uniform", 0, 0,
      INITIALIZER, "of the weights of `general` and `additive`"},
-    {"input_feeding", SL_VALUE_BOOL, AT(attention.input_feeding), K(ATTENTION), SL_OPTION_FIXED, "false", 0, 0, NONE,
-     "the decoder reads what attention gave the step before"},
+    {"input_feeding", SL_VALUE_BOOL, AT(attention.input_feeding), K(ATTENTION), 0, "false", 0, 0, NONE,
+     "the decoder's first recurrent layer also reads what attention gave the step before"},
     {"mode", SL_VALUE_WORD, AT(pool.mode), K(POOL), SL_OPTION_REQUIRED, NULL, 0, 0,
      {.words = pool_words}, "what becomes of the steps"},
     {0}};

@@ -63,6 +63,9 @@ void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *mode
 /* Whether states fit the layers that start from them, and the encoder is of use; sets gives_state. */
 void sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers);
 
+/* Which layers input feeding joins; sets model->feeding. */
+void sl_model_find_feeding(struct sl_reader *reader, struct sl_model *model);
+
 /* The activation of the model's output; linear where the last layer has none. */
 const struct sl_activation *sl_model_get_output_activation(const struct sl_model *model);
 

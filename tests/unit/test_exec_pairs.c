@@ -111,6 +111,25 @@ static const struct {
      ENCODER "{type: gru, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
              " {type: attention, score: additive, units: 5}, {type: gru, units: 4, return_sequences: true},"
              " {type: attention, score: additive}," OUTPUT, false},
+    {"input feeding, the attentional vector",
+     ENCODER "{type: lstm, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
+             " {type: lstm, units: 4, return_sequences: true, dropout: 0.2}, {type: attention, input_feeding: true},"
+             " {type: dense, units: 5, activation: tanh}, {type: dropout, rate: 0.2}," OUTPUT, false},
+    {"input feeding, two cells under additive attention, states from zero",
+     ENCODER "{type: gru, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
+             " {type: gru, units: 4, layers: 2, return_sequences: true, initial_state: none},"
+             " {type: lstm, units: 3, return_sequences: true, initial_state: none},"
+             " {type: attention, score: additive, input_feeding: true}," OUTPUT, false},
+    {"input feeding past a vector and a second attention",
+     ENCODER "{type: lstm, units: 4, return_sequences: true}, {type: pool, name: mean, mode: mean},"
+             " {type: lstm, from: lstm_1, units: 4, return_sequences: true}],"
+             " decoder: [{type: embedding, name: w, dim: 4, share: source_words}, {type: repeat, name: r, from: mean},"
+             " {type: concat, name: wr, from: [w, r]},"
+             " {type: lstm, name: d, units: 4, return_sequences: true, initial_state: lstm_1, recurrent_dropout: 0.1},"
+             " {type: repeat, name: r2, from: mean}, {type: concat, from: [d, r2]},"
+             " {type: attention, name: a, score: general, input_feeding: true},"
+             " {type: lstm, units: 4, return_sequences: true, initial_state: none}, {type: attention, name: b},"
+             " {type: concat, from: [a, b]}," OUTPUT, true},
     {"one matrix for source, target and output",
      ENCODER "{type: lstm, units: 4}], decoder: [{type: embedding, name: words, dim: 4, share: source_words},"
              " {type: lstm, units: 4, return_sequences: true},"

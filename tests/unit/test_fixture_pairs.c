@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole encoder-decoders against PyTorch: loss and the gradient of every parameter, packed sequences of mixed lengths
- * in differing orders, states copied, joined and bridged (tests/fixtures/make_pairs.py).
+/* Whole encoder-decoders against PyTorch: outputs, loss and the gradient of every parameter, packed sequences of mixed
+ * lengths in differing orders, states copied, joined and bridged, attention with and without input feeding
+ * (tests/fixtures/make_pairs.py).
  *
  * PyTorch computes in float64; here every slot between operations is float32, so a number that passed through n of them
  * is off by about n eps32 of its scale. Less than 100 lie between a parameter and the loss: 1e-5 of the scale, which
@@ -32,6 +33,14 @@ static const struct {
               " direction: bidirectional}], decoder: [{type: embedding, name: words, dim: 3}, {type: lstm,"
               " name: writer, units: 5, return_sequences: true, initial_state: {from: reader, bridge: dense}},"
               " {type: output, name: output, activation: softmax}]}\ntrain: {epochs: 1}"},
+#define LOOKING(feeding)                                                                                               \
+    "model: {encoder: [{type: embedding, name: source_words, dim: 4}, {type: lstm, name: reader, units: 3,"            \
+    " direction: bidirectional, return_sequences: true}], decoder: [{type: embedding, name: words, dim: 3},"           \
+    " {type: lstm, name: writer, units: 6, return_sequences: true}, {type: attention, name: look, score: general"      \
+    feeding "}, {type: dense, name: vector, units: 5, activation: tanh},"                                              \
+    " {type: output, name: output, activation: softmax}]}\ntrain: {epochs: 1}"
+    {"attention", LOOKING("")},
+    {"feeding", LOOKING(", input_feeding: true")},
 };
 
 static struct sl_batch *make_batch(const struct fixture *f)
@@ -68,6 +77,14 @@ static void compare_one(const struct fixture *f, struct world *w)
     struct sl_batch *batch = make_batch(f);
     double loss = run(w, batch, false);
     fixture_compare(f, "loss", &loss, fixture_get(f, "loss", 1), 1, tolerance);
+    struct sl_field output = sl_exec_get_output(w->exec);
+    double logits[R * V];
+    int64_t at = 0;
+    for (int64_t k = 0; k < B; k++)
+        for (int64_t t = 0; t < lengths[k]; t++)
+            for (int64_t v = 0; v < V; v++)
+                logits[at++] = (double)output.values[sl_batch_row(batch, k, t) * V + v];
+    fixture_compare(f, "output", logits, fixture_get(f, "output", R * V), R * V, tolerance);
     for (int32_t p = 0; p < w->params->view_count; p++) {
         const struct sl_param_view *view = &w->params->views[p];
         char name[128];

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop of a graph: its calls step by step over the steps axis, and back through time.
+ *
+ * Step t works on rows [row_offsets[t], row_offsets[t+1]) of every tensor of the steps axis, and reads as "the step
+ * before" the first batch_sizes[t] rows of step t-1: sequences stand longest first, so those that go on stand first,
+ * and nothing is copied.
+ *
+ *   value    | step 0: a b c d | step 1: a b c | step 2: a |
+ *   before       (initial)       a b c of 0      a of 1
+ *
+ * The gradient of a row of `value` is the sum of what readers behind the loop, readers of the same step and the step
+ * after give it; a sequence that ends at a step gets nothing from the next one.
+ *
+ * Invariants:
+ *  1. All calls run in one place; what they read from outside is made valid there before the first step.
+ *  2. Weight gradients come from one call over all rows where the operation keeps nothing from its forward (or is
+ *     STEPWISE), else step by step.
+ *  3. After backward the gradient of every tensor of the loop stands for all rows, zeros included.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/exec_private.h"
+
+int64_t sl_exec_get_shift(const struct sl_exec *exec, const struct sl_tensor *tensor)
+{
+    if (exec->loop.step < 0 || tensor->axis != SL_AXIS_STEPS)
+        return 0;
+    return exec->shape->sides[SL_EXEC_TARGET].steps.row_offsets[exec->loop.step] * tensor->features *
+           sl_dtype_bytes(tensor->dtype);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------- */
+
+static bool is_stepwise(const struct sl_node *node)
+{
+    return node->desc.head.op == SEQLSTM_OP_RECURRENT && (node->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+}
+
+static void find_calls(struct sl_exec *exec)
+{
+    const struct sl_loop *loop = &exec->graph->loop;
+    exec->loop.step = -1;
+    for (int32_t c = 0; c < exec->plan->call_count; c++) {
+        const struct sl_call *call = &exec->plan->calls[c];
+        if (call->node_first < loop->first || call->node_first >= loop->first + loop->count)
+            continue;
+        if (exec->loop.end == 0)
+            exec->loop.first = c;
+        exec->loop.end = c + 1;
+        exec->calls[c].gathers_weights =
+            exec->graph->phase == SL_PHASE_TRAIN && (is_stepwise(call->node) || call->sizes.reserve_bytes == 0);
+    }
+}
+
+seqlstm_status sl_exec_open_loop(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    size_t tensors = (size_t)exec->graph->tensor_count + 1;
+    find_calls(exec);
+    exec->loop.touched = calloc(tensors, sizeof *exec->loop.touched);
+    exec->loop.outer = calloc(tensors, sizeof *exec->loop.outer);
+    exec->loop.carried = calloc(tensors, sizeof *exec->loop.carried);
+    if (!exec->loop.touched || !exec->loop.outer || !exec->loop.carried)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
+    for (int32_t c = exec->loop.first; c < exec->loop.end; c++)
+        for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+            int32_t t = exec->plan->calls[c].node->slots[s];
+            if (t >= 0 && exec->graph->tensors[t].axis == SL_AXIS_STEPS && exec->graph->tensors[t].needs_grad &&
+                exec->graph->tensors[t].role != SL_TENSOR_BEFORE && exec->calls[c].roles[s] != SL_SLOT_ABSENT)
+                exec->loop.touched[t] = true;
+        }
+    return SEQLSTM_OK;
+}
+
+void sl_exec_close_loop(struct sl_exec *exec)
+{
+    free(exec->loop.touched);
+    free(exec->loop.outer);
+    free(exec->loop.carried);
+}
+
+void sl_exec_release_loop(struct sl_exec *exec, struct sl_exec_shape *shape)
+{
+    int32_t width = exec->loop.end - exec->loop.first;
+    for (int64_t k = 0; k < shape->piece_count; k++)
+        if (shape->pieces[k])
+            sl_backend_get_table(exec->plan->calls[exec->loop.first + k % width].backend)
+                ->binding_destroy(shape->pieces[k]);
+    free(shape->pieces);
+    shape->pieces = NULL;
+    shape->piece_count = 0;
+}
+
+seqlstm_status sl_exec_bind_loop(struct sl_exec *exec, struct sl_exec_shape *shape, struct seqlstm_error *err)
+{
+    const struct seqlstm_axis *axis = sl_exec_get_axis(shape, SL_AXIS_STEPS);
+    int32_t width = exec->loop.end - exec->loop.first;
+    int64_t count = axis->rows > 0 ? axis->steps * width : 0;
+    if (count == 0)
+        return SEQLSTM_OK;
+    shape->pieces = calloc((size_t)count, sizeof *shape->pieces);
+    if (shape->pieces == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
+    shape->piece_count = count;
+    for (int64_t k = 0; k < count; k++) {
+        int32_t c = exec->loop.first + (int32_t)(k % width);
+        const struct sl_call *call = &exec->plan->calls[c];
+        int64_t t = k / width, rows = axis->batch_sizes[t];
+        struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = rows,
+                                    .rows_in = sl_exec_get_rows_in(exec, shape, c, rows), .axis = axis, .t0 = t,
+                                    .t1 = t + 1};
+        struct seqlstm_queue *queue = &exec->places[exec->calls[c].place].domain->queue.queue;
+        seqlstm_status status =
+            sl_backend_get_table(call->backend)->op_bind(call->op, queue, &bind, &shape->pieces[k], err);
+        if (status != SEQLSTM_OK)
+            return sl_exec_blame(call, status, err);
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------- */
+
+static bool is_written(const struct sl_exec *exec, int32_t t)
+{
+    for (int32_t c = exec->loop.first; c < exec->loop.end; c++)
+        for (int32_t s = 0; s < exec->calls[c].slot_count; s++)
+            if (exec->plan->calls[c].node->slots[s] == t && exec->calls[c].roles[s] == SL_SLOT_OUTPUT)
+                return true;
+    return false;
+}
+
+/* Invariant 1. */
+static seqlstm_status provide_outer(struct sl_exec *exec, int32_t place, struct seqlstm_error *err)
+{
+    void *read;
+    for (int32_t c = exec->loop.first; c < exec->loop.end; c++) {
+        if (exec->calls[c].place != place)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
+                         "`%s` and `%s` run step by step, so they need backends of one device; pin both to one",
+                         exec->plan->calls[exec->loop.first].node->name, exec->plan->calls[c].node->name);
+        for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+            int32_t t = exec->plan->calls[c].node->slots[s];
+            bool reads = exec->calls[c].roles[s] != SL_SLOT_ABSENT && exec->calls[c].roles[s] != SL_SLOT_OUTPUT;
+            if (reads && exec->graph->tensors[t].role != SL_TENSOR_BEFORE && !is_written(exec, t))
+                SEQLSTM_TRY(sl_exec_provide(exec, place, t, &read, err));
+        }
+    }
+    for (int32_t k = 0; k < exec->graph->loop.carry_count; k++)
+        if (exec->graph->loop.carries[k].initial >= 0)
+            SEQLSTM_TRY(sl_exec_provide(exec, place, exec->graph->loop.carries[k].initial, &read, err));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_loop_forward(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    int64_t steps = exec->shape->piece_count > 0 ? exec->shape->sides[SL_EXEC_TARGET].steps.steps : 0;
+    SEQLSTM_TRY(provide_outer(exec, exec->calls[exec->loop.first].place, err));
+    for (int64_t step = 0; step < steps; step++) {
+        exec->loop.step = step;
+        for (int32_t c = exec->loop.first; c < exec->loop.end; c++)
+            SEQLSTM_TRY(sl_exec_forward_call(exec, c, err));
+    }
+    exec->loop.step = -1;
+    return SEQLSTM_OK;
+}
+
+/* ---- backward ------------------------------------------------------------------------------------------------ */
+
+/* Where the gradient that a call makes of one input goes. */
+struct target {
+    int32_t tensor; /* whose gradient it is; -1: nobody's */
+    float *grad;    /* its rows; NULL: nobody's */
+    float *scratch; /* where the call writes what is to be added; NULL: to grad */
+    int64_t rows;   /* that the call writes */
+    int64_t more;   /* rows behind them that get nothing: zero, when the call writes to grad */
+    bool before;    /* of the step before */
+};
+
+/* x, and h0 and c0 of the layers of the deepest stack. */
+enum { TARGETS_MOST = 1 + 2 * 64 };
+
+struct request {
+    uint32_t parts;
+    bool any_output_grad;
+    int32_t count;
+    int32_t slots[TARGETS_MOST];
+    struct target targets[TARGETS_MOST];
+};
+
+static const struct seqlstm_axis *get_steps(const struct sl_exec *exec)
+{
+    return &exec->shape->sides[SL_EXEC_TARGET].steps;
+}
+
+static struct target find_target(struct sl_exec *exec, int32_t place, int32_t t)
+{
+    const struct sl_tensor *tensor = &exec->graph->tensors[t];
+    int64_t step = exec->loop.step;
+    struct target target = {.tensor = t, .rows = sl_exec_get_rows(exec, tensor->axis)};
+    if (tensor->role != SL_TENSOR_BEFORE) {
+        target.grad = sl_exec_grad_at(exec, place, t);
+        return target;
+    }
+    const struct sl_carry *carry = &exec->graph->loop.carries[tensor->owner];
+    target.before = true;
+    target.tensor = step > 0 ? carry->value : carry->initial;
+    target.more = (step > 0 ? get_steps(exec)->batch_sizes[step - 1] : exec->shape->sequences) - target.rows;
+    if (target.tensor < 0)
+        return target;
+    exec->loop.step = step > 0 ? step - 1 : -1;
+    target.grad = sl_exec_grad_at(exec, place, target.tensor);
+    exec->loop.step = step;
+    return target;
+}
+
+/* Has somebody written the rows already? */
+static bool is_valid(const struct sl_exec *exec, const struct target *target)
+{
+    bool steps = target->before && exec->loop.step > 0;
+    return steps ? exec->loop.outer[target->tensor] || exec->loop.carried[target->tensor]
+                 : exec->grad_valid[target->tensor] != 0;
+}
+
+static seqlstm_status collect(struct sl_exec *exec, int32_t c, struct request *request, struct seqlstm_error *err)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    struct sl_exec_call *own = &exec->calls[c];
+    char *scratch = exec->places[own->place].activations + exec->plan->scratch_grad_offset;
+    *request = (struct request){0};
+    for (int32_t s = 0; s < own->slot_count; s++) {
+        int32_t t = node->slots[s];
+        own->grads[s] = NULL;
+        if (own->roles[s] == SL_SLOT_ABSENT || t < 0 || !exec->graph->tensors[t].needs_grad)
+            continue;
+        if (own->roles[s] == SL_SLOT_OUTPUT && exec->grad_valid[t]) {
+            own->grads[s] = sl_exec_grad_at(exec, own->place, t);
+            request->any_output_grad = true;
+        } else if (own->roles[s] == SL_SLOT_PARAM && !own->gathers_weights) {
+            float *grad;
+            SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
+            own->grads[s] = grad;
+            request->parts |= SEQLSTM_BACKWARD_WEIGHTS;
+        } else if (own->roles[s] == SL_SLOT_INPUT) {
+            struct target *target = &request->targets[request->count];
+            request->slots[request->count++] = s;
+            *target = find_target(exec, own->place, t);
+            request->parts |= sl_exec_is_initial_state(node, s) ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
+            bool adds = target->grad && is_valid(exec, target);
+            if (adds && !(target->before && exec->loop.step > 0)) {
+                float *whole;
+                SEQLSTM_TRY(sl_exec_provide_grad(exec, own->place, target->tensor, &whole, err));
+            }
+            if (target->grad == NULL || adds) {
+                target->scratch = (float *)(void *)scratch;
+                scratch += (target->rows * exec->graph->tensors[t].features * 4 + 63) / 64 * 64;
+            }
+            own->grads[s] = target->scratch ? target->scratch : target->grad;
+        }
+    }
+    return SEQLSTM_OK;
+}
+
+/* Adds the scratch where the plan adds vectors. */
+static seqlstm_status add(struct sl_exec *exec, int32_t place, const struct target *target, int64_t elems,
+                          struct seqlstm_error *err)
+{
+    int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY);
+    char *here = exec->places[place].activations, *there = exec->places[adder].activations;
+    char *host = exec->places[SL_PLACE_HOST].activations;
+    int64_t to = (char *)target->grad - here, from = (char *)target->scratch - here;
+    if (adder != place) {
+        SEQLSTM_TRY(sl_exec_move_bytes(exec, place, adder, here + to, host + to, there + to, elems * 4, err));
+        SEQLSTM_TRY(sl_exec_move_bytes(exec, place, adder, here + from, host + from, there + from, elems * 4, err));
+    }
+    float *sum = (float *)(void *)(there + to);
+    SEQLSTM_TRY(sl_exec_add(exec, sum, (const float *)(const void *)(there + from), elems, err));
+    return adder == place ? SEQLSTM_OK
+                          : sl_exec_move_bytes(exec, adder, place, there + to, host + to, here + to, elems * 4, err);
+}
+
+static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct request *request, struct seqlstm_error *err)
+{
+    int32_t place = exec->calls[c].place;
+    for (int32_t k = 0; k < request->count; k++) {
+        const struct target *target = &request->targets[k];
+        int64_t features = exec->graph->tensors[exec->plan->calls[c].node->slots[request->slots[k]]].features;
+        if (target->grad == NULL)
+            continue;
+        if (target->scratch)
+            SEQLSTM_TRY(add(exec, place, target, target->rows * features, err));
+        else if (target->more > 0)
+            SEQLSTM_TRY(sl_domain_clear(exec->places[place].domain, target->grad + target->rows * features,
+                                        target->more * features * (int64_t)sizeof(float), err));
+        if (target->before && exec->loop.step > 0)
+            exec->loop.carried[target->tensor] = true;
+        else
+            exec->grad_valid[target->tensor] = (uint8_t)(1u << place);
+    }
+    return SEQLSTM_OK;
+}
+
+/* One call at one step. Pieces of a STEPWISE operation come one after the other, so none is left out. */
+static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
+{
+    struct request request;
+    bool adds = false;
+    SEQLSTM_TRY(collect(exec, c, &request, err));
+    if (request.parts == 0 || (!request.any_output_grad && !is_stepwise(exec->plan->calls[c].node)))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
+    if (request.parts & SEQLSTM_BACKWARD_WEIGHTS)
+        SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &adds, err));
+    struct seqlstm_backward args =
+        sl_exec_get_backward(exec, c, request.parts | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
+    SEQLSTM_TRY(sl_exec_backward_call(exec, c, &args, err));
+    sl_exec_note_params(exec, c);
+    return settle(exec, c, &request, err);
+}
+
+/* What stands of the step's gradients before its calls run: readers behind the loop, and the step after. */
+static void begin_step(struct sl_exec *exec, int32_t place)
+{
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++)
+        if (exec->loop.touched[t]) {
+            exec->grad_valid[t] = exec->loop.outer[t] || exec->loop.carried[t] ? (uint8_t)(1u << place) : 0;
+            exec->loop.carried[t] = false;
+        }
+}
+
+/* Invariant 3. */
+static seqlstm_status end_step(struct sl_exec *exec, int32_t place, struct seqlstm_error *err)
+{
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
+        float *grad = exec->loop.touched[t] && !exec->grad_valid[t] ? sl_exec_grad_at(exec, place, t) : NULL;
+        const struct sl_tensor *tensor = &exec->graph->tensors[t];
+        if (grad)
+            SEQLSTM_TRY(sl_domain_clear(exec->places[place].domain, grad,
+                                        sl_exec_get_rows(exec, tensor->axis) * tensor->features * 4, err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* Weight gradients of all rows at once, or, where steps have made them, zeros for those that no step has made. */
+static seqlstm_status finish_params(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    struct sl_exec_call *own = &exec->calls[c];
+    bool any = false, adds = false;
+    for (int32_t s = 0; s < own->slot_count; s++) {
+        int32_t t = node->slots[s];
+        float *grad = NULL;
+        if (own->roles[s] != SL_SLOT_ABSENT && t >= 0 && exec->graph->tensors[t].needs_grad) {
+            if (own->roles[s] == SL_SLOT_PARAM)
+                SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
+            else if (own->roles[s] == SL_SLOT_OUTPUT)
+                grad = sl_exec_grad_at(exec, own->place, t);
+            any = any || own->roles[s] == SL_SLOT_PARAM;
+        }
+        own->grads[s] = grad;
+    }
+    if (!any || !own->gathers_weights)
+        return accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err);
+    SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
+    SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &adds, err));
+    struct seqlstm_backward args =
+        sl_exec_get_backward(exec, c, SEQLSTM_BACKWARD_WEIGHTS | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
+    SEQLSTM_TRY(sl_exec_backward_call(exec, c, &args, err));
+    sl_exec_note_params(exec, c);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_loop_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+{
+    int32_t place = exec->calls[exec->loop.first].place;
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
+        float *grad;
+        if (exec->grad_valid[t] && exec->loop.touched[t])
+            SEQLSTM_TRY(sl_exec_provide_grad(exec, place, t, &grad, err));
+        exec->loop.outer[t] = exec->loop.touched[t] ? exec->grad_valid[t] : 0;
+        exec->loop.carried[t] = false;
+    }
+    for (int64_t step = get_steps(exec)->steps - 1; step >= 0; step--) {
+        exec->loop.step = step;
+        begin_step(exec, place);
+        for (int32_t c = exec->loop.end - 1; c >= exec->loop.first; c--)
+            if (exec->plan->calls[c].node->needs_backward)
+                SEQLSTM_TRY(run_back(exec, c, accumulate, err));
+        SEQLSTM_TRY(end_step(exec, place, err));
+    }
+    exec->loop.step = -1;
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++)
+        if (exec->loop.touched[t])
+            exec->grad_valid[t] = (uint8_t)(1u << place);
+    for (int32_t c = exec->loop.end - 1; c >= exec->loop.first; c--)
+        if (exec->plan->calls[c].node->needs_backward)
+            SEQLSTM_TRY(finish_params(exec, c, accumulate, err));
+    return SEQLSTM_OK;
+}

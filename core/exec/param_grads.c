@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of parameters in a backward pass: the first call that makes one overwrites it, later ones (a tied matrix,
+ * the steps of a loop) add to it, unless the step accumulates: then all add. */
+#include "exec/exec_private.h"
+
+/* The view of the parameter at slot s if its gradient is wanted; NULL otherwise. */
+static const struct sl_param_view *find_view(const struct sl_exec *exec, int32_t c, int32_t s)
+{
+    const struct sl_exec_call *own = &exec->calls[c];
+    if (own->roles[s] != SL_SLOT_PARAM || own->grads[s] == NULL)
+        return NULL;
+    return &exec->params->views[exec->graph->tensors[exec->plan->calls[c].node->slots[s]].owner];
+}
+
+static void note_param(struct sl_exec *exec, int32_t c, const struct sl_param_view *view)
+{
+    sl_params_note_written(exec->params, exec->calls[c].place, SL_PART_GRADS, view->offset_elems, view->elems);
+    exec->param_written[view - exec->params->views] = true;
+}
+
+/* Parameters nobody has written yet start at zero when the call is going to add, or is not made at all. */
+seqlstm_status sl_exec_clear_unwritten(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
+        if (view == NULL || exec->param_written[view - exec->params->views])
+            continue;
+        SEQLSTM_TRY(sl_domain_clear(exec->places[exec->calls[c].place].domain, exec->calls[c].grads[s],
+                                    view->elems * (int64_t)sizeof(float), err));
+        note_param(exec, c, view);
+    }
+    return SEQLSTM_OK;
+}
+
+/* What the call is going to add to stands where it runs. */
+static seqlstm_status provide_param_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
+        float *grad;
+        if (view)
+            SEQLSTM_TRY(sl_params_provide(exec->params, exec->calls[c].place, SL_PART_GRADS, view->offset_elems,
+                                          view->elems, &grad, err));
+    }
+    return SEQLSTM_OK;
+}
+
+void sl_exec_note_params(struct sl_exec *exec, int32_t c)
+{
+    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
+        if (view)
+            note_param(exec, c, view);
+    }
+}
+
+/* Has a call of this step written a gradient of one of the call's parameters? */
+static bool has_written(const struct sl_exec *exec, int32_t c)
+{
+    for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
+        const struct sl_param_view *view = find_view(exec, c, s);
+        if (view && exec->param_written[view - exec->params->views])
+            return true;
+    }
+    return false;
+}
+
+seqlstm_status sl_exec_begin_params(struct sl_exec *exec, int32_t c, bool accumulate, bool *out_add,
+                                    struct seqlstm_error *err)
+{
+    bool written = has_written(exec, c);
+    *out_add = accumulate || written;
+    if (written && !accumulate)
+        SEQLSTM_TRY(sl_exec_clear_unwritten(exec, c, err));
+    return *out_add ? provide_param_grads(exec, c, err) : SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_locate_param(struct sl_exec *exec, int32_t c, int32_t s, float **out_grad,
+                                    struct seqlstm_error *err)
+{
+    int32_t t = exec->plan->calls[c].node->slots[s];
+    return sl_params_locate(exec->params, exec->calls[c].place, SL_PART_GRADS,
+                            exec->params->views[exec->graph->tensors[t].owner].offset_elems, out_grad, err);
+}
