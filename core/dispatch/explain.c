@@ -32,19 +32,16 @@ struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struc
     struct sl_plan_memory sum = plan->memory;
     if (evaluate == NULL)
         return sum;
-    int64_t buffers = evaluate->memory.activations_bytes + evaluate->memory.workspace_bytes;
+    int64_t buffers = evaluate->memory.activations_bytes + evaluate->memory.workspace_bytes +
+                      evaluate->memory.batches_bytes;
     sum.activations_bytes += evaluate->memory.activations_bytes;
     sum.workspace_bytes += evaluate->memory.workspace_bytes;
+    sum.batches_bytes += evaluate->memory.batches_bytes;
     sum.peak_bytes += buffers;
     /* at the end the test split is evaluated while the rest is still there; no checkpoint is read back then */
     if (plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE && buffers > sum.checkpoint_bytes)
         sum.peak_bytes += buffers - sum.checkpoint_bytes;
     return sum;
-}
-
-static const char *get_domain(const struct sl_call *call)
-{
-    return sl_backend_get_device(call->backend, call->device)->domain;
 }
 
 /* The domain that a tensor is written in before call `reader`; NULL: it is no activation that another call writes. */
@@ -56,7 +53,7 @@ static const char *find_domain(const struct sl_plan *plan, int32_t t, int32_t re
     for (int32_t c = reader - 1; role == SL_TENSOR_ACTIVATION && c >= 0; c--)
         for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++)
             if (plan->calls[c].node->slots[s] == t)
-                return get_domain(&plan->calls[c]);
+                return sl_call_get_domain(&plan->calls[c]);
     return NULL;
 }
 
@@ -66,7 +63,7 @@ int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copi
     for (int32_t c = 0; c < plan->call_count; c++)
         for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++) {
             int32_t t = plan->calls[c].node->slots[s];
-            const char *from = t >= 0 ? find_domain(plan, t, c) : NULL, *to = get_domain(&plan->calls[c]);
+            const char *from = t >= 0 ? find_domain(plan, t, c) : NULL, *to = sl_call_get_domain(&plan->calls[c]);
             if (from == NULL || strcmp(from, to) == 0)
                 continue;
             const struct sl_tensor *tensor = &plan->graph->tensors[t];

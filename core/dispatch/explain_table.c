@@ -146,19 +146,21 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan *evalu
     struct sl_plan_memory m = sl_plan_sum_memory(plan, evaluate);
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
     char weights[32], gradients[32], optimizer[32], activations[32], workspace[32];
-    char checkpoint[32], process[32], peak[32];
+    char batches[32], checkpoint[32], process[32], peak[32];
     write_bytes(weights, sizeof weights, m.weights_bytes);
     write_bytes(gradients, sizeof gradients, m.gradients_bytes);
     write_bytes(optimizer, sizeof optimizer, m.optimizer_bytes);
     write_bytes(activations, sizeof activations, m.activations_bytes);
     write_bytes(workspace, sizeof workspace, m.workspace_bytes);
+    write_bytes(batches, sizeof batches, m.batches_bytes);
     write_bytes(checkpoint, sizeof checkpoint, m.checkpoint_bytes);
     write_bytes(process, sizeof process, m.process_bytes);
     write_bytes(peak, sizeof peak, m.peak_bytes);
     sl_buf_printf(out,
                   "memory  peak %s: weights %s, gradients %s, optimizer %s,\n"
-                  "        activations %s, workspace %s, checkpoint %s, program and data %s\n",
-                  peak, weights, gradients, optimizer, activations, workspace, checkpoint, process);
+                  "        activations %s, workspace %s, checkpoint %s, program and data %s%s%s\n",
+                  peak, weights, gradients, optimizer, activations, workspace, checkpoint, process,
+                  m.batches_bytes > 0 ? ", batches on devices " : "", m.batches_bytes > 0 ? batches : "");
     if (envelope->steps > 0)
         sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n",
                       (long long)envelope->sequences, (long long)envelope->steps, (long long)envelope->rows);

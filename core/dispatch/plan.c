@@ -359,6 +359,11 @@ seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_p
     return SEQLSTM_OK;
 }
 
+const char *sl_call_get_domain(const struct sl_call *call)
+{
+    return sl_backend_get_device(call->backend, call->device)->domain;
+}
+
 void sl_plan_destroy(struct sl_plan *plan)
 {
     if (plan == NULL)

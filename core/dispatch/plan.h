@@ -105,6 +105,8 @@ struct sl_plan_memory {
     int64_t optimizer_bytes;
     int64_t activations_bytes; /* activations, their gradients, reserves, states */
     int64_t workspace_bytes;   /* scratch and packed weights */
+    int64_t batches_bytes;     /* fields of the batch on devices with memory of their own; in training those of the next
+                                * one too, there and in pinned memory */
     int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
     int64_t process_bytes;     /* what the process held before: program, plugins, data */
     int64_t peak_bytes;        /* their sum */
@@ -176,5 +178,8 @@ struct sl_plan_choice {
 seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_plan **out_plan,
                               struct seqlstm_error *err);
 void sl_plan_destroy(struct sl_plan *plan);
+
+/* Name of the memory domain in which the call's operands stand: "host", "cuda:<uuid>". Borrowed. */
+const char *sl_call_get_domain(const struct sl_call *call);
 
 #endif

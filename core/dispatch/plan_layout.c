@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/checked.h"
@@ -212,7 +213,47 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
     plan->workspace_bytes = round_up(workspace);
 }
 
-static void sum_memory(struct sl_plan *plan, int32_t optimizer_states, int64_t resident_bytes)
+static bool reads(const struct sl_call *call, int32_t tensor)
+{
+    for (int32_t s = 0; s < call->node->slot_count; s++)
+        if (call->node->slots[s] == tensor)
+            return true;
+    return false;
+}
+
+/* What the executor keeps of batches in the domain of calls[first]: room for every field of the graph, and in training
+ * those that calls there read once more on the device and in pinned memory, for the batch that comes next. */
+static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_call *calls, int32_t first)
+{
+    const struct sl_graph *graph = plan->graph;
+    const char *domain = sl_call_get_domain(&calls[first]);
+    int64_t all = 0;
+    for (int32_t t = 0; t < graph->tensor_count; t++) {
+        const struct sl_tensor *tensor = &graph->tensors[t];
+        bool is_staged = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_SOURCE;
+        bool is_field = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_MEMORY_OF, is_read = false;
+        int64_t bytes = round_up(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+        for (int32_t c = first; c < plan->call_count && is_staged && graph->phase == SL_PHASE_TRAIN; c++)
+            is_read = is_read || (reads(&calls[c], t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);
+        all += is_field ? bytes * (is_read ? 3 : 1) : 0;
+    }
+    return all;
+}
+
+static int64_t count_batches(const struct sl_plan *plan, const struct sl_call *calls)
+{
+    int64_t bytes = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        bool is_new = strcmp(sl_call_get_domain(&calls[c]), "host") != 0;
+        for (int32_t before = 0; before < c && is_new; before++)
+            is_new = strcmp(sl_call_get_domain(&calls[before]), sl_call_get_domain(&calls[c])) != 0;
+        bytes += is_new ? count_domain_batches(plan, calls, c) : 0;
+    }
+    return bytes;
+}
+
+static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_t optimizer_states,
+                       int64_t resident_bytes)
 {
     const struct sl_graph *graph = plan->graph;
     int64_t weights = 0, states = 0;
@@ -229,9 +270,10 @@ static void sum_memory(struct sl_plan *plan, int32_t optimizer_states, int64_t r
     memory->checkpoint_bytes = training ? weights + memory->optimizer_bytes : 0;
     memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes + states;
     memory->workspace_bytes = plan->workspace_bytes + plan->packed_bytes;
+    memory->batches_bytes = count_batches(plan, calls);
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
-                         memory->activations_bytes + memory->workspace_bytes + memory->checkpoint_bytes +
-                         resident_bytes;
+                         memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes +
+                         memory->checkpoint_bytes + resident_bytes;
 }
 
 seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
@@ -277,6 +319,6 @@ seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int3
     free(order);
     free(placed);
     sum_calls(plan, calls);
-    sum_memory(plan, optimizer_states, resident_bytes);
+    sum_memory(plan, calls, optimizer_states, resident_bytes);
     return SEQLSTM_OK;
 }

@@ -373,6 +373,29 @@ static void the_next_batch_is_copied_meanwhile(void **state)
         }
 }
 
+static int64_t round_up(int64_t bytes)
+{
+    return (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
+}
+
+/* A batch's input and target three times: the present ones, the next ones, and these in pinned memory. */
+static void plans_count_what_waits_for_devices(void **state)
+{
+    (void)state;
+    for (enum placement placement = ON_HOST; placement <= ON_DEVICE; placement++) {
+        struct world w;
+        open_world(&w, &cases[0], placement);
+        int64_t fields = round_up(R * w.facts.input.features * 4) + round_up(B * w.facts.target.features * 4);
+        const struct sl_plan_memory *memory = &w.plan->memory;
+        assert_int_equal(memory->batches_bytes, placement == ON_HOST ? 0 : 3 * fields);
+        assert_int_equal(memory->peak_bytes, memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
+                                                 memory->activations_bytes + memory->workspace_bytes +
+                                                 memory->batches_bytes + memory->checkpoint_bytes +
+                                                 memory->process_bytes);
+        close_world(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
         cmocka_unit_test(host_writes_reach_the_device),
         cmocka_unit_test(the_next_batch_is_copied_meanwhile),
+        cmocka_unit_test(plans_count_what_waits_for_devices),
         cmocka_unit_test(late_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
