@@ -3,27 +3,21 @@
 """The bucketing study of Lin and Wu (15-418), on this machine: an 8-layer LSTM (hidden 100) on the sentences of the Penn
 Treebank, batch 32, five ways of batching.
 
-study.py PROGRAM [--data DIR] [--rounds N] [--seconds S] [--layers N] [--set KEY=VALUE …] [--out FILE]
-study.py PROGRAM --pair A,B [--rounds N] [--seconds S] …
-study.py PROGRAM --converge EPOCHS [--plot FILE] …
+study.py PROGRAM [--data DIR] [--rounds N] [--tokens N] [--only A,B] [--processor-time] [--layers N] [--out FILE]
 
-The strategies run in turn, round after round, S seconds of training each, in processes of their own; shown is the median
-time of a real token (padding is no token) with its spread. Batches come in shuffled order, so that a part of an epoch
-stands for it. Beside it what `data stats` counts for a whole epoch: rows computed, steps, rows lost.
+All strategies train in one process (bench_batching, `ninja -C build tests/bench/bench_batching`), each a run of its own with
+the same plan, and take turns of so many real tokens: padding is no token. 186 rounds of 5,000 tokens are an epoch of `pools`
+and of `greedy_padded`, which take part in every round, next to each other and in changing order; the slower strategies
+take part in some. A ratio is the median over the rounds of the time of a token over that of `pools` in the same round, with a
+95 % interval from 10,000 resamplings of the rounds. Beside it what `data stats` counts for a whole epoch.
 
---pair compares two of them: in each round both, in changing order, with a seed of the round's own, so that each round has
-other batches; the ratio of their times is a geometric mean over the rounds with its 95 % confidence interval (Student's t).
---updates N trains that many updates instead of S seconds, on one thread, and counts processor time, less that of a run of one
-update: for a machine that others use.
-
---converge trains each strategy for so many epochs instead and compares perplexities on valid; --plot draws them over time.
+--processor-time compares processor time instead of wall time: for a machine that others use.
 """
 import argparse
 import json
-import math
 import os
 import pathlib
-import resource
+import random
 import statistics
 import subprocess
 import sys
@@ -35,8 +29,7 @@ seed: 1
 data:
   type: text
   train: {{file: {data}/ptb/ptb.train.txt}}
-  valid: {{file: {data}/ptb/ptb.valid.txt}}
-  tokenizer: {{type: whitespace, specials: [unk, bos, eos]}}
+{valid}  tokenizer: {{type: whitespace, specials: [unk, bos, eos]}}
   batch_size: 32
   batching: {{{batching}}}
 model:
@@ -49,6 +42,9 @@ train:
   clip_norm: 5
   metrics: [perplexity]
   epochs: {epochs}
+  checkpoint: {{every: 1000e}}
+backends: [cpu-blas]
+dispatch: {{policy: order}}
 """
 
 STRATEGIES = {
@@ -59,150 +55,99 @@ STRATEGIES = {
     'pools': 'bucketing: pools',
 }
 
+# In how many rounds of all a strategy takes part.
+SHARES = {'padded_to_longest': 1 / 8, 'padded_to_batch': 1 / 6, 'lengths_padded': 1 / 3}
 
-def run(options, folder, name, strategy, *more):
-    model = folder / 'study.yaml'
-    model.write_text(MODEL.format(data=options.data, batching=STRATEGIES[strategy], layers=options.layers,
-                                  epochs=options.converge or 100))
-    sets = [part for key in options.set for part in ('--set', key)]
-    result = subprocess.run([options.program, 'run', str(model), '--out', str(folder / name), '-q', *sets, *more])
-    if result.returncode not in (0, 75):
-        sys.exit(f'{strategy}: exit {result.returncode}')
-    return json.loads((folder / name / 'summary.json').read_text())
+RESAMPLINGS = 10000
 
 
-def count(options, folder):
-    """What an epoch computes, from `data stats` of each model."""
-    model, counted = folder / 'stats.yaml', {}
-    for strategy, batching in STRATEGIES.items():
-        model.write_text(MODEL.format(data=options.data, batching=batching, layers=options.layers, epochs=1))
-        stats = json.loads(subprocess.run([options.program, 'data', 'stats', str(model), '--json'], check=True,
-                                          stdout=subprocess.PIPE).stdout)
-        counted[strategy] = next(s for s in stats['strategies'] if s['name'] == stats['chosen'])
-    return counted
+def write_model(path, data, strategy, layers, epochs, valid=False):
+    split = f'  valid: {{file: {data}/ptb/ptb.valid.txt}}\n' if valid else ''
+    path.write_text(MODEL.format(data=data, batching=STRATEGIES[strategy], layers=layers, epochs=epochs, valid=split))
 
 
-def time_all(options, folder):
-    times = {strategy: [] for strategy in STRATEGIES}
-    for round_ in range(options.rounds):
-        for strategy in STRATEGIES:
-            summary = run(options, folder, f'{strategy}-{round_}', strategy, '--set',
-                          f'train.max_time={options.seconds}s', '--set', 'data.valid=~')
-            times[strategy].append(1e6 * summary['training_seconds'] / summary['tokens'])
-    counted = count(options, folder)
-    best = statistics.median(times['pools'])
-    rows = []
-    for strategy, values in times.items():
-        middle, c = statistics.median(values), counted[strategy]
-        rows.append({'strategy': strategy, 'us_per_token': middle, 'low': min(values), 'high': max(values),
-                     'over_pools': middle / best, 'rows': c['rows_computed'], 'steps': c['steps'],
-                     'rows_lost': c['rows_lost']})
-    print('| batching | rows computed | steps | rows lost | µs a real token (least to most) | over pools |')
-    print('| --- | --- | --- | --- | --- | --- |')
-    for r in rows:
-        print(f"| {r['strategy']} | {r['rows']:,} | {r['steps']:,} | {r['rows_lost']} | {r['us_per_token']:.1f} "
-              f"({r['low']:.1f} to {r['high']:.1f}) | {r['over_pools']:.2f} |")
-    return rows
+def count(program, model):
+    """What an epoch computes, from `data stats` of the model."""
+    stats = json.loads(subprocess.run([program, 'data', 'stats', str(model), '--json'], check=True,
+                                      stdout=subprocess.PIPE).stdout)
+    return next(s for s in stats['strategies'] if s['name'] == stats['chosen'])
 
 
-def time_run(options, folder, name, strategy, seed):
-    """Microseconds a real token."""
-    def spend(updates):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        summary = run(options, folder, f'{name}-{updates}', strategy, '--threads', '1', '--set', f'train.updates={updates}',
-                      '--set', 'data.valid=~', '--set', f'seed={seed}')
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, summary['tokens']
-
-    if options.updates:
-        (all_time, all_tokens), (first_time, first_tokens) = spend(options.updates), spend(1)
-        return 1e6 * (all_time - first_time) / (all_tokens - first_tokens)
-    summary = run(options, folder, name, strategy, '--set', f'train.max_time={options.seconds}s', '--set', 'data.valid=~',
-                  '--set', f'seed={seed}')
-    return 1e6 * summary['training_seconds'] / summary['tokens']
+def list_turns(names, rounds):
+    """(round, strategy): the pair to be compared side by side, now one first and now the other."""
+    for round_ in range(rounds):
+        taking_part = [name for name in names if int((round_ + 1) * SHARES.get(name, 1) + 1e-9) >
+                       int(round_ * SHARES.get(name, 1) + 1e-9)]
+        for name in taking_part if round_ % 2 == 0 else taking_part[::-1]:
+            yield round_, name
 
 
-def time_pair(options, folder):
-    # two-sided 95 % points of Student's t for 1, 2, … degrees of freedom
-    student = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145)
-    names = options.pair.split(',')
-    logs = []
-    for round_ in range(options.rounds):
-        times = {}
-        for name in names if round_ % 2 == 0 else names[::-1]:
-            times[name] = time_run(options, folder, f'{name}-{round_}', name, round_ + 1)
-        logs.append(math.log(times[names[0]] / times[names[1]]))
-        print(f'round {round_ + 1}: ' + ', '.join(f'{name} {times[name]:.1f} us' for name in names), flush=True)
-    mean = statistics.mean(logs)
-    t = student[min(len(logs) - 1, len(student)) - 1]
-    half = t * statistics.stdev(logs) / math.sqrt(len(logs))
-    ratio, low, high = (math.exp(x) for x in (mean, mean - half, mean + half))
-    print(f'{names[0]} over {names[1]}: {ratio:.4f}, 95 % interval {low:.4f} to {high:.4f}, {len(logs)} rounds')
-    return {'pair': names, 'ratio': ratio, 'low': low, 'high': high, 'rounds': len(logs)}
+def time_turns(options, folder, models):
+    """{strategy: {round: microseconds a token}}"""
+    times = {name: {} for name in models}
+    names = list(models)
+    command = [options.bench, str(pathlib.Path(options.program).parent / 'backends'), str(folder)]
+    process = subprocess.Popen(command + [str(model) for model in models.values()], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    for round_, name in list_turns(names, options.rounds):
+        process.stdin.write(f'{names.index(name)} {options.tokens}\n')
+        process.stdin.flush()
+        line = process.stdout.readline().split()
+        if not line:
+            sys.exit('bench_batching ended')
+        _, tokens, _, wall, processor = map(int, line)
+        times[name][round_] = 1e-3 * (processor if options.processor_time else wall) / tokens
+    process.stdin.close()
+    process.wait()
+    return times
 
 
-def plot(curves, path):
-    """Perplexity over wall time, one line a strategy, in one SVG."""
-    colors = ('#2a6fc9', '#d9662b', '#3a9a5c', '#8a4fc0', '#666e7a')
-    points = [p for curve in curves.values() for p in curve]
-    late, low, high = max(p[0] for p in points), min(p[1] for p in points), max(p[1] for p in points)
-    place = lambda p: (60 + 620 * p[0] / late, 20 + 300 * (1 - (p[1] - low) / (high - low or 1)))
-    parts = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 370" font-family="sans-serif" font-size="12">',
-             '<rect width="860" height="370" fill="#fff"/>']
-    for i in range(5):
-        y, value = 20 + 75 * i, high - (high - low) * i / 4
-        parts.append(f'<line x1="60" x2="680" y1="{y}" y2="{y}" stroke="#e3e6ea"/>'
-                     f'<text x="52" y="{y + 4}" text-anchor="end">{value:.0f}</text>')
-        parts.append(f'<text x="{60 + 155 * i}" y="340" text-anchor="middle">{late * i / 4:.0f} s</text>')
-    parts.append('<text x="370" y="362" text-anchor="middle">perplexity on valid over time of training</text>')
-    for (name, curve), color in zip(curves.items(), colors):
-        line = ' '.join(f'{x:.1f},{y:.1f}' for x, y in map(place, curve))
-        x, y = place(curve[-1])
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
-        parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{color}"/>' for a, b in map(place, curve)]
-        parts.append(f'<text x="{x + 6:.1f}" y="{y + 4:.1f}" fill="{color}">{name}</text>')
-    pathlib.Path(path).write_text('\n'.join(parts + ['</svg>']) + '\n')
-
-
-def converge(options, folder):
-    STRATEGIES['packed'] = 'bucketing: off'
-    names = options.only.split(',') if options.only else list(STRATEGIES)
-    curves, final = {}, {}
-    for strategy in names:
-        summary = run(options, folder, strategy, strategy, '--set', 'train.validate={every: 0.25e}')
-        lines = (folder / strategy / 'metrics.jsonl').read_text().splitlines()
-        rows = [json.loads(line) for line in lines]
-        curves[strategy] = [(r['seconds'], r['metrics']['perplexity']) for r in rows if r['split'] == 'valid']
-        final[strategy] = summary['metrics']['valid']['perplexity']
-        print(f"{strategy}: perplexity {final[strategy]:.2f} after {options.converge} epochs, "
-              f"{summary['training_seconds']:.0f} s, waiting {100 * summary['waiting']['share']:.2f} %", flush=True)
-    if options.plot:
-        plot(curves, options.plot)
-    return {'final': final, 'curves': curves}
+def compare(times, base):
+    """Median of the ratios of the rounds, and its 95 % interval."""
+    ratios = [times[round_] / base[round_] for round_ in times if round_ in base]
+    draw = random.Random(1)
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(RESAMPLINGS))
+    return statistics.median(ratios), medians[RESAMPLINGS // 40], medians[-RESAMPLINGS // 40]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('program')
+    parser.add_argument('--bench', help='default: tests/bench/bench_batching beside the program')
     parser.add_argument('--data', default=os.environ.get('SEQLSTM_DATA', ''), help='the folder that holds ptb/')
-    parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--seconds', type=float, default=5)
+    parser.add_argument('--rounds', type=int, default=186)
+    parser.add_argument('--tokens', type=int, default=5000)
+    parser.add_argument('--only', help='strategies, with commas')
+    parser.add_argument('--processor-time', action='store_true')
     parser.add_argument('--layers', type=int, default=8)
-    parser.add_argument('--set', action='append', default=[], metavar='KEY=VALUE')
-    parser.add_argument('--pair', metavar='A,B', help=f'out of {", ".join(STRATEGIES)}')
-    parser.add_argument('--updates', type=int, default=0, metavar='N')
-    parser.add_argument('--converge', type=int, metavar='EPOCHS')
-    parser.add_argument('--only', help='strategies of --converge, with commas')
-    parser.add_argument('--plot', metavar='FILE.svg')
     parser.add_argument('--out', metavar='FILE.json')
     options = parser.parse_args()
     if not (pathlib.Path(options.data) / 'ptb/ptb.train.txt').exists():
         sys.exit('no ptb/ptb.train.txt: say --data or SEQLSTM_DATA')
     options.program = os.path.abspath(options.program)
+    options.bench = options.bench or str(pathlib.Path(options.program).parent / 'tests/bench/bench_batching')
+    names = options.only.split(',') if options.only else list(STRATEGIES)
     with tempfile.TemporaryDirectory() as folder:
-        result = (converge if options.converge else time_pair if options.pair else time_all)(options, pathlib.Path(folder))
+        models = {name: pathlib.Path(folder) / f'{name}.yaml' for name in names}
+        for name, model in models.items():
+            write_model(model, options.data, name, options.layers, 1000)
+        counted = {name: count(options.program, model) for name, model in models.items()}
+        times = time_turns(options, pathlib.Path(folder), models)
+    base = times['pools' if 'pools' in times else names[-1]]
+    rows = []
+    print('| batching | rows computed | steps | rows lost | µs a real token, median | over pools (95 % interval) | turns |')
+    print('| --- | --- | --- | --- | --- | --- | --- |')
+    for name in names:
+        c, (ratio, low, high) = counted[name], compare(times[name], base)
+        middle = statistics.median(times[name].values())
+        rows.append({'strategy': name, 'us_per_token': middle, 'over_pools': ratio, 'low': low, 'high': high,
+                     'rows': c['rows_computed'], 'steps': c['steps'], 'rows_lost': c['rows_lost'],
+                     'times': list(times[name].values())})
+        print(f"| {name} | {c['rows_computed']:,} | {c['steps']:,} | {c['rows_lost']} | {middle:.1f} | "
+              f"{ratio:.3f} ({low:.3f} to {high:.3f}) | {len(times[name])} |")
     if options.out:
-        pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + '\n')
+        pathlib.Path(options.out).write_text(json.dumps(rows, indent=1) + '\n')
 
 
-main()
+if __name__ == '__main__':
+    main()
