@@ -48,7 +48,10 @@ sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const stru
     sl_reader_drop_idle(reader, root, "decode", model->encoder_count > 0, "a model of `encoder` and `decoder`");
     sl_reader_drop_idle(reader, node, "top_k", draws, "`temperature`");
     sl_reader_drop_idle(reader, node, "top_p", draws, "`temperature`");
-    sl_reader_drop_idle(reader, node, "length_penalty", decode->beam > 1, "a `beam` of more than 1");
+    /* a saved run says the default, and may be decoded with another beam */
+    sl_reader_drop_idle(reader, node, "length_penalty",
+                        decode->beam > 1 || decode->length_penalty.kind == SL_LENGTH_PENALTY_AVERAGE,
+                        "a `beam` of more than 1");
     if (draws && decode->beam > 1)
         sl_reader_report(reader, "E0207", sl_reader_get_place(node, "temperature"), "take one of them away", NULL,
                          "`beam: %lld` follows the best, and `temperature` draws", (long long)decode->beam);

@@ -132,6 +132,46 @@ static void wide_beam_is_exhaustive(void **state)
     }
 }
 
+enum { WIDE = 200, PLACES = 4 };
+
+/* Of a vocabulary of several blocks the best continuations are those that sorting finds. */
+static void best_of_many(void **state)
+{
+    (void)state;
+    struct sl_beam_rule rule = {.beam = PLACES, .n_best = 1, .penalty = penalties[0], .begin = WIDE, .end = WIDE + 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_beam *beam = NULL;
+    const int32_t limits[1] = {6}, *sources;
+    float *probabilities = malloc((size_t)PLACES * WIDE * sizeof *probabilities);
+    ok(sl_beam_create(&rule, 1, limits, &beam, &err), &err);
+    for (uint32_t step = 0; step < 5; step++) {
+        int32_t count, next;
+        const struct sl_beam_row *rows = sl_beam_get_rows(beam, &count);
+        double before[PLACES], last = INFINITY;
+        for (int32_t r = 0; r < count; r++) {
+            before[r] = rows[r].log_probability;
+            for (uint32_t c = 0; c < WIDE; c++)
+                probabilities[r * WIDE + (int32_t)c] = 1e-5f + powf(seqlstm_uniform(3, (uint64_t)r, step, c), 40);
+        }
+        ok(sl_beam_advance(beam, probabilities, WIDE, &sources, &err), &err);
+        rows = sl_beam_get_rows(beam, &next);
+        assert_int_equal(next, PLACES);
+        for (int32_t k = 0; k < PLACES; k++) {
+            double best = -INFINITY;
+            for (int32_t r = 0; r < count; r++)
+                for (int32_t c = 0; c < WIDE; c++) {
+                    double value = before[r] + log((double)probabilities[r * WIDE + c]);
+                    best = value < last && value > best ? value : best;
+                }
+            if (!(fabs(rows[k].log_probability - best) < 1e-9))
+                fail_msg("step %u, place %d: %g is not %g", step, k, rows[k].log_probability, best);
+            last = best;
+        }
+    }
+    sl_beam_destroy(beam);
+    free(probabilities);
+}
+
 /* A beam of 1 takes the likeliest token until the end. */
 static void beam_of_one_is_greedy(void **state)
 {
@@ -227,9 +267,9 @@ static void draws_follow_the_rule(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wide_beam_is_exhaustive), cmocka_unit_test(beam_of_one_is_greedy),
-        cmocka_unit_test(sentences_do_not_meet),   cmocka_unit_test(ended_ones_leave),
-        cmocka_unit_test(draws_follow_the_rule),
+        cmocka_unit_test(wide_beam_is_exhaustive), cmocka_unit_test(best_of_many),
+        cmocka_unit_test(beam_of_one_is_greedy),   cmocka_unit_test(sentences_do_not_meet),
+        cmocka_unit_test(ended_ones_leave),        cmocka_unit_test(draws_follow_the_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
