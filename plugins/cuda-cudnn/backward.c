@@ -36,7 +36,7 @@ static seqlstm_status read_output_gradient(const struct cdn_call *call, const vo
         return cdn_edge_read(call, slot, call->run->places.dy, elems, out_dy, err);
     *out_dy = call->workspace + call->run->places.dy;
     return gpu_fill(call->op->ordinal, call->stream, call->workspace + call->run->places.dy, 0,
-                    (uint64_t)elems * sizeof(float), err);
+                    (uint64_t)elems * cdn_element_bytes(d), err);
 }
 
 /* The states of one network in backward. */

@@ -2,23 +2,29 @@
 /* See edges.h. */
 #include "edges.h"
 
-static bool is_aligned(const void *pointer)
+/* Can cuDNN work on the slot itself? */
+static bool is_direct(const struct cdn_call *call, const void *slot)
 {
-    return (uintptr_t)pointer % CDN_POINTER_ALIGNMENT == 0;
+    return !cdn_is_narrow(&call->op->desc) && (uintptr_t)slot % CDN_POINTER_ALIGNMENT == 0;
 }
 
-static seqlstm_status copy(const struct cdn_call *call, void *to, const void *from, int64_t elems,
+static seqlstm_status give(const struct cdn_call *call, void *to, const void *from, int64_t elems,
                            struct seqlstm_error *err)
 {
-    return gpu_copy(call->op->ordinal, call->stream, SEQLSTM_COPY_WITHIN, to, from, (uint64_t)elems * sizeof(float),
-                    err);
+    return cdn_elements_give(call->op, call->stream, to, from, elems, err);
+}
+
+static seqlstm_status take(const struct cdn_call *call, void *to, const void *from, int64_t elems,
+                           struct seqlstm_error *err)
+{
+    return cdn_elements_take(call->op, call->stream, to, from, elems, false, err);
 }
 
 seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
                              const void **out_pointer, struct seqlstm_error *err)
 {
-    if (!is_aligned(slot)) {
-        SEQLSTM_TRY(copy(call, call->workspace + place, slot, elems, err));
+    if (!is_direct(call, slot)) {
+        SEQLSTM_TRY(give(call, call->workspace + place, slot, elems, err));
         slot = call->workspace + place;
     }
     *out_pointer = slot;
@@ -27,15 +33,15 @@ seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, uint64_t p
 
 void *cdn_edge_write(const struct cdn_call *call, void *slot, uint64_t place)
 {
-    return slot != NULL && is_aligned(slot) ? slot : call->workspace + place;
+    return slot != NULL && is_direct(call, slot) ? slot : call->workspace + place;
 }
 
 seqlstm_status cdn_edge_written(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
                                 struct seqlstm_error *err)
 {
-    if (slot == NULL || is_aligned(slot))
+    if (slot == NULL || is_direct(call, slot))
         return SEQLSTM_OK;
-    return copy(call, slot, call->workspace + place, elems, err);
+    return take(call, slot, call->workspace + place, elems, err);
 }
 
 /* ---- states ----------------------------------------------------------------------------------------------------- */
@@ -61,14 +67,15 @@ static bool any_slot(const struct cdn_call *call, const struct cdn_net *net, con
 
 static bool used_directly(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s)
 {
-    return get_count(call, net) == 1 && is_aligned(get_slot(call, net, s, 0));
+    return get_count(call, net) == 1 && is_direct(call, get_slot(call, net, s, 0));
 }
 
 seqlstm_status cdn_states_read(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s,
                                const void **out_pointer, struct seqlstm_error *err)
 {
     const int64_t elems = call->binding->shape.sequences * s->width;
-    float *together = (float *)(void *)(call->workspace + call->run->places.states[s->place]);
+    const uint64_t bytes = (uint64_t)elems * cdn_element_bytes(&call->op->desc);
+    unsigned char *together = call->workspace + call->run->places.states[s->place];
     *out_pointer = NULL;
     if (!any_slot(call, net, s))
         return SEQLSTM_OK;
@@ -76,10 +83,9 @@ seqlstm_status cdn_states_read(const struct cdn_call *call, const struct cdn_net
     for (int64_t k = 0; *out_pointer == together && k < get_count(call, net); k++) {
         const void *slot = get_slot(call, net, s, k);
         if (slot != NULL)
-            SEQLSTM_TRY(copy(call, together + k * elems, slot, elems, err));
+            SEQLSTM_TRY(give(call, together + (uint64_t)k * bytes, slot, elems, err));
         else
-            SEQLSTM_TRY(gpu_fill(call->op->ordinal, call->stream, together + k * elems, 0,
-                                 (uint64_t)elems * sizeof(float), err));
+            SEQLSTM_TRY(gpu_fill(call->op->ordinal, call->stream, together + (uint64_t)k * bytes, 0, bytes, err));
     }
     return SEQLSTM_OK;
 }
@@ -96,11 +102,12 @@ seqlstm_status cdn_states_written(const struct cdn_call *call, const struct cdn_
                                   struct seqlstm_error *err)
 {
     const int64_t elems = call->binding->shape.sequences * s->width;
-    const float *together = (const float *)(const void *)(call->workspace + call->run->places.states[s->place]);
+    const uint64_t bytes = (uint64_t)elems * cdn_element_bytes(&call->op->desc);
+    const unsigned char *together = call->workspace + call->run->places.states[s->place];
     if (!any_slot(call, net, s) || used_directly(call, net, s))
         return SEQLSTM_OK;
     for (int64_t k = 0; k < get_count(call, net); k++)
         if (get_slot(call, net, s, k) != NULL)
-            SEQLSTM_TRY(copy(call, get_slot(call, net, s, k), together + k * elems, elems, err));
+            SEQLSTM_TRY(take(call, get_slot(call, net, s, k), together + (uint64_t)k * bytes, elems, err));
     return SEQLSTM_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's buffers as cuDNN takes them: slots that are aligned are used where they are, others through a copy in the
- * workspace; states, which are slots of their own each, are put side by side.
+/* The host's buffers as cuDNN takes them: slots that are aligned and of cuDNN's number type are used where they are,
+ * others through a copy in the workspace; states, which are slots of their own each, are put side by side.
  */
 #ifndef CDN_EDGES_H
 #define CDN_EDGES_H
@@ -15,7 +15,7 @@ struct cdn_states {
     int32_t place;     /* CDN_STATE_… */
 };
 
-/* Where cuDNN reads `elems` floats of the slot: itself, or its copy at `place` of the workspace. */
+/* Where cuDNN reads `elems` elements of the slot: itself, or its copy at `place` of the workspace. */
 seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
                              const void **out_pointer, struct seqlstm_error *err);
 /* Where cuDNN writes them; cdn_edge_written brings them to the slot afterwards. A NULL slot: `place`. */

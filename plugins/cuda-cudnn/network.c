@@ -17,34 +17,43 @@ static cudnnRNNMode_t get_mode(const struct seqlstm_recurrent_desc *d)
     return d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind == SEQLSTM_ACT_RELU ? CUDNN_RNN_RELU : CUDNN_RNN_TANH;
 }
 
+/* Sums are float32 whatever the elements are: all algorithms take that, float16 sums only the standard one. */
+static cudnnMathType_t get_math(const struct seqlstm_recurrent_desc *d)
+{
+    if (cdn_is_narrow(d))
+        return CUDNN_TENSOR_OP_MATH;
+    return d->head.dtype_compute == SEQLSTM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+}
+
 /* Equal lengths go as rectangles without padding (the layout that all algorithms take), others packed. */
 static cudnnStatus_t set_network(cudnnRNNDescriptor_t rnn, const struct seqlstm_recurrent_desc *d,
                                  const struct cdn_plan *plan, const struct cdn_net *net, bool uniform)
 {
     const cudnnStatus_t status = cdn.SetRNNDescriptor_v8(
         rnn, plan->algorithm, get_mode(d), CUDNN_RNN_DOUBLE_BIAS,
-        cdn_directions(d) == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, CUDNN_DATA_FLOAT,
-        CUDNN_DATA_FLOAT, d->head.dtype_compute == SEQLSTM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH,
-        (int32_t)net->input, (int32_t)d->hidden, (int32_t)cdn_output(d), net->layers, NULL,
-        uniform ? CUDNN_RNN_PADDED_IO_ENABLED : CUDNN_RNN_PADDED_IO_DISABLED);
+        cdn_directions(d) == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, cdn_data_type(d),
+        CUDNN_DATA_FLOAT, get_math(d), (int32_t)net->input, (int32_t)d->hidden, (int32_t)cdn_output(d), net->layers,
+        NULL, uniform ? CUDNN_RNN_PADDED_IO_ENABLED : CUDNN_RNN_PADDED_IO_DISABLED);
     if (status != CUDNN_STATUS_SUCCESS || !(d->cell_clip > 0))
         return status;
     return cdn.RNNSetClip_v9(rnn, CUDNN_RNN_CLIP_MINMAX, -(double)d->cell_clip, (double)d->cell_clip);
 }
 
-static cudnnStatus_t set_data(cudnnRNNDataDescriptor_t data, const struct cdn_shape *shape, int64_t width)
+static cudnnStatus_t set_data(cudnnRNNDataDescriptor_t data, cudnnDataType_t type, const struct cdn_shape *shape,
+                              int64_t width)
 {
-    return cdn.SetRNNDataDescriptor(data, CUDNN_DATA_FLOAT,
+    return cdn.SetRNNDataDescriptor(data, type,
                                     shape->uniform ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
                                                    : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
                                     shape->steps, shape->sequences, (int)width, shape->lengths, NULL);
 }
 
-static cudnnStatus_t set_state(cudnnTensorDescriptor_t tensor, int64_t count, int64_t sequences, int64_t width)
+static cudnnStatus_t set_state(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int64_t count, int64_t sequences,
+                               int64_t width)
 {
     const int dims[3] = {(int)count, (int)sequences, (int)width};
     const int strides[3] = {(int)(sequences * width), (int)width, 1};
-    return cdn.SetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 3, dims, strides);
+    return cdn.SetTensorNdDescriptor(tensor, type, 3, dims, strides);
 }
 
 /* Returns from the calling function with cuDNN's refusal or failure. */
@@ -56,16 +65,17 @@ static seqlstm_status describe(struct cdn_session *s, const struct seqlstm_op *o
 {
     const struct seqlstm_recurrent_desc *d = &op->desc;
     const int64_t states = net->layers * cdn_directions(d);
+    const cudnnDataType_t type = cdn_data_type(d);
     CDN_TRY(cdn.CreateRNNDescriptor(&s->rnn), "CreateRNNDescriptor");
     CDN_TRY(cdn.CreateRNNDataDescriptor(&s->x), "CreateRNNDataDescriptor");
     CDN_TRY(cdn.CreateRNNDataDescriptor(&s->y), "CreateRNNDataDescriptor");
     CDN_TRY(cdn.CreateTensorDescriptor(&s->h), "CreateTensorDescriptor");
     CDN_TRY(cdn.CreateTensorDescriptor(&s->c), "CreateTensorDescriptor");
     CDN_TRY(set_network(s->rnn, d, plan, net, shape->uniform), "SetRNNDescriptor_v8");
-    CDN_TRY(set_data(s->x, shape, net->input), "SetRNNDataDescriptor");
-    CDN_TRY(set_data(s->y, shape, cdn_width(d)), "SetRNNDataDescriptor");
-    CDN_TRY(set_state(s->h, states, shape->sequences, cdn_output(d)), "SetTensorNdDescriptor");
-    CDN_TRY(set_state(s->c, states, shape->sequences, d->hidden), "SetTensorNdDescriptor");
+    CDN_TRY(set_data(s->x, type, shape, net->input), "SetRNNDataDescriptor");
+    CDN_TRY(set_data(s->y, type, shape, cdn_width(d)), "SetRNNDataDescriptor");
+    CDN_TRY(set_state(s->h, type, states, shape->sequences, cdn_output(d)), "SetTensorNdDescriptor");
+    CDN_TRY(set_state(s->c, type, states, shape->sequences, d->hidden), "SetTensorNdDescriptor");
     if (plan->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC)
         CDN_TRY(cdn.BuildRNNDynamic(handle, s->rnn, shape->sequences), "BuildRNNDynamic");
     CDN_TRY(cdn.GetRNNTempSpaceSizes(handle, s->rnn,
@@ -168,12 +178,13 @@ struct survey {
 };
 
 /* Adds to the piece that ends where this one begins, on both sides, or opens a new one. */
-static void add_piece(struct cdn_net *net, int32_t n, int32_t which, int64_t from, int64_t elems, uint64_t to)
+static void add_piece(const struct survey *v, int32_t n, int32_t which, int64_t from, int64_t elems, uint64_t to)
 {
+    struct cdn_net *net = v->net;
     for (int32_t k = 0; k < net->piece_count; k++) {
         struct cdn_piece *p = &net->pieces[k];
         if (p->n == n && p->which == which && p->from + p->elems == from &&
-            p->to_bytes + (uint64_t)p->elems * sizeof(float) == to) {
+            p->to_bytes + (uint64_t)p->elems * cdn_element_bytes(&v->op->desc) == to) {
             p->elems += elems;
             return;
         }
@@ -188,10 +199,11 @@ static seqlstm_status check_place(const struct survey *v, cudnnTensorDescriptor_
     cudnnDataType_t type;
     int count = 0, dims[3] = {0}, strides[3] = {0};
     CDN_TRY(cdn.GetTensorNdDescriptor(tensor, 3, &type, &count, dims, strides), "GetTensorNdDescriptor");
-    const bool plain = count == 3 && type == CUDNN_DATA_FLOAT && dims[0] == 1 && dims[1] == rows &&
+    const bool plain = count == 3 && type == cdn_data_type(&v->op->desc) && dims[0] == 1 && dims[1] == rows &&
                        dims[2] == columns && (columns == 1 || strides[2] == 1) && strides[1] == columns;
     const uintptr_t begin = (uintptr_t)v->space, place = (uintptr_t)at;
-    if (!plain || place < begin || place + (uintptr_t)(rows * columns) * sizeof(float) > begin + v->net->weight_bytes)
+    const uintptr_t bytes = (uintptr_t)((uint64_t)(rows * columns) * cdn_element_bytes(&v->op->desc));
+    if (!plain || place < begin || place + bytes > begin + v->net->weight_bytes)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
                      "cuDNN %s keeps a matrix of %lld by %lld in a way that this backend does not know",
                      cdn_library_version(), (long long)rows, (long long)columns);
@@ -208,11 +220,11 @@ static seqlstm_status find_place(const struct survey *v, int32_t pseudo, int32_t
                                    &matrix, v->bias, &bias),
             "GetRNNWeightParams");
     SEQLSTM_TRY(check_place(v, v->matrix, matrix, rows, columns, err));
-    add_piece(v->net, n, which, from, rows * columns, (uint64_t)((unsigned char *)matrix - v->space));
+    add_piece(v, n, which, from, rows * columns, (uint64_t)((unsigned char *)matrix - v->space));
     if (bias_from < 0 || !(v->op->desc.options & SEQLSTM_RECURRENT_USE_BIAS))
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_place(v, v->bias, bias, rows, 1, err));
-    add_piece(v->net, n, SEQLSTM_PARAM_BIAS, bias_from, rows, (uint64_t)((unsigned char *)bias - v->space));
+    add_piece(v, n, SEQLSTM_PARAM_BIAS, bias_from, rows, (uint64_t)((unsigned char *)bias - v->space));
     return SEQLSTM_OK;
 }
 

@@ -14,6 +14,7 @@
 
 #include <seqlstm/backend.h>
 
+#include "elements.h"
 #include "library.h"
 
 struct seqlstm_op;

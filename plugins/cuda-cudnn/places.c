@@ -16,10 +16,10 @@ void cdn_places_make(struct cdn_places *places, const struct seqlstm_recurrent_d
 {
     const bool training = desc->head.mode == SEQLSTM_MODE_TRAINING;
     const int64_t output = cdn_output(desc), wider = output > desc->hidden ? output : desc->hidden;
-    const uint64_t input_bytes = (uint64_t)(rows * desc->input) * sizeof(float);
-    const uint64_t output_bytes = (uint64_t)(rows * cdn_width(desc)) * sizeof(float);
-    const uint64_t state_bytes =
-        (uint64_t)(plan->nets[0].layers * cdn_directions(desc) * sequences * wider) * sizeof(float);
+    const uint64_t element = cdn_element_bytes(desc);
+    const uint64_t input_bytes = (uint64_t)(rows * desc->input) * element;
+    const uint64_t output_bytes = (uint64_t)(rows * cdn_width(desc)) * element;
+    const uint64_t state_bytes = (uint64_t)(plan->nets[0].layers * cdn_directions(desc) * sequences * wider) * element;
     uint64_t end = 0, library = 0;
     memset(places, 0, sizeof *places);
     places->x = take(&end, input_bytes);

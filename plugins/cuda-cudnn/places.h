@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lies where in workspace and reserve under one plan, at one shape or, as an upper bound, at the largest.
  *
- *   workspace   edges that are not aligned as kernels want them | states of one network | gradients between networks |
- *               gradients of weights | cuDNN's own
+ *   workspace   edges that are not as kernels want them (alignment, number type) | states of one network |
+ *               gradients between networks | gradients of weights | cuDNN's own
  *   reserve     outputs of networks that no slot takes | cuDNN's own, one after the other
  */
 #ifndef CDN_PLACES_H

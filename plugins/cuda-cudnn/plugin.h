@@ -7,6 +7,7 @@
  *   handles.[ch]   its handles
  *   network.[ch]   a descriptor's layers as networks of cuDNN: descriptors, sizes, where parameters lie
  *   op.c trial.c   making of an operation, and a run of it: some refusals come no earlier
+ *   elements.[ch]  the host's elements as cuDNN's, which may have 16 bits
  *   weights.c      parameters into cuDNN's weight space, gradients out of it
  *   places.[ch]    what lies where in workspace and reserve
  *   edges.[ch]     the host's buffers as cuDNN takes them

@@ -46,9 +46,13 @@ static bool accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *a
 {
     if (!answer_float32_edges(answer, CDN_ID, d))
         return false;
-    return d->dtype_compute == SEQLSTM_FLOAT32 || d->dtype_compute == SEQLSTM_TF32 ||
-           refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, answer_dtype_name(d->dtype_compute),
-                  "cuda-cudnn computes in float32 or tf32", "precision: float32");
+    const bool narrow = d->dtype_compute == SEQLSTM_FLOAT16 || d->dtype_compute == SEQLSTM_BFLOAT16;
+    if (d->dtype_compute == SEQLSTM_FLOAT32 || d->dtype_compute == SEQLSTM_TF32 || (narrow && CDN_KERNELS))
+        return true;
+    return refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, answer_dtype_name(d->dtype_compute),
+                  narrow ? "this build of cuda-cudnn has no kernels that convert to 16 bits: it was made without nvcc"
+                         : "cuDNN's recurrent networks compute in float32, tf32, float16 or bfloat16",
+                  narrow ? "a build with nvcc, or precision: tf32" : "precision: float32");
 }
 
 static const char *name_activation(uint32_t kind)

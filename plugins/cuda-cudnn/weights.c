@@ -2,20 +2,34 @@
 /* Parameters into cuDNN's weight spaces, gradients out of them: copies of pieces (network.h). */
 #include "plugin.h"
 
-/* Copies between the canonical tensors at `slots` and a plan's spaces, which begin at `spaces`. */
-static seqlstm_status copy_pieces(const struct seqlstm_op *op, const struct cdn_net *net, void *stream,
-                                  void *const *slots, unsigned char *space, bool into_space, struct seqlstm_error *err)
+/* The canonical elements of a piece among the tensors at `slots`; NULL: the host has none. */
+static float *find_elements(const struct seqlstm_op *op, const struct cdn_piece *piece, void *const *slots)
 {
     const int64_t count = op->desc.layers * cdn_directions(&op->desc);
+    float *tensor = slots[SEQLSTM_RECURRENT_PARAM(count, piece->n, piece->which)];
+    return tensor != NULL ? tensor + piece->from : NULL;
+}
+
+static seqlstm_status give_pieces(const struct seqlstm_op *op, const struct cdn_net *net, void *stream,
+                                  void *const *slots, unsigned char *space, struct seqlstm_error *err)
+{
     for (int32_t k = 0; k < net->piece_count; k++) {
         const struct cdn_piece *p = &net->pieces[k];
-        float *tensor = slots[SEQLSTM_RECURRENT_PARAM(count, p->n, p->which)];
-        void *inside = space + p->to_bytes;
-        if (tensor == NULL)
-            continue;
-        SEQLSTM_TRY(gpu_copy(op->ordinal, stream, SEQLSTM_COPY_WITHIN, into_space ? inside : (void *)(tensor + p->from),
-                             into_space ? (void *)(tensor + p->from) : inside, (uint64_t)p->elems * sizeof(float),
-                             err));
+        const float *from = find_elements(op, p, slots);
+        if (from != NULL)
+            SEQLSTM_TRY(cdn_elements_give(op, stream, space + p->to_bytes, from, p->elems, err));
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status take_pieces(const struct seqlstm_op *op, const struct cdn_net *net, void *stream,
+                                  void *const *slots, const unsigned char *space, bool add, struct seqlstm_error *err)
+{
+    for (int32_t k = 0; k < net->piece_count; k++) {
+        const struct cdn_piece *p = &net->pieces[k];
+        float *to = find_elements(op, p, slots);
+        if (to != NULL)
+            SEQLSTM_TRY(cdn_elements_take(op, stream, to, space + p->to_bytes, p->elems, add, err));
     }
     return SEQLSTM_OK;
 }
@@ -30,27 +44,34 @@ seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void 
             const struct cdn_net *net = &op->plans[p].nets[k];
             const bool shared = p > 0 && net->packed_offset == op->plans[0].nets[k].packed_offset;
             if (!shared)
-                SEQLSTM_TRY(copy_pieces(op, net, stream, slots, packed + net->packed_offset, true, err));
+                SEQLSTM_TRY(give_pieces(op, net, stream, slots, packed + net->packed_offset, err));
         }
     return SEQLSTM_OK;
 }
 
-/* cuDNN adds to what is there, and knows no other way. */
+/* Does cuDNN add to the gradients so far? It adds to what is there and knows no other way; in 16 bits they would lose
+ * most of their places, so ours are added to them afterwards, in float32. */
+static bool adds_inside(const struct cdn_call *call)
+{
+    return (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) && !cdn_is_narrow(&call->op->desc);
+}
+
 seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_error *err)
 {
     unsigned char *gradients = call->workspace + call->run->places.gradients;
     SEQLSTM_TRY(gpu_fill(call->op->ordinal, call->stream, gradients, 0, call->plan->weight_bytes, err));
-    for (int32_t k = 0; (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) && k < call->plan->count; k++)
-        SEQLSTM_TRY(copy_pieces(call->op, &call->plan->nets[k], call->stream, call->grads,
-                                gradients + call->plan->nets[k].gradient_offset, true, err));
+    for (int32_t k = 0; adds_inside(call) && k < call->plan->count; k++)
+        SEQLSTM_TRY(give_pieces(call->op, &call->plan->nets[k], call->stream, call->grads,
+                                gradients + call->plan->nets[k].gradient_offset, err));
     return SEQLSTM_OK;
 }
 
 seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_error *err)
 {
-    unsigned char *gradients = call->workspace + call->run->places.gradients;
+    const unsigned char *gradients = call->workspace + call->run->places.gradients;
+    const bool add = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) && !adds_inside(call);
     for (int32_t k = 0; k < call->plan->count; k++)
-        SEQLSTM_TRY(copy_pieces(call->op, &call->plan->nets[k], call->stream, call->grads,
-                                gradients + call->plan->nets[k].gradient_offset, false, err));
+        SEQLSTM_TRY(take_pieces(call->op, &call->plan->nets[k], call->stream, call->grads,
+                                gradients + call->plan->nets[k].gradient_offset, add, err));
     return SEQLSTM_OK;
 }

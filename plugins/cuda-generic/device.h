@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernel files include first: CUDA, or the emulation of tests/gpu with which the same files are compiled for the
- * host. Kernels use the words of both alone: GPU_SHARED for shared memory, GPU_LAUNCH, GPU_LAUNCH_GRID and
- * GPU_LAUNCH_CLUSTER to start, CG_HD for functions of host and device.
+/* What kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of many
+ * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_GRID and GPU_LAUNCH_CLUSTER to start, CG_HD for
+ * functions of host and device.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
 
-#include <stdint.h>
+#include "common/cuda_kernel.h"
 
 #ifdef SEQLSTM_EMULATED
-#include "emulation.h"
 #define CG_UNROLL
 #else
-#include <cuda_runtime.h>
-
 #define CG_UNROLL _Pragma("unroll") /* the loop after it: arrays that it indexes stay in registers */
-#define GPU_SHARED(type, name)                                                                                         \
-    extern __shared__ __align__(16) unsigned char gpu_shared_memory[];                                                 \
-    type *name = reinterpret_cast<type *>(gpu_shared_memory)
-#define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
-    (kernel<<<(grid), (block), (shared_bytes), static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__),                     \
-     static_cast<int>(cudaGetLastError()))
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
     gpu_launch_grid(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
 
@@ -110,14 +101,12 @@ static __device__ __forceinline__ void gpu_store_release(unsigned *at, unsigned 
 
 #include "element.h"
 
-static const unsigned CG_WARP = 32, CG_THREADS = 256, CG_ROW_THREADS = 128;
+static const unsigned CG_WARP = 32, CG_THREADS = GPU_THREADS, CG_ROW_THREADS = 128;
 static const int64_t CG_BLOCKS_MOST = 65535;
 
-/* Threads over n elements: blocks of CG_THREADS, each thread going on by the size of the grid. */
 static inline unsigned cg_blocks(int64_t n)
 {
-    const int64_t blocks = (n + CG_THREADS - 1) / CG_THREADS;
-    return (unsigned)(blocks < 1 ? 1 : blocks < 16384 ? blocks : 16384);
+    return gpu_blocks(n);
 }
 
 /* A block a row, each going on by the size of the grid. */
@@ -126,9 +115,7 @@ static inline unsigned cg_row_blocks(int64_t rows)
     return (unsigned)(rows < CG_BLOCKS_MOST ? rows : CG_BLOCKS_MOST);
 }
 
-#define CG_FOR_EACH(index, n)                                                                                          \
-    for (int64_t index = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; index < (n);                                  \
-         index += (int64_t)blockDim.x * gridDim.x)
+#define CG_FOR_EACH GPU_FOR_EACH
 
 static __device__ __forceinline__ float cg_warp_sum(float x)
 {

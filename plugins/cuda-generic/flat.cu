@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat vectors and casts. See flat.h. */
+/* Flat vectors. See flat.h. */
 #include "flat.h"
 #include "device.h"
 #include "rows.h"
@@ -145,86 +145,4 @@ extern "C" int cg_optimize(void *stream, const struct cg_optimizer *rule, int64_
     const struct cg_optimizer d = *rule;
     return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, optimize, d, elems, param, grad, state_1, state_2,
                       state_3);
-}
-
-/* ---- casts ------------------------------------------------------------------------------------------------- */
-
-/* The bits of x in a format of `fraction` fraction bits and `exponent` exponent bits, to nearest even. float64 holds
- * every value of the others, and one rounding from it is the only one. */
-static __device__ uint16_t encode(double x, int fraction, int exponent)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const int bias = (1 << (exponent - 1)) - 1, e = (int)(bits >> 52 & 0x7FF) - 1023;
-    const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000), infinity = (uint16_t)(((1 << exponent) - 1) << fraction);
-    if (x != x)
-        return (uint16_t)(sign | infinity | 1u << (fraction - 1));
-    if (e > bias) /* infinite, too */
-        return (uint16_t)(sign | infinity);
-    const uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
-    const int dropped = 52 - fraction + (e < 1 - bias ? 1 - bias - e : 0);
-    if (e == -1023 || dropped > 54)
-        return sign;
-    uint64_t kept = significand >> dropped;
-    const uint64_t rest = significand & (((uint64_t)1 << dropped) - 1), half = (uint64_t)1 << (dropped - 1);
-    if (rest > half || (rest == half && (kept & 1)))
-        kept++;
-    /* The hidden bit counts one up in the exponent, and so does a carry out of the fraction. */
-    const uint64_t below = e < 1 - bias ? 0 : (uint64_t)(e + bias - 1) << fraction;
-    const uint64_t word = kept + below;
-    return (uint16_t)(sign | (word < infinity ? word : infinity));
-}
-
-static __device__ double decode(uint16_t word, int fraction, int exponent)
-{
-    const int bias = (1 << (exponent - 1)) - 1, e = word >> fraction & ((1 << exponent) - 1);
-    const int f = word & ((1 << fraction) - 1);
-    double x;
-    if (e == (1 << exponent) - 1) {
-        const uint64_t bits = f ? UINT64_C(0x7FF8000000000000) : UINT64_C(0x7FF0000000000000);
-        memcpy(&x, &bits, sizeof x);
-    } else {
-        x = e ? ldexp((double)(f + (1 << fraction)), e - bias - fraction) : ldexp((double)f, 1 - bias - fraction);
-    }
-    return word & 0x8000 ? -x : x;
-}
-
-static __device__ double read_element(const void *x, uint32_t dtype, int64_t e)
-{
-    switch (dtype) {
-    case SEQLSTM_BFLOAT16:
-        return decode(static_cast<const uint16_t *>(x)[e], 7, 8);
-    case SEQLSTM_FLOAT16:
-        return decode(static_cast<const uint16_t *>(x)[e], 10, 5);
-    case SEQLSTM_FLOAT64:
-        return static_cast<const double *>(x)[e];
-    default:
-        return static_cast<double>(static_cast<const float *>(x)[e]);
-    }
-}
-
-static __global__ void cast(uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
-{
-    CG_FOR_EACH(e, elems) {
-        const double value = read_element(x, from, e);
-        switch (to) {
-        case SEQLSTM_BFLOAT16:
-            static_cast<uint16_t *>(y)[e] = encode(value, 7, 8);
-            break;
-        case SEQLSTM_FLOAT16:
-            static_cast<uint16_t *>(y)[e] = encode(value, 10, 5);
-            break;
-        case SEQLSTM_FLOAT64:
-            static_cast<double *>(y)[e] = value;
-            break;
-        default:
-            static_cast<float *>(y)[e] = static_cast<float>(value);
-            break;
-        }
-    }
-}
-
-extern "C" int cg_cast(void *stream, uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
-{
-    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, cast, from, to, elems, x, y);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat vectors, losses, casts and choices: what the host code starts. Every function returns the code of its
+/* Flat vectors, losses and choices: what the host code starts. Every function returns the code of its
  * launches. */
 #ifndef CG_FLAT_H
 #define CG_FLAT_H

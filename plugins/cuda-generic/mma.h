@@ -41,7 +41,7 @@ struct cg_tf32 {
     }
     static __device__ __forceinline__ void multiply(float c[4], const uint32_t a[4], const uint32_t b[2])
     {
-        CG_MMA(c, a, b, "m16n8k8.row.col.f32.tf32.tf32.f32", [](uint32_t word, int) { return cg_bits_float(word); });
+        CG_MMA(c, a, b, "m16n8k8.row.col.f32.tf32.tf32.f32", [](uint32_t word, int) { return gpu_bits_float(word); });
     }
 };
 
@@ -60,7 +60,7 @@ struct cg_bf16 {
     static __device__ __forceinline__ void multiply(float c[4], const uint32_t a[4], const uint32_t b[2])
     {
         CG_MMA(c, a, b, "m16n8k16.row.col.f32.bf16.bf16.f32",
-               [](uint32_t word, int half) { return cg_from_bf16((uint16_t)(word >> 16 * half)); });
+               [](uint32_t word, int half) { return gpu_from_bf16((uint16_t)(word >> 16 * half)); });
     }
 };
 
@@ -79,7 +79,7 @@ struct cg_f16 {
     static __device__ __forceinline__ void multiply(float c[4], const uint32_t a[4], const uint32_t b[2])
     {
         CG_MMA(c, a, b, "m16n8k16.row.col.f32.f16.f16.f32",
-               [](uint32_t word, int half) { return cg_from_f16((uint16_t)(word >> 16 * half)); });
+               [](uint32_t word, int half) { return gpu_from_f16((uint16_t)(word >> 16 * half)); });
     }
 };
 

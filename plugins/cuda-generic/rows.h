@@ -81,8 +81,6 @@ int cg_gather_back(void *stream, int64_t targets, int64_t rows, int64_t n, const
 /* y[index[i]] = x[i]; y was cleared before. */
 int cg_scatter(void *stream, int64_t rows, int64_t n, const int32_t *index, const float *x, float *y);
 
-int cg_cast(void *stream, uint32_t from, uint32_t to, int64_t elems, const void *x, void *y);
-
 #ifdef __cplusplus
 }
 #endif

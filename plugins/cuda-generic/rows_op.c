@@ -3,6 +3,8 @@
 #include "plugin.h"
 #include "rows.h"
 
+#include "common/cuda_cast.h"
+
 /* The gradient that a backward reads and the one that it writes; false: nothing is wanted. Where the read one is
  * absent it is zero, and so is the other, which is cleared here. */
 static bool find_flow(const struct cg_call *call, int32_t y, int32_t x, int64_t x_elems, const float **out_dy,
@@ -273,7 +275,7 @@ static seqlstm_status cast_forward(const struct cg_call *call, struct seqlstm_er
 {
     const struct seqlstm_cast_desc *d = &call->desc->cast;
     CG_START(call, "cast",
-             cg_cast(call->stream, d->from, d->to, call->rows * d->features, call->slots[SEQLSTM_UNARY_X],
+             gpu_cast(call->stream, d->from, d->to, call->rows * d->features, call->slots[SEQLSTM_UNARY_X],
                      call->slots[SEQLSTM_UNARY_Y]));
     return SEQLSTM_OK;
 }
@@ -293,7 +295,7 @@ static seqlstm_status cast_backward(const struct cg_call *call, struct seqlstm_e
                         (uint64_t)(call->rows * d->features) * dtype_bytes(d->from), err);
     if (dx)
         CG_START(call, "cast, backward",
-                 cg_cast(call->stream, d->to, d->from, call->rows * d->features, dy, dx));
+                 gpu_cast(call->stream, d->to, d->from, call->rows * d->features, dy, dx));
     return SEQLSTM_OK;
 }
 

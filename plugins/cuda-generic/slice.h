@@ -12,8 +12,8 @@
  * column lane % 8 of each group of eight. */
 struct cg_f32 {
     enum { PER_WORD = 1 };
-    static __device__ __forceinline__ uint32_t word(float x, float) { return cg_float_bits(x); }
-    static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x) { row[d] = cg_float_bits(x); }
+    static __device__ __forceinline__ uint32_t word(float x, float) { return gpu_float_bits(x); }
+    static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x) { row[d] = gpu_float_bits(x); }
     static __device__ __forceinline__ int row(int lane, int e) { return lane / 8 * 4 + e; }
     static __device__ __forceinline__ int column(int lane, int) { return lane % 8; }
     /* 16 words of 16 rows with 16 words of 8 `groups` columns. */

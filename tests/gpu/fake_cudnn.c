@@ -143,6 +143,22 @@ API cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t descr
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* Elements and sums: what the real library's descriptors take (test_cudnn_library.c asks it). */
+static bool takes_types(cudnnRNNAlgo_t algorithm, cudnnDataType_t type, cudnnDataType_t precision)
+{
+    switch (type) {
+    case CUDNN_DATA_FLOAT:
+    case CUDNN_DATA_BFLOAT16: return precision == CUDNN_DATA_FLOAT;
+    case CUDNN_DATA_HALF:
+        return precision == CUDNN_DATA_FLOAT ||
+               (precision == CUDNN_DATA_HALF && algorithm == CUDNN_RNN_ALGO_STANDARD);
+    case CUDNN_DATA_DOUBLE:
+        return precision == CUDNN_DATA_DOUBLE &&
+               (algorithm == CUDNN_RNN_ALGO_STANDARD || algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC);
+    default: return false;
+    }
+}
+
 API cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t mode,
                                            cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction,
                                            cudnnRNNInputMode_t input_mode, cudnnDataType_t type,
@@ -161,8 +177,7 @@ API cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlg
     CAN(projection == hidden || (mode == CUDNN_LSTM && !persist), "projection without LSTM or standard algorithm");
     CAN(!persist || bias == CUDNN_RNN_DOUBLE_BIAS, "persistent algorithms have two biases");
     CAN(bias == CUDNN_RNN_DOUBLE_BIAS, "two biases only here");
-    CAN(type == CUDNN_DATA_FLOAT && precision == CUDNN_DATA_FLOAT, "data type %d at precision %d", (int)type,
-        (int)precision);
+    CAN(takes_types(algorithm, type, precision), "data type %d at precision %d", (int)type, (int)precision);
     *rnn = (struct cudnnRNNStruct){.set = true, .algorithm = algorithm, .mode = mode, .bias = bias,
                                    .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1, .type = type,
                                    .precision = precision, .math = math, .input = input, .hidden = hidden,
@@ -212,11 +227,6 @@ API cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnn
 }
 
 /* ---- sizes and places ------------------------------------------------------------------------------------------- */
-
-size_t fake_element_bytes(cudnnDataType_t type)
-{
-    return type == CUDNN_DATA_DOUBLE ? 8 : (type == CUDNN_DATA_FLOAT ? 4 : 2);
-}
 
 size_t fake_rows(const struct cudnnRNNDataStruct *data)
 {

@@ -63,7 +63,12 @@ int fake_matrices(const struct cudnnRNNStruct *rnn); /* numbers of a layer: gate
 struct fake_place fake_find_matrix(const struct cudnnRNNStruct *rnn, int pseudo, int id);
 struct fake_place fake_find_bias(const struct cudnnRNNStruct *rnn, int pseudo, int id);
 size_t fake_weight_elems(const struct cudnnRNNStruct *rnn);
+
+/* fake_cudnn_type.c: elements of a type, and a value as it is when it was stored and loaded. */
 size_t fake_element_bytes(cudnnDataType_t type);
+double fake_load(cudnnDataType_t type, const void *from, size_t at);
+void fake_store(cudnnDataType_t type, void *to, size_t at, double value);
+double fake_round(cudnnDataType_t type, double value);
 
 /* What a reserve space holds for a row of a layer and direction, in doubles: gates, c before its limits (LSTM) or the
  * product behind the reset gate (GRU), h before the projection, h, gradient of h. */

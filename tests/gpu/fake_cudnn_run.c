@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/half.h"
+
 /* ---- the weight space ------------------------------------------------------------------------------------------- */
 
 enum { GAP = 16 /* elements */ };
@@ -123,16 +125,24 @@ static uint64_t hash(uint64_t h, const void *data, size_t bytes)
     return h;
 }
 
-static double load(cudnnDataType_t type, const void *from, size_t at)
+/* A factor of a product as tensor cores take it: of 16 bits as it is, float32 cut to TF32 or float16 where the math
+ * type allows that. */
+static double factor(const struct job *j, double value)
 {
-    (void)type;
-    return (double)((const float *)from)[at];
+    const bool plain = j->rnn->type == CUDNN_DATA_DOUBLE ||
+                       (j->rnn->type == CUDNN_DATA_FLOAT && j->rnn->math == CUDNN_FMA_MATH);
+    if (plain)
+        return value;
+    if (j->rnn->type == CUDNN_DATA_FLOAT && j->rnn->math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
+        return (double)gpu_bits_float(gpu_round_fraction(gpu_float_bits((float)value), 13));
+    return fake_round(j->rnn->type == CUDNN_DATA_FLOAT ? CUDNN_DATA_HALF : j->rnn->type, value);
 }
 
-static void store(cudnnDataType_t type, void *to, size_t at, double value)
+/* What a reserve space keeps of values: 16 bits of them where the network has 16. */
+static void keep(const struct job *j, double *values, int count)
 {
-    (void)type;
-    ((float *)to)[at] = (float)value;
+    for (int k = 0; fake_element_bytes(j->rnn->type) == 2 && k < count; k++)
+        values[k] = fake_round(j->rnn->type, values[k]);
 }
 
 static size_t row_of(const struct cudnnRNNStruct *rnn, const struct cudnnRNNDataStruct *data, int b, int t)
@@ -183,11 +193,11 @@ static struct layer get_layer(const struct job *j, int pseudo)
     return l;
 }
 
-static double dot(const double *matrix, int row, int columns, const double *x)
+static double dot(const struct job *j, const double *matrix, int row, int columns, const double *x)
 {
     double sum = 0;
     for (int k = 0; k < columns; k++)
-        sum += matrix[(size_t)row * (size_t)columns + (size_t)k] * x[k];
+        sum += factor(j, matrix[(size_t)row * (size_t)columns + (size_t)k]) * factor(j, x[k]);
     return sum;
 }
 
@@ -211,8 +221,8 @@ static void step(const struct job *j, const struct layer *l, const double *x, co
     for (int u = 0; u < n; u++) {
         double a[4] = {0}, b[4] = {0}; /* of the input, of the state */
         for (int g = 0; g < j->gates; g++) {
-            a[g] = dot(l->w[g], u, l->input, x) + l->bw[g][u];
-            b[g] = dot(l->r[g], u, j->o, h) + l->br[g][u];
+            a[g] = dot(j, l->w[g], u, l->input, x) + l->bw[g][u];
+            b[g] = dot(j, l->r[g], u, j->o, h) + l->br[g][u];
         }
         if (j->rnn->mode == CUDNN_LSTM) { /* input, forget, new, output */
             const double i = sigmoid(a[0] + b[0]), f = sigmoid(a[1] + b[1]), g = tanh(a[2] + b[2]);
@@ -231,21 +241,22 @@ static void step(const struct job *j, const struct layer *l, const double *x, co
         }
     }
     for (int u = 0; u < j->o; u++)
-        out[u] = l->p != NULL ? dot(l->p, u, n, raw) : raw[u];
+        out[u] = l->p != NULL ? dot(j, l->p, u, n, raw) : raw[u];
+    keep(j, record, (int)j->record - j->o);
 }
 
 static void read_state(const struct job *j, const void *states, int pseudo, int b, int width, double *to)
 {
     const size_t at = ((size_t)pseudo * (size_t)j->run->data.sequences + (size_t)b) * (size_t)width;
     for (int u = 0; u < width; u++)
-        to[u] = states != NULL ? load(j->rnn->type, states, at + (size_t)u) : 0;
+        to[u] = states != NULL ? fake_load(j->rnn->type, states, at + (size_t)u) : 0;
 }
 
 static void write_state(const struct job *j, void *states, int pseudo, int b, int width, const double *from)
 {
     const size_t at = ((size_t)pseudo * (size_t)j->run->data.sequences + (size_t)b) * (size_t)width;
     for (int u = 0; states != NULL && u < width; u++)
-        store(j->rnn->type, states, at + (size_t)u, from[u]);
+        fake_store(j->rnn->type, states, at + (size_t)u, from[u]);
 }
 
 /* The step of a sequence that comes k-th in the direction of the layer. */
@@ -288,7 +299,7 @@ static void load_input(const struct job *j, int layer)
         return;
     }
     for (size_t k = 0; k < j->rows * (size_t)j->rnn->input; k++)
-        j->x[k] = load(j->rnn->type, j->run->x, k);
+        j->x[k] = fake_load(j->rnn->type, j->run->x, k);
 }
 
 static int forward(const struct job *j, double *h, double *c)
@@ -305,7 +316,7 @@ static int forward(const struct job *j, double *h, double *c)
     }
     join(j, j->rnn->layers - 1, j->x);
     for (size_t k = 0; k < j->rows * width; k++)
-        store(j->rnn->type, j->run->y, k, j->x[k]);
+        fake_store(j->rnn->type, j->run->y, k, j->x[k]);
     return 0;
 }
 
@@ -322,7 +333,7 @@ static void step_back(const struct job *j, const struct layer *l, double *record
     for (int u = 0; u < n; u++) {
         draw[u] = l->p == NULL ? dout[u] : 0;
         for (int k = 0; l->p != NULL && k < j->o; k++)
-            draw[u] += l->p[(size_t)k * (size_t)n + (size_t)u] * dout[k];
+            draw[u] += factor(j, l->p[(size_t)k * (size_t)n + (size_t)u]) * factor(j, dout[k]);
     }
     memset(dh, 0, (size_t)j->o * sizeof *dh);
     for (int u = 0; u < n; u++) {
@@ -349,11 +360,12 @@ static void step_back(const struct job *j, const struct layer *l, double *record
             gate[u] = draw[u] * (j->rnn->mode == CUDNN_RNN_RELU ? (y > 0 ? 1 : 0) : 1 - y * y);
         }
     }
+    keep(j, gate, j->gates * n);
     for (int g = 0; g < j->gates; g++) {
         const double *dsum = j->rnn->mode == CUDNN_GRU && g == 2 ? extra : gate + g * n;
         for (int u = 0; u < n; u++)
             for (int k = 0; k < j->o; k++)
-                dh[k] += dsum[u] * l->r[g][(size_t)u * (size_t)j->o + (size_t)k];
+                dh[k] += factor(j, dsum[u]) * factor(j, l->r[g][(size_t)u * (size_t)j->o + (size_t)k]);
     }
 }
 
@@ -389,7 +401,7 @@ static void run_sequence_back(const struct job *j, const struct layer *l, int ps
             for (int u = 0; u < j->h; u++)
                 for (int i = 0; i < l->input; i++)
                     j->dx[row * (size_t)l->input + (size_t)i] +=
-                        record[g * j->h + u] * l->w[g][(size_t)u * (size_t)l->input + (size_t)i];
+                        factor(j, record[g * j->h + u]) * factor(j, l->w[g][(size_t)u * (size_t)l->input + (size_t)i]);
     }
     write_state(j, j->run->dhx, pseudo, b, j->o, dh);
     write_state(j, j->run->dcx, pseudo, b, j->h, dc);
@@ -399,7 +411,7 @@ static int backward_data(const struct job *j, double *scratch)
 {
     const int d = j->rnn->directions;
     for (size_t k = 0; k < j->rows * (size_t)(d * j->o); k++)
-        j->between[k] = load(j->rnn->type, j->run->dy, k);
+        j->between[k] = fake_load(j->rnn->type, j->run->dy, k);
     for (int layer = j->rnn->layers - 1; layer >= 0; layer--) {
         const size_t width = (size_t)input_of(j->rnn, layer * d);
         memset(j->dx, 0, j->rows * width * sizeof *j->dx);
@@ -412,7 +424,7 @@ static int backward_data(const struct job *j, double *scratch)
             memcpy(j->between, j->dx, j->rows * width * sizeof *j->dx);
     }
     for (size_t k = 0; k < j->rows * (size_t)j->rnn->input; k++)
-        store(j->rnn->type, j->run->dx, k, j->dx[k]);
+        fake_store(j->rnn->type, j->run->dx, k, j->dx[k]);
     return 0;
 }
 
@@ -428,13 +440,13 @@ static void add_step(const struct job *j, const struct layer *l, double *record,
             l->dbw[g][u] += dsum;
             l->dbr[g][u] += dstate;
             for (int k = 0; k < l->input; k++)
-                l->dw[g][(size_t)u * (size_t)l->input + (size_t)k] += dsum * x[k];
+                l->dw[g][(size_t)u * (size_t)l->input + (size_t)k] += factor(j, dsum) * factor(j, x[k]);
             for (int k = 0; k < j->o; k++)
-                l->dr[g][(size_t)u * (size_t)j->o + (size_t)k] += dstate * h[k];
+                l->dr[g][(size_t)u * (size_t)j->o + (size_t)k] += factor(j, dstate) * factor(j, h[k]);
         }
     for (int u = 0; l->dp != NULL && u < j->o; u++)
         for (int k = 0; k < j->h; k++)
-            l->dp[(size_t)u * (size_t)j->h + (size_t)k] += dout[u] * raw[k];
+            l->dp[(size_t)u * (size_t)j->h + (size_t)k] += factor(j, dout[u]) * factor(j, raw[k]);
 }
 
 static int backward_weights(const struct job *j, double *h, double *c)
@@ -454,7 +466,7 @@ static int backward_weights(const struct job *j, double *h, double *c)
         }
     }
     for (size_t k = 0; k < fake_weight_elems(j->rnn); k++)
-        store(j->rnn->type, j->run->dweights, k, load(j->rnn->type, j->run->dweights, k) + j->dweights[k]);
+        fake_store(j->rnn->type, j->run->dweights, k, fake_load(j->rnn->type, j->run->dweights, k) + j->dweights[k]);
     return 0;
 }
 
@@ -526,7 +538,7 @@ static int prepare(struct job *j)
     if (!j->weights || !j->dweights || !j->x || !j->dx || !j->between || !j->records)
         return fail(j, "no memory");
     for (size_t k = 0; r->weights != NULL && k < weights; k++)
-        j->weights[k] = load(j->rnn->type, r->weights, k);
+        j->weights[k] = fake_load(j->rnn->type, r->weights, k);
     return gaps_are_zero(j) ? 0 : fail(j, "the weight space is not zero between its matrices");
 }
 

@@ -60,20 +60,20 @@ def write(folder, name, layers, backends, pin='', data='equal'):
     return path
 
 
-def train(folder, name, layers, backends, pin='', data='equal', **environment):
+def train(folder, name, layers, backends, pin='', data='equal', precision='float32', **environment):
     model, out = write(folder, name, layers, backends, pin, data), folder / name
-    run(['run', model, '--out', out, '--quiet'], **environment)
+    run(['run', model, '--out', out, '--quiet', '--set', f'precision={precision}'], **environment)
     rows = [json.loads(line) for line in (out / 'metrics.jsonl').read_text().splitlines()]
     summary = json.loads((out / 'summary.json').read_text())
     used = {layer['name']: f'{layer["backend"]}:{layer["variant"]}' for layer in summary['layers']}
     return [row['metrics']['loss'] for row in rows if row['span'] == 'epoch'], used
 
 
-def compare(got, expected, what):
+def compare(got, expected, what, tolerance=TOLERANCE):
     if not got or len(got) != len(expected):
         raise AssertionError(f'{what}: {len(got)} losses, expected {len(expected)}')
     for k, (a, b) in enumerate(zip(got, expected)):
-        if not abs(a - b) <= TOLERANCE * max(1, abs(b)):
+        if not abs(a - b) <= tolerance * max(1, abs(b)):
             raise AssertionError(f'{what}: loss {k} is {a}, expected {b}')
 
 
@@ -95,6 +95,27 @@ def check_variants(folder):
     for variant in ('standard_layers', 'persist_static_layers', 'persist_dynamic', 'persist_dynamic_layers', 'small_h',
                     'small_h_layers'):
         check(folder, variant, 'lstm', variant)
+
+
+def check_bfloat16(folder):
+    """Half a unit in the last place, eight operations, seven terms of a sum, six steps, two layers (docs/numerics.md)."""
+    expected, _ = train(folder, 'expected', 'lstm', 'reference')
+    exact, _ = train(folder, 'float32', 'lstm', f'{CUDNN}, reference', 'r: "cuda-cudnn:standard"')
+    for variant in ('standard', 'persist_dynamic_layers'):
+        got, used = train(folder, variant, 'lstm', f'{CUDNN}, reference', f'r: "cuda-cudnn:{variant}"',
+                          precision='bfloat16')
+        if used['r'] != f'cuda-cudnn:{variant}' or got == exact:
+            raise AssertionError(f'the layer ran on {used["r"]}, with the losses {got}')
+        compare(got, expected, variant, 8 * 2 ** -8 * (7 * 6) ** 0.5 * 2)
+
+
+def check_float16(folder):
+    """The first loss scale makes gradients that float16 does not hold: those updates are skipped, the scale is halved,
+    and training goes on."""
+    losses, used = train(folder, 'scaled', 'lstm', f'{CUDNN}, reference', precision='float16')
+    overflows = json.loads((folder / 'scaled' / 'summary.json').read_text())['overflows']
+    if not used['r'].startswith('cuda-cudnn:') or not 0 < overflows < 8 or not losses[1] < losses[0]:
+        raise AssertionError(f'{overflows} overflows on {used["r"]}, with the losses {losses}')
 
 
 def check_refused_batches(folder):
@@ -144,7 +165,8 @@ def check_broken(folder):
     compare(got, expected, 'broken')
 
 
-TESTS = [('cells', check_cells), ('variants', check_variants), ('refused batches', check_refused_batches),
+TESTS = [('cells', check_cells), ('variants', check_variants),
+         ('bfloat16', check_bfloat16), ('float16', check_float16), ('refused batches', check_refused_batches),
          ('a refused variant', check_refused_variant), ('in turn with cuda-generic', check_in_turn),
          ('a library that does not start', check_broken), ('without library or driver', check_absent)]
 

@@ -42,6 +42,32 @@ static cudnnStatus_t set_network(const struct cdn_functions *f, cudnnRNNDescript
                                   v[3] ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH, 7, 16, v[4], v[5], NULL, (uint32_t)v[6]);
 }
 
+/* Algorithm, cell, elements, sums, math, projection of 16. */
+static void compare_types(void)
+{
+    static const int types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16,
+                                CUDNN_DATA_INT8};
+    static const int maths[] = {CUDNN_DEFAULT_MATH, CUDNN_TENSOR_OP_MATH, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION,
+                                CUDNN_FMA_MATH};
+    cudnnRNNDescriptor_t a, b;
+    cdn.CreateRNNDescriptor(&a);
+    fake.CreateRNNDescriptor(&b);
+    for (int k = 0; k < 4 * 4 * 5 * 5 * 4 * 2; k++) {
+        const int v[7] = {k % 4, k / 4 % 4, types[k / 16 % 5], types[k / 80 % 5], maths[k / 400 % 4],
+                          k / 1600 % 2 ? 5 : 16, 0};
+        const struct cdn_functions *const both[] = {&cdn, &fake};
+        cudnnStatus_t status[2];
+        for (int f = 0; f < 2; f++)
+            status[f] = both[f]->SetRNNDescriptor_v8(
+                f == 0 ? a : b, (cudnnRNNAlgo_t)v[0], (cudnnRNNMode_t)v[1], CUDNN_RNN_DOUBLE_BIAS,
+                CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, (cudnnDataType_t)v[2], (cudnnDataType_t)v[3],
+                (cudnnMathType_t)v[4], 7, 16, v[5], 1, NULL, CUDNN_RNN_PADDED_IO_DISABLED);
+        compare(status[0], status[1], "SetRNNDescriptor_v8, types", v);
+    }
+    cdn.DestroyRNNDescriptor(a);
+    fake.DestroyRNNDescriptor(b);
+}
+
 /* Algorithm, cell, direction, math, projection of 16, layers, padded layouts. */
 static void compare_networks(void)
 {
@@ -96,9 +122,10 @@ int main(int argc, char **argv)
     const int missing = argc < 2 || load_fake(argv[1]);
     if (!missing) {
         compare_networks();
+        compare_types();
         compare_data();
     }
-    const int fine = !missing && different == 0 && compared > 1000;
+    const int fine = !missing && different == 0 && compared > 4000;
     printf("%s 2 - descriptors: %ld compared, %ld different\n", fine ? "ok" : "not ok", compared, different);
     return !fine;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the CUDA backends say to every option, without a device, against the table of docs/cuda.md.
  *
- *   test_supports CUDNN.so [GENERIC.so]
+ *   test_supports CUDNN.so CUDNN-WITHOUT-KERNELS.so [GENERIC.so]
  *
  * The lattice: each option alone and each pair of options, in both modes, for each cell, with and without equal
  * lengths. A combination is accepted exactly if each of its options is, and a refusal names one of those that are
@@ -15,7 +15,8 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/desc_check.h>
 
-enum { CUDNN = 1, GENERIC = 2, BOTH = 3, NEITHER = 0 };
+/* PLAIN: cuda-cudnn built without nvcc. */
+enum { CUDNN = 1, PLAIN = 2, GENERIC = 4, BOTH = CUDNN | PLAIN | GENERIC, KERNELS = CUDNN | GENERIC };
 enum { LSTM = 1 << SEQLSTM_CELL_LSTM, GRU = 1 << SEQLSTM_CELL_GRU, RNN = 1 << SEQLSTM_CELL_RNN };
 enum { ANY = LSTM | GRU | RNN };
 
@@ -47,6 +48,11 @@ static void set_rate(struct seqlstm_recurrent_desc *d, int which)
     float *const rates[] = {&d->dropout,     &d->recurrent_dropout, &d->zoneout_cell, &d->zoneout_hidden,
                             &d->weight_drop, &d->cell_clip,         &d->gate_clip};
     *rates[which] = 0.25f;
+}
+
+static void set_compute(struct seqlstm_recurrent_desc *d, int dtype)
+{
+    d->head.dtype_compute = (uint32_t)dtype;
 }
 
 static void set_head(struct seqlstm_recurrent_desc *d, int flag)
@@ -100,6 +106,10 @@ static const struct line {
     {"output_activation", set_activation, 2 * 256 + SEQLSTM_ACT_RELU, LSTM, GENERIC, GENERIC,
      SEQLSTM_OPTION_OUTPUT_ACTIVATION},
     {"deterministic", set_head, SEQLSTM_DESC_DETERMINISTIC, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DETERMINISM},
+    {"precision: tf32", set_compute, SEQLSTM_TF32, ANY, BOTH, BOTH, 0},
+    {"precision: bfloat16", set_compute, SEQLSTM_BFLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
+    {"precision: float16", set_compute, SEQLSTM_FLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
+    {"precision: float64", set_compute, SEQLSTM_FLOAT64, ANY, 0, 0, SEQLSTM_OPTION_DTYPE},
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -177,7 +187,7 @@ static void check(const struct seqlstm_backend *table, int who, uint32_t cell, b
         wrong = "refused for another option";
     else if (!answer.accepted && (answer.reason[0] == '\0' || answer.code == 0))
         wrong = "refused without a reason";
-    else if (answer.accepted && who == CUDNN)
+    else if (answer.accepted && who != GENERIC)
         wrong = check_variants(&d, &answer);
     if (wrong != NULL && failures++ < 20)
         printf("# %s, cell %u, %s%s: %s + %s: %s (%s)\n", table->id, cell, training ? "training" : "inference",
@@ -207,10 +217,10 @@ static const struct seqlstm_backend *load(const char *path)
 
 int main(int argc, char **argv)
 {
-    static const int who[] = {CUDNN, GENERIC};
+    static const int who[] = {CUDNN, PLAIN, GENERIC};
     int failed = 0;
     printf("1..%d\n", argc - 1);
-    for (int k = 1; k < argc && k <= 2; k++) {
+    for (int k = 1; k < argc && k <= 3; k++) {
         const struct seqlstm_backend *table = load(argv[k]);
         failures = cases = 0;
         if (table != NULL)

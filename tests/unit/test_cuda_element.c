@@ -69,22 +69,22 @@ static void rounding_is_the_kits(void **state)
                                          0x17FFF, 0x18000, 0x400000, 0x5A5A5A, 0x7FE000, 0x7FEFFF, 0x7FF000, 0x7FFFFF};
     for (uint32_t upper = 0; upper < 0x1FF; upper++)
         for (size_t f = 0; f < sizeof fractions / sizeof *fractions; f++) {
-            const float x = cg_bits_float(upper << 23 | fractions[f]);
+            const float x = gpu_bits_float(upper << 23 | fractions[f]);
             if ((upper & 0xFF) == 0xFF && fractions[f] != 0)
                 continue; /* NaN: below */
             const double f16 = sl_dtype_round(SEQLSTM_FLOAT16, (double)x);
             const double bf16 = (double)(float)sl_dtype_round(SEQLSTM_BFLOAT16, (double)x); /* 2^128: infinite */
-            if (!((double)cg_from_bf16(cg_to_bf16(x)) == bf16))
-                fail_msg("bfloat16 of %a: %a, expected %a", (double)x, (double)cg_from_bf16(cg_to_bf16(x)), bf16);
-            if (!((double)cg_from_f16(cg_to_f16(x)) == f16))
-                fail_msg("float16 of %a: %a, expected %a", (double)x, (double)cg_from_f16(cg_to_f16(x)), f16);
-            const double tf32 = (double)cg_bits_float(cg_to_tf32(x));
+            if (!((double)gpu_from_bf16(gpu_to_bf16(x)) == bf16))
+                fail_msg("bfloat16 of %a: %a, expected %a", (double)x, (double)gpu_from_bf16(gpu_to_bf16(x)), bf16);
+            if (!((double)gpu_from_f16(gpu_to_f16(x)) == f16))
+                fail_msg("float16 of %a: %a, expected %a", (double)x, (double)gpu_from_f16(gpu_to_f16(x)), f16);
+            const double tf32 = (double)gpu_bits_float(cg_to_tf32(x));
             if (isfinite(tf32) && !(fabs(tf32 - (double)x) <= fmax(fabs((double)x), 0x1p-126) * 0x1p-11))
                 fail_msg("tf32 of %a: %a", (double)x, tf32);
             assert_int_equal(cg_to_tf32(x) & 0x1FFF, 0);
         }
-    assert_true(isnan(cg_from_bf16(cg_to_bf16(NAN))) && isnan(cg_from_f16(cg_to_f16(NAN))));
-    assert_true(isnan(cg_bits_float(cg_to_tf32(NAN))));
+    assert_true(isnan(gpu_from_bf16(gpu_to_bf16(NAN))) && isnan(gpu_from_f16(gpu_to_f16(NAN))));
+    assert_true(isnan(gpu_bits_float(cg_to_tf32(NAN))));
     assert_int_equal(cg_pair_bf16(1.0f, -2.0f), 0xC0003F80);
     assert_int_equal(cg_pair_f16(1.0f, -2.0f), 0xC0003C00);
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cuda_cast.h. Between float32 and 16 bits in float32 (half.h), so that nothing waits for units of float64. */
+#include "common/cuda_cast.h"
+
+#include <string.h>
+
+#include <seqlstm/ops.h>
+
+#include "common/cuda_kernel.h"
+#include "common/half.h"
+
+static __device__ float read_float(const void *x, uint32_t dtype, int64_t e)
+{
+    switch (dtype) {
+    case SEQLSTM_BFLOAT16:
+        return gpu_from_bf16(static_cast<const uint16_t *>(x)[e]);
+    case SEQLSTM_FLOAT16:
+        return gpu_from_f16(static_cast<const uint16_t *>(x)[e]);
+    default:
+        return static_cast<const float *>(x)[e];
+    }
+}
+
+static __global__ void cast_float(uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
+{
+    GPU_FOR_EACH(e, elems) {
+        const float value = read_float(x, from, e);
+        switch (to) {
+        case SEQLSTM_BFLOAT16:
+            static_cast<uint16_t *>(y)[e] = gpu_to_bf16(value);
+            break;
+        case SEQLSTM_FLOAT16:
+            static_cast<uint16_t *>(y)[e] = gpu_to_f16(value);
+            break;
+        default:
+            static_cast<float *>(y)[e] = value;
+            break;
+        }
+    }
+}
+
+static __global__ void add_float(uint32_t from, int64_t elems, const void *x, float *y)
+{
+    GPU_FOR_EACH(e, elems)
+        y[e] += read_float(x, from, e);
+}
+
+/* ---- float64 on one side ------------------------------------------------------------------------------------ */
+
+/* The bits of x in a format of `fraction` fraction bits and `exponent` exponent bits, to nearest even, with one
+ * rounding: by way of float32 there would be two. */
+static __device__ uint16_t encode(double x, int fraction, int exponent)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int bias = (1 << (exponent - 1)) - 1, e = (int)(bits >> 52 & 0x7FF) - 1023;
+    const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000), infinity = (uint16_t)(((1 << exponent) - 1) << fraction);
+    if (x != x)
+        return (uint16_t)(sign | infinity | 1u << (fraction - 1));
+    if (e > bias) /* infinite, too */
+        return (uint16_t)(sign | infinity);
+    const uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    const int dropped = 52 - fraction + (e < 1 - bias ? 1 - bias - e : 0);
+    if (e == -1023 || dropped > 54)
+        return sign;
+    uint64_t kept = significand >> dropped;
+    const uint64_t rest = significand & (((uint64_t)1 << dropped) - 1), half = (uint64_t)1 << (dropped - 1);
+    if (rest > half || (rest == half && (kept & 1)))
+        kept++;
+    /* The hidden bit counts one up in the exponent, and so does a carry out of the fraction. */
+    const uint64_t below = e < 1 - bias ? 0 : (uint64_t)(e + bias - 1) << fraction;
+    const uint64_t word = kept + below;
+    return (uint16_t)(sign | (word < infinity ? word : infinity));
+}
+
+static __global__ void cast_double(uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
+{
+    GPU_FOR_EACH(e, elems) {
+        const double value = from == SEQLSTM_FLOAT64 ? static_cast<const double *>(x)[e]
+                                                     : static_cast<double>(read_float(x, from, e));
+        switch (to) {
+        case SEQLSTM_BFLOAT16:
+            static_cast<uint16_t *>(y)[e] = encode(value, 7, 8);
+            break;
+        case SEQLSTM_FLOAT16:
+            static_cast<uint16_t *>(y)[e] = encode(value, 10, 5);
+            break;
+        case SEQLSTM_FLOAT64:
+            static_cast<double *>(y)[e] = value;
+            break;
+        default:
+            static_cast<float *>(y)[e] = static_cast<float>(value);
+            break;
+        }
+    }
+}
+
+/* ---- launches ----------------------------------------------------------------------------------------------- */
+
+extern "C" int gpu_cast(void *stream, uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
+{
+    if (from == SEQLSTM_FLOAT64 || to == SEQLSTM_FLOAT64)
+        return GPU_LAUNCH(stream, gpu_blocks(elems), GPU_THREADS, 0, cast_double, from, to, elems, x, y);
+    return GPU_LAUNCH(stream, gpu_blocks(elems), GPU_THREADS, 0, cast_float, from, to, elems, x, y);
+}
+
+extern "C" int gpu_cast_add(void *stream, uint32_t from, int64_t elems, const void *x, float *y)
+{
+    return GPU_LAUNCH(stream, gpu_blocks(elems), GPU_THREADS, 0, add_float, from, elems, x, y);
+}

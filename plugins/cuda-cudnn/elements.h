@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's elements, always float32, as cuDNN's: the same, or 16 bits where the products are to be in 16 bits. All of
+ * a network is then in 16 bits, edges and states and weights, but for the sums of its products.
+ */
+#ifndef CDN_ELEMENTS_H
+#define CDN_ELEMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+
+#include "library.h"
+
+struct seqlstm_op;
+
+/* Are cuDNN's elements other than the host's? */
+static inline bool cdn_is_narrow(const struct seqlstm_recurrent_desc *d)
+{
+    return d->head.dtype_compute == SEQLSTM_FLOAT16 || d->head.dtype_compute == SEQLSTM_BFLOAT16;
+}
+
+static inline uint64_t cdn_element_bytes(const struct seqlstm_recurrent_desc *d)
+{
+    return cdn_is_narrow(d) ? sizeof(uint16_t) : sizeof(float);
+}
+
+static inline cudnnDataType_t cdn_data_type(const struct seqlstm_recurrent_desc *d)
+{
+    return d->head.dtype_compute == SEQLSTM_FLOAT16
+               ? CUDNN_DATA_HALF
+               : (d->head.dtype_compute == SEQLSTM_BFLOAT16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
+}
+
+/* Copies `elems` elements of the host for cuDNN. [queue] */
+seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void *to, const float *from, int64_t elems,
+                                 struct seqlstm_error *err);
+
+/* And back. `add` (16 bits only): to += from, in float32. [queue] */
+seqlstm_status cdn_elements_take(const struct seqlstm_op *op, void *stream, float *to, const void *from, int64_t elems,
+                                 bool add, struct seqlstm_error *err);
+
+#endif
