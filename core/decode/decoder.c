@@ -9,17 +9,18 @@
 #include <seqlstm/philox.h>
 
 #include "base/clock.h"
+#include "decode/parts.h"
 #include "decode/sample.h"
 
 #define DRAW_STREAM UINT64_C(0x6465636f6465) /* "decode" */
 
 struct sl_decoder {
     struct sl_decoder_request request;
+    struct sl_parts parts;
     const struct sl_graph *graph;           /* of the step */
     struct sl_beam *beam;                   /* of the last run */
     float *spare;                           /* as large as the states of a step */
-    int32_t *ones, *tokens, *places;        /* [rows of the step's envelope] */
-    const struct sl_batch *batch;           /* of the running search */
+    int32_t *tokens;                        /* [rows of the step's envelope] */
     double *log_probabilities;
     struct sl_sample_candidate *candidates; /* [classes] */
     struct sl_attention_trace *trace;       /* NULL: nobody asked */
@@ -43,17 +44,15 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
     float *states;
     int64_t elems = 0;
     seqlstm_status status = sl_exec_get_state(request->step, &states, &elems, err);
+    if (status == SEQLSTM_OK)
+        status = sl_parts_init(&decoder->parts, request->encoder, request->step, err);
     decoder->spare = calloc((size_t)elems + 1, sizeof *decoder->spare);
-    decoder->ones = calloc(rows, sizeof *decoder->ones);
     decoder->tokens = calloc(rows, sizeof *decoder->tokens);
-    decoder->places = calloc(rows, sizeof *decoder->places);
     decoder->log_probabilities = calloc(rows, sizeof *decoder->log_probabilities);
     decoder->candidates = calloc((size_t)decoder->graph->facts.target.classes + 1, sizeof *decoder->candidates);
-    if (status == SEQLSTM_OK && (!decoder->spare || !decoder->ones || !decoder->tokens || !decoder->places ||
-                                 !decoder->log_probabilities || !decoder->candidates))
+    if (status == SEQLSTM_OK && (!decoder->spare || !decoder->tokens || !decoder->log_probabilities ||
+                                 !decoder->candidates))
         status = no_memory(err);
-    for (size_t r = 0; decoder->ones && r < rows; r++)
-        decoder->ones[r] = 1;
     if (status == SEQLSTM_OK && request->traces_attention)
         status = sl_attention_trace_create(request->step, &decoder->trace, err);
     if (status == SEQLSTM_OK)
@@ -68,28 +67,13 @@ void sl_decoder_destroy(struct sl_decoder *decoder)
     if (decoder == NULL)
         return;
     sl_beam_destroy(decoder->beam);
+    sl_parts_deinit(&decoder->parts);
     free(decoder->spare);
-    free(decoder->ones);
     free(decoder->tokens);
-    free(decoder->places);
     free(decoder->log_probabilities);
     free(decoder->candidates);
     sl_attention_trace_destroy(decoder->trace);
     free(decoder);
-}
-
-/* The encoder's last word is the decoder's first: both keep the same states, in buffers of different heights. */
-static seqlstm_status hand_over(struct sl_decoder *decoder, int64_t sequences, struct seqlstm_error *err)
-{
-    float *from, *to;
-    int64_t elems;
-    SEQLSTM_TRY(sl_exec_get_state(decoder->request.encoder, &from, &elems, err));
-    SEQLSTM_TRY(sl_exec_get_state(decoder->request.step, &to, &elems, err));
-    for (int32_t s = 0; s < decoder->graph->state_count; s++)
-        memcpy(to + sl_exec_get_state_offset(decoder->request.step, s),
-               from + sl_exec_get_state_offset(decoder->request.encoder, s),
-               (size_t)(sequences * decoder->graph->states[s].features) * sizeof *to);
-    return SEQLSTM_OK;
 }
 
 /* States go with the hypotheses that continue them. */
@@ -117,24 +101,11 @@ static seqlstm_status follow(struct sl_decoder *decoder, const int32_t *sources,
 static seqlstm_status run_step(struct sl_decoder *decoder, const struct sl_beam_row *rows, int32_t count, int64_t step,
                                const float **out_probabilities, struct seqlstm_error *err)
 {
-    struct sl_batch_shape shape = {.sequences = count, .lengths = decoder->ones, .input_kind = SL_FIELD_IDS,
-                                   .input_features = 1, .input_on_steps = true};
-    struct sl_batch *batch = NULL;
-    SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
     for (int32_t r = 0; r < count; r++) {
-        ((int32_t *)batch->input.ids)[r] = rows[r].token;
-        ((uint32_t *)batch->axis.position0)[r] = (uint32_t)step;
-        decoder->places[r] = decoder->batch->source.place[rows[r].sentence];
+        decoder->parts.tokens[r] = rows[r].token;
+        decoder->parts.sentences[r] = rows[r].sentence;
     }
-    batch->carry_state = true;
-    batch->source = decoder->batch->source; /* what attention looks at: hypotheses of a sentence share it */
-    batch->source.place = decoder->places;
-    struct sl_exec_step nothing = {0};
-    struct sl_exec_result result;
-    seqlstm_status status = sl_exec_run(decoder->request.step, batch, &nothing, &result, err);
-    sl_batch_destroy(batch);
-    SEQLSTM_TRY(status);
-    *out_probabilities = sl_exec_get_output(decoder->request.step).values;
+    SEQLSTM_TRY(sl_parts_step(&decoder->parts, count, step, out_probabilities, err));
     decoder->totals.rows += count;
     return SEQLSTM_OK;
 }
@@ -175,14 +146,10 @@ static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *b
     seqlstm_status status = sl_beam_create(&rule, sentences, limits, &decoder->beam, err);
     free(limits);
     SEQLSTM_TRY(status);
-    struct sl_exec_step nothing = {0};
-    struct sl_exec_result result;
-    SEQLSTM_TRY(sl_exec_run(decoder->request.encoder, batch, &nothing, &result, err));
-    SEQLSTM_TRY(sl_exec_hand_memories(decoder->request.encoder, decoder->request.step, err));
-    decoder->batch = batch;
+    SEQLSTM_TRY(sl_parts_begin(&decoder->parts, batch, err));
     if (decoder->trace)
         sl_attention_trace_begin(decoder->trace, batch->source.axis.steps);
-    return hand_over(decoder, batch->sequences, err);
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status search(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)

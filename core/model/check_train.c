@@ -314,6 +314,8 @@ sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_m
         sl_reader_report(reader, "E0319", node->place, "add `epochs: 10`", NULL,
                          "nothing says when the training ends: `epochs`, `updates` or `max_time`");
     check_schedule(&c, train);
+    if (model->layer_count > 0)
+        sl_model_check_teacher(reader, node, model);
     check_watching(&c, train);
     bool known = model->layer_count > 0 && sl_node_find(node, "task") != NULL &&
                  model->data.splits[SL_SPLIT_TRAIN].origin == SL_SOURCE_FILES;

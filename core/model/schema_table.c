@@ -14,7 +14,7 @@ const struct sl_section *const sl_schema_sections[] = {
     &sl_section_train,       &sl_section_loss,        &sl_section_optimizer,
     &sl_section_schedule,    &sl_section_validate,    &sl_section_checkpoint,
     &sl_section_early_stopping, &sl_section_ema,      &sl_section_decode,
-    &sl_section_length_penalty, &sl_section_backend,
+    &sl_section_length_penalty, &sl_section_teacher_forcing, &sl_section_backend,
     &sl_section_dispatch,    &sl_section_output,      &sl_section_log,
     NULL,
 };

@@ -185,7 +185,8 @@ static const struct sl_option train_options[] = {
      {.words = divergence_words}, "when loss or gradient is not finite"},
     {"class_weight", SL_VALUE_CUSTOM, AT(class_weights), 0, 0, NULL, 0, 0,
      {.custom = &class_weight_custom}, "weights of the classes in the loss"},
-    {"teacher_forcing", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "of a decoder"},
+    {"teacher_forcing", SL_VALUE_SECTION, AT(teacher_forcing), 0, 0, "always", 0, 0,
+     {.section = &sl_section_teacher_forcing}, "what a decoder reads in training: the truth, or what it said itself"},
     {0}};
 
 const struct sl_section sl_section_train = {"train", "the training", NULL, 0, NULL, NULL,

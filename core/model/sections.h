@@ -72,6 +72,8 @@ const struct sl_activation *sl_model_get_output_activation(const struct sl_model
 /* The meaning, once everything was read: what sections say about each other. */
 void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model);
 void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_model *model);
+/* `train` is the node of the section. */
+void sl_model_check_teacher(struct sl_reader *reader, struct sl_node *train, const struct sl_model *model);
 void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model);
 void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root,
                         const struct sl_model *model);

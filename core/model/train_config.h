@@ -114,6 +114,28 @@ struct sl_schedule {
     double min_learning_rate; /* plateau, cosine */
 };
 
+/* How likely a decoder is given the target's token at a step; train/teacher.h has the equations. */
+enum sl_teacher_kind {
+    SL_TEACHER_ALWAYS,
+    SL_TEACHER_CONSTANT,
+    SL_TEACHER_LINEAR,
+    SL_TEACHER_EXPONENTIAL,
+    SL_TEACHER_INVERSE_SIGMOID
+};
+
+/* What it is given else. */
+enum sl_own_token { SL_OWN_SAMPLE, SL_OWN_ARGMAX };
+
+struct sl_teacher_forcing {
+    enum sl_teacher_kind kind;
+    double probability;     /* constant */
+    double from, to;        /* linear */
+    struct sl_period over;  /* linear; NONE: the whole run */
+    double k;               /* exponential: in (0, 1); inverse sigmoid: at least 1 */
+    struct sl_period every; /* exponential, inverse sigmoid */
+    enum sl_own_token own;
+};
+
 enum sl_metric {
     SL_METRIC_LOSS,
     SL_METRIC_ACCURACY,       /* of classes: of the sequences, or of the steps */
@@ -183,6 +205,7 @@ struct sl_train_config {
     struct sl_loss loss;
     struct sl_optimizer optimizer;
     struct sl_schedule schedule;
+    struct sl_teacher_forcing teacher_forcing; /* of a decoder that reads tokens */
     double clip_norm;  /* global, over all parameters; 0: off */
     double clip_value; /* of each element, before clip_norm; 0: off */
     int64_t epochs;    /* 0: not said. One of the three is said; the first reached ends it. */
@@ -207,6 +230,7 @@ const char *sl_task_get_name(enum sl_task task);
 const char *sl_loss_kind_get_name(enum sl_loss_kind kind);
 const char *sl_optimizer_kind_get_name(enum sl_optimizer_kind kind);
 const char *sl_schedule_kind_get_name(enum sl_schedule_kind kind);
+const char *sl_teacher_kind_get_name(enum sl_teacher_kind kind);
 const char *sl_metric_get_name(enum sl_metric metric);
 
 /* The direction in which a metric gets better. [any thread] */

@@ -50,6 +50,31 @@ seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct 
     return sl_decoder_create(&request, &session->decoder, err);
 }
 
+seqlstm_status sl_session_open_sampler(struct sl_session *session, const struct sl_envelope *envelope,
+                                       struct seqlstm_error *err)
+{
+    const struct sl_teacher_forcing *teacher = &session->model->train.teacher_forcing;
+    struct sl_envelope step = *envelope;
+    step.rows = envelope->sequences;
+    step.steps = 1;
+    sl_session_close_sampler(session);
+    if (teacher->kind == SL_TEACHER_ALWAYS)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(prepare_part(session, SL_PART_ENCODER, envelope, false, &session->sampled_encode, err));
+    SEQLSTM_TRY(prepare_part(session, SL_PART_DECODER, &step, false, &session->sampled_step, err));
+    struct sl_sampler_request request = {.encoder = session->sampled_encode.exec, .step = session->sampled_step.exec,
+                                         .argmax = teacher->own == SL_OWN_ARGMAX, .seed = session->model->seed};
+    return sl_sampler_create(&request, &session->sampler, err);
+}
+
+void sl_session_close_sampler(struct sl_session *session)
+{
+    sl_sampler_destroy(session->sampler);
+    session->sampler = NULL;
+    sl_stage_deinit(&session->sampled_encode);
+    sl_stage_deinit(&session->sampled_step);
+}
+
 void sl_session_close_decoder(struct sl_session *session)
 {
     sl_decoder_destroy(session->decoder);

@@ -138,6 +138,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .exec = session->train.exec,
         .evaluate = session->evaluate.exec,
         .decoder = session->decoder,
+        .sampler = session->sampler,
         .params = session->params,
         .train = session->train_batcher,
         .valid = session->valid_batcher,

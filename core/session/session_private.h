@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "decode/decoder.h"
+#include "decode/sampler.h"
 #include "exec/exec.h"
 #include "dispatch/explain.h"
 #include "session/session.h"
@@ -75,6 +76,8 @@ struct sl_session {
     struct sl_stage predict;
     struct sl_stage encode, step;       /* of the decoder */
     struct sl_decoder *decoder;         /* NULL until texts are wanted */
+    struct sl_stage sampled_encode, sampled_step; /* of the decoder in training */
+    struct sl_sampler *sampler;         /* NULL without scheduled sampling */
 };
 
 /* Makes graph and plan (and with `with_exec` parameters and executor) of one phase for the given envelope. */
@@ -124,6 +127,11 @@ bool sl_session_decodes(const struct sl_session *session);
 seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope, bool attention,
                                        struct seqlstm_error *err);
 void sl_session_close_decoder(struct sl_session *session); /* none is fine */
+/* Makes session->sampler for batches of the envelope, where the model's teacher forcing samples; the one before is
+ * closed. */
+seqlstm_status sl_session_open_sampler(struct sl_session *session, const struct sl_envelope *envelope,
+                                       struct seqlstm_error *err);
+void sl_session_close_sampler(struct sl_session *session); /* none is fine */
 /* Texts for all batches, in input order. */
 seqlstm_status sl_session_decode(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
                                  bool attention, sl_prediction_fn *write, void *context, struct seqlstm_error *err);

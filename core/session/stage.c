@@ -181,6 +181,8 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
     sl_stage_deinit(&session->train);
     sl_stage_deinit(&session->evaluate);
     SEQLSTM_TRY(prepare_phases(session, true, err));
+    struct sl_envelope sampled = sl_batcher_envelope(session->train_batcher);
+    SEQLSTM_TRY(sl_session_open_sampler(session, &sampled, err));
     if (session->valid_batcher && sl_metric_needs_texts(&session->model->train.validate.metrics)) {
         struct sl_envelope envelope = sl_batcher_envelope(session->valid_batcher);
         SEQLSTM_TRY(sl_session_open_decoder(session, &envelope, false, err));

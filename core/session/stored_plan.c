@@ -35,20 +35,22 @@ static seqlstm_status read_layers(const char *path, enum sl_phase phase, json_t 
     return SEQLSTM_OK;
 }
 
-/* The layers of training, and where the plan has them those of evaluation. */
+/* The layers of training, and where the plan has them those of evaluation and of scheduled sampling. */
 static seqlstm_status read_phases(const char *path, const json_t *root, struct sl_stored_plan *out,
                                   struct seqlstm_error *err)
 {
     json_t *train = json_object_get(root, "layers");
     json_t *evaluate = json_object_get(json_object_get(root, "evaluate"), "layers");
+    json_t *sampling = json_object_get(json_object_get(root, "sampling"), "layers");
     if (!json_is_array(train))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: no array \"layers\", expected a plan of this program", path);
     out->choices = SL_ARENA_ARRAY(&out->arena, struct sl_plan_choice,
-                                  json_array_size(train) + json_array_size(evaluate) + 1);
+                                  json_array_size(train) + json_array_size(evaluate) + json_array_size(sampling) + 1);
     if (out->choices == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
     SEQLSTM_TRY(read_layers(path, SL_PHASE_TRAIN, train, out, err));
-    return read_layers(path, SL_PHASE_EVALUATE, evaluate, out, err);
+    SEQLSTM_TRY(read_layers(path, SL_PHASE_EVALUATE, evaluate, out, err));
+    return read_layers(path, SL_PHASE_PREDICT, sampling, out, err);
 }
 
 /* Plans of older versions have neither threads nor devices. */

@@ -123,6 +123,7 @@ put_row(struct sl_buf *line, const struct sl_metrics_row *row)
     sl_json_append_number(line, round(row->seconds * 1000) / 1000);
     sl_buf_printf(line, ",\"split\":\"%s\",\"span\":\"%s\"", row->split, row->span);
     put_optional(line, "learning_rate", row->learning_rate);
+    put_optional(line, "teacher_forcing", row->teacher_forcing);
     put_optional(line, "gradient_norm", row->gradient_norm);
     put_optional(line, "rows_per_second", row->rows_per_second);
     sl_buf_append_text(line, ",\"metrics\":{");

@@ -29,7 +29,8 @@ struct sl_metrics_row {
     double seconds;
     const char *split;   /* "train", "valid", "test" */
     const char *span;    /* "report" (since the last one), "epoch", "validation" */
-    double learning_rate;    /* left out when NaN, as the next two */
+    double learning_rate;    /* left out when NaN, as the next three */
+    double teacher_forcing;
     double gradient_norm;
     double rows_per_second;
     const struct sl_metric_values *values;

@@ -98,7 +98,7 @@ sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
     trainer->request = *request;
     trainer->config = &request->model->train;
-    trainer->loss = trainer->gradient_norm = trainer->rate = NAN;
+    trainer->loss = trainer->gradient_norm = trainer->rate = trainer->teacher = NAN;
     trainer->changed = true;
     const struct sl_train_config *config = trainer->config;
     sl_metric_rule_init(&trainer->train_rule, config, &config->metrics, request->is_logits,

@@ -45,6 +45,7 @@ struct sl_train_report {
     int64_t epoch_batches;   /* about as many has an epoch */
     int64_t epochs, updates; /* at which the run ends; 0: not limited */
     double learning_rate;
+    double teacher_forcing;  /* probability of the target's tokens in the last update; NaN where it is always 1 */
     double gradient_norm;
     double loss;             /* mean loss of the last update; NaN before the first */
     double rows_per_second;  /* since the last report */
@@ -72,6 +73,8 @@ struct sl_trainer_request {
     struct sl_exec *exec;              /* phase TRAIN */
     struct sl_exec *evaluate;          /* phase EVALUATE, for `valid`; NULL without */
     struct sl_decoder *decoder;        /* for metrics that compare texts, with the weights of `params`; NULL without */
+    struct sl_sampler *sampler;        /* scheduled sampling, with the weights of `params`; NULL: always the target's
+                                        * tokens */
     struct sl_params *params;          /* made for training, initial values drawn; shared by both */
     struct sl_batcher *train;          /* phase TRAIN */
     struct sl_batcher *valid;          /* phase EVALUATE; NULL: no such split */

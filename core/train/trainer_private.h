@@ -41,6 +41,7 @@ struct sl_trainer {
     double loss;                        /* of the last update */
     double gradient_norm;
     double rate;
+    double teacher;                     /* probability of the target's tokens; NaN without sampling */
     int64_t report_tokens;              /* at the last report */
     double report_seconds;
     double validation_seconds;          /* since this start */

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "decode/sampler.h"
 #include "train/gradient.h"
+#include "train/teacher.h"
 #include "train/trainer_private.h"
 
 /* ---- batches ------------------------------------------------------------------------------------------ */
@@ -109,7 +111,11 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
 {
     uint64_t mask_step = 0;
     for (int32_t i = 0; i < trainer->group_count; i++) {
-        const struct sl_batch *batch = trainer->group[i];
+        struct sl_batch *batch = trainer->group[i];
+        int64_t own = 0;
+        if (trainer->request.sampler)
+            SEQLSTM_TRY(sl_sampler_mix(trainer->request.sampler, batch, trainer->teacher,
+                                       (uint64_t)trainer->state.epoch, &own, err));
         bool piece = has_pieces(trainer) && batch->carry_state;
         mask_step = piece ? mask_step : batch->ordinal;
         struct sl_exec_step step = {
@@ -118,7 +124,10 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
             .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
             .accumulate = i > 0,
             .weight_mask_step = (uint32_t)mask_step,
-            .next = i + 1 < trainer->group_count ? trainer->group[i + 1] : trainer->pending,
+            /* what is staged for the devices is what it was before it was mixed */
+            .next = trainer->request.sampler             ? NULL
+                    : i + 1 < trainer->group_count ? trainer->group[i + 1]
+                                                   : trainer->pending,
         };
         struct sl_exec_result result;
         struct sl_field output = {0};
@@ -222,6 +231,8 @@ sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err)
     memset(&sums, 0, sizeof sums);
     int64_t skipped = state->skipped;
     double normaliser = compute_normaliser(trainer);
+    if (trainer->request.sampler)
+        trainer->teacher = sl_teacher_probability(trainer->config, &trainer->progress);
     SEQLSTM_TRY(run_group(trainer, normaliser, &sums, err));
     if (sums.loss_weight > 0) {
         trainer->loss = sums.loss / sums.loss_weight;

@@ -197,6 +197,38 @@ def test_resuming_changes_nothing(t):
     expect('exact_match' in json.loads(text)['metrics'] and 'signatures' not in json.loads(text), text)
 
 
+FED = ADDITION.replace('units: 32}', 'units: 32, return_sequences: true}', 1).replace(
+    '    - {type: output', '    - {type: attention, input_feeding: true}\n    - {type: dense, units: 16, activation: tanh}\n'
+    '    - {type: output').replace('epochs: 8', 'epochs: 4')
+
+
+def test_scheduled_sampling(t):
+    """What is never sampled is teacher forcing, bit for bit; what is sampled is resumed bit for bit."""
+    def run(out, *settings):
+        t.run('run', 'model.yaml', '--out', out, '--threads', 1, *(x for s in settings for x in ('--set', s)))
+        return t.read(f'{out}/final.safetensors')
+
+    fade = 'train.teacher_forcing={type: linear, to: 0.2, over: 200u}'
+    for name, text in (('plain', ADDITION.replace('epochs: 8', 'epochs: 4')), ('fed', FED)):
+        t.write('model.yaml', text)
+        taught = run(f'{name}_taught')
+        expect(run(f'{name}_one', 'train.teacher_forcing={type: constant, probability: 1}') == taught, 'p = 1')
+        mixed = run(f'{name}_mixed', fade)
+        expect(mixed != taught and mixed == run(f'{name}_again', fade), 'p < 1')
+        expect(mixed != run(f'{name}_best', fade.replace('{', '{own: argmax, ')), 'argmax draws as sample does')
+        run(f'{name}_parts', fade, 'train.epochs=2')
+        t.run('resume', f'{name}_parts', '--set', 'train.epochs=4')
+        expect(t.read(f'{name}_parts/final.safetensors') == mixed, f'{name}: other weights after resume')
+    rows = [json.loads(line) for line in t.read('plain_mixed/metrics.jsonl').decode().splitlines()]
+    shown = [row['teacher_forcing'] for row in rows if 'teacher_forcing' in row]
+    expect(all(0.2 <= p <= 1 for p in shown), f'{shown}')
+    t.refuse(2, 'check', 'model.yaml', '--set', 'train.teacher_forcing={type: exponential}').says('E0204', '`k`')
+    t.write('vector.yaml', VECTOR.replace("    - {type: embedding, name: letters, dim: 8}\n", '')
+            .replace("    - {type: concat, from: [letters, context]}\n", '')
+            .replace('epochs: 2', 'epochs: 2, teacher_forcing: {type: linear}'))
+    t.refuse(2, 'check', 'vector.yaml').says('E0205', '`teacher_forcing` has no effect without a decoder that reads')
+
+
 def test_vectors(t):
     lines = ['ab', 'abc', 'cab', 'b', 'abcabc', 'ccc', 'a', 'bacab']
     t.write('words.txt', '\n'.join(lines) + '\n')

@@ -5,6 +5,8 @@
 #include "exec_gradients.h"
 
 #include "decode/decoder.h"
+#include "decode/sample.h"
+#include "decode/sampler.h"
 
 static const char data_pairs[] =
     "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
@@ -373,6 +375,111 @@ static void decoder_weighs_as_the_whole(void **state)
     }
 }
 
+/* ---- scheduled sampling ------------------------------------------------------------------------------------- */
+
+/* Would the whole model, given the mixed tokens, have said `token` at this row, by the rule of the sampler? */
+static bool says(const float *row, int32_t token, bool argmax, double u)
+{
+    double below = 0;
+    for (int32_t v = 0; v < V; v++)
+        if (argmax && row[v] > row[token] + 1e-5f)
+            return false;
+    if (argmax)
+        return true;
+    struct sl_sample_rule plain = {1, 0, 1};
+    struct sl_sample_candidate scratch[V];
+    for (int k = -1; k <= 1; k++) { /* on the edge of two tokens rounding decides */
+        below = fmin(fmax(u + 1e-5 * k, 0), 0.9999999);
+        if (sl_sample_draw(&plain, row, V, below, scratch) == token)
+            return true;
+    }
+    return false;
+}
+
+/* With probability 1 nothing changes; with 0 every token but the first is what the whole model says after the ones
+ * before; in between the coins decide, and the rest is the target's. The same epoch gives the same. */
+static void sampler_feeds_what_the_model_says(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const double probabilities[] = {1, 0, 0.5};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
+        struct world w;
+        struct part whole, encoder, step;
+        open_world(&w, data_pairs, cases[i].layers, &facts, true);
+        struct sl_envelope small = facts.envelope;
+        small.steps = 1;
+        small.rows = B;
+        open_part(&whole, &w, SL_PART_WHOLE, &facts.envelope);
+        open_part(&encoder, &w, SL_PART_ENCODER, &facts.envelope);
+        open_part(&step, &w, SL_PART_DECODER, &small);
+        for (int c = 0; c < 6; c++) {
+            bool argmax = c >= 3;
+            double p = probabilities[c % 3];
+            struct sl_sampler_request request = {encoder.exec, step.exec, argmax, 11};
+            struct sl_sampler *sampler = NULL;
+            ok(sl_sampler_create(&request, &sampler, &err), &err);
+            struct sl_batch *plain = make_pairs(true), *mixed = make_pairs(true), *again = make_pairs(true);
+            int64_t own, counted = 0;
+            ok(sl_sampler_mix(sampler, again, p, 3, &own, &err), &err);
+            ok(sl_sampler_mix(sampler, mixed, p, 2, &own, &err), &err);
+            sl_batch_destroy(again);
+            again = make_pairs(true);
+            ok(sl_sampler_mix(sampler, again, p, 2, &own, &err), &err);
+            assert_memory_equal(mixed->input.ids, again->input.ids, R * sizeof(int32_t));
+            run_part(&whole, mixed);
+            struct sl_field output = sl_exec_get_output(whole.exec);
+            for (int64_t k = 0; k < B; k++)
+                for (int64_t t = 0; t < lengths[k]; t++) {
+                    int64_t row = sl_batch_row(mixed, k, t), before = t ? sl_batch_row(mixed, k, t - 1) : 0;
+                    uint64_t sequence = mixed->axis.sequence_id[k];
+                    bool taught = t == 0 || sl_sampler_toss(11, 2, sequence, (uint32_t)t, p);
+                    counted += !taught;
+                    if (taught) {
+                        assert_int_equal(mixed->input.ids[row], plain->input.ids[row]);
+                        continue;
+                    }
+                    double u = (double)seqlstm_uniform(seqlstm_mix64(11, UINT64_C(0x74656163686572), 2), 4,
+                                                       (uint32_t)t, sequence);
+                    if (!says(output.values + before * V, mixed->input.ids[row], argmax, u))
+                        fail_msg("%s: sequence %d, step %d: %d is not what the model says", cases[i].name, (int)k,
+                                 (int)t, mixed->input.ids[row]);
+                }
+            assert_int_equal(own, counted);
+            assert_int_equal(own, p == 1 ? 0 : p == 0 ? R - B : own);
+            assert_memory_equal(mixed->target.ids, plain->target.ids, R * sizeof(int32_t));
+            sl_batch_destroy(plain);
+            sl_batch_destroy(mixed);
+            sl_batch_destroy(again);
+            sl_sampler_destroy(sampler);
+        }
+        close_part(&step);
+        close_part(&encoder);
+        close_part(&whole);
+        close_world(&w);
+    }
+}
+
+/* The share of coins is the probability, within four standard deviations of n fair draws. */
+static void coins_show_the_probability(void **state)
+{
+    (void)state;
+    enum { N = 40000 };
+    static const double probabilities[] = {0, 0.1, 0.5, 0.9, 1};
+    for (size_t i = 0; i < sizeof probabilities / sizeof *probabilities; i++) {
+        double p = probabilities[i], sigma = sqrt(p * (1 - p) / N);
+        int64_t taught = 0, changed = 0;
+        for (int64_t n = 0; n < N; n++) {
+            bool now = sl_sampler_toss(7, 1, (uint64_t)(n / 20), (uint32_t)(n % 20), p);
+            taught += now;
+            changed += now != sl_sampler_toss(7, 2, (uint64_t)(n / 20), (uint32_t)(n % 20), p);
+        }
+        assert_true(fabs((double)taught / N - p) <= 4 * sigma);
+        assert_int_equal(changed > 0, p > 0 && p < 1);
+    }
+}
+
 /* What reaches kernels is real steps on both sides. */
 static void rows_are_real_steps(void **state)
 {
@@ -395,7 +502,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_differences), cmocka_unit_test(states_of_a_plain_list),
         cmocka_unit_test(parts_equal_the_whole),       cmocka_unit_test(decoder_weighs_as_the_whole),
-        cmocka_unit_test(rows_are_real_steps),
+        cmocka_unit_test(rows_are_real_steps),         cmocka_unit_test(sampler_feeds_what_the_model_says),
+        cmocka_unit_test(coins_show_the_probability),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "train/schedule.h"
+#include "train/teacher.h"
 
 #define ASSERT_NEAR(got, want)                                                                                         \
     do {                                                                                                               \
@@ -244,6 +245,41 @@ non_monotone_trigger(void **state)
     }
 }
 
+static double
+teacher_at(const struct sl_teacher_forcing *teacher, int64_t updates, double epochs)
+{
+    struct sl_train_config config = {.teacher_forcing = *teacher, .epochs = 10};
+    struct sl_progress progress = {updates, epochs, 0, 0};
+    return sl_teacher_probability(&config, &progress);
+}
+
+/* Bengio et al. 2015, section 2.4. */
+static void
+teachers_fade(void **state)
+{
+    (void)state;
+    struct sl_teacher_forcing always = {.kind = SL_TEACHER_ALWAYS};
+    struct sl_teacher_forcing constant = {.kind = SL_TEACHER_CONSTANT, .probability = 0.3};
+    struct sl_teacher_forcing linear = {.kind = SL_TEACHER_LINEAR, .from = 0.9, .to = 0.1};
+    struct sl_teacher_forcing power = {.kind = SL_TEACHER_EXPONENTIAL, .k = 0.99,
+                                       .every = period(2, SL_PERIOD_UPDATES)};
+    struct sl_teacher_forcing sigmoid = {.kind = SL_TEACHER_INVERSE_SIGMOID, .k = 20,
+                                         .every = period(1, SL_PERIOD_UPDATES)};
+    ASSERT_NEAR(teacher_at(&always, 1000, 9), 1);
+    ASSERT_NEAR(teacher_at(&constant, 1000, 9), 0.3);
+    ASSERT_NEAR(teacher_at(&linear, 0, 0), 0.9);
+    ASSERT_NEAR(teacher_at(&linear, 0, 5), 0.5);
+    ASSERT_NEAR(teacher_at(&linear, 0, 12), 0.1);
+    linear.over = period(100, SL_PERIOD_UPDATES);
+    ASSERT_NEAR(teacher_at(&linear, 25, 9), 0.7);
+    ASSERT_NEAR(teacher_at(&linear, 400, 9), 0.1);
+    ASSERT_NEAR(teacher_at(&power, 0, 0), 1);
+    ASSERT_NEAR(teacher_at(&power, 100, 0), pow(0.99, 50));
+    ASSERT_NEAR(teacher_at(&sigmoid, 0, 0), 20.0 / 21);
+    ASSERT_NEAR(teacher_at(&sigmoid, 60, 0), 20 / (20 + exp(3)));
+    ASSERT_NEAR(teacher_at(&sigmoid, 1000000, 0), 0);
+}
+
 int
 main(void)
 {
@@ -257,6 +293,7 @@ main(void)
         cmocka_unit_test(impossible_schedules_are_refused),
         cmocka_unit_test(monitors_count_what_does_not_improve),
         cmocka_unit_test(non_monotone_trigger),
+        cmocka_unit_test(teachers_fade),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

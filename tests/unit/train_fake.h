@@ -17,6 +17,7 @@
 #include "data/prefetch.h"
 #include "data/state.h"
 #include "decode/decoder.h"
+#include "decode/sampler.h"
 #include "exec/exec.h"
 #include "exec/params.h"
 
@@ -356,6 +357,14 @@ sl_decoder_get_result(struct sl_decoder *decoder, int64_t sequence, int32_t rank
 {
     (void)decoder, (void)sequence, (void)rank;
     return (struct sl_hypothesis){0};
+}
+
+WEAK seqlstm_status
+sl_sampler_mix(struct sl_sampler *sampler, struct sl_batch *batch, double probability, uint64_t epoch,
+               int64_t *out_own, struct seqlstm_error *err)
+{
+    (void)sampler, (void)batch, (void)probability, (void)epoch, (void)out_own;
+    SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "there is no sampler");
 }
 
 #endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See parts.h. */
+#include "decode/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+seqlstm_status sl_parts_init(struct sl_parts *parts, struct sl_exec *encoder, struct sl_exec *step,
+                             struct seqlstm_error *err)
+{
+    *parts = (struct sl_parts){.encoder = encoder, .step = step, .graph = sl_exec_get_graph(step)};
+    size_t rows = (size_t)parts->graph->facts.envelope.sequences + 1;
+    parts->tokens = calloc(rows, sizeof *parts->tokens);
+    parts->sentences = calloc(rows, sizeof *parts->sentences);
+    parts->ones = calloc(rows, sizeof *parts->ones);
+    parts->places = calloc(rows, sizeof *parts->places);
+    if (!parts->tokens || !parts->sentences || !parts->ones || !parts->places) {
+        sl_parts_deinit(parts);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to decode");
+    }
+    for (size_t r = 0; r < rows; r++)
+        parts->ones[r] = 1;
+    return SEQLSTM_OK;
+}
+
+void sl_parts_deinit(struct sl_parts *parts)
+{
+    free(parts->tokens);
+    free(parts->sentences);
+    free(parts->ones);
+    free(parts->places);
+    *parts = (struct sl_parts){0};
+}
+
+/* The encoder's last word is the decoder's first: both keep the same states, in buffers of different heights. */
+static seqlstm_status hand_over(struct sl_parts *parts, int64_t sequences, struct seqlstm_error *err)
+{
+    float *from, *to;
+    int64_t elems;
+    SEQLSTM_TRY(sl_exec_get_state(parts->encoder, &from, &elems, err));
+    SEQLSTM_TRY(sl_exec_get_state(parts->step, &to, &elems, err));
+    for (int32_t s = 0; s < parts->graph->state_count; s++)
+        memcpy(to + sl_exec_get_state_offset(parts->step, s), from + sl_exec_get_state_offset(parts->encoder, s),
+               (size_t)(sequences * parts->graph->states[s].features) * sizeof *to);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_parts_begin(struct sl_parts *parts, const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    struct sl_exec_step nothing = {0};
+    struct sl_exec_result result;
+    SEQLSTM_TRY(sl_exec_run(parts->encoder, batch, &nothing, &result, err));
+    SEQLSTM_TRY(sl_exec_hand_memories(parts->encoder, parts->step, err));
+    parts->batch = batch;
+    return hand_over(parts, batch->sequences, err);
+}
+
+seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step, const float **out_probabilities,
+                             struct seqlstm_error *err)
+{
+    struct sl_batch_shape shape = {.sequences = count, .lengths = parts->ones, .input_kind = SL_FIELD_IDS,
+                                   .input_features = 1, .input_on_steps = true};
+    struct sl_batch *batch = NULL;
+    SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
+    for (int32_t r = 0; r < count; r++) {
+        ((int32_t *)batch->input.ids)[r] = parts->tokens[r];
+        ((uint32_t *)batch->axis.position0)[r] = (uint32_t)step;
+        parts->places[r] = parts->batch->source.place[parts->sentences[r]];
+    }
+    batch->carry_state = true;
+    batch->source = parts->batch->source; /* what attention looks at: rows of a sentence share it */
+    batch->source.place = parts->places;
+    struct sl_exec_step nothing = {0};
+    struct sl_exec_result result;
+    seqlstm_status status = sl_exec_run(parts->step, batch, &nothing, &result, err);
+    sl_batch_destroy(batch);
+    SEQLSTM_TRY(status);
+    *out_probabilities = sl_exec_get_output(parts->step).values;
+    return SEQLSTM_OK;
+}
