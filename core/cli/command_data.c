@@ -9,13 +9,17 @@
 #include "cli/data_page.h"
 #include "data/stats.h"
 
-static json_t *pack_cost(const struct sl_batching_cost *c, bool measured)
+static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool pairs)
 {
     json_t *object = json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:f}", "name", c->name, "rows_computed",
                                (json_int_t)c->rows_computed, "steps", (json_int_t)c->steps, "batches",
                                (json_int_t)c->batches, "shapes", (json_int_t)c->shapes, "rows_lost",
                                (json_int_t)c->rows_lost, "sequences_lost", (json_int_t)c->sequences_lost,
                                "above_bound", c->above_bound);
+    if (pairs) {
+        json_object_set_new(object, "source_rows", json_integer((json_int_t)c->source_rows));
+        json_object_set_new(object, "source_steps", json_integer((json_int_t)c->source_steps));
+    }
     if (measured)
         json_object_set_new(object, "seconds", json_real(c->seconds));
     json_t *edges = c->edge_count > 0 ? json_array() : NULL;
@@ -26,29 +30,42 @@ static json_t *pack_cost(const struct sl_batching_cost *c, bool measured)
     return object;
 }
 
+static json_t *pack_bins(const struct sl_lengths *lengths)
+{
+    json_t *bins = json_array();
+    for (int b = 0; b < lengths->bin_count; b++)
+        json_array_append_new(bins, json_pack("{s:I,s:I,s:I}", "first", (json_int_t)lengths->bins[b].first, "last",
+                                              (json_int_t)lengths->bins[b].last, "sequences",
+                                              (json_int_t)lengths->bins[b].records));
+    return bins;
+}
+
 static int write_json(struct cli_context *cli, const struct sl_data_stats *stats, const struct sl_step_cost *measured)
 {
     int count;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
-    json_t *strategies = json_array(), *lengths = json_array(), *points = json_array();
+    const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
+    const struct sl_lengths *source = sl_data_stats_find_source_lengths(stats);
+    json_t *strategies = json_array(), *points = json_array();
     const char *chosen = "";
     for (int c = 0; c < count; c++) {
-        json_array_append_new(strategies, pack_cost(&costs[c], measured != NULL));
+        json_array_append_new(strategies, pack_cost(&costs[c], measured != NULL, source != NULL));
         if (costs[c].chosen)
             chosen = costs[c].name;
     }
-    const struct sl_length_bin *bins = sl_data_stats_get_bins(stats, &count);
-    for (int b = 0; b < count; b++)
-        json_array_append_new(lengths, json_pack("{s:I,s:I,s:I}", "first", (json_int_t)bins[b].first, "last",
-                                                 (json_int_t)bins[b].last, "sequences",
-                                                 (json_int_t)bins[b].records));
     json_t *root = json_pack(
         "{s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:o,s:o,s:{s:I}}", "schema", "seqlstm.data_stats/1", "rows",
-        (json_int_t)sl_data_stats_get_rows(stats), "sequences", (json_int_t)sl_data_stats_get_sequences(stats),
-        "longest", (json_int_t)sl_data_stats_get_longest(stats), "vocabulary",
+        (json_int_t)target->rows, "sequences", (json_int_t)target->records, "longest",
+        (json_int_t)sl_lengths_get_longest(target), "vocabulary",
         (json_int_t)sl_data_stats_get_vocabulary(stats), "classes", (json_int_t)sl_data_stats_get_classes(stats),
-        "chosen", chosen, "strategies", strategies, "lengths", lengths, "lower_bound", "steps",
+        "chosen", chosen, "strategies", strategies, "lengths", pack_bins(target), "lower_bound", "steps",
         (json_int_t)sl_data_stats_get_least_steps(stats));
+    if (source)
+        json_object_set_new(root, "source",
+                            json_pack("{s:I,s:I,s:I,s:o}", "rows", (json_int_t)source->rows, "longest",
+                                      (json_int_t)sl_lengths_get_longest(source), "vocabulary",
+                                      (json_int_t)sl_data_stats_get_source_vocabulary(stats), "lengths",
+                                      pack_bins(source)));
     for (int p = 0; measured && p < measured->count; p++)
         json_array_append_new(points, json_pack("{s:I,s:f}", "width", (json_int_t)measured->points[p].width, "step_ns",
                                                 measured->points[p].step_ns));
@@ -62,19 +79,24 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
     return cli_write_json(cli, root);
 }
 
-static void write_lengths(struct sl_buf *buf, const struct sl_data_stats *stats)
+/* Of one side: its name, the figures and the bars. */
+static void write_lengths(struct sl_buf *buf, const char *side, const struct sl_lengths *lengths)
 {
-    int count;
-    const struct sl_length_bin *bins = sl_data_stats_get_bins(stats, &count);
     int64_t most = 1;
-    for (int b = 0; b < count; b++)
-        most = bins[b].records > most ? bins[b].records : most;
-    for (int b = 0; b < count; b++) {
+    char mean[32];
+    sl_text_snprintf(mean, sizeof mean, "%.1f", sl_lengths_get_mean(lengths));
+    sl_buf_printf(buf, "%slengths %lld to %lld, mean %s, median %lld, 95 %% up to %lld\n", side,
+                  (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths), mean,
+                  (long long)sl_lengths_get_quantile(lengths, 0.5), (long long)sl_lengths_get_quantile(lengths, 0.95));
+    for (int b = 0; b < lengths->bin_count; b++)
+        most = lengths->bins[b].records > most ? lengths->bins[b].records : most;
+    for (int b = 0; b < lengths->bin_count; b++) {
+        const struct sl_length_bin *bin = &lengths->bins[b];
         char range[48];
-        snprintf(range, sizeof range, bins[b].first == bins[b].last ? "%lld" : "%lld-%lld", (long long)bins[b].first,
-                 (long long)bins[b].last);
-        sl_buf_printf(buf, "  %11s %8lld  ", range, (long long)bins[b].records);
-        sl_buf_fill(buf, '#', (size_t)(40 * bins[b].records / most));
+        snprintf(range, sizeof range, bin->first == bin->last ? "%lld" : "%lld-%lld", (long long)bin->first,
+                 (long long)bin->last);
+        sl_buf_printf(buf, "  %11s %8lld  ", range, (long long)bin->records);
+        sl_buf_fill(buf, '#', (size_t)(40 * bin->records / most));
         sl_buf_append_char(buf, '\n');
     }
 }
@@ -83,12 +105,13 @@ static void write_lengths(struct sl_buf *buf, const struct sl_data_stats *stats)
 static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *stats, bool measured)
 {
     int count;
-    bool lost = false;
+    bool lost = false, pairs = sl_data_stats_find_source_lengths(stats) != NULL;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
     for (int c = 0; c < count; c++)
         lost = lost || costs[c].rows_lost || costs[c].sequences_lost;
-    sl_buf_printf(buf, "\n%-20s %12s %10s %8s %7s %8s%s%s\n", "batching, one epoch", "rows", "steps", "batches",
-                  "shapes", "bound", measured ? "   seconds" : "", lost ? "  rows lost  seqs lost" : "");
+    sl_buf_printf(buf, "\n%-20s %12s %10s %8s %7s %8s%s%s%s\n", "batching, one epoch", "rows", "steps", "batches",
+                  "shapes", "bound", pairs ? "  source rows  and steps" : "", measured ? "   seconds" : "",
+                  lost ? "  rows lost  seqs lost" : "");
     for (int c = 0; c < count; c++) {
         char above[24], seconds[24];
         sl_text_snprintf(above, sizeof above, "%+.1f %%", 100 * costs[c].above_bound);
@@ -96,6 +119,8 @@ static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *sta
         sl_buf_printf(buf, "%c %-18s %12lld %10lld %8lld %7lld %8s", costs[c].chosen ? '*' : ' ', costs[c].name,
                       (long long)costs[c].rows_computed, (long long)costs[c].steps, (long long)costs[c].batches,
                       (long long)costs[c].shapes, above);
+        if (pairs)
+            sl_buf_printf(buf, " %12lld %10lld", (long long)costs[c].source_rows, (long long)costs[c].source_steps);
         if (measured)
             sl_buf_printf(buf, " %9s", seconds);
         if (lost)
@@ -106,25 +131,32 @@ static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *sta
     for (int c = 0; c < count; c++)
         sl_buf_printf(buf, "  %-18s %s\n", costs[c].name, costs[c].description);
     sl_buf_printf(buf, "  %-18s %s\n", "bound", measured ? "time above that of as many rows in the widest steps"
-                                                        : "steps above those of all data sorted by length");
+                  : pairs  ? "steps above those of each side sorted by itself"
+                           : "steps above those of all data sorted by length");
+    if (pairs)
+        sl_buf_append_text(buf, "  rows and steps are those of both sides\n");
 }
 
 static int write_table(struct cli_context *cli, const struct sl_data_stats *stats, bool measured)
 {
     struct sl_buf buf = {0};
-    char mean[32];
-    sl_text_snprintf(mean, sizeof mean, "%.1f", sl_data_stats_get_mean(stats));
-    sl_buf_printf(&buf,
-                  "sequences %lld, real steps %lld\nlengths %lld to %lld, mean %s, median %lld, 95 %% up to %lld\n",
-                  (long long)sl_data_stats_get_sequences(stats), (long long)sl_data_stats_get_rows(stats),
-                  (long long)sl_data_stats_get_shortest(stats), (long long)sl_data_stats_get_longest(stats), mean,
-                  (long long)sl_data_stats_get_quantile(stats, 0.5),
-                  (long long)sl_data_stats_get_quantile(stats, 0.95));
+    const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
+    const struct sl_lengths *source = sl_data_stats_find_source_lengths(stats);
+    sl_buf_printf(&buf, "sequences %lld, real steps %lld", (long long)target->records,
+                  (long long)(target->rows + (source ? source->rows : 0)));
+    if (source)
+        sl_buf_printf(&buf, " (source %lld, target %lld)", (long long)source->rows, (long long)target->rows);
+    sl_buf_append_char(&buf, '\n');
+    if (source)
+        sl_buf_printf(&buf, "source vocabulary %lld\n", (long long)sl_data_stats_get_source_vocabulary(stats));
     if (sl_data_stats_get_vocabulary(stats) > 0)
-        sl_buf_printf(&buf, "vocabulary %lld\n", (long long)sl_data_stats_get_vocabulary(stats));
-    if (sl_data_stats_get_classes(stats) > 0)
+        sl_buf_printf(&buf, "%svocabulary %lld\n", source ? "target " : "",
+                      (long long)sl_data_stats_get_vocabulary(stats));
+    if (sl_data_stats_get_classes(stats) > 0 && !source)
         sl_buf_printf(&buf, "classes %lld\n", (long long)sl_data_stats_get_classes(stats));
-    write_lengths(&buf, stats);
+    if (source)
+        write_lengths(&buf, "source ", source);
+    write_lengths(&buf, source ? "target " : "", target);
     write_strategies(&buf, stats, measured);
     int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
     sl_buf_deinit(&buf);

@@ -93,22 +93,23 @@ write_ticks(struct sl_buf *out, int64_t high, int64_t most)
     }
 }
 
+/* With the edges of `drawn`, which may be NULL. */
 static void
-write_histogram(struct sl_buf *out, const struct sl_data_stats *stats)
+write_histogram(struct sl_buf *out, const char *title, const struct sl_lengths *lengths,
+                const struct sl_batching_cost *drawn)
 {
-    int64_t high = sl_data_stats_get_longest(stats), most = 1;
+    int64_t high = sl_lengths_get_longest(lengths), most = 1;
     int64_t width = high / BARS_MOST + 1;
-    const struct sl_batching_cost *drawn = find_drawn(stats);
     for (int64_t at = 0; at <= high; at += width) {
-        int64_t held = sl_data_stats_count(stats, at, at + width - 1);
+        int64_t held = sl_lengths_count(lengths, at, at + width - 1);
         most = held > most ? held : most;
     }
-    sl_buf_printf(out, "<h2>Sequences by length</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
+    sl_buf_printf(out, "<h2>%s by length</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
                        "aria-label=\"histogram of the lengths\">\n",
-                  LEFT + WIDTH + 24, TOP + HEIGHT + 44);
+                  title, LEFT + WIDTH + 24, TOP + HEIGHT + 44);
     write_ticks(out, high, most);
     for (int64_t at = 0; at <= high; at += width) {
-        int64_t held = sl_data_stats_count(stats, at, at + width - 1);
+        int64_t held = sl_lengths_count(lengths, at, at + width - 1);
         double tall = HEIGHT * (double)held / (double)most, x = place_of(at, high);
         if (held == 0)
             continue;
@@ -140,16 +141,20 @@ write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool mea
 {
     int count;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
+    bool pairs = sl_data_stats_find_source_lengths(stats) != NULL;
     sl_buf_printf(out,
                   "<h2>One epoch, by strategy</h2>\n<div class=\"scroll\"><table><tr><th>batching</th><th>rows</th>"
-                  "<th>steps</th><th>batches</th><th>shapes</th><th>above the bound</th>%s<th>rows lost</th>"
+                  "<th>steps</th><th>batches</th><th>shapes</th><th>above the bound</th>%s%s<th>rows lost</th>"
                   "<th style=\"text-align:left\">what it is</th></tr>\n",
-                  measured ? "<th>seconds</th>" : "");
+                  pairs ? "<th>source rows</th><th>source steps</th>" : "", measured ? "<th>seconds</th>" : "");
     for (int c = 0; c < count; c++) {
         sl_buf_printf(out, "<tr%s><td>%s</td><td>%lld</td><td>%lld</td><td>%lld</td><td>%lld</td>",
                       costs[c].chosen ? " class=\"chosen\"" : "", costs[c].name, (long long)costs[c].rows_computed,
                       (long long)costs[c].steps, (long long)costs[c].batches, (long long)costs[c].shapes);
         write_number(out, "<td>%.1f %%</td>", 100 * costs[c].above_bound);
+        if (pairs)
+            sl_buf_printf(out, "<td>%lld</td><td>%lld</td>", (long long)costs[c].source_rows,
+                          (long long)costs[c].source_steps);
         if (measured)
             write_number(out, "<td>%.1f</td>", costs[c].seconds);
         sl_buf_printf(out, "<td>%lld</td><td style=\"text-align:left\">%s</td></tr>\n", (long long)costs[c].rows_lost,
@@ -159,6 +164,8 @@ write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool mea
                             "other. ");
     sl_buf_append_text(out, measured ? "The bound is the time of as many rows in the widest steps; "
                                        "seconds are predicted from the measured cost of a step.</p>\n"
+                            : pairs  ? "Of pairs they are those of both sides. The bound is the number of steps of "
+                                       "each side sorted by itself.</p>\n"
                                      : "The bound is the number of steps of all data sorted by length.</p>\n");
 }
 
@@ -177,6 +184,16 @@ write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
     write_number(out, "<p>Besides, a batch costs %.0f µs.</p>\n", cost->batch_ns * 1e-3);
 }
 
+static void
+write_side(struct sl_buf *out, const char *name, const struct sl_lengths *lengths, int64_t vocabulary)
+{
+    sl_buf_printf(out, "%s%lld real steps, %lld to %lld long, ", name, (long long)lengths->rows,
+                  (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths));
+    write_number(out, "mean %.1f", sl_lengths_get_mean(lengths));
+    if (vocabulary > 0)
+        sl_buf_printf(out, ", vocabulary %lld", (long long)vocabulary);
+}
+
 void
 cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_stats *stats,
                     const struct sl_step_cost *cost)
@@ -187,14 +204,16 @@ cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_
     sl_buf_append_text(out, style);
     sl_buf_append_text(out, "</head><body>\n<h1>");
     write_escaped(out, model);
-    sl_buf_printf(out, "</h1>\n<p>%lld sequences, %lld real steps, %lld to %lld long, ",
-                  (long long)sl_data_stats_get_sequences(stats), (long long)sl_data_stats_get_rows(stats),
-                  (long long)sl_data_stats_get_shortest(stats), (long long)sl_data_stats_get_longest(stats));
-    write_number(out, "mean %.1f", sl_data_stats_get_mean(stats));
-    if (sl_data_stats_get_vocabulary(stats) > 0)
-        sl_buf_printf(out, "; vocabulary %lld", (long long)sl_data_stats_get_vocabulary(stats));
+    const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
+    const struct sl_lengths *source = sl_data_stats_find_source_lengths(stats);
+    sl_buf_printf(out, "</h1>\n<p>%lld sequences", (long long)target->records);
+    if (source)
+        write_side(out, "; source: ", source, sl_data_stats_get_source_vocabulary(stats));
+    write_side(out, source ? "; target: " : ", ", target, sl_data_stats_get_vocabulary(stats));
     sl_buf_append_text(out, "</p>\n");
-    write_histogram(out, stats);
+    if (source)
+        write_histogram(out, "Sources", source, NULL);
+    write_histogram(out, source ? "Targets" : "Sequences", target, find_drawn(stats));
     write_strategies(out, stats, cost != NULL);
     if (cost && cost->count > 0)
         write_cost(out, cost);

@@ -90,7 +90,7 @@ make_edges(struct sl_batcher *b, const struct sl_batcher_request *request, struc
         b->edges.count = request->edge_count;
         return SEQLSTM_OK;
     }
-    SEQLSTM_TRY(sl_histogram_make(b->dataset->length, b->dataset->records, &histogram, err));
+    SEQLSTM_TRY(sl_histogram_make(b->dataset->length, b->dataset->source.length, b->dataset->records, &histogram, err));
     seqlstm_status status = sl_edges_make(bucketing, &histogram, &rule, &b->edges, err);
     sl_histogram_deinit(&histogram);
     return status;

@@ -20,10 +20,12 @@ no_memory(struct seqlstm_error *err)
     return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the buckets");
 }
 
-seqlstm_status
-sl_histogram_make(const int32_t *lengths, int64_t records, struct sl_histogram *out, struct seqlstm_error *err)
+/* Different lengths, ascending, and how many records have each. */
+static seqlstm_status
+count_lengths(const int32_t *lengths, int64_t records, int64_t *out_count, int32_t **out_length, int64_t **out_records,
+              struct seqlstm_error *err)
 {
-    struct sl_histogram h = {0};
+    int64_t count = 0;
     int32_t *sorted = malloc(((size_t)records + 1) * sizeof *sorted);
     if (!sorted)
         return no_memory(err);
@@ -31,22 +33,90 @@ sl_histogram_make(const int32_t *lengths, int64_t records, struct sl_histogram *
         memcpy(sorted, lengths, (size_t)records * sizeof *sorted);
     qsort(sorted, (size_t)records, sizeof *sorted, ascending);
     for (int64_t r = 0; r < records; r++)
-        h.count += r == 0 || sorted[r] != sorted[r - 1];
-    h.length = calloc((size_t)h.count + 1, sizeof *h.length);
-    h.records = calloc((size_t)h.count + 1, sizeof *h.records);
-    if (!h.length || !h.records) {
-        free(sorted);
-        sl_histogram_deinit(&h);
-        return no_memory(err);
-    }
-    for (int64_t r = 0, at = -1; r < records; r++) {
+        count += r == 0 || sorted[r] != sorted[r - 1];
+    *out_length = calloc((size_t)count + 1, sizeof **out_length);
+    *out_records = calloc((size_t)count + 1, sizeof **out_records);
+    for (int64_t r = 0, at = -1; r < records && *out_length && *out_records; r++) {
         at += r == 0 || sorted[r] != sorted[r - 1];
-        h.length[at] = sorted[r];
-        h.records[at]++;
+        (*out_length)[at] = sorted[r];
+        (*out_records)[at]++;
     }
     free(sorted);
-    *out = h;
-    return SEQLSTM_OK;
+    *out_count = count;
+    return *out_length && *out_records ? SEQLSTM_OK : no_memory(err);
+}
+
+/* Lengths that are too many in groups of about equal count, each as its longest; returns how many there are then.
+ * out_group[i] is that of length i. */
+static int64_t
+group_lengths(const int64_t *records, int64_t count, int32_t *out_group)
+{
+    int64_t most = count < SL_BUCKET_LENGTHS_MOST ? count : SL_BUCKET_LENGTHS_MOST, total = 0, seen = 0, group = 0;
+    for (int64_t i = 0; i < count; i++)
+        total += records[i];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t lengths_left = count - 1 - i, groups_left = most - 1 - group;
+        seen += records[i];
+        out_group[i] = (int32_t)group;
+        bool full = count == most || (double)seen * (double)most >= (double)total * (double)(group + 1);
+        group += lengths_left == 0 || lengths_left == groups_left || (full && groups_left > 0);
+    }
+    return group;
+}
+
+static int64_t
+find_length(const int32_t *length, int64_t count, int32_t wanted)
+{
+    int64_t low = 0, high = count - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (length[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static seqlstm_status
+add_sources(struct sl_histogram *h, const int32_t *lengths, const int32_t *sources, int64_t records,
+            struct seqlstm_error *err)
+{
+    int64_t count, *held = NULL;
+    int32_t *group = NULL;
+    seqlstm_status status = count_lengths(sources, records, &count, &h->source_length, &held, err);
+    group = status == SEQLSTM_OK ? calloc((size_t)count + 1, sizeof *group) : NULL;
+    int64_t groups = group ? group_lengths(held, count, group) : 0;
+    h->below = calloc(((size_t)h->count + 1) * ((size_t)groups + 1), sizeof *h->below);
+    if (status == SEQLSTM_OK && (!group || !h->below))
+        status = no_memory(err);
+    for (int64_t r = 0; r < records && status == SEQLSTM_OK; r++) {
+        int64_t row = find_length(h->length, h->count, lengths[r]) + 1;
+        h->below[row * groups + group[find_length(h->source_length, count, sources[r])]]++;
+    }
+    for (int64_t i = groups; i < (h->count + 1) * groups && status == SEQLSTM_OK; i++)
+        h->below[i] += h->below[i - groups];
+    for (int64_t i = 0; i < count && status == SEQLSTM_OK; i++)
+        h->source_length[group[i]] = h->source_length[i];
+    h->source_count = groups;
+    free(held);
+    free(group);
+    return status;
+}
+
+seqlstm_status
+sl_histogram_make(const int32_t *lengths, const int32_t *sources, int64_t records, struct sl_histogram *out,
+                  struct seqlstm_error *err)
+{
+    struct sl_histogram h = {0};
+    seqlstm_status status = count_lengths(lengths, records, &h.count, &h.length, &h.records, err);
+    if (status == SEQLSTM_OK && sources)
+        status = add_sources(&h, lengths, sources, records, err);
+    if (status == SEQLSTM_OK)
+        *out = h;
+    else
+        sl_histogram_deinit(&h);
+    return status;
 }
 
 void
@@ -54,6 +124,8 @@ sl_histogram_deinit(struct sl_histogram *histogram)
 {
     free(histogram->length);
     free(histogram->records);
+    free(histogram->source_length);
+    free(histogram->below);
     memset(histogram, 0, sizeof *histogram);
 }
 
@@ -93,14 +165,49 @@ price_batch(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int
     return price;
 }
 
+/* Of the sources of a bucket, longest first in batches of `size`: each as long as its first. The batch of what is left
+ * over is narrower. */
+static double
+price_sources(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last,
+              int64_t size, int64_t held)
+{
+    const int64_t n = h->source_count, *low = h->below + first * n, *high = h->below + last * n;
+    int64_t before = 0, narrow = held / size * size; /* where the batch of the rest begins, if there is one */
+    double price = 0;
+    for (int64_t s = n - 1; s >= 0; s--) {
+        int64_t end = before + high[s] - low[s];
+        int64_t begins = (end + size - 1) / size - (before + size - 1) / size;
+        bool has_narrow = before <= narrow && narrow < end;
+        price += (double)h->source_length[s] *
+                 ((double)(begins - has_narrow) * sl_step_cost_at(rule->cost, (double)size) +
+                  (has_narrow ? sl_step_cost_at(rule->cost, (double)(held - narrow)) : 0));
+        before = end;
+    }
+    return price;
+}
+
+/* Steps of the sources of a bucket. */
+static int64_t
+count_source_rows(const struct sl_histogram *h, int64_t first, int64_t last)
+{
+    const int64_t n = h->source_count, *low = h->below + first * n, *high = h->below + last * n;
+    int64_t rows = 0;
+    for (int64_t s = 0; s < n; s++)
+        rows += h->source_length[s] * (high[s] - low[s]);
+    return rows;
+}
+
 double
 sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last)
 {
     int64_t held = 0;
     for (int64_t i = first; i < last; i++)
         held += h->records[i];
-    int64_t size = batch_of(rule, h->length[last - 1]), whole = held / size, rest = held % size;
-    double price = 0;
+    int64_t edge = h->length[last - 1];
+    if (h->source_count > 0 && held > 0)
+        edge += count_source_rows(h, first, last) / held;
+    int64_t size = batch_of(rule, edge), whole = held / size, rest = held % size;
+    double price = h->source_count > 0 ? price_sources(rule, h, first, last, size, held) : 0;
     if (whole > 0)
         price += (double)whole * price_batch(rule, h, first, last, size, held);
     if (rest > 0)
@@ -124,25 +231,33 @@ table_deinit(struct table *t)
     free(t->begin);
 }
 
-/* Lengths that are too many in groups of about equal count, each as its longest. */
+/* At most as many lengths as the program looks at one by one. */
 static seqlstm_status
 join_lengths(const struct sl_histogram *h, struct sl_histogram *out, struct seqlstm_error *err)
 {
-    int64_t most = h->count < SL_BUCKET_LENGTHS_MOST ? h->count : SL_BUCKET_LENGTHS_MOST, total = 0, seen = 0;
-    out->length = calloc((size_t)most + 1, sizeof *out->length);
-    out->records = calloc((size_t)most + 1, sizeof *out->records);
-    if (!out->length || !out->records)
+    size_t sources = (size_t)h->source_count;
+    int32_t *group = calloc((size_t)h->count + 1, sizeof *group);
+    int64_t groups = group ? group_lengths(h->records, h->count, group) : 0;
+    out->length = calloc((size_t)groups + 1, sizeof *out->length);
+    out->records = calloc((size_t)groups + 1, sizeof *out->records);
+    out->source_length = calloc(sources + 1, sizeof *out->source_length);
+    out->below = calloc(((size_t)groups + 1) * sources + 1, sizeof *out->below);
+    if (!group || !out->length || !out->records || !out->source_length || !out->below) {
+        free(group);
         return no_memory(err);
-    for (int64_t i = 0; i < h->count; i++)
-        total += h->records[i];
-    for (int64_t i = 0; i < h->count; i++) {
-        int64_t lengths_left = h->count - 1 - i, groups_left = most - 1 - out->count;
-        seen += h->records[i];
-        out->records[out->count] += h->records[i];
-        bool full = h->count == most || (double)seen * (double)most >= (double)total * (double)(out->count + 1);
-        if (lengths_left == 0 || lengths_left == groups_left || (full && groups_left > 0))
-            out->length[out->count++] = h->length[i];
     }
+    for (int64_t i = 0; i < h->count; i++) {
+        out->length[group[i]] = h->length[i];
+        out->records[group[i]] += h->records[i];
+        if (sources > 0)
+            memcpy(out->below + ((size_t)group[i] + 1) * sources, h->below + ((size_t)i + 1) * sources,
+                   sources * sizeof *out->below);
+    }
+    if (sources > 0)
+        memcpy(out->source_length, h->source_length, sources * sizeof *out->source_length);
+    out->count = groups;
+    out->source_count = h->source_count;
+    free(group);
     return SEQLSTM_OK;
 }
 

@@ -2,6 +2,8 @@
 /* Edges of buckets: which lengths run together. A bucket holds the lengths above the edge before it up to its own;
  * its records are cut into batches, of which the last may be incomplete. Private to core/data. [any thread]
  *
+ * Pairs have edges for the target alone; a bucket's price is that of both sides, the sources being sorted inside it.
+ *
  * Sources: the greedy generator is that of the 15-418 study (MXNet, example/rnn, 2016); the best edges are found by
  * dynamic programming over the histogram of lengths, exact for up to SL_BUCKET_LENGTHS_MOST different ones (more are
  * joined to so many groups of about equal count first).
@@ -19,15 +21,19 @@
 
 enum { SL_BUCKET_LENGTHS_MOST = 256 };
 
-/* Lengths that occur, ascending. */
+/* Lengths that occur, ascending; of pairs those of the sources besides. */
 struct sl_histogram {
     int64_t count;
     int32_t *length;
     int64_t *records;
+    int64_t source_count;   /* 0: no sources */
+    int32_t *source_length; /* at most SL_BUCKET_LENGTHS_MOST: more are joined */
+    int64_t *below;         /* [count + 1, source_count] sources of that length among the records before */
 };
 
-seqlstm_status sl_histogram_make(const int32_t *lengths, int64_t records, struct sl_histogram *out,
-                                 struct seqlstm_error *err);
+/* `sources` (may be NULL) are the lengths of the other side. */
+seqlstm_status sl_histogram_make(const int32_t *lengths, const int32_t *sources, int64_t records,
+                                 struct sl_histogram *out, struct seqlstm_error *err);
 void sl_histogram_deinit(struct sl_histogram *histogram);
 
 struct sl_bucket_rule {
@@ -59,7 +65,8 @@ seqlstm_status sl_edges_make(const struct sl_bucketing *bucketing, const struct 
 void sl_edges_deinit(struct sl_edges *edges);
 
 /* What the bucket of the lengths first .. last - 1 of the histogram costs. Without a cost of a step, its steps: the
- * edge for each batch. Else the sum over the steps of what as many sequences cost as are that long on average. */
+ * edge for each batch. Else the sum over the steps of what as many sequences cost as are that long on average. Sources
+ * cost the longest of each batch. */
 double sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histogram *histogram, int64_t first,
                        int64_t last);
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shuffle records -> into buckets, or sort inside pools -> cut -> shuffle batches -> count pieces.
  *
+ * Of pairs both sides' lengths bring records together: a pool is sorted by the target's length, and among equal ones
+ * by the source's, upwards and downwards in turn, so that a batch that reaches from one length to the next has like
+ * sources; a bucket, which holds several lengths of the target, by the source's.
+ *
  * Records are 4-byte numbers all the way, lengths are looked up: an epoch of many millions of records stays small. */
 #include "data/order.h"
 
@@ -10,6 +14,10 @@
 #include <seqlstm/philox.h>
 
 #include "data/buckets.h"
+
+/* Longest first: records of equal length with the longer source first, or with the longer and the shorter first in
+ * turn, from length to length; or by the source alone. Without sources the first two are the same. */
+enum sorting { DOWNWARDS, IN_TURN, BY_SOURCE };
 
 /* Everything that lives while an order is made. */
 struct making {
@@ -43,13 +51,16 @@ shuffle_items(uint32_t *items, int64_t count, uint64_t key)
     }
 }
 
-/* Whether a record may stand before another: it is longer, or as long with a source no shorter. */
+/* Whether a record may stand before another: it is longer, or as long and its source comes no later. */
 static bool
-is_before(const struct sl_order_rule *rule, uint32_t a, uint32_t b)
+is_before(const struct sl_order_rule *rule, enum sorting by, uint32_t a, uint32_t b)
 {
+    if (by == BY_SOURCE)
+        return rule->source[a] >= rule->source[b];
     if (rule->lengths[a] != rule->lengths[b] || !rule->source)
         return rule->lengths[a] >= rule->lengths[b];
-    return rule->source[a] >= rule->source[b];
+    bool down = by == DOWNWARDS || rule->lengths[a] % 2 != 0;
+    return down ? rule->source[a] >= rule->source[b] : rule->source[a] <= rule->source[b];
 }
 
 /* Rows of both sides. */
@@ -61,19 +72,18 @@ rows_of(const struct sl_order_rule *rule, uint32_t record)
 
 /* Longest first, stable: merging runs of growing width. */
 static void
-sort_items(const struct making *m, int64_t begin, int64_t count)
+sort_items(const struct making *m, enum sorting by, int64_t begin, int64_t count)
 {
-    const struct sl_order_rule *rule = m->rule;
     uint32_t *from = m->item + begin, *to = m->scratch + begin;
     bool sorted = true;
     for (int64_t i = 1; i < count && sorted; i++)
-        sorted = is_before(rule, from[i - 1], from[i]);
+        sorted = is_before(m->rule, by, from[i - 1], from[i]);
     for (int64_t width = 1; !sorted && width < count; width *= 2) {
         for (int64_t at = 0; at < count; at += 2 * width) {
             int64_t middle = at + width < count ? at + width : count;
             int64_t end = at + 2 * width < count ? at + 2 * width : count;
             for (int64_t a = at, b = middle, o = at; o < end; o++)
-                to[o] = a < middle && (b == end || is_before(rule, from[a], from[b])) ? from[a++] : from[b++];
+                to[o] = a < middle && (b == end || is_before(m->rule, by, from[a], from[b])) ? from[a++] : from[b++];
         }
         uint32_t *swap = from;
         from = to;
@@ -83,7 +93,7 @@ sort_items(const struct making *m, int64_t begin, int64_t count)
         memcpy(m->item + begin, from, (size_t)count * sizeof *from);
 }
 
-/* Records of one bucket after those of the other; inside a bucket their order stays. */
+/* Records of one bucket after those of the other. Inside a bucket their order stays, but for pairs. */
 static void
 put_into_buckets(struct making *m)
 {
@@ -101,6 +111,10 @@ put_into_buckets(struct making *m)
     }
     memcpy(m->item, m->scratch, (size_t)rule->records * sizeof *m->item);
     m->walls = rule->edge_count;
+    for (int64_t b = 0; b < rule->edge_count && rule->source; b++) {
+        int64_t begin = b > 0 ? at[b - 1] : 0;
+        sort_items(m, BY_SOURCE, begin, at[b] - begin);
+    }
 }
 
 /* About how many sequences a batch has. */
@@ -122,7 +136,7 @@ sort_pools(struct making *m)
     int64_t size = usual_batch(rule);
     int64_t window = rule->pool < rule->records / size + 1 ? rule->pool * size : rule->records;
     for (int64_t at = 0; at < rule->records; at += window) {
-        sort_items(m, at, rule->records - at < window ? rule->records - at : window);
+        sort_items(m, IN_TURN, at, rule->records - at < window ? rule->records - at : window);
         m->wall[m->walls++] = at;
     }
 }
@@ -220,7 +234,7 @@ lay_out(struct making *m, struct sl_order *order)
     int64_t filled = 0;
     for (int64_t b = 0; b < m->batches; b++) {
         int64_t begin = m->first[m->sequence[b]], count = m->first[m->sequence[b] + 1] - begin;
-        sort_items(m, begin, count);
+        sort_items(m, DOWNWARDS, begin, count);
         int64_t steps = pad(m->rule, m->rule->lengths[m->item[begin]]);
         if (order->padded)
             order->padded[b] = (int32_t)steps;

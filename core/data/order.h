@@ -14,8 +14,8 @@
 struct sl_order_rule {
     int64_t records;        /* fewer than 2^32 */
     const int32_t *lengths; /* [records] */
-    const int32_t *source;  /* [records] steps of the encoder's side of pairs: they count in max_tokens, and sort equal
-                             * lengths; NULL: none */
+    const int32_t *source;  /* [records] steps of the encoder's side of pairs: they count in max_tokens, and bring
+                             * records together as `lengths` do (order.c); NULL: none */
     bool shuffle;           /* the records, and the batches afterwards */
     bool pools;             /* sort inside windows of pool * batch_size records */
     int64_t pool;

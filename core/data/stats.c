@@ -12,15 +12,13 @@
 #include "data/envelope.h"
 #include "data/order.h"
 
-#define MOST_BINS  20
 #define MOST_COSTS 13
 #define MOST_TENS  64
 
 struct sl_data_stats {
-    int64_t rows, sequences, vocabulary, classes;
-    int32_t *sorted; /* lengths, ascending */
-    struct sl_length_bin bins[MOST_BINS];
-    int bin_count;
+    int64_t vocabulary, source_vocabulary, classes;
+    struct sl_lengths lengths, source; /* without pairs the second is empty */
+    bool has_source;
     struct sl_batching_cost costs[MOST_COSTS];
     int cost_count;
     struct sl_edges edges[MOST_COSTS]; /* of each cost */
@@ -30,15 +28,8 @@ struct sl_data_stats {
 
 /* The shape of one batch, to be counted once. */
 struct shape {
-    int64_t sequences, steps;
+    int64_t sequences, steps, source_steps;
 };
-
-static int
-compare_length(const void *left, const void *right)
-{
-    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    return (a > b) - (a < b);
-}
 
 static int
 compare_shape(const void *left, const void *right)
@@ -46,7 +37,9 @@ compare_shape(const void *left, const void *right)
     const struct shape *a = left, *b = right;
     if (a->sequences != b->sequences)
         return (a->sequences > b->sequences) - (a->sequences < b->sequences);
-    return (a->steps > b->steps) - (a->steps < b->steps);
+    if (a->steps != b->steps)
+        return (a->steps > b->steps) - (a->steps < b->steps);
+    return (a->source_steps > b->source_steps) - (a->source_steps < b->source_steps);
 }
 
 /* A strategy to be counted. */
@@ -78,7 +71,28 @@ add_batch(const struct sl_order *order, const int32_t *lengths, int64_t batch, c
     }
     cost->steps += steps;
     cost->seconds += ns * 1e-9;
-    *out_shape = (struct shape){count, steps};
+    *out_shape = (struct shape){count, steps, 0};
+}
+
+/* What the encoder reads of a batch; in a rectangle all is as long as the longest, of the batch or of the data. */
+static void
+add_source(const struct sl_dataset *d, const struct sl_order *order, enum sl_padding padding, int64_t batch,
+           struct sl_batching_cost *cost, struct shape *shape)
+{
+    const uint32_t *record = order->records + order->first[batch];
+    int64_t count = order->first[batch + 1] - order->first[batch], rows = 0;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t length = d->source.length[record[k]];
+        rows += length;
+        shape->source_steps = length > shape->source_steps ? length : shape->source_steps;
+    }
+    if (padding == SL_PADDING_LONGEST)
+        shape->source_steps = d->facts.source_longest;
+    rows = padding == SL_PADDING_NONE ? rows : count * shape->source_steps;
+    cost->source_rows += rows;
+    cost->rows_computed += rows;
+    cost->source_steps += shape->source_steps;
+    cost->steps += shape->source_steps;
 }
 
 static seqlstm_status
@@ -93,8 +107,11 @@ count_order(const struct sl_dataset *d, const struct sl_order_rule *rule, const 
         return SL_DATA_NO_MEMORY(err);
     }
     cost->batches = order.batches;
-    for (int64_t b = 0; b < order.batches; b++)
-        add_batch(&order, d->length, b, price, cost, &shapes[b]);
+    for (int64_t b = 0; b < order.batches; b++) {
+        add_batch(&order, rule->lengths, b, price, cost, &shapes[b]);
+        if (rule->source)
+            add_source(d, &order, rule->padding, b, cost, &shapes[b]);
+    }
     qsort(shapes, (size_t)order.batches, sizeof *shapes, compare_shape);
     for (int64_t b = 0; b < order.batches; b++)
         cost->shapes += b == 0 || compare_shape(&shapes[b], &shapes[b - 1]) != 0;
@@ -110,6 +127,7 @@ rule_of(const struct sl_dataset *d, enum sl_padding padding)
     bool limited = config->batch_size > 0 || config->batching.max_tokens > 0;
     return (struct sl_order_rule){.records = d->records,
                                   .lengths = d->length,
+                                  .source = d->source.length,
                                   .shuffle = config->shuffle,
                                   .pool = config->batching.pool,
                                   .batch_size = limited ? config->batch_size : 1,
@@ -168,6 +186,29 @@ list_tens(int64_t longest, int64_t *edges)
 }
 
 static seqlstm_status
+find_bound(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price,
+           struct seqlstm_error *err)
+{
+    struct sl_batching_cost least = {0};
+    struct sl_order_rule rule = rule_of(d, SL_PADDING_NONE);
+    rule.source = NULL;
+    rule.shuffle = false;
+    rule.pools = true;
+    rule.pool = d->records;
+    SEQLSTM_TRY(count_order(d, &rule, NULL, &least, err));
+    rule.lengths = d->source.length;
+    if (stats->has_source)
+        SEQLSTM_TRY(count_order(d, &rule, NULL, &least, err));
+    stats->least_steps = least.steps;
+    if (price && price->count > 0) {
+        const struct sl_step_cost_point *widest = &price->points[price->count - 1];
+        stats->least_seconds = 1e-9 * ((double)stats->lengths.rows * widest->step_ns / (double)widest->width +
+                                       (double)least.batches * price->batch_ns);
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
 add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price,
                struct seqlstm_error *err)
 {
@@ -197,7 +238,7 @@ add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d, const st
     };
     struct sl_histogram histogram;
     bool found = false;
-    SEQLSTM_TRY(sl_histogram_make(d->length, d->records, &histogram, err));
+    SEQLSTM_TRY(sl_histogram_make(d->length, d->source.length, d->records, &histogram, err));
     seqlstm_status status = SEQLSTM_OK;
     for (size_t i = 0; status == SEQLSTM_OK && i < sizeof list / sizeof *list; i++) {
         if (list[i].bucketing.kind != SL_BUCKETING_POOLS && list[i].bucketing.kind != SL_BUCKETING_OFF &&
@@ -208,20 +249,7 @@ add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d, const st
         found = found || is_chosen(batching, &list[i]);
     }
     sl_histogram_deinit(&histogram);
-    struct sl_batching_cost least = {0};
-    struct sl_order_rule rule = rule_of(d, SL_PADDING_NONE);
-    rule.shuffle = false;
-    rule.pools = true;
-    rule.pool = d->records;
-    if (status == SEQLSTM_OK)
-        status = count_order(d, &rule, NULL, &least, err);
-    stats->least_steps = least.steps;
-    if (price && price->count > 0) {
-        const struct sl_step_cost_point *widest = &price->points[price->count - 1];
-        stats->least_seconds = 1e-9 * ((double)stats->rows * widest->step_ns / (double)widest->width +
-                                       (double)least.batches * price->batch_ns);
-    }
-    return status;
+    return status == SEQLSTM_OK ? find_bound(stats, d, price, err) : status;
 }
 
 static void
@@ -246,22 +274,6 @@ add_stream(struct sl_data_stats *stats, const struct sl_dataset *d, const struct
     stats->least_seconds = cost.seconds;
 }
 
-static void
-fill_bins(struct sl_data_stats *stats)
-{
-    if (stats->sequences == 0)
-        return;
-    int64_t low = stats->sorted[0], high = stats->sorted[stats->sequences - 1];
-    int64_t width = (high - low + MOST_BINS) / MOST_BINS;
-    stats->bin_count = (int)((high - low) / width) + 1;
-    for (int i = 0; i < stats->bin_count; i++) {
-        stats->bins[i].first = low + i * width;
-        stats->bins[i].last = stats->bins[i].first + width - 1;
-    }
-    for (int64_t r = 0; r < stats->sequences; r++)
-        stats->bins[(stats->sorted[r] - low) / width].records++;
-}
-
 seqlstm_status
 sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost *cost,
                      struct sl_data_stats **out_stats, struct seqlstm_error *err)
@@ -271,19 +283,16 @@ sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost
     if (!stats)
         return SL_DATA_NO_MEMORY(err);
     const struct sl_vocabulary *tokens = sl_data_state_find_vocabulary(dataset->state);
-    stats->rows = dataset->facts.rows;
-    stats->sequences = dataset->records;
+    const struct sl_vocabulary *source = sl_data_state_find_source_vocabulary(dataset->state);
+    stats->has_source = dataset->source.present;
+    stats->source_vocabulary = source ? sl_vocabulary_get_size(source) : 0;
     stats->vocabulary = tokens ? sl_vocabulary_get_size(tokens) : 0;
     stats->classes = dataset->facts.target.kind == SL_FIELD_IDS ? dataset->facts.target.classes : 0;
-    stats->sorted = calloc((size_t)dataset->records + 1, sizeof *stats->sorted);
-    if (!stats->sorted) {
-        status = SL_DATA_NO_MEMORY(err);
+    status = sl_lengths_init(&stats->lengths, dataset->length, dataset->records, err);
+    if (status == SEQLSTM_OK && stats->has_source)
+        status = sl_lengths_init(&stats->source, dataset->source.length, dataset->records, err);
+    if (status != SEQLSTM_OK)
         goto out;
-    }
-    for (int64_t r = 0; r < dataset->records; r++)
-        stats->sorted[r] = dataset->length[r];
-    qsort(stats->sorted, (size_t)dataset->records, sizeof *stats->sorted, compare_length);
-    fill_bins(stats);
     if (dataset->stream) {
         add_stream(stats, dataset, cost);
         goto out;
@@ -311,53 +320,23 @@ sl_data_stats_destroy(struct sl_data_stats *stats)
 {
     if (!stats)
         return;
-    free(stats->sorted);
+    sl_lengths_deinit(&stats->lengths);
+    sl_lengths_deinit(&stats->source);
     for (int i = 0; i < MOST_COSTS; i++)
         sl_edges_deinit(&stats->edges[i]);
     free(stats);
 }
 
-int64_t
-sl_data_stats_get_rows(const struct sl_data_stats *stats)
+const struct sl_lengths *
+sl_data_stats_get_lengths(const struct sl_data_stats *stats)
 {
-    return stats->rows;
+    return &stats->lengths;
 }
 
-int64_t
-sl_data_stats_get_sequences(const struct sl_data_stats *stats)
+const struct sl_lengths *
+sl_data_stats_find_source_lengths(const struct sl_data_stats *stats)
 {
-    return stats->sequences;
-}
-
-int64_t
-sl_data_stats_get_longest(const struct sl_data_stats *stats)
-{
-    return stats->sequences > 0 ? stats->sorted[stats->sequences - 1] : 0;
-}
-
-int64_t
-sl_data_stats_get_shortest(const struct sl_data_stats *stats)
-{
-    return stats->sequences > 0 ? stats->sorted[0] : 0;
-}
-
-double
-sl_data_stats_get_mean(const struct sl_data_stats *stats)
-{
-    return stats->sequences > 0 ? (double)stats->rows / (double)stats->sequences : 0;
-}
-
-int64_t
-sl_data_stats_get_quantile(const struct sl_data_stats *stats, double share)
-{
-    if (stats->sequences == 0)
-        return 0;
-    double place = share * (double)stats->sequences;
-    int64_t index = (int64_t)place;
-    index -= (double)index == place && index > 0; /* the smallest length with enough records up to it */
-    if (index >= stats->sequences)
-        index = stats->sequences - 1;
-    return stats->sorted[index < 0 ? 0 : index];
+    return stats->has_source ? &stats->source : NULL;
 }
 
 int64_t
@@ -367,16 +346,15 @@ sl_data_stats_get_vocabulary(const struct sl_data_stats *stats)
 }
 
 int64_t
+sl_data_stats_get_source_vocabulary(const struct sl_data_stats *stats)
+{
+    return stats->source_vocabulary;
+}
+
+int64_t
 sl_data_stats_get_classes(const struct sl_data_stats *stats)
 {
     return stats->classes;
-}
-
-const struct sl_length_bin *
-sl_data_stats_get_bins(const struct sl_data_stats *stats, int *out_count)
-{
-    *out_count = stats->bin_count;
-    return stats->bins;
 }
 
 const struct sl_batching_cost *
@@ -384,27 +362,6 @@ sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count)
 {
     *out_count = stats->cost_count;
     return stats->costs;
-}
-
-/* Records shorter than `length`. */
-static int64_t
-count_below(const struct sl_data_stats *stats, int64_t length)
-{
-    int64_t low = 0, high = stats->sequences;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (stats->sorted[middle] < length)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-int64_t
-sl_data_stats_count(const struct sl_data_stats *stats, int64_t first, int64_t last)
-{
-    return last < first ? 0 : count_below(stats, last + 1) - count_below(stats, first);
 }
 
 int64_t

@@ -9,31 +9,29 @@
 #include <seqlstm/status.h>
 
 #include "base/cost.h"
+#include "data/lengths.h"
 
 struct sl_dataset;
 struct sl_data_stats;
 
-/* One way of making batches. A rectangle computes sequences x longest; packed rows are real ones. */
+/* One way of making batches. A rectangle computes sequences x longest; packed rows are real ones. Of pairs rows and
+ * steps are those of both sides: the decoder runs after the encoder. */
 struct sl_batching_cost {
     const char *name;        /* see sl_data_stats_create */
     const char *description; /* one line; static */
     bool chosen;             /* what the model file asks for */
     int64_t rows_computed;   /* per epoch */
     int64_t steps;           /* sequential: sum over the batches of their steps */
+    int64_t source_rows;     /* of them the encoder's */
+    int64_t source_steps;
     int64_t batches;
-    int64_t shapes;          /* different (sequences, steps) */
+    int64_t shapes;          /* different (sequences, steps), of pairs with the steps of each side */
     int64_t rows_lost;       /* never visited */
     int64_t sequences_lost;
     double seconds;          /* of an epoch, from the measured cost of a step; 0: not measured */
     const int64_t *edges;    /* of its buckets; NULL: it has none. Borrowed */
     int64_t edge_count;
     double above_bound;      /* share by which seconds (not measured: steps) lie above the lower bound */
-};
-
-struct sl_length_bin {
-    int64_t first; /* both ends included */
-    int64_t last;
-    int64_t records;
 };
 
 /* The strategies, as `name`: packed rows in "pools", in buckets "auto", "count", "greedy" and "lengths" (those of
@@ -43,28 +41,23 @@ struct sl_length_bin {
  *
  * For the model's batch_size and max_tokens, one epoch of training; `cost` (NULL: not measured) gives times, and
  * decides the edges of "auto". The lower bound of the steps is that of all data sorted by length: no cut into batches
- * of this size has fewer. The lower bound of the time has every row at the price of the widest step. The dataset may be
- * closed afterwards. */
+ * of this size has fewer (of pairs each side is sorted by itself, which no batches reach). The lower bound of the time
+ * has every row at the price of the widest step. The dataset may be closed afterwards. */
 seqlstm_status sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost *cost,
                                     struct sl_data_stats **out_stats, struct seqlstm_error *err);
 void sl_data_stats_destroy(struct sl_data_stats *stats);
 
-int64_t sl_data_stats_get_rows(const struct sl_data_stats *stats); /* real steps */
-int64_t sl_data_stats_get_sequences(const struct sl_data_stats *stats);
-int64_t sl_data_stats_get_longest(const struct sl_data_stats *stats);
-int64_t sl_data_stats_get_shortest(const struct sl_data_stats *stats);
-double sl_data_stats_get_mean(const struct sl_data_stats *stats);
-/* The length that a share of the records (0 .. 1) does not exceed; 0.5 is the median. */
-int64_t sl_data_stats_get_quantile(const struct sl_data_stats *stats, double share);
+/* Of the sequences; of pairs the target's. Borrowed. */
+const struct sl_lengths *sl_data_stats_get_lengths(const struct sl_data_stats *stats);
+/* Of what the encoder reads; NULL where there is no encoder. */
+const struct sl_lengths *sl_data_stats_find_source_lengths(const struct sl_data_stats *stats);
 int64_t sl_data_stats_get_vocabulary(const struct sl_data_stats *stats); /* 0: no text */
+int64_t sl_data_stats_get_source_vocabulary(const struct sl_data_stats *stats);
 int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats);    /* 0: no classes */
 
-/* At most 20 bins of equal width that cover all lengths. Borrowed. */
-const struct sl_length_bin *sl_data_stats_get_bins(const struct sl_data_stats *stats, int *out_count);
+/* Borrowed. */
 const struct sl_batching_cost *sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count);
 
-/* Records whose length is from `first` to `last`. */
-int64_t sl_data_stats_count(const struct sl_data_stats *stats, int64_t first, int64_t last);
 /* Sequential steps of the lower bound, and its seconds (0: not measured). */
 int64_t sl_data_stats_get_least_steps(const struct sl_data_stats *stats);
 double sl_data_stats_get_least_seconds(const struct sl_data_stats *stats);

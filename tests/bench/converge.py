@@ -95,10 +95,12 @@ def draw(curves, column, label, low, high):
                   f'{p[2]:.1f} after {p[0]:.0f} s, {p[1]:.2f} epochs</title></circle>' for p in seen]
         if seen:
             places.append([y(seen[-1][2]), x(seen[-1][column]), name])
-    last = -100
-    for at, right, name in sorted(places): # names one below the other
-        last = max(at, last + 13) if right > LEFT + WIDTH * 0.85 else at
-        parts.append(f'<text x="{right + 7:.1f}" y="{last + 4:.1f}" style="fill:{COLORS[name]}">{name}</text>')
+    shown = []
+    for at, right, name in sorted(places): # names that would meet stand one below the other
+        while any(abs(at - other) < 13 and abs(right - x_other) < 110 for other, x_other in shown):
+            at += 1
+        shown.append((at, right))
+        parts.append(f'<text x="{right + 7:.1f}" y="{at + 4:.1f}" style="fill:{COLORS[name]}">{name}</text>')
     return '\n'.join(parts + ['</svg>'])
 
 

@@ -139,6 +139,64 @@ def test_stats(t):
     expect('rows lost' in t.run('data', 'stats', 'm.yaml').out.decode(), 'losses are not shown')
 
 
+PAIRS = """seqlstm: 1
+name: pairs
+seed: 5
+data:
+  train: {type: lines, source: train.a, target: train.b}
+  batch_size: 4
+  batching: {BATCHING}
+model:
+  encoder:
+    - {type: embedding, dim: 6}
+    - {type: lstm, units: 8}
+  decoder:
+    - {type: embedding, dim: 6}
+    - {type: lstm, units: 8, return_sequences: true}
+    - {type: output, activation: softmax}
+train: {epochs: 1, metrics: [accuracy]}
+"""
+
+
+def test_stats_of_both_sides(t):
+    draw = random.Random(3)
+    sides = [[draw.randrange(low, high) for _ in range(61)] for low, high in ((0, 9), (1, 14))]
+    for name, lengths in zip('ab', sides):
+        t.write(f'train.{name}', ''.join(' '.join(f'w{draw.randrange(17)}' for _ in range(n)) + '\n' for n in lengths))
+    t.write('m.yaml', PAIRS.replace('BATCHING', 'bucketing: pools'))
+    stats = t.run('data', 'stats', 'm.yaml', '--json', '--html', 'page.html').json
+    source, target = sum(sides[0]), sum(sides[1]) + 61 # <eos>
+    expect(stats['rows'] == target and stats['source']['rows'] == source, stats)
+    expect(stats['source']['longest'] == max(sides[0]) and stats['longest'] == max(sides[1]) + 1, stats)
+    expect(sum(b['sequences'] for b in stats['source']['lengths']) == 61, stats['source'])
+    for s in stats['strategies']:
+        expect(s['source_steps'] < s['steps'] and s['steps'] >= stats['lower_bound']['steps'], s)
+        packed = (source + target, source)
+        expect((s['rows_computed'], s['source_rows']) == packed or 'padded' in s['name'], s)
+    longest = next(s for s in stats['strategies'] if s['name'] == 'padded_to_longest')
+    expect(longest['rows_computed'] == 61 * (max(sides[0]) + max(sides[1]) + 1), longest)
+    expect(longest['source_steps'] == 16 * max(sides[0]), longest)
+    table = t.run('data', 'stats', 'm.yaml').out.decode()
+    expect('source lengths 0 to' in table and 'target lengths 2 to' in table and 'source rows' in table, table)
+    page = t.read('page.html').decode()
+    expect('Sources by length' in page and 'Targets by length' in page and 'source steps' in page, page[:300])
+
+
+def test_pairs_limited_in_both_ways(t):
+    """batch_size and max_tokens at once, long ones kept, dropped and cut: what is lost is counted, of both sides."""
+    t.write('train.a', ''.join('x ' * n + '\n' for n in (1, 2, 3, 4, 9, 2)))
+    t.write('train.b', ''.join('y ' * n + '\n' for n in (2, 7, 1, 3, 2, 2)))
+    for overflow, sequences, rows, source in (('keep', 6, 23, 21), ('drop', 4, 12, 10), ('truncate', 6, 20, 17)):
+        t.write('m.yaml', PAIRS.replace('BATCHING', f'max_tokens: 14, max_length: 5, on_overflow: {overflow}'))
+        stats = t.run('data', 'stats', 'm.yaml', '--json').json
+        expect((stats['sequences'], stats['rows'], stats['source']['rows']) == (sequences, rows, source), stats)
+        chosen = next(s for s in stats['strategies'] if s['name'] == 'pools')
+        expect(chosen['batches'] >= 2 and chosen['rows_computed'] == rows + source, chosen)
+        expect((chosen['rows_lost'] > 0) == (overflow != 'keep'), chosen)
+        expect(chosen['sequences_lost'] == 6 - sequences, chosen)
+        t.run('run', 'm.yaml', '--out', overflow, '-q')
+
+
 def test_kernels_get_real_steps(t):
     """Rows given to kernels are real time steps: as the host counts them at each call, and as oneDNN itself says."""
     plain = ['--set', 'model[1].dropout=0', '--set', 'dispatch.policy=order', '-q']

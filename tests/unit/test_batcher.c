@@ -128,7 +128,6 @@ test_pools_save_steps(void **state)
     (void)state;
     struct data_open o = open_lines("bucketing: pools, pool: 3");
     struct sl_data_stats *stats;
-    int count;
     assert_int_equal(sl_data_stats_create(o.train, NULL, &stats, NULL), SEQLSTM_OK);
     const struct sl_batching_cost *pools = find_cost(stats, "pools"), *packed = find_cost(stats, "packed");
     const struct sl_batching_cost *batch = find_cost(stats, "padded_to_batch");
@@ -141,14 +140,15 @@ test_pools_save_steps(void **state)
     assert_int_equal(longest->steps, 14 * 9);
     assert_int_equal(pools->batches, 14);
     int64_t binned = 0;
-    const struct sl_length_bin *bins = sl_data_stats_get_bins(stats, &count);
-    for (int i = 0; i < count; i++)
-        binned += bins[i].records;
+    const struct sl_lengths *lengths = sl_data_stats_get_lengths(stats);
+    for (int i = 0; i < lengths->bin_count; i++)
+        binned += lengths->bins[i].records;
     assert_int_equal(binned, RECORDS);
-    assert_int_equal(bins[0].first, 1);
-    assert_true(bins[count - 1].last >= 9);
-    assert_int_equal(sl_data_stats_get_quantile(stats, 0), 1);
-    assert_int_equal(sl_data_stats_get_quantile(stats, 1), 9);
+    assert_int_equal(lengths->bins[0].first, 1);
+    assert_true(lengths->bins[lengths->bin_count - 1].last >= 9);
+    assert_int_equal(sl_lengths_get_quantile(lengths, 0), 1);
+    assert_int_equal(sl_lengths_get_quantile(lengths, 1), 9);
+    assert_null(sl_data_stats_find_source_lengths(stats));
     sl_data_stats_destroy(stats);
     data_close(&o);
 }

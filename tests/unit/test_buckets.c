@@ -17,10 +17,10 @@
 #define LENGTHS 9
 
 static struct sl_histogram
-make_histogram(const int32_t *lengths, int64_t count)
+make_histogram(const int32_t *lengths, const int32_t *sources, int64_t count)
 {
     struct sl_histogram h;
-    assert_int_equal(sl_histogram_make(lengths, count, &h, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_histogram_make(lengths, sources, count, &h, NULL), SEQLSTM_OK);
     return h;
 }
 
@@ -79,8 +79,8 @@ test_best_is_exhaustive_search(void **state)
     static const struct sl_step_cost bent = {
         .count = 4, .points = {{1, 100}, {2, 130}, {8, 150}, {16, 420}}, .batch_ns = 500, .shape_ns = 100};
     const struct sl_step_cost *const costs[] = {NULL, &flat, &bent};
-    for (uint32_t round = 0; round < 60; round++) {
-        int32_t lengths[200];
+    for (uint32_t round = 0; round < 120; round++) {
+        int32_t lengths[200], sources[200];
         int64_t n = 0;
         for (uint32_t i = 0; i < LENGTHS; i++) {
             uint32_t counter[4] = {i, round, 0, 0}, word[4];
@@ -88,7 +88,9 @@ test_best_is_exhaustive_search(void **state)
             for (uint32_t c = 0; c < 1 + word[0] % 20; c++)
                 lengths[n++] = (int32_t)(i * 3 + word[1] % 3 + 1);
         }
-        struct sl_histogram h = make_histogram(lengths, n);
+        for (int64_t r = 0; r < n; r++)
+            sources[r] = (int32_t)((lengths[r] + r * r * 7 % 11) % 24);
+        struct sl_histogram h = make_histogram(lengths, round % 2 ? sources : NULL, n); /* pairs every other time */
         assert_int_equal(h.count, LENGTHS);
         for (int c = 0; c < 3; c++)
             for (int padded = 0; padded < 2; padded++)
@@ -105,17 +107,11 @@ test_best_is_exhaustive_search(void **state)
 
 /* More lengths than the program looks at one by one are joined; nothing is lost and it still ends at the longest. */
 static void
-test_many_lengths(void **state)
+check_many(const int32_t *lengths, const int32_t *sources, int64_t n)
 {
-    (void)state;
-    int64_t n = 5000;
-    int32_t *lengths = malloc((size_t)n * sizeof *lengths);
     struct sl_edges edges;
-    assert_non_null(lengths);
-    for (int64_t i = 0; i < n; i++)
-        lengths[i] = (int32_t)(i * i % 30011);
-    struct sl_histogram h = make_histogram(lengths, n);
-    assert_true(h.count > SL_BUCKET_LENGTHS_MOST);
+    struct sl_histogram h = make_histogram(lengths, sources, n);
+    assert_true(h.count > SL_BUCKET_LENGTHS_MOST && h.source_count == (sources ? SL_BUCKET_LENGTHS_MOST : 0));
     struct sl_bucket_rule rule = {.batch_size = 8};
     double before = -1;
     for (int64_t k = 1; k <= 32; k *= 2) {
@@ -129,7 +125,23 @@ test_many_lengths(void **state)
         sl_edges_deinit(&edges);
     }
     sl_histogram_deinit(&h);
+}
+
+static void
+test_many_lengths(void **state)
+{
+    (void)state;
+    int64_t n = 5000;
+    int32_t *lengths = malloc((size_t)n * sizeof *lengths), *sources = malloc((size_t)n * sizeof *sources);
+    assert_true(lengths && sources);
+    for (int64_t i = 0; i < n; i++) {
+        lengths[i] = (int32_t)(i * i % 30011);
+        sources[i] = lengths[i] + (int32_t)(i % 17);
+    }
+    check_many(lengths, NULL, n);
+    check_many(lengths, sources, n);
     free(lengths);
+    free(sources);
 }
 
 static void
@@ -138,7 +150,7 @@ test_greedy_and_lists(void **state)
     (void)state;
     static const int32_t lengths[] = {1, 1, 1, 2, 3, 3, 3, 3, 7, 9};
     static const int64_t said[] = {2, 5, 6, 8};
-    struct sl_histogram h = make_histogram(lengths, 10);
+    struct sl_histogram h = make_histogram(lengths, NULL, 10);
     struct sl_bucket_rule rule = {.batch_size = 4};
     struct sl_edges edges;
     assert_int_equal(sl_edges_greedy(&h, &rule, &edges, NULL), SEQLSTM_OK);
@@ -159,7 +171,7 @@ test_greedy_and_lists(void **state)
     assert_int_equal(sl_edges_find(edges.lengths, 4, 99), 3);
     sl_edges_deinit(&edges);
     sl_histogram_deinit(&h);
-    h = make_histogram(lengths, 0);
+    h = make_histogram(lengths, NULL, 0);
     assert_int_equal(sl_edges_greedy(&h, &rule, &edges, NULL), SEQLSTM_OK);
     assert_int_equal(edges.count, 0);
     sl_edges_deinit(&edges);
@@ -192,7 +204,7 @@ test_packed_price(void **state)
     (void)state;
     static const struct sl_step_cost cost = {.count = 3, .points = {{1, 100}, {2, 110}, {4, 130}}, .batch_ns = 7};
     static const int32_t lengths[] = {3, 3, 3, 3, 5, 5, 5, 5};
-    struct sl_histogram h = make_histogram(lengths, 8);
+    struct sl_histogram h = make_histogram(lengths, NULL, 8);
     struct sl_bucket_rule rule = {.batch_size = 4, .cost = &cost};
     assert_true(sl_bucket_price(&rule, &h, 0, 2) == 2 * (3 * 130 + 2 * 110 + 7));
     assert_true(sl_bucket_price(&rule, &h, 1, 2) == 5 * 130 + 7);
@@ -200,6 +212,46 @@ test_packed_price(void **state)
     assert_true(sl_bucket_price(&rule, &h, 0, 2) == 2 * (5 * 130 + 7));
     rule.cost = NULL;
     assert_true(sl_bucket_price(&rule, &h, 0, 2) == 2 * 5);
+    sl_histogram_deinit(&h);
+}
+
+static int
+descending(const void *left, const void *right)
+{
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    return (a < b) - (a > b);
+}
+
+/* Each bucket of pairs costs its edge and its longest source for each batch: counted one by one. */
+static void
+test_price_of_pairs(void **state)
+{
+    (void)state;
+    static const struct sl_step_cost cost = {.count = 2, .points = {{1, 100}, {4, 130}}};
+    static const int32_t lengths[] = {2, 2, 2, 2, 2, 3, 3, 5, 5, 5, 5};
+    static const int32_t sources[] = {9, 1, 4, 0, 7, 2, 8, 3, 3, 6, 11};
+    struct sl_histogram h = make_histogram(lengths, sources, 11);
+    static const int64_t begins[] = {0, 5, 7, 11};
+    for (int64_t size = 1; size < 6; size++)
+        for (int64_t first = 0; first < h.count; first++)
+            for (int64_t last = first + 1; last <= h.count; last++) {
+                int32_t sorted[11];
+                int64_t held = begins[last] - begins[first], steps = 0;
+                double price = 0;
+                memcpy(sorted, sources + begins[first], (size_t)held * sizeof *sorted);
+                qsort(sorted, (size_t)held, sizeof *sorted, descending);
+                for (int64_t at = 0; at < held; at += size) {
+                    steps += h.length[last - 1] + sorted[at];
+                    price += sorted[at] * sl_step_cost_at(&cost, (double)(held - at < size ? held - at : size));
+                }
+                struct sl_bucket_rule rule = {.batch_size = size};
+                assert_true(sl_bucket_price(&rule, &h, first, last) == (double)steps);
+                rule.cost = &cost;
+                struct sl_histogram alone = h;
+                alone.source_count = 0;
+                double found = sl_bucket_price(&rule, &h, first, last) - sl_bucket_price(&rule, &alone, first, last);
+                assert_true(found > price - 1e-6 && found < price + 1e-6);
+            }
     sl_histogram_deinit(&h);
 }
 
@@ -212,6 +264,7 @@ main(void)
         cmocka_unit_test(test_greedy_and_lists),
         cmocka_unit_test(test_step_cost),
         cmocka_unit_test(test_packed_price),
+        cmocka_unit_test(test_price_of_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "data_fixture.h"
 
 #include "data/prefetch.h"
+#include "data/stats.h"
 
 /* The record of sequence k as text: "source|input|target". */
 static void
@@ -493,6 +494,90 @@ test_copy_and_reverse(void **state)
     }
 }
 
+/* Both sides of pairs whose lengths have little to do with each other. */
+static struct data_open
+open_uneven(const char *batching)
+{
+    struct sl_buf from = {0}, to = {0};
+    char data[200];
+    for (int r = 0; r < 300; r++) {
+        for (int k = 0; k < 1 + r * 7 % 13; k++)
+            sl_buf_append_text(&from, "a ");
+        for (int k = 0; k < r * 5 % 11; k++)
+            sl_buf_append_text(&to, "b ");
+        sl_buf_append_char(&from, '\n');
+        sl_buf_append_char(&to, '\n');
+    }
+    data_write("uneven.de", sl_buf_text(&from));
+    data_write("uneven.en", sl_buf_text(&to));
+    sl_buf_deinit(&from);
+    sl_buf_deinit(&to);
+    snprintf(data, sizeof data,
+             "type: lines, train: {source: uneven.de, target: uneven.en}, batch_size: 8, batching: {%s}", batching);
+    return data_open_train(data, MODEL_PAIRS, PAIRS);
+}
+
+/* Sequential steps of both sides in an epoch, and that no record is lost. */
+static int64_t
+play_epoch(const struct data_open *o, int64_t *out_source_steps, int64_t *out_rows)
+{
+    struct sl_batcher *batcher = data_batcher(o->train, SL_BATCHING_TRAIN, 1, 0, 0);
+    int64_t steps = 0, sequences = 0;
+    *out_source_steps = *out_rows = 0;
+    for (struct sl_batch *batch; (batch = data_next(batcher)) != NULL; sl_batch_destroy(batch)) {
+        int64_t longest = 0;
+        for (int64_t k = 0; k < batch->sequences; k++) {
+            int64_t length = sl_dataset_get_source_length(o->train, batch->sample[k]);
+            longest = length > longest ? length : longest;
+        }
+        *out_source_steps += longest;
+        steps += longest + batch->axis.lengths[0];
+        *out_rows += batch->axis.rows + batch->source.axis.rows;
+        sequences += batch->sequences;
+    }
+    assert_int_equal(sequences, 300);
+    sl_batcher_close(batcher);
+    return steps;
+}
+
+/* What `data stats` counts of both sides is what the batcher does; bringing both lengths together saves steps of both,
+ * in pools and in buckets. */
+static void
+test_both_sides_are_counted(void **state)
+{
+    (void)state;
+    static const char *const batchings[] = {"bucketing: off", "bucketing: pools", "bucketing: auto",
+                                            "bucketing: {count: 4}", "bucketing: {generator: greedy}",
+                                            "bucketing: [4, 8]"};
+    int64_t shuffled = 0, shuffled_source = 0;
+    for (size_t i = 0; i < sizeof batchings / sizeof *batchings; i++) {
+        struct data_open o = open_uneven(batchings[i]);
+        struct sl_data_stats *stats;
+        int count;
+        int64_t source_steps, rows, steps = play_epoch(&o, &source_steps, &rows);
+        assert_int_equal(sl_data_stats_create(o.train, NULL, &stats, NULL), SEQLSTM_OK);
+        const struct sl_batching_cost *cost = sl_data_stats_get_costs(stats, &count);
+        while (!cost->chosen)
+            cost++;
+        const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
+        const struct sl_lengths *source = sl_data_stats_find_source_lengths(stats);
+        assert_int_equal(rows, target->rows + source->rows);
+        assert_int_equal(cost->rows_computed, rows);
+        assert_int_equal(cost->source_rows, source->rows);
+        assert_int_equal(sl_lengths_get_longest(source), 13);
+        assert_int_equal(sl_lengths_get_longest(target), 11);
+        /* The order of an epoch has its seed: of buckets only records of equal lengths change places. */
+        assert_true(steps >= sl_data_stats_get_least_steps(stats));
+        assert_true(labs((long)(steps - cost->steps)) * 20 <= cost->steps);
+        assert_true(labs((long)(source_steps - cost->source_steps)) * 20 <= cost->source_steps);
+        shuffled = i == 0 ? steps : shuffled;
+        shuffled_source = i == 0 ? source_steps : shuffled_source;
+        assert_true(i == 0 || (steps * 10 < shuffled * 8 && source_steps < shuffled_source));
+        sl_data_stats_destroy(stats);
+        data_close(&o);
+    }
+}
+
 int
 main(void)
 {
@@ -509,6 +594,7 @@ main(void)
         cmocka_unit_test(test_saved_state),
         cmocka_unit_test(test_addition),
         cmocka_unit_test(test_copy_and_reverse),
+        cmocka_unit_test(test_both_sides_are_counted),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -55,11 +55,13 @@ test_ptb_lines(void **state)
     struct sl_data_stats *stats;
     int count;
     assert_int_equal(sl_data_stats_create(o.train, NULL, &stats, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_data_stats_get_sequences(stats), 42068);
-    assert_int_equal(sl_data_stats_get_rows(stats), 929589);
-    assert_int_equal(sl_data_stats_get_longest(stats), 83);
-    assert_int_equal(sl_data_stats_get_quantile(stats, 0.5), 21);
-    assert_int_equal(sl_data_stats_get_quantile(stats, 0.95), 40);
+    const struct sl_lengths *lengths = sl_data_stats_get_lengths(stats);
+    assert_int_equal(lengths->records, 42068);
+    assert_int_equal(lengths->rows, 929589);
+    assert_int_equal(sl_lengths_get_longest(lengths), 83);
+    assert_int_equal(sl_lengths_get_quantile(lengths, 0.5), 21);
+    assert_int_equal(sl_lengths_get_quantile(lengths, 0.95), 40);
+    assert_null(sl_data_stats_find_source_lengths(stats));
     static const struct {
         const char *name;
         int64_t steps, rows, batches; /* 0: not known beforehand */
