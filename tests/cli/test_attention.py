@@ -104,6 +104,19 @@ def test_weights_are_the_same_everywhere(t):
                 expect(all(close(x, y) for x, y in zip(one['weights'], other['weights'])), f'{settings}: {a}, {b}')
 
 
+def test_kernels_get_real_steps(t):
+    """Of layers on either side, and of attention between them, over a whole training: nothing is padded."""
+    train(t)
+    sides = [t.read(f'train.{side}').decode().splitlines() for side in ('in', 'out')]
+    source, target = (sum(len(line.split()) for line in side) for side in sides)
+    layers = {layer['name']: layer['rows'] for layer in json.loads(t.read('run/summary.json'))['layers']}
+    expect(source < 0.7 * 6 * len(sides[0]), 'the lines are not of one length')
+    for name in ('embedding_1', 'lstm_1', 'memory', 'lower.keys'):
+        expect(layers[name] == 6 * source, f'{name}: {layers[name]} rows of {6 * source} real steps')
+    for name in ('embedding_2', 'lstm_2', 'lower.query', 'lower', 'dense_1', 'upper', 'output_1'):
+        expect(layers[name] == 6 * (target + len(sides[1])), f'{name}: {layers[name]} rows, with the ends')
+
+
 class Page(html.parser.HTMLParser):
     """The fields of all maps, and what stands in headings."""
     def __init__(self, text):
