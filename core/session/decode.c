@@ -141,8 +141,7 @@ static seqlstm_status decode_batch(struct sl_session *session, const struct sl_d
     return status;
 }
 
-/* Throughput, for whoever looks at the log. */
-static void note_totals(const struct sl_session *session)
+void sl_session_note_decoding(const struct sl_session *session)
 {
     struct sl_decoder_totals totals = sl_decoder_get_totals(session->decoder);
     double seconds = (double)totals.ns * 1e-9;
@@ -171,7 +170,7 @@ seqlstm_status sl_session_decode(struct sl_session *session, const struct sl_dat
             status = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped");
     }
     if (status == SEQLSTM_OK)
-        note_totals(session);
+        sl_session_note_decoding(session);
     sl_session_close_decoder(session);
     return status;
 }

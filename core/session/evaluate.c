@@ -82,6 +82,8 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
         if (status == SEQLSTM_OK && watch->on_end)
             status = watch->on_end(watch->context, &stage, err);
     }
+    if (texts && status == SEQLSTM_OK)
+        sl_session_note_decoding(session);
     if (texts)
         sl_session_close_decoder(session);
     sl_stage_deinit(&stage);

@@ -127,6 +127,8 @@ bool sl_session_decodes(const struct sl_session *session);
 seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope, bool attention,
                                        struct seqlstm_error *err);
 void sl_session_close_decoder(struct sl_session *session); /* none is fine */
+/* Throughput so far, for whoever looks at the log. */
+void sl_session_note_decoding(const struct sl_session *session);
 /* Makes session->sampler for batches of the envelope, where the model's teacher forcing samples; the one before is
  * closed. */
 seqlstm_status sl_session_open_sampler(struct sl_session *session, const struct sl_envelope *envelope,

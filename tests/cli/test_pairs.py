@@ -3,6 +3,7 @@
 import collections
 import json
 import math
+import re
 
 import harness
 from harness import expect
@@ -156,7 +157,9 @@ def test_scores_of_texts(t):
     signatures = json.loads(t.read('run/summary.json'))['signatures']
     expect(signatures == {'bleu': 'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp',
                           'chrf': 'nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no'}, f'{signatures}')
-    expect(t.run('eval', 'run', '--split', 'valid', '--json').json['signatures'] == signatures, 'of eval')
+    run = t.run('eval', 'run', '--split', 'valid', '--json')
+    expect(run.json['signatures'] == signatures, 'of eval')
+    expect(re.search(r'decoded 40 inputs to \d+ tokens in [0-9.]+ s: \d+ tokens/s', run.err), 'no throughput')
     summary = json.loads(t.read('run/summary.json'))['metrics']
     expect('bleu' not in summary['train'] and 'chrf' not in summary['train'], f'{summary}')
     references = t.read('valid.out').decode().splitlines()
