@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lab/ab_time.h"
+#include "lab/batch_rows.h"
 #include "lab/flops.h"
 #include "lab/pairing.h"
 #include "lab/peak.h"
@@ -113,9 +114,6 @@ make_layers(struct stand *s)
     if (!report->layers)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the report");
     report->layer_count = s->pair_count;
-    double rows = 0; /* of the mean batch, as the times are medians over all batches */
-    for (int32_t b = 0; b < s->sample.count; b++)
-        rows += (double)sl_batch_get_rows(s->sample.batches[b]) / s->sample.count;
     for (int32_t p = 0; p < s->pair_count; p++) {
         struct sl_ab_layer *layer = &report->layers[p];
         layer->node = sl_unit_get(report->graph, s->pairs[p].unit);
@@ -127,8 +125,12 @@ make_layers(struct stand *s)
         if (!layer->compared)
             SEQLSTM_TRY(explain_layer(s, &s->pairs[p], layer));
         report->compared += layer->compared;
-        layer->gflop = 1e-9 * rows * sl_flops_count(layer->node, 1, training && layer->node->needs_backward,
-                                                    wants_input_grad(report->graph, layer->node));
+        double rows = 0; /* of the mean batch, as the times are medians over all batches */
+        for (int32_t b = 0; b < s->sample.count; b++)
+            rows += (double)sl_batch_count_node_rows(s->sample.batches[b], report->graph, layer->node);
+        bool back = training && layer->node->needs_backward;
+        layer->gflop = 1e-9 * rows / s->sample.count *
+                       sl_flops_count(layer->node, 1, back, wants_input_grad(report->graph, layer->node));
         report->gflop += layer->gflop;
     }
     return SEQLSTM_OK;
@@ -269,7 +271,8 @@ run(struct stand *s)
     report->confidence = s->request->confidence;
     report->threads = sl_pool_get_members(s->pool);
     report->sequences = s->sample.envelope.sequences;
-    report->rows = s->sample.envelope.rows > 0 ? s->sample.envelope.rows : s->sample.envelope.sequences;
+    report->rows = s->sample.envelope.rows > 0 ? s->sample.envelope.rows + s->sample.envelope.source_rows
+                                               : s->sample.envelope.sequences;
     report->batches = s->sample.count;
     SEQLSTM_TRY(open_parties(s));
     SEQLSTM_TRY(plan_parties(s));
@@ -293,7 +296,6 @@ release(struct stand *s)
 seqlstm_status
 sl_ab_run(const struct sl_ab_request *request, struct sl_ab_report **out_report, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_session_refuse_pairs(request->session, "ab", err));
     struct stand stand = {.request = request, .report = calloc(1, sizeof *stand.report), .err = err};
     if (!stand.report)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");

@@ -5,6 +5,7 @@
  *  1. values[t] holds tensor t once the node that writes it has run; grads[t] the sum over its readers so far, NULL
  *     where none has written one.
  *  2. Rows of the sequences axis beyond those with steps are zero: that is what initial states are here.
+ *  3. Calls of a loop are judged on all steps at once, on what the step before gave them.
  */
 #include "lab/oracle.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "lab/batch_rows.h"
 
 struct walk {
     const struct sl_oracle_request *request;
@@ -20,7 +22,7 @@ struct walk {
     struct sl_arena *arena;  /* of the results */
     struct sl_arena tensors; /* of the walk */
     double **values, **grads; /* [tensor_count] */
-    struct seqlstm_axis rows; /* every sequence as one step */
+    struct seqlstm_axis rows[2]; /* every sequence as one step; of the target, of the source */
     struct sl_subject reference;
     struct sl_queue reference_queue, queue;
     struct sl_slot *slots;   /* [SL_SLOTS_MAX] */
@@ -38,11 +40,8 @@ no_memory(struct walk *w)
 static int64_t
 tensor_elems(const struct walk *w, const struct sl_tensor *tensor)
 {
-    const struct sl_batch *batch = w->request->batch;
-    int64_t rows = tensor->axis == SL_AXIS_STEPS       ? batch->axis.rows
-                   : tensor->axis == SL_AXIS_SEQUENCES ? batch->sequences
-                                                       : tensor->rows;
-    return rows * tensor->features;
+    bool free = tensor->axis == SL_AXIS_FREE;
+    return (free ? tensor->rows : sl_batch_count_rows(w->request->batch, tensor->axis)) * tensor->features;
 }
 
 /* ---- what is known before anything runs ------------------------------------------------------------------- */
@@ -77,6 +76,7 @@ load_tensor(struct walk *w, const struct sl_tensor *tensor, int64_t elems, doubl
             out[i] = (double)r->params->values[r->params->views[tensor->owner].offset_elems + i];
         break;
     default: /* states begin at zero, results are written later */
+        sl_batch_load_index(r->batch, tensor, out);
         break;
     }
 }
@@ -94,16 +94,19 @@ make_rows_axis(struct walk *w)
         ones[k] = 1;
     ones[n] = (int32_t)n;
     offsets[1] = n;
-    w->rows = (struct seqlstm_axis){.struct_size = sizeof w->rows,
-                                    .flags = SEQLSTM_AXIS_UNIFORM | (batch->axis.flags & SEQLSTM_AXIS_STREAM),
-                                    .sequences = n,
-                                    .steps = 1,
-                                    .rows = n,
-                                    .lengths = ones,
-                                    .batch_sizes = ones + n,
-                                    .row_offsets = offsets,
-                                    .sequence_id = batch->axis.sequence_id,
-                                    .position0 = batch->axis.position0};
+    for (int side = 0; side < 2; side++) {
+        const struct seqlstm_axis *steps = side ? &batch->source.axis : &batch->axis;
+        w->rows[side] = (struct seqlstm_axis){.struct_size = sizeof w->rows[side],
+                                              .flags = SEQLSTM_AXIS_UNIFORM | (steps->flags & SEQLSTM_AXIS_STREAM),
+                                              .sequences = n,
+                                              .steps = 1,
+                                              .rows = n,
+                                              .lengths = ones,
+                                              .batch_sizes = ones + n,
+                                              .row_offsets = offsets,
+                                              .sequence_id = steps->sequence_id,
+                                              .position0 = steps->position0};
+    }
     return SEQLSTM_OK;
 }
 
@@ -130,11 +133,27 @@ begin(struct walk *w)
 
 /* ---- one operation as data of the kit ------------------------------------------------------------------------ */
 
-static enum sl_axis
+static const struct seqlstm_axis *
 axis_of(const struct walk *w, const struct sl_node *node)
 {
-    int32_t first = node->desc.head.op == SEQLSTM_OP_MERGE ? SEQLSTM_MERGE_X : 0;
-    return w->graph->tensors[node->slots[first]].axis;
+    enum sl_axis axis = sl_graph_get_axis(w->graph, node);
+    return sl_axis_is_steps(axis) ? sl_batch_get_axis(w->request->batch, axis) : &w->rows[sl_axis_is_source(axis)];
+}
+
+static bool
+is_state(const struct sl_slot *slot)
+{
+    return slot->axis == SL_SLOT_ON_STATES;
+}
+
+/* The tensor that slot k reads: of a state that a loop carries where it begins, since here its calls take all steps at
+ * once; -1: zeros. */
+static int32_t
+tensor_of(const struct walk *w, const struct sl_node *node, const struct sl_slot *slot, int32_t k)
+{
+    int32_t t = k < node->slot_count ? node->slots[k] : -1;
+    bool carried = t >= 0 && is_state(slot) && w->graph->tensors[t].role == SL_TENSOR_BEFORE;
+    return carried ? w->graph->loop.carries[w->graph->tensors[t].owner].initial : t;
 }
 
 static int64_t
@@ -158,17 +177,17 @@ describe_case(const struct walk *w, const struct sl_node *node, struct sl_data *
     c->rows = d->rows;
     c->rows_in = d->rows_in;
     c->desc = node->desc;
-    c->on_sequences = axis_of(w, node) != SL_AXIS_STEPS;
+    c->on_sequences = !sl_axis_is_steps(sl_graph_get_axis(w->graph, node));
     c->no_input_grad = true;
     for (int32_t k = 0; k < d->count; k++)
-        if (d->slots[k].role == SL_SLOT_INPUT && w->graph->tensors[node->slots[k]].needs_grad)
+        if (d->slots[k].role == SL_SLOT_INPUT && !is_state(&d->slots[k]) &&
+            w->graph->tensors[node->slots[k]].needs_grad)
             c->no_input_grad = false;
 }
 
 static seqlstm_status
 make_data(struct walk *w, struct sl_arena *arena, const struct sl_node *node, struct sl_data **out_data)
 {
-    const struct sl_batch *batch = w->request->batch;
     struct sl_data *d = SL_ARENA_NEW(arena, struct sl_data);
     int32_t count;
     if (!d)
@@ -183,8 +202,9 @@ make_data(struct walk *w, struct sl_arena *arena, const struct sl_node *node, st
     d->base = SL_ARENA_ARRAY(arena, double *, n);
     if (!d->slots || !d->elems || !d->values || !d->upstream || !d->base)
         return no_memory(w);
-    d->axis = axis_of(w, node) == SL_AXIS_STEPS ? batch->axis : w->rows;
-    d->rows = d->rows_in = d->axis.rows;
+    d->axis = *axis_of(w, node);
+    d->rows = d->axis.rows;
+    d->rows_in = sl_batch_count_rows_in(w->request->batch, w->graph, node);
     d->step = (struct seqlstm_step){.struct_size = sizeof d->step,
                                     .seed = w->request->seed,
                                     .update = 1,
@@ -202,10 +222,14 @@ make_data(struct walk *w, struct sl_arena *arena, const struct sl_node *node, st
         if (slot->role == SL_SLOT_ABSENT)
             continue;
         d->elems[k] = slot_rows(d, slot) * slot->features;
-        if (slot->role == SL_SLOT_OUTPUT)
+        if (slot->role == SL_SLOT_OUTPUT) {
             d->upstream[k] = w->grads[t];
-        else
-            d->values[k] = w->values[t];
+            continue;
+        }
+        t = tensor_of(w, node, slot, k);
+        d->values[k] = t >= 0 ? w->values[t] : SL_ARENA_ARRAY(arena, double, (size_t)d->elems[k] + 1);
+        if (!d->values[k])
+            return no_memory(w);
     }
     describe_case(w, node, d);
     *out_data = d;
@@ -231,9 +255,10 @@ keep_gradients(struct walk *w, struct sl_arena *arena, const struct sl_node *nod
                const struct sl_runner *runner)
 {
     for (int32_t k = 0; k < d->count; k++) {
-        int32_t t = d->slots[k].role == SL_SLOT_INPUT ? node->slots[k] : -1;
+        int32_t t = d->slots[k].role == SL_SLOT_INPUT ? tensor_of(w, node, &d->slots[k], k) : -1;
         double *now = NULL;
-        if (t < 0 || d->c.no_input_grad || !w->graph->tensors[t].needs_grad || !sl_slot_is_float(&d->slots[k]))
+        if (t < 0 || (d->c.no_input_grad && !is_state(&d->slots[k])) || !w->graph->tensors[t].needs_grad ||
+            !sl_slot_is_float(&d->slots[k]))
             continue;
         now = SL_ARENA_ARRAY(arena, double, (size_t)d->elems[k]);
         if (!w->grads[t])
@@ -251,28 +276,63 @@ keep_gradients(struct walk *w, struct sl_arena *arena, const struct sl_node *nod
 /* ---- forward ----------------------------------------------------------------------------------------------- */
 
 static seqlstm_status
+run_node(struct walk *w, const struct sl_node *node)
+{
+    struct sl_arena arena;
+    struct sl_data *d = NULL;
+    struct sl_runner *runner = NULL;
+    if (sl_interrupt_get_stop(w->request->interrupt))
+        SEQLSTM_FAIL(w->err, SEQLSTM_CANCELLED, "interrupted");
+    sl_arena_init(&arena);
+    seqlstm_status status = make_data(w, &arena, node, &d);
+    if (status == SEQLSTM_OK)
+        status = sl_runner_create(&w->reference, d, NULL, NULL, &runner, w->err);
+    if (status == SEQLSTM_OK)
+        status = sl_runner_forward(runner, w->err);
+    if (status == SEQLSTM_OK)
+        keep_outputs(w, node, d, runner);
+    sl_runner_destroy(runner);
+    sl_arena_deinit(&arena);
+    return status;
+}
+
+/* What a loop reads of the step before, from what its calls have written so far. */
+static void
+fill_before(struct walk *w, const struct sl_carry *carry)
+{
+    const struct seqlstm_axis *axis = &w->request->batch->axis;
+    int64_t features = w->graph->tensors[carry->before].features;
+    for (int64_t t = 0; t < axis->steps; t++)
+        for (int64_t i = 0; i < axis->batch_sizes[t] * features; i++)
+            w->values[carry->before][axis->row_offsets[t] * features + i] =
+                t > 0               ? w->values[carry->value][axis->row_offsets[t - 1] * features + i]
+                : carry->initial >= 0 ? w->values[carry->initial][i]
+                                      : 0;
+}
+
+/* The body takes all steps at once, as often as there are steps: each time one step more is right. */
+static seqlstm_status
+run_loop(struct walk *w)
+{
+    const struct sl_loop *loop = &w->graph->loop;
+    for (int64_t t = 0; t < w->request->batch->axis.steps; t++) {
+        for (int32_t k = 0; k < loop->carry_count; k++)
+            fill_before(w, &loop->carries[k]);
+        for (int32_t n = loop->first; n < loop->first + loop->count; n++)
+            SEQLSTM_TRY(run_node(w, &w->graph->nodes[n]));
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status
 walk_forward(struct walk *w)
 {
+    const struct sl_loop *loop = &w->graph->loop;
     for (int32_t n = 0; n < w->graph->node_count; n++) {
-        const struct sl_node *node = &w->graph->nodes[n];
-        struct sl_arena arena;
-        struct sl_data *d = NULL;
-        struct sl_runner *runner = NULL;
-        sl_arena_init(&arena);
-        if (sl_interrupt_get_stop(w->request->interrupt)) {
-            sl_arena_deinit(&arena);
-            SEQLSTM_FAIL(w->err, SEQLSTM_CANCELLED, "interrupted");
-        }
-        seqlstm_status status = make_data(w, &arena, node, &d);
-        if (status == SEQLSTM_OK)
-            status = sl_runner_create(&w->reference, d, NULL, NULL, &runner, w->err);
-        if (status == SEQLSTM_OK)
-            status = sl_runner_forward(runner, w->err);
-        if (status == SEQLSTM_OK)
-            keep_outputs(w, node, d, runner);
-        sl_runner_destroy(runner);
-        sl_arena_deinit(&arena);
-        SEQLSTM_TRY(status);
+        if (n < loop->first || n >= loop->first + loop->count)
+            SEQLSTM_TRY(run_node(w, &w->graph->nodes[n]));
+        else if (n == loop->first)
+            SEQLSTM_TRY(run_loop(w));
     }
     return SEQLSTM_OK;
 }
@@ -287,6 +347,9 @@ parts_of(const struct walk *w, const struct sl_node *node, const struct sl_data 
     for (int32_t k = 0; k < d->count; k++)
         if (d->slots[k].role == SL_SLOT_PARAM && w->graph->tensors[node->slots[k]].needs_grad)
             parts |= SEQLSTM_BACKWARD_WEIGHTS;
+        else if (d->slots[k].role == SL_SLOT_INPUT && is_state(&d->slots[k]) &&
+                 w->graph->tensors[node->slots[k]].needs_grad)
+            parts |= SEQLSTM_BACKWARD_STATES;
     return parts;
 }
 

@@ -132,7 +132,8 @@ make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int32_t p, stru
     bind->t1 = cuts && cuts->count > 1 ? cuts->at[p + 1] : d->axis.steps;
     if (!d->c.on_sequences) {
         bind->rows = d->axis.row_offsets[bind->t1] - d->axis.row_offsets[bind->t0];
-        bind->rows_in = bind->rows;
+        if (d->rows_in == d->rows) /* else it reads rows of another axis, all of them */
+            bind->rows_in = bind->rows;
     }
 }
 

@@ -10,7 +10,7 @@
 int64_t
 sl_batch_get_rows(const struct sl_batch *batch)
 {
-    return batch->has_steps ? batch->axis.rows : batch->sequences;
+    return batch->has_steps ? batch->axis.rows + batch->source.axis.rows : batch->sequences;
 }
 
 /* ---- repeating ---------------------------------------------------------------------------------------- */
@@ -50,16 +50,37 @@ copy_field(const struct sl_batch *from, const struct sl_field *source, const str
     }
 }
 
+static int32_t
+get_source_length(const struct sl_batch *batch, int64_t k)
+{
+    int64_t place = batch->source.present ? batch->source.place[k] : batch->source.axis.sequences;
+    return place < batch->source.axis.sequences ? batch->source.axis.lengths[place] : 0;
+}
+
+static void
+copy_source(const struct sl_batch *from, const struct sl_batch *to)
+{
+    uint64_t *ids = (uint64_t *)(uintptr_t)to->source.axis.sequence_id;
+    for (int64_t k = 0; k < to->sequences; k++) {
+        int64_t origin = origin_of(from, to->sequences, k), length = get_source_length(from, origin);
+        ids[to->source.place[k]] = (uint64_t)k;
+        for (int64_t t = 0; t < length; t++)
+            copy_row(&from->source.input, sl_batch_source_row(from, origin, t), &to->source.input,
+                     sl_batch_source_row(to, k, t));
+    }
+}
+
 seqlstm_status
 sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     struct sl_batch *made = NULL;
-    int32_t *lengths = malloc((size_t)sequences * sizeof *lengths);
+    int32_t *lengths = malloc((size_t)sequences * 2 * sizeof *lengths);
     if (!lengths)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a batch of %lld sequences", (long long)sequences);
     for (int64_t k = 0; k < sequences; k++) {
         int64_t origin = origin_of(batch, sequences, k);
         lengths[k] = origin < batch->axis.sequences ? batch->axis.lengths[origin] : 0;
+        lengths[sequences + k] = get_source_length(batch, origin);
     }
     struct sl_batch_shape shape = {
         .sequences = sequences,
@@ -71,6 +92,9 @@ sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch
         .target_features = batch->target.features,
         .target_on_steps = batch->target.on_steps,
         .has_weight = batch->weight.kind == SL_FIELD_VALUES,
+        .source_lengths = batch->source.present ? lengths + sequences : NULL,
+        .source_kind = batch->source.input.kind,
+        .source_features = batch->source.input.features,
     };
     seqlstm_status status = sl_batch_create(&shape, &made, err);
     free(lengths);
@@ -78,6 +102,8 @@ sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch
     copy_field(batch, &batch->input, made, &made->input);
     copy_field(batch, &batch->target, made, &made->target);
     copy_field(batch, &batch->weight, made, &made->weight);
+    if (batch->source.present)
+        copy_source(batch, made);
     uint64_t *ids = (uint64_t *)(uintptr_t)made->axis.sequence_id;
     for (int64_t k = 0; ids && k < sequences; k++)
         ids[k] = (uint64_t)k;
@@ -90,11 +116,19 @@ sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch
 /* ---- sampling ----------------------------------------------------------------------------------------- */
 
 static void
+widen_to(int64_t *most, int64_t value)
+{
+    *most = value > *most ? value : *most;
+}
+
+static void
 widen(struct sl_envelope *envelope, const struct sl_batch *batch)
 {
-    envelope->sequences = batch->sequences > envelope->sequences ? batch->sequences : envelope->sequences;
-    envelope->steps = batch->axis.steps > envelope->steps ? batch->axis.steps : envelope->steps;
-    envelope->rows = batch->axis.rows > envelope->rows ? batch->axis.rows : envelope->rows;
+    widen_to(&envelope->sequences, batch->sequences);
+    widen_to(&envelope->steps, batch->axis.steps);
+    widen_to(&envelope->rows, batch->axis.rows);
+    widen_to(&envelope->source_steps, batch->source.axis.steps);
+    widen_to(&envelope->source_rows, batch->source.axis.rows);
 }
 
 /* Batch `ordinal`, filled up to `wanted` sequences; NULL where nothing is in it. */
@@ -109,7 +143,8 @@ take(struct sl_batcher *batcher, uint64_t ordinal, int64_t wanted, struct sl_bat
     if (!batch)
         return SEQLSTM_OK;
     batch->carry_state = false;
-    if (batch->sequences == 0 || sl_batch_get_rows(batch) == 0) {
+    bool empty = batch->source.present && (batch->source.axis.rows == 0 || batch->axis.rows == 0);
+    if (batch->sequences == 0 || sl_batch_get_rows(batch) == 0 || empty) {
         sl_batch_destroy(batch);
         *out_batch = NULL;
     } else if (batch->sequences < wanted) {

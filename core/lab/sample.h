@@ -27,7 +27,7 @@ void sl_sample_deinit(struct sl_sample *sample);
 seqlstm_status sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch **out_batch,
                                struct seqlstm_error *err);
 
-/* Rows that a model works on: steps, or sequences for data without steps. */
+/* Rows that a model works on: steps, of both sides, or sequences for data without steps. */
 int64_t sl_batch_get_rows(const struct sl_batch *batch);
 
 #endif

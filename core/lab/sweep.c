@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "lab/batch_rows.h"
 #include "lab/flops.h"
 #include "lab/interval.h"
 #include "lab/peak.h"
@@ -248,7 +249,8 @@ open_course(struct sweep *s, struct course *course, int64_t batch, struct sl_swe
     for (int32_t n = 0; n < course->graph->node_count; n++) {
         const struct sl_node *node = &course->graph->nodes[n];
         bool input_grad = node->slots[0] >= 0 && course->graph->tensors[node->slots[0]].needs_grad;
-        out->gflop += 1e-9 * sl_flops_count(node, out->rows, training && node->needs_backward, input_grad);
+        int64_t rows = sl_batch_count_node_rows(course->sample.batches[0], course->graph, node);
+        out->gflop += 1e-9 * sl_flops_count(node, rows, training && node->needs_backward, input_grad);
     }
     for (int32_t c = 0; c < candidates; c++)
         if (!s->report->candidates[c].excluded)
@@ -424,7 +426,6 @@ run(struct sweep *s)
 seqlstm_status
 sl_sweep_run(const struct sl_sweep_request *request, struct sl_sweep_report **out_report, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_session_refuse_pairs(request->session, "bench", err));
     struct sweep sweep = {.request = request, .report = calloc(1, sizeof *sweep.report), .err = err};
     if (!sweep.report)
         return no_memory(&sweep);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/op_signature.h"
+#include "lab/batch_rows.h"
 #include "lab/flops.h"
 
 enum { WALKS = 2, SEQUENCES_MOST = 8 };
@@ -57,10 +58,13 @@ count_flops(const struct sl_session *session, const struct sl_sample *sample, do
     struct sl_graph *graph = NULL;
     double flops = 0;
     SEQLSTM_TRY(sl_lab_graph_create(session, SL_PHASE_TRAIN, &sample->envelope, &graph, err));
-    int64_t rows = sl_batch_get_rows(sample->batches[0]);
-    for (int32_t n = 0; n < graph->node_count; n++)
-        flops += sl_flops_count(&graph->nodes[n], rows, false, true) +
-                 sl_flops_count(&graph->nodes[n], rows, true, true);
+    for (int32_t n = 0; n < graph->node_count; n++) {
+        const struct sl_node *node = &graph->nodes[n];
+        int64_t rows = sl_batch_count_node_rows(sample->batches[0], graph, node);
+        bool loops = n >= graph->loop.first && n < graph->loop.first + graph->loop.count;
+        double walks = loops ? (double)sample->envelope.steps : 1;
+        flops += walks * sl_flops_count(node, rows, false, true) + sl_flops_count(node, rows, true, true);
+    }
     sl_graph_destroy(graph);
     *out_flops = flops;
     return SEQLSTM_OK;
@@ -159,7 +163,6 @@ run(struct sl_verify_report *report, const struct sl_verify_request *request, st
 seqlstm_status
 sl_verify_run(const struct sl_verify_request *request, struct sl_verify_report **out_report, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_session_refuse_pairs(request->session, "verify", err));
     struct sl_verify_report *report = calloc(1, sizeof *report);
     if (!report)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");

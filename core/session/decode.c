@@ -12,14 +12,6 @@ bool sl_session_decodes(const struct sl_session *session)
     return session->model->train.task == SL_TASK_SEQ2SEQ;
 }
 
-seqlstm_status sl_session_refuse_pairs(const struct sl_session *session, const char *what, struct seqlstm_error *err)
-{
-    if (sl_session_decodes(session))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "%s of a model of encoder and decoder is not available in this version", what);
-    return SEQLSTM_OK;
-}
-
 /* One part of the model, for sources of the envelope. */
 static seqlstm_status prepare_part(struct sl_session *session, enum sl_part part, const struct sl_envelope *envelope,
                                    bool attention, struct sl_stage *stage, struct seqlstm_error *err)

@@ -163,8 +163,6 @@ struct sl_quantize_result {
 seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantize_result *out_result,
                                    struct seqlstm_error *err);
 
-/* INVALID_CONFIG for a model of encoder and decoder: `what` cannot make up batches of two sides. */
-seqlstm_status sl_session_refuse_pairs(const struct sl_session *session, const char *what, struct seqlstm_error *err);
 
 /* What the tokens of a text looked at. Borrowed with it. */
 struct sl_prediction_attention {

@@ -199,6 +199,54 @@ def test_ab_regress(t):
     compare(t, 'cpu-blas', 'cpu-blas', '--max-regress', '1000%').quiet()
 
 
+# ---- encoder and decoder -----------------------------------------------------------------------------------
+
+PAIRS = """seqlstm: 1
+name: sums
+seed: 5
+data:
+  train: {type: generator, name: addition, digits: 2, size: 300}
+  batch_size: 8
+model:
+  encoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, name: reader, units: 3, direction: bidirectional, return_sequences: true}
+  decoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, name: writer, units: 6, layers: 2, return_sequences: true, dropout: 0.2, initial_state: STATE}
+    - {type: attention, name: look, score: additive, input_feeding: FEEDS}
+    - {type: dense, name: vector, units: 5, activation: tanh}
+    - {type: output, activation: softmax}
+train: {epochs: 1}
+"""
+
+
+def test_pairs(t):
+    """Two axes, states and memories that cross, and a loop: each operation is judged, and sides compute the same."""
+    text = with_backends(PAIRS, 'reference').replace('STATE', 'none')
+    for feeds in ('false', 'true'):
+        t.write('m.yaml', text.replace('FEEDS', feeds))
+        made = t.run('verify', 'm.yaml', '--backend', 'reference', '--json').quiet().json
+        expect(made['ok'] is True and made['totals']['pass'] == len(made['layers']), made['totals'])
+        names = {l['name'] for l in made['layers'] if l['phase'] == 'train'}
+        expect({'reader', 'memory', 'look.keys', 'writer', 'writer.l0', 'look', 'vector', 'loss'} < names, names)
+        expect(('writer.fed' in names) == (feeds == 'true'), names)
+        made = compare(t, 'reference', 'reference').json
+        expect(made['numeric_ok'] is True and made['difference']['relative'] == 0, made['difference'])
+        expect(all(l['compared'] and l['numeric_ok'] for l in made['layers']), made['layers'])
+        shown = {l['name']: l['gflops']['a'] for l in made['layers']}
+        expect(shown['reader'] > 0 and shown['writer'] > 0 and shown['memory'] == 0, shown)
+        made = compare(t, 'reference', 'reference', '--phase', 'infer', '--batch', '400').json
+        expect(made['numeric_ok'] is True and made['batch']['sequences'] == 400, 'pairs are repeated')
+    if not t.sanitized:
+        made = sweep(t, '--backend', 'reference', '--json').json
+        expect(made['numeric_ok'] is True and all(r['rows'] > 8 * r['batch'] for r in made['rows']), made['rows'])
+    t.write('m.yaml', text.replace('units: 6, layers: 2', 'units: 6').replace('none', 'reader').replace('FEEDS', 'true'))
+    made = t.run('verify', 'm.yaml', '--backend', 'reference', '--json').quiet().json
+    crossing = [l for l in made['layers'] if l['name'] == 'writer.l0.forward.h0' and l['phase'] == 'train']
+    expect(made['ok'] is True and crossing and crossing[0]['gradients'], crossing)
+
+
 # ---- bench -------------------------------------------------------------------------------------------------
 
 

@@ -250,8 +250,6 @@ def test_vectors(t):
 
 def test_refusals(t):
     t.write('model.yaml', ADDITION)
-    for command in ('verify', 'bench'):
-        t.refuse(2, command, 'model.yaml').says('not available in this version')
     t.run('plan', 'model.yaml').prints('lstm_2.l0.forward.h0')
     t.run('plan', 'model.yaml').prints('[B, S, 8]')
 
