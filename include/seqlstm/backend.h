@@ -69,6 +69,10 @@ struct seqlstm_axis {
     const int64_t *row_offsets;  /* [T + 1]; first row of each step, row_offsets[T] == R */
     const uint64_t *sequence_id; /* [B]; who it is, for masks */
     const uint32_t *position0;   /* [B]; absolute position of the sequence's step 0 */
+    /* The same two in the memory of the device, at addresses that stay while the binding lives, renewed before each
+     * call and each launch of a graph; NULL: there are no such copies. */
+    const uint64_t *device_sequence_id;
+    const uint32_t *device_position0;
 };
 
 /* Values that change from call to call. Read at execution, never kept. */
@@ -86,6 +90,9 @@ struct seqlstm_step {
     float learning_rate;       /* optimizer */
     float grad_scale;          /* optimizer: factor of the gradient (clipping, loss scale) */
     float alpha;               /* VECTOR */
+    /* This block in the memory of the device, renewed before each call and each launch of a graph, which reads seed to
+     * grad_scale and the flags there (alpha belongs to the call); NULL: there is no such copy. */
+    const struct seqlstm_step *device;
 };
 
 /* ---- host services ---------------------------------------------------------------------------- */
@@ -197,10 +204,19 @@ struct seqlstm_cost {
     double backward_ns;
 };
 
+/* May calls of an op be captured into a graph (ext/draft/memory.h)? A captured call starts work on its stream alone,
+ * waits for nothing, allocates nothing, reads no memory of the host when it is launched, and finds what changes from
+ * call to call through the device's copies of step block, ids and positions, which the host then gives. */
+enum {
+    SEQLSTM_CAPTURE_NONE      = 0,
+    SEQLSTM_CAPTURE_PER_SHAPE = 1, /* once the binding has run; right while it and the addresses of the call stay */
+    SEQLSTM_CAPTURE_ANY_SHAPE = 2  /* likewise; what is started depends on the number of rows alone */
+};
+
 /* Buffers of one op, upper bounds over the whole range of its descriptor. */
 struct seqlstm_sizes {
     uint32_t struct_size;
-    uint32_t reserved0;
+    uint32_t capture;         /* SEQLSTM_CAPTURE_… */
     uint64_t workspace_bytes; /* scratch of one call; contents are lost between calls */
     uint64_t reserve_bytes;   /* training: from forward to its backward; one per binding in flight */
     uint64_t packed_bytes;    /* weights as the kernels want them; 0: canonical ones are used directly */

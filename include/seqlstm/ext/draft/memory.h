@@ -70,6 +70,18 @@ struct seqlstm_streams {
     /* Nanoseconds between two events that have happened. [any] */
     seqlstm_status (*event_elapsed)(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end,
                                     double *out_ns, struct seqlstm_error *err);
+    /* Graphs (all four or none; NULL: none). What is started on the stream between begin and end is not run but kept:
+     * copies WITHIN, fills, and calls of operations whose sizes allow it. Everything else on the stream, waiting,
+     * allocating and releasing memory are errors meanwhile, and spoil the capture. A failed end leaves no graph, and
+     * the stream as it was before begin. [queue] */
+    seqlstm_status (*capture_begin)(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                    struct seqlstm_error *err);
+    seqlstm_status (*capture_end)(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_graph,
+                                  struct seqlstm_error *err);
+    /* Starts all that was kept, in its order, with what memory then holds. [queue] */
+    seqlstm_status (*graph_launch)(struct seqlstm_instance *instance, uint32_t device, void *graph, void *stream,
+                                   struct seqlstm_error *err);
+    void (*graph_destroy)(struct seqlstm_instance *instance, uint32_t device, void *graph); /* NULL is fine. [queue] */
 };
 
 #ifdef __cplusplus
