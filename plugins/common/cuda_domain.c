@@ -128,6 +128,29 @@ static seqlstm_status event_elapsed(struct seqlstm_instance *instance, uint32_t 
     return gpu_event_elapsed(get_ordinal(instance, device), begin, end, out_ns, err);
 }
 
+static seqlstm_status capture_begin(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                    struct seqlstm_error *err)
+{
+    return gpu_capture_begin(get_ordinal(instance, device), stream, err);
+}
+
+static seqlstm_status capture_end(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_graph,
+                                  struct seqlstm_error *err)
+{
+    return gpu_capture_end(get_ordinal(instance, device), stream, out_graph, err);
+}
+
+static seqlstm_status graph_launch(struct seqlstm_instance *instance, uint32_t device, void *graph, void *stream,
+                                   struct seqlstm_error *err)
+{
+    return gpu_graph_launch(get_ordinal(instance, device), graph, stream, err);
+}
+
+static void graph_destroy(struct seqlstm_instance *instance, uint32_t device, void *graph)
+{
+    gpu_graph_destroy(get_ordinal(instance, device), graph);
+}
+
 const struct seqlstm_streams gpu_domain_streams = {.struct_size = sizeof gpu_domain_streams,
                                                    .create = stream_create,
                                                    .destroy = stream_destroy,
@@ -136,4 +159,8 @@ const struct seqlstm_streams gpu_domain_streams = {.struct_size = sizeof gpu_dom
                                                    .event_destroy = event_destroy,
                                                    .event_record = event_record,
                                                    .event_wait = event_wait,
-                                                   .event_elapsed = event_elapsed};
+                                                   .event_elapsed = event_elapsed,
+                                                   .capture_begin = capture_begin,
+                                                   .capture_end = capture_end,
+                                                   .graph_launch = graph_launch,
+                                                   .graph_destroy = graph_destroy};

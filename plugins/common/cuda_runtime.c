@@ -263,6 +263,13 @@ seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double
 
 /* ---- graphs ------------------------------------------------------------------------------------------------ */
 
+bool gpu_is_capturing(int32_t ordinal, void *stream)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    (void)ordinal;
+    return cudaStreamIsCapturing((cudaStream_t)stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
+}
+
 seqlstm_status gpu_capture_begin(int32_t ordinal, void *stream, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(gpu_use(ordinal, err));
@@ -274,6 +281,7 @@ seqlstm_status gpu_capture_end(int32_t ordinal, void *stream, void **out_graph, 
 {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t executable = NULL;
+    *out_graph = NULL;
     SEQLSTM_TRY(check(ordinal, cudaStreamEndCapture((cudaStream_t)stream, &graph), "a capture", err));
     cudaError_t code = cudaGraphInstantiateWithFlags(&executable, graph, 0);
     cudaGraphDestroy(graph);

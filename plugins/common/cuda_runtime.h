@@ -56,7 +56,9 @@ seqlstm_status gpu_event_wait(int32_t ordinal, void *event, void *stream, struct
 seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double *out_ns, struct seqlstm_error *err);
 
 /* Work started on the stream between begin and end is not run but kept as a graph, which may then be launched any
- * number of times, on any stream of the device. Nothing else may use the stream meanwhile. [queue] */
+ * number of times, on any stream of the device. Nothing else may use the stream meanwhile. A failed end leaves no graph
+ * and no capture. [queue] */
+bool gpu_is_capturing(int32_t ordinal, void *stream);
 seqlstm_status gpu_capture_begin(int32_t ordinal, void *stream, struct seqlstm_error *err);
 seqlstm_status gpu_capture_end(int32_t ordinal, void *stream, void **out_graph, struct seqlstm_error *err);
 seqlstm_status gpu_graph_launch(int32_t ordinal, void *graph, void *stream, struct seqlstm_error *err);

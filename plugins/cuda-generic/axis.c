@@ -49,16 +49,23 @@ static void fill(const struct shape *s, const struct seqlstm_bind *bind, unsigne
     offsets[s->steps] = row;
 }
 
+/* The host's copies of ids and positions on the device, if it keeps such. */
+static bool has_copies(const struct seqlstm_axis *axis)
+{
+    return SEQLSTM_HAS(axis, device_position0) && axis->device_sequence_id && axis->device_position0;
+}
+
 seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_bind *bind,
                             void *stream, struct seqlstm_error *err)
 {
     const struct seqlstm_host *services = &op->instance->domain.host;
     const struct shape s = measure(bind);
     void *block = NULL;
-    axis->renewed_bytes = s.lengths - s.ids;
-    axis->staging = services->allocate(services->context, axis->renewed_bytes);
+    const bool given = has_copies(bind->axis);
+    if (!given)
+        axis->staging = services->allocate(services->context, s.lengths - s.ids);
     unsigned char *host = services->allocate(services->context, s.bytes);
-    if (axis->staging == NULL || host == NULL) {
+    if ((!given && axis->staging == NULL) || host == NULL) {
         services->release(services->context, host);
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the axis of a binding");
     }
@@ -82,6 +89,10 @@ seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op 
         .row_sequence = (const int32_t *)(const void *)(axis->block + s.row_sequence),
         .row_step = (const int32_t *)(const void *)(axis->block + s.row_step),
     };
+    if (given) {
+        axis->device.sequence_id = bind->axis->device_sequence_id;
+        axis->device.position0 = bind->axis->device_position0;
+    }
     return status;
 }
 
@@ -96,9 +107,11 @@ seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op
                              void *stream, struct seqlstm_error *err)
 {
     const size_t ids = (size_t)axis->device.sequences * 8, positions = (size_t)axis->device.sequences * 4;
+    axis->device.stream = host->flags & SEQLSTM_AXIS_STREAM ? 1 : 0;
+    if (axis->staging == NULL)
+        return SEQLSTM_OK;
     memcpy(axis->staging, host->sequence_id, ids);
     memcpy(axis->staging + ids, host->position0, positions);
-    axis->device.stream = host->flags & SEQLSTM_AXIS_STREAM ? 1 : 0;
     return gpu_copy(op->ordinal, stream, SEQLSTM_COPY_TO_DEVICE, (void *)(uintptr_t)axis->device.sequence_id,
                     axis->staging, ids + positions, err);
 }

@@ -35,15 +35,22 @@ static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
 
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_ENTRY)};
 
+static const struct seqlstm_option options[] = {
+    {"capture", "bool", "true", "let the host capture calls into the graph of a training step"},
+};
+
 /* ---- instance --------------------------------------------------------------------------------------------- */
 
 static seqlstm_status
 backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
              struct seqlstm_instance **out_instance, struct seqlstm_error *err)
 {
-    if (setting_count > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-generic has no option `%s`, it has none at all",
-                     settings[0].key);
+    bool captures = true;
+    for (uint32_t k = 0; k < setting_count; k++) {
+        if (strcmp(settings[k].key, options[0].key) != 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-generic has no option `%s`", settings[k].key);
+        captures = strcmp(settings[k].value, "true") == 0;
+    }
     struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-generic");
@@ -52,6 +59,7 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
         host_release(host, instance);
         return status;
     }
+    instance->captures = captures;
     *out_instance = instance;
     return SEQLSTM_OK;
 }
@@ -124,11 +132,28 @@ backend_op_destroy(struct seqlstm_op *op)
         host_release(&op->instance->domain.host, op);
 }
 
+/* The optimizer gets rates as arguments, so that a graph would keep those of its first update. */
+static uint32_t
+get_capture(uint32_t op)
+{
+    switch (op) {
+    case SEQLSTM_OP_OPTIMIZER:
+        return SEQLSTM_CAPTURE_NONE;
+    case SEQLSTM_OP_FINITE_CHECK:
+    case SEQLSTM_OP_SQUARED_NORM:
+    case SEQLSTM_OP_VECTOR:
+        return SEQLSTM_CAPTURE_ANY_SHAPE;
+    default:
+        return SEQLSTM_CAPTURE_PER_SHAPE;
+    }
+}
+
 static seqlstm_status
 backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
     (void)err;
     sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
+    sizes->capture = op->instance->captures ? get_capture(op->desc.head.op) : SEQLSTM_CAPTURE_NONE;
     if (op->family->sizes)
         op->family->sizes(&op->desc, sizes);
     return SEQLSTM_OK;
@@ -171,6 +196,15 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
 
 /* ---- calls ------------------------------------------------------------------------------------------------- */
 
+struct cg_live
+cg_live_make(const struct seqlstm_step *step)
+{
+    struct cg_live live = {0};
+    memcpy(&live.step, step, step->struct_size < sizeof live.step ? step->struct_size : sizeof live.step);
+    live.device = live.step.device;
+    return live;
+}
+
 static seqlstm_status
 begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_step *step,
            struct cg_call *call, struct seqlstm_error *err)
@@ -184,7 +218,7 @@ begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct 
     if (b->recurrent && (call->desc->recurrent.options & SEQLSTM_RECURRENT_STEPWISE) &&
         call->desc->head.mode == SEQLSTM_MODE_TRAINING)
         call->row0 = b->bind.axis->row_offsets[b->bind.t0];
-    call->step = step;
+    call->live = cg_live_make(step);
     SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
     return b->axis.block ? cg_axis_renew(&b->axis, b->op, b->bind.axis, queue->native_stream, err) : SEQLSTM_OK;
 }
@@ -227,6 +261,8 @@ backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, v
 static const struct seqlstm_backend table = {
     TABLE_HEAD(CG_ID, CG_VERSION, CG_BUILD),
     .desc_bytes = desc_bytes,
+    .option_count = sizeof options / sizeof *options,
+    .options = options,
     .open = backend_open,
     .close = backend_close,
     .device_count = gpu_domain_device_count,

@@ -143,11 +143,6 @@ static seqlstm_status loss_forward(const struct cg_call *call, struct seqlstm_er
     return SEQLSTM_OK;
 }
 
-static float get_scale(const struct cg_call *call)
-{
-    return call->step->normaliser * call->step->loss_scale;
-}
-
 static seqlstm_status loss_backward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_loss_desc *d = &call->desc->loss;
@@ -155,7 +150,7 @@ static seqlstm_status loss_backward(const struct cg_call *call, struct seqlstm_e
     float *dx = cg_grad(call, SEQLSTM_LOSS_X, SEQLSTM_BACKWARD_INPUTS);
     if (dx)
         CG_START(call, "loss, backward",
-                 cg_loss_backward(call->stream, &l, call->rows, get_scale(call), cg_slot(call, SEQLSTM_LOSS_X), dx));
+                 cg_loss_backward(call->stream, &l, call->rows, &call->live, cg_slot(call, SEQLSTM_LOSS_X), dx));
     return SEQLSTM_OK;
 }
 
@@ -222,7 +217,7 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
         float *logits = get_logits(call);
         SEQLSTM_TRY(make_logits(call, first, rows, err));
         CG_START(call, "dense and loss, backward",
-                 cg_loss_backward(call->stream, &l, rows, get_scale(call), logits, logits));
+                 cg_loss_backward(call->stream, &l, rows, &call->live, logits, logits));
         if (dx)
             CG_START(call, "dense and loss, dx",
                      start_inputs(call, rows, d->input, d->output, logits,

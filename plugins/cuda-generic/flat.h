@@ -9,6 +9,7 @@
 #include <seqlstm/ops.h>
 
 #include "axis.h"
+#include "live.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,13 +47,15 @@ int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, cons
                     double *sums_of_rows);
 /* sums[0..1] += the sums over the rows, in a fixed order. */
 int cg_loss_sum(void *stream, int64_t rows, const double *sums_of_rows, double *sums);
-/* dx = scale * w * d loss / dx; dx may be x. */
-int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, float scale, const float *x, float *dx);
+/* dx = scale * w * d loss / dx, scale that of the step block; dx may be x. */
+int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live, const float *x,
+                     float *dx);
 
 struct cg_top_k {
     uint32_t kind, limit; /* limit: elements that a draw may see */
     int64_t features, k;
-    uint64_t key;
+    struct cg_live live;
+    uint64_t stream;
     float temperature, top_p;
     int32_t on_sequences;
     int32_t reserved0;

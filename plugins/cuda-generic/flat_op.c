@@ -34,7 +34,7 @@ const struct cg_family cg_squared_norm_family = {.sizes = norm_sizes, .forward =
 static seqlstm_status optimizer_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_optimizer_desc *d = &call->desc->optimizer;
-    const struct seqlstm_step *step = call->step;
+    const struct seqlstm_step *step = &call->live.step;
     if (step->flags & SEQLSTM_STEP_SKIP)
         return SEQLSTM_OK;
     const struct cg_optimizer rule = {
@@ -55,7 +55,7 @@ const struct cg_family cg_optimizer_family = {.forward = optimizer_forward};
 static seqlstm_status vector_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     CG_START(call, "vector operation",
-             cg_vector(call->stream, call->desc->vector.kind, call->rows, call->step->alpha,
+             cg_vector(call->stream, call->desc->vector.kind, call->rows, call->live.step.alpha,
                        cg_slot(call, SEQLSTM_VECTOR_X), cg_slot(call, SEQLSTM_VECTOR_Y)));
     return SEQLSTM_OK;
 }
@@ -68,7 +68,7 @@ static seqlstm_status top_k_forward(const struct cg_call *call, struct seqlstm_e
     const struct cg_top_k rule = {
         .kind = d->kind,
         .limit = d->top_k > 0 && d->top_k < d->features ? d->top_k : (uint32_t)d->features,
-        .features = d->features, .k = d->k, .key = cg_mask_key(call, d->stream), .temperature = d->temperature,
+        .features = d->features, .k = d->k, .live = call->live, .stream = d->stream, .temperature = d->temperature,
         .top_p = d->top_p, .on_sequences = (call->binding->bind.flags & SEQLSTM_BIND_ON_SEQUENCES) != 0};
     CG_START(call, "choice",
              cg_top_k_forward(call->stream, &rule, call->axis, call->rows, cg_slot(call, SEQLSTM_TOP_K_X),

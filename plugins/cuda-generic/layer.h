@@ -17,6 +17,7 @@
 
 #include "axis.h"
 #include "element.h"
+#include "live.h"
 
 struct cg_layer {
     uint32_t cell, options;
@@ -28,7 +29,7 @@ struct cg_layer {
     float reserved0;
     int64_t input, hidden, out, gates, gh; /* gh = gates * hidden */
     int64_t projection;                    /* P, 0: none */
-    uint64_t zoneout_cell_key, zoneout_hidden_key;
+    uint64_t zoneout_cell_key, zoneout_hidden_key; /* on the host: the streams that keys are made from */
     struct cg_axis axis;
 
     const float *w_h; /* with the weight mask */
@@ -65,6 +66,12 @@ struct cg_layer {
     float *gain_c, *bias_c;    /* [rows, H] likewise of norm_c and norm_c_bias */
     float *peep;               /* [rows, 3 H] rows of d peephole */
 };
+
+#ifdef __cplusplus
+extern "C"
+#endif
+/* Brings a layer to device memory, keys made from their streams. Returns the code of its launch. */
+int cg_layer_store(void *stream, const struct cg_layer *layer, const struct cg_live *live, struct cg_layer *to);
 
 /* Row of (step t of the range, sequence b). */
 CG_HD int64_t cg_row(const struct cg_layer *y, int64_t t, int64_t b)

@@ -109,9 +109,10 @@ static __global__ void loss_sum(int64_t rows, const double *of_rows, double *sum
     }
 }
 
-static __global__ void loss_backward(struct cg_loss l, int64_t rows, float scale, const float *x, float *dx)
+static __global__ void loss_backward(struct cg_loss l, int64_t rows, struct cg_live live, const float *x, float *dx)
 {
     GPU_SHARED(float, room);
+    const float scale = cg_live_scale(&live);
     const int64_t n = l.classes;
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const float *row = x + r * n;
@@ -149,11 +150,12 @@ extern "C" int cg_loss_sum(void *stream, int64_t rows, const double *sums_of_row
     return GPU_LAUNCH(stream, 1, CG_THREADS, SUM_ROOM, loss_sum, rows, sums_of_rows, sums);
 }
 
-extern "C" int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, float scale, const float *x,
-                                float *dx)
+extern "C" int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
+                                const float *x, float *dx)
 {
     const struct cg_loss l = *loss;
-    return GPU_LAUNCH(stream, cg_row_blocks(rows), CG_ROW_THREADS, ROW_ROOM, loss_backward, l, rows, scale, x, dx);
+    const struct cg_live v = *live;
+    return GPU_LAUNCH(stream, cg_row_blocks(rows), CG_ROW_THREADS, ROW_ROOM, loss_backward, l, rows, v, x, dx);
 }
 
 /* ---- choices ------------------------------------------------------------------------------------------------ */
@@ -221,13 +223,14 @@ static __global__ void top_k(struct cg_top_k d, struct cg_axis axis, int64_t row
                              float *value)
 {
     GPU_SHARED(int64_t, room);
+    const uint64_t key = cg_live_key(&d.live, d.stream);
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const float *row = x + r * d.features;
         if (d.kind == SEQLSTM_TOP_K_SAMPLE) {
             const int64_t b = d.on_sequences ? r : axis.row_sequence[r];
             const uint32_t step =
                 d.on_sequences ? 0 : axis.position0[b] + axis.t0 + (uint32_t)axis.row_step[r];
-            draw(d, row, seqlstm_uniform(d.key, 0, step, axis.sequence_id[b]), room, &index[r], &value[r]);
+            draw(d, row, seqlstm_uniform(key, 0, step, axis.sequence_id[b]), room, &index[r], &value[r]);
             continue;
         }
         int64_t best = -1;

@@ -23,11 +23,13 @@
 #include "axis.h"
 #include "common/cuda_domain.h"
 #include "grid.h"
+#include "live.h"
 
 #define CG_ID "cuda-generic"
 
 struct seqlstm_instance {
     struct gpu_domain domain; /* first: common/cuda_domain.h */
+    bool captures;            /* the option `capture` */
 };
 
 struct cg_family;
@@ -49,8 +51,7 @@ struct seqlstm_op {
 struct cg_bound_axis {
     struct cg_axis device;
     unsigned char *block;   /* device memory of all arrays; NULL: the operation needs none */
-    unsigned char *staging; /* host: ids, then positions */
-    uint64_t renewed_bytes;
+    unsigned char *staging; /* host: ids, then positions; NULL: the host brings them itself */
 };
 
 struct cg_recurrent_binding;
@@ -77,7 +78,7 @@ struct cg_call {
     bool add;           /* backward: gradients of parameters are added to */
     unsigned char *workspace, *reserve;
     const float *packed;
-    const struct seqlstm_step *step;
+    struct cg_live live;
 };
 
 /* One kind of operation. */
@@ -107,11 +108,6 @@ static inline float *cg_grad(const struct cg_call *call, int32_t slot, uint32_t 
     return part == 0 || (call->parts & part) ? call->grads[slot] : NULL;
 }
 
-static inline uint64_t cg_mask_key(const struct cg_call *call, uint64_t stream)
-{
-    return seqlstm_mix64(call->step->seed, stream, call->step->epoch);
-}
-
 static inline seqlstm_status cg_clear(const struct cg_call *call, void *to, int64_t elems, struct seqlstm_error *err)
 {
     return gpu_fill(call->op->ordinal, call->stream, to, 0, (uint64_t)elems * sizeof(float), err);
@@ -130,11 +126,14 @@ bool cg_find_variant(const char *name, enum cg_variant *out_variant);
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err);
 
+/* The step block of a call, as far as its owner fills it. */
+struct cg_live cg_live_make(const struct seqlstm_step *step);
+
 /* axis.c. Errors: NO_MEMORY, DEVICE. */
 seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_bind *bind,
                             void *stream, struct seqlstm_error *err);
 void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
-/* Brings the ids and positions of this call to the device. */
+/* Brings the ids and positions of this call to the device, unless the host does. */
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
                              void *stream, struct seqlstm_error *err);
 

@@ -7,7 +7,8 @@
  *
  * The time loop of a layer and direction is started kernel by kernel the first time a binding runs, captured into a
  * graph the second time, and from then on launched as one. Kernels find pointers and keys through the layer's struct in
- * device memory, which each call renews, so a graph outlives them.
+ * device memory, which each call renews, so a graph outlives them. Where the host captures the call, the loop becomes
+ * a part of its graph.
  */
 #ifndef CG_RECURRENT_H
 #define CG_RECURRENT_H
@@ -66,6 +67,8 @@ void *cg_param(const struct cg_call *call, const struct cg_stack *stack, int64_t
 /* The parts of a layer that forward and backward share. */
 struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction);
+/* Brings the binding's layers to `device`. */
+seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err);
 /* Draws the masks of a sequence into the workspace: of the input and of h, where there are any. */
 seqlstm_status cg_draw_masks(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                              int64_t layer, int64_t direction, struct seqlstm_error *err);

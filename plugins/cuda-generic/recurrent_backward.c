@@ -77,9 +77,8 @@ static seqlstm_status find_dw_h(const struct cg_call *call, const struct cg_stac
         return SEQLSTM_OK;
     const uint64_t stream =
         d->stream_base + (uint64_t)(SEQLSTM_STREAMS_PER_LAYER * (n / s->directions) + 16 * (n % s->directions));
-    CG_START(call, "the weight mask",
-             cg_weight_mask(call->stream, cg_mask_key(call, stream + SEQLSTM_MASK_WEIGHT),
-                            call->step->weight_mask_step, d->weight_drop, s->gh * s->out, to, dw_h, call->add));
+    const struct cg_mask mask = {.live = call->live, .stream = stream + SEQLSTM_MASK_WEIGHT, .rate = d->weight_drop};
+    CG_START(call, "the weight mask", cg_weight_mask(call->stream, &mask, s->gh * s->out, to, dw_h, call->add));
     return SEQLSTM_OK;
 }
 
@@ -249,8 +248,7 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
         y->dh0 = states ? grad[SEQLSTM_STATE_H0] : NULL;
         y->dc0 = states && s.lstm ? grad[SEQLSTM_STATE_C0] : NULL;
     }
-    SEQLSTM_TRY(gpu_copy(call->op->ordinal, call->stream, SEQLSTM_COPY_TO_DEVICE, r->device + r->count, r->host,
-                         (uint64_t)r->count * sizeof *r->host, err));
+    SEQLSTM_TRY(cg_store_layers(call, r->device + r->count, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
         float *dx = layer == 0 ? cg_grad(call, SEQLSTM_RECURRENT_X, SEQLSTM_BACKWARD_INPUTS) : below[(layer - 1) % 2];
         for (int64_t direction = 0; direction < s.directions; direction++)

@@ -178,10 +178,11 @@ seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
     const struct cg_stack s = cg_stack_make(d);
     const int64_t count = s.layers * s.directions;
+    const struct cg_live live = cg_live_make(step);
     for (int64_t n = 0; n < count; n++) {
         const uint64_t mask = get_stream(d, n / s.directions, n % s.directions, SEQLSTM_MASK_WEIGHT);
-        const int code = cg_weight_mask(stream, seqlstm_mix64(step->seed, mask, step->epoch), step->weight_mask_step,
-                                        d->weight_drop, s.gh * s.out,
+        const struct cg_mask drawn = {.live = live, .stream = mask, .rate = d->weight_drop};
+        const int code = cg_weight_mask(stream, &drawn, s.gh * s.out,
                                         slots[SEQLSTM_RECURRENT_PARAM(count, n, SEQLSTM_PARAM_W_H)],
                                         packed + n * s.gh * s.out, 0);
         SEQLSTM_TRY(gpu_check_launch(op->ordinal, code, "weight mask", err));
@@ -258,8 +259,8 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .gates = s->gates,
         .gh = s->gh,
         .projection = d->projection,
-        .zoneout_cell_key = cg_mask_key(call, get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_CELL)),
-        .zoneout_hidden_key = cg_mask_key(call, get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_HIDDEN)),
+        .zoneout_cell_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_CELL),
+        .zoneout_hidden_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_HIDDEN),
         .axis = *call->axis,
         .w_h = cg_param(call, s, n, SEQLSTM_PARAM_W_H),
         .bias = cg_param(call, s, n, SEQLSTM_PARAM_BIAS),
@@ -288,9 +289,11 @@ seqlstm_status cg_draw_masks(const struct cg_call *call, const struct cg_stack *
                              int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
-    const struct cg_mask x = {.key = cg_mask_key(call, get_stream(d, layer, direction, SEQLSTM_MASK_INPUT)),
+    const struct cg_mask x = {.live = call->live,
+                              .stream = get_stream(d, layer, direction, SEQLSTM_MASK_INPUT),
                               .rate = d->dropout};
-    const struct cg_mask h = {.key = cg_mask_key(call, get_stream(d, layer, direction, SEQLSTM_MASK_RECURRENT)),
+    const struct cg_mask h = {.live = call->live,
+                              .stream = get_stream(d, layer, direction, SEQLSTM_MASK_RECURRENT),
                               .rate = d->recurrent_dropout};
     if (l->mask_x >= 0) {
         float *mask = cg_workspace(call, l->mask_x), *masked = cg_workspace(call, l->x_masked);
@@ -302,6 +305,14 @@ seqlstm_status cg_draw_masks(const struct cg_call *call, const struct cg_stack *
     if (l->mask_h >= 0)
         CG_START(call, "recurrent mask",
                  cg_sequence_mask(call->stream, &h, call->axis, s->out, cg_workspace(call, l->mask_h)));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err)
+{
+    const struct cg_recurrent_binding *r = call->binding->recurrent;
+    for (int64_t n = 0; n < r->count; n++)
+        CG_START(call, "bringing a layer", cg_layer_store(call->stream, &r->host[n], &call->live, &device[n]));
     return SEQLSTM_OK;
 }
 
@@ -324,7 +335,8 @@ seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *s,
     struct cg_recurrent_binding *r = call->binding->recurrent;
     const struct cg_layer *device = r->device + index, *host = &r->host[index % r->count];
     const int32_t ordinal = call->op->ordinal;
-    if (r->graphs[index] == NULL && r->runs[index]++ == 0)
+    /* in a graph of the host's the loop is a part of it */
+    if (gpu_is_capturing(ordinal, call->stream) || (r->graphs[index] == NULL && r->runs[index]++ == 0))
         return loop(call, s, device, host, err);
     if (r->graphs[index] == NULL) {
         SEQLSTM_TRY(gpu_capture_begin(ordinal, call->stream, err));

@@ -106,8 +106,7 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
         y->projected = cg_workspace(call, l.projected);
         y->reset = cg_workspace(call, l.reset);
     }
-    SEQLSTM_TRY(gpu_copy(call->op->ordinal, call->stream, SEQLSTM_COPY_TO_DEVICE, r->device, r->host,
-                         (uint64_t)r->count * sizeof *r->host, err));
+    SEQLSTM_TRY(cg_store_layers(call, r->device, err));
     for (int64_t layer = 0; layer < s.layers; layer++) {
         for (int64_t direction = 0; direction < s.directions; direction++)
             SEQLSTM_TRY(run_direction(call, &s, &l, layer, direction, err));

@@ -90,30 +90,32 @@ extern "C" int cg_activation_backward(void *stream, const struct seqlstm_activat
 
 /* ---- masks ------------------------------------------------------------------------------------------------ */
 
-static __device__ float draw_mask(const struct cg_mask &m, const struct cg_axis &axis, int64_t sequence, uint32_t t,
-                                  int64_t element)
+static __device__ float draw_mask(const struct cg_mask &m, uint64_t key, const struct cg_axis &axis, int64_t sequence,
+                                  uint32_t t, int64_t element)
 {
     const uint32_t position = axis.position0[sequence];
     const uint32_t step = m.per_step ? position + axis.t0 + t : axis.stream ? position : 0;
-    return seqlstm_mask(m.key, (uint64_t)element, step, axis.sequence_id[sequence], m.rate);
+    return seqlstm_mask(key, (uint64_t)element, step, axis.sequence_id[sequence], m.rate);
 }
 
 /* On the sequences axis the step is 0. */
 static __global__ void dropout(struct cg_mask m, struct cg_axis axis, int64_t rows, int64_t n, const float *x, float *y)
 {
+    const uint64_t key = cg_live_key(&m.live, m.stream);
     CG_FOR_EACH(e, rows * n) {
         const int64_t r = e / n, k = e % n;
         const float factor = m.on_sequences
-                                 ? seqlstm_mask(m.key, (uint64_t)k, 0, axis.sequence_id[r], m.rate)
-                                 : draw_mask(m, axis, axis.row_sequence[r], (uint32_t)axis.row_step[r], k);
+                                 ? seqlstm_mask(key, (uint64_t)k, 0, axis.sequence_id[r], m.rate)
+                                 : draw_mask(m, key, axis, axis.row_sequence[r], (uint32_t)axis.row_step[r], k);
         y[e] = x[e] * factor;
     }
 }
 
 static __global__ void sequence_mask(struct cg_mask m, struct cg_axis axis, int64_t n, float *out)
 {
+    const uint64_t key = cg_live_key(&m.live, m.stream);
     CG_FOR_EACH(e, axis.sequences * n)
-        out[e] = draw_mask(m, axis, e / n, 0, e % n);
+        out[e] = draw_mask(m, key, axis, e / n, 0, e % n);
 }
 
 static __global__ void apply_mask(struct cg_axis axis, int64_t n, const float *mask, const float *x, float *y, int add)
@@ -124,11 +126,12 @@ static __global__ void apply_mask(struct cg_axis axis, int64_t n, const float *m
     }
 }
 
-static __global__ void weight_mask(uint64_t key, uint32_t step, float rate, int64_t elems, const float *x, float *y,
-                                   int add)
+static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float *x, float *y, int add)
 {
+    const uint64_t key = cg_live_key(&m.live, m.stream);
+    const uint32_t step = CG_LIVE(&m.live, weight_mask_step);
     CG_FOR_EACH(e, elems) {
-        const float value = x[e] * seqlstm_mask(key, (uint64_t)e, step, SEQLSTM_WEIGHT_SEQUENCE, rate);
+        const float value = x[e] * seqlstm_mask(key, (uint64_t)e, step, SEQLSTM_WEIGHT_SEQUENCE, m.rate);
         y[e] = add ? y[e] + value : value;
     }
 }
@@ -156,10 +159,11 @@ extern "C" int cg_apply_mask(void *stream, const struct cg_axis *axis, int64_t n
     return GPU_LAUNCH(stream, cg_blocks(a.rows * n), CG_THREADS, 0, apply_mask, a, n, mask, x, y, add);
 }
 
-extern "C" int cg_weight_mask(void *stream, uint64_t key, uint32_t step, float rate, int64_t elems, const float *x,
-                              float *y, int32_t add)
+extern "C" int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y,
+                              int32_t add)
 {
-    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, weight_mask, key, step, rate, elems, x, y, add);
+    const struct cg_mask m = *mask;
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, weight_mask, m, elems, x, y, add);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 #include <seqlstm/ops.h>
 
 #include "axis.h"
+#include "live.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,7 +24,8 @@ int cg_activation_backward(void *stream, const struct seqlstm_activation *act, i
 
 /* What a mask is drawn with. */
 struct cg_mask {
-    uint64_t key;
+    struct cg_live live;
+    uint64_t stream;
     float rate;
     int32_t per_step;     /* drawn for each step, otherwise once a sequence */
     int32_t on_sequences; /* rows are sequences */
@@ -38,9 +40,8 @@ int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_a
 /* y[r] = x[r] * mask[sequence of r] (+ y[r]). */
 int cg_apply_mask(void *stream, const struct cg_axis *axis, int64_t n, const float *mask, const float *x, float *y,
                   int32_t add);
-/* y = x * the weight mask over `elems` elements (+ y). */
-int cg_weight_mask(void *stream, uint64_t key, uint32_t step, float rate, int64_t elems, const float *x, float *y,
-                   int32_t add);
+/* y = x * the weight mask over `elems` elements (+ y); of `mask` live, stream and rate count. */
+int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y, int32_t add);
 
 struct cg_norm {
     float epsilon;

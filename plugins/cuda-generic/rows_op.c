@@ -78,7 +78,8 @@ static seqlstm_status mask_rows(const struct cg_call *call, const float *from, f
     const struct seqlstm_dropout_desc *d = &call->desc->dropout;
     if (d->head.mode == SEQLSTM_MODE_INFERENCE || d->rate == 0)
         return cg_copy(call, to, from, call->rows * d->features, err);
-    const struct cg_mask mask = {.key = cg_mask_key(call, d->stream),
+    const struct cg_mask mask = {.live = call->live,
+                                 .stream = d->stream,
                                  .rate = d->rate,
                                  .per_step = d->mask == SEQLSTM_DROPOUT_STEP,
                                  .on_sequences = (call->binding->bind.flags & SEQLSTM_BIND_ON_SEQUENCES) != 0};

@@ -3,7 +3,17 @@
  * may touch, graphs are lists of work.
  *
  * The arena is closed (mprotect) whenever no stream works, so that a host that dereferences a device's address while
- * nothing runs dies at once. Work starts late on purpose: a host that does not wait reads old numbers.
+ * nothing runs dies at once. Work starts late on purpose: a host that does not wait reads old numbers. A copy out of
+ * pinned memory reads it when its turn comes.
+ *
+ * A stream that is captured keeps its work instead of doing it; a launch of the graph does it with what memory then
+ * holds. As with cudaStreamCaptureModeThreadLocal whatever waits, allocates or releases meanwhile fails and spoils the
+ * capture; so does a copy from or to the host, which the contract forbids and a device would do with old addresses.
+ *
+ * With SEQLSTM_EMULATED_STALE a stream that has launched a graph ignores copies out of pinned memory: a device that keeps
+ * old values, for tests of tests.
+ *
+ * With SEQLSTM_EMULATED_COUNTS=FILE each stream that ends adds a line to the file: what the host has started on it.
  */
 #include "emulated_runtime.h"
 #include "emulated_device.h"
@@ -24,7 +34,7 @@
 
 namespace {
 
-enum { LAUNCH_FAILURE = 719, OUT_OF_MEMORY = 2, PAGE = 4096, SHARED_MOST = 227 * 1024 };
+enum { LAUNCH_FAILURE = 719, INVALID_HANDLE = 400, CAPTURE_UNSUPPORTED = 900, PAGE = 4096, SHARED_MOST = 227 * 1024 };
 const size_t ARENA_BYTES = (size_t)1 << 32;
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
@@ -60,7 +70,11 @@ public:
     void release(void *pointer)
     {
         std::lock_guard<std::mutex> guard(lock);
-        used.erase((size_t)(static_cast<unsigned char *>(pointer) - base));
+        const auto found = used.find((size_t)(static_cast<unsigned char *>(pointer) - base));
+        mprotect(pointer, found->second, PROT_READ | PROT_WRITE);
+        memset(pointer, 0xFF, found->second); /* whoever still reads it notices */
+        used.erase(found);
+        protect();
     }
     bool owns(const void *pointer, size_t bytes)
     {
@@ -98,15 +112,35 @@ private:
 
 arena memory;
 
+/* Ranges of pinned memory. */
+std::mutex pinned_lock;
+std::map<const unsigned char *, size_t> pinned;
+
+bool is_pinned(const void *pointer)
+{
+    std::lock_guard<std::mutex> guard(pinned_lock);
+    const unsigned char *at = static_cast<const unsigned char *>(pointer);
+    auto after = pinned.upper_bound(at);
+    return after != pinned.begin() && at < std::prev(after)->first + std::prev(after)->second;
+}
+
 /* ---- streams -------------------------------------------------------------------------------------------- */
 
 typedef std::function<bool(char *failure, size_t capacity)> work;
+typedef std::shared_ptr<std::vector<work>> graph; /* a launch holds it until it has run */
+
+/* What the host has started on a stream: each is a call of the driver. */
+struct counts {
+    long kernels = 0, copies = 0, fills = 0, graphs = 0, captured = 0;
+};
 
 struct stream {
     std::mutex lock;
     std::condition_variable changed;
     std::deque<work> queue;
-    std::vector<work> *captured = nullptr;
+    graph captured; /* being made */
+    bool spoilt = false;
+    counts started;
     long given = 0, done = 0;
     bool stopping = false;
     char failure[256] = "";
@@ -155,13 +189,15 @@ struct stream {
             done++;
         }
     }
-    void give(work job)
+    void give(work job, long counts::*kind)
     {
         std::lock_guard<std::mutex> guard(lock);
         if (captured) {
             captured->push_back(std::move(job));
+            started.captured++;
             return;
         }
+        started.*kind += 1;
         queue.push_back(std::move(job));
         given++;
         changed.notify_all();
@@ -177,6 +213,31 @@ struct stream {
 struct event {
     timespec at;
 };
+
+thread_local stream *capturing; /* by this thread */
+
+/* What no capture allows. */
+seqlstm_status forbid(const char *what, seqlstm_error *err)
+{
+    if (!capturing)
+        return SEQLSTM_OK;
+    capturing->spoilt = true;
+    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "%s while a stream is captured", what);
+    if (err && err->struct_size >= sizeof *err)
+        err->native_code = CAPTURE_UNSUPPORTED;
+    return SEQLSTM_DEVICE;
+}
+
+void write_counts(const counts &c)
+{
+    const char *path = getenv("SEQLSTM_EMULATED_COUNTS");
+    FILE *file = path ? fopen(path, "a") : nullptr;
+    if (!file)
+        return;
+    fprintf(file, "{\"kernels\": %ld, \"copies\": %ld, \"fills\": %ld, \"graphs\": %ld, \"captured\": %ld}\n", c.kernels,
+            c.copies, c.fills, c.graphs, c.captured);
+    fclose(file);
+}
 
 seqlstm_status get_failure(stream *s, seqlstm_error *err)
 {
@@ -200,9 +261,14 @@ int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooper
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || shared_bytes > SHARED_MOST || cluster == 0 || cluster > 16 || grid.x % cluster != 0)
         return 9; /* cudaErrorInvalidConfiguration */
+    if (!native) { /* the legacy stream, which no call of ours may use */
+        forbid("the legacy stream", nullptr);
+        return INVALID_HANDLE;
+    }
     launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster};
     static_cast<stream *>(native)->give(
-        [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); });
+        [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); },
+        &counts::kernels);
     return 0;
 }
 
@@ -213,7 +279,7 @@ void emulated_submit(void *native, emulated_work_fn *work_fn, void *context, voi
     std::shared_ptr<void> kept(context, release);
     static_cast<stream *>(native)->give([work_fn, kept](char *failure, size_t capacity) {
         return work_fn(kept.get(), failure, capacity) == 0;
-    });
+    }, &counts::kernels);
 }
 
 int emulated_owns(const void *pointer, size_t bytes)
@@ -257,19 +323,31 @@ seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_err
 
 seqlstm_status gpu_allocate(int32_t, uint32_t kind, uint64_t bytes, void **out_pointer, seqlstm_error *err)
 {
-    void *pointer = kind == SEQLSTM_MEMORY_DEVICE ? memory.allocate((size_t)bytes) : aligned_alloc(64, (bytes + 63) / 64 * 64);
+    SEQLSTM_TRY(forbid("an allocation", err));
+    const size_t rounded = ((size_t)bytes + 63) / 64 * 64;
+    void *pointer = kind == SEQLSTM_MEMORY_DEVICE ? memory.allocate((size_t)bytes) : aligned_alloc(64, rounded);
     if (!pointer)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes on the emulated device", (unsigned long long)bytes);
+    if (kind == SEQLSTM_MEMORY_PINNED) {
+        std::lock_guard<std::mutex> guard(pinned_lock);
+        pinned[static_cast<unsigned char *>(pointer)] = rounded;
+    }
     *out_pointer = pointer;
     return SEQLSTM_OK;
 }
 
 void gpu_release(int32_t, uint32_t kind, void *pointer)
 {
-    if (pointer && kind == SEQLSTM_MEMORY_DEVICE)
+    if (!pointer)
+        return;
+    forbid("a release", nullptr);
+    if (kind == SEQLSTM_MEMORY_DEVICE) {
         memory.release(pointer);
-    else
-        free(pointer);
+        return;
+    }
+    std::lock_guard<std::mutex> guard(pinned_lock);
+    pinned.erase(static_cast<unsigned char *>(pointer));
+    free(pointer);
 }
 
 seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void *to, const void *from, uint64_t bytes,
@@ -277,19 +355,23 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
 {
     stream *s = static_cast<stream *>(native);
     SEQLSTM_TRY(get_failure(s, err));
-    if (direction == SEQLSTM_COPY_TO_DEVICE) {
+    if (direction != SEQLSTM_COPY_WITHIN)
+        SEQLSTM_TRY(forbid("a copy from or to the host", err));
+    if (direction == SEQLSTM_COPY_TO_DEVICE && !is_pinned(from)) {
         std::vector<unsigned char> staged(static_cast<const unsigned char *>(from),
                                           static_cast<const unsigned char *>(from) + bytes);
         s->give([staged, to](char *, size_t) {
             memcpy(to, staged.data(), staged.size());
             return true;
-        });
+        }, &counts::copies);
         return SEQLSTM_OK;
     }
+    if (direction == SEQLSTM_COPY_TO_DEVICE && s->started.graphs > 0 && getenv("SEQLSTM_EMULATED_STALE"))
+        return SEQLSTM_OK;
     s->give([to, from, bytes](char *, size_t) {
         memcpy(to, from, bytes);
         return true;
-    });
+    }, &counts::copies);
     return direction == SEQLSTM_COPY_TO_HOST ? gpu_stream_synchronize(ordinal, native, err) : SEQLSTM_OK;
 }
 
@@ -299,7 +381,7 @@ seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_
     static_cast<stream *>(native)->give([to, value, bytes](char *, size_t) {
         memset(to, (int)value, bytes);
         return true;
-    });
+    }, &counts::fills);
     return SEQLSTM_OK;
 }
 
@@ -311,11 +393,16 @@ seqlstm_status gpu_stream_create(int32_t, void **out_stream, seqlstm_error *)
 
 void gpu_stream_destroy(int32_t, void *native)
 {
+    if (!native)
+        return;
+    static_cast<stream *>(native)->wait();
+    write_counts(static_cast<stream *>(native)->started);
     delete static_cast<stream *>(native);
 }
 
 seqlstm_status gpu_stream_synchronize(int32_t, void *native, seqlstm_error *err)
 {
+    SEQLSTM_TRY(forbid("waiting for a stream", err));
     static_cast<stream *>(native)->wait();
     return get_failure(static_cast<stream *>(native), err);
 }
@@ -333,6 +420,7 @@ void gpu_event_destroy(int32_t, void *native)
 
 seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *err)
 {
+    SEQLSTM_TRY(forbid("an event", err));
     static_cast<stream *>(on)->wait();
     clock_gettime(CLOCK_MONOTONIC, &static_cast<event *>(native)->at);
     return get_failure(static_cast<stream *>(on), err);
@@ -350,37 +438,55 @@ seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *)
+bool gpu_is_capturing(int32_t, void *native)
+{
+    return capturing && capturing == native;
+}
+
+seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *err)
 {
     stream *s = static_cast<stream *>(native);
+    SEQLSTM_TRY(get_failure(s, err));
+    SEQLSTM_TRY(forbid("another capture", err));
     std::lock_guard<std::mutex> guard(s->lock);
-    s->captured = new std::vector<work>;
+    s->captured = std::make_shared<std::vector<work>>();
+    s->spoilt = false;
+    capturing = s;
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_capture_end(int32_t, void *native, void **out_graph, seqlstm_error *)
+seqlstm_status gpu_capture_end(int32_t, void *native, void **out_graph, seqlstm_error *err)
 {
     stream *s = static_cast<stream *>(native);
     std::lock_guard<std::mutex> guard(s->lock);
-    *out_graph = s->captured;
+    graph made = std::move(s->captured);
     s->captured = nullptr;
+    *out_graph = nullptr;
+    if (capturing != s || s->spoilt) {
+        capturing = capturing == s ? nullptr : capturing;
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the capture is spoilt");
+    }
+    capturing = nullptr;
+    *out_graph = new graph(std::move(made));
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_graph_launch(int32_t, void *graph, void *native, seqlstm_error *err)
+seqlstm_status gpu_graph_launch(int32_t, void *native_graph, void *native, seqlstm_error *err)
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
-    const std::vector<work> *list = static_cast<std::vector<work> *>(graph);
+    const graph list = *static_cast<graph *>(native_graph);
     static_cast<stream *>(native)->give([list](char *failure, size_t capacity) {
         for (const work &one : *list)
             if (!one(failure, capacity))
                 return false;
         return true;
-    });
+    }, &counts::graphs);
     return SEQLSTM_OK;
 }
 
-void gpu_graph_destroy(int32_t, void *graph)
+void gpu_graph_destroy(int32_t, void *native_graph)
 {
-    delete static_cast<std::vector<work> *>(graph);
+    if (native_graph)
+        forbid("the end of a graph", nullptr);
+    delete static_cast<graph *>(native_graph);
 }
