@@ -126,6 +126,53 @@ seqlstm_status sl_domain_clear(struct sl_domain *domain, void *to, int64_t bytes
                                        (uint64_t)bytes, err);
 }
 
+/* ---- pinned memory, graphs ------------------------------------------------------------------------------- */
+
+seqlstm_status sl_domain_allocate_pinned(struct sl_domain *domain, int64_t bytes, void **out_pinned,
+                                         struct seqlstm_error *err)
+{
+    const int64_t least = SEQLSTM_ALIGNMENT;
+    return domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED,
+                                           (uint64_t)(bytes > least ? bytes : least), out_pinned, err);
+}
+
+void sl_domain_release_pinned(struct sl_domain *domain, void *pinned)
+{
+    if (pinned)
+        domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED, pinned);
+}
+
+bool sl_domain_has_graphs(const struct seqlstm_backend *table)
+{
+    const struct seqlstm_streams *streams = table->streams;
+    return streams && SEQLSTM_HAS(streams, graph_destroy) && streams->capture_begin && streams->capture_end &&
+           streams->graph_launch && streams->graph_destroy;
+}
+
+seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_error *err)
+{
+    return domain->table->streams->capture_begin(domain->instance, domain->device, domain->queue.queue.native_stream,
+                                                 err);
+}
+
+seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_graph, struct seqlstm_error *err)
+{
+    return domain->table->streams->capture_end(domain->instance, domain->device, domain->queue.queue.native_stream,
+                                               out_graph, err);
+}
+
+seqlstm_status sl_domain_launch(struct sl_domain *domain, void *graph, struct seqlstm_error *err)
+{
+    return domain->table->streams->graph_launch(domain->instance, domain->device, graph,
+                                                domain->queue.queue.native_stream, err);
+}
+
+void sl_domain_drop_graph(struct sl_domain *domain, void *graph)
+{
+    if (graph)
+        domain->table->streams->graph_destroy(domain->instance, domain->device, graph);
+}
+
 seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err)
 {
     if (sl_domain_is_host(domain))

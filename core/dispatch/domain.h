@@ -57,6 +57,20 @@ seqlstm_status sl_domain_copy(struct sl_domain *domain, void *to, const void *fr
                               struct seqlstm_error *err);
 seqlstm_status sl_domain_clear(struct sl_domain *domain, void *to, int64_t bytes, struct seqlstm_error *err);
 
+/* Pinned memory of the host's, not zeroed, which the device's copy engine reads by itself: an upload out of it reads it
+ * when the queue has got there. Not of the host's domain. Errors: NO_MEMORY, DEVICE. */
+seqlstm_status sl_domain_allocate_pinned(struct sl_domain *domain, int64_t bytes, void **out_pinned,
+                                         struct seqlstm_error *err);
+void sl_domain_release_pinned(struct sl_domain *domain, void *pinned); /* NULL is fine; nothing may read it any more */
+
+/* Graphs (ext/draft/memory.h): calls between begin and end are kept instead of run. After a failed end the queue is as
+ * it was before begin. */
+bool sl_domain_has_graphs(const struct seqlstm_backend *table);
+seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_error *err);
+seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_graph, struct seqlstm_error *err);
+seqlstm_status sl_domain_launch(struct sl_domain *domain, void *graph, struct seqlstm_error *err);
+void sl_domain_drop_graph(struct sl_domain *domain, void *graph); /* NULL is fine */
+
 /* Returns when everything started on the queue has finished; failures that had no call to return them appear here. */
 seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err);
 

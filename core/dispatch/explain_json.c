@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/op_signature.h"
+#include "dispatch/capture.h"
 #include "dispatch/explain.h"
 
 static json_t *write_refusal(const struct sl_refusal *refusal)
@@ -96,6 +97,13 @@ static json_t *write_copies(const struct sl_plan *plan)
     return copies;
 }
 
+static json_t *write_capture(const struct sl_plan *plan)
+{
+    const struct sl_capture capture = sl_plan_find_capture(plan);
+    return json_pack("{s:b,s:o}", "possible", capture.possible, "reason",
+                     capture.possible ? json_null() : json_string(capture.reason));
+}
+
 static const char *const phase_names[] = {
     [SL_PHASE_TRAIN] = "train", [SL_PHASE_EVALUATE] = "evaluate", [SL_PHASE_PREDICT] = "predict"};
 
@@ -124,11 +132,12 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
                               json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op), "backend",
                                         sl_backend_get_id(plan->vectors[v].backend)));
     json_t *root = json_pack(
-        "{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1", "phase",
+        "{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1", "phase",
         phase_names[plan->graph->phase], "policy", policy_names[plan->policy], "replayed", plan->replayed, "threads",
         plan->threads, "devices", write_devices(plan), "layers", write_layers(plan), "updates", updates, "copies",
-        write_copies(plan), "envelope", "sequences", (json_int_t)envelope->sequences, "steps",
-        (json_int_t)envelope->steps, "rows", (json_int_t)envelope->rows, "memory", write_memory(&memory));
+        write_copies(plan), "capture", write_capture(plan), "envelope", "sequences",
+        (json_int_t)envelope->sequences, "steps", (json_int_t)envelope->steps, "rows",
+        (json_int_t)envelope->rows, "memory", write_memory(&memory));
     if (root && evaluate)
         json_object_set_new(root, "evaluate", json_pack("{s:o}", "layers", write_layers(evaluate)));
     const struct sl_loop *loop = &plan->graph->loop;

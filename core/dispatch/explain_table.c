@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/op_signature.h"
+#include "dispatch/capture.h"
 #include "dispatch/explain.h"
 
 enum { COLUMNS = 5, CELL = 96 };
@@ -181,6 +182,18 @@ static void write_copies(const struct sl_plan *plan, struct sl_buf *out)
         sl_buf_printf(out, "copies  %d between memories, %s%s a step\n", count, count > 64 ? "over " : "", text);
 }
 
+/* Of training on a device: is a step one graph, and if not, who is in the way? */
+static void write_capture(const struct sl_plan *plan, struct sl_buf *out)
+{
+    const struct sl_capture capture = sl_plan_find_capture(plan);
+    if (plan->graph->phase != SL_PHASE_TRAIN || !capture.on_device)
+        return;
+    if (capture.possible)
+        sl_buf_append_text(out, "graph   a step is captured when its shape of batch comes again\n");
+    else
+        sl_buf_printf(out, "graph   none, call by call: %s\n", capture.reason);
+}
+
 /* Parameters, and the time of a step where all of it is known: the update is not in it. */
 static void write_total(const struct sl_plan *plan, struct sl_buf *out)
 {
@@ -251,6 +264,7 @@ void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evalu
     write_total(plan, out);
     write_copies(plan, out);
     write_loop(plan, out);
+    write_capture(plan, out);
     if (!brief)
         write_memory(plan, evaluate, out);
 }

@@ -19,23 +19,6 @@ void sl_lane_close(struct sl_lane *lane)
     *lane = (struct sl_lane){NULL, NULL};
 }
 
-seqlstm_status sl_lane_allocate(struct sl_lane *lane, int64_t bytes, void **out_pinned, struct seqlstm_error *err)
-{
-    const struct sl_domain *domain = lane->domain;
-    return domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED,
-                                           (uint64_t)(bytes > SEQLSTM_ALIGNMENT ? bytes : SEQLSTM_ALIGNMENT),
-                                           out_pinned, err);
-}
-
-void sl_lane_release(struct sl_lane *lane, void *pinned)
-{
-    const struct sl_domain *domain = lane->domain;
-    if (pinned == NULL)
-        return;
-    sl_lane_finish(lane, NULL);
-    domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED, pinned);
-}
-
 seqlstm_status sl_lane_upload(struct sl_lane *lane, void *to, const void *pinned, int64_t bytes,
                               struct seqlstm_error *err)
 {

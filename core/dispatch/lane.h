@@ -20,11 +20,7 @@ seqlstm_status sl_lane_open(struct sl_lane *lane, struct sl_domain *domain, stru
 /* Waits for its copies. A zeroed struct is fine. */
 void sl_lane_close(struct sl_lane *lane);
 
-/* Pinned memory, not zeroed. Errors: NO_MEMORY, DEVICE. */
-seqlstm_status sl_lane_allocate(struct sl_lane *lane, int64_t bytes, void **out_pinned, struct seqlstm_error *err);
-void sl_lane_release(struct sl_lane *lane, void *pinned); /* NULL is fine */
-
-/* Starts a copy to the device and returns. */
+/* Starts a copy out of pinned memory to the device and returns. */
 seqlstm_status sl_lane_upload(struct sl_lane *lane, void *to, const void *pinned, int64_t bytes,
                               struct seqlstm_error *err);
 /* Returns when all copies have finished; failures appear here. A closed lane has none. */

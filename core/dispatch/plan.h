@@ -105,8 +105,8 @@ struct sl_plan_memory {
     int64_t optimizer_bytes;
     int64_t activations_bytes; /* activations, their gradients, reserves, states */
     int64_t workspace_bytes;   /* scratch and packed weights */
-    int64_t batches_bytes;     /* fields of the batch on devices with memory of their own; in training those of the next
-                                * one too, there and in pinned memory */
+    int64_t batches_bytes;     /* fields of the batch on devices with memory of their own; in training two more
+                                * sets for the next ones there, and one in pinned memory */
     int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
     int64_t process_bytes;     /* what the process held before: program, plugins, data */
     int64_t peak_bytes;        /* their sum */

@@ -222,7 +222,7 @@ static bool reads(const struct sl_call *call, int32_t tensor)
 }
 
 /* What the executor keeps of batches in the domain of calls[first]: room for every field of the graph, and in training
- * those that calls there read once more on the device and in pinned memory, for the batch that comes next. */
+ * those that calls there read twice more on the device and once in pinned memory, for the batches that come next. */
 static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_call *calls, int32_t first)
 {
     const struct sl_graph *graph = plan->graph;
@@ -235,7 +235,7 @@ static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_
         int64_t bytes = round_up(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
         for (int32_t c = first; c < plan->call_count && is_staged && graph->phase == SL_PHASE_TRAIN; c++)
             is_read = is_read || (reads(&calls[c], t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);
-        all += is_field ? bytes * (is_read ? 3 : 1) : 0;
+        all += is_field ? bytes * (is_read ? 4 : 1) : 0;
     }
     return all;
 }

@@ -64,7 +64,8 @@ static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_w
         exec->memory_elems += (sl_graph_get_rows(graph, tensor) * tensor->features + 15) / 16 * 16;
     }
     SEQLSTM_TRY(sl_exec_open_indices(exec, err));
-    return sl_exec_open_places(exec, class_weights, err);
+    SEQLSTM_TRY(sl_exec_open_places(exec, class_weights, err));
+    return sl_exec_open_capture(exec, err);
 }
 
 seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,
@@ -138,6 +139,7 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->timing);
     free(exec->vectors);
     free(exec->state_offsets);
+    sl_exec_close_live(exec);
     sl_exec_close_places(exec);
     free(exec->valid);
     free(exec->grad_valid);
@@ -196,7 +198,7 @@ static seqlstm_status check_batch(const struct sl_exec *exec, const struct sl_ba
 }
 
 /* Final states of sequences without a step are their initial ones; what survives goes to the next batch. */
-static seqlstm_status carry_states(struct sl_exec *exec, struct seqlstm_error *err)
+seqlstm_status sl_exec_carry_states(struct sl_exec *exec, struct seqlstm_error *err)
 {
     for (int32_t s = 0; s < exec->graph->state_count; s++) {
         const struct sl_state *state = &exec->graph->states[s];
@@ -249,12 +251,9 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     exec->loop.step = -1; /* after a run that failed */
     double sums[2] = {0, 0};
     sl_exec_begin_values(exec);
-    sl_exec_take_staged(exec, batch);
-    memset(exec->places[SL_PLACE_HOST].sums, 0, sizeof sums);
-    SEQLSTM_TRY(sl_exec_forward(exec, err));
-    if (exec->graph->phase == SL_PHASE_TRAIN)
-        SEQLSTM_TRY(sl_exec_backward(exec, step->accumulate, err));
-    SEQLSTM_TRY(carry_states(exec, err));
+    SEQLSTM_TRY(sl_exec_take_staged(exec, batch, err));
+    SEQLSTM_TRY(sl_exec_renew_live(exec, err));
+    SEQLSTM_TRY(sl_exec_run_calls(exec, step->accumulate, err));
     if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if not, its own run says why */
         SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
     SEQLSTM_TRY(collect(exec, sums, err));
@@ -342,4 +341,9 @@ const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int3
 {
     *out_count = exec->plan->call_count;
     return exec->timing;
+}
+
+const struct sl_exec_graphs *sl_exec_get_graphs(const struct sl_exec *exec)
+{
+    return &exec->graphs;
 }

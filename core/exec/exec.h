@@ -9,7 +9,9 @@
  *  2. Buffers are sized once from the plan; a step allocates nothing but bindings of shapes not seen lately.
  *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last
  *     step without `accumulate`.
- *  4. Buffers of a call lie in the memory domain of its backend's device; where an edge of the graph crosses
+ *  4. A training step whose calls all run on one device is captured into a graph of the device the second time that its
+ *     shape of batch occurs, and launched as one afterwards (capture.c), with the same bits.
+ *  5. Buffers of a call lie in the memory domain of its backend's device; where an edge of the graph crosses
  *     domains the executor copies (place.c). A step returns when all devices have finished it.
  */
 #ifndef SL_EXEC_EXEC_H
@@ -112,5 +114,12 @@ struct sl_exec_timing {
     int64_t forward_ns, backward_ns, calls, rows;
 };
 const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
+
+/* Training steps as graphs of the device, since creation. */
+struct sl_exec_graphs {
+    int64_t captured, launched;
+    char refusal[256]; /* what the device last said to a capture that failed, so that the step ran call by call; "" */
+};
+const struct sl_exec_graphs *sl_exec_get_graphs(const struct sl_exec *exec);
 
 #endif

@@ -16,11 +16,21 @@ enum { SL_EXEC_SHAPES = 8, SL_EXEC_VECTOR_BINDINGS = 8 };
 struct sl_exec_axes {
     struct seqlstm_axis steps; /* of the sequences that have steps */
     struct seqlstm_axis rows;  /* every sequence as one step: for masks on the sequences axis */
+    int64_t id_count;
     int64_t capacity_bytes;
     void *storage;             /* arrays of both */
 };
 
 enum { SL_EXEC_TARGET, SL_EXEC_SOURCE, SL_EXEC_SIDES };
+
+/* A step that was captured at one shape, or may be; see capture.c. */
+struct sl_exec_graph {
+    int32_t seen;          /* runs before it was captured */
+    bool refused;          /* the device would not */
+    void *native;          /* NULL: not captured */
+    uint32_t circumstances;
+    uint8_t *marks;        /* valid, grad_valid and param_written as the step leaves them, one behind the other */
+};
 
 /* One shape: the axes and one binding per call. */
 struct sl_exec_shape {
@@ -32,6 +42,7 @@ struct sl_exec_shape {
     struct seqlstm_binding **bindings; /* [call_count]; of a loop's calls NULL where no call takes all steps at once */
     struct seqlstm_binding **pieces;   /* [steps * calls of the loop] each a step of a call of the loop */
     int64_t piece_count;
+    struct sl_exec_graph graphs[2];    /* [accumulate] */
 };
 
 static inline int sl_exec_get_side(enum sl_axis axis)
@@ -74,14 +85,20 @@ static inline bool sl_exec_is_field(enum sl_tensor_role role)
     return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_MEMORY_OF;
 }
 
-/* The other set of a device's fields, where the next batch is copied to; see stage.c. */
+/* Where the next batch's fields are copied to; see stage.c. */
 enum { SL_EXEC_STAGED = SL_TENSOR_SOURCE - SL_TENSOR_INPUT + 1 };
 
 struct sl_exec_stage {
     struct sl_lane lane;              /* closed until a run is told its next batch */
     char *pinned;                     /* of the host: the fields one behind the other */
     int64_t offsets[SL_EXEC_STAGED];  /* in pinned; -1: no call here reads it */
-    void *fields[SL_EXEC_STAGED];     /* on the device */
+    void *fields[2][SL_EXEC_STAGED];  /* on the device, by turns */
+};
+
+/* What changes from run to run; see live.c. */
+struct sl_exec_live {
+    char *device; /* NULL: there is none */
+    char *pinned;
 };
 
 /* Buffers of one memory domain. Offsets into them are the plan's, the same in every place, so that a tensor's copies
@@ -127,12 +144,18 @@ struct sl_exec {
     int64_t *state_offsets;   /* [state_count] in elements */
     bool *param_written;      /* [param_count] likewise */
 
+    int32_t device_place;     /* where all calls of a training step run, if it may be captured; else SL_PLACE_HOST */
+    bool capturing;
+    struct sl_exec_live live;
+    struct sl_exec_graphs graphs;
+
     sl_exec_watch_fn *watch; /* NULL: none */
     void *watch_context;
 
     const struct sl_batch *batch; /* of the last run */
     const struct sl_batch *staged; /* of the next, by its address and ordinal; NULL: none */
     uint64_t staged_ordinal;
+    int staged_set;               /* where it lands */
     int32_t *indices[SL_EXEC_INDICES]; /* made from the batch's axes, from SL_TENSOR_SEQUENCE on; NULL where no call
                                         * reads them */
     int64_t *memory_offsets;      /* [memory_count] of what PART_DECODER was given */
@@ -179,9 +202,20 @@ seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t place, int32_t
 seqlstm_status sl_exec_open_staging(struct sl_exec *exec, struct seqlstm_error *err);
 /* Starts copying the fields of the next batch, which fits; at the start of a run takes them, if it is that batch. */
 seqlstm_status sl_exec_stage(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
-void sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *batch);
+seqlstm_status sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
 seqlstm_status sl_exec_finish_staging(struct sl_exec *exec, struct seqlstm_error *err);
 void sl_exec_close_staging(struct sl_exec *exec);
+
+/* live.c: the block of what changes, in device_place. attach: axes of a new shape, before it is bound. */
+seqlstm_status sl_exec_open_live(struct sl_exec *exec, struct seqlstm_error *err);
+void sl_exec_close_live(struct sl_exec *exec);
+void sl_exec_attach_live(struct sl_exec *exec, struct sl_exec_shape *shape);
+seqlstm_status sl_exec_renew_live(struct sl_exec *exec, struct seqlstm_error *err);
+
+/* capture.c: the calls of a run, one by one or as a graph. */
+seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err);
+seqlstm_status sl_exec_run_calls(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);
+void sl_exec_drop_graphs(struct sl_exec *exec, struct sl_exec_shape *shape);
 
 /* Notes that t has been written in a place: its other copies are stale. */
 void sl_exec_note_written(struct sl_exec *exec, int32_t place, int32_t t);
@@ -196,6 +230,8 @@ int32_t sl_exec_get_vector_place(const struct sl_exec *exec, uint32_t op, uint32
 
 seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err);
 seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);
+/* Final states become the initial ones of the next run. */
+seqlstm_status sl_exec_carry_states(struct sl_exec *exec, struct seqlstm_error *err);
 /* One call of a forward pass, on the running step of the loop or on all rows. */
 seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 /* The slots of a call where it runs, what it reads made valid there. */

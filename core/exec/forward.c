@@ -28,7 +28,7 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     uint64_t version = exec->params->version + 1; /* 0 means never */
     if (exec->loop.step > 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
-        (own->packed_version == version && !own->repacks))
+        (own->packed_version == version && !own->repacks && !exec->capturing)) /* a graph packs at every launch */
         return SEQLSTM_OK;
     seqlstm_status status = table->weights_pack(call->op, get_queue(exec, c), own->slots,
                                                 get_place(exec, c)->packed + call->packed_offset, &exec->step, err);
@@ -174,8 +174,8 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
         if (status != SEQLSTM_OK)
             return sl_exec_blame(call, status, err);
         exec->timing[c].forward_ns += sl_clock_ns() - start;
-        exec->timing[c].calls += exec->loop.step <= 0;
-        exec->timing[c].rows += sl_exec_get_rows(exec, own->axis);
+        exec->timing[c].calls += exec->loop.step <= 0 && !exec->capturing; /* counted when it is launched */
+        exec->timing[c].rows += exec->capturing ? 0 : sl_exec_get_rows(exec, own->axis);
     }
     if (exec->loop.step < 0)
         SEQLSTM_TRY(fill_empty_sequences(exec, c, err));

@@ -38,6 +38,7 @@ static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
             sl_backend_get_table(exec->plan->calls[c].backend)->binding_destroy(shape->bindings[c]);
         shape->bindings[c] = NULL;
     }
+    sl_exec_drop_graphs(exec, shape);
     sl_exec_release_loop(exec, shape);
     shape->used = false;
 }
@@ -92,6 +93,11 @@ static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_axes *axes,
     axes->steps.row_offsets = row_offsets;
     axes->steps.sequence_id = ids;
     axes->steps.position0 = positions;
+    axes->steps.device_sequence_id = NULL;
+    axes->steps.device_position0 = NULL;
+    axes->id_count = n;
+    memset(ids, 0, (size_t)n * sizeof *ids);
+    memset(positions, 0, (size_t)n * sizeof *positions);
     axes->rows = (struct seqlstm_axis){.struct_size = sizeof(struct seqlstm_axis),
                                         .flags = SEQLSTM_AXIS_UNIFORM,
                                         .sequences = n, .steps = 1, .rows = n,
@@ -176,6 +182,7 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
         shape->sequences = batch->sequences;
         SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences, err));
         SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_SOURCE], &batch->source.axis, sources, err));
+        sl_exec_attach_live(exec, shape);
         for (int32_t c = 0; c < exec->plan->call_count; c++) {
             seqlstm_status status = bind_call(exec, shape, c, err);
             if (status != SEQLSTM_OK) {

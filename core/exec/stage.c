@@ -4,9 +4,10 @@
  *   run n     calls of batch n started │ pinned ← batch n+1, copies started on the lane │ wait for both
  *   run n+1   fields of batch n+1 stand on the device already
  *
- * Each device has two sets of fields: calls read one, copies go to the other; a run that gets the batch that was staged
- * exchanges them. A run ends when both streams have finished, so pinned memory and the other set are free when the next
- * staging begins, and a copy that failed is reported by the run that started it.
+ * Copies land in two sets of fields by turns; a run that gets the batch that was staged copies it from there to where
+ * calls read it, which is the same place for all batches, while the next one lands in the other set. A run ends when
+ * both streams have finished, so pinned memory and the set before are free when the next staging begins, and a copy
+ * that failed is reported by the run that started it.
  */
 #include <string.h>
 
@@ -44,12 +45,12 @@ static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm
     for (int f = 0; f < SL_EXEC_STAGED; f++) {
         stage->offsets[f] = bytes[f] > 0 ? all : -1;
         all += (bytes[f] + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
-        if (bytes[f] > 0)
-            SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &stage->fields[f], err));
+        for (int set = 0; bytes[f] > 0 && set < 2; set++)
+            SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &stage->fields[set][f], err));
     }
     SEQLSTM_TRY(sl_domain_finish(place->domain, err)); /* clearing them, before copies come */
     void *pinned;
-    SEQLSTM_TRY(sl_lane_allocate(&stage->lane, all, &pinned, err));
+    SEQLSTM_TRY(sl_domain_allocate_pinned(place->domain, all, &pinned, err));
     stage->pinned = pinned;
     return SEQLSTM_OK;
 }
@@ -74,7 +75,8 @@ seqlstm_status sl_exec_stage(struct sl_exec *exec, const struct sl_batch *batch,
             if (stage->offsets[f] < 0 || bytes == 0)
                 continue;
             memcpy(stage->pinned + stage->offsets[f], values, (size_t)bytes);
-            SEQLSTM_TRY(sl_lane_upload(&stage->lane, stage->fields[f], stage->pinned + stage->offsets[f], bytes, err));
+            SEQLSTM_TRY(sl_lane_upload(&stage->lane, stage->fields[exec->staged_set][f],
+                                       stage->pinned + stage->offsets[f], bytes, err));
         }
     }
     exec->staged = batch;
@@ -82,23 +84,26 @@ seqlstm_status sl_exec_stage(struct sl_exec *exec, const struct sl_batch *batch,
     return SEQLSTM_OK;
 }
 
-void sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *batch)
+seqlstm_status sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     bool staged = exec->staged == batch && exec->staged_ordinal == batch->ordinal;
+    int set = exec->staged_set;
     exec->staged = NULL;
+    exec->staged_set = 1 - set;
     for (int32_t p = SL_PLACE_HOST + 1; staged && p < SL_PLACES_MAX; p++) {
         struct sl_exec_place *place = &exec->places[p];
         for (int f = 0; place->stage.pinned != NULL && f < SL_EXEC_STAGED; f++) {
+            int64_t bytes;
+            get_field(batch, f, &bytes);
             if (place->stage.offsets[f] < 0)
                 continue;
-            void *before = place->fields[f];
-            place->fields[f] = place->stage.fields[f];
-            place->stage.fields[f] = before;
+            SEQLSTM_TRY(sl_domain_copy(place->domain, place->fields[f], place->stage.fields[set][f], bytes, err));
             for (int32_t t = 0; t < exec->graph->tensor_count; t++)
                 if (exec->graph->tensors[t].role == (enum sl_tensor_role)(SL_TENSOR_INPUT + f))
                     exec->valid[t] |= (uint8_t)(1u << p);
         }
     }
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_finish_staging(struct sl_exec *exec, struct seqlstm_error *err)
@@ -112,9 +117,11 @@ void sl_exec_close_staging(struct sl_exec *exec)
 {
     for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++) {
         struct sl_exec_stage *stage = &exec->places[p].stage;
-        sl_lane_release(&stage->lane, stage->pinned);
+        sl_lane_finish(&stage->lane, NULL);
+        sl_domain_release_pinned(exec->places[p].domain, stage->pinned);
         for (int f = 0; f < SL_EXEC_STAGED; f++)
-            sl_domain_release(exec->places[p].domain, stage->fields[f]);
+            for (int set = 0; set < 2; set++)
+                sl_domain_release(exec->places[p].domain, stage->fields[set][f]);
         sl_lane_close(&stage->lane);
     }
 }

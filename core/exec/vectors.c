@@ -35,8 +35,11 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
         struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = elems, .rows_in = elems};
         struct seqlstm_binding *binding = NULL;
         SEQLSTM_TRY(table->op_bind(call->op, get_queue(exec, v), &bind, &binding, err));
-        if (found.binding)
+        if (found.binding) {
+            for (int s = 0; s < SL_EXEC_SHAPES; s++) /* they may hold it */
+                sl_exec_drop_graphs(exec, &exec->shapes[s]);
             table->binding_destroy(found.binding);
+        }
         found = (struct sl_exec_vector_binding){.elems = elems, .binding = binding};
     }
     memmove(kept + 1, kept, (size_t)k * sizeof *kept); /* most recent first */
@@ -52,12 +55,14 @@ static seqlstm_status run(struct sl_exec *exec, int32_t v, void *const *slots, u
     struct seqlstm_binding *binding;
     SEQLSTM_TRY(bind_vector(exec, v, elems, &binding, err));
     const struct sl_vector_call *call = &exec->plan->vectors[v];
+    struct seqlstm_step step = exec->step;
+    step.device = NULL; /* the block on the device is that of the run */
     struct seqlstm_forward args = {
         .struct_size = sizeof args,
         .slot_count = slot_count,
         .slots = slots,
         .workspace = call->sizes.workspace_bytes ? exec->places[exec->vector_places[v]].workspace : NULL,
-        .step = &exec->step,
+        .step = &step,
     };
     return sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, v), &args, err);
 }

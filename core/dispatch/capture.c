@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See capture.h. */
+#include "dispatch/capture.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dispatch/domain.h"
+
+__attribute__((format(printf, 2, 3))) static void refuse(struct sl_capture *capture, const char *format, ...)
+{
+    va_list args;
+    capture->possible = false;
+    va_start(args, format);
+    vsnprintf(capture->reason, sizeof capture->reason, format, args);
+    va_end(args);
+}
+
+static bool may_be_captured(const struct seqlstm_sizes *sizes)
+{
+    return sizes->capture == SEQLSTM_CAPTURE_PER_SHAPE || sizes->capture == SEQLSTM_CAPTURE_ANY_SHAPE;
+}
+
+static void look_at_calls(const struct sl_plan *plan, struct sl_capture *capture)
+{
+    const struct sl_call *first = &plan->calls[0];
+    const char *domain = sl_call_get_domain(first);
+    for (int32_t c = 0; c < plan->call_count && capture->possible; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        const char *own = sl_call_get_domain(call), *id = sl_backend_get_id(call->backend);
+        if (strcmp(own, "host") == 0)
+            refuse(capture, "%s runs on the host (%s)", call->node->name, id);
+        else if (strcmp(own, domain) != 0)
+            refuse(capture, "%s runs in %s, %s in %s", first->node->name, domain, call->node->name, own);
+        else if (!may_be_captured(&call->sizes))
+            refuse(capture, "%s:%s does not let %s be captured", id, call->variant, call->node->name);
+    }
+    if (capture->possible && !sl_domain_has_graphs(sl_backend_get_table(first->backend)))
+        refuse(capture, "%s has no graphs", sl_backend_get_id(first->backend));
+}
+
+/* Where a tensor has several readers, their gradients are added by a flat operation. */
+static void look_at_adding(const struct sl_plan *plan, struct sl_capture *capture)
+{
+    const char *domain = sl_call_get_domain(&plan->calls[0]);
+    for (int32_t v = 0; v < plan->vector_count && plan->scratch_grad_offset >= 0 && capture->possible; v++) {
+        const struct sl_vector_call *call = &plan->vectors[v];
+        if (call->desc->head.op != SEQLSTM_OP_VECTOR || call->desc->vector.kind != SEQLSTM_VECTOR_AXPY)
+            continue;
+        const char *own = sl_backend_get_device(call->backend, call->device)->domain;
+        if (strcmp(own, domain) != 0 || !may_be_captured(&call->sizes))
+            refuse(capture, "gradients are added by %s", sl_backend_get_id(call->backend));
+    }
+}
+
+struct sl_capture sl_plan_find_capture(const struct sl_plan *plan)
+{
+    struct sl_capture capture = {.possible = plan->call_count > 0 && plan->graph->phase == SL_PHASE_TRAIN};
+    for (int32_t c = 0; c < plan->call_count; c++)
+        capture.on_device = capture.on_device ||
+                            strcmp(sl_call_get_domain(&plan->calls[c]), "host") != 0;
+    if (!capture.possible) {
+        refuse(&capture, "only training steps are captured");
+        return capture;
+    }
+    if (plan->graph->loop.count > 0)
+        refuse(&capture, "%s runs step by step in a loop", plan->graph->nodes[plan->graph->loop.first].name);
+    else
+        look_at_calls(plan, &capture);
+    if (capture.possible)
+        look_at_adding(plan, &capture);
+    return capture;
+}

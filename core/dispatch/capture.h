@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* May the calls of a training step be captured into one graph of the device, and if not, who is in the way? */
+#ifndef SL_DISPATCH_CAPTURE_H
+#define SL_DISPATCH_CAPTURE_H
+
+#include "dispatch/plan.h"
+
+struct sl_capture {
+    bool possible;
+    bool on_device;   /* some call runs outside of the host: the question makes sense */
+    char reason[192]; /* why it is not possible; "" if it is */
+};
+
+/* Forward and backward of a plan in SL_PHASE_TRAIN: all calls in one domain other than the host's, whose backend has
+ * graphs, and every operation says that it may be captured. */
+struct sl_capture sl_plan_find_capture(const struct sl_plan *plan);
+
+#endif

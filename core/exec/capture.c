@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of a run, one by one or as a graph of the device.
+ *
+ *   first run of a shape     call by call
+ *   second                   captured, then launched
+ *   later                    launched
+ *
+ * A shape that does not come again while it is among the last SL_EXEC_SHAPES is never captured: that would cost more
+ * than it saves. A graph holds the addresses of its capture. They stay: buffers and fields are made once, axes and
+ * bindings live as long as the graph. What changes from run to run lies on the device (live.c, and the fields).
+ *
+ * Invariants:
+ *  1. Before calls that may be captured everything they read stands in their place, so that none copies from the host.
+ *  2. After a launch the marks of what is valid where are those that the calls would have left.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "dispatch/capture.h"
+#include "exec/exec_private.h"
+
+seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    int32_t place = exec->plan->call_count > 0 ? exec->calls[0].place : SL_PLACE_HOST;
+    if (!sl_plan_find_capture(exec->plan).possible || !sl_domain_has_graphs(exec->places[place].domain->table))
+        return SEQLSTM_OK;
+    exec->device_place = place;
+    return sl_exec_open_live(exec, err);
+}
+
+void sl_exec_drop_graphs(struct sl_exec *exec, struct sl_exec_shape *shape)
+{
+    for (int k = 0; k < 2; k++) {
+        struct sl_exec_graph *graph = &shape->graphs[k];
+        if (graph->native)
+            sl_domain_drop_graph(exec->places[exec->device_place].domain, graph->native);
+        free(graph->marks);
+        *graph = (struct sl_exec_graph){0};
+    }
+}
+
+/* The sums that losses add to. */
+static seqlstm_status clear_sums(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    struct sl_exec_place *place = &exec->places[exec->device_place];
+    if (exec->graph->sums >= 0)
+        sl_exec_note_written(exec, exec->device_place, exec->graph->sums);
+    return sl_domain_clear(place->domain, place->sums, 2 * sizeof *place->sums, err);
+}
+
+static seqlstm_status call_by_call(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(clear_sums(exec, err));
+    SEQLSTM_TRY(sl_exec_forward(exec, err));
+    if (exec->graph->phase == SL_PHASE_TRAIN)
+        SEQLSTM_TRY(sl_exec_backward(exec, accumulate, err));
+    return sl_exec_carry_states(exec, err);
+}
+
+/* Invariant 1. What calls write before they read it is valid nowhere yet, and stays so. */
+static seqlstm_status bring(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+{
+    const int32_t place = exec->device_place;
+    for (int32_t c = 0; c < exec->plan->call_count; c++) {
+        const struct sl_exec_call *own = &exec->calls[c];
+        for (int32_t s = 0; s < own->slot_count; s++) {
+            const int32_t t = exec->plan->calls[c].node->slots[s];
+            void *at;
+            if (own->roles[s] != SL_SLOT_OUTPUT && own->roles[s] != SL_SLOT_ABSENT && t != exec->graph->sums)
+                SEQLSTM_TRY(sl_exec_provide(exec, place, t, &at, err));
+        }
+    }
+    float *grads;
+    return accumulate ? sl_params_provide(exec->params, place, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads,
+                                          err)
+                      : SEQLSTM_OK;
+}
+
+/* What a graph depends on besides shape and addresses: which fields the batch has, and the axes' flags. */
+static uint32_t get_circumstances(const struct sl_exec *exec)
+{
+    const struct sl_batch *batch = exec->batch;
+    const struct sl_field *const fields[] = {&batch->input, &batch->target, &batch->weight, &batch->source.input};
+    uint32_t bits = exec->shape->sides[SL_EXEC_TARGET].steps.flags;
+    if (batch->source.present)
+        bits = bits << 8 | exec->shape->sides[SL_EXEC_SOURCE].steps.flags;
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
+        bits = bits << 1 | (fields[k]->kind != SL_FIELD_NONE);
+    return bits;
+}
+
+/* ---- marks ------------------------------------------------------------------------------------------------------ */
+
+static void keep_marks(const struct sl_exec *exec, uint8_t *marks)
+{
+    const size_t tensors = (size_t)exec->graph->tensor_count;
+    memcpy(marks, exec->valid, tensors);
+    memcpy(marks + tensors, exec->grad_valid, tensors);
+    for (int32_t p = 0; p < exec->graph->param_count; p++)
+        marks[2 * tensors + (size_t)p] = exec->param_written[p];
+}
+
+static void restore_marks(struct sl_exec *exec, const uint8_t *marks)
+{
+    const size_t tensors = (size_t)exec->graph->tensor_count;
+    memcpy(exec->valid, marks, tensors);
+    memcpy(exec->grad_valid, marks + tensors, tensors);
+    for (int32_t p = 0; p < exec->graph->param_count; p++)
+        exec->param_written[p] = marks[2 * tensors + (size_t)p];
+}
+
+/* Invariant 2. */
+static void note_launch(struct sl_exec *exec, const uint8_t *marks)
+{
+    restore_marks(exec, marks);
+    for (int32_t p = 0; p < exec->graph->param_count; p++) {
+        const struct sl_param_view *view = &exec->params->views[p];
+        if (exec->param_written[p])
+            sl_params_note_written(exec->params, exec->device_place, SL_PART_GRADS, view->offset_elems, view->elems);
+    }
+    for (int32_t c = 0; c < exec->plan->call_count; c++) {
+        exec->calls[c].packed_version = exec->params->version + 1;
+        if (exec->shape->bindings[c] == NULL)
+            continue;
+        exec->timing[c].calls++;
+        exec->timing[c].rows += sl_exec_get_rows(exec, exec->calls[c].axis);
+    }
+}
+
+/* ---- capture ---------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status record(struct sl_exec *exec, bool accumulate, void **out_native, struct seqlstm_error *err)
+{
+    struct sl_domain *domain = exec->places[exec->device_place].domain;
+    SEQLSTM_TRY(sl_domain_begin_capture(domain, err));
+    exec->capturing = true;
+    seqlstm_status status = call_by_call(exec, accumulate, err);
+    exec->capturing = false;
+    seqlstm_status ended = sl_domain_end_capture(domain, out_native, status == SEQLSTM_OK ? err : NULL);
+    if (status == SEQLSTM_OK || *out_native == NULL)
+        return status != SEQLSTM_OK ? status : ended;
+    sl_domain_drop_graph(domain, *out_native);
+    *out_native = NULL;
+    return status;
+}
+
+/* A device that does not capture the step runs it call by call; one that failed says so then. */
+static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph, bool accumulate,
+                              struct seqlstm_error *err)
+{
+    const size_t marks = 2 * (size_t)exec->graph->tensor_count + (size_t)exec->graph->param_count + 1;
+    struct seqlstm_error refusal = SEQLSTM_ERROR_INIT;
+    if (graph->marks == NULL && (graph->marks = malloc(marks)) == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph of a step");
+    keep_marks(exec, graph->marks);
+    if (record(exec, accumulate, &graph->native, &refusal) != SEQLSTM_OK) {
+        graph->refused = true;
+        sl_text_snprintf(exec->graphs.refusal, sizeof exec->graphs.refusal, "%s", refusal.message);
+        restore_marks(exec, graph->marks);
+        for (int32_t c = 0; c < exec->plan->call_count; c++)
+            exec->calls[c].packed_version = 0; /* nothing has been packed */
+        return SEQLSTM_OK;
+    }
+    keep_marks(exec, graph->marks);
+    graph->circumstances = get_circumstances(exec);
+    exec->graphs.captured++;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_run_calls(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+{
+    struct sl_exec_graph *graph = &exec->shape->graphs[accumulate];
+    if (exec->device_place == SL_PLACE_HOST || exec->watch)
+        return call_by_call(exec, accumulate, err);
+    SEQLSTM_TRY(bring(exec, accumulate, err));
+    if (graph->native == NULL && !graph->refused && graph->seen++ > 0)
+        SEQLSTM_TRY(capture(exec, graph, accumulate, err));
+    if (graph->native == NULL || graph->circumstances != get_circumstances(exec))
+        return call_by_call(exec, accumulate, err);
+    note_launch(exec, graph->marks);
+    exec->graphs.launched++;
+    return sl_domain_launch(exec->places[exec->device_place].domain, graph->native, err);
+}

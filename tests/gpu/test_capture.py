@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps as graphs of the emulated device: the same bits as call by call, and fewer calls of the driver.
+
+Each model trains twice from the same seed, with the option `capture` of the backend on and off; every number of the
+metrics and every byte of the weights must be equal. A device that keeps an old step block (planted) must be noticed.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
+TEXT = ' '.join(f'word{(i * 7 + i // 5) % 11}' for i in range(240)) + '\n'
+
+MODEL = '''seqlstm: 1
+seed: 3
+{top}
+dispatch: {{policy: order}}
+data: {{type: text, train: {{file: {folder}/t.txt}}, valid: {{file: {folder}/v.txt}}, tokenizer: whitespace,
+       batch_size: {batch}, batching: {{unit: stream, bptt: 9}}}}
+model: [{{type: embedding, dim: 6}}, {layers}, {{type: output, activation: softmax}}]
+train: {{epochs: {epochs}, {train}}}
+backends: [{{plugin: cuda-generic, options: {{capture: {capture}}}}}]
+'''
+MASKS = ('{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, layer_norm: true, dropout: 0.2,'
+         ' recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1}}, {type: dropout, rate: 0.3}')
+ADAM = 'optimizer: {type: adam, learning_rate: 0.01}'
+CASES = {
+    'masks, a schedule, clipping': (MASKS, f'{ADAM}, schedule: {{type: cosine}}, clip_norm: 0.3', ''),
+    'accumulated gradients, a weight mask': ('{type: lstm, units: 6, return_sequences: true, weight_drop: 0.4}',
+                                             f'{ADAM}, accumulate: 2', ''),
+    'float16 with overflows': ('{type: gru, units: 6, return_sequences: true, recurrent_dropout: 0.1}',
+                               'optimizer: {type: sgd, learning_rate: 30}, loss: {type: cross_entropy, reduction: sequence_mean}',
+                               'precision: float16'),
+}
+
+
+def run(*arguments, **environment):
+    command = [BUILD / 'seqlstm', *map(str, arguments), '--backend-path', BUILD / 'tests/gpu']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+    if done.returncode != 0:
+        raise AssertionError(f'{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}')
+    return done.stdout
+
+
+def write_model(folder, case, capture, epochs=3):
+    layers, train, top = CASES[case]
+    path = folder / f'{capture}.yaml'
+    path.write_text(MODEL.format(folder=folder, layers=layers, train=train, top=top, epochs=epochs,
+                                 batch=1 if 'float16' in top else 4, capture='true' if capture else 'false'))
+    return path
+
+
+class Result:
+    """What a run left; `started`: on the busiest stream, that of training."""
+
+    def __init__(self, out, counts):
+        rows = [json.loads(line) for line in (out / 'metrics.jsonl').read_text().splitlines()]
+        self.losses = [row['metrics']['loss'] for row in rows if row['span'] in ('epoch', 'validation')]
+        self.weights = (out / 'final.safetensors').read_bytes()
+        self.summary = json.loads((out / 'summary.json').read_text())
+        lines = [json.loads(line) for line in counts.read_text().splitlines()]
+        self.started = max(lines, key=lambda line: sum(line.values()))
+
+
+def train(folder, case, capture, name, epochs=3, **environment):
+    out, counts = folder / name, folder / f'{name}.counts'
+    run('run', write_model(folder, case, capture, epochs), '--out', out, '--quiet',
+        SEQLSTM_EMULATED_COUNTS=str(counts), **environment)
+    return Result(out, counts)
+
+
+def expect_equal(graph, calls):
+    if graph.losses != calls.losses or len(calls.losses) != 6:
+        raise AssertionError(f'losses {graph.losses}, call by call {calls.losses}')
+    if graph.weights != calls.weights:
+        raise AssertionError('the weights differ')
+
+
+def check_equal(folder, case):
+    graph, calls = train(folder, case, True, 'graph'), train(folder, case, False, 'calls')
+    expect_equal(graph, calls)
+    kept, updates = graph.summary['graphs'], graph.summary['updates']
+    if kept['captured'] < 1 or kept['launched'] < updates // 2 or kept['refusal'] is not None:
+        raise AssertionError(f'graphs: {kept} of {updates} updates')
+    if calls.summary['graphs']['launched'] != 0 or calls.summary['layers'] != graph.summary['layers']:
+        raise AssertionError(f'call by call: {calls.summary}, {graph.summary}')
+    if case.startswith('float16') and graph.summary['overflows'] < 1:
+        raise AssertionError('nothing overflowed')
+    print(f'# {case}, {updates} updates: {graph.started}, call by call {calls.started}')
+    if 2 * graph.started['kernels'] > calls.started['kernels']:
+        raise AssertionError('hardly fewer launches')
+
+
+def check_resume(folder, case):
+    """A run that is stopped after two of three epochs and resumed ends with the same bits."""
+    whole = train(folder, case, True, 'whole')
+    model, out = write_model(folder, case, True, 2), folder / 'stopped'
+    run('run', model, '--out', out, '--quiet')
+    run('resume', out, '--set', 'train.epochs=3', '--quiet')
+    if (out / 'final.safetensors').read_bytes() != whole.weights:
+        raise AssertionError('the resumed run differs')
+
+
+def check_stale(folder, case):
+    """With an old step block and old ids on the device the masks are those of the first step: the comparison sees it."""
+    fresh, stale = train(folder, case, True, 'fresh'), train(folder, case, True, 'stale', SEQLSTM_EMULATED_STALE='1')
+    if fresh.losses == stale.losses or fresh.weights == stale.weights:
+        raise AssertionError('an old step block goes unnoticed')
+
+
+def check_plan(folder, case):
+    for capture in (True, False):
+        model = write_model(folder, case, capture)
+        text, plan = run('plan', model), json.loads(run('plan', model, '--json'))
+        line = next(line for line in text.splitlines() if line.startswith('graph '))
+        reason = plan['capture']['reason']
+        if plan['capture']['possible'] != capture or ('captured when' in line) != capture:
+            raise AssertionError(f'plan: {line}, {plan["capture"]}')
+        if not capture and ('cuda-generic' not in reason or reason not in line):
+            raise AssertionError(f'plan hides who is in the way: {line}')
+
+
+def main():
+    first = next(iter(CASES))
+    tests = [(case, check_equal, case) for case in CASES]
+    tests += [('resumed', check_resume, 'accumulated gradients, a weight mask'), ('planted: an old step block', check_stale, first),
+              ('plan', check_plan, first)]
+    print(f'1..{len(tests)}')
+    failed = 0
+    for number, (name, test, case) in enumerate(tests, 1):
+        with tempfile.TemporaryDirectory() as name_of_folder:
+            folder = pathlib.Path(name_of_folder)
+            (folder / 't.txt').write_text(TEXT)
+            (folder / 'v.txt').write_text(TEXT[:200])
+            try:
+                test(folder, case)
+                print(f'ok {number} - {name}')
+            except AssertionError as error:
+                failed += 1
+                print(f'not ok {number} - {name}')
+                print('\n'.join(f'# {line}' for line in str(error).split('\n')))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
