@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ABI side of cuda-generic: its table, how an operation is created and bound, and the way of a call. */
+#include <stdio.h>
 #include <string.h>
 
 #include <seqlstm/bind_check.h>
@@ -9,6 +10,7 @@
 #include "common/answer.h"
 #include "common/host_memory.h"
 #include "common/table.h"
+#include "lt_library.h"
 #include "plugin.h"
 
 static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
@@ -37,24 +39,54 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_
 
 static const struct seqlstm_option options[] = {
     {"capture", "bool", "true", "let the host capture calls into the graph of a training step"},
+    {"cublaslt", "string", CG_LT_DEFAULT,
+     "file of cuBLASLt, a folder that has it (also the site-packages of a Python with NVIDIA's wheels), or none"},
 };
 
 /* ---- instance --------------------------------------------------------------------------------------------- */
+
+/* Its absence is noted, and told where it is asked for. One that is named must be there. */
+static seqlstm_status
+open_cublaslt(struct seqlstm_instance *instance, const char *place, struct seqlstm_error *err)
+{
+    const struct seqlstm_host *host = &instance->domain.host;
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    char line[64];
+    const seqlstm_status status = cg_lt_load(place, &why);
+    if (status == SEQLSTM_OK) {
+        snprintf(line, sizeof line, "cuBLASLt %s", cg_lt_version());
+        host->log(host->context, SEQLSTM_LOG_DEBUG, line);
+        return cg_lt_handles_create(host, &instance->lt_handles, err);
+    }
+    snprintf(instance->lt_reason, sizeof instance->lt_reason, "%.700s", why.message);
+    host->log(host->context, SEQLSTM_LOG_DEBUG, instance->lt_reason);
+    if (strcmp(place, "auto") == 0 || strcmp(place, "none") == 0)
+        return SEQLSTM_OK;
+    if (err != NULL)
+        *err = why;
+    return status;
+}
 
 static seqlstm_status
 backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
              struct seqlstm_instance **out_instance, struct seqlstm_error *err)
 {
     bool captures = true;
+    const char *cublaslt = CG_LT_DEFAULT;
     for (uint32_t k = 0; k < setting_count; k++) {
-        if (strcmp(settings[k].key, options[0].key) != 0)
+        if (strcmp(settings[k].key, "capture") == 0)
+            captures = strcmp(settings[k].value, "true") == 0;
+        else if (strcmp(settings[k].key, "cublaslt") == 0)
+            cublaslt = settings[k].value;
+        else
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-generic has no option `%s`", settings[k].key);
-        captures = strcmp(settings[k].value, "true") == 0;
     }
     struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-generic");
     seqlstm_status status = gpu_domain_open(&instance->domain, host, err);
+    if (status == SEQLSTM_OK)
+        status = open_cublaslt(instance, cublaslt, err);
     if (status != SEQLSTM_OK) {
         host_release(host, instance);
         return status;
@@ -67,8 +99,11 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
 static void
 backend_close(struct seqlstm_instance *instance)
 {
-    if (instance)
-        host_release(&instance->domain.host, instance);
+    if (instance == NULL)
+        return;
+    const struct seqlstm_host host = instance->domain.host;
+    cg_lt_handles_destroy(&host, instance->lt_handles);
+    host_release(&host, instance);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
@@ -96,6 +131,21 @@ lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
+/* The products of the largest batch: what cuBLASLt has no algorithm for is refused here. */
+static seqlstm_status
+try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *err)
+{
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    struct seqlstm_binding trial = {.op = op, .bind = {.rows = op->desc.head.max_rows}};
+    if (op->instance->lt_handles == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", op->instance->lt_reason);
+    op->family->sizes(&op->desc, &sizes);
+    op->lt_offset = sizes.workspace_bytes;
+    const seqlstm_status status = cg_dense_lt_open(&trial, err);
+    cg_dense_lt_close(&trial);
+    return status;
+}
+
 static seqlstm_status
 backend_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                   const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
@@ -114,7 +164,8 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     op->device = device;
     op->ordinal = instance->domain.devices[device].ordinal;
     seqlstm_desc_copy(desc, &op->desc);
-    seqlstm_status status = SEQLSTM_OK;
+    op->lt = strcmp(answer.variants[index], "cublaslt") == 0;
+    seqlstm_status status = op->lt ? try_cublaslt(op, err) : SEQLSTM_OK;
     if (desc->op == SEQLSTM_OP_RECURRENT && cg_find_variant(answer.variants[index], &op->variant))
         status = lay_out(op, err);
     if (status != SEQLSTM_OK) {
@@ -156,6 +207,8 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     sizes->capture = op->instance->captures ? get_capture(op->desc.head.op) : SEQLSTM_CAPTURE_NONE;
     if (op->family->sizes)
         op->family->sizes(&op->desc, sizes);
+    if (op->lt)
+        cg_dense_lt_sizes(op, sizes);
     return SEQLSTM_OK;
 }
 
@@ -165,6 +218,7 @@ backend_binding_destroy(struct seqlstm_binding *binding)
     if (binding == NULL)
         return;
     cg_recurrent_close(binding);
+    cg_dense_lt_close(binding);
     cg_axis_close(&binding->axis, binding->op);
     host_release(&binding->op->instance->domain.host, binding);
 }
@@ -186,6 +240,8 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
         status = cg_axis_open(&b->axis, op, bind, queue->native_stream, err);
     if (status == SEQLSTM_OK && op->desc.head.op == SEQLSTM_OP_RECURRENT)
         status = cg_recurrent_open(b, err);
+    if (status == SEQLSTM_OK && op->lt)
+        status = cg_dense_lt_open(b, err);
     if (status != SEQLSTM_OK) {
         backend_binding_destroy(b);
         return status;
@@ -205,6 +261,14 @@ cg_live_make(const struct seqlstm_step *step)
     return live;
 }
 
+/* cuBLASLt wants its workspace so. */
+static unsigned char *
+align_up(unsigned char *pointer)
+{
+    return pointer + (CG_LT_WORKSPACE_ALIGNMENT - (uintptr_t)pointer % CG_LT_WORKSPACE_ALIGNMENT) %
+                         CG_LT_WORKSPACE_ALIGNMENT;
+}
+
 static seqlstm_status
 begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_step *step,
            struct cg_call *call, struct seqlstm_error *err)
@@ -219,6 +283,8 @@ begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct 
         call->desc->head.mode == SEQLSTM_MODE_TRAINING)
         call->row0 = b->bind.axis->row_offsets[b->bind.t0];
     call->live = cg_live_make(step);
+    if (b->op->lt && call->workspace)
+        call->lt_workspace = align_up(call->workspace + b->op->lt_offset);
     SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
     return b->axis.block ? cg_axis_renew(&b->axis, b->op, b->bind.axis, queue->native_stream, err) : SEQLSTM_OK;
 }

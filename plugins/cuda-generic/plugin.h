@@ -4,6 +4,7 @@
  *   backend.c      the ABI: table, create, bind, dispatch of calls to families
  *   supports.c     what is accepted, by rules alone
  *   axis.c         the axis of a binding on the device
+ *   lt_*.[ch]      cuBLASLt, if it is there: opened at run time, the products of dense layers
  *   attention_op.c rows_op.c flat_op.c dense_op.c recurrent*.c   a family: which kernels, on which pointers
  *   *.cu           kernels and their launches; *.h beside them what both sides know
  *
@@ -24,12 +25,15 @@
 #include "common/cuda_domain.h"
 #include "grid.h"
 #include "live.h"
+#include "lt_layer.h"
 
 #define CG_ID "cuda-generic"
 
 struct seqlstm_instance {
     struct gpu_domain domain; /* first: common/cuda_domain.h */
     bool captures;            /* the option `capture` */
+    struct cg_lt_handles *lt_handles; /* NULL: no cuBLASLt */
+    char lt_reason[768];              /* then why */
 };
 
 struct cg_family;
@@ -44,6 +48,8 @@ struct seqlstm_op {
     int32_t ordinal;
     enum cg_variant variant; /* RECURRENT */
     struct cg_grid grid[2];  /* CG_GRID, CG_CLUSTER: forward, backward */
+    bool lt;                 /* DENSE, DENSE_LOSS: products by cuBLASLt */
+    uint64_t lt_offset;      /* of its workspace */
     union seqlstm_any_desc desc;
 };
 
@@ -61,6 +67,7 @@ struct seqlstm_binding {
     struct seqlstm_bind bind;
     struct cg_bound_axis axis;
     struct cg_recurrent_binding *recurrent; /* RECURRENT alone */
+    struct cg_lt_layer *lt[2];              /* with cuBLASLt: the rows of a chunk, and what is left for the last one */
 };
 
 /* One call, forward or backward. */
@@ -77,6 +84,7 @@ struct cg_call {
     uint32_t parts;
     bool add;           /* backward: gradients of parameters are added to */
     unsigned char *workspace, *reserve;
+    unsigned char *lt_workspace;
     const float *packed;
     struct cg_live live;
 };
@@ -136,6 +144,11 @@ void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
 /* Brings the ids and positions of this call to the device, unless the host does. */
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
                              void *stream, struct seqlstm_error *err);
+
+/* dense_op.c, for operations with cuBLASLt: what they want more, and less, of memory; their products. */
+void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes);
+seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
+void cg_dense_lt_close(struct seqlstm_binding *binding);
 
 /* recurrent_bind.c */
 seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err);

@@ -75,10 +75,22 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     answer_yes(answer, names);
 }
 
+/* Multiplications of the largest batch; below LARGE_PRODUCTS a launch of our own kernel is likely the quicker one. */
+#define LARGE_PRODUCTS ((double)(1 << 24))
+
+static double count_products(const union seqlstm_any_desc *d)
+{
+    const bool dense = d->head.op == SEQLSTM_OP_DENSE;
+    const int64_t input = dense ? d->dense.input : d->dense_loss.input;
+    const int64_t output = dense ? d->dense.output : d->dense_loss.output;
+    return (double)d->head.max_rows * (double)input * (double)output;
+}
+
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err)
 {
-    static const char *const kernels[] = {"kernels", NULL};
+    static const char *const kernels[] = {"kernels", NULL}, *const small[] = {"kernels", "cublaslt", NULL},
+                      *const large[] = {"cublaslt", "kernels", NULL};
     (void)err;
     const int32_t capability = gpu_parse_class(device_class);
     if (capability < GPU_CAPABILITY_MIN) {
@@ -96,6 +108,8 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
         return SEQLSTM_OK;
     if (d.head.op == SEQLSTM_OP_RECURRENT)
         offer_recurrent(&d.recurrent, capability, answer);
+    else if (d.head.op == SEQLSTM_OP_DENSE || d.head.op == SEQLSTM_OP_DENSE_LOSS)
+        answer_yes(answer, count_products(&d) < LARGE_PRODUCTS ? small : large);
     else
         answer_yes(answer, kernels);
     return SEQLSTM_OK;

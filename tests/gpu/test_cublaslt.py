@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training with dense layers by cuBLASLt (that of fake_cublaslt.c) on the emulated device, against the reference, loss by
+loss; and what `plan` says where the library is absent, switched off or broken."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
+PROGRAM, HERE = BUILD / 'seqlstm', BUILD / 'tests/gpu'
+LIBRARY = HERE / 'libfake_cublasLt.so'
+TOLERANCE = 2e-4  # as in test_cudnn.py
+
+MODEL = '''seqlstm: 1
+seed: 5
+data: {type: generator, train: {name: adding_problem, size: 14, seed: 1, length: 6}, batch_size: 4}
+model:
+  - {type: lstm, units: 5}
+  - {type: dense, name: hidden, units: 8, activation: relu}
+  - {type: dense, name: out, units: from_target}
+train: {loss: mse, epochs: 2, optimizer: {type: adam, learning_rate: 0.01}}
+'''
+
+
+def run(folder, command, name, backends, pin='', expect=0, **environment):
+    path = folder / f'{name}.yaml'
+    path.write_text(f'{MODEL}backends: [{backends}]\ndispatch: {{policy: order, pin: {{{pin}}}}}\n')
+    arguments = [command, path] + (['--out', folder / name, '--quiet'] if command == 'run' else [])
+    done = subprocess.run([PROGRAM, *map(str, arguments), '--backend-path', HERE], capture_output=True, text=True,
+                          timeout=120, env={**os.environ, **environment})
+    if done.returncode != expect:
+        raise AssertionError(f'{arguments}: exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}')
+    return done.stdout + done.stderr
+
+
+def generic(library):
+    return f'{{plugin: cuda-generic, options: {{cublaslt: {library}}}}}'
+
+
+def read_losses(folder, name):
+    rows = [json.loads(line) for line in (folder / name / 'metrics.jsonl').read_text().splitlines()]
+    return [row['metrics']['loss'] for row in rows if row['span'] == 'epoch']
+
+
+def check_training(folder):
+    run(folder, 'run', 'expected', 'reference')
+    expected = read_losses(folder, 'expected')
+    pin = 'hidden: "cuda-generic:cublaslt", out: "cuda-generic:cublaslt"'
+    for name, environment in (('whole', {}), ('without-sums', {'FAKE_CUBLASLT_REFUSE': '512'})):
+        run(folder, 'run', name, generic(LIBRARY), pin, **environment)
+        summary = json.loads((folder / name / 'summary.json').read_text())
+        used = {layer['name']: layer['variant'] for layer in summary['layers']}
+        losses = read_losses(folder, name)
+        if used['hidden'] != 'cublaslt' or len(losses) != len(expected) or \
+           not all(abs(a - b) <= TOLERANCE * max(1, abs(b)) for a, b in zip(losses, expected)):
+            raise AssertionError(f'{name}: {losses} on {used}, expected {expected}')
+
+
+def check_refused(folder):
+    """An epilogue without an algorithm (RELU and BIAS): that layer is refused with the reason, and runs on our kernels."""
+    pin = 'hidden: "cuda-generic:cublaslt"'
+    text = run(folder, 'plan', 'refused', generic(LIBRARY), pin, expect=3, FAKE_CUBLASLT_REFUSE='6')
+    if 'refuses cublasLtMatmulAlgoGetHeuristic' not in text:
+        raise AssertionError(f'the refusal hides its reason: {text}')
+    run(folder, 'run', 'kernels', generic(LIBRARY), FAKE_CUBLASLT_REFUSE='6')
+
+
+def check_absent(folder):
+    pin = 'hidden: "cuda-generic:cublaslt"'
+    cases = (('none', {}, 'cuBLASLt is switched off'),
+             (LIBRARY, {'FAKE_CUBLASLT_BROKEN': '1'}, 'does not start on CUDA device'))
+    for number, (library, environment, reason) in enumerate(cases):
+        text = run(folder, 'plan', f'absent-{number}', generic(library), pin, expect=3, **environment)
+        if reason not in text:
+            raise AssertionError(f'expected `{reason}`: {text}')
+        run(folder, 'run', f'goes-on-{number}', generic(library), **environment)
+    text = run(folder, 'run', 'named', generic(folder).replace('plugin:', 'require: true, plugin:'), expect=3)
+    if 'has no libcublasLt.so.' not in text:
+        raise AssertionError(f'a library that is named and absent: {text}')
+
+
+TESTS = [('training', check_training), ('an epilogue that is refused', check_refused),
+         ('absent, switched off or broken', check_absent)]
+
+
+def main():
+    print(f'1..{len(TESTS)}')
+    failed = 0
+    for number, (name, test) in enumerate(TESTS, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(pathlib.Path(folder))
+                print(f'ok {number} - {name}', flush=True)
+            except AssertionError as error:
+                failed += 1
+                print(f'not ok {number} - {name}')
+                print('\n'.join(f'# {line}' for line in str(error).split('\n')))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
