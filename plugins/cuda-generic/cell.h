@@ -8,9 +8,9 @@
 #include "layer.h"
 
 /* Forward of an LSTM up to c^: from the four sums u + v (weighted and normalised where asked for) the pre-activations,
- * which go to the record, and the carried cell. Returns c^ after the clip. */
+ * which go to the record, o's to *out_z_o as well, and the carried cell. Returns c^ after the clip. */
 CG_HD float cg_lstm_inner(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
-                          const float sums[4])
+                          const float sums[4], float *out_z_o)
 {
     const int64_t n = y->hidden;
     const float *p = y->peephole;
@@ -26,16 +26,17 @@ CG_HD float cg_lstm_inner(const struct cg_layer *y, int64_t t, int64_t b, int64_
     z[k] = z_i;
     z[n + k] = z_f;
     z[2 * n + k] = z_g;
-    z[3 * n + k] = sums[3] + cg_or_zero(y->bias, 3 * n + k) + (p ? p[2 * n + k] * c_new : 0.0f);
+    *out_z_o = sums[3] + cg_or_zero(y->bias, 3 * n + k) + (p ? p[2 * n + k] * c_new : 0.0f);
+    z[3 * n + k] = *out_z_o;
     y->c_raw[row * n + k] = c_raw;
     y->c[row * n + k] = cg_carry(y, y->zoneout_cell_key, y->zoneout_cell, t, b, k, c_before, c_new);
     return c_new;
 }
 
-/* h^ before the projection, from q (c^, or c^ normalised). */
-CG_HD float cg_lstm_output(const struct cg_layer *y, int64_t row, int64_t k, float q)
+/* h^ before the projection, from o's pre-activation and q (c^, or c^ normalised). */
+CG_HD float cg_lstm_output(const struct cg_layer *y, float z_o, float q)
 {
-    return cg_gate(y, y->z[row * y->gh + 3 * y->hidden + k]) * cg_activate(y->output, q);
+    return cg_gate(y, z_o) * cg_activate(y->output, q);
 }
 
 /* Keeps the carried h; returns what the next step multiplies with W_h. */
@@ -87,30 +88,48 @@ CG_HD float cg_rnn_output(const struct cg_layer *y, int64_t row, int64_t k, floa
     return cg_candidate(y, z);
 }
 
-/* h^ of a whole cell whose unit depends on no other: no LAYER_NORM, no projection, not late. v: what W_h contributes to
- * each gate; what W_x does is in the record u. */
+/* A GRU's candidate wants its two sums apart: r stands between them. */
+CG_HD int cg_is_apart(const struct cg_layer *y, int64_t gate)
+{
+    return y->cell == SEQLSTM_CELL_GRU && gate == 2;
+}
+
+/* h^ of a whole cell whose unit depends on no other: no LAYER_NORM, no projection, not late. sums: u + v of each gate,
+ * of one that is apart v alone. */
+CG_HD float cg_cell_output(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
+                           const float sums[4])
+{
+    const int64_t n = y->hidden;
+    if (y->cell == SEQLSTM_CELL_LSTM) {
+        float z_o;
+        const float c_new = cg_lstm_inner(y, t, b, row, before, k, sums, &z_o);
+        return cg_lstm_output(y, z_o, c_new);
+    }
+    if (y->cell == SEQLSTM_CELL_GRU) {
+        const float u_n = y->u[row * y->gh + 2 * n + k], r = cg_gru_reset(y, row, k, sums[0], sums[1]);
+        return cg_gru_output(y, row, k, r, u_n, sums[2], cg_h_before(y, before, b, k));
+    }
+    return cg_rnn_output(y, row, k, sums[0]);
+}
+
+/* The same from v, what W_h contributes to each gate; what W_x does is in the record u. */
 CG_HD float cg_cell_forward(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
                             const float v[4])
 {
-    const int64_t n = y->hidden;
-    const float *u = y->u + row * y->gh;
-    if (y->cell == SEQLSTM_CELL_LSTM) {
-        const float sums[4] = {u[k] + v[0], u[n + k] + v[1], u[2 * n + k] + v[2], u[3 * n + k] + v[3]};
-        return cg_lstm_output(y, row, k, cg_lstm_inner(y, t, b, row, before, k, sums));
-    }
-    if (y->cell == SEQLSTM_CELL_GRU) {
-        const float u_n = u[2 * n + k], r = cg_gru_reset(y, row, k, u[k] + v[0], u[n + k] + v[1]);
-        return cg_gru_output(y, row, k, r, u_n, v[2], cg_h_before(y, before, b, k));
-    }
-    return cg_rnn_output(y, row, k, u[k] + v[0]);
+    float sums[4] = {0, 0, 0, 0};
+    for (int gate = 0; gate < 4; gate++)
+        if (gate < (int)y->gates)
+            sums[gate] = v[gate] + (cg_is_apart(y, gate) ? 0.0f : y->u[row * y->gh + gate * y->hidden + k]);
+    return cg_cell_output(y, t, b, row, before, k, sums);
 }
 
 /* ---- backward ------------------------------------------------------------------------------------------------ */
 
-/* Gradient of the carried h of (t, b) at k: what came from the later step and what comes from the output. */
-CG_HD float cg_dh(const struct cg_layer *y, int64_t row, int64_t b, int64_t k)
+/* Gradient of the carried h of (t, b) at k: what came from the later step, directly and through W_h (`back`), and what
+ * comes from the output. */
+CG_HD float cg_dh(const struct cg_layer *y, int64_t row, int64_t b, int64_t k, float back)
 {
-    float dh = y->direct[b * y->out + k] + cg_or_one(y->mask_h, b * y->out + k) * y->back[b * y->out + k];
+    float dh = y->direct[b * y->out + k] + cg_or_one(y->mask_h, b * y->out + k) * back;
     if (y->dy) {
         float d = y->dy[row * y->dy_stride + y->dy_offset + k] * y->dy_scale;
         dh += y->other_h ? d * y->other_h[row * y->out + k] : d;
@@ -119,9 +138,9 @@ CG_HD float cg_dh(const struct cg_layer *y, int64_t row, int64_t b, int64_t k)
 }
 
 /* Splits it at zoneout: `direct` gets what goes by the step, the rest is the gradient of h^. */
-CG_HD float cg_dh_new(const struct cg_layer *y, int64_t t, int64_t row, int64_t b, int64_t k)
+CG_HD float cg_dh_new(const struct cg_layer *y, int64_t t, int64_t row, int64_t b, int64_t k, float back)
 {
-    const float dh = cg_dh(y, row, b, k);
+    const float dh = cg_dh(y, row, b, k, back);
     const int kept = cg_is_kept(y, y->zoneout_hidden_key, y->zoneout_hidden, t, b, k);
     y->direct[b * y->out + k] = kept ? dh : 0.0f;
     return kept ? 0.0f : dh;

@@ -101,7 +101,8 @@ static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_la
                 continue;
             const int64_t at = cg_row(&y, t, b);
             float u[4] = {0, 0, 0, 0}, v[4] = {0, 0, 0, 0};
-            cg_cell_backward(&y, t, b, at, cg_row_before(&y, t, b), k, cg_dh_new(&y, t, at, b, k), u, v);
+            const float dh_new = cg_dh_new(&y, t, at, b, k, y.back[b * n + k]);
+            cg_cell_backward(&y, t, b, at, cg_row_before(&y, t, b), k, dh_new, u, v);
             for (int gate = 0; gate < (int)y.gates; gate++) {
                 cg_set_pre(&y, at, gate * n + k, u[gate], v[gate]);
                 publish<NUMBER>(p, g, half, row, gate * n + k, v[gate]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of many
- * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_GRID and GPU_LAUNCH_CLUSTER to start, CG_HD for
- * functions of host and device.
+ * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID and GPU_LAUNCH_CLUSTER to
+ * start, CG_HD for functions of host and device.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
@@ -18,6 +18,20 @@
 template <typename T> struct gpu_same {
     typedef T type;
 };
+
+#define GPU_LAUNCH_LARGE(stream, grid, block, shared_bytes, kernel, ...)                                               \
+    gpu_launch_large(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
+
+/* With more shared memory than a kernel has without asking. */
+template <typename... P>
+static inline int gpu_launch_large(void *stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+                                   typename gpu_same<P>::type... arguments)
+{
+    const int code = static_cast<int>(
+        cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(shared_bytes)));
+    return code != 0 ? code : GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, arguments...);
+}
 
 /* All blocks at once, or not at all; with more shared memory than a kernel has without asking. */
 template <typename... P>
@@ -83,6 +97,32 @@ static __device__ __forceinline__ uint32_t *gpu_map_shared(uint32_t *mine, int r
     (void)rank;
     return mine;
 #endif
+}
+
+/* 16 bytes from global into shared memory while the thread goes on, both aligned; zeros, and nothing is read, if not
+ * `inside`. Copies belong to the group that gpu_copy_close ends; gpu_copy_wait<N> waits for all groups of the thread
+ * but the latest N. Other threads see them behind a barrier. */
+static __device__ __forceinline__ void gpu_copy_async(void *to, const void *from, bool inside)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 : : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void gpu_copy_close()
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+
+template <int LATEST> static __device__ __forceinline__ void gpu_copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(LATEST) : "memory");
+}
+
+/* The line of 128 bytes around `at` will be read. */
+static __device__ __forceinline__ void gpu_prefetch(const void *at)
+{
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
 }
 
 /* Flags between the blocks of a launch that runs them all at once. */

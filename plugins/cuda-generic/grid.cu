@@ -87,7 +87,8 @@ static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_la
         for (int64_t e = threadIdx.x; e < m * units; e += THREADS) {
             const int64_t b = e / units, k = unit0 + e % units, row = cg_row(&y, t, b);
             float u[4] = {0, 0, 0, 0}, v[4] = {0, 0, 0, 0};
-            cg_cell_backward(&y, t, b, row, cg_row_before(&y, t, b), k, cg_dh_new(&y, t, row, b, k), u, v);
+            const float dh_new = cg_dh_new(&y, t, row, b, k, y.back[b * n + k]);
+            cg_cell_backward(&y, t, b, row, cg_row_before(&y, t, b), k, dh_new, u, v);
             for (int gate = 0; gate < gates; gate++) {
                 cg_set_pre(&y, row, gate * n + k, u[gate], v[gate]);
                 NUMBER::put(published + b * g.words, gate * n + k, v[gate]);

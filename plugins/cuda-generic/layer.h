@@ -46,6 +46,8 @@ struct cg_layer {
     float *projected;    /* [sequences, P] */
     float *reset;        /* [sequences, H] late: r * h~ */
 
+    uint32_t *tile_weights, *tile_exchange; /* step_tile.h */
+
     const float *dy; /* [rows, dy_stride], its columns from dy_offset on; NULL: zero */
     int64_t dy_stride, dy_offset;
     const float *other_h; /* merge mul: h of the other direction */

@@ -21,6 +21,7 @@ static __global__ void __launch_bounds__(GATES_MOST *MOST) forward(const struct 
     const struct cg_layer y = *layer;
     const int64_t n = y.hidden, b = blockIdx.x, steps = y.axis.lengths[b];
     const int j = (int)threadIdx.x;
+    const bool apart = cg_is_apart(&y, j / n);
     float w[MOST];
     for (int e = 0; e < MOST; e++)
         w[e] = j < y.gh && e < n && !cg_is_unused(&y, j) ? y.w_h[j * n + e] : 0.0f;
@@ -33,23 +34,14 @@ static __global__ void __launch_bounds__(GATES_MOST *MOST) forward(const struct 
         float v = 0;
         for (int e = 0; e < MOST; e++)
             v += w[e] * h[e];
-        /* A GRU's candidate wants its two sums apart. */
-        const bool apart = y.cell == SEQLSTM_CELL_GRU && j >= 2 * n;
         if (j < y.gh)
             z[j] = apart ? v : v + y.u[row * y.gh + j];
         __syncthreads();
         if (j < n) {
-            float h_new;
-            if (y.cell == SEQLSTM_CELL_LSTM) {
-                const float sums[4] = {z[j], z[n + j], z[2 * n + j], z[3 * n + j]};
-                h_new = cg_lstm_output(&y, row, j, cg_lstm_inner(&y, t, b, row, before, j, sums));
-            } else if (y.cell == SEQLSTM_CELL_GRU) {
-                const float u_n = y.u[row * y.gh + 2 * n + j], r = cg_gru_reset(&y, row, j, z[j], z[n + j]);
-                h_new = cg_gru_output(&y, row, j, r, u_n, z[2 * n + j], cg_h_before(&y, before, b, j));
-            } else {
-                h_new = cg_rnn_output(&y, row, j, z[j]);
-            }
-            h[j] = cg_keep(&y, t, b, row, before, j, h_new);
+            float sums[4] = {0, 0, 0, 0};
+            for (int g = 0; g < GATES_MOST; g++)
+                sums[g] = g < y.gates ? z[g * n + j] : 0.0f;
+            h[j] = cg_keep(&y, t, b, row, before, j, cg_cell_output(&y, t, b, row, before, j, sums));
         }
         __syncthreads();
     }
@@ -83,7 +75,7 @@ static __global__ void __launch_bounds__(BACK_THREADS) backward(const struct cg_
         const int64_t before = s == 0 ? -1 : cg_row(&y, find_step(&y, s - 1, steps), b);
         if (slice == 0 && k < n) {
             float u[4] = {0, 0, 0, 0}, v[4] = {0, 0, 0, 0};
-            cg_cell_backward(&y, t, b, row, before, k, cg_dh_new(&y, t, row, b, k), u, v);
+            cg_cell_backward(&y, t, b, row, before, k, cg_dh_new(&y, t, row, b, k, y.back[b * n + k]), u, v);
             for (int g = 0; g < GATES_MOST; g++) {
                 if (g >= y.gates)
                     break;

@@ -20,6 +20,7 @@
 struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
+    bool lone; /* units meet through W_h alone */
     bool stepwise; /* dW in a call of its own: what it is made from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
@@ -33,7 +34,7 @@ struct cg_layout {
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
     int64_t merged, merged_floats;                  /* behind all records: merged outputs of two directions */
     int64_t reserve;                                /* floats in all */
-    int64_t mask_x, mask_h, x_masked, exchange;     /* workspace, forward and backward */
+    int64_t mask_x, mask_h, x_masked, exchange, tile_weights, tile_exchange; /* workspace, forward and backward */
     int64_t hm0, hm1, product, raw, projected, reset, inference; /* forward */
     int64_t direct, back, dc, dout, dreset, h_rows, below0, below1, dx_masked, dw_masked; /* backward */
     int64_t workspace;

@@ -6,6 +6,7 @@
 #include "recurrent.h"
 #include "rows.h"
 #include "step.h"
+#include "step_tile.h"
 
 static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *y,
                                int64_t t, int64_t m, struct seqlstm_error *err)
@@ -23,6 +24,22 @@ static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack
         CG_START(call, "a step back", cg_step_cell_back(stream, y, CG_PHASE_OUTPUT, t, m));
     }
     CG_START(call, "a step back", cg_step_product(stream, y, CG_PRODUCT_BACK, s->compute, t, 0, m, s->out));
+    return SEQLSTM_OK;
+}
+
+/* Each kernel multiplies what the one before has published, the last no more than that. */
+static seqlstm_status run_tiles(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *device,
+                                const struct cg_layer *host, struct seqlstm_error *err)
+{
+    const int64_t steps = call->axis->steps;
+    int64_t before = 0;
+    for (int64_t turn = 0; turn <= steps; turn++) {
+        const int64_t t = host->reverse ? turn : steps - 1 - turn;
+        const int64_t m = turn < steps ? call->binding->recurrent->batch_sizes[t] : 0, rows = m > before ? m : before;
+        CG_START(call, "a step back",
+                 cg_tile_backward(call->stream, device, s->compute, t, turn, rows, m, s->hidden));
+        before = m;
+    }
     return SEQLSTM_OK;
 }
 
@@ -198,6 +215,9 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
         return find_weights(call, s, l, layer, n, y, err);
     CG_START(call, "the last step",
              cg_step_begin_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
+    if (call->op->variant == CG_STEP_GRAPH && s->lone)
+        CG_START(call, "the last step",
+                 cg_tile_begin_back(call->stream, device, s->compute, call->axis->sequences, s->hidden, s->gates));
     if (call->op->variant == CG_GRID)
         SEQLSTM_TRY(cg_run_grid(call, l, device, true, err));
     else if (call->op->variant == CG_CLUSTER)
@@ -206,7 +226,7 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
     else if (call->op->variant == CG_ONE_BLOCK)
         CG_START(call, "all steps back", cg_one_block_backward(call->stream, device, call->axis->sequences));
     else
-        SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, run_steps, err));
+        SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
     if (y->dh0 || y->dc0)
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));

@@ -4,6 +4,7 @@
 
 #include "recurrent.h"
 #include "rows.h"
+#include "step_tile.h"
 
 struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *d)
 {
@@ -20,6 +21,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *d)
                          .hidden = d->hidden,
                          .out = d->projection > 0 ? d->projection : d->hidden};
     s.late = d->cell == SEQLSTM_CELL_GRU && !s.reset_after;
+    s.lone = !s.late && !s.normed && d->projection == 0;
     s.gh = s.gates * s.hidden;
     s.merged = s.directions == 2 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
@@ -83,6 +85,8 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, b * out);
     l.x_masked = take(&at, drops, r * s->widest);
     l.exchange = take(&at, cg_fits_grid(d), cg_grid_exchange_most(h, s->gates, b));
+    l.tile_weights = take(&at, s->lone, cg_tile_weights_most(h, s->gates));
+    l.tile_exchange = take(&at, s->lone, cg_tile_exchange_most(h, s->gates, b));
     int64_t back = at;
     l.hm0 = take(&at, true, b * out);
     l.hm1 = take(&at, true, b * out);
@@ -279,6 +283,8 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
         .v = cg_record(call, s, l, n, l->v, s->gh),
         .mask_h = cg_workspace(call, l->mask_h),
+        .tile_weights = (uint32_t *)(void *)cg_workspace(call, l->tile_weights),
+        .tile_exchange = (uint32_t *)(void *)cg_workspace(call, l->tile_exchange),
     };
     if (s->training && d->weight_drop > 0)
         y.w_h = call->packed + n * s->gh * s->out;

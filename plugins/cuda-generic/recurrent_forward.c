@@ -6,17 +6,27 @@
 #include "recurrent.h"
 #include "rows.h"
 #include "step.h"
+#include "step_tile.h"
 
-/* Up to so many sequences a step is one kernel; beyond, its product has enough rows to be tiled. */
+/* Up to so many sequences the product of a step waits for memory; beyond, it has enough rows to be tiled. */
 enum { FUSED_SEQUENCES_MOST = 16 };
 
+static bool runs_tiles(const struct cg_call *call, const struct cg_stack *s)
+{
+    return s->lone && call->axis->sequences > FUSED_SEQUENCES_MOST;
+}
+
+/* The `turn`-th step. */
 static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *y,
-                               int64_t t, int32_t parity, int64_t m, struct seqlstm_error *err)
+                               int64_t t, int64_t turn, int64_t m, struct seqlstm_error *err)
 {
     const bool projection = s->desc->projection > 0;
+    const int32_t parity = (int32_t)(turn % 2);
     void *stream = call->stream;
-    if (!s->normed && !projection && !s->late && m <= FUSED_SEQUENCES_MOST) {
-        CG_START(call, "a step", cg_step_fused(stream, y, t, parity, m, s->hidden));
+    if (s->lone) {
+        CG_START(call, "a step",
+                 runs_tiles(call, s) ? cg_tile_forward(stream, y, s->compute, t, turn, m, s->hidden, s->gates)
+                                     : cg_step_fused(stream, y, t, parity, m, s->hidden));
         return SEQLSTM_OK;
     }
     CG_START(call, "a step's product",
@@ -42,7 +52,7 @@ static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stac
     const int64_t steps = call->axis->steps;
     for (int64_t k = 0; k < steps; k++) {
         const int64_t t = host->reverse ? steps - 1 - k : k;
-        SEQLSTM_TRY(run_step(call, s, device, t, (int32_t)(k % 2), call->binding->recurrent->batch_sizes[t], err));
+        SEQLSTM_TRY(run_step(call, s, device, t, k, call->binding->recurrent->batch_sizes[t], err));
     }
     return SEQLSTM_OK;
 }
@@ -66,7 +76,10 @@ static seqlstm_status run_direction(const struct cg_call *call, const struct cg_
     } else if (call->op->variant == CG_ONE_BLOCK) {
         CG_START(call, "all steps", cg_one_block_forward(call->stream, device, call->axis->sequences, s->gh));
     } else {
-        CG_START(call, "the first step", cg_step_begin(call->stream, device, call->axis->sequences, s->out));
+        CG_START(call, "the first step",
+                 runs_tiles(call, s) ? cg_tile_begin(call->stream, device, s->compute, call->axis->sequences, s->hidden,
+                                                     s->gates)
+                                     : cg_step_begin(call->stream, device, call->axis->sequences, s->out));
         SEQLSTM_TRY(cg_run_loop(call, s, n, run_steps, err));
     }
     if (host->hn || host->cn)

@@ -6,69 +6,7 @@
 #define CG_SLICE_H
 
 #include "grid.h"
-#include "mma_tile.h"
-
-/* float32 without tensor cores, in the shape of their number types: a warp's lane has rows 4 (lane / 8) to + 3 and
- * column lane % 8 of each group of eight. */
-struct cg_f32 {
-    enum { PER_WORD = 1 };
-    static __device__ __forceinline__ uint32_t word(float x, float) { return gpu_float_bits(x); }
-    static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x) { row[d] = gpu_float_bits(x); }
-    static __device__ __forceinline__ int row(int lane, int e) { return lane / 8 * 4 + e; }
-    static __device__ __forceinline__ int column(int lane, int) { return lane % 8; }
-    /* 16 words of 16 rows with 16 words of 8 `groups` columns. */
-    static __device__ __forceinline__ void multiply(const uint32_t *a, int a_pitch, const uint32_t *w, int w_pitch,
-                                                    int groups, float sum[CG_GRID_GROUPS_MOST][4])
-    {
-        const int lane = (int)(threadIdx.x % CG_WARP);
-        for (int word = 0; word < 16; word += 4) {
-            cg_four x[4];
-            CG_UNROLL
-            for (int r = 0; r < 4; r++)
-                x[r] = *reinterpret_cast<const cg_four *>(a + row(lane, r) * a_pitch + word);
-            CG_UNROLL
-            for (int j = 0; j < CG_GRID_GROUPS_MOST; j++) {
-                if (j >= groups)
-                    continue;
-                const cg_four y = *reinterpret_cast<const cg_four *>(w + (j * 8 + lane % 8) * w_pitch + word);
-                CG_UNROLL
-                for (int r = 0; r < 4; r++)
-                    CG_UNROLL
-                    for (int k = 0; k < 4; k++)
-                        sum[j][r] += x[r].x[k] * y.x[k];
-            }
-        }
-    }
-};
-
-/* The same on tensor cores. */
-template <typename NUMBER> struct cg_wide : NUMBER {
-    static __device__ __forceinline__ int row(int lane, int e) { return lane / 4 + e / 2 * 8; }
-    static __device__ __forceinline__ int column(int lane, int e) { return lane % 4 * 2 + e % 2; }
-    static __device__ __forceinline__ void multiply(const uint32_t *a, int a_pitch, const uint32_t *w, int w_pitch,
-                                                    int groups, float sum[CG_GRID_GROUPS_MOST][4])
-    {
-        const int lane = (int)(threadIdx.x % CG_WARP);
-        uint32_t lower[4], upper[4], of_w[4];
-        cg_load_fragments(lower, a + lane % 16 * a_pitch + lane / 16 * 4);
-        cg_load_fragments(upper, a + lane % 16 * a_pitch + 8 + lane / 16 * 4);
-        CG_UNROLL
-        for (int j = 0; j < CG_GRID_GROUPS_MOST; j++) {
-            if (j >= groups)
-                continue;
-            cg_load_fragments(of_w, w + (j * 8 + lane % 8) * w_pitch + lane / 8 * 4);
-            NUMBER::multiply(sum[j], lower, of_w);
-            NUMBER::multiply(sum[j], upper, of_w + 2);
-        }
-    }
-};
-
-/* Word `word` of a vector of `elems` values. */
-template <typename NUMBER, typename GET> static __device__ uint32_t cg_slice_word(int word, int64_t elems, GET get)
-{
-    const int64_t d = (int64_t)word * NUMBER::PER_WORD;
-    return NUMBER::word(d < elems ? get(d) : 0.0f, NUMBER::PER_WORD == 2 && d + 1 < elems ? get(d + 1) : 0.0f);
-}
+#include "warp_product.h"
 
 /* Forward: column gate * units + u of a block's slice is the row of that gate of unit unit0 + u. */
 static __device__ inline float cg_get_row_weight(const struct cg_layer &y, int64_t unit0, int units, int column,
@@ -92,7 +30,7 @@ static __device__ __forceinline__ void cg_slice_add(const uint32_t *rows, int pi
                                                     float sum[CG_GRID_GROUPS_MOST][4])
 {
     for (int word = 16 * split; word < words; word += 16 * splits)
-        NUMBER::multiply(rows + word, pitch, weights + word, w_pitch, groups, sum);
+        NUMBER::template multiply_groups<CG_GRID_GROUPS_MOST>(rows + word, pitch, weights + word, w_pitch, groups, sum);
 }
 
 static __device__ __forceinline__ void cg_slice_clear(float sum[CG_GRID_GROUPS_MOST][4])

@@ -56,7 +56,7 @@ static __global__ void split_back(const struct cg_layer *y, int64_t t, int64_t m
 {
     CG_FOR_EACH(e, m * y->out) {
         const int64_t b = e / y->out, k = e % y->out, row = cg_row(y, t, b);
-        y->dh_new[row * y->out + k] = cg_dh_new(y, t, row, b, k);
+        y->dh_new[row * y->out + k] = cg_dh_new(y, t, row, b, k, y->back[b * y->out + k]);
     }
 }
 
@@ -86,7 +86,7 @@ static __device__ void run_lstm(const struct cg_layer *y, int64_t t, int64_t b, 
         sum = 0;
     }
     for (int64_t k = threadIdx.x; k < n; k += blockDim.x) {
-        const float d = y->projection > 0 ? y->dout[b * n + k] : cg_dh_new(y, t, row, b, k);
+        const float d = y->projection > 0 ? y->dout[b * n + k] : cg_dh_new(y, t, row, b, k, y->back[b * y->out + k]);
         const float normal = (cg_clip(y->c_raw[row * n + k], y->cell_clip) - mean) * scale;
         const float q = y->normed ? normal * y->norm[8 * n + k] + y->norm[9 * n + k] : normal;
         const float z_o = y->z[row * y->gh + 3 * n + k], o = cg_gate(y, z_o), a = cg_activate(y->output, q);
@@ -132,7 +132,7 @@ static __device__ void run_gru(const struct cg_layer *y, int phase, int64_t t, i
             y->back[b * n + k] = d * r;
             continue;
         }
-        const float dh_new = cg_dh_new(y, t, row, b, k);
+        const float dh_new = cg_dh_new(y, t, row, b, k, y->back[b * y->out + k]);
         float dz_z, dz_n;
         cg_gru_backward(y, row, b, before, k, dh_new, &dz_z, &dz_n);
         cg_set_pre(y, row, n + k, dz_z, dz_z);
@@ -186,7 +186,7 @@ static __global__ void cell_back(const struct cg_layer *y, int phase, int64_t t)
         run_gru(y, phase, t, b, row, before);
     else
         for (int64_t k = threadIdx.x; k < y->hidden; k += blockDim.x) {
-            const float d = cg_dh_new(y, t, row, b, k) * cg_candidate_slope(y, y->z[at + k]);
+            const float d = cg_dh_new(y, t, row, b, k, y->back[b * y->out + k]) * cg_candidate_slope(y, y->z[at + k]);
             cg_set_pre(y, row, k, d, d);
         }
     if (!y->normed)

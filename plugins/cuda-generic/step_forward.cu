@@ -88,7 +88,8 @@ static __device__ void run_lstm(const struct cg_layer *y, const struct sums &s, 
         float z[4];
         for (int g = 0; g < 4; g++)
             z[g] = cg_is_unused(y, g * n + k) ? 0.0f : get_u(s, g * n + k) + get_v(s, g * n + k);
-        sum += cg_lstm_inner(y, t, b, row, before, k, z);
+        float z_o;
+        sum += cg_lstm_inner(y, t, b, row, before, k, z, &z_o);
     }
     if (y->normed) {
         mean = cg_block_sum(sum, room) / (float)n;
@@ -102,7 +103,7 @@ static __device__ void run_lstm(const struct cg_layer *y, const struct sums &s, 
         float q = cg_clip(y->c_raw[row * n + k], y->cell_clip);
         if (y->normed)
             q = (q - mean) * scale * y->norm[8 * n + k] + y->norm[9 * n + k];
-        const float out = cg_lstm_output(y, row, k, q);
+        const float out = cg_lstm_output(y, y->z[row * y->gh + 3 * n + k], q);
         if (y->projection > 0)
             y->raw[b * n + k] = out;
         else

@@ -77,6 +77,13 @@ struct warp {
     barrier gate;
 };
 
+/* A copy on its way into shared memory. */
+struct parcel {
+    void *to;
+    const void *from; /* NULL: zeros */
+    unsigned group;
+};
+
 struct block;
 
 struct fiber {
@@ -87,6 +94,8 @@ struct fiber {
     bool done = false, spinning = false;
     barrier *waits = nullptr;
     unsigned generation = 0;
+    std::vector<parcel> parcels;
+    unsigned groups = 0; /* of copies, closed */
 };
 
 struct block {
@@ -103,7 +112,7 @@ struct run {
     barrier gate;
     size_t shared_bytes = 0;
     unsigned threads = 0;
-    bool cooperative = false;
+    bool cooperative = false, late = false; /* late: copies arrive when they are waited for */
     unsigned cluster = 1;
     context scheduler;
     fiber *current = nullptr;
@@ -252,6 +261,7 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
     r.threads = request.block.x * request.block.y * request.block.z;
     r.shared_bytes = request.shared_bytes;
     r.cooperative = request.cooperative;
+    r.late = backwards;
     r.cluster = request.cluster;
     r.blocks.resize(request.cooperative ? count : request.cluster);
     /* Aligned as on the device. */
@@ -314,6 +324,41 @@ void *map_shared(void *mine, int rank)
         if (b.fibers[0].where.block.x % running->cluster == (unsigned)rank)
             return b.shared + offset;
     return mine; /* not reached: a cluster has every rank */
+}
+
+static void deliver(const parcel &p)
+{
+    if (p.from)
+        memcpy(p.to, p.from, 16);
+    else
+        memset(p.to, 0, 16);
+}
+
+void copy_async(void *to, const void *from, bool inside)
+{
+    fiber *f = running->current;
+    const ptrdiff_t offset = static_cast<unsigned char *>(to) - f->home->shared;
+    if (offset < 0 || (size_t)offset + 16 > running->shared_bytes || offset % 16 != 0 ||
+        reinterpret_cast<uintptr_t>(from) % 16 != 0) {
+        fail("an asynchronous copy that is not aligned, or not into the block's shared memory");
+        leave(f);
+    }
+    const parcel p = {to, inside ? from : nullptr, f->groups};
+    if (running->late)
+        f->parcels.push_back(p);
+    else
+        deliver(p);
+}
+
+void copy_close() { running->current->groups++; }
+
+void copy_wait(unsigned latest)
+{
+    fiber *f = running->current;
+    size_t arrived = 0;
+    while (arrived < f->parcels.size() && f->parcels[arrived].group + latest < f->groups)
+        deliver(f->parcels[arrived++]);
+    f->parcels.erase(f->parcels.begin(), f->parcels.begin() + (ptrdiff_t)arrived);
 }
 
 void yield()

@@ -4,7 +4,8 @@
  * A launch runs its blocks one after the other (a cooperative one: all at once; with clusters: a cluster at once); the
  * threads of a block are fibers that switch where they wait. So barriers, shuffles, votes, shared memory and atomics
  * mean what they mean on a device, while everything between them runs in an order that a device may choose, too:
- * forwards or backwards, changing from launch to launch, so that a missing barrier shows. Errors, which end the launch
+ * forwards or backwards, changing from launch to launch, so that a missing barrier shows. Asynchronous copies arrive at
+ * once or as late as they may. Errors, which end the launch
  * and its stream: a barrier that not all threads reach, a shuffle whose mask names threads that do not come, a write
  * behind the shared memory, a spin that nobody ends.
  *
@@ -61,6 +62,12 @@ void carry_off();
 /* Ends the launch with this reason. */
 void fail(const char *text);
 
+/* 16 bytes into shared memory, of the group that copy_close ends; copy_wait: for all groups of the thread but the
+ * latest. They arrive at once or, in launches whose threads run backwards, when they are waited for. */
+void copy_async(void *to, const void *from, bool inside);
+void copy_close();
+void copy_wait(unsigned latest);
+
 /* Starts a kernel on an emulated stream, or adds it to the graph that is being captured there. 0, or a code as of
  * cudaError_t. */
 int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
@@ -86,6 +93,7 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 #define GPU_SHARED(type, name) type *name = static_cast<type *>(emulation::shared_memory())
 #define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
     emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); })
+#define GPU_LAUNCH_LARGE GPU_LAUNCH
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
     emulation::launch(stream, grid, block, shared_bytes, true, [=] { kernel(__VA_ARGS__); })
 #define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
@@ -128,6 +136,15 @@ static inline uint32_t *gpu_map_shared(uint32_t *mine, int rank)
 {
     return static_cast<uint32_t *>(emulation::map_shared(mine, rank));
 }
+
+static inline void gpu_copy_async(void *to, const void *from, bool inside)
+{
+    emulation::copy_async(to, from, inside);
+}
+
+static inline void gpu_copy_close() { emulation::copy_close(); }
+template <int LATEST> static inline void gpu_copy_wait() { emulation::copy_wait(LATEST); }
+static inline void gpu_prefetch(const void *) {}
 
 /* Flags between blocks of a cooperative launch. */
 static inline unsigned gpu_load_acquire(const unsigned *at)

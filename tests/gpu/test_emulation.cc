@@ -119,13 +119,46 @@ void check_clusters(unsigned *o)
     check("a block that is not of the cluster", !fine && strstr(said, "of this cluster"), said);
 }
 
+/* Each thread brings 16 bytes in each of two groups, and after a wait and a barrier reads its neighbour's of the first. */
+void check_copies(unsigned *o)
+{
+    alignas(16) static unsigned from[2][32][4];
+    for (unsigned k = 0; k < 2 * 32 * 4; k++)
+        from[k / 128][k / 4 % 32][k % 4] = k + 1;
+    const auto bring = [=](bool wait, bool inside, unsigned skew) {
+        GPU_SHARED(unsigned, s);
+        for (unsigned group = 0; group < 2; group++) {
+            gpu_copy_async(s + 128 * group + 4 * threadIdx.x + skew, from[group][threadIdx.x], inside);
+            gpu_copy_close();
+        }
+        if (wait)
+            gpu_copy_wait<1>();
+        __syncthreads();
+        o[threadIdx.x] = s[4 * (31 - threadIdx.x) + 1];
+        gpu_copy_wait<0>();
+    };
+    expect("copies that are waited for", true, "", dim3(1), dim3(32), 1024, false, [=] { bring(true, true, 0); });
+    check("what they bring", o[0] == 31 * 4 + 2 && o[31] == 2, "other numbers");
+    expect("copies from outside", true, "", dim3(1), dim3(32), 1024, false, [=] { bring(true, false, 0); });
+    check("are zeros", o[0] == 0 && o[31] == 0, "other numbers");
+    char said[256] = "";
+    bool caught = false;
+    for (int k = 0; k < 2; k++) { /* one of the two lets copies come late */
+        emulation::run_launch({dim3(1), dim3(32), 1024, false, [=] { bring(false, true, 0); }, 1}, said, sizeof said);
+        caught = caught || o[0] != 31 * 4 + 2;
+    }
+    check("without the wait it shows", caught, "the right numbers by luck");
+    expect("a copy that is not aligned", false, "not aligned", dim3(1), dim3(32), 1024 + 16, false,
+           [=] { bring(true, true, 1); });
+}
+
 } // namespace
 
 int main()
 {
     std::vector<unsigned> out(256);
     unsigned *o = out.data();
-    printf("1..19\n");
+    printf("1..25\n");
 
     expect("a reversal through shared memory, with its barrier", true, "", dim3(2), dim3(100), 400, false, [=] {
         GPU_SHARED(unsigned, s);
@@ -186,5 +219,6 @@ int main()
     });
     check_tensor_cores();
     check_clusters(o);
+    check_copies(o);
     return failed != 0;
 }
