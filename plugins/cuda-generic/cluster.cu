@@ -43,7 +43,7 @@ template <typename NUMBER>
 static __global__ void __launch_bounds__(THREADS, 1) forward(const struct cg_layer *layer, struct cg_grid g)
 {
     GPU_SHARED(uint32_t, shared);
-    const struct cg_layer y = *layer;
+    const struct cg_layer y = layer[blockIdx.y];
     const struct place p = find_place(y, g, shared);
     const int64_t n = y.hidden, steps = y.axis.lengths[p.b0]; /* of the longest of these sequences */
     for (int e = (int)threadIdx.x; e < g.columns * g.words; e += THREADS) {
@@ -82,7 +82,7 @@ template <typename NUMBER>
 static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_layer *layer, struct cg_grid g)
 {
     GPU_SHARED(uint32_t, shared);
-    const struct cg_layer y = *layer;
+    const struct cg_layer y = layer[blockIdx.y];
     const struct place p = find_place(y, g, shared);
     const int64_t n = y.hidden, steps = y.axis.lengths[p.b0];
     for (int e = (int)threadIdx.x; e < g.columns * g.words; e += THREADS) {
@@ -119,37 +119,39 @@ static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_la
 }
 
 template <typename NUMBER>
-static int launch(void *stream, bool back, const struct cg_layer *layer, const struct cg_grid *g, int64_t sequences)
+static int launch(void *stream, bool back, const struct cg_layer *layer, int64_t directions, const struct cg_grid *g,
+                  int64_t sequences)
 {
     const struct cg_grid grid = *g;
-    const unsigned blocks = (unsigned)((sequences + ROWS - 1) / ROWS) * (unsigned)grid.blocks;
+    const dim3 blocks((unsigned)((sequences + ROWS - 1) / ROWS) * (unsigned)grid.blocks, (unsigned)directions);
     const size_t shared = (size_t)grid.shared_bytes;
     return back ? GPU_LAUNCH_CLUSTER(stream, blocks, grid.blocks, THREADS, shared, backward<NUMBER>, layer, grid)
                 : GPU_LAUNCH_CLUSTER(stream, blocks, grid.blocks, THREADS, shared, forward<NUMBER>, layer, grid);
 }
 
-static int choose(void *stream, bool back, const struct cg_layer *layer, const struct cg_grid *grid, int64_t sequences)
+static int choose(void *stream, bool back, const struct cg_layer *layer, int64_t directions, const struct cg_grid *grid,
+                  int64_t sequences)
 {
     switch (grid->compute) {
     case SEQLSTM_TF32:
-        return launch<cg_wide<cg_tf32>>(stream, back, layer, grid, sequences);
+        return launch<cg_wide<cg_tf32>>(stream, back, layer, directions, grid, sequences);
     case SEQLSTM_BFLOAT16:
-        return launch<cg_wide<cg_bf16>>(stream, back, layer, grid, sequences);
+        return launch<cg_wide<cg_bf16>>(stream, back, layer, directions, grid, sequences);
     case SEQLSTM_FLOAT16:
-        return launch<cg_wide<cg_f16>>(stream, back, layer, grid, sequences);
+        return launch<cg_wide<cg_f16>>(stream, back, layer, directions, grid, sequences);
     default:
-        return launch<cg_f32>(stream, back, layer, grid, sequences);
+        return launch<cg_f32>(stream, back, layer, directions, grid, sequences);
     }
 }
 
-extern "C" int cg_cluster_forward(void *stream, const struct cg_layer *layer, const struct cg_grid *grid,
-                                  int64_t sequences)
+extern "C" int cg_cluster_forward(void *stream, const struct cg_layer *layer, int64_t directions,
+                                  const struct cg_grid *grid, int64_t sequences)
 {
-    return choose(stream, false, layer, grid, sequences);
+    return choose(stream, false, layer, directions, grid, sequences);
 }
 
-extern "C" int cg_cluster_backward(void *stream, const struct cg_layer *layer, const struct cg_grid *grid,
-                                   int64_t sequences)
+extern "C" int cg_cluster_backward(void *stream, const struct cg_layer *layer, int64_t directions,
+                                   const struct cg_grid *grid, int64_t sequences)
 {
-    return choose(stream, true, layer, grid, sequences);
+    return choose(stream, true, layer, directions, grid, sequences);
 }

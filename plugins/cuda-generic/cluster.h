@@ -46,9 +46,12 @@ static inline int cg_cluster_make(int64_t hidden, int64_t gates, int backward, u
     return 0;
 }
 
-/* Return the code of the launch. backward: after cg_step_begin_back. */
-int cg_cluster_forward(void *stream, const struct cg_layer *layer, const struct cg_grid *grid, int64_t sequences);
-int cg_cluster_backward(void *stream, const struct cg_layer *layer, const struct cg_grid *grid, int64_t sequences);
+/* Return the code of the launch. `layer`: those of the directions, one after the other. backward: after
+ * cg_step_begin_back. */
+int cg_cluster_forward(void *stream, const struct cg_layer *layer, int64_t directions, const struct cg_grid *grid,
+                       int64_t sequences);
+int cg_cluster_backward(void *stream, const struct cg_layer *layer, int64_t directions, const struct cg_grid *grid,
+                        int64_t sequences);
 
 #ifdef __cplusplus
 }

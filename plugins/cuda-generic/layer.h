@@ -69,6 +69,12 @@ struct cg_layer {
     float *peep;               /* [rows, 3 H] rows of d peephole */
 };
 
+/* The step that comes `turn`-th forward; those of backward come in the opposite order. */
+CG_HD int64_t cg_step_at(const struct cg_layer *y, int64_t turn)
+{
+    return y->reverse ? y->axis.steps - 1 - turn : turn;
+}
+
 #ifdef __cplusplus
 extern "C"
 #endif

@@ -18,7 +18,7 @@ static __global__ void __launch_bounds__(GATES_MOST *MOST) forward(const struct 
 {
     GPU_SHARED(float, shared);
     float *h = shared, *z = shared + MOST; /* h [MOST] masked, z [GATES_MOST MOST] sums of the gates */
-    const struct cg_layer y = *layer;
+    const struct cg_layer y = layer[blockIdx.y];
     const int64_t n = y.hidden, b = blockIdx.x, steps = y.axis.lengths[b];
     const int j = (int)threadIdx.x;
     const bool apart = cg_is_apart(&y, j / n);
@@ -47,10 +47,12 @@ static __global__ void __launch_bounds__(GATES_MOST *MOST) forward(const struct 
     }
 }
 
-extern "C" int cg_one_block_forward(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t gh)
+extern "C" int cg_one_block_forward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences,
+                                    int64_t gh)
 {
+    const dim3 blocks((unsigned)sequences, (unsigned)directions);
     const unsigned threads = (unsigned)((gh > MOST ? gh : MOST) + 31) / 32 * 32;
-    return GPU_LAUNCH(stream, (unsigned)sequences, threads, (1 + GATES_MOST) * MOST * sizeof(float), forward, layer);
+    return GPU_LAUNCH(stream, blocks, threads, (1 + GATES_MOST) * MOST * sizeof(float), forward, layer);
 }
 
 /* ---- backward --------------------------------------------------------------------------------------------------- */
@@ -59,7 +61,7 @@ static __global__ void __launch_bounds__(BACK_THREADS) backward(const struct cg_
 {
     GPU_SHARED(float, shared);
     float *dv = shared, *partial = shared + GATES_MOST * MOST; /* dv [GATES_MOST MOST], partial [SLICES MOST] */
-    const struct cg_layer y = *layer;
+    const struct cg_layer y = layer[blockIdx.y];
     const int64_t n = y.hidden, b = blockIdx.x, steps = y.axis.lengths[b];
     const int k = (int)threadIdx.x % MOST, slice = (int)threadIdx.x / MOST, rows = (int)(y.gh + SLICES - 1) / SLICES;
     float w[MOST]; /* rows <= GATES_MOST MOST / SLICES = MOST */
@@ -98,8 +100,9 @@ static __global__ void __launch_bounds__(BACK_THREADS) backward(const struct cg_
     }
 }
 
-extern "C" int cg_one_block_backward(void *stream, const struct cg_layer *layer, int64_t sequences)
+extern "C" int cg_one_block_backward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences)
 {
-    return GPU_LAUNCH(stream, (unsigned)sequences, BACK_THREADS, (GATES_MOST + SLICES) * MOST * sizeof(float), backward,
+    const dim3 blocks((unsigned)sequences, (unsigned)directions);
+    return GPU_LAUNCH(stream, blocks, BACK_THREADS, (GATES_MOST + SLICES) * MOST * sizeof(float), backward,
                       layer);
 }

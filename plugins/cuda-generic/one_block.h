@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variant one_block: all steps of a layer and direction in one launch, a block a sequence, W_h in registers.
+/* The variant one_block: all steps of a layer in one launch, a block a sequence and direction, W_h in
+ * registers.
  *
  *   forward    thread j keeps row j of W_h: its product with h, which lies in shared memory; then thread k is the cell
  *              of unit k. Two barriers a step.
@@ -19,9 +20,9 @@ extern "C" {
 
 enum { CG_ONE_BLOCK_MOST = 64 };
 
-/* Returns the code of the launch. */
-int cg_one_block_forward(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t gh);
-int cg_one_block_backward(void *stream, const struct cg_layer *layer, int64_t sequences);
+/* Return the code of the launch. `layer`: those of the directions, one after the other. */
+int cg_one_block_forward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences, int64_t gh);
+int cg_one_block_backward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences);
 
 #ifdef __cplusplus
 }

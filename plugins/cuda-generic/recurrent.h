@@ -5,7 +5,8 @@
  *   recurrent_forward.c   layers from below: products of all steps, the time loop, merged outputs
  *   recurrent_backward.c  the reverse, then the gradients of weights as products over all rows
  *
- * The time loop of a layer and direction is started kernel by kernel the first time a binding runs, captured into a
+ * Directions of a layer run side by side where a variant can: what their loops work on lies in a part of the workspace
+ * for each. The time loop of a layer is started kernel by kernel the first time a binding runs, captured into a
  * graph the second time, and from then on launched as one. Kernels find pointers and keys through the layer's struct in
  * device memory, which each call renews, so a graph outlives them. Where the host captures the call, the loop becomes
  * a part of its graph.
@@ -34,9 +35,11 @@ struct cg_layout {
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
     int64_t merged, merged_floats;                  /* behind all records: merged outputs of two directions */
     int64_t reserve;                                /* floats in all */
-    int64_t mask_x, mask_h, x_masked, exchange, tile_weights, tile_exchange; /* workspace, forward and backward */
-    int64_t hm0, hm1, product, raw, projected, reset, inference; /* forward */
-    int64_t direct, back, dc, dout, dreset, h_rows, below0, below1, dx_masked, dw_masked; /* backward */
+    int64_t mask_x, x_masked, exchange, inference;            /* workspace */
+    int64_t h_rows, below0, below1, dx_masked, dw_masked;     /* workspace, backward */
+    int64_t own, own_floats;                                  /* each direction's own part, in which there are: */
+    int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
+    int64_t direct, back, dc, dout, dreset;                   /* backward, and the gradients above */
     int64_t workspace;
 };
 
@@ -55,6 +58,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *stack);
 /* Where in a call something lies; offset -1 gives NULL. Rows of a record have `width` elements; with `stepwise` they
  * are those of the whole axis, and a piece gets its first. */
 float *cg_workspace(const struct cg_call *call, int64_t offset);
+float *cg_own(const struct cg_call *call, const struct cg_layout *layout, int64_t direction, int64_t offset);
 float *cg_record(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                  int64_t n, int64_t offset, int64_t width);
 /* What layer `layer` reads: X, or the merged output below it. */
@@ -70,11 +74,15 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
                               int64_t layer, int64_t direction);
 /* Brings the binding's layers to `device`. */
 seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err);
-/* Draws the masks of a sequence into the workspace: of the input and of h, where there are any. */
-seqlstm_status cg_draw_masks(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
-                             int64_t layer, int64_t direction, struct seqlstm_error *err);
+/* Draw the masks of a sequence into the workspace, where there are any: that of h into the direction's own part; that
+ * of the input, with the masked input. */
+seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                              int64_t layer, int64_t direction, struct seqlstm_error *err);
+seqlstm_status cg_draw_mask_x(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                              int64_t layer, int64_t direction, struct seqlstm_error *err);
 
-/* Runs a time loop: by hand, or as the graph that it was captured into. `loop` starts all its kernels. */
+/* Runs a time loop: by hand, or as the graph that it was captured into. `loop` starts all its kernels, of all
+ * directions of the layer whose first is `index`. */
 typedef seqlstm_status cg_loop_fn(const struct cg_call *call, const struct cg_stack *stack,
                                   const struct cg_layer *device, const struct cg_layer *host,
                                   struct seqlstm_error *err);

@@ -32,13 +32,18 @@ static seqlstm_status run_tiles(const struct cg_call *call, const struct cg_stac
                                 const struct cg_layer *host, struct seqlstm_error *err)
 {
     const int64_t steps = call->axis->steps;
+    const int32_t *sizes = call->binding->recurrent->batch_sizes;
     int64_t before = 0;
     for (int64_t turn = 0; turn <= steps; turn++) {
-        const int64_t t = host->reverse ? turn : steps - 1 - turn;
-        const int64_t m = turn < steps ? call->binding->recurrent->batch_sizes[t] : 0, rows = m > before ? m : before;
+        int64_t most = 0;
+        for (int64_t direction = 0; turn < steps && direction < s->directions; direction++) {
+            const int32_t m = sizes[host[direction].reverse ? turn : steps - 1 - turn];
+            most = m > most ? m : most;
+        }
         CG_START(call, "a step back",
-                 cg_tile_backward(call->stream, device, s->compute, t, turn, rows, m, s->hidden));
-        before = m;
+                 cg_tile_backward(call->stream, device, s->directions, s->compute, turn, most > before ? most : before,
+                                  s->hidden));
+        before = most;
     }
     return SEQLSTM_OK;
 }
@@ -47,10 +52,11 @@ static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stac
                                 const struct cg_layer *host, struct seqlstm_error *err)
 {
     const int64_t steps = call->axis->steps;
-    for (int64_t k = 0; k < steps; k++) {
-        const int64_t t = host->reverse ? k : steps - 1 - k;
-        SEQLSTM_TRY(run_step(call, s, device, t, call->binding->recurrent->batch_sizes[t], err));
-    }
+    for (int64_t turn = 0; turn < steps; turn++)
+        for (int64_t direction = 0; direction < s->directions; direction++) {
+            const int64_t t = host[direction].reverse ? turn : steps - 1 - turn;
+            SEQLSTM_TRY(run_step(call, s, device + direction, t, call->binding->recurrent->batch_sizes[t], err));
+        }
     return SEQLSTM_OK;
 }
 
@@ -177,18 +183,18 @@ static void set_dy(const struct cg_call *call, const struct cg_stack *s, const s
 static float *get_gradients(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
                             int64_t offset, int64_t width)
 {
-    return s->stepwise ? cg_record(call, s, l, n, offset, width) : cg_workspace(call, offset);
+    return s->stepwise ? cg_record(call, s, l, n, offset, width) : cg_own(call, l, n % s->directions, offset);
 }
 
 static void set_workspace(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
                           struct cg_layer *y)
 {
     const int64_t h = s->hidden, gh = s->gh;
-    y->direct = cg_workspace(call, l->direct);
-    y->back = cg_workspace(call, l->back);
-    y->dc = cg_workspace(call, l->dc);
-    y->dout = cg_workspace(call, l->dout);
-    y->dreset = cg_workspace(call, l->dreset);
+    y->direct = cg_own(call, l, n % s->directions, l->direct);
+    y->back = cg_own(call, l, n % s->directions, l->back);
+    y->dc = cg_own(call, l, n % s->directions, l->dc);
+    y->dout = cg_own(call, l, n % s->directions, l->dout);
+    y->dreset = cg_own(call, l, n % s->directions, l->dreset);
     y->h_rows = cg_workspace(call, l->h_rows);
     y->dh_new = get_gradients(call, s, l, n, l->dh_new, s->out);
     y->out_rows = get_gradients(call, s, l, n, l->out_rows, h);
@@ -204,35 +210,57 @@ static void set_workspace(const struct cg_call *call, const struct cg_stack *s, 
     y->peep = get_gradients(call, s, l, n, l->peep, 3 * h);
 }
 
-static seqlstm_status run_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                                    int64_t layer, int64_t direction, float *dx, struct seqlstm_error *err)
+/* All steps of all directions. */
+static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                int64_t layer, struct seqlstm_error *err)
+{
+    struct cg_recurrent_binding *r = call->binding->recurrent;
+    const int64_t n = layer * s->directions, sequences = call->axis->sequences;
+    const struct cg_layer *device = r->device + r->count + n;
+    for (int64_t direction = 0; direction < s->directions; direction++) {
+        SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+        CG_START(call, "the last step",
+                 cg_step_begin_back(call->stream, device + direction, sequences, s->hidden, s->out));
+        if (call->op->variant == CG_STEP_GRAPH && s->lone)
+            CG_START(call, "the last step",
+                     cg_tile_begin_back(call->stream, device + direction, s->compute, sequences, s->hidden, s->gates));
+        if (call->op->variant == CG_GRID)
+            SEQLSTM_TRY(cg_run_grid(call, l, device + direction, true, err));
+    }
+    if (call->op->variant == CG_CLUSTER)
+        CG_START(call, "all steps back",
+                 cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
+    else if (call->op->variant == CG_ONE_BLOCK)
+        CG_START(call, "all steps back", cg_one_block_backward(call->stream, device, s->directions, sequences));
+    else if (call->op->variant == CG_STEP_GRAPH)
+        SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
+    return SEQLSTM_OK;
+}
+
+/* What comes from a direction's steps: gradients of states, weights and the input. */
+static seqlstm_status finish_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                       int64_t layer, int64_t direction, float *dx, struct seqlstm_error *err)
 {
     struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = r->device + r->count + n, *y = &r->host[n];
-    SEQLSTM_TRY(cg_draw_masks(call, s, l, layer, direction, err));
-    if (s->stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS)) /* the pieces have left their gradients */
-        return find_weights(call, s, l, layer, n, y, err);
-    CG_START(call, "the last step",
-             cg_step_begin_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
-    if (call->op->variant == CG_STEP_GRAPH && s->lone)
-        CG_START(call, "the last step",
-                 cg_tile_begin_back(call->stream, device, s->compute, call->axis->sequences, s->hidden, s->gates));
-    if (call->op->variant == CG_GRID)
-        SEQLSTM_TRY(cg_run_grid(call, l, device, true, err));
-    else if (call->op->variant == CG_CLUSTER)
-        CG_START(call, "all steps back",
-                 cg_cluster_backward(call->stream, device, &call->op->grid[1], call->axis->sequences));
-    else if (call->op->variant == CG_ONE_BLOCK)
-        CG_START(call, "all steps back", cg_one_block_backward(call->stream, device, call->axis->sequences));
-    else
-        SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
+    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
     if (y->dh0 || y->dc0)
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
     if (call->parts & SEQLSTM_BACKWARD_WEIGHTS)
         SEQLSTM_TRY(find_weights(call, s, l, layer, n, y, err));
     return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;
+}
+
+/* The pieces have left their gradients. */
+static seqlstm_status finish_stepwise(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                      int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const int64_t n = layer * s->directions + direction;
+    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
+    return find_weights(call, s, l, layer, n, &call->binding->recurrent->host[n], err);
 }
 
 static seqlstm_status check_stepwise(const struct cg_call *call, struct seqlstm_error *err)
@@ -253,6 +281,7 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
     struct cg_recurrent_binding *r = call->binding->recurrent;
     float *below[2] = {cg_workspace(call, l.below0), cg_workspace(call, l.below1)};
     const bool states = call->parts & SEQLSTM_BACKWARD_STATES;
+    const bool weights_alone = s.stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS);
     if (s.stepwise)
         SEQLSTM_TRY(check_stepwise(call, err));
     for (int64_t n = 0; n < r->count; n++) {
@@ -271,8 +300,11 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
     SEQLSTM_TRY(cg_store_layers(call, r->device + r->count, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
         float *dx = layer == 0 ? cg_grad(call, SEQLSTM_RECURRENT_X, SEQLSTM_BACKWARD_INPUTS) : below[(layer - 1) % 2];
+        if (!weights_alone)
+            SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t direction = 0; direction < s.directions; direction++)
-            SEQLSTM_TRY(run_direction(call, &s, &l, layer, direction, dx, err));
+            SEQLSTM_TRY(weights_alone ? finish_stepwise(call, &s, &l, layer, direction, err)
+                                      : finish_direction(call, &s, &l, layer, direction, dx, err));
     }
     return SEQLSTM_OK;
 }

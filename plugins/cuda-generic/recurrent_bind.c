@@ -80,11 +80,8 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     at += l.merged_floats * (s->training ? s->layers : 1);
     l.reserve = at;
 
-    at = 0;
-    l.mask_x = take(&at, drops, b * s->widest);
+    at = 0; /* of one direction's own part */
     l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, b * out);
-    l.x_masked = take(&at, drops, r * s->widest);
-    l.exchange = take(&at, cg_fits_grid(d), cg_grid_exchange_most(h, s->gates, b));
     l.tile_weights = take(&at, s->lone, cg_tile_weights_most(h, s->gates));
     l.tile_exchange = take(&at, s->lone, cg_tile_exchange_most(h, s->gates, b));
     int64_t back = at;
@@ -94,24 +91,27 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.raw = take(&at, projection, b * h);
     l.projected = take(&at, projection, b * out);
     l.reset = take(&at, s->late, b * h);
-    l.inference = take(&at, !s->training, l.reserve);
-    l.workspace = at;
-    if (!s->training)
-        return l;
-    l.direct = take(&back, true, b * out);
-    l.back = take(&back, true, b * out);
-    l.dc = take(&back, true, b * h);
-    l.dout = take(&back, projection, b * h);
-    l.dreset = take(&back, s->late, b * h);
-    l.h_rows = take(&back, true, r * out);
-    if (!s->stepwise)
+    l.direct = take(&back, s->training, b * out);
+    l.back = take(&back, s->training, b * out);
+    l.dc = take(&back, s->training, b * h);
+    l.dout = take(&back, s->training && projection, b * h);
+    l.dreset = take(&back, s->training && s->late, b * h);
+    if (s->training && !s->stepwise)
         take_gradients(s, &l, &back);
-    l.below0 = take(&back, s->layers > 1, r * s->merged);
-    l.below1 = take(&back, s->layers > 1, r * s->merged);
-    l.dx_masked = take(&back, drops, r * s->widest);
-    l.dw_masked = take(&back, d->weight_drop > 0, gh * out);
-    if (back > l.workspace)
-        l.workspace = back;
+    l.own_floats = at > back ? at : back;
+
+    at = 0;
+    l.own = take(&at, true, s->directions * l.own_floats);
+    l.mask_x = take(&at, drops, b * s->widest);
+    l.x_masked = take(&at, drops, r * s->widest);
+    l.exchange = take(&at, cg_fits_grid(d), cg_grid_exchange_most(h, s->gates, b));
+    l.inference = take(&at, !s->training, l.reserve);
+    l.h_rows = take(&at, s->training, r * out);
+    l.below0 = take(&at, s->training && s->layers > 1, r * s->merged);
+    l.below1 = take(&at, s->training && s->layers > 1, r * s->merged);
+    l.dx_masked = take(&at, drops, r * s->widest);
+    l.dw_masked = take(&at, s->training && d->weight_drop > 0, gh * out);
+    l.workspace = at;
     return l;
 }
 
@@ -201,6 +201,11 @@ float *cg_workspace(const struct cg_call *call, int64_t offset)
     return offset < 0 ? NULL : (float *)(void *)call->workspace + offset;
 }
 
+float *cg_own(const struct cg_call *call, const struct cg_layout *l, int64_t direction, int64_t offset)
+{
+    return offset < 0 ? NULL : cg_workspace(call, l->own + direction * l->own_floats + offset);
+}
+
 static float *get_reserve(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l)
 {
     return s->training ? (float *)(void *)call->reserve : cg_workspace(call, l->inference);
@@ -282,35 +287,40 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .h = cg_record(call, s, l, n, l->h, s->out),
         .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
         .v = cg_record(call, s, l, n, l->v, s->gh),
-        .mask_h = cg_workspace(call, l->mask_h),
-        .tile_weights = (uint32_t *)(void *)cg_workspace(call, l->tile_weights),
-        .tile_exchange = (uint32_t *)(void *)cg_workspace(call, l->tile_exchange),
+        .mask_h = cg_own(call, l, direction, l->mask_h),
+        .tile_weights = (uint32_t *)(void *)cg_own(call, l, direction, l->tile_weights),
+        .tile_exchange = (uint32_t *)(void *)cg_own(call, l, direction, l->tile_exchange),
     };
     if (s->training && d->weight_drop > 0)
         y.w_h = call->packed + n * s->gh * s->out;
     return y;
 }
 
-seqlstm_status cg_draw_masks(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                             int64_t layer, int64_t direction, struct seqlstm_error *err)
+seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                              int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
-    const struct seqlstm_recurrent_desc *d = s->desc;
-    const struct cg_mask x = {.live = call->live,
-                              .stream = get_stream(d, layer, direction, SEQLSTM_MASK_INPUT),
-                              .rate = d->dropout};
     const struct cg_mask h = {.live = call->live,
-                              .stream = get_stream(d, layer, direction, SEQLSTM_MASK_RECURRENT),
-                              .rate = d->recurrent_dropout};
-    if (l->mask_x >= 0) {
-        float *mask = cg_workspace(call, l->mask_x), *masked = cg_workspace(call, l->x_masked);
-        const int64_t width = cg_layer_width(s, layer);
-        CG_START(call, "input mask", cg_sequence_mask(call->stream, &x, call->axis, width, mask));
-        CG_START(call, "input mask",
-                 cg_apply_mask(call->stream, call->axis, width, mask, cg_layer_input(call, s, l, layer), masked, 0));
-    }
+                              .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_RECURRENT),
+                              .rate = s->desc->recurrent_dropout};
     if (l->mask_h >= 0)
         CG_START(call, "recurrent mask",
-                 cg_sequence_mask(call->stream, &h, call->axis, s->out, cg_workspace(call, l->mask_h)));
+                 cg_sequence_mask(call->stream, &h, call->axis, s->out, cg_own(call, l, direction, l->mask_h)));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_draw_mask_x(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                              int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const struct cg_mask x = {.live = call->live,
+                              .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_INPUT),
+                              .rate = s->desc->dropout};
+    if (l->mask_x < 0)
+        return SEQLSTM_OK;
+    float *mask = cg_workspace(call, l->mask_x), *masked = cg_workspace(call, l->x_masked);
+    const int64_t width = cg_layer_width(s, layer);
+    CG_START(call, "input mask", cg_sequence_mask(call->stream, &x, call->axis, width, mask));
+    CG_START(call, "input mask",
+             cg_apply_mask(call->stream, call->axis, width, mask, cg_layer_input(call, s, l, layer), masked, 0));
     return SEQLSTM_OK;
 }
 

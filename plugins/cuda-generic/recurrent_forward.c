@@ -16,19 +16,13 @@ static bool runs_tiles(const struct cg_call *call, const struct cg_stack *s)
     return s->lone && call->axis->sequences > FUSED_SEQUENCES_MOST;
 }
 
-/* The `turn`-th step. */
+/* The `turn`-th step of one direction, whose units need each other's sums. */
 static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *y,
                                int64_t t, int64_t turn, int64_t m, struct seqlstm_error *err)
 {
     const bool projection = s->desc->projection > 0;
     const int32_t parity = (int32_t)(turn % 2);
     void *stream = call->stream;
-    if (s->lone) {
-        CG_START(call, "a step",
-                 runs_tiles(call, s) ? cg_tile_forward(stream, y, s->compute, t, turn, m, s->hidden, s->gates)
-                                     : cg_step_fused(stream, y, t, parity, m, s->hidden));
-        return SEQLSTM_OK;
-    }
     CG_START(call, "a step's product",
              cg_step_product(stream, y, CG_PRODUCT_H, s->compute, t, parity, m, s->late ? 2 * s->hidden : s->gh));
     CG_START(call, "a step's cells",
@@ -50,42 +44,67 @@ static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stac
                                 const struct cg_layer *host, struct seqlstm_error *err)
 {
     const int64_t steps = call->axis->steps;
-    for (int64_t k = 0; k < steps; k++) {
-        const int64_t t = host->reverse ? steps - 1 - k : k;
-        SEQLSTM_TRY(run_step(call, s, device, t, k, call->binding->recurrent->batch_sizes[t], err));
+    const int32_t *sizes = call->binding->recurrent->batch_sizes;
+    for (int64_t turn = 0; turn < steps; turn++) {
+        int64_t most = 0;
+        for (int64_t direction = 0; direction < s->directions; direction++) {
+            const int64_t t = host[direction].reverse ? steps - 1 - turn : turn;
+            most = sizes[t] > most ? sizes[t] : most;
+            if (!s->lone)
+                SEQLSTM_TRY(run_step(call, s, device + direction, t, turn, sizes[t], err));
+        }
+        if (s->lone)
+            CG_START(call, "a step",
+                     runs_tiles(call, s) ? cg_tile_forward(call->stream, device, s->directions, s->compute, turn, most,
+                                                           s->hidden, s->gates)
+                                         : cg_step_fused(call->stream, device, s->directions, turn, most, s->hidden));
     }
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                                    int64_t layer, int64_t direction, struct seqlstm_error *err)
+/* The input's contribution to all steps, and what the first step reads. */
+static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                      int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
     const int64_t n = layer * s->directions + direction, width = cg_layer_width(s, layer);
     const struct cg_layer *device = call->binding->recurrent->device + n, *host = &call->binding->recurrent->host[n];
-    SEQLSTM_TRY(cg_draw_masks(call, s, l, layer, direction, err));
+    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
     const struct cg_gemm u = {.m = call->rows, .n = s->gh, .depth = width, .a = x, .a_row = width, .a_column = 1,
                               .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X), .b_row = 1, .b_column = width,
                               .c = host->u, .c_row = s->gh, .compute = s->compute};
     CG_START(call, "the input's product", cg_gemm_launch(call->stream, &u));
-    if (call->op->variant == CG_GRID) {
-        SEQLSTM_TRY(cg_run_grid(call, l, device, false, err));
-    } else if (call->op->variant == CG_CLUSTER) {
-        CG_START(call, "all steps",
-                 cg_cluster_forward(call->stream, device, &call->op->grid[0], call->axis->sequences));
-    } else if (call->op->variant == CG_ONE_BLOCK) {
-        CG_START(call, "all steps", cg_one_block_forward(call->stream, device, call->axis->sequences, s->gh));
-    } else {
-        CG_START(call, "the first step",
-                 runs_tiles(call, s) ? cg_tile_begin(call->stream, device, s->compute, call->axis->sequences, s->hidden,
-                                                     s->gates)
-                                     : cg_step_begin(call->stream, device, call->axis->sequences, s->out));
-        SEQLSTM_TRY(cg_run_loop(call, s, n, run_steps, err));
-    }
-    if (host->hn || host->cn)
-        CG_START(call, "final states",
-                 cg_step_finish(call->stream, device, call->axis->sequences, host->cn ? s->hidden : 0, s->out));
+    if (call->op->variant != CG_STEP_GRAPH)
+        return SEQLSTM_OK;
+    CG_START(call, "the first step",
+             runs_tiles(call, s) ? cg_tile_begin(call->stream, device, s->compute, call->axis->sequences, s->hidden,
+                                                 s->gates)
+                                 : cg_step_begin(call->stream, device, call->axis->sequences, s->out));
     return SEQLSTM_OK;
+}
+
+/* All steps of all directions. */
+static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                int64_t layer, struct seqlstm_error *err)
+{
+    const int64_t n = layer * s->directions, sequences = call->axis->sequences;
+    const struct cg_layer *device = call->binding->recurrent->device + n;
+    switch (call->op->variant) {
+    case CG_GRID: /* a direction has the whole device */
+        for (int64_t direction = 0; direction < s->directions; direction++)
+            SEQLSTM_TRY(cg_run_grid(call, l, device + direction, false, err));
+        return SEQLSTM_OK;
+    case CG_CLUSTER:
+        CG_START(call, "all steps",
+                 cg_cluster_forward(call->stream, device, s->directions, &call->op->grid[0], sequences));
+        return SEQLSTM_OK;
+    case CG_ONE_BLOCK:
+        CG_START(call, "all steps", cg_one_block_forward(call->stream, device, s->directions, sequences, s->gh));
+        return SEQLSTM_OK;
+    default:
+        return cg_run_loop(call, s, n, run_steps, err);
+    }
 }
 
 static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
@@ -110,19 +129,25 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
     const struct cg_layout l = cg_layout_make(&s);
     struct cg_recurrent_binding *r = call->binding->recurrent;
     for (int64_t n = 0; n < r->count; n++) {
+        const int64_t direction = n % s.directions;
         struct cg_layer *y = &r->host[n];
-        *y = cg_layer_make(call, &s, &l, n / s.directions, n % s.directions);
-        y->hm[0] = cg_workspace(call, l.hm0);
-        y->hm[1] = cg_workspace(call, l.hm1);
-        y->product = cg_workspace(call, l.product);
-        y->raw = cg_workspace(call, l.raw);
-        y->projected = cg_workspace(call, l.projected);
-        y->reset = cg_workspace(call, l.reset);
+        *y = cg_layer_make(call, &s, &l, n / s.directions, direction);
+        y->hm[0] = cg_own(call, &l, direction, l.hm0);
+        y->hm[1] = cg_own(call, &l, direction, l.hm1);
+        y->product = cg_own(call, &l, direction, l.product);
+        y->raw = cg_own(call, &l, direction, l.raw);
+        y->projected = cg_own(call, &l, direction, l.projected);
+        y->reset = cg_own(call, &l, direction, l.reset);
     }
     SEQLSTM_TRY(cg_store_layers(call, r->device, err));
     for (int64_t layer = 0; layer < s.layers; layer++) {
         for (int64_t direction = 0; direction < s.directions; direction++)
-            SEQLSTM_TRY(run_direction(call, &s, &l, layer, direction, err));
+            SEQLSTM_TRY(begin_direction(call, &s, &l, layer, direction, err));
+        SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
+        for (int64_t n = layer * s.directions; n < (layer + 1) * s.directions; n++)
+            if (r->host[n].hn || r->host[n].cn)
+                CG_START(call, "final states", cg_step_finish(call->stream, r->device + n, call->axis->sequences,
+                                                              r->host[n].cn ? s.hidden : 0, s.out));
         SEQLSTM_TRY(merge(call, &s, &l, layer, err));
     }
     return SEQLSTM_OK;

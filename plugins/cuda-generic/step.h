@@ -41,8 +41,10 @@ int cg_step_cell(void *stream, const struct cg_layer *layer, enum cg_step_phase 
 /* projected -> h. */
 int cg_step_publish(void *stream, const struct cg_layer *layer, int64_t t, int32_t parity, int64_t m, int64_t out);
 
-/* Product and cell in one kernel: no LAYER_NORM, no projection, not late. */
-int cg_step_fused(void *stream, const struct cg_layer *layer, int64_t t, int32_t parity, int64_t m, int64_t hidden);
+/* Product and cell in one kernel: no LAYER_NORM, no projection, not late. The `turn`-th step of all directions, whose
+ * layers follow each other; most: sequences of the direction that has more. */
+int cg_step_fused(void *stream, const struct cg_layer *layer, int64_t directions, int64_t turn, int64_t most,
+                  int64_t hidden);
 
 /* projection: dh -> dh_new, direct. */
 int cg_step_split_back(void *stream, const struct cg_layer *layer, int64_t t, int64_t m, int64_t out);

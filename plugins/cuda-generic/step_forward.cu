@@ -179,14 +179,16 @@ enum { FUSED_ROWS = 4, FUSED_WARPS = 4 };
 
 /* A warp owns hidden unit k of FUSED_ROWS sequences: its lanes share the sums over h, then lane r is the cell of
  * sequence b0 + r. */
-static __global__ void __launch_bounds__(FUSED_WARPS *CG_WARP) fused(const struct cg_layer *y, int64_t t, int parity,
-                                                                    int64_t m)
+static __global__ void __launch_bounds__(FUSED_WARPS *CG_WARP) fused(const struct cg_layer *layer, int64_t turn)
 {
+    const struct cg_layer *y = layer + blockIdx.z;
+    const int64_t t = cg_step_at(y, turn), m = y->axis.batch_sizes[t];
+    const int parity = (int)(turn % 2);
     const int lane = (int)(threadIdx.x % CG_WARP);
     const int64_t n = y->hidden, k = (int64_t)blockIdx.x * FUSED_WARPS + threadIdx.x / CG_WARP;
     const int64_t b0 = (int64_t)blockIdx.y * FUSED_ROWS;
     const int gates = (int)y->gates;
-    if (k >= n)
+    if (k >= n || b0 >= m)
         return; /* the whole warp */
     float sum[4][FUSED_ROWS];
     for (int g = 0; g < 4; g++)
@@ -220,10 +222,10 @@ static __global__ void __launch_bounds__(FUSED_WARPS *CG_WARP) fused(const struc
     cg_publish(y, t, b, row, before, k, cg_cell_forward(y, t, b, row, before, k, mine), parity);
 }
 
-extern "C" int cg_step_fused(void *stream, const struct cg_layer *layer, int64_t t, int32_t parity, int64_t m,
+extern "C" int cg_step_fused(void *stream, const struct cg_layer *layer, int64_t directions, int64_t turn, int64_t most,
                              int64_t hidden)
 {
     const dim3 grid((unsigned)((hidden + FUSED_WARPS - 1) / FUSED_WARPS),
-                    (unsigned)((m + FUSED_ROWS - 1) / FUSED_ROWS));
-    return GPU_LAUNCH(stream, grid, FUSED_WARPS * CG_WARP, 0, fused, layer, t, parity, m);
+                    (unsigned)((most + FUSED_ROWS - 1) / FUSED_ROWS), (unsigned)directions);
+    return GPU_LAUNCH(stream, grid, FUSED_WARPS * CG_WARP, 0, fused, layer, turn);
 }

@@ -29,13 +29,17 @@ template <typename NUMBER> static __global__ void begin(const struct cg_layer *l
 
 template <typename NUMBER, typename SHAPE>
 static __global__ void __launch_bounds__(SHAPE::THREADS, 512 / SHAPE::THREADS)
-    forward(const struct cg_layer *y, int64_t t, int half, int64_t m)
+    forward(const struct cg_layer *layer, int64_t turn)
 {
     GPU_SHARED(uint32_t, shared);
+    const struct cg_layer *y = layer + blockIdx.z;
+    const int64_t t = cg_step_at(y, turn), m = y->axis.batch_sizes[t], half = turn % 2;
     const int64_t n = y->hidden, words = cg_tile_words(n, NUMBER::PER_WORD), places = cg_tile_places(y->gates, n);
     const int gates = (int)y->gates, units = (int)cg_tile_units(gates, SHAPE::N);
     const int64_t b0 = (int64_t)blockIdx.y * SHAPE::M, unit0 = (int64_t)blockIdx.x * units;
     const int64_t place0 = cg_tile_place(gates, 0, unit0), row0 = cg_row(y, t, b0);
+    if (b0 >= m)
+        return; /* the whole block */
     const uint32_t *from = y->tile_exchange + half * y->axis.sequences * words;
     uint32_t *to = y->tile_exchange + (1 - half) * y->axis.sequences * words;
     cg_copy_tile<NUMBER, SHAPE> tile;
@@ -84,18 +88,19 @@ typedef cg_copy_shape<1, 1, 4, 2, 4> small;
 struct call {
     void *stream;
     const struct cg_layer *layer;
-    int64_t t, turn, m, hidden, gates;
+    int64_t directions, turn, most, hidden, gates;
 
     template <typename NUMBER, typename SHAPE> static int start(call c)
     {
         const int64_t units = cg_tile_units(c.gates, SHAPE::N);
-        const dim3 grid((unsigned)((c.hidden + units - 1) / units), (unsigned)((c.m + SHAPE::M - 1) / SHAPE::M));
+        const dim3 grid((unsigned)((c.hidden + units - 1) / units), (unsigned)((c.most + SHAPE::M - 1) / SHAPE::M),
+                        (unsigned)c.directions);
         return GPU_LAUNCH_LARGE(c.stream, grid, (unsigned)SHAPE::THREADS, (size_t)SHAPE::SHARED_BYTES,
-                                (forward<NUMBER, SHAPE>), c.layer, c.t, (int)(c.turn % 2), c.m);
+                                (forward<NUMBER, SHAPE>), c.layer, c.turn);
     }
     template <typename NUMBER> static int run(call c)
     {
-        return c.m > 64 && c.gates * c.hidden >= large::N ? start<NUMBER, large>(c) : start<NUMBER, small>(c);
+        return c.most > 64 && c.gates * c.hidden >= large::N ? start<NUMBER, large>(c) : start<NUMBER, small>(c);
     }
 };
 
@@ -120,9 +125,9 @@ extern "C" int cg_tile_begin(void *stream, const struct cg_layer *layer, uint32_
     return cg_choose_number(compute, b);
 }
 
-extern "C" int cg_tile_forward(void *stream, const struct cg_layer *layer, uint32_t compute, int64_t t, int64_t turn,
-                               int64_t m, int64_t hidden, int64_t gates)
+extern "C" int cg_tile_forward(void *stream, const struct cg_layer *layer, int64_t directions, uint32_t compute,
+                               int64_t turn, int64_t most, int64_t hidden, int64_t gates)
 {
-    const struct call c = {stream, layer, t, turn, m, hidden, gates};
+    const struct call c = {stream, layer, directions, turn, most, hidden, gates};
     return cg_choose_number(compute, c);
 }

@@ -31,17 +31,18 @@ int64_t cg_tile_exchange_most(int64_t hidden, int64_t gates, int64_t sequences);
 /* Before the first step: packs W_h, and publishes what the first step reads. */
 int cg_tile_begin(void *stream, const struct cg_layer *layer, uint32_t compute, int64_t sequences, int64_t hidden,
                   int64_t gates);
-/* Step t of m sequences, as the `turn`-th, from 0. */
-int cg_tile_forward(void *stream, const struct cg_layer *layer, uint32_t compute, int64_t t, int64_t turn, int64_t m,
-                    int64_t hidden, int64_t gates);
+/* The `turn`-th step, from 0, of all directions, whose layers follow each other; most: sequences of the direction that
+ * has more. */
+int cg_tile_forward(void *stream, const struct cg_layer *layer, int64_t directions, uint32_t compute, int64_t turn,
+                    int64_t most, int64_t hidden, int64_t gates);
 
 /* After cg_step_begin_back. */
 int cg_tile_begin_back(void *stream, const struct cg_layer *layer, uint32_t compute, int64_t sequences, int64_t hidden,
                        int64_t gates);
-/* Of `rows` sequences the product of the turn before; of the first m of them the cells of step t. Behind the last step
- * m is 0: then `back` stands. */
-int cg_tile_backward(void *stream, const struct cg_layer *layer, uint32_t compute, int64_t t, int64_t turn,
-                     int64_t rows, int64_t m, int64_t hidden);
+/* The product of the turn before, then the cells of this; most: sequences of either turn, of the direction that has
+ * more. Behind the last step there are no cells: then `back` stands. */
+int cg_tile_backward(void *stream, const struct cg_layer *layer, int64_t directions, uint32_t compute, int64_t turn,
+                     int64_t most, int64_t hidden);
 
 #ifdef __cplusplus
 }

@@ -33,12 +33,19 @@ static __device__ __forceinline__ void prefetch(const float *from, int64_t elems
 
 template <typename NUMBER, typename SHAPE>
 static __global__ void __launch_bounds__(SHAPE::THREADS, 512 / SHAPE::THREADS)
-    backward(const struct cg_layer *y, int64_t t, int64_t turn, int64_t rows, int64_t m)
+    backward(const struct cg_layer *layer, int64_t turn)
 {
     GPU_SHARED(uint32_t, shared);
+    const struct cg_layer *y = layer + blockIdx.z;
+    const int64_t last = y->axis.steps - 1, t = cg_step_at(y, turn <= last ? last - turn : 0);
+    const int64_t m = turn <= last ? y->axis.batch_sizes[t] : 0;
+    const int64_t before = turn > 0 ? y->axis.batch_sizes[cg_step_at(y, last - (turn - 1))] : 0;
+    const int64_t rows = m > before ? m : before;
     const int64_t n = y->hidden, words = cg_tile_words(cg_tile_places(y->gates, n), NUMBER::PER_WORD);
     const int64_t b0 = (int64_t)blockIdx.y * SHAPE::M, unit0 = (int64_t)blockIdx.x * SHAPE::N;
     const int64_t units = n - unit0 < SHAPE::N ? n - unit0 : (int64_t)SHAPE::N;
+    if (b0 >= rows)
+        return; /* the whole block */
     const uint32_t *from = y->tile_exchange + turn % 2 * y->axis.sequences * words;
     uint32_t *to = y->tile_exchange + (1 - turn % 2) * y->axis.sequences * words;
     for (int64_t r = threadIdx.x; r < SHAPE::M && b0 + r < m; r += SHAPE::THREADS) {
@@ -88,18 +95,18 @@ typedef cg_copy_shape<1, 1, 4, 2, 2> small;
 struct call {
     void *stream;
     const struct cg_layer *layer;
-    int64_t t, turn, rows, m, hidden;
+    int64_t directions, turn, most, hidden;
 
     template <typename NUMBER, typename SHAPE> static int start(call c)
     {
         const dim3 grid((unsigned)((c.hidden + SHAPE::N - 1) / SHAPE::N),
-                        (unsigned)((c.rows + SHAPE::M - 1) / SHAPE::M));
+                        (unsigned)((c.most + SHAPE::M - 1) / SHAPE::M), (unsigned)c.directions);
         return GPU_LAUNCH_LARGE(c.stream, grid, (unsigned)SHAPE::THREADS, (size_t)SHAPE::SHARED_BYTES,
-                                (backward<NUMBER, SHAPE>), c.layer, c.t, c.turn, c.rows, c.m);
+                                (backward<NUMBER, SHAPE>), c.layer, c.turn);
     }
     template <typename NUMBER> static int run(call c)
     {
-        return c.rows > 64 && c.hidden >= large::N ? start<NUMBER, large>(c) : start<NUMBER, small>(c);
+        return c.most > 64 && c.hidden >= large::N ? start<NUMBER, large>(c) : start<NUMBER, small>(c);
     }
 };
 
@@ -124,9 +131,9 @@ extern "C" int cg_tile_begin_back(void *stream, const struct cg_layer *layer, ui
     return cg_choose_number(compute, b);
 }
 
-extern "C" int cg_tile_backward(void *stream, const struct cg_layer *layer, uint32_t compute, int64_t t, int64_t turn,
-                                int64_t rows, int64_t m, int64_t hidden)
+extern "C" int cg_tile_backward(void *stream, const struct cg_layer *layer, int64_t directions, uint32_t compute,
+                                int64_t turn, int64_t most, int64_t hidden)
 {
-    const struct call c = {stream, layer, t, turn, rows, m, hidden};
+    const struct call c = {stream, layer, directions, turn, most, hidden};
     return cg_choose_number(compute, c);
 }
