@@ -28,15 +28,19 @@ value() {
 print(json.load(open(sys.argv[1] + "/summary.json"))["metrics"][sys.argv[2]][sys.argv[3]])' "$@"
 }
 
+# Of training, validation in it, all sittings together.
 seconds() {
-    python3 -c 'import json, sys; print(round(sum(json.load(open(r + "/summary.json"))["seconds"] for r in sys.argv[1:])))' "$@"
+    python3 -c 'import json, sys
+print(round(sum(json.loads(open(run + "/metrics.jsonl").read().splitlines()[-1])["seconds"] for run in sys.argv[1:])))' "$@"
 }
 
 # Trains a config into $runs/NAME, or goes on with what lies there: train NAME CONFIG [flags]
 train() {
     local folder=$runs/$1 config=$here/configs/$2.yaml
     shift 2
-    if [ -e "$folder/config.yaml" ]; then
+    if [ -e "$folder/summary.json" ]; then
+        return
+    elif [ -e "$folder/config.yaml" ]; then
         "$program" resume "$folder" --progress none >&2
     else
         "$program" run "$config" --out "$folder" --threads "$threads" --progress none "$@" >&2
@@ -125,7 +129,7 @@ done
 
 {
     printf '# The models, trained to their ends\n\n'
-    printf '`tools/nightly.sh` at commit %s on %s, %s processors, threads: %s. Times are those of whole runs.\n\n' \
+    printf '`tools/nightly.sh` at commit %s on %s, %s processors, threads: %s. Times are those of training, validation in it.\n\n' \
         "$(git -C "$here" rev-parse --short HEAD)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" \
         "$(nproc)" "$threads"
     printf '| config | what | measured | bar | | time |\n| --- | --- | --- | --- | --- | --- |\n'
