@@ -34,11 +34,16 @@ seconds() {
 print(round(sum(json.loads(open(run + "/metrics.jsonl").read().splitlines()[-1])["seconds"] for run in sys.argv[1:])))' "$@"
 }
 
+finished() {
+    [ -e "$1/summary.json" ] && python3 -c 'import json, sys
+sys.exit(json.load(open(sys.argv[1] + "/summary.json"))["end"] not in ("epochs", "updates", "early_stopping"))' "$1"
+}
+
 # Trains a config into $runs/NAME, or goes on with what lies there: train NAME CONFIG [flags]
 train() {
     local folder=$runs/$1 config=$here/configs/$2.yaml
     shift 2
-    if [ -e "$folder/summary.json" ]; then
+    if finished "$folder"; then
         return
     elif [ -e "$folder/config.yaml" ]; then
         "$program" resume "$folder" --progress none >&2
