@@ -25,8 +25,13 @@ sl_word_table_deinit(struct sl_word_table *table)
     memset(table, 0, sizeof *table);
 }
 
-/* A key with this bit is a hash: words with the same one are compared. Without it the key is the word. */
-#define HASHED (UINT64_C(1) << 63)
+/* What a slot is found by. */
+struct key {
+    uint64_t head, tail;
+};
+
+/* A tail with this bit says that the head is a hash: words with the same one are compared. */
+#define LONG (UINT64_C(1) << 63)
 
 static uint64_t
 load(const char *from)
@@ -37,7 +42,7 @@ load(const char *from)
 }
 
 /* More than 8 bytes, the last 8 of them once more. Only the order of a table depends on it, no number. */
-static uint64_t
+static struct key
 hash_long(const char *word, size_t bytes)
 {
     uint64_t hash = bytes;
@@ -46,33 +51,43 @@ hash_long(const char *word, size_t bytes)
         hash ^= hash >> 32;
     }
     hash = (hash ^ load(word + bytes - 8)) * UINT64_C(0xD6E8FEB86659FD93);
-    return (hash ^ hash >> 29) | HASHED;
+    return (struct key){hash ^ hash >> 29, LONG};
 }
 
-static uint64_t
+static inline struct key
+key_of_medium(const char *word, size_t bytes)
+{
+    uint64_t last = load(word + bytes - 8);
+    uint64_t tail = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? last >> (8 * (16 - bytes)) : 0;
+    return tail == 0 || tail & LONG ? hash_long(word, bytes) : (struct key){load(word), tail};
+}
+
+static struct key
 key_of(const char *word, size_t bytes)
 {
-    uint64_t key = 0;
-    if (bytes > 8)
+    uint64_t head = 0;
+    if (bytes > 16)
         return hash_long(word, bytes);
-    memcpy(&key, word, bytes);
-    return key & HASHED ? hash_long(word, bytes) : key;
+    if (bytes > 8)
+        return key_of_medium(word, bytes);
+    memcpy(&head, word, bytes);
+    return (struct key){head, 0};
 }
 
 /* The same where 8 bytes can be read. */
-static inline uint64_t
+static inline struct key
 key_of_padded(const char *word, size_t bytes)
 {
     if (bytes > 8 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
         return key_of(word, bytes);
-    uint64_t key = load(word) & (~UINT64_C(0) >> (64 - 8 * bytes));
-    return key & HASHED ? hash_long(word, bytes) : key;
+    return (struct key){load(word) & (~UINT64_C(0) >> (64 - 8 * bytes)), 0};
 }
 
 static size_t
-place_of(uint64_t key, int shift)
+place_of(struct key key, int shift)
 {
-    return (size_t)(((key ^ key >> 29) * UINT64_C(0x9E3779B97F4A7C15)) >> shift);
+    uint64_t mixed = key.head ^ (key.tail ^ key.tail >> 31) * UINT64_C(0xD6E8FEB86659FD93);
+    return (size_t)(((mixed ^ mixed >> 29) * UINT64_C(0x9E3779B97F4A7C15)) >> shift);
 }
 
 static bool
@@ -88,7 +103,7 @@ grow(struct sl_word_table *table)
     for (size_t i = 0; i < old; i++) {
         if (table->slots[i].number < 0)
             continue;
-        size_t at = place_of(table->slots[i].key, 64 - log);
+        size_t at = place_of((struct key){table->slots[i].head, table->slots[i].tail}, 64 - log);
         while (slots[at].number >= 0)
             at = (at + 1) & (count - 1);
         slots[at] = table->slots[i];
@@ -117,14 +132,14 @@ fail(struct sl_word_table *table)
 }
 
 static int32_t
-add_new(struct sl_word_table *table, struct sl_word_slot *slot, uint64_t key, const char *word, size_t bytes)
+add_new(struct sl_word_table *table, struct sl_word_slot *slot, struct key key, const char *word, size_t bytes)
 {
     int64_t begin = (int64_t)table->text.length_bytes;
     sl_buf_append(&table->text, word, bytes);
     sl_buf_append(&table->begins, &begin, sizeof begin);
     if (table->text.failed || table->begins.failed || table->count == INT32_MAX)
         return fail(table);
-    *slot = (struct sl_word_slot){key, table->count, 1};
+    *slot = (struct sl_word_slot){key.head, key.tail, table->count, 1};
     return table->count++;
 }
 
@@ -148,14 +163,15 @@ make_room(struct sl_word_table *table, int count)
 
 /* With room for one more. */
 static inline int32_t
-add_at(struct sl_word_table *table, size_t at, uint64_t key, const char *word, size_t bytes)
+add_at(struct sl_word_table *table, size_t at, struct key key, const char *word, size_t bytes)
 {
     size_t mask = ((size_t)1 << (64 - table->shift)) - 1;
     for (;; at = (at + 1) & mask) {
         struct sl_word_slot *slot = &table->slots[at];
         if (slot->number < 0)
             return add_new(table, slot, key, word, bytes);
-        if (slot->key != key || ((key & HASHED) && !is_word(table, slot->number, word, bytes)))
+        if (slot->head != key.head || slot->tail != key.tail ||
+            ((key.tail & LONG) && !is_word(table, slot->number, word, bytes)))
             continue;
         if (++slot->count == 0)
             sl_buf_append(&table->wraps, &slot->number, sizeof slot->number);
@@ -166,19 +182,21 @@ add_at(struct sl_word_table *table, size_t at, uint64_t key, const char *word, s
 int32_t
 sl_word_table_add(struct sl_word_table *table, const char *word, size_t bytes)
 {
-    uint64_t key = key_of(word, bytes);
+    struct key key = key_of(word, bytes);
     return make_room(table, 1) ? add_at(table, place_of(key, table->shift), key, word, bytes) : -1;
 }
 
 bool
 sl_word_table_add_many(struct sl_word_table *table, const char *text, const size_t *at, int count, uint32_t *out)
 {
-    uint64_t keys[SL_WORD_TABLE_MANY];
+    struct key keys[SL_WORD_TABLE_MANY];
     if (!make_room(table, count))
         return false;
     for (int i = 0; i < count; i++) {
         keys[i] = key_of_padded(text + at[2 * i], at[2 * i + 1] - at[2 * i]);
-        __builtin_prefetch(&table->slots[place_of(keys[i], table->shift)], 1);
+        const struct sl_word_slot *slot = &table->slots[place_of(keys[i], table->shift)];
+        __builtin_prefetch(slot, 1);
+        __builtin_prefetch(&slot->count, 1); /* which may be in the next line */
     }
     for (int i = 0; i < count; i++)
         out[i] = (uint32_t)add_at(table, place_of(keys[i], table->shift), keys[i], text + at[2 * i],

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distinct words numbered in the order of their first appearance, with their counts: sl_intern made for the inner loop
- * of cutting large texts. What makes it slow is memory: a word of up to 8 bytes is its own key, a slot holds its count,
- * slots are fetched ahead, so that a word that is seldom costs one miss, which overlaps with others, and a large table
- * asks for large pages.
+ * of cutting large texts. What makes it slow is memory: a word of up to 16 bytes is its own key, a slot holds its
+ * count, slots are fetched ahead, so that a word that is seldom costs one miss, which overlaps with others, and a large
+ * table asks for large pages.
  *
  * Words hold no NUL. Failure is sticky as in base/buf.h. [one thread at a time] */
 #ifndef SL_DATA_WORD_TABLE_H
@@ -14,8 +14,10 @@
 
 #include "base/buf.h"
 
+/* Words hold no NUL, so first and last 8 bytes, filled up with zeros, tell all words of up to 16 bytes apart. */
 struct sl_word_slot {
-    uint64_t key;
+    uint64_t head;  /* the first 8 bytes; of a longer word a hash */
+    uint64_t tail;  /* the other ones, if there are any; of a longer word LONG (word_table.c) */
     int32_t number; /* -1: free */
     uint32_t count; /* modulo 2^32 */
 };
