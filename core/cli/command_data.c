@@ -30,6 +30,15 @@ static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool p
     return object;
 }
 
+static json_t *pack_points(const struct sl_step_cost_point *points, int32_t count)
+{
+    json_t *list = json_array();
+    for (int32_t p = 0; p < count; p++)
+        json_array_append_new(list, json_pack("{s:I,s:f}", "width", (json_int_t)points[p].width, "step_ns",
+                                              points[p].step_ns));
+    return list;
+}
+
 static json_t *pack_bins(const struct sl_lengths *lengths)
 {
     json_t *bins = json_array();
@@ -46,7 +55,7 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
     const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
     const struct sl_lengths *source = sl_data_stats_find_source_lengths(stats);
-    json_t *strategies = json_array(), *points = json_array();
+    json_t *strategies = json_array();
     const char *chosen = "";
     for (int c = 0; c < count; c++) {
         json_array_append_new(strategies, pack_cost(&costs[c], measured != NULL, source != NULL));
@@ -66,16 +75,15 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
                                       (json_int_t)sl_lengths_get_longest(source), "vocabulary",
                                       (json_int_t)sl_data_stats_get_source_vocabulary(stats), "lengths",
                                       pack_bins(source)));
-    for (int p = 0; measured && p < measured->count; p++)
-        json_array_append_new(points, json_pack("{s:I,s:f}", "width", (json_int_t)measured->points[p].width, "step_ns",
-                                                measured->points[p].step_ns));
     if (measured) {
+        json_t *cost = json_pack("{s:o,s:f,s:f}", "points", pack_points(measured->points, measured->count), "batch_ns",
+                                 measured->batch_ns, "shape_ns", measured->shape_ns);
+        if (measured->source_count > 0)
+            json_object_set_new(cost, "source_points", pack_points(measured->source_points, measured->source_count));
         json_object_set_new(json_object_get(root, "lower_bound"), "seconds",
                             json_real(sl_data_stats_get_least_seconds(stats)));
-        json_object_set_new(root, "step_cost", json_pack("{s:O,s:f,s:f}", "points", points, "batch_ns",
-                                                         measured->batch_ns, "shape_ns", measured->shape_ns));
+        json_object_set_new(root, "step_cost", cost);
     }
-    json_decref(points);
     return cli_write_json(cli, root);
 }
 

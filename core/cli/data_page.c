@@ -170,17 +170,26 @@ write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool mea
 }
 
 static void
-write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
+write_points(struct sl_buf *out, const char *title, const struct sl_step_cost_point *points, int32_t count)
 {
-    sl_buf_append_text(out, "<h2>Cost of a step</h2>\n<table><tr><th>sequences side by side</th><th>µs a step</th>"
-                            "<th>µs a sequence</th></tr>\n");
-    for (int32_t p = 0; p < cost->count; p++) {
-        double us = cost->points[p].step_ns * 1e-3;
-        sl_buf_printf(out, "<tr><td>%lld</td>", (long long)cost->points[p].width);
+    sl_buf_printf(out, "<h2>Cost of a step%s</h2>\n<table><tr><th>sequences side by side</th><th>µs a step</th>"
+                       "<th>µs a sequence</th></tr>\n",
+                  title);
+    for (int32_t p = 0; p < count; p++) {
+        double us = points[p].step_ns * 1e-3;
+        sl_buf_printf(out, "<tr><td>%lld</td>", (long long)points[p].width);
         write_number(out, "<td>%.1f</td>", us);
-        write_number(out, "<td>%.2f</td></tr>\n", us / (double)cost->points[p].width);
+        write_number(out, "<td>%.2f</td></tr>\n", us / (double)points[p].width);
     }
     sl_buf_append_text(out, "</table>\n");
+}
+
+static void
+write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
+{
+    if (cost->source_count > 0)
+        write_points(out, " of the source", cost->source_points, cost->source_count);
+    write_points(out, cost->source_count > 0 ? " of the target" : "", cost->points, cost->count);
     write_number(out, "<p>Besides, a batch costs %.0f µs.</p>\n", cost->batch_ns * 1e-3);
 }
 

@@ -179,8 +179,8 @@ price_sources(const struct sl_bucket_rule *rule, const struct sl_histogram *h, i
         int64_t begins = (end + size - 1) / size - (before + size - 1) / size;
         bool has_narrow = before <= narrow && narrow < end;
         price += (double)h->source_length[s] *
-                 ((double)(begins - has_narrow) * sl_step_cost_at(rule->cost, (double)size) +
-                  (has_narrow ? sl_step_cost_at(rule->cost, (double)(held - narrow)) : 0));
+                 ((double)(begins - has_narrow) * sl_step_cost_source_at(rule->cost, (double)size) +
+                  (has_narrow ? sl_step_cost_source_at(rule->cost, (double)(held - narrow)) : 0));
         before = end;
     }
     return price;

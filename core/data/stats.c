@@ -77,7 +77,7 @@ add_batch(const struct sl_order *order, const int32_t *lengths, int64_t batch, c
 /* What the encoder reads of a batch; in a rectangle all is as long as the longest, of the batch or of the data. */
 static void
 add_source(const struct sl_dataset *d, const struct sl_order *order, enum sl_padding padding, int64_t batch,
-           struct sl_batching_cost *cost, struct shape *shape)
+           const struct sl_step_cost *price, struct sl_batching_cost *cost, struct shape *shape)
 {
     const uint32_t *record = order->records + order->first[batch];
     int64_t count = order->first[batch + 1] - order->first[batch], rows = 0;
@@ -89,6 +89,12 @@ add_source(const struct sl_dataset *d, const struct sl_order *order, enum sl_pad
     if (padding == SL_PADDING_LONGEST)
         shape->source_steps = d->facts.source_longest;
     rows = padding == SL_PADDING_NONE ? rows : count * shape->source_steps;
+    for (int64_t t = 0; price && t < shape->source_steps; t++) {
+        int64_t alive = 0;
+        for (int64_t k = 0; k < count; k++)
+            alive += padding != SL_PADDING_NONE || d->source.length[record[k]] > t;
+        cost->seconds += 1e-9 * sl_step_cost_source_at(price, (double)alive);
+    }
     cost->source_rows += rows;
     cost->rows_computed += rows;
     cost->source_steps += shape->source_steps;
@@ -110,7 +116,7 @@ count_order(const struct sl_dataset *d, const struct sl_order_rule *rule, const 
     for (int64_t b = 0; b < order.batches; b++) {
         add_batch(&order, rule->lengths, b, price, cost, &shapes[b]);
         if (rule->source)
-            add_source(d, &order, rule->padding, b, cost, &shapes[b]);
+            add_source(d, &order, rule->padding, b, price, cost, &shapes[b]);
     }
     qsort(shapes, (size_t)order.batches, sizeof *shapes, compare_shape);
     for (int64_t b = 0; b < order.batches; b++)
@@ -204,6 +210,10 @@ find_bound(struct sl_data_stats *stats, const struct sl_dataset *d, const struct
         const struct sl_step_cost_point *widest = &price->points[price->count - 1];
         stats->least_seconds = 1e-9 * ((double)stats->lengths.rows * widest->step_ns / (double)widest->width +
                                        (double)least.batches * price->batch_ns);
+    }
+    if (price && price->source_count > 0) {
+        const struct sl_step_cost_point *widest = &price->source_points[price->source_count - 1];
+        stats->least_seconds += 1e-9 * (double)stats->source.rows * widest->step_ns / (double)widest->width;
     }
     return SEQLSTM_OK;
 }

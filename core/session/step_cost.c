@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step of training costs on the backends that the plan chose: batches of equal lengths, short and long ones, of
- * ascending width, through the executor. The slope between the lengths is the cost of a step. */
+ * ascending width, through the executor. The slope between the lengths is the cost of a step. Of pairs one side has its
+ * two lengths while the other has that of the data on average. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,25 @@ enum {
     ROUNDS = 4       /* runs of a shape, all shapes in turn; the first warms up, of the others the fastest counts */
 };
 
-/* A batch of `width` sequences of `steps` steps whose targets count. */
-static seqlstm_status make_batch(const struct sl_data_facts *facts, int64_t width, int64_t steps,
+/* A width with its two lengths; of pairs on one side, and that of the other. */
+struct probe {
+    int64_t width, steps[2], other;
+    bool is_source;
+    double ns[2], first_ns;
+};
+
+/* A batch of the probe's width whose targets count; `length`: which of its two lengths. */
+static seqlstm_status make_batch(const struct sl_data_facts *facts, const struct probe *probe, int length,
                                  struct sl_batch **out_batch, struct seqlstm_error *err)
 {
-    int32_t *lengths = malloc((size_t)width * sizeof *lengths);
+    int64_t width = probe->width, steps = probe->is_source ? probe->other : probe->steps[length];
+    int32_t *lengths = malloc(2 * (size_t)width * sizeof *lengths);
     if (lengths == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a batch");
-    for (int64_t k = 0; k < width; k++)
+    for (int64_t k = 0; k < width; k++) {
         lengths[k] = (int32_t)steps;
+        lengths[width + k] = (int32_t)(probe->is_source ? probe->steps[length] : probe->other);
+    }
     struct sl_batch_shape shape = {
         .sequences = width,
         .lengths = lengths,
@@ -32,6 +43,9 @@ static seqlstm_status make_batch(const struct sl_data_facts *facts, int64_t widt
         .target_features = facts->target.features,
         .target_on_steps = facts->target.on_steps,
         .has_weight = facts->has_weight,
+        .source_lengths = facts->source.kind != SL_FIELD_NONE ? lengths + width : NULL,
+        .source_kind = facts->source.kind,
+        .source_features = facts->source.features,
     };
     seqlstm_status status = sl_batch_create(&shape, out_batch, err);
     free(lengths);
@@ -45,13 +59,13 @@ static seqlstm_status make_batch(const struct sl_data_facts *facts, int64_t widt
 }
 
 /* Runs one batch of the shape and keeps the fastest time; returns this one's. */
-static seqlstm_status time_shape(struct sl_exec *exec, const struct sl_data_facts *facts, int64_t width, int64_t steps,
-                                 double *best_ns, double *out_ns, struct seqlstm_error *err)
+static seqlstm_status time_shape(struct sl_exec *exec, const struct sl_data_facts *facts, const struct probe *probe,
+                                 int length, double *best_ns, double *out_ns, struct seqlstm_error *err)
 {
     struct sl_batch *batch = NULL;
     struct sl_exec_result result;
-    struct sl_exec_step step = {.normaliser = 1.0 / (double)(width * steps)};
-    SEQLSTM_TRY(make_batch(facts, width, steps, &batch, err));
+    struct sl_exec_step step = {.normaliser = 1.0 / (double)(probe->width * probe->steps[length])};
+    SEQLSTM_TRY(make_batch(facts, probe, length, &batch, err));
     int64_t start = sl_clock_ns();
     seqlstm_status status = sl_exec_run(exec, batch, &step, &result, err);
     *out_ns = (double)(sl_clock_ns() - start);
@@ -72,54 +86,83 @@ static seqlstm_status time_update(struct sl_exec *exec, double *out_ns, struct s
     return SEQLSTM_OK;
 }
 
-/* A width with its two lengths. */
-struct probe {
-    int64_t width, steps[2];
-    double ns[2], first_ns;
-};
-
-/* Powers of two and the widest batch; a width whose batches have one step at most is left out. */
-static int32_t list_probes(const struct sl_envelope *envelope, struct probe *probes)
+/* Powers of two and the widest batch, of a side that has at most `most` steps and `rows` rows; a width whose batches
+ * have one step at most is left out. */
+static int32_t list_probes(int64_t most, int64_t rows, int64_t sequences, struct probe *probes)
 {
-    int64_t longest = envelope->steps < LONG_STEPS ? envelope->steps : LONG_STEPS;
+    int64_t longest = most < LONG_STEPS ? most : LONG_STEPS;
     int32_t count = 0;
     for (int64_t width = 1; count < SL_STEP_COST_MOST; width *= 2) {
-        bool last = width >= envelope->sequences || count == SL_STEP_COST_MOST - 1;
-        width = last ? envelope->sequences : width;
-        int64_t steps = envelope->rows / width < longest ? envelope->rows / width : longest;
+        bool last = width >= sequences || count == SL_STEP_COST_MOST - 1;
+        width = last ? sequences : width;
+        int64_t steps = rows / width < longest ? rows / width : longest;
         if (steps >= 2)
-            probes[count++] = (struct probe){width, {(steps + 2) / 3, steps}, {INFINITY, INFINITY}, 0};
+            probes[count++] = (struct probe){.width = width, .steps = {(steps + 2) / 3, steps}};
         if (last || steps < 2)
             break;
     }
     return count;
 }
 
+/* Steps of the side that stays: those of the data on average, as far as they fit. */
+static int64_t choose_other(int64_t all_rows, int64_t records, int64_t rows, int64_t width)
+{
+    int64_t mean = records > 0 ? (all_rows + records - 1) / records : 1;
+    int64_t fitting = rows / width;
+    return mean < 1 ? 1 : mean < fitting || fitting < 1 ? mean : fitting;
+}
+
+/* The probes of both sides, the decoder's (or the only one's) first. */
+static int32_t list_sides(const struct sl_data_facts *facts, const struct sl_envelope *e, struct probe *probes,
+                          int32_t *out_own)
+{
+    int32_t count = *out_own = list_probes(e->steps, e->rows, e->sequences, probes);
+    bool pairs = facts->source.kind != SL_FIELD_NONE;
+    count += pairs ? list_probes(e->source_steps, e->source_rows, e->sequences, probes + count) : 0;
+    for (int32_t p = 0; p < count && pairs; p++) {
+        struct probe *probe = &probes[p];
+        probe->is_source = p >= *out_own;
+        int64_t all_rows = probe->is_source ? facts->rows : facts->source_rows;
+        probe->other =
+            choose_other(all_rows, facts->records, probe->is_source ? e->rows : e->source_rows, probe->width);
+    }
+    return count;
+}
+
+static struct sl_step_cost_point find_slope(const struct probe *probe)
+{
+    double more = (double)(probe->steps[1] - probe->steps[0]);
+    return (struct sl_step_cost_point){probe->width, fmax((probe->ns[1] - probe->ns[0]) / more, 1)};
+}
+
 static seqlstm_status measure(struct sl_exec *exec, const struct sl_data_facts *facts,
                               const struct sl_envelope *envelope, struct sl_step_cost *out, struct seqlstm_error *err)
 {
     struct sl_step_cost cost = {0};
-    struct probe probes[SL_STEP_COST_MOST];
+    struct probe probes[2 * SL_STEP_COST_MOST];
     double update, ns, ignored = INFINITY;
-    cost.count = list_probes(envelope, probes);
+    int32_t all = list_sides(facts, envelope, probes, &cost.count);
+    cost.source_count = all - cost.count;
     for (int round = 0; round < ROUNDS; round++) {
-        for (int32_t p = 0; p < 2 * cost.count; p++) {
+        for (int32_t p = 0; p < 2 * all; p++) {
             struct probe *probe = &probes[p / 2];
+            probe->ns[p % 2] = round == 0 ? INFINITY : probe->ns[p % 2];
             double *best = round == 0 ? &ignored : &probe->ns[p % 2];
-            SEQLSTM_TRY(time_shape(exec, facts, probe->width, probe->steps[p % 2], best, &ns, err));
+            SEQLSTM_TRY(time_shape(exec, facts, probe, p % 2, best, &ns, err));
             probe->first_ns = round == 0 ? ns : probe->first_ns;
         }
     }
-    for (int32_t p = 0; p < cost.count; p++) {
-        const struct probe *probe = &probes[p];
-        double more = (double)(probe->steps[1] - probe->steps[0]);
-        cost.points[p] = (struct sl_step_cost_point){probe->width, fmax((probe->ns[1] - probe->ns[0]) / more, 1)};
-    }
+    for (int32_t p = 0; p < cost.count; p++)
+        cost.points[p] = find_slope(&probes[p]);
+    for (int32_t p = cost.count; p < all; p++)
+        cost.source_points[p - cost.count] = find_slope(&probes[p]);
     sl_step_cost_smooth(&cost);
     SEQLSTM_TRY(time_update(exec, &update, err));
     if (cost.count > 0) {
         const struct probe *widest = &probes[cost.count - 1];
         double steps_ns = (double)widest->steps[1] * cost.points[cost.count - 1].step_ns;
+        if (cost.source_count > 0)
+            steps_ns += (double)widest->other * sl_step_cost_source_at(&cost, (double)widest->width);
         cost.batch_ns = update + fmax(widest->ns[1] - steps_ns, 0);
         cost.shape_ns = fmax(widest->first_ns - widest->ns[1], 0);
     }
@@ -133,7 +176,7 @@ seqlstm_status sl_session_measure_steps(struct sl_session *session, const struct
     const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
     struct sl_stage probe = {0};
     *out = (struct sl_step_cost){0};
-    if (!facts->has_steps || sl_session_decodes(session)) /* of two sides: steps are counted */
+    if (!facts->has_steps)
         return SEQLSTM_OK;
     seqlstm_status status = sl_session_prepare(session, SL_PHASE_TRAIN, envelope, false, true, NULL, &probe, err);
     if (status == SEQLSTM_OK)

@@ -176,6 +176,18 @@ def test_stats_of_both_sides(t):
     longest = next(s for s in stats['strategies'] if s['name'] == 'padded_to_longest')
     expect(longest['rows_computed'] == 61 * (max(sides[0]) + max(sides[1]) + 1), longest)
     expect(longest['source_steps'] == 16 * max(sides[0]), longest)
+    measured = t.run('data', 'stats', 'm.yaml', '--json', '--measure', '--html', 'page.html').json
+    cost = measured['step_cost']
+    for points in (cost['points'], cost['source_points']):
+        expect([p['width'] for p in points] == [1, 2, 4] and all(p['step_ns'] > 0 for p in points), points)
+    expect(all(s['seconds'] > measured['lower_bound']['seconds'] * 0.99 > 0 for s in measured['strategies']), measured)
+    t.write('m.yaml', PAIRS.replace('BATCHING', 'bucketing: auto'))
+    t.run('run', 'm.yaml', '--out', 'a', '-q')
+    batching = json.loads(t.read('a/plan.json'))['batching']
+    expect(len(batching['step_cost']['source_points']) == 3 and batching['edges'], batching)
+    t.run('run', 'm.yaml', '--out', 'b', '-q', '--plan', 'a/plan.json')
+    expect(json.loads(t.read('b/plan.json'))['batching'] == batching, 'measured again')
+    expect(t.read('a/final.safetensors') == t.read('b/final.safetensors'), 'same plan, other bits')
     table = t.run('data', 'stats', 'm.yaml').out.decode()
     expect('source lengths 0 to' in table and 'target lengths 2 to' in table and 'source rows' in table, table)
     page = t.read('page.html').decode()

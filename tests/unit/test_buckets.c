@@ -227,7 +227,8 @@ static void
 test_price_of_pairs(void **state)
 {
     (void)state;
-    static const struct sl_step_cost cost = {.count = 2, .points = {{1, 100}, {4, 130}}};
+    static const struct sl_step_cost cost = {
+        .count = 1, .points = {{4, 77}}, .source_count = 2, .source_points = {{1, 100}, {4, 130}}};
     static const int32_t lengths[] = {2, 2, 2, 2, 2, 3, 3, 5, 5, 5, 5};
     static const int32_t sources[] = {9, 1, 4, 0, 7, 2, 8, 3, 3, 6, 11};
     struct sl_histogram h = make_histogram(lengths, sources, 11);
@@ -242,7 +243,7 @@ test_price_of_pairs(void **state)
                 qsort(sorted, (size_t)held, sizeof *sorted, descending);
                 for (int64_t at = 0; at < held; at += size) {
                     steps += h.length[last - 1] + sorted[at];
-                    price += sorted[at] * sl_step_cost_at(&cost, (double)(held - at < size ? held - at : size));
+                    price += sorted[at] * sl_step_cost_source_at(&cost, (double)(held - at < size ? held - at : size));
                 }
                 struct sl_bucket_rule rule = {.batch_size = size};
                 assert_true(sl_bucket_price(&rule, &h, first, last) == (double)steps);
