@@ -301,7 +301,8 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     devices->shared_bytes = SHARED_MOST;
     devices->memory_bytes = ARENA_BYTES;
     snprintf(devices->name, sizeof devices->name, "a GPU emulated with fibers");
-    snprintf(devices->uuid, sizeof devices->uuid, "emulated");
+    const char *uuid = getenv("SEQLSTM_EMULATED_UUID");
+    snprintf(devices->uuid, sizeof devices->uuid, "%s", uuid ? uuid : "emulated");
     *out_count = 1;
     return SEQLSTM_OK;
 }

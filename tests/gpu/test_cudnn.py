@@ -141,6 +141,52 @@ def check_in_turn(folder):
     compare(got, expected, 'in turn')
 
 
+def write_other_version(folder):
+    """The library with another Build-ID, which is how versions of it are told apart."""
+    content = LIBRARY.read_bytes()
+    note = b'\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0'
+    at = content.index(note) + len(note)
+    path = folder / LIBRARY.name
+    path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1:])
+    return path
+
+
+def measure(folder, layers, library=LIBRARY, **environment):
+    """The keys of what is known of cuda-cudnn's variants after a plan: (key, variant)."""
+    model = write(folder, 'measured', layers, f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
+    run(['plan', model, '--set', 'dispatch.policy=measured'], SEQLSTM_CACHE=str(folder / 'cache'), **environment)
+    rows = [line.split() for line in (folder / 'cache' / 'costs').read_text().splitlines()]
+    return {(row[0], row[3] if row[1] != '>' else row[4]) for row in rows if 'cuda-cudnn:' in ' '.join(row)}
+
+
+def check_kept_costs(folder):
+    """A variant's time is kept for one device, one library and one shape: asked again, nothing is timed anew."""
+    first = measure(folder, 'rnn')
+    if len(first) < 4 or measure(folder, 'rnn') != first:
+        raise AssertionError(f'what was measured is not found again: {first}')
+    known = first
+    for what, layers, library, environment in (
+            ('device', 'rnn', LIBRARY, {'SEQLSTM_EMULATED_UUID': 'another'}),
+            ('library', 'rnn', write_other_version(folder), {}), ('shape', 'gru', LIBRARY, {})):
+        found = measure(folder, layers, library, **environment)
+        if not known < found or len({variant for _, variant in found - known}) < 2:
+            raise AssertionError(f'another {what} is taken for the same: {found - known}')
+        known = found
+
+
+def check_inference(folder):
+    """small_h refuses gradients, so it cannot train; the same layer in inference runs on it."""
+    train(folder, 'trained', 'rnn', 'reference')
+    refuse = {'FAKE_CUDNN_REFUSE': '3:data:4'}
+    pin = 'r: "cuda-cudnn:small_h"'
+    model = write(folder, 'refused', 'rnn', CUDNN, pin)
+    run(['run', model, '--out', folder / 'refused', '--quiet'], 3, **refuse)
+    done = run(['eval', folder / 'trained', '--split', 'train', '--set', f'backends=[{CUDNN}, reference]', '--set',
+                f'dispatch.pin={{{pin}}}', '-v'], **refuse)
+    if 'small_h' not in done.stdout + done.stderr:
+        raise AssertionError(f'inference does not run on small_h: {done.stdout}{done.stderr}')
+
+
 def check_absent(folder):
     broken = CUDNN.replace(str(LIBRARY), str(folder))
     model = write(folder, 'absent', 'lstm', broken.replace('plugin:', 'require: true, plugin:') + ', reference')
@@ -168,6 +214,7 @@ def check_broken(folder):
 TESTS = [('cells', check_cells), ('variants', check_variants),
          ('bfloat16', check_bfloat16), ('float16', check_float16), ('refused batches', check_refused_batches),
          ('a refused variant', check_refused_variant), ('in turn with cuda-generic', check_in_turn),
+         ('kept costs', check_kept_costs), ('inference', check_inference),
          ('a library that does not start', check_broken), ('without library or driver', check_absent)]
 
 
