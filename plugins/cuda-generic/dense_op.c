@@ -3,19 +3,22 @@
  *
  *   DENSE       reserve: z [rows, output], the sums before the activation (none without one)
  *   LOSS        workspace: float64 [rows, 2], loss and weight of each row
- *   DENSE_LOSS  workspace: those, then logits of as many rows as CHUNK_ELEMS allows; backward makes them again
+ *   DENSE_LOSS  workspace: those, then logits of as many rows as CG_CHUNK_ELEMS allows; backward makes them again
  */
 #include "flat.h"
 #include "gemm.h"
 #include "plugin.h"
 #include "rows.h"
 
-enum { CHUNK_ELEMS = 16 * 1024 * 1024 };
+/* Of logits; tests make chunks of few rows. */
+#ifndef CG_CHUNK_ELEMS
+#define CG_CHUNK_ELEMS (16 * 1024 * 1024)
+#endif
 
 /* Rows whose logits are made at a time. */
 static int64_t get_chunk(const struct seqlstm_desc *head, int64_t output)
 {
-    const int64_t fits = CHUNK_ELEMS / output;
+    const int64_t fits = CG_CHUNK_ELEMS / output;
     return fits < 1 ? 1 : fits < head->max_rows ? fits : head->max_rows;
 }
 
