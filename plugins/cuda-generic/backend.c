@@ -223,6 +223,21 @@ backend_binding_destroy(struct seqlstm_binding *binding)
     host_release(&binding->op->instance->domain.host, binding);
 }
 
+/* The operation is a promise: rows that cuBLASLt has no algorithm for go to our own kernels. */
+static seqlstm_status
+bind_cublaslt(struct seqlstm_binding *b, struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    const seqlstm_status status = cg_dense_lt_open(b, &why);
+    if (status == SEQLSTM_UNSUPPORTED) {
+        cg_dense_lt_close(b);
+        return SEQLSTM_OK;
+    }
+    if (status != SEQLSTM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
 static seqlstm_status
 backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
                 struct seqlstm_binding **out_binding, struct seqlstm_error *err)
@@ -241,7 +256,7 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
     if (status == SEQLSTM_OK && op->desc.head.op == SEQLSTM_OP_RECURRENT)
         status = cg_recurrent_open(b, err);
     if (status == SEQLSTM_OK && op->lt)
-        status = cg_dense_lt_open(b, err);
+        status = bind_cublaslt(b, err);
     if (status != SEQLSTM_OK) {
         backend_binding_destroy(b);
         return status;

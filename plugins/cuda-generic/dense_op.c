@@ -305,6 +305,8 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
 
 void cg_dense_lt_close(struct seqlstm_binding *binding)
 {
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2; k++) {
         cg_lt_layer_destroy(&binding->op->instance->domain.host, binding->lt[k]);
+        binding->lt[k] = NULL;
+    }
 }

@@ -5,6 +5,7 @@
  *
  *   FAKE_CUBLASLT_BROKEN=1    cublasLtCreate fails
  *   FAKE_CUBLASLT_REFUSE=E    there is no algorithm with epilogue E
+ *   FAKE_CUBLASLT_COLUMNS=N   there is none for results of N columns
  */
 #include <math.h>
 #include <stdbool.h>
@@ -229,7 +230,8 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cubla
     *count = 0;
     if (handle == NULL || most < 1)
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (!fits(&r) || !knows(&r.desc))
+    const char *columns = getenv("FAKE_CUBLASLT_COLUMNS");
+    if (!fits(&r) || !knows(&r.desc) || (columns != NULL && strtoull(columns, NULL, 10) == r.d.columns))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     r.algorithm = (struct algorithm){hash_form(&r), p->workspace < 4096 ? p->workspace : 4096, {0}};
     memcpy(r.algorithm.alignment, p->alignment, sizeof p->alignment);

@@ -49,7 +49,8 @@ def check_training(folder):
     run(folder, 'run', 'expected', 'reference')
     expected = read_losses(folder, 'expected')
     pin = 'hidden: "cuda-generic:cublaslt", out: "cuda-generic:cublaslt"'
-    for name, environment in (('whole', {}), ('without-sums', {'FAKE_CUBLASLT_REFUSE': '512'})):
+    for name, environment in (('whole', {}), ('without-sums', {'FAKE_CUBLASLT_REFUSE': '512'}),
+                              ('without-last-batch', {'FAKE_CUBLASLT_COLUMNS': '2'})):
         run(folder, 'run', name, generic(LIBRARY), pin, **environment)
         summary = json.loads((folder / name / 'summary.json').read_text())
         used = {layer['name']: layer['variant'] for layer in summary['layers']}
