@@ -39,11 +39,28 @@ static int find_format(struct cli_context *cli, enum sl_weights_format *out)
     return cli_usage_error(cli, "`--to %s`: expected safetensors, pytorch-names, keras-names or onnx", said);
 }
 
-static int write_file(struct cli_context *cli, struct sl_session *session, enum sl_weights_format format,
-                      const char *path)
+static void print_files(struct cli_context *cli, const struct sl_buf *paths, int32_t count, struct sl_buf *out)
 {
-    if (sl_file_exists(path) && !cli_has(cli, "force"))
-        return cli_usage_error(cli, "`%s` exists; `--force` replaces it, `--file` names another", path);
+    if (!cli->json) {
+        for (int32_t k = 0; k < count; k++)
+            sl_buf_printf(out, "%s\n", paths[k].data);
+        return;
+    }
+    sl_buf_append_text(out, count > 1 ? "{\"schema\": \"seqlstm.export/1\", \"files\": ["
+                                      : "{\"schema\": \"seqlstm.export/1\", \"file\": ");
+    for (int32_t k = 0; k < count; k++) {
+        sl_buf_append_text(out, k ? ", " : "");
+        sl_json_append_string(out, paths[k].data);
+    }
+    sl_buf_append_text(out, count > 1 ? "]}\n" : "}\n");
+}
+
+static int write_files(struct cli_context *cli, struct sl_session *session, enum sl_weights_format format,
+                       const char *path, const struct sl_buf *paths, int32_t count)
+{
+    for (int32_t k = 0; k < count; k++)
+        if (sl_file_exists(paths[k].data) && !cli_has(cli, "force"))
+            return cli_usage_error(cli, "`%s` exists; `--force` replaces it, `--file` names another", paths[k].data);
     struct sl_buf notes = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_export(session, format, path, &notes, &err);
@@ -53,17 +70,23 @@ static int write_file(struct cli_context *cli, struct sl_session *session, enum 
     } else {
         cli_note_lines(cli, sl_buf_text(&notes));
         struct sl_buf line = {0};
-        if (cli->json) {
-            sl_buf_append_text(&line, "{\"schema\": \"seqlstm.export/1\", \"file\": ");
-            sl_json_append_string(&line, path);
-            sl_buf_append_text(&line, "}\n");
-        } else {
-            sl_buf_printf(&line, "%s\n", path);
-        }
+        print_files(cli, paths, count, &line);
         code = cli_write_out(cli, &line) ? CLI_OK : CLI_FAILURE;
         sl_buf_deinit(&line);
     }
     sl_buf_deinit(&notes);
+    return code;
+}
+
+static int write_file(struct cli_context *cli, struct sl_session *session, enum sl_weights_format format,
+                      const char *path)
+{
+    struct sl_buf paths[2] = {{0}};
+    int32_t count = sl_session_name_exports(session, format, path, paths);
+    int code = paths[0].failed || paths[1].failed ? CLI_NO_MEMORY
+                                                  : write_files(cli, session, format, path, paths, count);
+    sl_buf_deinit(&paths[0]);
+    sl_buf_deinit(&paths[1]);
     return code;
 }
 
@@ -92,9 +115,9 @@ const struct cli_command cli_command_export = {
     .usage = "RUN [--to FORMAT] [--file FILE] [flags]",
     .examples = "  seqlstm export ptb-small --to pytorch-names --file ptb.safetensors\n"
                 "  seqlstm export runs/airline/001 --file airline.onnx\n",
-    .text = "onnx writes the whole model (opset 17, free batch and time); the others write a safetensors file of the\n"
-            "weights. pytorch-names are those of a state_dict, keras-names the paths of Keras 3. Prints the file's\n"
-            "name.\n",
+    .text = "onnx writes the whole model (opset 17, free batch and time), an encoder and a decoder as two files,\n"
+            "NAME.encoder.onnx and NAME.decoder.onnx; the others write a safetensors file of the weights.\n"
+            "pytorch-names are those of a state_dict, keras-names the paths of Keras 3. Prints the files' names.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

@@ -13,10 +13,10 @@
 enum { IR_VERSION = 8, OPSET = 17 };
 #define FILE_BYTES_MAX ((size_t)INT32_MAX) /* protobuf's limit for one message */
 
-static int32_t find_input(const struct sl_graph *graph)
+static int32_t find_role(const struct sl_graph *graph, enum sl_tensor_role role)
 {
     for (int32_t t = 0; t < graph->tensor_count; t++)
-        if (graph->tensors[t].role == SL_TENSOR_INPUT)
+        if (graph->tensors[t].role == role)
             return t;
     return -1;
 }
@@ -26,24 +26,56 @@ static void name_value(struct sl_onnx_builder *b, int32_t tensor, const char *na
     snprintf(b->tensors[tensor].text, sizeof b->tensors[tensor].text, "%s", name);
 }
 
-static void add_inputs(struct sl_onnx_builder *b)
+/* Steps of the input: as many as one likes, but one where input feeding carries something from step to step. */
+static int64_t get_time(const struct sl_graph *graph)
+{
+    if (graph->part == SL_PART_ENCODER)
+        return SL_ONNX_SOURCE_TIME;
+    return graph->part == SL_PART_DECODER && graph->model->feeding.present ? 1 : SL_ONNX_TIME;
+}
+
+static void add_states_in(struct sl_onnx_builder *b)
 {
     const struct sl_graph *graph = b->graph;
-    int32_t input = find_input(graph);
-    const struct sl_tensor *x = &graph->tensors[input];
-    bool is_ids = x->dtype == SEQLSTM_INT32, on_steps = x->axis == SL_AXIS_STEPS;
-    int64_t dims[3] = {SL_ONNX_BATCH, SL_ONNX_TIME, x->features};
-    if (!on_steps)
-        dims[1] = x->features;
-    sl_onnx_add_input(b, "input", is_ids ? SL_ONNX_INT64 : SL_ONNX_FLOAT, dims, 1 + on_steps + !is_ids);
-    name_value(b, input, "input");
-    if (on_steps)
-        sl_onnx_add_input(b, "lengths", SL_ONNX_INT32, dims, 1);
-    for (int32_t s = 0; s < graph->state_count; s++) {
+    for (int32_t s = 0; s < graph->state_count && graph->part != SL_PART_ENCODER; s++) {
         int64_t state[2] = {SL_ONNX_BATCH, graph->states[s].features};
         sl_onnx_add_input(b, graph->states[s].name, SL_ONNX_FLOAT, state, 2);
         name_value(b, graph->states[s].tensor_in, graph->states[s].name);
     }
+}
+
+/* What attention looks at, made by the encoder's file. */
+static void add_memories_in(struct sl_onnx_builder *b)
+{
+    const struct sl_graph *graph = b->graph;
+    for (int32_t m = 0; m < graph->memory_count && graph->part == SL_PART_DECODER; m++) {
+        const struct sl_tensor *memory = &graph->tensors[graph->memories[m].tensor_in];
+        int64_t dims[3] = {SL_ONNX_BATCH, SL_ONNX_SOURCE_TIME, memory->features}, lengths = SL_ONNX_BATCH;
+        sl_onnx_add_input(b, memory->name, SL_ONNX_FLOAT, dims, 3);
+        name_value(b, graph->memories[m].tensor_in, memory->name);
+        if (m == 0)
+            sl_onnx_add_input(b, "source_lengths", SL_ONNX_INT32, &lengths, 1);
+    }
+}
+
+static void add_inputs(struct sl_onnx_builder *b)
+{
+    const struct sl_graph *graph = b->graph;
+    bool encodes = graph->part == SL_PART_ENCODER;
+    int32_t input = find_role(graph, encodes ? SL_TENSOR_SOURCE : SL_TENSOR_INPUT);
+    const struct sl_tensor *x = &graph->tensors[input];
+    bool is_ids = x->dtype == SEQLSTM_INT32, on_steps = sl_axis_is_steps(x->axis);
+    int64_t dims[3] = {SL_ONNX_BATCH, get_time(graph), x->features};
+    const char *name = encodes ? "source" : "input";
+    if (!on_steps)
+        dims[1] = x->features;
+    sl_onnx_add_input(b, name, is_ids ? SL_ONNX_INT64 : SL_ONNX_FLOAT, dims, 1 + on_steps + !is_ids);
+    name_value(b, input, name);
+    struct sl_onnx_name lengths = sl_onnx_get_lengths(b, x->axis);
+    if (on_steps && lengths.text[0])
+        sl_onnx_add_input(b, lengths.text, SL_ONNX_INT32, dims, 1);
+    add_states_in(b);
+    add_memories_in(b);
 }
 
 /* A value under the name that the file promises. */
@@ -54,19 +86,53 @@ static void publish(struct sl_onnx_builder *b, int32_t tensor, const char *name)
     sl_onnx_add_node(b, "Identity", &b->tensors[tensor], 1, &output, 1);
 }
 
+/* What the decoder begins with: of the states that nothing of the encoder becomes, zeros. */
+static void add_encoded(struct sl_onnx_builder *b)
+{
+    const struct sl_graph *graph = b->graph;
+    for (int32_t s = 0; s < graph->state_count; s++) {
+        int64_t state[2] = {SL_ONNX_BATCH, graph->states[s].features}, features = graph->states[s].features;
+        int32_t out = graph->states[s].tensor_out;
+        if (b->tensors[out].text[0] == '\0') {
+            struct sl_onnx_name lengths = {"source_lengths"}, width = sl_onnx_add_ints(b, &features, 1), dims[2], shape;
+            dims[0] = sl_onnx_add(b, "Shape", &lengths, NULL, NULL);
+            dims[1] = width;
+            shape = sl_onnx_make_name(b, "shape");
+            sl_onnx_set_int(b, "axis", 0);
+            sl_onnx_add_node(b, "Concat", dims, 2, &shape, 1);
+            b->tensors[out] = sl_onnx_add(b, "ConstantOfShape", &shape, NULL, NULL);
+        }
+        publish(b, out, graph->states[s].name);
+        sl_onnx_add_output(b, graph->states[s].name, SL_ONNX_FLOAT, state, 2);
+    }
+    for (int32_t m = 0; m < graph->memory_count; m++) {
+        const struct sl_tensor *memory = &graph->tensors[graph->memories[m].tensor_out];
+        int64_t dims[3] = {SL_ONNX_BATCH, SL_ONNX_SOURCE_TIME, memory->features};
+        publish(b, graph->memories[m].tensor_out, memory->name);
+        sl_onnx_add_output(b, memory->name, SL_ONNX_FLOAT, dims, 3);
+    }
+}
+
 static void add_outputs(struct sl_onnx_builder *b)
 {
     const struct sl_graph *graph = b->graph;
+    if (graph->part == SL_PART_ENCODER) {
+        add_encoded(b);
+        return;
+    }
     const struct sl_tensor *y = &graph->tensors[graph->output];
     bool on_steps = y->axis == SL_AXIS_STEPS;
-    int64_t dims[3] = {SL_ONNX_BATCH, on_steps ? SL_ONNX_TIME : y->features, y->features};
+    int64_t dims[3] = {SL_ONNX_BATCH, on_steps ? get_time(graph) : y->features, y->features};
     publish(b, graph->output, "output");
     sl_onnx_add_output(b, "output", SL_ONNX_FLOAT, dims, on_steps ? 3 : 2);
     for (int32_t s = 0; s < graph->state_count; s++) {
         int64_t state[2] = {SL_ONNX_BATCH, graph->states[s].features};
+        int32_t out = graph->states[s].tensor_out;
         char name[SL_ONNX_NAME_BYTES];
+        if (b->tensors[out].text[0] == '\0') /* a vector that is repeated stays */
+            b->tensors[out] = b->tensors[graph->states[s].tensor_in];
         snprintf(name, sizeof name, "%s.next", graph->states[s].name);
-        publish(b, graph->states[s].tensor_out, name);
+        publish(b, out, name);
         sl_onnx_add_output(b, name, SL_ONNX_FLOAT, state, 2);
     }
 }

@@ -5,6 +5,9 @@
  *   lengths  [batch] int32, 1 .. time: the real steps of each sequence (where the input is a sequence)
  *   output   [batch, time, O] or [batch, O]; rows of a sequence beyond its length mean nothing
  *
+ * Of SL_PART_ENCODER and SL_PART_DECODER a file each: `source` and `source_lengths` in; the decoder's first states and
+ * what attention looks at out, under the names that the decoder takes them by; for the next step as NAME.next.
+ *
  * batch and time are free dimensions. ONNX pads where we pack; the values at real steps are the same.
  * What ONNX's operators cannot say (projection, layer norm inside a cell, cell clip, zoneout) is refused with the
  * option and its place.

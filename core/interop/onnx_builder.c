@@ -168,7 +168,7 @@ static void add_value_info(struct sl_onnx_builder *b, enum graph_field field, co
 {
     enum { INFO_NAME = 1, INFO_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2, SHAPE_DIM = 1,
            DIM_VALUE = 1, DIM_NAME = 2 };
-    static const char *const free_names[] = {"batch", "time"};
+    static const char *const free_names[] = {"batch", "time", "source_time"};
     struct sl_buf shape = {0}, tensor = {0}, wrapped = {0}, info = {0};
     for (int32_t d = 0; d < rank; d++) {
         struct sl_buf dim = {0};

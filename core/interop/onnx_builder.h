@@ -49,11 +49,14 @@ struct sl_onnx_name sl_onnx_add_scalar(struct sl_onnx_builder *b, float value);
 struct sl_onnx_name sl_onnx_add_index(struct sl_onnx_builder *b, int64_t value);
 
 /* Inputs and outputs of the graph. `dims[d]` < 0 is the free dimension named `free_names[-1 - dims[d]]`. */
-enum { SL_ONNX_BATCH = -1, SL_ONNX_TIME = -2 };
+enum { SL_ONNX_BATCH = -1, SL_ONNX_TIME = -2, SL_ONNX_SOURCE_TIME = -3 };
 void sl_onnx_add_input(struct sl_onnx_builder *b, const char *name, enum sl_onnx_type type, const int64_t *dims,
                        int32_t rank);
 void sl_onnx_add_output(struct sl_onnx_builder *b, const char *name, enum sl_onnx_type type, const int64_t *dims,
                         int32_t rank);
+
+/* The real steps of each sequence on the axis: the input of the file; "": there is none, all steps are real. */
+struct sl_onnx_name sl_onnx_get_lengths(const struct sl_onnx_builder *b, enum sl_axis axis);
 
 /* A name that nobody else has, beginning with `stem`. */
 struct sl_onnx_name sl_onnx_make_name(struct sl_onnx_builder *b, const char *stem);
@@ -72,6 +75,8 @@ seqlstm_status sl_onnx_refuse(struct sl_onnx_builder *b, const struct sl_node *n
 
 /* One operation of the graph, by file. */
 seqlstm_status sl_onnx_add_recurrent(struct sl_onnx_builder *b, const struct sl_node *node);
+seqlstm_status sl_onnx_add_attention(struct sl_onnx_builder *b, const struct sl_node *node);
+seqlstm_status sl_onnx_add_gather(struct sl_onnx_builder *b, const struct sl_node *node);
 seqlstm_status sl_onnx_add_rowwise(struct sl_onnx_builder *b, const struct sl_node *node);
 
 #endif

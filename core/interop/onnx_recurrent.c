@@ -206,7 +206,7 @@ seqlstm_status sl_onnx_add_recurrent(struct sl_onnx_builder *b, const struct sl_
     struct sl_onnx_name inputs[8] = {{""}}, outputs[3];
     inputs[0] = transpose(b, &b->tensors[node->slots[SEQLSTM_RECURRENT_X]], time_first, 3);
     add_weights(&c, inputs);
-    strcpy(inputs[4].text, "lengths");
+    inputs[4] = sl_onnx_get_lengths(b, sl_graph_get_axis(b->graph, node));
     if (desc->options & SEQLSTM_RECURRENT_INITIAL_STATE) {
         inputs[5] = stack_states(&c, SEQLSTM_STATE_H0);
         if (is_lstm)

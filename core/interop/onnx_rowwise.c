@@ -110,10 +110,11 @@ static void add_layer_norm(struct sl_onnx_builder *b, const struct sl_node *node
 }
 
 /* [batch, time, 1] booleans: the steps that count. `kind` POOL_FIRST and POOL_LAST leave one of each sequence. */
-static struct sl_onnx_name add_mask(struct sl_onnx_builder *b, const struct sl_onnx_name *x, uint32_t kind)
+static struct sl_onnx_name add_mask(struct sl_onnx_builder *b, const struct sl_onnx_name *x,
+                                    struct sl_onnx_name lengths, uint32_t kind)
 {
     static const int64_t last_axis[1] = {-1}, both[2] = {-1, -2};
-    struct sl_onnx_name lengths = {"lengths"}, zero = sl_onnx_add_index(b, 0), one = sl_onnx_add_index(b, 1);
+    struct sl_onnx_name zero = sl_onnx_add_index(b, 0), one = sl_onnx_add_index(b, 1);
     struct sl_onnx_name shape = sl_onnx_add(b, "Shape", x, NULL, NULL);
     struct sl_onnx_name time = sl_onnx_add(b, "Gather", &shape, &one, NULL);
     struct sl_onnx_name steps = sl_onnx_add(b, "Range", &zero, &time, &one); /* [time] */
@@ -144,7 +145,14 @@ static void add_pool(struct sl_onnx_builder *b, const struct sl_node *node)
 {
     static const int64_t time = 1;
     uint32_t kind = node->desc.pool.kind;
-    struct sl_onnx_name x = *get_name(b, node, SEQLSTM_UNARY_X), mask = add_mask(b, &x, kind), y, steps;
+    struct sl_onnx_name x = *get_name(b, node, SEQLSTM_UNARY_X), y, steps, mask;
+    struct sl_onnx_name lengths = sl_onnx_get_lengths(b, b->graph->tensors[node->slots[SEQLSTM_UNARY_X]].axis);
+    if (lengths.text[0] == '\0') { /* what input feeding carries: the one step of the decoder */
+        y = sl_onnx_add_ints(b, &time, 1);
+        set_name(b, node, SEQLSTM_UNARY_Y, sl_onnx_add(b, "Squeeze", &x, &y, NULL));
+        return;
+    }
+    mask = add_mask(b, &x, lengths, kind);
     struct sl_onnx_name blank = sl_onnx_add_scalar(b, kind == SEQLSTM_POOL_MAX ? -FLT_MAX : 0.0f);
     x = sl_onnx_add(b, "Where", &mask, &x, &blank);
     if (kind == SEQLSTM_POOL_MAX) {
@@ -185,8 +193,15 @@ static void add_merge_node(struct sl_onnx_builder *b, const struct sl_node *node
 {
     const struct seqlstm_merge_desc *desc = &node->desc.merge;
     struct sl_onnx_name x[SEQLSTM_MERGE_INPUTS];
-    for (uint32_t k = 0; k < desc->inputs; k++)
+    static const int64_t time = 1;
+    bool on_steps = sl_axis_is_steps(sl_graph_get_axis(b->graph, node));
+    for (uint32_t k = 0; k < desc->inputs; k++) {
         x[k] = *get_name(b, node, SEQLSTM_MERGE_X + (int32_t)k);
+        if (on_steps && !sl_axis_is_steps(b->graph->tensors[node->slots[SEQLSTM_MERGE_X + (int32_t)k]].axis)) {
+            struct sl_onnx_name axis = sl_onnx_add_ints(b, &time, 1); /* what input feeding carries: of one step */
+            x[k] = sl_onnx_add(b, "Unsqueeze", &x[k], &axis, NULL);
+        }
+    }
     set_name(b, node, SEQLSTM_MERGE_Y, sl_onnx_add_merge(b, desc->kind, x, (int32_t)desc->inputs));
 }
 
@@ -212,6 +227,10 @@ seqlstm_status sl_onnx_add_rowwise(struct sl_onnx_builder *b, const struct sl_no
     case SEQLSTM_OP_MERGE:
         add_merge_node(b, node);
         return SEQLSTM_OK;
+    case SEQLSTM_OP_GATHER:
+        return sl_onnx_add_gather(b, node);
+    case SEQLSTM_OP_ATTENTION:
+        return sl_onnx_add_attention(b, node);
     default:
         return sl_onnx_refuse(b, node, SEQLSTM_OPTION_NONE, "this operation has no form in ONNX files yet");
     }

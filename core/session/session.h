@@ -242,6 +242,11 @@ enum sl_weights_format {
     SL_WEIGHTS_ONNX       /* the whole model; import takes its weights */
 };
 
+/* The files that an export to `path` writes: 1, or of an encoder and a decoder as ONNX 2, NAME.encoder.onnx and
+ * NAME.decoder.onnx for NAME.onnx. Zeroed bufs are the caller's. */
+int32_t sl_session_name_exports(const struct sl_session *session, enum sl_weights_format format, const char *path,
+                                struct sl_buf out_paths[2]);
+
 /* Writes the weights of the run, or of its newest checkpoint, to `path`, atomically. A line of `notes` for each
  * thing that the format cannot name. Needs no backend. Errors: as sl_names_export and sl_onnx_write. */
 seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_format format, const char *path,

@@ -9,13 +9,14 @@
 #include "train/weights.h"
 
 /* The model as a graph, and room for its parameters. Of the data only widths matter. */
-static seqlstm_status make_graph(struct sl_session *session, struct sl_graph **out_graph, struct seqlstm_error *err)
+static seqlstm_status make_graph(struct sl_session *session, enum sl_part part, struct sl_graph **out_graph,
+                                 struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = (struct sl_envelope){.sequences = 1, .steps = 1, .rows = 1};
     facts.has_weight = false;
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                       .need_output = true};
+                                       .need_output = true, .part = part};
     seqlstm_status status = sl_graph_create(&request, out_graph, err);
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0502", "model", status, err);
@@ -59,17 +60,48 @@ static seqlstm_status write_weights(struct sl_session *session, const struct sl_
     return status;
 }
 
-seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_format format, const char *path,
-                                 struct sl_buf *notes, struct seqlstm_error *err)
+int32_t sl_session_name_exports(const struct sl_session *session, enum sl_weights_format format, const char *path,
+                                struct sl_buf out_paths[2])
 {
-    if (session->state == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    static const char *const parts[] = {"encoder", "decoder"};
+    const char *name = strrchr(path, '/'), *ending = strrchr(name ? name : path, '.');
+    size_t stem = ending ? (size_t)(ending - path) : strlen(path);
+    if (format != SL_WEIGHTS_ONNX || !sl_session_decodes(session)) {
+        sl_buf_append_text(&out_paths[0], path);
+        return 1;
+    }
+    for (int p = 0; p < 2; p++)
+        sl_buf_printf(&out_paths[p], "%.*s.%s%s", (int)stem, path, parts[p], path + stem);
+    return 2;
+}
+
+static seqlstm_status export_part(struct sl_session *session, enum sl_part part, enum sl_weights_format format,
+                                  const char *path, struct sl_buf *notes, struct seqlstm_error *err)
+{
     struct sl_graph *graph = NULL;
-    SEQLSTM_TRY(make_graph(session, &graph, err));
+    SEQLSTM_TRY(make_graph(session, part, &graph, err));
     seqlstm_status status = sl_session_load_weights(session, err);
     if (status == SEQLSTM_OK)
         status = write_weights(session, graph, format, path, notes, err);
     sl_graph_destroy(graph);
+    return status;
+}
+
+seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_format format, const char *path,
+                                 struct sl_buf *notes, struct seqlstm_error *err)
+{
+    static const enum sl_part parts[] = {SL_PART_ENCODER, SL_PART_DECODER};
+    struct sl_buf paths[2] = {{0}};
+    seqlstm_status status = SEQLSTM_OK;
+    if (session->state == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    int32_t count = sl_session_name_exports(session, format, path, paths);
+    if (paths[0].failed || paths[1].failed)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
+    for (int32_t k = 0; k < count && status == SEQLSTM_OK; k++)
+        status = export_part(session, count > 1 ? parts[k] : SL_PART_WHOLE, format, sl_buf_text(&paths[k]), notes, err);
+    sl_buf_deinit(&paths[0]);
+    sl_buf_deinit(&paths[1]);
     return status;
 }
 
@@ -148,7 +180,7 @@ seqlstm_status sl_session_import(struct sl_session *session, const struct sl_imp
 {
     SEQLSTM_TRY(sl_session_read_data(session, err));
     struct sl_graph *graph = NULL;
-    SEQLSTM_TRY(make_graph(session, &graph, err));
+    SEQLSTM_TRY(make_graph(session, SL_PART_WHOLE, &graph, err));
     seqlstm_status status = read_weights(session, graph, request, notes, err);
     if (status == SEQLSTM_OK)
         status = write_run(session, err);

@@ -45,6 +45,20 @@ def test_exports_are_what_other_programs_accepted(t):
             made = folder / f'made-{file}'
             t.run('export', folder / 'run', '--to', to, '--file', made).prints(str(made))
             expect(made.read_bytes() == (folder / file).read_bytes(), f'{name}: {file} is another one')
+        if (folder / 'model.encoder.onnx').exists():
+            check_pair(t, name, folder)
+
+
+def check_pair(t, name, folder):
+    """An encoder and a decoder are two files."""
+    parts = [folder / f'made.{part}.onnx' for part in ('encoder', 'decoder')]
+    t.run('export', folder / 'run', '--file', folder / 'made.onnx').prints(*map(str, parts))
+    for part in parts:
+        stored = folder / part.name.replace('made', 'model')
+        expect(part.read_bytes() == stored.read_bytes(), f'{name}: {stored.name} is another one')
+    t.refuse(2, 'export', folder / 'run', '--file', folder / 'made.onnx').says('made.encoder.onnx` exists')
+    made = t.run('export', folder / 'run', '--file', folder / 'made.onnx', '--force', '--json').json
+    expect(made['files'] == [str(part) for part in parts], f'{made}')
 
 
 def test_imported_names_give_the_same_weights(t):
