@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of many
- * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID and GPU_LAUNCH_CLUSTER to
- * start, CG_HD for functions of host and device.
+ * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID and GPU_LAUNCH_CLUSTER
+ * to start, CG_HD for functions of host and device.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
