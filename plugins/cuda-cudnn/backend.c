@@ -14,6 +14,7 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
 static const struct seqlstm_option options[] = {
     {"library", "string", "auto",
      "file of cuDNN, or a folder that has it: cuDNN's own, or the site-packages of a Python with cuDNN's wheel"},
+    {"capture", "bool", "true", "let the host capture calls into the graph of a training step"},
 };
 
 /* ---- instance --------------------------------------------------------------------------------------------------- */
@@ -23,11 +24,15 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
              struct seqlstm_instance **out_instance, struct seqlstm_error *err)
 {
     const char *library = "auto";
+    bool captures = true;
     char line[64];
     for (uint32_t k = 0; k < setting_count; k++) {
-        if (strcmp(settings[k].key, "library") != 0)
+        if (strcmp(settings[k].key, "library") == 0)
+            library = settings[k].value;
+        else if (strcmp(settings[k].key, "capture") == 0)
+            captures = strcmp(settings[k].value, "true") == 0;
+        else
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-cudnn has no option `%s`", settings[k].key);
-        library = settings[k].value;
     }
     struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
@@ -40,6 +45,7 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
         return status;
     }
     cdn_handles_init(&instance->handles);
+    instance->captures = captures;
     snprintf(line, sizeof line, "cuDNN %s", cdn_library_version());
     host->log(host->context, SEQLSTM_LOG_DEBUG, line);
     *out_instance = instance;
@@ -63,6 +69,7 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     sizes->workspace_bytes = op->workspace_bytes;
     sizes->reserve_bytes = op->reserve_bytes;
     sizes->packed_bytes = op->packed_bytes;
+    sizes->capture = op->instance->captures ? SEQLSTM_CAPTURE_PER_SHAPE : SEQLSTM_CAPTURE_NONE;
     return SEQLSTM_OK;
 }
 

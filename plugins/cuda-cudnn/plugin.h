@@ -36,6 +36,7 @@
 struct seqlstm_instance {
     struct gpu_domain domain; /* first: common/cuda_domain.h */
     struct cdn_handles handles;
+    bool captures; /* the option `capture` */
 };
 
 /* Plans of an op: what the variant says, and the standard algorithm for shapes that the variant's refuses. */

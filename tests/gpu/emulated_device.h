@@ -16,6 +16,9 @@ typedef int emulated_work_fn(void *context, char *failure, size_t capacity);
 /* Queues work, in order with all other of the stream. `context` is freed with `release` afterwards. */
 void emulated_submit(void *stream, emulated_work_fn *work, void *context, void (*release)(void *context));
 
+/* Is a stream captured by this thread? If so the capture is spoilt: the library does what no capture allows. */
+int emulated_spoil(const char *what);
+
 /* Do all `bytes` from `pointer` lie in one allocation of device memory? */
 int emulated_owns(const void *pointer, size_t bytes);
 

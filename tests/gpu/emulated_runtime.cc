@@ -282,6 +282,11 @@ void emulated_submit(void *native, emulated_work_fn *work_fn, void *context, voi
     }, &counts::kernels);
 }
 
+int emulated_spoil(const char *what)
+{
+    return forbid(what, nullptr) != SEQLSTM_OK;
+}
+
 int emulated_owns(const void *pointer, size_t bytes)
 {
     return memory.owns(pointer, bytes);

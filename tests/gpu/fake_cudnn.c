@@ -68,6 +68,8 @@ API cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
     if (getenv("FAKE_CUDNN_BROKEN") != NULL)
         return say(CUDNN_STATUS_NOT_INITIALIZED, "broken on purpose");
+    if (emulated_spoil("cudnnCreate")) /* it allocates */
+        return say(CUDNN_STATUS_INTERNAL_ERROR, "a handle cannot be made while a stream is captured");
     *handle = calloc(1, sizeof **handle);
     return *handle != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }

@@ -23,7 +23,7 @@ data: {{type: text, train: {{file: {folder}/t.txt}}, valid: {{file: {folder}/v.t
        batch_size: {batch}, batching: {{unit: stream, bptt: 9}}}}
 model: [{{type: embedding, dim: 6}}, {layers}, {{type: output, activation: softmax}}]
 train: {{epochs: {epochs}, {train}}}
-backends: [{{plugin: cuda-generic, options: {{capture: {capture}}}}}]
+backends: [{more}{{plugin: cuda-generic, options: {{capture: {capture}}}}}]
 '''
 MASKS = ('{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, layer_norm: true, dropout: 0.2,'
          ' recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1}}, {type: dropout, rate: 0.3}')
@@ -36,6 +36,12 @@ CASES = {
                                'optimizer: {type: sgd, learning_rate: 30}, loss: {type: cross_entropy, reduction: sequence_mean}',
                                'precision: float16'),
 }
+CUDNN = BUILD / 'tests/gpu/libcudnn.so.9'
+WITH_CUDNN = 'layers in turn with cuda-cudnn'
+if (BUILD / 'tests/gpu/libseqlstm_backend_cuda-cudnn.so').exists() and CUDNN.exists():
+    CASES[WITH_CUDNN] = ('{type: lstm, units: 5, layers: 2, return_sequences: true}, {type: dropout, rate: 0.2},'
+                         ' {type: lstm, units: 6, return_sequences: true, zoneout: {hidden: 0.1}}',
+                         f'{ADAM}, clip_norm: 0.3', '')
 
 
 def run(*arguments, **environment):
@@ -48,9 +54,11 @@ def run(*arguments, **environment):
 
 def write_model(folder, case, capture, epochs=3):
     layers, train, top = CASES[case]
+    value = 'true' if capture else 'false'
+    more = f'{{plugin: cuda-cudnn, options: {{library: {CUDNN}, capture: {value}}}}}, ' if case == WITH_CUDNN else ''
     path = folder / f'{capture}.yaml'
     path.write_text(MODEL.format(folder=folder, layers=layers, train=train, top=top, epochs=epochs,
-                                 batch=1 if 'float16' in top else 4, capture='true' if capture else 'false'))
+                                 batch=1 if 'float16' in top else 4, more=more, capture=value))
     return path
 
 
@@ -88,6 +96,9 @@ def check_equal(folder, case):
         raise AssertionError(f'graphs: {kept} of {updates} updates')
     if calls.summary['graphs']['launched'] != 0 or calls.summary['layers'] != graph.summary['layers']:
         raise AssertionError(f'call by call: {calls.summary}, {graph.summary}')
+    variants = {layer['backend'] for layer in graph.summary['layers']}
+    if (case == WITH_CUDNN) != ('cuda-cudnn' in variants) or 'cuda-generic' not in variants:
+        raise AssertionError(f'runs on {variants}')
     if case.startswith('float16') and graph.summary['overflows'] < 1:
         raise AssertionError('nothing overflowed')
     print(f'# {case}, {updates} updates: {graph.started}, call by call {calls.started}')
