@@ -2,7 +2,7 @@
 /* Embedding seqlstm in a C program: train a small model, evaluate it, predict from memory.
  *
  *   cc embed.c $(pkg-config --cflags --libs seqlstm) -o embed
- *   ./embed configs/quickstart.yaml /tmp/embedded
+ *   ./embed configs/adding-problem.yaml /tmp/embedded
  */
 #include <stdio.h>
 

@@ -11,7 +11,7 @@ scratch=$(mktemp -d /tmp/seqlstm-matrix.XXXXXX)
 chmod 755 "$scratch"
 trap 'rm -rf "$scratch"' EXIT
 quick_suites=(--suite unit --suite abi --suite conformance --suite cli)
-small_run="run configs/quickstart.yaml --set train.updates=50 --progress none"
+small_run="run configs/adding-problem.yaml --set train.updates=50 --progress none"
 table=()
 passed=0 failed=0 skipped=0
 
@@ -19,7 +19,7 @@ passed=0 failed=0 skipped=0
 why=''
 
 have_program() {
-    [ -x build/seqlstm ] && [ -f configs/quickstart.yaml ] || { why='no build/seqlstm or no quickstart'; return 77; }
+    [ -x build/seqlstm ] && [ -f configs/adding-problem.yaml ] || { why='no build/seqlstm or no model file'; return 77; }
 }
 
 # configure FOLDER [meson arguments]: a build folder of its own, kept between calls
@@ -82,7 +82,7 @@ step_unprivileged() {
     DESTDIR=$copy meson install -C build >/dev/null || return 1
     local program
     program=$(find "$copy" -name seqlstm -type f -perm -u+x | head -1)
-    cp configs/quickstart.yaml "$scratch/model.yaml"
+    cp configs/adding-problem.yaml "$scratch/model.yaml"
     mkdir "$scratch/nobody" && chown 65534:65534 "$scratch/nobody"
     chmod -R a+rX "$copy" "$scratch/model.yaml"
     (cd "$scratch/nobody" && setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/bin:/bin \
@@ -118,7 +118,7 @@ step_install() {
 # Resident memory and open descriptors of a long run: after the first tenth they may not grow.
 step_flat() {
     have_program || return
-    build/seqlstm run configs/quickstart.yaml --set train.updates=100000 --set data.batch_size=2 \
+    build/seqlstm run configs/adding-problem.yaml --set train.updates=100000 --set data.batch_size=2 \
         --set train.early_stopping=null --set train.epochs=null --progress none --out "$scratch/flat" >"$scratch/flat.log" 2>&1 &
     local pid=$! early='' late='' fds_early='' fds_late='' at=0
     while kill -0 $pid 2>/dev/null; do

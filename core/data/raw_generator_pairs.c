@@ -16,8 +16,6 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/text.h"
-
 /* Shares of all sums, out of so many. */
 enum { SHARES = 16, VALID_SHARES = 2, TEST_SHARES = 2 };
 
@@ -34,54 +32,102 @@ draw_below(uint64_t key, uint64_t record, uint64_t draw, uint64_t count)
     return ((uint64_t)word[0] << 32 | word[1]) % count;
 }
 
-/* A number of `digits` digits. */
-static uint64_t
-draw_number(uint64_t key, uint64_t record, uint64_t draw, uint64_t digits)
+/* The sums that were drawn before, by their hashes: at most half of the slots are used; 0 is a free one. */
+struct sum_set {
+    uint64_t *slots; /* [mask + 1] */
+    uint64_t mask;
+};
+
+static bool
+sum_set_init(struct sum_set *set, int64_t sums)
 {
-    uint64_t low = 1;
-    for (uint64_t i = 1; i < digits; i++)
-        low *= 10;
-    return digits == 1 ? draw_below(key, record, draw, 10) : low + draw_below(key, record, draw, 9 * low);
+    uint64_t count = 16;
+    while (count < 2 * (uint64_t)sums)
+        count *= 2;
+    *set = (struct sum_set){.slots = calloc(count, sizeof *set->slots), .mask = count - 1};
+    return set->slots != NULL;
 }
 
-/* The split that a sum of these two numbers belongs to. */
-static enum sl_split
-find_owner(uint64_t a, uint64_t b)
+/* False if it was there. */
+static bool
+sum_set_add(struct sum_set *set, uint64_t hash)
 {
-    uint64_t share = seqlstm_mix64(a < b ? a : b, a < b ? b : a, 0) % SHARES;
+    uint64_t at = hash & set->mask;
+    while (set->slots[at] != 0 && set->slots[at] != hash)
+        at = (at + 1) & set->mask;
+    if (set->slots[at] == hash)
+        return false;
+    set->slots[at] = hash;
+    return true;
+}
+
+/* A whole number in [0, count) from 64 random bits, of which what is left becomes the next ones. */
+static uint64_t
+take_below(uint64_t *bits, uint64_t count)
+{
+    __extension__ const unsigned __int128 product = (unsigned __int128)*bits * count;
+    *bits = (uint64_t)product;
+    return (uint64_t)(product >> 64);
+}
+
+/* A number of 1 to `digits` digits: first how many digits, then which number of so many. */
+static uint64_t
+take_number(uint64_t bits, uint64_t digits)
+{
+    uint64_t low = 1;
+    for (uint64_t i = take_below(&bits, digits); i > 0; i--)
+        low *= 10;
+    return low == 1 ? take_below(&bits, 10) : low + take_below(&bits, 9 * low);
+}
+
+/* The split that a sum belongs to. */
+static enum sl_split
+find_owner(uint64_t hash)
+{
+    uint64_t share = hash >> 32 & (SHARES - 1);
     return share < VALID_SHARES ? SL_SPLIT_VALID : share < VALID_SHARES + TEST_SHARES ? SL_SPLIT_TEST : SL_SPLIT_TRAIN;
 }
 
-/* Two numbers of this split that no record before this one has; false when none was found. */
+/* Two numbers of this split that no record before this one has; false when none was found. Two sums of the same hash
+ * (of 64 bits) pass for the same sum: the later one is not made. */
 static bool
-draw_sum(const struct sl_read *read, uint64_t key, uint64_t record, struct sl_intern *seen, uint64_t out[2])
+draw_sum(const struct sl_read *read, uint64_t key, uint64_t record, struct sum_set *seen, uint64_t out[2])
 {
     const uint64_t digits = (uint64_t)(read->source->digits > 0 ? read->source->digits : 3);
-    for (uint64_t draw = 0; draw < MOST_DRAWS; draw++) {
-        for (uint64_t i = 0; i < 2; i++)
-            out[i] = draw_number(key, record, 4 * draw + 2 * i + 1,
-                                 1 + draw_below(key, record, 4 * draw + 2 * i, digits));
+    for (uint32_t draw = 0; draw < MOST_DRAWS; draw++) {
+        const uint32_t counter[4] = {draw, 0, (uint32_t)record, (uint32_t)(record >> 32)};
+        uint32_t word[4];
+        seqlstm_philox4x32(counter, key, word);
+        for (size_t i = 0; i < 2; i++)
+            out[i] = take_number((uint64_t)word[2 * i] << 32 | word[2 * i + 1], digits);
         const uint64_t low = out[0] < out[1] ? out[0] : out[1], high = out[0] < out[1] ? out[1] : out[0];
-        const int32_t count = seen->count;
-        char both[64];
-        if (find_owner(out[0], out[1]) != read->split)
-            continue;
-        int bytes = sl_text_snprintf(both, sizeof both, "%llu+%llu", (unsigned long long)low, (unsigned long long)high);
-        sl_intern_add(seen, both, (size_t)bytes);
-        if (seen->count > count || seen->failed)
+        const uint64_t hash = seqlstm_mix64(low, high, 0) | 1; /* never that of a free slot */
+        if (find_owner(hash) == read->split && sum_set_add(seen, hash))
             return true;
     }
     return false;
+}
+
+static void
+put_number(struct sl_buf *out, uint64_t number, char end)
+{
+    char text[24], *at = text + sizeof text;
+    *--at = end;
+    do
+        *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    sl_buf_append(out, at, (size_t)(text + sizeof text - at));
 }
 
 static seqlstm_status
 make_addition(const struct sl_read *read, uint64_t key, struct sl_buf *source, struct sl_buf *target,
               struct seqlstm_error *err)
 {
-    struct sl_intern seen;
+    struct sum_set seen;
     uint64_t numbers[2];
     seqlstm_status status = SEQLSTM_OK;
-    sl_intern_init(&seen);
+    if (!sum_set_init(&seen, read->source->size))
+        return SL_DATA_NO_MEMORY(err);
     for (int64_t r = 0; status == SEQLSTM_OK && r < read->source->size; r++) {
         if (!draw_sum(read, key, (uint64_t)r, &seen, numbers)) {
             status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
@@ -91,12 +137,11 @@ make_addition(const struct sl_read *read, uint64_t key, struct sl_buf *source, s
                                        (long long)read->source->size);
             break;
         }
-        sl_buf_printf(source, "%llu+%llu\n", (unsigned long long)numbers[0], (unsigned long long)numbers[1]);
-        sl_buf_printf(target, "%llu\n", (unsigned long long)(numbers[0] + numbers[1]));
+        put_number(source, numbers[0], '+');
+        put_number(source, numbers[1], '\n');
+        put_number(target, numbers[0] + numbers[1], '\n');
     }
-    if (status == SEQLSTM_OK && seen.failed)
-        status = SL_DATA_NO_MEMORY(err);
-    sl_intern_deinit(&seen);
+    free(seen.slots);
     return status;
 }
 
