@@ -249,6 +249,22 @@ run_pass(struct sl_check *check)
     }
 }
 
+/* One of several variants that op_create refuses, which the detail then says: it is the others' turn. */
+static bool
+is_refused(struct sl_check *check, const struct seqlstm_desc *desc)
+{
+    const struct sl_subject *s = &check->bench->subject;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_op *op = NULL;
+    const seqlstm_status status = s->table->op_create(s->instance, s->device, desc, check->variant, &op, &err);
+    if (status == SEQLSTM_OK)
+        s->table->op_destroy(op);
+    if (status == SEQLSTM_UNSUPPORTED)
+        sl_text_snprintf(check->result->detail, sizeof check->result->detail, "%s: %.400s", check->variant,
+                         err.message);
+    return status == SEQLSTM_UNSUPPORTED;
+}
+
 void
 sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_result *out_result)
 {
@@ -279,14 +295,22 @@ sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_r
         sl_text_snprintf(out_result->detail, sizeof out_result->detail, "%s", answer.reason);
         goto out;
     }
-    bool found = false;
+    bool found = false, ran = false;
     for (uint32_t v = 0; v < answer.variant_count && out_result->verdict == SL_VERDICT_PASS; v++) {
         if (bench->variant && strcmp(bench->variant, answer.variants[v]) != 0)
             continue;
         found = true;
         check.variant = answer.variants[v];
+        if (answer.variant_count > 1 && is_refused(&check, &c->desc.head))
+            continue;
+        out_result->detail[0] = '\0';
+        ran = true;
         run_pass(&check);
     }
+    if (found && !ran)
+        out_result->verdict = SL_VERDICT_UNSUPPORTED;
+    else if (ran && out_result->verdict == SL_VERDICT_PASS)
+        out_result->detail[0] = '\0';
     if (!found) {
         out_result->verdict = SL_VERDICT_SKIP;
         sl_text_snprintf(out_result->detail, sizeof out_result->detail, "the case has no variant %s", bench->variant);

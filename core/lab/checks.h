@@ -45,7 +45,8 @@ struct sl_bench {
     struct sl_domain *domains; /* [queue_count] the same of a device: domains with a stream each; NULL: the host */
 };
 
-/* Runs the case with every variant that the backend names. Errors become verdicts. */
+/* Runs the case with every variant that the backend names and creates; UNSUPPORTED when it creates none. Errors become
+ * verdicts. */
 void sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_result *out_result);
 
 /* One pass each, for one variant; called by sl_check_case. NO_MEMORY and the like are returned. */

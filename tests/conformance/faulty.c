@@ -79,6 +79,13 @@ faulty_supports(const char *device_class, const struct seqlstm_desc *d, struct s
         answer->variant_count = 2;
     }
 #endif
+#ifdef FAULT_BEHIND_A_REFUSAL
+    if (answer->accepted) {
+        memcpy(answer->variants[1], answer->variants[0], sizeof answer->variants[1]);
+        strcpy(answer->variants[0], "refused");
+        answer->variant_count = 2;
+    }
+#endif
     return rc;
 #endif
 }
@@ -96,6 +103,12 @@ faulty_op_create(struct seqlstm_instance *instance, uint32_t device, const struc
 #endif
 #ifdef FAULT_KNOWS_EVERYTHING
     variant = "loops";
+#endif
+#ifdef FAULT_BEHIND_A_REFUSAL
+    if (variant && strcmp(variant, "refused") == 0) {
+        snprintf(err->message, sizeof err->message, "not here");
+        return SEQLSTM_UNSUPPORTED;
+    }
 #endif
     return inner->op_create(instance, device, &used.head, variant, out_op, err);
 }
@@ -149,7 +162,7 @@ spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forward *args)
     (void)features;
     if (!y)
         return;
-#ifdef FAULT_VALUE
+#if defined(FAULT_VALUE) || defined(FAULT_BEHIND_A_REFUSAL)
     y[bind.rows * features - 1] *= 1.001f;
 #endif
 #ifdef FAULT_GUARD

@@ -49,6 +49,7 @@ struct planted {
 
 static const struct planted planted[] = {
     {"value", "lstm:inf:T7B5I6H9:f32:ragged", "y["},
+    {"behind-a-refusal", "lstm:inf:T7B5I6H9:f32:ragged", "y["}, /* in a variant behind one that is refused */
     {"nan", "lstm:bwd:T7B5I6H9:f32:ragged", "dw_h.l0.forward[0, 0] is nan"},
     {"nan", "gru:bwd:T3B2I3H5L2D2:f32:ragged", "dw_h"},
     {"swapped-gates", "lstm:inf:T7B5I6H9:f32:ragged", "y["},
