@@ -92,22 +92,10 @@ seqlstm_status sl_graph_cross_memory(struct sl_builder *b, const struct sl_layer
 /* [context, query], Luong et al. 2015, eq. 5. */
 static void join(struct sl_builder *b, const struct sl_layer *layer, int32_t context, int32_t query)
 {
-    int64_t widths[2] = {b->tensors[context].features, b->tensors[query].features};
-    bool grad = b->tensors[context].needs_grad || b->tensors[query].needs_grad;
-    int32_t slots[SEQLSTM_MERGE_SLOTS];
     char name[256];
     snprintf(name, sizeof name, "%s.joined", layer->name);
-    memset(slots, 0xff, sizeof slots);
-    slots[SEQLSTM_MERGE_X] = context;
-    slots[SEQLSTM_MERGE_X + 1] = query;
-    slots[SEQLSTM_MERGE_Y] = sl_builder_add_activation(b, name, SL_AXIS_STEPS, widths[0] + widths[1], grad);
-    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, SL_AXIS_STEPS);
-    desc.merge.kind = SEQLSTM_MERGE_CONCAT;
-    desc.merge.inputs = 2;
-    desc.merge.widths[0] = widths[0];
-    desc.merge.widths[1] = widths[1];
-    sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_MERGE_SLOTS);
-    b->layer_outputs[layer->index] = slots[SEQLSTM_MERGE_Y];
+    b->layer_outputs[layer->index] =
+        sl_builder_add_merge(b, name, layer->index, (int32_t[]){context, query}, 2, SEQLSTM_MERGE_CONCAT);
 }
 
 static union seqlstm_any_desc describe(const struct sl_builder *b, const struct sl_layer *layer, int64_t key,

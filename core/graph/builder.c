@@ -227,24 +227,28 @@ int32_t sl_builder_add_gather(struct sl_builder *b, const char *name, int32_t la
     return y;
 }
 
-int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t layer, const int32_t x[2],
-                             uint32_t merge)
+int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t layer, const int32_t *x, size_t count,
+                             uint32_t kind)
 {
     enum sl_axis axis = b->tensors[x[0]].axis;
-    int64_t width = b->tensors[x[0]].features;
-    bool grad = b->tensors[x[0]].needs_grad || b->tensors[x[1]].needs_grad;
-    int32_t y = sl_builder_add_activation(b, name, axis, merge == SEQLSTM_MERGE_CONCAT ? 2 * width : width, grad);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, axis);
-    desc.merge.kind = merge;
-    desc.merge.inputs = 2;
-    desc.merge.widths[0] = desc.merge.widths[1] = width;
     int32_t slots[SEQLSTM_MERGE_SLOTS];
+    int64_t sum = 0;
+    bool grad = false;
     memset(slots, 0xff, sizeof slots);
-    slots[SEQLSTM_MERGE_Y] = y;
-    slots[SEQLSTM_MERGE_X] = x[0];
-    slots[SEQLSTM_MERGE_X + 1] = x[1];
+    desc.merge.kind = kind;
+    desc.merge.inputs = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_tensor *t = &b->tensors[x[i]];
+        slots[SEQLSTM_MERGE_X + i] = x[i];
+        desc.merge.widths[i] = t->features;
+        sum += t->features;
+        grad = grad || t->needs_grad;
+    }
+    int64_t width = kind == SEQLSTM_MERGE_CONCAT ? sum : b->tensors[x[0]].features;
+    slots[SEQLSTM_MERGE_Y] = sl_builder_add_activation(b, name, axis, width, grad);
     sl_builder_add_node(b, name, layer, &desc, slots, SEQLSTM_MERGE_SLOTS);
-    return y;
+    return slots[SEQLSTM_MERGE_Y];
 }
 
 int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int32_t x,

@@ -103,21 +103,10 @@ static void carry_states(struct sl_builder *b, const struct sl_layer *layer)
 /* [x, what was fed], which the reader takes in place of x. */
 static void join(struct sl_builder *b, const struct sl_layer *reader, int32_t fed)
 {
-    int32_t x = sl_builder_get_input(b, reader, 0), slots[SEQLSTM_MERGE_SLOTS];
-    int64_t widths[2] = {b->tensors[x].features, b->tensors[fed].features};
     char name[256];
     snprintf(name, sizeof name, "%s.fed", reader->name);
-    memset(slots, 0xff, sizeof slots);
-    slots[SEQLSTM_MERGE_X] = x;
-    slots[SEQLSTM_MERGE_X + 1] = fed;
-    slots[SEQLSTM_MERGE_Y] = sl_builder_add_activation(b, name, SL_AXIS_STEPS, widths[0] + widths[1], true);
-    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, SL_AXIS_STEPS);
-    desc.merge.kind = SEQLSTM_MERGE_CONCAT;
-    desc.merge.inputs = 2;
-    desc.merge.widths[0] = widths[0];
-    desc.merge.widths[1] = widths[1];
-    sl_builder_add_node(b, name, reader->index, &desc, slots, SEQLSTM_MERGE_SLOTS);
-    b->fed_input = slots[SEQLSTM_MERGE_Y];
+    b->fed_input = sl_builder_add_merge(b, name, reader->index, (int32_t[]){sl_builder_get_input(b, reader, 0), fed}, 2,
+                                        SEQLSTM_MERGE_CONCAT);
 }
 
 seqlstm_status sl_graph_enter_loop(struct sl_builder *b)

@@ -228,7 +228,7 @@ static int32_t join_final(const struct stack *s, const struct cell_tensors *last
                                       [SL_MERGE_MUL] = SEQLSTM_MERGE_MUL,
                                       [SL_MERGE_AVE] = SEQLSTM_MERGE_AVE};
     int32_t x[2] = {last[0].states->slots[SEQLSTM_STATE_HN], last[1].states->slots[SEQLSTM_STATE_HN]};
-    return sl_builder_add_merge(s->b, name, s->layer->index, x, merges[s->options->merge]);
+    return sl_builder_add_merge(s->b, name, s->layer->index, x, 2, merges[s->options->merge]);
 }
 
 /* Layers [first, first + count) as one operation, in place of that many nodes. */

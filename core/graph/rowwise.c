@@ -243,39 +243,25 @@ static seqlstm_status add_merge(struct sl_builder *b, const struct sl_layer *lay
         return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),
                                "layer `%s` joins 2 to %d layers, not %zu", layer->name,
                                SEQLSTM_MERGE_INPUTS, layer->from_count);
-    int32_t slots[SEQLSTM_MERGE_SLOTS];
-    memset(slots, 0xff, sizeof slots);
-    int32_t x0 = sl_builder_get_input(b, layer, 0);
-    enum sl_axis axis = b->tensors[x0].axis;
-    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, axis);
-    desc.merge.kind = concat ? SEQLSTM_MERGE_CONCAT : SEQLSTM_MERGE_SUM;
-    desc.merge.inputs = (uint32_t)layer->from_count;
-    int64_t width = 0;
-    bool grad = false;
+    int32_t x[SEQLSTM_MERGE_INPUTS];
     for (size_t i = 0; i < layer->from_count; i++) {
-        int32_t x = sl_builder_get_input(b, layer, i);
-        SEQLSTM_TRY(need_values(b, layer, x));
+        x[i] = sl_builder_get_input(b, layer, i);
+        SEQLSTM_TRY(need_values(b, layer, x[i]));
         for (size_t j = 0; j < i; j++)
-            if (sl_builder_get_input(b, layer, j) == x)
+            if (x[j] == x[i])
                 return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),
                                        "layer `%s` joins the same values twice", layer->name);
-        const struct sl_tensor *t = &b->tensors[x];
-        if (t->axis != axis)
+        const struct sl_tensor *t = &b->tensors[x[i]], *first = &b->tensors[x[0]];
+        if (t->axis != first->axis)
             return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),
                                    "layer `%s` joins a sequence with a vector", layer->name);
-        if (!concat && i && t->features != b->tensors[x0].features)
+        if (!concat && t->features != first->features)
             return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),
                                    "layer `%s` adds inputs of %lld and %lld features; they must be equal",
-                                   layer->name, (long long)b->tensors[x0].features,
-                                   (long long)t->features);
-        desc.merge.widths[i] = t->features;
-        width = concat ? width + t->features : t->features;
-        slots[SEQLSTM_MERGE_X + i] = x;
-        grad = grad || t->needs_grad;
+                                   layer->name, (long long)first->features, (long long)t->features);
     }
-    slots[SEQLSTM_MERGE_Y] = sl_builder_add_activation(b, layer->name, axis, width, grad);
-    sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_MERGE_SLOTS);
-    b->layer_outputs[layer->index] = slots[SEQLSTM_MERGE_Y];
+    b->layer_outputs[layer->index] = sl_builder_add_merge(b, layer->name, layer->index, x, layer->from_count,
+                                                          concat ? SEQLSTM_MERGE_CONCAT : SEQLSTM_MERGE_SUM);
     return SEQLSTM_OK;
 }
 

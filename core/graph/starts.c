@@ -76,7 +76,7 @@ static int32_t find_given(const struct start *s, int64_t l, int32_t d, int which
     char name[256];
     snprintf(name, sizeof name, "%s.l%lld.joined_%c", s->layer->name, (long long)l, which ? 'c' : 'h');
     bool sum = s->layer->recurrent.initial_state.bridge == SL_BRIDGE_SUM;
-    return sl_builder_add_merge(b, name, s->layer->index, both, sum ? SEQLSTM_MERGE_SUM : SEQLSTM_MERGE_CONCAT);
+    return sl_builder_add_merge(b, name, s->layer->index, both, 2, sum ? SEQLSTM_MERGE_SUM : SEQLSTM_MERGE_CONCAT);
 }
 
 static int32_t get_place(struct sl_builder *b)
