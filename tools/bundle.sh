@@ -14,7 +14,7 @@ mkdir -p "$root/bin" "$root/lib/seqlstm/backends" "$root/tests" "$root/configs"
 cp "$build/seqlstm" "$root/bin/"
 cp "$build"/plugins/libseqlstm_backend_*.so "$root/lib/seqlstm/backends/"
 cp "$source/tests/gpu/run.sh" "$root/"
-cp "$source"/tests/gpu/{test_train,timings,peers,report}.py "$root/tests/"
+cp "$source"/tests/gpu/{tap,test_train,timings,peers,report}.py "$root/tests/"
 cp "$source/configs/gpu-or-cpu.yaml" "$root/configs/"
 
 # What the program and the plugins need, and OpenBLAS, which cpu-blas opens itself; not the C library and the driver.

@@ -5,12 +5,15 @@
 Each model trains twice from the same seed, with the option `capture` of the backend on and off; every number of the
 metrics and every byte of the weights must be equal. A device that keeps an old step block (planted) must be noticed.
 """
+import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import tap
 
 BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
 TEXT = ' '.join(f'word{(i * 7 + i // 5) % 11}' for i in range(240)) + '\n'
@@ -135,27 +138,13 @@ def check_plan(folder, case):
             raise AssertionError(f'plan hides who is in the way: {line}')
 
 
-def main():
+def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
     tests += [('resumed', check_resume, 'accumulated gradients, a weight mask'), ('planted: an old step block', check_stale, first),
               ('plan', check_plan, first)]
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, (name, test, case) in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as name_of_folder:
-            folder = pathlib.Path(name_of_folder)
-            (folder / 't.txt').write_text(TEXT)
-            (folder / 'v.txt').write_text(TEXT[:200])
-            try:
-                test(folder, case)
-                print(f'ok {number} - {name}')
-            except AssertionError as error:
-                failed += 1
-                print(f'not ok {number} - {name}')
-                print('\n'.join(f'# {line}' for line in str(error).split('\n')))
-    return 1 if failed else 0
+    return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run(list_tests(), {'t.txt': TEXT, 'v.txt': TEXT[:200]}))

@@ -7,7 +7,9 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import tap
 
 BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
 PROGRAM, HERE = BUILD / 'seqlstm', BUILD / 'tests/gpu'
@@ -87,20 +89,5 @@ TESTS = [('training', check_training), ('an epilogue that is refused', check_ref
          ('absent, switched off or broken', check_absent)]
 
 
-def main():
-    print(f'1..{len(TESTS)}')
-    failed = 0
-    for number, (name, test) in enumerate(TESTS, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(pathlib.Path(folder))
-                print(f'ok {number} - {name}', flush=True)
-            except AssertionError as error:
-                failed += 1
-                print(f'not ok {number} - {name}')
-                print('\n'.join(f'# {line}' for line in str(error).split('\n')))
-    return 1 if failed else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run(TESTS))

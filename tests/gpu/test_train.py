@@ -13,7 +13,9 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import tap
 
 BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
 parser = argparse.ArgumentParser()
@@ -109,24 +111,5 @@ def list_tests():
     return tests
 
 
-def main():
-    tests = list_tests()
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as name_of_folder:
-            folder = pathlib.Path(name_of_folder)
-            (folder / 't.txt').write_text(TEXT)
-            (folder / 'v.txt').write_text(TEXT[:600])
-            try:
-                test(folder)
-                print(f'ok {number} - {name}')
-            except AssertionError as error:
-                failed += 1
-                print(f'not ok {number} - {name}')
-                print('\n'.join(f'# {line}' for line in str(error).split('\n')))
-    return 1 if failed else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run(list_tests(), {'t.txt': TEXT, 'v.txt': TEXT[:600]}))
