@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear steps; the table is at most two thirds full. */
+/* Open addressing with linear steps; the table is at most two thirds full. Texts of one byte, what a character
+ * model's tokens mostly are, are looked up by that byte. */
 #include "data/intern.h"
 
 #include <stdlib.h>
@@ -87,6 +88,8 @@ sl_intern_find(const struct sl_intern *intern, const char *text, size_t bytes)
 {
     if (intern->slot_count == 0)
         return -1;
+    if (bytes == 1)
+        return intern->byte_ids[(unsigned char)*text] - 1;
     uint32_t hash = (uint32_t)sl_hash_bytes(text, bytes, 0);
     return intern->slots[find_slot(intern, text, bytes, hash)].id;
 }
@@ -96,6 +99,8 @@ sl_intern_add(struct sl_intern *intern, const char *text, size_t bytes)
 {
     if (intern->failed)
         return -1;
+    if (bytes == 1 && intern->byte_ids[(unsigned char)*text] != 0)
+        return intern->byte_ids[(unsigned char)*text] - 1;
     if ((size_t)intern->count * 3 >= intern->slot_count * 2 && !grow(intern)) {
         intern->failed = true;
         return -1;
@@ -114,5 +119,7 @@ sl_intern_add(struct sl_intern *intern, const char *text, size_t bytes)
     }
     slot->hash = hash;
     slot->id = intern->count++;
+    if (bytes == 1)
+        intern->byte_ids[(unsigned char)*text] = slot->id + 1;
     return slot->id;
 }

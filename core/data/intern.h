@@ -21,7 +21,8 @@ struct sl_intern {
     struct sl_buf text;    /* the texts, each followed by a NUL */
     struct sl_buf offsets; /* int64 per id: where its text begins */
     struct sl_intern_slot *slots;
-    size_t slot_count; /* a power of two, or 0 */
+    size_t slot_count;     /* a power of two, or 0 */
+    int32_t byte_ids[256]; /* id + 1 of each text of one byte, most characters; 0: unknown */
     int32_t count;
     bool failed;
 };
