@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "base/cost_json.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -28,15 +29,6 @@ static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool p
     if (edges)
         json_object_set_new(object, "edges", edges);
     return object;
-}
-
-static json_t *pack_points(const struct sl_step_cost_point *points, int32_t count)
-{
-    json_t *list = json_array();
-    for (int32_t p = 0; p < count; p++)
-        json_array_append_new(list, json_pack("{s:I,s:f}", "width", (json_int_t)points[p].width, "step_ns",
-                                              points[p].step_ns));
-    return list;
 }
 
 static json_t *pack_bins(const struct sl_lengths *lengths)
@@ -76,13 +68,9 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
                                       (json_int_t)sl_data_stats_get_source_vocabulary(stats), "lengths",
                                       pack_bins(source)));
     if (measured) {
-        json_t *cost = json_pack("{s:o,s:f,s:f}", "points", pack_points(measured->points, measured->count), "batch_ns",
-                                 measured->batch_ns, "shape_ns", measured->shape_ns);
-        if (measured->source_count > 0)
-            json_object_set_new(cost, "source_points", pack_points(measured->source_points, measured->source_count));
         json_object_set_new(json_object_get(root, "lower_bound"), "seconds",
                             json_real(sl_data_stats_get_least_seconds(stats)));
-        json_object_set_new(root, "step_cost", cost);
+        json_object_set_new(root, "step_cost", sl_step_cost_to_json(measured));
     }
     return cli_write_json(cli, root);
 }

@@ -2,14 +2,13 @@
 /* Batchers of training and validation, and what of them is measured: the cost of a step and the edges of the buckets,
  * which a plan stores and a resumed run replays.
  *
- *   "batching": {"edges": [8, 13, 21], "step_cost": {"points": [{"width", "step_ns"}], "batch_ns", "shape_ns"}}
- *
- * Pairs have "source_points" besides. */
+ *   "batching": {"edges": [8, 13, 21], "step_cost": {…}}   (base/cost_json.h)
+ */
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cost_json.h"
 #include "session/session_private.h"
 
 static bool is_auto(const struct sl_session *session)
@@ -64,24 +63,6 @@ seqlstm_status sl_session_open_valid_batcher(struct sl_session *session, struct 
 
 /* ---- stored plans --------------------------------------------------------------------------------- */
 
-static json_t *write_points(const struct sl_step_cost_point *points, int32_t count)
-{
-    json_t *list = json_array();
-    for (int32_t p = 0; p < count; p++)
-        json_array_append_new(list, json_pack("{s:I,s:f}", "width", (json_int_t)points[p].width, "step_ns",
-                                              points[p].step_ns));
-    return list;
-}
-
-static json_t *write_cost(const struct sl_step_cost *cost)
-{
-    json_t *object = json_pack("{s:o,s:f,s:f}", "points", write_points(cost->points, cost->count), "batch_ns",
-                               cost->batch_ns, "shape_ns", cost->shape_ns);
-    if (cost->source_count > 0)
-        json_object_set_new(object, "source_points", write_points(cost->source_points, cost->source_count));
-    return object;
-}
-
 /* NULL: nothing was measured. */
 static json_t *write_batching(const struct sl_session *session)
 {
@@ -92,7 +73,7 @@ static json_t *write_batching(const struct sl_session *session)
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++)
         json_array_append_new(list, json_integer((json_int_t)edges[i]));
-    return json_pack("{s:o,s:o}", "edges", list, "step_cost", write_cost(&session->cost));
+    return json_pack("{s:o,s:o}", "edges", list, "step_cost", sl_step_cost_to_json(&session->cost));
 }
 
 void sl_session_write_edges(const struct sl_session *session, struct sl_buf *out)
@@ -147,31 +128,6 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
     return status;
 }
 
-static seqlstm_status read_points(const char *path, const json_t *points, struct sl_step_cost_point *out,
-                                  int32_t *out_count, struct seqlstm_error *err)
-{
-    *out_count = 0;
-    for (size_t p = 0; p < json_array_size(points); p++) {
-        const json_t *point = json_array_get(points, p);
-        json_int_t width = json_integer_value(json_object_get(point, "width"));
-        double ns = json_number_value(json_object_get(point, "step_ns"));
-        if (p >= SL_STEP_COST_MOST || width < 1 || (p > 0 && width <= out[p - 1].width) || !(ns > 0))
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: point %zu of \"step_cost\" is out of order", path, p);
-        out[(*out_count)++] = (struct sl_step_cost_point){width, ns};
-    }
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status read_cost(const char *path, const json_t *cost, struct sl_step_cost *out,
-                                struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(read_points(path, json_object_get(cost, "points"), out->points, &out->count, err));
-    SEQLSTM_TRY(read_points(path, json_object_get(cost, "source_points"), out->source_points, &out->source_count, err));
-    out->batch_ns = fmax(json_number_value(json_object_get(cost, "batch_ns")), 0);
-    out->shape_ns = fmax(json_number_value(json_object_get(cost, "shape_ns")), 0);
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_t *batching,
                                             struct sl_stored_plan *out, struct seqlstm_error *err)
 {
@@ -185,5 +141,5 @@ seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: edge %zu of \"batching\" does not ascend", path, i);
         out->edges[out->edge_count++] = edge;
     }
-    return read_cost(path, json_object_get(batching, "step_cost"), &out->cost, err);
+    return sl_step_cost_from_json(path, json_object_get(batching, "step_cost"), &out->cost, err);
 }
