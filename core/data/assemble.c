@@ -327,9 +327,13 @@ sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *st
     d->state = state;
     d->facts = state->facts;
     d->form = predicting ? SL_TARGET_NONE : state->form;
+    seqlstm_status status = SEQLSTM_OK;
+    if (raw->pair && !predicting && model->data.batching.on_overflow == SL_OVERFLOW_SPLIT)
+        status = sl_raw_split_pairs(raw, &model->data, sl_batching_find_longest(&model->data.batching), err);
     for (int64_t s = 0; s < raw->series && raw->input_kind == SL_FIELD_IDS; s++)
         raw->counts.tokens += raw->length[s];
-    seqlstm_status status = finish_input(d, raw, err);
+    if (status == SEQLSTM_OK)
+        status = finish_input(d, raw, err);
     if (status == SEQLSTM_OK)
         status = finish_source(d, raw, err);
     if (status == SEQLSTM_OK)

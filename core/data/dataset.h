@@ -18,7 +18,8 @@
  * Invariants:
  * 1. Immutable once open; any number of batchers and threads may read it.
  * 2. The model and the state given at open outlive it.
- * 3. Record numbers are the order of the file (after `split`, `rows` and on_overflow).
+ * 3. Record numbers are the order of the file (after `split`, `rows` and on_overflow; pieces of a sequence are
+ *    neighbours).
  */
 #ifndef SL_DATA_DATASET_H
 #define SL_DATA_DATASET_H
@@ -93,6 +94,8 @@ struct sl_data_counts {
     int64_t dropped_rows;
     int64_t truncated_records; /* on_overflow: truncate */
     int64_t truncated_rows;
+    int64_t split_records;     /* on_overflow: split */
+    int64_t pieces;            /* what they became */
     int64_t missing_values;    /* filled in, or their rows dropped */
     int64_t unknown_tokens;    /* became <unk> */
     int64_t tokens;            /* of the text, <eos> included */

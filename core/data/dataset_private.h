@@ -57,6 +57,11 @@ seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl
 /* records.c: the list of records of `raw` into dataset. */
 seqlstm_status sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct seqlstm_error *err);
 
+/* split_pairs.c: pairs of one text of which a side would have more than `longest` steps become pairs of its parts, each
+ * as long as it can be. */
+seqlstm_status sl_raw_split_pairs(struct sl_raw *raw, const struct sl_data_config *config, int64_t longest,
+                                  struct seqlstm_error *err);
+
 /* The line of a row of the file, or 0. */
 int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row);
 

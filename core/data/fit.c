@@ -176,6 +176,11 @@ find_form(const struct sl_model *model, const struct sl_raw *raw, enum sl_target
                      name);
     if (stream && (!step || raw->ahead > 0))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: `unit: stream` needs a target for every step", name);
+    if (model->data.batching.on_overflow == SL_OVERFLOW_SPLIT && (!step || raw->ahead > 0))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: `on_overflow: split` needs a target for every step: that of a whole sequence is of none of "
+                     "its pieces (`truncate` and `drop` leave one sequence one)",
+                     name);
     if (raw->ahead > 0)
         *out = SL_TARGET_AHEAD;
     else if (raw->target_per_row)

@@ -13,19 +13,6 @@ struct cutter {
     struct sl_buf source_start, source_length, target_text_offset, target_text_bytes; /* pairs */
 };
 
-/* 0: no limit. A list of lengths ends at its last one, unless what is longer is kept. */
-static int64_t
-find_longest_allowed(const struct sl_batching *batching)
-{
-    const struct sl_bucketing *bucketing = &batching->bucketing;
-    int64_t longest = batching->max_length;
-    if (bucketing->kind == SL_BUCKETING_LENGTHS && batching->on_overflow != SL_OVERFLOW_KEEP) {
-        int64_t last = bucketing->edges[bucketing->edge_count - 1];
-        longest = longest > 0 && longest < last ? longest : last;
-    }
-    return longest;
-}
-
 /* Steps of a record that is too long, where those are truncated; false: it is left out. */
 static bool
 fit_length(struct cutter *c, int64_t longest, int64_t *length, int64_t *source_length)
@@ -60,11 +47,11 @@ add_source(struct cutter *c, int64_t series, int64_t length)
 }
 
 static seqlstm_status
-add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
+add_record(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
 {
     const struct sl_raw *raw = c->raw;
     const struct sl_raw *shown = raw->pair ? raw->pair : raw; /* whose text `predict` repeats */
-    int64_t longest = find_longest_allowed(&c->d->model->data.batching), target = raw->first_target + series;
+    int64_t longest = sl_batching_find_longest(&c->d->model->data.batching), target = raw->first_target + series;
     int64_t source_length = raw->pair ? raw->pair->length[series] : 0, none = -1, nothing = 0;
     if (c->d->form != SL_TARGET_NONE && !c->d->stream && !fit_length(c, longest, &length, &source_length))
         return SEQLSTM_OK;
@@ -81,6 +68,24 @@ add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seql
     sl_buf_append(&c->text_offset, shown->text_offset ? &shown->text_offset[series] : &none, sizeof none);
     sl_buf_append(&c->text_bytes, shown->text_bytes ? &shown->text_bytes[series] : &nothing, sizeof nothing);
     c->d->records++;
+    return SEQLSTM_OK;
+}
+
+/* One record, or several where those that are too long are split. Pairs have been split before: a piece of theirs has
+ * marks of its own. */
+static seqlstm_status
+add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
+{
+    const struct sl_batching *batching = &c->d->model->data.batching;
+    int64_t longest = sl_batching_find_longest(batching);
+    bool whole = batching->on_overflow != SL_OVERFLOW_SPLIT || c->d->form == SL_TARGET_NONE || c->d->stream;
+    if (whole || longest <= 0 || length <= longest || c->raw->pair)
+        return add_record(c, series, start, length, err);
+    c->raw->counts.split_records++;
+    for (int64_t at = 0; at < length; at += longest) {
+        c->raw->counts.pieces++;
+        SEQLSTM_TRY(add_record(c, series, start + at, length - at < longest ? length - at : longest, err));
+    }
     return SEQLSTM_OK;
 }
 

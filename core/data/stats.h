@@ -54,6 +54,8 @@ const struct sl_lengths *sl_data_stats_find_source_lengths(const struct sl_data_
 int64_t sl_data_stats_get_vocabulary(const struct sl_data_stats *stats); /* 0: no text */
 int64_t sl_data_stats_get_source_vocabulary(const struct sl_data_stats *stats);
 int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats);    /* 0: no classes */
+/* Sequences that were too long and became several, and how many (`on_overflow: split`). */
+int64_t sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_pieces);
 
 /* Borrowed. */
 const struct sl_batching_cost *sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count);

@@ -187,6 +187,36 @@ check_padding(struct sl_reader *reader, const struct sl_node *batching, const st
     }
 }
 
+/* Pieces of a pair are pairs only where word k of the source is word k of the target. */
+static void
+check_pieces_of_pairs(struct sl_reader *reader, const struct sl_node *data, const struct sl_node *batching,
+                      const struct sl_model *model)
+{
+    static const char *const hint = "`truncate` cuts both sides, `drop` leaves such pairs out";
+    struct sl_place place = sl_reader_get_place(batching, "on_overflow");
+    const struct sl_node *tokenizer = sl_node_find(data, "source_tokenizer");
+    const struct sl_batching *limits = &model->data.batching;
+    if (limits->on_overflow != SL_OVERFLOW_SPLIT || !model->data.pairs)
+        return;
+    for (int s = 0; s < SL_SPLIT_COUNT; s++) {
+        const struct sl_source *source = &model->data.splits[s];
+        if (source->origin == SL_SOURCE_FILES && !sl_source_has_same_target(source)) {
+            sl_reader_report(reader, "E0318", place, hint, NULL,
+                             "`on_overflow: split` needs one text that is source and target: which part of another "
+                             "target belongs to a part of the source is not known");
+            return;
+        }
+    }
+    if (tokenizer != NULL)
+        sl_reader_report(reader, "E0318", place, "leave out `source_tokenizer`", NULL,
+                         "`on_overflow: split` needs one tokenizer for source and target, so that their steps are the "
+                         "same words");
+    if (sl_batching_find_longest(limits) == 1)
+        sl_reader_report(reader, "E0318", place, NULL, NULL,
+                         "a piece of one step holds the mark of its end and no word: `on_overflow: split` needs a "
+                         "length of at least 2");
+}
+
 /* `max_tokens` alone: as many sequences as fit. */
 static void
 check_batch_size(struct sl_node *data, struct sl_model *model)
@@ -214,6 +244,7 @@ check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *
                         "`max_length` or a list of lengths");
     check_batch_size(data, model);
     check_padding(reader, batching, model);
+    check_pieces_of_pairs(reader, data, batching, model);
 }
 
 /* A decoder begins with bos, and says eos when it is done. */

@@ -197,7 +197,7 @@ struct sl_bucketing {
     size_t edge_count;
 };
 
-enum sl_overflow { SL_OVERFLOW_KEEP, SL_OVERFLOW_DROP, SL_OVERFLOW_TRUNCATE };
+enum sl_overflow { SL_OVERFLOW_KEEP, SL_OVERFLOW_DROP, SL_OVERFLOW_TRUNCATE, SL_OVERFLOW_SPLIT };
 
 /* What rows are computed beside the real ones; they carry no loss. */
 enum sl_padding {
@@ -217,6 +217,10 @@ struct sl_batching {
     int64_t max_length; /* 0: no limit; with LENGTHS and an on_overflow that is not KEEP at most the last edge */
     enum sl_overflow on_overflow; /* of a sequence longer than max_length */
 };
+
+/* The longest sequence that is neither dropped nor cut; 0: no limit. A list of lengths ends at its last one, unless
+ * what is longer is kept. [any thread] */
+int64_t sl_batching_find_longest(const struct sl_batching *batching);
 
 struct sl_data_config {
     struct sl_source splits[SL_SPLIT_COUNT];

@@ -22,6 +22,7 @@ static const struct sl_word overflow_words[] = {
     {"keep", SL_OVERFLOW_KEEP, "take it whole", false},
     {"drop", SL_OVERFLOW_DROP, "leave it out, and say how many", false},
     {"truncate", SL_OVERFLOW_TRUNCATE, "take its beginning", false},
+    {"split", SL_OVERFLOW_SPLIT, "make several of it", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word padding_words[] = {
@@ -126,6 +127,18 @@ static const struct sl_option batching_options[] = {
 
 const struct sl_section sl_section_batching = {"data.batching", "the batching", NULL, 0, NULL, NULL,
                                                batching_options, "how sequences become batches"};
+
+int64_t
+sl_batching_find_longest(const struct sl_batching *batching)
+{
+    const struct sl_bucketing *bucketing = &batching->bucketing;
+    int64_t longest = batching->max_length;
+    if (bucketing->kind == SL_BUCKETING_LENGTHS && batching->on_overflow != SL_OVERFLOW_KEEP) {
+        int64_t last = bucketing->edges[bucketing->edge_count - 1];
+        longest = longest > 0 && longest < last ? longest : last;
+    }
+    return longest;
+}
 
 const char *
 sl_bucketing_get_name(enum sl_bucketing_kind kind)

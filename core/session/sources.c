@@ -32,6 +32,10 @@ void sl_session_note_data(const struct sl_session *session, enum sl_split split,
     const struct sl_data_counts *counts = sl_dataset_get_counts(data);
     note(session, SL_LOG_WARN, split, counts->dropped_records, "sequences dropped (`on_overflow: drop`)");
     note(session, SL_LOG_WARN, split, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
+    if (counts->split_records > 0)
+        sl_log_printf(session->options.log, SL_LOG_WARN,
+                      "data.%s: %lld sequences split into %lld pieces (`on_overflow: split`)", sl_split_get_name(split),
+                      (long long)counts->split_records, (long long)counts->pieces);
     note(session, SL_LOG_WARN, split, counts->short_groups, "series shorter than one window left out");
     note(session, SL_LOG_INFO, split, counts->missing_values, "missing values (`missing:` says what became of them)");
     note(session, SL_LOG_INFO, split, counts->unknown_tokens, "unknown tokens read as <unk>");

@@ -6,6 +6,7 @@ import base64
 import json
 import pathlib
 import random
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -175,6 +176,17 @@ def test_pairs(t):
     t.run('run', 'm.yaml', '--out', 'other', '-q')
     tokens, source_tokens, *kept = read_sides(t, 'other')
     expect('chanting' in tokens and '\u2581renn' in source_tokens and kept == [False, True], tokens)
+
+
+def test_long_pairs_split(t):
+    """`on_overflow: split` cuts between pieces of words; what a decoder says is compared with the text of its part."""
+    if is_absent(t):
+        return 'the module is not built'
+    write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 28}\n  batching: {max_length: 3, on_overflow: split}',
+                epochs=20)
+    t.write('m.yaml', re.sub(r'source: \S+, target: (\S+)}', r'file: \1}', t.read('m.yaml').decode()))
+    t.run('run', 'm.yaml', '--out', 'r').says('sequences split into')
+    expect(json.loads(t.read('r/summary.json'))['metrics']['valid']['exact_match'] > 0.8, 'other texts')
 
 
 def test_pairs_from_files(t):

@@ -131,6 +131,8 @@ test_pairs(void **state)
     check("type: lines, train: {source: a.txt, target: b.txt}, valid: {split: 0.4}, batch_size: 2, tokenizer: {type: "
           "whitespace, shared: true}",
           MODEL_PAIRS, PAIRS);
+    check("type: lines, train: {file: b.txt}, batch_size: 2, batching: {max_length: 2, on_overflow: split}",
+          MODEL_PAIRS, PAIRS);
     check("type: tsv, train: {file: c.tsv, source: 1, target: 2, header: false}, batch_size: 2", MODEL_PAIRS, PAIRS);
     check("type: generator, train: {name: addition, size: 4}, batch_size: 2", MODEL_PAIRS, PAIRS);
 }

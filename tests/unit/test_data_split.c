@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequences that are too long become several: pairs of one text, steps with targets, and what is refused. */
+#include "data_pairs_fixture.h"
+
+#define SPLIT(more) \
+    "type: lines, train: {file: a}, batch_size: 2, batching: {max_length: 3, on_overflow: split}" more
+
+static void
+expect_target_text(const struct sl_dataset *d, int64_t record, const char *expected)
+{
+    size_t bytes = 0;
+    const char *text = sl_dataset_find_target_text(d, record, &bytes);
+    assert_int_equal(bytes, strlen(expected));
+    assert_memory_equal(text, expected, bytes);
+    text = sl_dataset_find_text(d, record, &bytes);
+    assert_int_equal(bytes, strlen(expected));
+    assert_memory_equal(text, expected, bytes);
+}
+
+/* Two words and the end are three steps. What is compared with the decoder's text is that of the piece, as it was
+ * written. */
+static void
+test_pairs(void **state)
+{
+    (void)state;
+    data_write("a", "u V w  x y\n\nu v\nu v w x\n");
+    struct data_open o = data_open_train(SPLIT(", tokenizer: {type: whitespace, lowercase: true}"), MODEL_PAIRS, PAIRS);
+    const char *const pieces[] = {"u v |<bos> u v |u v <eos> ", "w x |<bos> w x |w x <eos> ", "y |<bos> y |y <eos> ",
+                                  "|<bos> |<eos> ", "u v |<bos> u v |u v <eos> ", "u v |<bos> u v |u v <eos> ",
+                                  "w x |<bos> w x |w x <eos> "};
+    const char *const texts[] = {"u V", "w  x", "y", "", "u v", "u v", "w x"};
+    expect_records(o.state, o.train, pieces, 7);
+    for (int64_t r = 0; r < 7; r++)
+        expect_target_text(o.train, r, texts[r]);
+    const struct sl_data_counts *counts = sl_dataset_get_counts(o.train);
+    assert_true(counts->split_records == 2 && counts->pieces == 5 && counts->truncated_records == 0);
+    assert_true(sl_dataset_get_facts(o.train)->longest == 3 && sl_dataset_get_facts(o.train)->source_longest == 2);
+    assert_int_equal(sl_dataset_get_facts(o.train)->source_rows, 11);
+    /* counted in the text as it stands, twice: it is source and target */
+    assert_int_equal(sl_vocabulary_get_count(sl_data_state_find_vocabulary(o.state), 3), 6);
+    data_close(&o);
+
+    o = data_open_train(SPLIT(", tokenizer: char"), MODEL_PAIRS, PAIRS);
+    assert_int_equal(sl_dataset_get_counts(o.train)->pieces, 5 + 2 + 4);
+    expect_target_text(o.train, 1, "V "); /* the blanks are tokens */
+    data_close(&o);
+}
+
+/* A line that is cut is of one split of the data. */
+static void
+test_shares(void **state)
+{
+    (void)state;
+    data_write("a", "x y z x\nx\ny z y\nz\n");
+    struct data_open o = data_open_train(SPLIT(", valid: {split: 0.5}"), MODEL_PAIRS, PAIRS);
+    struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID);
+    const char *const train_expected[] = {"x y |<bos> x y |x y <eos> ", "z x |<bos> z x |z x <eos> ",
+                                          "x |<bos> x |x <eos> "};
+    const char *const valid_expected[] = {"y z |<bos> y z |y z <eos> ", "y |<bos> y |y <eos> ",
+                                          "z |<bos> z |z <eos> "};
+    expect_records(o.state, o.train, train_expected, 3);
+    expect_records(o.state, valid, valid_expected, 3);
+    assert_true(sl_dataset_get_counts(valid)->split_records == 1 && sl_dataset_get_counts(valid)->pieces == 2);
+    expect_target_text(valid, 1, "y");
+    sl_dataset_close(valid);
+
+    /* what is read to predict or embed stays whole */
+    struct sl_input_request request = {.data = "x y z x y\nz\n", .data_bytes = 12};
+    struct sl_dataset *input;
+    assert_int_equal(sl_dataset_open_input(o.model, o.state, &request, &input, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_dataset_get_records(input), 2);
+    assert_int_equal(sl_dataset_get_source_length(input, 0), 5);
+    sl_dataset_close(input);
+    data_close(&o);
+}
+
+/* No target is lost: a piece's last one is the next piece's first token. */
+static void
+test_steps(void **state)
+{
+    (void)state;
+    data_write("train.txt", "a b c d e f\na b\na b c d\n");
+    struct data_open o = data_open_train("type: text, train: {file: train.txt}, batch_size: 2, tokenizer: {type: "
+                                         "whitespace, specials: []}, batching: {max_length: 2, on_overflow: split}",
+                                         MODEL_LM, "task: language_model");
+    static const char *const inputs[] = {"ab", "cd", "e", "a", "ab", "c"};
+    static const char *const targets[] = {"bc", "de", "f", "b", "bc", "d"};
+    assert_int_equal(sl_dataset_get_records(o.train), 6);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 6, 0);
+    struct sl_batch *batch = data_next(batcher);
+    for (int64_t k = 0; k < batch->sequences; k++)
+        for (int64_t t = 0; t < batch->axis.lengths[k]; t++) {
+            int64_t row = sl_batch_row(batch, k, t);
+            assert_int_equal(data_token(o.state, batch->input.ids[row])[0], inputs[batch->sample[k]][t]);
+            assert_int_equal(data_token(o.state, batch->target.ids[row])[0], targets[batch->sample[k]][t]);
+        }
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    assert_int_equal(sl_dataset_get_facts(o.train)->rows, 5 + 1 + 3);
+    assert_true(sl_dataset_get_counts(o.train)->split_records == 2 && sl_dataset_get_counts(o.train)->pieces == 5);
+    data_close(&o);
+
+    data_write("train.txt", "a\tX\nb\tY\nc\tX\n\nd\tY\n\n");
+    o = data_open_train("type: conll, train: {file: train.txt, label: 2}, batch_size: 2, batching: {max_length: 2, "
+                        "on_overflow: split}",
+                        MODEL_TAG, "task: tag");
+    assert_int_equal(sl_dataset_get_records(o.train), 3);
+    assert_int_equal(sl_dataset_get_length(o.train, 1), 1);
+    data_close(&o);
+
+    data_write("train.txt", "X\ta b c\nY\ta b c d\n");
+    data_expect_failure("type: lines, train: {file: train.txt, label: first}, batch_size: 2, batching: {max_length: "
+                        "2, on_overflow: split}",
+                        MODEL_CLASSIFY, "task: classify", SEQLSTM_INVALID_CONFIG,
+                        "`on_overflow: split` needs a target for every step");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_steps),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
