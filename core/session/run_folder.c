@@ -17,6 +17,9 @@
 #include "base/file.h"
 #include "session/session_private.h"
 
+#define SUMMARY       "summary.json"
+#define SUMMARY_LIMIT ((size_t)1 << 24)
+
 static bool is_empty_folder(const char *path)
 {
     DIR *folder = opendir(path);
@@ -219,6 +222,23 @@ static json_t *signatures_object(const struct sl_metric_values *values)
     return object;
 }
 
+/* A run that had ended is only evaluated again: what its summary says of the training stays. */
+static void keep_training(const struct sl_session *session, json_t *root)
+{
+    static const char *const kept[] = {"seconds", "training_seconds", "waiting", "graphs", "layers"};
+    char *path = sl_path_join(session->folder, SUMMARY), *text = NULL;
+    size_t bytes = 0;
+    json_t *before = NULL;
+    if (path && sl_file_exists(path) && sl_file_read(path, SUMMARY_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
+        before = json_loadb(text, bytes, 0, NULL);
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        if (json_object_get(before, kept[k]))
+            json_object_set(root, kept[k], json_object_get(before, kept[k]));
+    json_decref(before);
+    free(text);
+    free(path);
+}
+
 seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
                                            struct seqlstm_error *err)
 {
@@ -253,15 +273,17 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
     if (root && signatures)
         json_object_set(root, "signatures", signatures);
     json_decref(signatures);
+    if (root && train->made == 0)
+        keep_training(session, root);
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(root);
     if (text == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for summary.json");
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SUMMARY);
     struct sl_buf buf = {0};
     sl_buf_append_text(&buf, text);
     sl_buf_append_char(&buf, '\n');
     free(text);
-    seqlstm_status status = write_buf(session->folder, "summary.json", &buf, SEQLSTM_OK, err);
+    seqlstm_status status = write_buf(session->folder, SUMMARY, &buf, SEQLSTM_OK, err);
     sl_buf_deinit(&buf);
     return status;
 }

@@ -299,6 +299,7 @@ sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, s
     struct sl_train_result result;
     const struct sl_train_state *state = &trainer->state;
     memset(&result, 0, sizeof result);
+    int64_t before = state->updates;
     SEQLSTM_TRY(start(trainer, err));
     SEQLSTM_TRY(loop(trainer, &result.end, err));
     sl_trainer_look(trainer);
@@ -307,6 +308,7 @@ sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, s
     if (result.end == SL_END_INTERRUPTED)
         result.signal = sl_interrupt_get_stop(trainer->request.interrupt);
     result.progress = trainer->progress;
+    result.made = state->updates - before;
     result.skipped = state->skipped;
     result.overflows = state->loss_scale.overflows;
     result.loss_scale = trainer->request.scales_loss ? state->loss_scale.scale : 1;

@@ -117,6 +117,7 @@ struct sl_train_result {
     enum sl_train_end end;
     int signal;
     struct sl_progress progress;
+    int64_t made;                      /* updates of this call; 0: the run was at its end already */
     int64_t skipped;
     int64_t overflows;                 /* updates that loss scaling skipped */
     double loss_scale;                 /* at the end; 1: no scaling */

@@ -173,9 +173,13 @@ def test_time_limit(t):
 def test_resume(t):
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q')
-    want = outcome(t, 'r')
+    want, summary = outcome(t, 'r'), json.loads(t.read('r/summary.json'))
     t.run('resume', 'r').silent().says('30 updates')
     expect(outcome(t, 'r') == want, 'resume of a finished run changed it')
+    expect(json.loads(t.read('r/summary.json')) == summary, 'times and rows of the training were overwritten')
+    t.write('r/summary.json', 'no summary')
+    t.run('resume', 'r')
+    expect(json.loads(t.read('r/summary.json'))['metrics'] == want[1], 'a damaged summary is written anew')
     for path in (*checkpoints(t, 'r'), t.folder / 'r/final.safetensors'):
         path.unlink()
     t.run('resume', 'r').says('no checkpoint: starting at the beginning')
@@ -187,6 +191,7 @@ def test_resume_with_changes(t):
     t.run('run', 'm.yaml', '--out', 'r', '-q')
     err = t.run('resume', 'r', '--set', 'train.epochs=5', '--set', 'seed=1').says('changed train.epochs: 3 -> 5').err
     expect(err.count('changed') == 1, err)
+    expect(json.loads(t.read('r/summary.json'))['layers'][0]['rows'] > 0, 'what was trained is not told')
     expect(b'epochs: 5' in t.read('r/config.yaml'), 'what was changed stays')
     t.run('run', 'm.yaml', '--out', 'want', '-q', '--set', 'train.epochs=5')
     expect(t.read('r/final.safetensors') == t.read('want/final.safetensors'), 'not the run of 5 epochs')
