@@ -24,6 +24,8 @@ struct state {
     const char *name; /* as the user said it, for the line that reproduces a case */
     struct sl_case_time *times; /* --bench */
     uint32_t time_count;
+    int64_t threads;
+    double seconds; /* of each case */
 };
 
 static void print_result(void *context, const struct sl_conformance_result *r)
@@ -143,6 +145,12 @@ static int prepare(struct state *s)
     if (!cli_get_int(s->cli, "seed", 0, INT64_MAX, &seed) || !cli_get_int(s->cli, "timeout", 1, 86400, &timeout) ||
         !cli_get_int(s->cli, "random", 0, 100000000, &random))
         return CLI_USAGE;
+    s->seconds = 1;
+    if (!cli_get_int(s->cli, "threads", 1, 1024, &s->threads) ||
+        !cli_get_float(s->cli, "seconds", 0.01, 3600, &s->seconds))
+        return CLI_USAGE;
+    if (!cli_has(s->cli, "bench") && (cli_has(s->cli, "seconds") || cli_has(s->cli, "threads")))
+        return cli_usage_error(s->cli, "`--seconds` and `--threads` say how cases are timed: add --bench");
     request->random = (uint32_t)random;
     request->builtins = builtins;
     request->builtin_count = 1;
@@ -240,11 +248,7 @@ static int bench(struct state *s, struct sl_conformance_report *report)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     uint32_t size = sl_conformance_report_get_size(report), count = 0;
-    int64_t threads = 0;
-    double seconds = 1;
     const char **names = sl_arena_alloc_array(&s->arena, (size_t)size + 1, sizeof *names);
-    if (!cli_get_int(s->cli, "threads", 1, 1024, &threads) || !cli_get_float(s->cli, "seconds", 0.01, 3600, &seconds))
-        return CLI_USAGE;
     for (uint32_t i = 0; names && i < size; i++) {
         const struct sl_conformance_result *r = sl_conformance_report_get(report, i);
         struct sl_case c;
@@ -256,8 +260,9 @@ static int bench(struct state *s, struct sl_conformance_report *report)
     struct sl_case_bench_request request = {
         .backend = {.name = from->file, .settings = from->settings, .setting_count = from->setting_count},
         .trust = from->trust, .builtins = from->builtins, .builtin_count = from->builtin_count,
-        .cases = names, .case_count = count, .variant = from->variant, .threads = (int32_t)threads, .seconds = seconds,
-        .seed = from->seed, .log = from->log, .interrupt = from->interrupt, .on_time = keep_time, .context = s};
+        .cases = names, .case_count = count, .variant = from->variant, .threads = (int32_t)s->threads,
+        .seconds = s->seconds, .seed = from->seed, .log = from->log, .interrupt = from->interrupt, .on_time = keep_time,
+        .context = s};
     seqlstm_status rc = names ? sl_case_bench_run(&request, &err)
                               : seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
                                                   "no memory for the cases");

@@ -39,11 +39,28 @@ static const char *const option_keys[SEQLSTM_OPTION_COUNT] = {
     [SEQLSTM_OPTION_KIND] = "type",
 };
 
+/* The attention layer that makes `layer` run step by step; NULL: none does. */
+static const struct sl_layer *find_feeder(const struct sl_model *model, int layer)
+{
+    const struct sl_feeding *feeding = &model->feeding;
+    for (int i = feeding->reader; feeding->present && layer >= feeding->reader && i <= feeding->giver; i++)
+        if (model->layers[i].kind == SL_LAYER_ATTENTION && model->layers[i].attention.input_feeding)
+            return layer <= feeding->giver ? &model->layers[i] : NULL;
+    return NULL;
+}
+
 struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node,
                                             uint32_t option)
 {
     const char *key = option < SEQLSTM_OPTION_COUNT && option_keys[option] ? option_keys[option] : "type";
     struct sl_option_place found = {.key = key};
+    const struct sl_layer *feeder =
+        option == SEQLSTM_OPTION_LENGTHS && node ? find_feeder(graph->model, node->layer) : NULL;
+    if (feeder) {
+        found.key = "input_feeding";
+        found.place = sl_layer_find_option_place(feeder, found.key);
+        return found;
+    }
     if (option == SEQLSTM_OPTION_LOSS || (node && node->layer < 0))
         found.place = sl_model_find_place(graph->model, "train.loss");
     else if (option == SEQLSTM_OPTION_OPTIMIZER || node == NULL)

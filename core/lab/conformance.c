@@ -25,8 +25,9 @@ struct sl_conformance_report {
     uint32_t verdicts[SL_VERDICT_COUNT];
     const struct sl_conformance_request *request; /* while running */
     enum sl_level level;                          /* of the level functions, while running */
-    const struct sl_case_time *times;             /* set_times; NULL: nothing was timed */
+    const struct sl_case_time *times;             /* set_times */
     uint32_t time_count;
+    bool timed;
     struct sl_workbench *workbench;               /* in this process; NULL with workers */
     struct sl_workers *workers;
 };
@@ -320,6 +321,13 @@ sl_conformance_report_set_times(struct sl_conformance_report *report, const stru
 {
     report->times = times;
     report->time_count = count;
+    report->timed = true;
+}
+
+bool
+sl_conformance_report_is_timed(const struct sl_conformance_report *report)
+{
+    return report->timed;
 }
 
 const struct sl_case_time *

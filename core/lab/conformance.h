@@ -71,9 +71,10 @@ const struct sl_conformance_result *sl_conformance_report_get(const struct sl_co
                                                               uint32_t index);
 const struct sl_backend_record *sl_conformance_report_get_record(const struct sl_conformance_report *report);
 
-/* Times for the JSON, borrowed. */
+/* Times for the JSON, borrowed; none where no case that was to be timed passed. */
 void sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times,
                                      uint32_t count);
+bool sl_conformance_report_is_timed(const struct sl_conformance_report *report);
 const struct sl_case_time *sl_conformance_report_get_times(const struct sl_conformance_report *report,
                                                            uint32_t *out_count);
 

@@ -67,12 +67,15 @@ append_result(struct sl_buf *out, const struct sl_conformance_result *r)
     sl_buf_printf(out, ", \"ms\": %.3f}", (double)r->took_ns / 1e6);
 }
 
-/* "bench": [...], when cases were timed. */
+/* "bench": [...], when cases were to be timed. */
 static void
 append_times(struct sl_buf *out, const struct sl_conformance_report *report)
 {
     uint32_t count;
     const struct sl_case_time *times = sl_conformance_report_get_times(report, &count);
+    if (!sl_conformance_report_is_timed(report))
+        return;
+    sl_buf_append_text(out, ",\n  \"bench\": [");
     for (uint32_t i = 0; i < count; i++) {
         const struct sl_case_time *t = &times[i];
         const double values[] = {t->median_ns,     t->spread, t->interval.ratio, t->interval.low,
@@ -80,7 +83,7 @@ append_times(struct sl_buf *out, const struct sl_conformance_report *report)
         static const char *const names[] = {"median_ns", "spread", "ratio",           "low",
                                             "high",      "gflops", "fraction_of_peak"};
         char number[SL_TEXT_NUMBER_BYTES];
-        sl_buf_append_text(out, i ? ",\n    {" : ",\n  \"bench\": [\n    {");
+        sl_buf_append_text(out, i ? ",\n    {" : "\n    {");
         append_member(out, "case", t->name);
         sl_buf_append_text(out, ", ");
         append_member(out, "variant", t->variant);
@@ -90,8 +93,7 @@ append_times(struct sl_buf *out, const struct sl_conformance_report *report)
         }
         sl_buf_printf(out, ", \"rounds\": %lld}", (long long)t->interval.rounds);
     }
-    if (count)
-        sl_buf_append_text(out, "\n  ]");
+    sl_buf_append_text(out, count ? "\n  ]" : "]");
 }
 
 void

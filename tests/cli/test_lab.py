@@ -247,6 +247,27 @@ def test_pairs(t):
     expect(made['ok'] is True and crossing and crossing[0]['gradients'], crossing)
 
 
+def test_refusal_of_steps(t):
+    """A layer that runs step by step for another's sake is refused at that other's option."""
+    known = {b['id']: b['status'] for b in t.run('backends', '--json').json['backends']}
+    if known.get('cpu-onednn') != 'ok':
+        return 'cpu-onednn was not built, or does not load'
+    text = with_backends(PAIRS, 'cpu-onednn').replace('STATE', 'none').replace(', dropout: 0.2', '')
+    lines = text.replace('FEEDS', 'true').splitlines()
+    t.write('m.yaml', '\n'.join(lines))
+    made = t.run('verify', 'm.yaml', '--backend', 'cpu-onednn', '--json').quiet().json
+    refused = next(l for l in made['layers'] if l['name'].startswith('writer') and l['phase'] == 'train' and
+                   l['op'] == 'recurrent')
+    line = next(i for i, l in enumerate(lines) if 'input_feeding' in l)
+    expect((refused['option'], refused['value']) == ('input_feeding', 'true'), refused)
+    expect((refused['line'], refused['column']) == (line + 1, lines[line].index('input_feeding') + 1), refused)
+    shown = t.run('verify', 'm.yaml', '--backend', 'cpu-onednn')
+    shown.prints(f'on cpu-onednn: input_feeding true (m.yaml:{line + 1}:')
+    t.write('m.yaml', text.replace('FEEDS', 'false'))
+    made = t.run('verify', 'm.yaml', '--backend', 'cpu-onednn', '--json').quiet().json
+    expect(all(l['verdict'] == 'pass' for l in made['layers'] if l['op'] == 'recurrent'), made['layers'])
+
+
 # ---- bench -------------------------------------------------------------------------------------------------
 
 
@@ -318,6 +339,43 @@ def test_bench_refusals(t):
     expect(made['numeric_ok'] is False and made['rows'] == [] and made['crossover'] is None, made)
     expect('lstm_1' in made['excluded'][0]['reason'], made['excluded'])
     sweep(t, '--backend', plugin, '--threads', '1', rc=1).prints('its numbers are wrong')
+
+
+# ---- conformance --bench ---------------------------------------------------------------------------------------
+
+CASE = 'lstm:inf:T4B3I5H6:f32:uniform'
+
+
+def test_bench_of_cases(t):
+    """Of the cases that pass each variant is timed in turn: one that takes ten times as long is seen as that."""
+    plugin = BUILD / 'tests/dispatch/libseqlstm_backend_two.so'
+    wrong = faulty('value')
+    if wrong is None or not plugin.exists():
+        return 'the plugins of tests/ are not built'
+    args = ['--bench', '--seconds', '0.05', '--threads', '1', '--option', 'call_us=200', '--case', CASE]
+    made = t.run('conformance', str(plugin), *args, '--json').json
+    expect(made['totals']['pass'] == 1 and [row['variant'] for row in made['bench']] == ['slow', 'quick'], made)
+    slow, quick = made['bench']
+    for row in made['bench']:
+        expect(row['case'] == CASE and row['rounds'] >= 7 and row['spread'] >= 0, row)
+        expect(row['low'] <= row['ratio'] <= row['high'], row)
+        expect(abs(row['gflops'] * row['median_ns'] / (slow['gflops'] * slow['median_ns']) - 1) < 1e-9, 'other work')
+        expect(0 < row['fraction_of_peak'] < 1, row)
+    expect(slow['ratio'] == 1 and slow['median_ns'] >= 2e6 and quick['median_ns'] >= 2e5, made['bench'])
+    expect(quick['high'] < 0.7, quick)
+    shown = t.run('conformance', str(plugin), *args)
+    shown.prints('slow', 'quick', CASE)
+    only = t.run('conformance', str(plugin), *args, '--variant', 'quick', '--json').json['bench']
+    expect([row['variant'] for row in only] == ['quick'], only)
+    # what fails is never timed, and what is not computed has no time
+    made = t.run('conformance', str(wrong), '--bench', '--seconds', '0.05', '--case', CASE, '--json', rc=1).json
+    expect(made['totals']['fail'] == 1 and made['bench'] == [], made)
+    refused = CASE.replace('f32', 'bf16')
+    made = t.run('conformance', str(plugin), *args[:-1], refused, '--json', rc=None).json
+    expect(made['bench'] == [], made)
+    for flag, value in (('--seconds', '0'), ('--seconds', 'x'), ('--threads', '0')):
+        t.run('conformance', str(plugin), '--bench', '--case', CASE, flag, value, rc=2).silent()
+    t.refuse(2, 'conformance', str(plugin), '--case', CASE, '--seconds', '1').says('--bench')
 
 
 harness.main(globals())

@@ -347,6 +347,40 @@ def test_slow_backends_are_left_early(t):
     expect(os.times().elapsed - before < 30, 'took too long')
 
 
+def find_other(made, backend, name='lstm_1'):
+    return next(other for other in find(made, name)['others'] if other['backend'] == backend)
+
+
+def test_bound_of_a_poor_estimate(t):
+    """Who estimates over three times the best is not timed, and counts as three times what the best really takes."""
+    t.write('m.yaml', TINY)
+    pair = backends(('paced-a', {'estimate_us': 10, 'call_us': 500}), ('paced-b', {'estimate_us': 31}))
+    for source in ('measured', 'cache'):
+        made = plan(t, *pair)
+        chosen, other = find(made), find_other(made, 'paced-b')
+        expect((chosen['backend'], chosen['cost_from']) == ('paced-a', source), chosen)
+        expect(other['cost_from'] == 'bound' and abs(other['cost_ns'] - 3 * chosen['cost_ns']) <= 3, (chosen, other))
+        expect(chosen['cost_ns'] >= 1e6, 'twice 500 us at least')
+    t.run('plan', 'm.yaml', *pair).prints('paced-b:loops was not timed: it takes 3x or more')
+    made = plan(t, *backends(('paced-a', {'estimate_us': 10, 'call_us': 500}), ('paced-b', {'estimate_us': 29})))
+    expect(who(made) == 'paced-b:loops' and find(made)['cost_from'] == 'measured', find(made))
+
+
+def test_bound_of_experience(t):
+    """Who took over thirty times as long on less work is not timed on more: that time is its bound, kept as such."""
+    t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
+            .replace('  - {type: dense', '  - {type: lstm, units: 12}\n  - {type: dense', 1))
+    pair = backends(('paced-a', {'call_us': 30000}), ('paced-b', {'call_us': 50}))
+    costs = t.folder / '.cache/seqlstm/costs'
+    for source in ('measured', 'cache'):
+        made = plan(t, *pair)
+        timed, known = find_other(made, 'paced-a'), find_other(made, 'paced-a', 'lstm_2')
+        expect(who(made) == who(made, 'lstm_2') == 'paced-b:loops', made['layers'])
+        expect(timed['cost_from'] == source and timed['cost_ns'] >= 60e6, timed)
+        expect(known['cost_from'] == 'bound' and abs(known['cost_ns'] - timed['cost_ns']) <= 2, (timed, known))
+        expect(sum(b' >' in line for line in costs.read_bytes().splitlines()) >= 1, 'the cache holds no bound')
+
+
 def test_memory(t):
     """The peak that the plan predicts is within 10 % of the real one."""
     if t.sanitized:
