@@ -13,9 +13,9 @@ static uint64_t weight_bytes(const struct seqlstm_attention_desc *d)
     return ((uint64_t)d->head.max_rows * (uint64_t)d->head.max_steps * sizeof(float) + 63) / 64 * 64;
 }
 
-static void sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    const struct seqlstm_attention_desc *d = &desc->attention;
+    const struct seqlstm_attention_desc *d = &op->desc.attention;
     sizes->workspace_bytes = weight_bytes(d);
     if (d->head.mode != SEQLSTM_MODE_TRAINING)
         return;

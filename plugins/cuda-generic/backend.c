@@ -139,7 +139,7 @@ try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *err)
     struct seqlstm_binding trial = {.op = op, .bind = {.rows = op->desc.head.max_rows}};
     if (op->instance->lt_handles == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", op->instance->lt_reason);
-    op->family->sizes(&op->desc, &sizes);
+    op->family->sizes(op, &sizes);
     op->lt_offset = sizes.workspace_bytes;
     const seqlstm_status status = cg_dense_lt_open(&trial, err);
     cg_dense_lt_close(&trial);
@@ -206,7 +206,7 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
     sizes->capture = op->instance->captures ? get_capture(op->desc.head.op) : SEQLSTM_CAPTURE_NONE;
     if (op->family->sizes)
-        op->family->sizes(&op->desc, sizes);
+        op->family->sizes(op, sizes);
     if (op->lt)
         cg_dense_lt_sizes(op, sizes);
     return SEQLSTM_OK;

@@ -92,10 +92,10 @@ static seqlstm_status start_weights(const struct cg_call *call, int64_t rows, in
 
 /* ---- DENSE ---------------------------------------------------------------------------------------------------- */
 
-static void dense_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+static void dense_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    const uint64_t bytes = (uint64_t)(desc->head.max_rows * desc->dense.output) * sizeof(float);
-    if (desc->head.mode != SEQLSTM_MODE_TRAINING || desc->dense.activation.kind == SEQLSTM_ACT_NONE)
+    const uint64_t bytes = (uint64_t)(op->desc.head.max_rows * op->desc.dense.output) * sizeof(float);
+    if (op->desc.head.mode != SEQLSTM_MODE_TRAINING || op->desc.dense.activation.kind == SEQLSTM_ACT_NONE)
         return;
     sizes->reserve_bytes = bytes;
     sizes->workspace_bytes = bytes; /* dz */
@@ -173,9 +173,9 @@ static struct cg_loss make_loss(const struct cg_call *call, uint32_t kind, int64
     return l;
 }
 
-static void loss_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+static void loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    sizes->workspace_bytes = (uint64_t)desc->head.max_rows * 2 * sizeof(double);
+    sizes->workspace_bytes = (uint64_t)op->desc.head.max_rows * 2 * sizeof(double);
 }
 
 static seqlstm_status loss_forward(const struct cg_call *call, struct seqlstm_error *err)
@@ -205,9 +205,9 @@ const struct cg_family cg_loss_family = {.sizes = loss_sizes, .forward = loss_fo
 
 /* ---- DENSE_LOSS ------------------------------------------------------------------------------------------------- */
 
-static void dense_loss_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+static void dense_loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    const struct seqlstm_dense_loss_desc *d = &desc->dense_loss;
+    const struct seqlstm_dense_loss_desc *d = &op->desc.dense_loss;
     sizes->workspace_bytes =
         (uint64_t)d->head.max_rows * 2 * sizeof(double) +
         (uint64_t)(get_chunk(&d->head, d->output) * d->output) * sizeof(float);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of many
- * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID and GPU_LAUNCH_CLUSTER
- * to start, CG_HD for functions of host and device.
+ * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID, GPU_LAUNCH_CLUSTER
+ * and GPU_LAUNCH_TICKETS to start, CG_HD for functions of host and device.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
@@ -21,6 +21,9 @@ template <typename T> struct gpu_same {
 
 #define GPU_LAUNCH_LARGE(stream, grid, block, shared_bytes, kernel, ...)                                               \
     gpu_launch_large(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
+
+/* Blocks that wait for those that took a ticket before them, in whatever order the device starts them. */
+#define GPU_LAUNCH_TICKETS GPU_LAUNCH
 
 /* With more shared memory than a kernel has without asking. */
 template <typename... P>

@@ -15,9 +15,9 @@ static seqlstm_status finite_forward(const struct cg_call *call, struct seqlstm_
 
 const struct cg_family cg_finite_check_family = {.forward = finite_forward};
 
-static void norm_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+static void norm_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    (void)desc;
+    (void)op;
     sizes->workspace_bytes = CG_PARTIALS * sizeof(double);
 }
 

@@ -9,6 +9,7 @@ static __global__ void store_layer(struct cg_layer layer, struct cg_live live, s
     *to = layer;
     to->zoneout_cell_key = cg_live_key(&live, layer.zoneout_cell_key);
     to->zoneout_hidden_key = cg_live_key(&live, layer.zoneout_hidden_key);
+    to->input_key = cg_live_key(&live, layer.input_key);
 }
 
 extern "C" int cg_layer_store(void *stream, const struct cg_layer *layer, const struct cg_live *live,

@@ -39,7 +39,7 @@ struct seqlstm_instance {
 struct cg_family;
 
 /* How a recurrent operation runs its steps; in the order of their names in supports.c. */
-enum cg_variant { CG_STEP_GRAPH, CG_ONE_BLOCK, CG_GRID, CG_CLUSTER };
+enum cg_variant { CG_STEP_GRAPH, CG_ONE_BLOCK, CG_GRID, CG_CLUSTER, CG_WAVEFRONT };
 
 struct seqlstm_op {
     struct seqlstm_instance *instance;
@@ -91,7 +91,7 @@ struct cg_call {
 
 /* One kind of operation. */
 struct cg_family {
-    void (*sizes)(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes); /* NULL: all 0 */
+    void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: all 0 */
     seqlstm_status (*forward)(const struct cg_call *call, struct seqlstm_error *err);
     seqlstm_status (*backward)(const struct cg_call *call, struct seqlstm_error *err); /* NULL: forward only */
 };

@@ -5,11 +5,11 @@
  *   recurrent_forward.c   layers from below: products of all steps, the time loop, merged outputs
  *   recurrent_backward.c  the reverse, then the gradients of weights as products over all rows
  *
- * Directions of a layer run side by side where a variant can: what their loops work on lies in a part of the workspace
- * for each. The time loop of a layer is started kernel by kernel the first time a binding runs, captured into a
- * graph the second time, and from then on launched as one. Kernels find pointers and keys through the layer's struct in
- * device memory, which each call renews, so a graph outlives them. Where the host captures the call, the loop becomes
- * a part of its graph.
+ * Directions of a layer run side by side where a variant can, and all layers of a `wavefront`: what their loops work on
+ * lies in a part of the workspace for each. The time loop of a layer is started kernel by kernel the first time a
+ * binding runs, captured into a graph the second time, and from then on launched as one. Kernels find pointers and keys
+ * through the layer's struct in device memory, which each call renews, so a graph outlives them. Where the host
+ * captures the call, the loop becomes a part of its graph.
  */
 #ifndef CG_RECURRENT_H
 #define CG_RECURRENT_H
@@ -22,10 +22,12 @@ struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
     bool lone; /* units meet through W_h alone */
+    bool waves;    /* all layers run at once */
     bool stepwise; /* dW in a call of its own: what it is made from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
-    int64_t slots; /* layers whose records are kept: all in training, otherwise one */
+    int64_t parts; /* loops that run at the same time: a layer's directions, or with `waves` the layers */
+    int64_t slots; /* loops whose records are kept: all in training, otherwise `parts` */
 };
 
 /* Offsets in floats. Records count from the slot of their (layer, direction). The gradients that dW is made from lie in
@@ -37,7 +39,7 @@ struct cg_layout {
     int64_t reserve;                                /* floats in all */
     int64_t mask_x, x_masked, exchange, inference;            /* workspace */
     int64_t h_rows, below0, below1, dx_masked, dw_masked;     /* workspace, backward */
-    int64_t own, own_floats;                                  /* each direction's own part, in which there are: */
+    int64_t own, own_floats;                                  /* each loop's own part, in which there are: */
     int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
     int64_t direct, back, dc, dout, dreset;                   /* backward, and the gradients above */
     int64_t workspace;
@@ -52,13 +54,14 @@ struct cg_recurrent_binding {
     int32_t *batch_sizes;     /* [T] the host's */
 };
 
-struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *desc);
+struct cg_stack cg_stack_make(const struct seqlstm_op *op);
 struct cg_layout cg_layout_make(const struct cg_stack *stack);
 
 /* Where in a call something lies; offset -1 gives NULL. Rows of a record have `width` elements; with `stepwise` they
  * are those of the whole axis, and a piece gets its first. */
 float *cg_workspace(const struct cg_call *call, int64_t offset);
-float *cg_own(const struct cg_call *call, const struct cg_layout *layout, int64_t direction, int64_t offset);
+float *cg_own(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout, int64_t n,
+              int64_t offset);
 float *cg_record(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                  int64_t n, int64_t offset, int64_t width);
 /* What layer `layer` reads: X, or the merged output below it. */
@@ -74,7 +77,7 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
                               int64_t layer, int64_t direction);
 /* Brings the binding's layers to `device`. */
 seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err);
-/* Draw the masks of a sequence into the workspace, where there are any: that of h into the direction's own part; that
+/* Draw the masks of a sequence into the workspace, where there are any: that of h into the loop's own part; that
  * of the input, with the masked input. */
 seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction, struct seqlstm_error *err);
@@ -91,6 +94,9 @@ seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *st
 
 /* The variant grid: all steps in one launch, on a cleared exchange. */
 seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *layout, const struct cg_layer *device,
+                           bool back, struct seqlstm_error *err);
+/* The variant wavefront: all steps of all layers, likewise. */
+seqlstm_status cg_run_wave(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                            bool back, struct seqlstm_error *err);
 
 seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_error *err);

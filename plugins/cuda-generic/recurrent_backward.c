@@ -183,18 +183,18 @@ static void set_dy(const struct cg_call *call, const struct cg_stack *s, const s
 static float *get_gradients(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
                             int64_t offset, int64_t width)
 {
-    return s->stepwise ? cg_record(call, s, l, n, offset, width) : cg_own(call, l, n % s->directions, offset);
+    return s->stepwise ? cg_record(call, s, l, n, offset, width) : cg_own(call, s, l, n, offset);
 }
 
 static void set_workspace(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
                           struct cg_layer *y)
 {
     const int64_t h = s->hidden, gh = s->gh;
-    y->direct = cg_own(call, l, n % s->directions, l->direct);
-    y->back = cg_own(call, l, n % s->directions, l->back);
-    y->dc = cg_own(call, l, n % s->directions, l->dc);
-    y->dout = cg_own(call, l, n % s->directions, l->dout);
-    y->dreset = cg_own(call, l, n % s->directions, l->dreset);
+    y->direct = cg_own(call, s, l, n, l->direct);
+    y->back = cg_own(call, s, l, n, l->back);
+    y->dc = cg_own(call, s, l, n, l->dc);
+    y->dout = cg_own(call, s, l, n, l->dout);
+    y->dreset = cg_own(call, s, l, n, l->dreset);
     y->h_rows = cg_workspace(call, l->h_rows);
     y->dh_new = get_gradients(call, s, l, n, l->dh_new, s->out);
     y->out_rows = get_gradients(call, s, l, n, l->out_rows, h);
@@ -210,6 +210,26 @@ static void set_workspace(const struct cg_call *call, const struct cg_stack *s, 
     y->peep = get_gradients(call, s, l, n, l->peep, 3 * h);
 }
 
+/* What the last step of a direction reads. */
+static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                      int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const struct cg_recurrent_binding *r = call->binding->recurrent;
+    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    CG_START(call, "the last step",
+             cg_step_begin_back(call->stream, r->device + r->count + layer * s->directions + direction,
+                                call->axis->sequences, s->hidden, s->out));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                               struct seqlstm_error *err)
+{
+    for (int64_t layer = 0; layer < s->layers; layer++)
+        SEQLSTM_TRY(begin_direction(call, s, l, layer, 0, err));
+    return cg_run_wave(call, s, l, true, err);
+}
+
 /* All steps of all directions. */
 static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                 int64_t layer, struct seqlstm_error *err)
@@ -218,9 +238,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     const int64_t n = layer * s->directions, sequences = call->axis->sequences;
     const struct cg_layer *device = r->device + r->count + n;
     for (int64_t direction = 0; direction < s->directions; direction++) {
-        SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
-        CG_START(call, "the last step",
-                 cg_step_begin_back(call->stream, device + direction, sequences, s->hidden, s->out));
+        SEQLSTM_TRY(begin_direction(call, s, l, layer, direction, err));
         if (call->op->variant == CG_STEP_GRAPH && s->lone)
             CG_START(call, "the last step",
                      cg_tile_begin_back(call->stream, device + direction, s->compute, sequences, s->hidden, s->gates));
@@ -276,7 +294,7 @@ static seqlstm_status check_stepwise(const struct cg_call *call, struct seqlstm_
 
 seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_error *err)
 {
-    const struct cg_stack s = cg_stack_make(&call->desc->recurrent);
+    const struct cg_stack s = cg_stack_make(call->op);
     const struct cg_layout l = cg_layout_make(&s);
     struct cg_recurrent_binding *r = call->binding->recurrent;
     float *below[2] = {cg_workspace(call, l.below0), cg_workspace(call, l.below1)};
@@ -298,9 +316,11 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
         y->dc0 = states && s.lstm ? grad[SEQLSTM_STATE_C0] : NULL;
     }
     SEQLSTM_TRY(cg_store_layers(call, r->device + r->count, err));
+    if (s.waves && !weights_alone)
+        SEQLSTM_TRY(run_wave(call, &s, &l, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
         float *dx = layer == 0 ? cg_grad(call, SEQLSTM_RECURRENT_X, SEQLSTM_BACKWARD_INPUTS) : below[(layer - 1) % 2];
-        if (!weights_alone)
+        if (!weights_alone && !s.waves)
             SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t direction = 0; direction < s.directions; direction++)
             SEQLSTM_TRY(weights_alone ? finish_stepwise(call, &s, &l, layer, direction, err)

@@ -5,14 +5,17 @@
 #include "recurrent.h"
 #include "rows.h"
 #include "step_tile.h"
+#include "wavefront.h"
 
-struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *d)
+struct cg_stack cg_stack_make(const struct seqlstm_op *op)
 {
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
     struct cg_stack s = {.desc = d,
                          .training = d->head.mode == SEQLSTM_MODE_TRAINING,
                          .stepwise = d->head.mode == SEQLSTM_MODE_TRAINING && (d->options & SEQLSTM_RECURRENT_STEPWISE),
                          .lstm = d->cell == SEQLSTM_CELL_LSTM,
                          .reset_after = (d->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0,
+                         .waves = op->variant == CG_WAVEFRONT,
                          .normed = (d->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0,
                          .compute = d->head.dtype_compute,
                          .layers = d->layers,
@@ -25,7 +28,8 @@ struct cg_stack cg_stack_make(const struct seqlstm_recurrent_desc *d)
     s.gh = s.gates * s.hidden;
     s.merged = s.directions == 2 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
-    s.slots = s.training ? s.layers * s.directions : s.directions;
+    s.parts = s.waves ? s.layers : s.directions;
+    s.slots = s.training ? s.layers * s.directions : s.parts;
     return s;
 }
 
@@ -57,6 +61,15 @@ static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_
     l->peep = take(at, (d->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
 }
 
+/* Of the variants whose blocks talk to each other; all zero before each launch. */
+static int64_t count_exchange_words(const struct cg_stack *s)
+{
+    const struct seqlstm_recurrent_desc *d = s->desc;
+    return s->waves           ? cg_wave_exchange_words(d->head.max_sequences, s->layers)
+           : cg_fits_grid(d) ? cg_grid_exchange_most(s->hidden, s->gates, d->head.max_sequences)
+                              : 0;
+}
+
 struct cg_layout cg_layout_make(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
@@ -80,7 +93,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     at += l.merged_floats * (s->training ? s->layers : 1);
     l.reserve = at;
 
-    at = 0; /* of one direction's own part */
+    at = 0; /* of one loop's own part */
     l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, b * out);
     l.tile_weights = take(&at, s->lone, cg_tile_weights_most(h, s->gates));
     l.tile_exchange = take(&at, s->lone, cg_tile_exchange_most(h, s->gates, b));
@@ -101,27 +114,27 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.own_floats = at > back ? at : back;
 
     at = 0;
-    l.own = take(&at, true, s->directions * l.own_floats);
+    l.own = take(&at, true, s->parts * l.own_floats);
     l.mask_x = take(&at, drops, b * s->widest);
     l.x_masked = take(&at, drops, r * s->widest);
-    l.exchange = take(&at, cg_fits_grid(d), cg_grid_exchange_most(h, s->gates, b));
+    l.exchange = take(&at, count_exchange_words(s) > 0, count_exchange_words(s));
     l.inference = take(&at, !s->training, l.reserve);
     l.h_rows = take(&at, s->training, r * out);
-    l.below0 = take(&at, s->training && s->layers > 1, r * s->merged);
-    l.below1 = take(&at, s->training && s->layers > 1, r * s->merged);
+    l.below0 = take(&at, s->training && s->layers > 1 && !s->waves, r * s->merged);
+    l.below1 = take(&at, s->training && s->layers > 1 && !s->waves, r * s->merged);
     l.dx_masked = take(&at, drops, r * s->widest);
     l.dw_masked = take(&at, s->training && d->weight_drop > 0, gh * out);
     l.workspace = at;
     return l;
 }
 
-static void recurrent_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+static void recurrent_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    const struct cg_stack s = cg_stack_make(&desc->recurrent);
+    const struct cg_stack s = cg_stack_make(op);
     const struct cg_layout l = cg_layout_make(&s);
     sizes->workspace_bytes = (uint64_t)l.workspace * sizeof(float);
     sizes->reserve_bytes = s.training ? (uint64_t)l.reserve * sizeof(float) : 0;
-    if (s.training && desc->recurrent.weight_drop > 0)
+    if (s.training && s.desc->weight_drop > 0)
         sizes->packed_bytes = (uint64_t)(s.layers * s.directions * s.gh * s.out) * sizeof(float);
 }
 
@@ -135,7 +148,7 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
 {
     const struct seqlstm_op *op = binding->op;
     const struct seqlstm_host *host = &op->instance->domain.host;
-    const struct cg_stack s = cg_stack_make(&op->desc.recurrent);
+    const struct cg_stack s = cg_stack_make(op);
     const int64_t count = s.layers * s.directions, steps = binding->bind.t1 - binding->bind.t0;
     const size_t bytes = sizeof(struct cg_recurrent_binding) + (size_t)count * sizeof(struct cg_layer) +
                          2 * (size_t)count * (sizeof(void *) + sizeof(int32_t)) + (size_t)steps * sizeof(int32_t);
@@ -180,7 +193,7 @@ seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void
                                  const struct seqlstm_step *step, struct seqlstm_error *err)
 {
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
-    const struct cg_stack s = cg_stack_make(d);
+    const struct cg_stack s = cg_stack_make(op);
     const int64_t count = s.layers * s.directions;
     const struct cg_live live = cg_live_make(step);
     for (int64_t n = 0; n < count; n++) {
@@ -201,9 +214,10 @@ float *cg_workspace(const struct cg_call *call, int64_t offset)
     return offset < 0 ? NULL : (float *)(void *)call->workspace + offset;
 }
 
-float *cg_own(const struct cg_call *call, const struct cg_layout *l, int64_t direction, int64_t offset)
+float *cg_own(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+              int64_t offset)
 {
-    return offset < 0 ? NULL : cg_workspace(call, l->own + direction * l->own_floats + offset);
+    return offset < 0 ? NULL : cg_workspace(call, l->own + n % s->parts * l->own_floats + offset);
 }
 
 static float *get_reserve(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l)
@@ -214,7 +228,7 @@ static float *get_reserve(const struct cg_call *call, const struct cg_stack *s, 
 float *cg_record(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
                  int64_t offset, int64_t width)
 {
-    const int64_t slot = s->training ? n : n % s->directions;
+    const int64_t slot = s->training ? n : n % s->parts;
     return offset < 0 ? NULL : get_reserve(call, s, l) + slot * l->record + offset + call->row0 * width;
 }
 
@@ -270,8 +284,11 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .projection = d->projection,
         .zoneout_cell_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_CELL),
         .zoneout_hidden_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_HIDDEN),
+        .input_rate = s->training ? d->dropout : 0,
+        .input_key = get_stream(d, layer, direction, SEQLSTM_MASK_INPUT),
         .axis = *call->axis,
         .w_h = cg_param(call, s, n, SEQLSTM_PARAM_W_H),
+        .w_x = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
         .bias = cg_param(call, s, n, SEQLSTM_PARAM_BIAS),
         .peephole = cg_param(call, s, n, SEQLSTM_PARAM_PEEPHOLE),
         .w_p = cg_param(call, s, n, SEQLSTM_PARAM_PROJECTION),
@@ -287,9 +304,9 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .h = cg_record(call, s, l, n, l->h, s->out),
         .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
         .v = cg_record(call, s, l, n, l->v, s->gh),
-        .mask_h = cg_own(call, l, direction, l->mask_h),
-        .tile_weights = (uint32_t *)(void *)cg_own(call, l, direction, l->tile_weights),
-        .tile_exchange = (uint32_t *)(void *)cg_own(call, l, direction, l->tile_exchange),
+        .mask_h = cg_own(call, s, l, n, l->mask_h),
+        .tile_weights = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_weights),
+        .tile_exchange = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_exchange),
     };
     if (s->training && d->weight_drop > 0)
         y.w_h = call->packed + n * s->gh * s->out;
@@ -304,7 +321,8 @@ seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack 
                               .rate = s->desc->recurrent_dropout};
     if (l->mask_h >= 0)
         CG_START(call, "recurrent mask",
-                 cg_sequence_mask(call->stream, &h, call->axis, s->out, cg_own(call, l, direction, l->mask_h)));
+                 cg_sequence_mask(call->stream, &h, call->axis, s->out,
+                                  cg_own(call, s, l, layer * s->directions + direction, l->mask_h)));
     return SEQLSTM_OK;
 }
 
@@ -342,6 +360,19 @@ seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l
     CG_START(call, "all steps",
              back ? cg_grid_backward(call->stream, device, grid, exchange, sequences)
                   : cg_grid_forward(call->stream, device, grid, exchange, sequences));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, bool back,
+                           struct seqlstm_error *err)
+{
+    const struct cg_recurrent_binding *r = call->binding->recurrent;
+    const int64_t sequences = call->axis->sequences;
+    uint32_t *exchange = (uint32_t *)(void *)cg_workspace(call, l->exchange);
+    SEQLSTM_TRY(cg_clear(call, exchange, cg_wave_exchange_words(sequences, s->layers), err));
+    CG_START(call, "all steps of all layers",
+             back ? cg_wave_backward(call->stream, r->device + r->count, s->layers, sequences, exchange)
+                  : cg_wave_forward(call->stream, r->device, s->layers, sequences, exchange));
     return SEQLSTM_OK;
 }
 

@@ -84,6 +84,16 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     return SEQLSTM_OK;
 }
 
+/* All layers, from the first one's input. */
+static seqlstm_status run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                               struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(begin_direction(call, s, l, 0, 0, err));
+    for (int64_t layer = 1; layer < s->layers; layer++)
+        SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, 0, err));
+    return cg_run_wave(call, s, l, false, err);
+}
+
 /* All steps of all directions. */
 static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                 int64_t layer, struct seqlstm_error *err)
@@ -125,25 +135,27 @@ static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s
 
 seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
-    const struct cg_stack s = cg_stack_make(&call->desc->recurrent);
+    const struct cg_stack s = cg_stack_make(call->op);
     const struct cg_layout l = cg_layout_make(&s);
     struct cg_recurrent_binding *r = call->binding->recurrent;
     for (int64_t n = 0; n < r->count; n++) {
-        const int64_t direction = n % s.directions;
         struct cg_layer *y = &r->host[n];
-        *y = cg_layer_make(call, &s, &l, n / s.directions, direction);
-        y->hm[0] = cg_own(call, &l, direction, l.hm0);
-        y->hm[1] = cg_own(call, &l, direction, l.hm1);
-        y->product = cg_own(call, &l, direction, l.product);
-        y->raw = cg_own(call, &l, direction, l.raw);
-        y->projected = cg_own(call, &l, direction, l.projected);
-        y->reset = cg_own(call, &l, direction, l.reset);
+        *y = cg_layer_make(call, &s, &l, n / s.directions, n % s.directions);
+        y->hm[0] = cg_own(call, &s, &l, n, l.hm0);
+        y->hm[1] = cg_own(call, &s, &l, n, l.hm1);
+        y->product = cg_own(call, &s, &l, n, l.product);
+        y->raw = cg_own(call, &s, &l, n, l.raw);
+        y->projected = cg_own(call, &s, &l, n, l.projected);
+        y->reset = cg_own(call, &s, &l, n, l.reset);
     }
     SEQLSTM_TRY(cg_store_layers(call, r->device, err));
+    if (s.waves)
+        SEQLSTM_TRY(run_wave(call, &s, &l, err));
     for (int64_t layer = 0; layer < s.layers; layer++) {
-        for (int64_t direction = 0; direction < s.directions; direction++)
+        for (int64_t direction = 0; !s.waves && direction < s.directions; direction++)
             SEQLSTM_TRY(begin_direction(call, &s, &l, layer, direction, err));
-        SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
+        if (!s.waves)
+            SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t n = layer * s.directions; n < (layer + 1) * s.directions; n++)
             if (r->host[n].hn || r->host[n].cn)
                 CG_START(call, "final states", cg_step_finish(call->stream, r->device + n, call->axis->sequences,

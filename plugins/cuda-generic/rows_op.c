@@ -107,10 +107,10 @@ const struct cg_family cg_dropout_family = {.forward = dropout_forward, .backwar
 
 /* ---- layer norm: the reserve keeps mean and 1 / deviation of each row ----------------------------------------- */
 
-static void norm_sizes(const union seqlstm_any_desc *desc, struct seqlstm_sizes *sizes)
+static void norm_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    if (desc->head.mode == SEQLSTM_MODE_TRAINING)
-        sizes->reserve_bytes = (uint64_t)desc->head.max_rows * 2 * sizeof(float);
+    if (op->desc.head.mode == SEQLSTM_MODE_TRAINING)
+        sizes->reserve_bytes = (uint64_t)op->desc.head.max_rows * 2 * sizeof(float);
 }
 
 static struct cg_norm get_norm(const struct cg_call *call)

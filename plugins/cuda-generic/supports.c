@@ -6,6 +6,7 @@
 #include "common/answer.h"
 #include "one_block.h"
 #include "plugin.h"
+#include "wavefront.h"
 
 /* Operands of products may be rounded to a narrower type. */
 static bool accept_compute(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
@@ -27,7 +28,8 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
 }
 
 static const char *const variant_names[] = {
-    [CG_STEP_GRAPH] = "step_graph", [CG_ONE_BLOCK] = "one_block", [CG_GRID] = "grid", [CG_CLUSTER] = "cluster"};
+    [CG_STEP_GRAPH] = "step_graph", [CG_ONE_BLOCK] = "one_block", [CG_GRID] = "grid", [CG_CLUSTER] = "cluster",
+    [CG_WAVEFRONT] = "wavefront"};
 
 bool cg_find_variant(const char *name, enum cg_variant *out_variant)
 {
@@ -63,6 +65,9 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     const char *names[sizeof variant_names / sizeof *variant_names + 1] = {NULL};
     int count = 0;
     struct cg_grid grid;
+    const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    if (has_lone_units(d) && d->hidden <= CG_WAVE_MOST && d->layers > 1 && !both_ways)
+        names[count++] = variant_names[CG_WAVEFRONT];
     if (has_lone_units(d) && d->hidden <= CG_ONE_BLOCK_MOST)
         names[count++] = variant_names[CG_ONE_BLOCK];
     names[count++] = variant_names[CG_STEP_GRAPH];

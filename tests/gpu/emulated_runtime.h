@@ -13,6 +13,7 @@ struct launch_request {
     bool cooperative;
     std::function<void()> kernel;
     unsigned cluster = 1; /* blocks that run together */
+    bool tickets = false; /* blocks may wait for others */
 };
 
 /* Runs one launch to its end on the calling thread. False: `out_failure` says what was wrong with it. */

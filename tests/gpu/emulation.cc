@@ -249,6 +249,18 @@ void check_shared(run *r)
 
 } // namespace
 
+/* How many blocks run together. */
+static size_t count_together(const launch_request &request, unsigned launches, size_t blocks)
+{
+    if (request.cooperative)
+        return blocks;
+    if (!request.tickets)
+        return request.cluster;
+    const char *wanted = getenv("SEQLSTM_EMULATED_TOGETHER");
+    const size_t together = wanted ? (size_t)atoi(wanted) : 1 + launches % 5;
+    return together < 1 ? 1 : together < blocks ? together : blocks;
+}
+
 bool run_launch(const launch_request &request, char *out_failure, size_t capacity)
 {
     static thread_local unsigned launches;
@@ -263,7 +275,7 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
     r.cooperative = request.cooperative;
     r.late = backwards;
     r.cluster = request.cluster;
-    r.blocks.resize(request.cooperative ? count : request.cluster);
+    r.blocks.resize(count_together(request, launches, count));
     /* Aligned as on the device. */
     const size_t stride = (r.shared_bytes + GUARD_BYTES + 15) / 16 * 16;
     std::vector<unsigned char> shared(r.blocks.size() * stride + 16);
@@ -273,6 +285,8 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
     pool.grow(r.blocks.size() * (size_t)r.threads * STACK_BYTES);
     running = &r;
     for (size_t done = 0; done < count && r.failure[0] == 0; done += r.blocks.size()) {
+        if (r.blocks.size() > count - done)
+            r.blocks.resize(count - done);
         for (size_t k = 0; k < r.blocks.size(); k++) {
             const size_t turn = done + k, b = backwards ? count - 1 - turn : turn;
             const dim3 at((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y));

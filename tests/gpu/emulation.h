@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of CUDA C++ that the kernels of plugins/cuda-generic use, on the host.
  *
- * A launch runs its blocks one after the other (a cooperative one: all at once; with clusters: a cluster at once); the
+ * A launch runs its blocks one after the other (a cooperative one: all at once; with clusters: a cluster at once; with
+ * tickets: some at once, another number in each launch, or as many as SEQLSTM_EMULATED_TOGETHER says); the
  * threads of a block are fibers that switch where they wait. So barriers, shuffles, votes, shared memory and atomics
  * mean what they mean on a device, while everything between them runs in an order that a device may choose, too:
  * forwards or backwards, changing from launch to launch, so that a missing barrier shows. Asynchronous copies arrive at
@@ -71,7 +72,7 @@ void copy_wait(unsigned latest);
 /* Starts a kernel on an emulated stream, or adds it to the graph that is being captured there. 0, or a code as of
  * cudaError_t. */
 int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
-           unsigned cluster = 1);
+           unsigned cluster = 1, bool tickets = false);
 
 template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 {
@@ -98,6 +99,9 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
     emulation::launch(stream, grid, block, shared_bytes, true, [=] { kernel(__VA_ARGS__); })
 #define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
     emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, (unsigned)(cluster))
+
+#define GPU_LAUNCH_TICKETS(stream, grid, block, shared_bytes, kernel, ...)                                             \
+    emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, 1, true)
 
 static inline void __syncthreads() { emulation::barrier_block(); }
 static inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emulation::barrier_warp(mask); }

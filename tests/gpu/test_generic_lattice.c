@@ -81,6 +81,8 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
     const bool lone = d->projection == 0 && !late && !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
     return a.accepted && has_variant(&a, "step_graph") &&
            has_variant(&a, "one_block") == (lone && d->hidden <= 64) &&
+           has_variant(&a, "wavefront") == (lone && d->hidden <= 64 && d->layers > 1 &&
+                                             d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) &&
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
            has_variant(&a, "cluster") == (lone && fits_cluster(d));
 }
