@@ -3,11 +3,13 @@
 """Training on devices that are not there: the fake one (the reference elsewhere) and cuda-generic on the emulated one.
 
 Each trains the same small models from the same seed as the reference on the host; the losses of every epoch must
-agree, and a device that fails late must end the run with its reason. Stacks as wavefronts have the bits of layer after layer.
+agree, and a device that fails late must end the run with its reason. Stacks as wavefronts have the bits of layer after
+layer; decoders that run in loops write the texts of the reference.
 
 test_train.py [--program SEQLSTM --plugin ID]       with both: this plugin on a real device, against cpu-blas
 """
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -123,6 +125,60 @@ def check_wavefront(folder):
     compare(alone[0], train_stack('one_block', 0.01, 1)[0], 'wavefront against one_block')
 
 
+PAIRS = '''seqlstm: 1
+seed: 5
+data: {{type: lines, train: {{source: {folder}/in.txt, target: {folder}/out.txt}}, tokenizer: whitespace, batch_size: 8}}
+model:
+  encoder:
+    - {{type: embedding, dim: 6}}
+    - {{type: lstm, name: reader, units: 5, direction: bidirectional, return_sequences: true}}
+  decoder:
+    - {{type: embedding, dim: 6}}
+    - {{type: lstm, name: writer, units: 10, return_sequences: true, recurrent_dropout: 0.1, peephole: true}}
+    - {{type: attention, name: look, score: additive, input_feeding: {feeding}}}
+    - {{type: dense, units: 8, activation: tanh}}
+    - {{type: output, activation: softmax}}
+train: {{epochs: 6, optimizer: {{type: adam, learning_rate: 0.02}}{more}}}
+backends: [{backend}]
+'''
+LOOPS = {
+    'input feeding': ('true', ''),
+    'scheduled sampling': ('false', ', teacher_forcing: {type: constant, probability: 0.5, own: sample}'),
+    'both': ('true', ', teacher_forcing: {type: linear, over: 20u, to: 0.2, own: argmax}'),
+}
+DECODING = (['decode.beam=1'], ['decode.beam=4', 'decode.n_best=3'], ['decode.temperature=0.7', 'decode.top_k=5'])
+
+
+def decode(folder, name, settings):
+    command = ['predict', folder / name, '--input', folder / 'in.txt', '--json', '--quiet', '--backend-path',
+               BUILD / 'tests/gpu']
+    lines = run(command + [word for setting in settings for word in ('--set', setting)]).stdout.splitlines()
+    return [(text['text'], text['score']) for line in map(json.loads, lines) for text in line.get('texts', [line])]
+
+
+def check_loop(folder, case):
+    """Decoders that run step by step: training and texts of every kind, against the reference."""
+    words = [' '.join(f'w{(3 * i + k) % 7}' for k in range(1 + i % 5)) for i in range(24)]
+    (folder / 'in.txt').write_text('\n'.join(words) + '\n')
+    (folder / 'out.txt').write_text('\n'.join(' '.join(reversed(line.split())) for line in words) + '\n')
+    losses = {}
+    for backend in ('reference', 'cuda-generic'):
+        feeding, more = LOOPS[case]
+        model = folder / f'{backend}.yaml'
+        model.write_text(PAIRS.format(folder=folder, feeding=feeding, more=more, backend=backend))
+        run(['run', model, '--out', folder / backend, '--quiet', '--backend-path', BUILD / 'tests/gpu'])
+        losses[backend] = read_losses(folder / backend)
+        layers = json.loads((folder / backend / 'summary.json').read_text())['layers']
+        if {layer['backend'] for layer in layers} != {backend}:
+            raise AssertionError(f'{backend}: {layers}')
+    compare(losses['cuda-generic'], losses['reference'], case)
+    for settings in DECODING:
+        got, expected = (decode(folder, backend, settings) for backend in ('cuda-generic', 'reference'))
+        if [text for text, _ in got] != [text for text, _ in expected] or not any(text for text, _ in got):
+            raise AssertionError(f'{settings}: {got}, the reference {expected}')
+        compare([score for _, score in got], [score for _, score in expected], f'{case}, {settings}')
+
+
 def check_late_failure(folder):
     model = write_model(folder, 'late', 'plain', '[fake-a]', 1)
     command = [PROGRAM, 'run', model, '--out', folder / 'late', '--backend-path', BUILD / 'tests/gpu', '--quiet']
@@ -145,6 +201,7 @@ def list_tests():
     if (BUILD / 'tests/gpu/libseqlstm_backend_cuda-generic.so').exists():
         tests += [('cuda-generic, emulated', lambda folder: check_backend(folder, 'cuda-generic')),
                   ('a stack as a wavefront', check_wavefront), ('no driver', check_absent)]
+        tests += [(f'a decoder step by step: {case}', functools.partial(check_loop, case=case)) for case in LOOPS]
     return tests
 
 
