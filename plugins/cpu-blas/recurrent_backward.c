@@ -104,12 +104,12 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
         float *dw = f->grads[SEQLSTM_RECURRENT_PARAM(ld, r->n, which)];
         const int64_t width = part == 0 ? layer->input : op->out;
         const float *b = xh + (part == 0 ? 0 : layer->input_pad);
+        const float *gates = op->norm && part == 1 ? r->saved->gates_h : r->saved->gates;
         for (int64_t n = 0; dw && n < width; n += PANEL)
             for (int64_t p = first; p < last; p++)
                 op->kernels->outer(&(struct blas_outer){
                     .rows = high - low,
-                    .a = r->saved->gates + r->block->gate_base * k_all +
-                         (p * r->block->gate_rows + low) * PANEL,
+                    .a = gates + r->block->gate_base * k_all + (p * r->block->gate_rows + low) * PANEL,
                     .a_row = PANEL, .m_count = PANEL, .b = b + n, .b_row = layer->xh_row,
                     .groups = (int32_t)(blas_min(PANEL, width - n) / GROUP),
                     .c = dw + p * GROUP * width + n, .c_row = width, .c_group = op->units * width,

@@ -61,7 +61,8 @@ struct blas_outer {
 /* What all rows of one (layer, direction) share. */
 struct blas_cell {
     uint32_t kind; /* SEQLSTM_CELL_… */
-    bool plain;    /* LSTM with sigmoid, tanh, tanh and none of the options below */
+    bool plain;    /* LSTM with the usual curves and none of the options below */
+    bool usual;    /* sigmoid, tanh, tanh */
     /* LSTM whose gates' derivatives follow from their values: sigmoid gates, a candidate of tanh, relu or leaky_relu,
      * no gate_clip. Forward then leaves activated gates, and backward needs no curve but the output's. */
     bool keeps_gates;
@@ -124,16 +125,15 @@ struct blas_cell_backward {
     float *dbias;     /* [64] added to */
     const uint16_t *new_c, *new_h;
     int64_t bits_row;
-    float *extra; /* GRU, reset before: d(r h~) in; LSTM with norm: c^ kept between the phases */
+    float *extra; /* GRU, reset before: d(r h~) in; LSTM with norm: N(c^) between the phases */
     int64_t extra_row;
     const float *h_masked;
     int64_t h_masked_row;
     float *dq; /* LSTM with norm: [rows][16] between the phases */
     const float *mean, *rstd;
-    float *sum_1, *sum_2; /* of each row, added to by the first phase */
+    float *sums; /* first phase: [rows][2][16], added to; second: [rows][2], the means over all units */
     const float *norm_gain, *norm_bias;
     float *dnorm_gain, *dnorm_bias; /* added to */
-    float inverse_count;            /* 1 / H */
 };
 
 /* Mask bits of `rows` rows: bit i mod 16 of word i / 16 is set where the uniform number of element i reaches `rate`
@@ -158,6 +158,7 @@ struct blas_norm {
     int64_t panel_stride, v_stride; /* between panels of u, of v */
     float *z;          /* [panel][row][64] at z_stride between panels */
     int64_t z_stride;
+    bool whole;        /* every column is an element of the norm */
     const float *valid_u, *valid_v; /* [panel][64] 1 where the column is an element of the norm, else 0 */
     const float *gain_u, *gain_v, *bias; /* [panel][64], zero where not valid */
     float inverse_count; /* 1 / (G H) */
@@ -183,9 +184,8 @@ struct blas_recurrent_kernels {
     void (*outer)(const struct blas_outer *o);
     void (*lstm_forward)(const struct blas_cell_forward *f);
     void (*lstm_backward)(const struct blas_cell_backward *b);
-    /* LSTM with norm: 1 fills `extra` with c^ and leaves o's pre-activation; 2 makes h. Backward
-     * likewise: 1 replaces gates' o
-     * by its gradient, fills extra, dq and the sums; 2 does the rest. */
+    /* LSTM with norm: 1 fills `extra` with c^ and leaves o in its place; 2 makes h. Backward likewise: 1 replaces
+     * gates' o by its gradient, fills extra (with N(c^) before gain and bias), dq and the sums; 2 does the rest. */
     void (*lstm_norm_forward_1)(const struct blas_cell_forward *f);
     void (*lstm_norm_forward_2)(const struct blas_cell_forward *f);
     void (*lstm_norm_backward_1)(const struct blas_cell_backward *b);
@@ -203,6 +203,8 @@ struct blas_recurrent_kernels {
     /* mean and 1 / sqrt(var + epsilon) over `units` of [panel][rows][16] at panel stride */
     void (*row_stats)(const float *x, int64_t panel_stride, int64_t rows, int64_t units, float epsilon,
                       float *mean, float *rstd);
+    /* y[r] = scale times the sum of x[16 r .. 16 r + 15]; y may be x */
+    void (*fold)(int64_t rows, const float *x, float scale, float *y);
     void (*keep_bits)(const struct blas_keep *k);
     /* y[i] = x[i] scale where bit first + i is set, else 0; y may be x. Reads one word beyond the last. */
     void (*mask_apply)(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n,

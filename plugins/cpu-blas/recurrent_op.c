@@ -59,10 +59,10 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
                         cell->gate_clip == 0.0f &&
                         (g->kind == SEQLSTM_ACT_TANH || g->kind == SEQLSTM_ACT_RELU ||
                          (g->kind == SEQLSTM_ACT_LEAKY_RELU && g->alpha > 0.0f));
-    cell->plain = desc->cell == SEQLSTM_CELL_LSTM && !cell->coupled && !cell->peephole &&
-                  !cell->norm && cell->gate.kind == SEQLSTM_ACT_SIGMOID &&
-                  cell->candidate.kind == SEQLSTM_ACT_TANH &&
-                  cell->output.kind == SEQLSTM_ACT_TANH && cell->gate_clip == 0.0f &&
+    cell->usual = cell->gate.kind == SEQLSTM_ACT_SIGMOID && g->kind == SEQLSTM_ACT_TANH &&
+                  cell->output.kind == SEQLSTM_ACT_TANH;
+    cell->plain = desc->cell == SEQLSTM_CELL_LSTM && cell->usual && !cell->coupled && !cell->peephole &&
+                  !cell->norm && cell->gate_clip == 0.0f &&
                   cell->cell_clip == 0.0f && cell->zoneout_cell == 0.0f &&
                   cell->zoneout_hidden == 0.0f;
 }
@@ -163,7 +163,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->rows_h = op->rows_x + columns;
     op->rows_bias = op->rows_h + columns;
     rows_fill(op);
-    op->direct = op->lstm && !op->norm && !op->coupled && op->units % GROUP == 0 &&
+    op->direct = op->lstm && !op->coupled && op->units % GROUP == 0 &&
                  op->out % GROUP == 0 && op->layers[0].input % GROUP == 0;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;

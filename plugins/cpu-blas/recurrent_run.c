@@ -221,7 +221,7 @@ static void scratch_common(const struct blas_recurrent *op, int64_t rows, struct
         out->extra = blas_region_take(region, rows * (up > op->out_pad ? up : op->out_pad));
     out->product = blas_region_take(region, op->gru_before ? rows * up : 0);
     out->projected = blas_region_take(region, rows * op->h_row);
-    out->sums = blas_region_take(region, op->norm ? rows * 2 : 0);
+    out->sums = blas_region_take(region, op->norm ? rows * 2 * GROUP : 0);
 }
 
 void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,

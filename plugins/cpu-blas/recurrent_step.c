@@ -94,34 +94,41 @@ static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward
                              .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u,
                              .gain_v = r->packed->gain_v, .bias = r->packed->bias,
                              .inverse_count = 1.0f / (float)op->norm_count,
+                             .whole = op->norm_count == (int64_t)op->panels * PANEL,
                              .epsilon = op->desc.layer_norm_epsilon, .stats = stats};
     op->kernels->norm_forward(&norm);
-    struct blas_cell_forward base = *cell;
     for (int phase = 1; phase <= 2; phase++) {
+        struct blas_cell_forward c = *cell;
+        c.gates = r->scratch.z;
+        c.c = r->scratch.c;
+        c.extra = r->scratch.extra;
+        c.extra_row = GROUP;
+        c.peephole = r->packed->peephole;
+        c.mean = c_mean;
+        c.rstd = c_rstd;
+        c.norm_gain = r->packed->gain_c;
+        c.norm_bias = r->packed->bias_c;
         for (int64_t p = 0; p < op->panels; p++) {
-            struct blas_cell_forward c = base;
-            c.gates = r->scratch.z + p * z_stride;
-            c.gates_row = PANEL;
             c.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
-            c.c = r->scratch.c + p * r->block->rows * GROUP;
-            c.h = base.h + p * op->panel_units;
-            if (base.c_saved)
-                c.c_saved = base.c_saved + p * r->block->q_rows * GROUP;
-            c.new_c = base.new_c ? base.new_c + p : NULL;
-            c.new_h = base.new_h ? base.new_h + p * (op->panel_units / GROUP) : NULL;
-            c.peephole = r->packed->peephole + p * op->panel_units;
-            c.mean = c_mean;
-            c.rstd = c_rstd;
-            if (!op->lstm) {
-                (op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_forward
-                                                   : op->kernels->rnn_forward)(&c);
-                continue;
+            (op->desc.cell == SEQLSTM_CELL_GRU   ? op->kernels->gru_forward
+             : op->desc.cell == SEQLSTM_CELL_RNN ? op->kernels->rnn_forward
+             : phase == 1                        ? op->kernels->lstm_norm_forward_1
+                                                 : op->kernels->lstm_norm_forward_2)(&c);
+            c.gates += z_stride;
+            c.c += r->block->rows * GROUP;
+            c.h += op->panel_units;
+            if (c.c_saved)
+                c.c_saved += r->block->q_rows * GROUP;
+            if (c.new_c)
+                c.new_c++;
+            if (c.new_h)
+                c.new_h += op->panel_units / GROUP;
+            c.peephole += op->panel_units;
+            if (op->lstm) {
+                c.extra += r->block->rows * GROUP;
+                c.norm_gain += GROUP;
+                c.norm_bias += GROUP;
             }
-            c.extra = r->scratch.extra + p * r->block->rows * GROUP;
-            c.extra_row = GROUP;
-            c.norm_gain = r->packed->gain_c + p * GROUP;
-            c.norm_bias = r->packed->bias_c + p * GROUP;
-            (phase == 1 ? op->kernels->lstm_norm_forward_1 : op->kernels->lstm_norm_forward_2)(&c);
         }
         if (!op->lstm)
             return;
@@ -250,6 +257,15 @@ static void look_ahead(const struct blas_forward_run *f, const struct step *step
                        step->rows * f->y.row);
 }
 
+/* One product, which prefetches its part of what comes later. */
+static void product_ahead(const struct blas_recurrent *op, struct blas_product *product)
+{
+    op->kernels->product(product);
+    const int32_t used = (int32_t)blas_min(product->ahead_count, (product->rows + 5) / 6);
+    product->ahead += used;
+    product->ahead_count -= used;
+}
+
 /* Products of all own panels, each followed by its cell where the cell needs no other panel. */
 static void step_panels(const struct blas_forward_run *f, const struct step *step)
 {
@@ -264,10 +280,10 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
     const bool x_inside = r->binding->fused && !op->norm;
     const float *xh = blas_xh_at(f, step->s);
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
-    struct blas_ahead ahead = {.lines = (int32_t)(layer->input_pad + op->out_pad)};
-    if (x_inside && step->rows > 8)
+    struct blas_ahead ahead = {.lines = (int32_t)(x_inside ? layer->input_pad + op->out_pad
+                                                           : blas_min(layer->input_pad, op->out_pad))};
+    if (r->binding->fused && step->rows > 8)
         look_ahead(f, step, &ahead);
-    const int32_t tiles = (int32_t)((step->rows + 5) / 6);
     struct blas_product product = {
         .ahead = ahead.pieces, .ahead_count = ahead.count,
         .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
@@ -281,16 +297,15 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
             x.k_inner = (int32_t)layer->input_pad;
             x.b = weights;
             x.c = step->gates + p * step->stride;
-            op->kernels->product(&x);
+            product_ahead(op, &x);
+            product.ahead = x.ahead;
+            product.ahead_count = x.ahead_count;
         }
         product.b = x_inside ? weights : weights + layer->input_pad * PANEL;
         product.c = op->norm ? step->gates_h + p * step->h_stride : step->gates + p * step->stride;
         product.init = x_inside ? r->packed->bias + p * PANEL : NULL;
         product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
-        op->kernels->product(&product);
-        const int32_t used = (int32_t)blas_min(product.ahead_count, tiles);
-        product.ahead += used;
-        product.ahead_count -= used;
+        product_ahead(op, &product);
         if (!narrow && !op->norm && !op->gru_before)
             cell_panel(f, step, p);
     }

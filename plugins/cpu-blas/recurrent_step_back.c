@@ -87,8 +87,10 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
     }
     int phases = op->norm && op->lstm ? 2 : 1;
     if (phases == 2)
-        memset(r->scratch.sums, 0, (size_t)(2 * r->block->rows) * sizeof(float));
-    for (int phase = 1; phase <= phases; phase++)
+        memset(r->scratch.sums, 0, (size_t)(rows * 2 * GROUP) * sizeof(float));
+    for (int phase = 1; phase <= phases; phase++) {
+        if (phase == 2)
+            op->kernels->fold(2 * rows, r->scratch.sums, 1.0f / (float)op->units, r->scratch.sums);
         for (int64_t p = r->panel_first; p < r->panel_last; p++) {
             struct blas_cell_backward b = {
                 .cell = &op->cell[r->direction], .rows = rows,
@@ -116,13 +118,11 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
                 b.dq = r->scratch.dq + p * r->block->rows * GROUP;
                 b.mean = saved->c_stats + q_all;
                 b.rstd = saved->c_stats + r->binding->rows + q_all;
-                b.sum_1 = r->scratch.sums;
-                b.sum_2 = r->scratch.sums + r->block->rows;
+                b.sums = r->scratch.sums;
                 b.norm_gain = r->packed->gain_c + p * GROUP;
                 b.norm_bias = r->packed->bias_c + p * GROUP;
                 b.dnorm_gain = f->gradients.norm_c + p * GROUP;
                 b.dnorm_bias = f->gradients.norm_c + op->units_pad + p * GROUP;
-                b.inverse_count = 1.0f / (float)op->units;
                 (phase == 1 ? op->kernels->lstm_norm_backward_1
                             : op->kernels->lstm_norm_backward_2)(&b);
                 continue;
@@ -131,6 +131,7 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
              : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_backward
                                                    : op->kernels->rnn_backward)(&b);
         }
+    }
     if (!op->gru_before)
         return;
     /* d(r h~) = dn W_hn, then the reset gate */
@@ -164,6 +165,7 @@ static struct blas_norm norm_of(const struct blas_backward_run *f, int64_t q, in
         .z_stride = r->block->rows * PANEL, .valid_u = r->packed->valid_u,
         .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u, .gain_v = r->packed->gain_v,
         .bias = r->packed->bias, .inverse_count = 1.0f / (float)op->norm_count,
+        .whole = op->norm_count == (int64_t)op->panels * PANEL,
         .epsilon = op->desc.layer_norm_epsilon,
         .stats = r->saved->stats + 4 * (r->block->q_base + q), .dgain_u = f->gradients.norm_u,
         .dgain_v = f->gradients.norm_v};
