@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows between the batch and its slices, and between float32 and bfloat16 or bytes (rounding to nearest even). */
-#include <math.h>
 #include <string.h>
 
 #include "recurrent.h"
@@ -24,20 +23,40 @@ static float from_bfloat16(uint16_t half)
     return value;
 }
 
-/* NaN becomes 0: a byte has no word for it. */
-static void to_bytes(const struct odn_elem *elem, int64_t count, const float *from, uint8_t *out)
+/* Bytes are made in groups of a length that the compiler knows, so that it makes vectors of them at -O2, too. */
+enum { GROUP = 32 };
+
+/* Rounds to nearest even: behind 3 x 2^22 a float32 has no bits left for fractions, and a byte is its lowest ones. NaN
+ * becomes 0: a byte has no word for it. */
+static inline uint8_t to_byte(float scale, float shift, float value)
 {
-    const float scale = elem->scale, shift = elem->shift;
-    for (int64_t i = 0; i < count; i++) {
-        const float v = scale * from[i] + shift;
-        out[i] = (uint8_t)(int32_t)rintf(v > 0.0f ? (v < 255.0f ? v : 255.0f) : 0.0f);
-    }
+    float v = scale * value + shift;
+    v = v > 0.0f ? v : 0.0f;
+    v = (v < 255.0f ? v : 255.0f) + 12582912.0f;
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (uint8_t)bits;
 }
 
-static void from_bytes(const struct odn_elem *elem, int64_t count, const uint8_t *from, float *out)
+static void to_bytes(const struct odn_elem *elem, int64_t count, const float *restrict from, uint8_t *restrict out)
+{
+    const float scale = elem->scale, shift = elem->shift;
+    int64_t i = 0;
+    for (; i + GROUP <= count; i += GROUP)
+        for (int k = 0; k < GROUP; k++)
+            out[i + k] = to_byte(scale, shift, from[i + k]);
+    for (; i < count; i++)
+        out[i] = to_byte(scale, shift, from[i]);
+}
+
+static void from_bytes(const struct odn_elem *elem, int64_t count, const uint8_t *restrict from, float *restrict out)
 {
     const float unit = 1.0f / elem->scale, shift = elem->shift;
-    for (int64_t i = 0; i < count; i++)
+    int64_t i = 0;
+    for (; i + GROUP <= count; i += GROUP)
+        for (int k = 0; k < GROUP; k++)
+            out[i + k] = ((float)from[i + k] - shift) * unit;
+    for (; i < count; i++)
         out[i] = ((float)from[i] - shift) * unit;
 }
 

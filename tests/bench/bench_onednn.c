@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The LSTM primitive of oneDNN 2, bare: what seqlstm is compared with. Not linked with anything of seqlstm.
  *
- *   bench_onednn train|infer T B I H L D ROUNDS [--cpu]      prints the least and the median nanoseconds of a step
+ *   bench_onednn train|infer|int8 T B I H L D ROUNDS [--cpu]      prints the least and the median nanoseconds of a step
+ *
+ * int8: inference on bytes, one layer; what is made of the bytes before and behind it is not part of a step.
  *
  * A training step is what an optimizer's step asks for: the new weights into the layouts of both passes,
  * forward_training, zeroed weight gradients, backward (which always makes the gradient of the input).
@@ -50,11 +52,27 @@ static void fill(dnnl_memory_t m, size_t count)
     }
 }
 
-static dnnl_memory_desc_t desc_of(int n, const int64_t *dims, dnnl_format_tag_t tag)
+static dnnl_memory_desc_t typed_desc_of(int n, const int64_t *dims, dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t md;
-    TRY(dnnl_memory_desc_init_by_tag(&md, n, dims, dnnl_f32, tag));
+    TRY(dnnl_memory_desc_init_by_tag(&md, n, dims, type, tag));
     return md;
+}
+
+static dnnl_memory_desc_t desc_of(int n, const int64_t *dims, dnnl_format_tag_t tag)
+{
+    return typed_desc_of(n, dims, dnnl_f32, tag);
+}
+
+/* Data in [-1, 1], weights in [-0.1, 0.1]. */
+static dnnl_primitive_attr_t byte_scales(void)
+{
+    const float scale = 1270.0f;
+    dnnl_primitive_attr_t attr;
+    TRY(dnnl_primitive_attr_create(&attr));
+    TRY(dnnl_primitive_attr_set_rnn_data_qparams(attr, 127.0f, 128.0f));
+    TRY(dnnl_primitive_attr_set_rnn_weights_qparams(attr, 1, 0, &scale));
+    return attr;
 }
 
 struct reorder {
@@ -62,13 +80,13 @@ struct reorder {
     dnnl_exec_arg_t args[2];
 };
 
-static struct reorder reorder_of(dnnl_memory_t from, dnnl_memory_t to)
+static struct reorder reorder_of(dnnl_memory_t from, dnnl_memory_t to, const_dnnl_primitive_attr_t attr)
 {
     const dnnl_memory_desc_t *a, *b;
     TRY(dnnl_memory_get_memory_desc(from, &a));
     TRY(dnnl_memory_get_memory_desc(to, &b));
     dnnl_primitive_desc_t pd;
-    TRY(dnnl_reorder_primitive_desc_create(&pd, a, engine, b, engine, NULL));
+    TRY(dnnl_reorder_primitive_desc_create(&pd, a, engine, b, engine, attr));
     struct reorder r = {NULL, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
     TRY(dnnl_primitive_create(&r.primitive, pd));
     return r;
@@ -102,14 +120,18 @@ static void add(struct lstm *l, int *count, int arg, dnnl_memory_t m)
     l->args[(*count)++].memory = m;
 }
 
-static void lstm_create(struct lstm *l, bool train, const int64_t *n)
+static void lstm_create(struct lstm *l, bool train, bool bytes, const int64_t *n)
 {
     const int64_t steps = n[0], batch = n[1], input = n[2], hidden = n[3], layers = n[4], dirs = n[5];
     const int64_t src_dims[] = {steps, batch, input}, dst_dims[] = {steps, batch, dirs * hidden};
     const int64_t wx_dims[] = {layers, dirs, input, 4, hidden}, wh_dims[] = {layers, dirs, hidden, 4, hidden};
     const int64_t bias_dims[] = {layers, dirs, 4, hidden};
-    dnnl_memory_desc_t src = desc_of(3, src_dims, dnnl_tnc), dst = desc_of(3, dst_dims, dnnl_tnc);
-    dnnl_memory_desc_t wx = desc_of(5, wx_dims, dnnl_format_tag_any), wh = desc_of(5, wh_dims, dnnl_format_tag_any);
+    const dnnl_data_type_t data = bytes ? dnnl_u8 : dnnl_f32, weight = bytes ? dnnl_s8 : dnnl_f32;
+    const dnnl_primitive_attr_t attr = bytes ? byte_scales() : NULL;
+    dnnl_memory_desc_t src = typed_desc_of(3, src_dims, data, dnnl_tnc);
+    dnnl_memory_desc_t dst = typed_desc_of(3, dst_dims, data, dnnl_tnc);
+    dnnl_memory_desc_t wx = typed_desc_of(5, wx_dims, weight, dnnl_format_tag_any);
+    dnnl_memory_desc_t wh = typed_desc_of(5, wh_dims, weight, dnnl_format_tag_any);
     dnnl_memory_desc_t wx_user = desc_of(5, wx_dims, dnnl_ldigo), wh_user = desc_of(5, wh_dims, dnnl_ldigo);
     dnnl_memory_desc_t bias = desc_of(4, bias_dims, dnnl_ldgo), none;
     memset(&none, 0, sizeof none);
@@ -118,17 +140,18 @@ static void lstm_create(struct lstm *l, bool train, const int64_t *n)
     TRY(dnnl_lstm_forward_desc_init(&desc, train ? dnnl_forward_training : dnnl_forward_inference, way, &src, &none,
                                     &none, &wx, &wh, &bias, &dst, &none, &none, 0));
     dnnl_primitive_desc_t pd, back = NULL;
-    TRY(dnnl_primitive_desc_create(&pd, &desc, NULL, engine, NULL));
+    TRY(dnnl_primitive_desc_create(&pd, &desc, attr, engine, NULL));
     TRY(dnnl_primitive_create(&l->forward, pd));
     dnnl_memory_t x = memory_of(&src), y = memory_of(&dst), master_x = memory_of(&wx_user);
     dnnl_memory_t master_h = memory_of(&wh_user), b = memory_of(&bias);
     dnnl_memory_t w_x = memory_of(dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0));
     dnnl_memory_t w_h = memory_of(dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1));
-    fill(x, (size_t)(steps * batch * input));
+    if (!bytes)
+        fill(x, (size_t)(steps * batch * input));
     fill(master_x, (size_t)(layers * dirs * input * 4 * hidden));
     fill(master_h, (size_t)(layers * dirs * hidden * 4 * hidden));
-    l->reorders[l->reorder_count++] = reorder_of(master_x, w_x);
-    l->reorders[l->reorder_count++] = reorder_of(master_h, w_h);
+    l->reorders[l->reorder_count++] = reorder_of(master_x, w_x, attr);
+    l->reorders[l->reorder_count++] = reorder_of(master_h, w_h, attr);
     int c = 0;
     add(l, &c, DNNL_ARG_SRC_LAYER, x);
     add(l, &c, DNNL_ARG_BIAS, b);
@@ -146,8 +169,8 @@ static void lstm_create(struct lstm *l, bool train, const int64_t *n)
     TRY(dnnl_primitive_create(&l->backward, back));
     dnnl_memory_t w_x_back = memory_of(dnnl_primitive_desc_query_md(back, dnnl_query_weights_md, 0));
     dnnl_memory_t w_h_back = memory_of(dnnl_primitive_desc_query_md(back, dnnl_query_weights_md, 1));
-    l->reorders[l->reorder_count++] = reorder_of(master_x, w_x_back);
-    l->reorders[l->reorder_count++] = reorder_of(master_h, w_h_back);
+    l->reorders[l->reorder_count++] = reorder_of(master_x, w_x_back, NULL);
+    l->reorders[l->reorder_count++] = reorder_of(master_h, w_h_back, NULL);
     dnnl_memory_t dy = memory_of(&dst);
     fill(dy, (size_t)(steps * batch * dirs * hidden));
     l->zeroed[0] = memory_of(dnnl_primitive_desc_query_md(back, dnnl_query_diff_weights_md, 0));
@@ -195,10 +218,10 @@ static void run(struct lstm *l, bool train)
 int main(int argc, char **argv)
 {
     if (argc < 9) {
-        fprintf(stderr, "usage: bench_onednn train|infer T B I H L D ROUNDS [--cpu]\n");
+        fprintf(stderr, "usage: bench_onednn train|infer|int8 T B I H L D ROUNDS [--cpu]\n");
         return 2;
     }
-    bool train = strcmp(argv[1], "train") == 0, cpu = argc > 9;
+    bool train = strcmp(argv[1], "train") == 0, bytes = strcmp(argv[1], "int8") == 0, cpu = argc > 9;
     int64_t n[6];
     for (int i = 0; i < 6; i++)
         n[i] = strtol(argv[2 + i], NULL, 10);
@@ -206,7 +229,9 @@ int main(int argc, char **argv)
     TRY(dnnl_engine_create(&engine, dnnl_cpu, 0));
     TRY(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
     static struct lstm l;
-    lstm_create(&l, train, n);
+    lstm_create(&l, train, bytes, n);
+    for (int i = 0; !train && i < l.reorder_count; i++)
+        TRY(dnnl_primitive_execute(l.reorders[i].primitive, stream, 2, l.reorders[i].args));
     run(&l, train);
     double t = now(false);
     run(&l, train);
