@@ -38,9 +38,9 @@ static void write_line(const struct sl_cost_record *record, struct sl_buf *out)
 {
     size_t begin = out->length_bytes;
     sl_buf_printf(out, "%016" PRIx64 "%016" PRIx64 " %s%.1f %.1f ", record->key.words[0], record->key.words[1],
-                  record->bound ? ">" : "", record->forward_ns, record->backward_ns);
+                  record->refused ? "!" : record->bound ? ">" : "", record->forward_ns, record->backward_ns);
     for (const char *c = record->label; *c; c++)
-        sl_buf_append_char(out, *c <= ' ' ? '_' : *c);
+        sl_buf_append_char(out, (unsigned char)*c < ' ' || (*c == ' ' && !record->refused) ? '_' : *c);
     if (!out->failed)
         sl_buf_printf(out, " %016" PRIx64 "\n",
                       sl_crc64(0, out->data + begin, out->length_bytes - begin));
@@ -74,7 +74,8 @@ static bool read_line(const char *line, size_t bytes, struct sl_cost_record *out
         return false;
     const char *end = line + bytes - 17, *at = line + 33;
     out->bound = *at == '>';
-    at += out->bound;
+    out->refused = *at == '!';
+    at += out->bound || out->refused;
     if (!read_hex(line, &out->key.words[0]) || !read_hex(line + 16, &out->key.words[1]) ||
         !(at = read_number(at, end, &out->forward_ns)) || !(at = read_number(at, end, &out->backward_ns)))
         return false;

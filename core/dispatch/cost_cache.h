@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measured costs, kept from run to run in the user's cache folder.
+/* Measured costs and refusals, kept from run to run in the user's cache folder.
  *
  * The folder is $SEQLSTM_CACHE, $XDG_CACHE_HOME/seqlstm or ~/.cache/seqlstm; without any of them (or with an empty
  * SEQLSTM_CACHE) costs live as long as the cache object. The file `costs` has one line per record:
  *
  *   KEY (32 hex digits)  FORWARD_NS  BACKWARD_NS  LABEL  CHECKSUM (CRC-64 of what stands before it, 16 hex digits)
  *   ">" before FORWARD_NS: a lower bound, not a measurement
+ *   "!": it was refused; LABEL is the reason, with its blanks
  *
  * Invariants:
  *  1. Whatever the file holds, opening succeeds: a damaged line is left out, and is gone after the next save.
@@ -31,7 +32,8 @@ struct sl_cost_record {
     struct sl_cost_key key;
     double forward_ns, backward_ns; /* finite, >= 0 */
     bool bound;                     /* nobody timed it: it takes at least so long */
-    char label[64];                 /* for people: "cpu-blas:packed recurrent"; blanks become `_` in the file */
+    bool refused;                   /* the backend cannot; the costs are 0 */
+    char label[256];                /* for people: "cpu-blas:packed recurrent"; or why it was refused */
 };
 
 /* Opens the user's cache, or the one in `folder` unless NULL. Errors: NO_MEMORY. */

@@ -98,6 +98,16 @@ static struct parts get_parts(const struct sl_graph *graph, const struct sl_node
     return parts;
 }
 
+/* Keys of refusals have this bit in place of the parts. */
+#define REFUSAL (1u << 31)
+
+static struct sl_cost_key get_refusal_key(const struct sl_tuner *tuner, const struct sl_node *node,
+                                          const union seqlstm_any_desc *desc, const struct sl_bid *bid)
+{
+    return sl_cost_key_get(&tuner->process[get_side(tuner, node)], bid->backend, bid->device, bid->variant, desc,
+                           REFUSAL);
+}
+
 static struct sl_cost_key get_key(const struct sl_tuner *tuner, const struct sl_node *node,
                                   const union seqlstm_any_desc *desc, const struct sl_bid *bid)
 {
@@ -237,13 +247,39 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
     return status;
 }
 
+/* The last of the backend's. */
+static const char *get_reason(const struct sl_span *span, const struct sl_bid *bid)
+{
+    int32_t r = span->refusal_count - 1;
+    while (span->refusals[r].rank != bid->rank)
+        r--;
+    return span->refusals[r].reason;
+}
+
+/* Making an operation may take a trial run: who refused in an earlier run is not asked again. */
+static seqlstm_status open_bid(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
+                               struct sl_bid *bid, struct seqlstm_error *err)
+{
+    if (tuner->tuning == NULL || bid->op)
+        return sl_span_open_bid(tuner->spans, span, desc, bid, err);
+    struct sl_cost_record record = {.key = get_refusal_key(tuner, span->node, desc, bid), .refused = true};
+    const struct sl_cost_record *kept = sl_cost_cache_find(tuner->tuning->cache, &record.key);
+    if (kept && kept->refused)
+        return sl_span_refuse_bid(tuner->spans, span, bid, kept->label, err);
+    SEQLSTM_TRY(sl_span_open_bid(tuner->spans, span, desc, bid, err));
+    if (!bid->out)
+        return SEQLSTM_OK;
+    snprintf(record.label, sizeof record.label, "%s", get_reason(span, bid));
+    return sl_cost_cache_add(tuner->tuning->cache, &record, err);
+}
+
 static seqlstm_status open_bids(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
                                 struct seqlstm_error *err)
 {
     for (int32_t b = 0; b < span->bid_count; b++) {
         struct sl_bid *bid = &span->bids[b];
         if (!bid->out)
-            SEQLSTM_TRY(sl_span_open_bid(tuner->spans, span, desc, bid, err));
+            SEQLSTM_TRY(open_bid(tuner, span, desc, bid, err));
         if (!bid->out)
             SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, get_profiles(tuner, span->node),
                                          &bid->cost, err));

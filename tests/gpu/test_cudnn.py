@@ -176,6 +176,24 @@ def check_kept_costs(folder):
         known = found
 
 
+def check_kept_refusals(folder):
+    """What cuDNN refused is known in later runs, in its words; another library is asked anew."""
+
+    def find_refusal(library=LIBRARY, **environment):
+        model = write(folder, 'refused', 'rnn', f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
+        plan = json.loads(run(['plan', model, '--json', '--set', 'dispatch.policy=measured'],
+                              SEQLSTM_CACHE=str(folder / 'refusals'), **environment).stdout)
+        return [refusal['reason'] for layer in plan['layers'] for refusal in layer['refused']]
+
+    told = find_refusal(FAKE_CUDNN_REFUSE='3:data:4')
+    if not any('told to refuse' in reason for reason in told):
+        raise AssertionError(f'small_h does not refuse: {told}')
+    if find_refusal() != told:
+        raise AssertionError('what was refused is asked again')
+    if find_refusal(write_other_version(folder)) == told:
+        raise AssertionError('another library is not asked')
+
+
 def check_inference(folder):
     """small_h refuses gradients, so it cannot train; the same layer in inference runs on it."""
     train(folder, 'trained', 'rnn', 'reference')
@@ -216,7 +234,7 @@ def check_broken(folder):
 TESTS = [('cells', check_cells), ('variants', check_variants),
          ('bfloat16', check_bfloat16), ('float16', check_float16), ('refused batches', check_refused_batches),
          ('a refused variant', check_refused_variant), ('in turn with cuda-generic', check_in_turn),
-         ('kept costs', check_kept_costs), ('inference', check_inference),
+         ('kept costs', check_kept_costs), ('kept refusals', check_kept_refusals), ('inference', check_inference),
          ('a library that does not start', check_broken), ('without library or driver', check_absent)]
 
 

@@ -44,7 +44,7 @@ static struct sl_cost_record make_record(uint64_t number)
 {
     struct sl_cost_record record = {.key = {{number * UINT64_C(0x9E3779B97F4A7C15), ~number}},
                                     .forward_ns = (double)number + 0.5, .backward_ns = 2.0 * (double)number,
-                                    .bound = number % 5 == 4};
+                                    .bound = number % 5 == 4, .refused = number % 5 == 0};
     snprintf(record.label, sizeof record.label, "backend:variant of %d", (int)number);
     return record;
 }
@@ -61,7 +61,8 @@ static bool holds(const struct sl_cost_cache *cache, uint64_t number)
     struct sl_cost_record expected = make_record(number);
     const struct sl_cost_record *found = sl_cost_cache_find(cache, &expected.key);
     return found && found->forward_ns == expected.forward_ns && found->backward_ns == expected.backward_ns &&
-           found->bound == expected.bound;
+           found->bound == expected.bound && found->refused == expected.refused &&
+           (!found->refused || strcmp(found->label, expected.label) == 0);
 }
 
 static void add(struct sl_cost_cache *cache, uint64_t number)
