@@ -114,7 +114,7 @@ static bool is_tied(const struct search *s, const struct arrival *cheapest, cons
 {
     struct standing standings[2];
     double common = part(s, (struct arrival[]){*cheapest, *other}, standings);
-    return other->cost - common <= (1 + SL_PATH_TIE) * (cheapest->cost - common);
+    return other->cost - common <= (1 + s->problem->tie) * (cheapest->cost - common);
 }
 
 static const struct arrival *choose(const struct search *s, const struct arrival *arrivals, int32_t count)
@@ -194,7 +194,7 @@ static seqlstm_status search(struct search *s, struct sl_path *out, struct seqls
         return fail_stuck(reached, out, err);
     for (int32_t domain = 0; domain < s->problem->domain_count; domain++)
         if (get_state(s, nodes, domain)->reached &&
-            (end < 0 || get_state(s, nodes, domain)->cost < (1 - SL_PATH_TIE) * get_state(s, nodes, end)->cost))
+            (end < 0 || get_state(s, nodes, domain)->cost < (1 - s->problem->tie) * get_state(s, nodes, end)->cost))
             end = domain;
     return write_path(s, end, out, err);
 }

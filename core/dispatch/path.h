@@ -11,8 +11,10 @@
 
 #include <seqlstm/status.h>
 
-/* Costs that differ by less count as equal: the order of the list decides. */
+/* Costs that differ by less count as equal: the order of the list decides. Estimates tell no finer; a tie
+ * of measured costs gives away as much as it is wide, so it is as narrow as the measurement is sure. */
 #define SL_PATH_TIE 0.03
+#define SL_PATH_TIE_MEASURED 0.01
 
 /* One way to run nodes [first, first + count). */
 struct sl_path_step {
@@ -35,6 +37,7 @@ struct sl_path_problem {
     int32_t step_count;
     const struct sl_path_read *reads;
     int32_t read_count;
+    double tie; /* SL_PATH_TIE or SL_PATH_TIE_MEASURED */
 };
 
 struct sl_path {
@@ -45,7 +48,7 @@ struct sl_path {
 };
 
 /* Dynamic programming over (node, domain) in topological order. Exact where each node reads what the one before it
- * wrote; where branches meet, the copies of a path are those of the cheapest way to each state. Ways within SL_PATH_TIE
+ * wrote; where branches meet, the copies of a path are those of the cheapest way to each state. Ways within the tie
  * of the cheapest, counted from where they part, are ranked by: the last in the list of the backends that they use;
  * the number of steps; variants. Errors: NO_MEMORY; UNSUPPORTED when no way leads to the end. */
 seqlstm_status sl_path_find_cheapest(const struct sl_path_problem *problem, struct sl_path *out_path,

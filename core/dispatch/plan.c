@@ -207,7 +207,8 @@ static seqlstm_status make_way(struct planner *p, struct way *way)
         return no_memory(p);
     snprintf(way->domains[0], sizeof way->domains[0], "host");
     way->problem = (struct sl_path_problem){.node_count = p->graph->node_count, .domain_count = 1,
-                                            .steps = way->steps, .reads = way->reads};
+                                            .steps = way->steps, .reads = way->reads,
+                                            .tie = SL_PATH_TIE_MEASURED};
     for (int32_t i = 0; i < p->spans.count; i++) {
         struct sl_span *span = &p->spans.items[i];
         for (int32_t b = 0; b < span->bid_count; b++) {
@@ -215,6 +216,8 @@ static seqlstm_status make_way(struct planner *p, struct way *way)
             if (bid->out)
                 continue;
             int32_t at = way->problem.step_count++;
+            if (bid->cost.source == SL_COST_ESTIMATE || bid->cost.source == SL_COST_GUESS)
+                way->problem.tie = SL_PATH_TIE;
             way->spans[at] = span;
             way->bids[at] = bid;
             way->steps[at] = (struct sl_path_step){.first = span->first, .count = span->count,

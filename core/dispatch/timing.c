@@ -2,7 +2,8 @@
 /* See timing.h.
  *
  * probe (few steps of one profile) -> how many profiles, and how long, the budget bears -> rounds until the leader is
- * sure, the budget is spent or ROUNDS_MOST are done.
+ * sure, the budget is spent or ROUNDS_MOST are done. What others do on the machine only ever makes a round longer: a
+ * candidate's time is the lower quartile of its rounds, and as long as rounds differ much there are more of them.
  */
 #include "dispatch/timing.h"
 
@@ -11,9 +12,10 @@
 
 #include "base/clock.h"
 
-enum { PROBE_STEPS = 4, ROUNDS_LEAST = 3, ROUNDS_MOST = 11, REPEATS_MOST = 20 };
+enum { PROBE_STEPS = 4, ROUNDS_LEAST = 3, ROUNDS_MOST = 31, REPEATS_MOST = 20 };
 static const double sample_ns = 100e3; /* a sample of less is repeated */
-static const double beyond_hope = 30, beyond_hope_ns = 250e6, hopeless = 3, behind = 1.5, sure = 1.1;
+static const double beyond_hope = 30, beyond_hope_ns = 250e6, hopeless = 3, behind = 1.5, sure = 1.1,
+                    steady = 1.2;
 
 /* One timed on the track. */
 struct series {
@@ -33,11 +35,6 @@ struct timing {
     int32_t profile_first, profile_count;
     double scale; /* from what is run to a mean batch */
 };
-
-static double min_double(double a, double b)
-{
-    return a < b ? a : b;
-}
 
 static void fail(struct series *series, const struct seqlstm_error *why)
 {
@@ -201,12 +198,13 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double find_median(const double *values, int32_t count)
+/* The value that `share` of the others lie below. */
+static double find_quantile(const double *values, int32_t count, double share)
 {
     double sorted[ROUNDS_MOST];
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
     qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+    return sorted[(int32_t)(share * (count - 1))];
 }
 
 static void run_round(const struct timing *timing, struct series *series)
@@ -225,49 +223,46 @@ static void run_round(const struct timing *timing, struct series *series)
     series->backward[series->rounds++] = backward;
 }
 
-static double get_total(const struct series *series)
+static double get_total(const struct series *series, double share)
 {
-    return find_median(series->forward, series->rounds) + find_median(series->backward, series->rounds);
-}
-
-static double get_least(const struct series *series)
-{
-    double least = series->forward[0] + series->backward[0];
-    for (int32_t i = 1; i < series->rounds; i++)
-        least = min_double(least, series->forward[i] + series->backward[i]);
-    return least;
+    double totals[ROUNDS_MOST];
+    for (int32_t i = 0; i < series->rounds; i++)
+        totals[i] = series->forward[i] + series->backward[i];
+    return find_quantile(totals, series->rounds, share);
 }
 
 /* Sends those home who are far behind; true when nothing is left to find out. */
 static bool settle(struct timing *timing, int32_t rounds)
 {
-    double best = 0;
+    const struct series *best = NULL;
     int32_t close = 0, running = 0;
-    for (int32_t r = 0; r < timing->count; r++)
-        if (!timing->series[r].rests && timing->series[r].rounds > 0) {
-            double total = get_total(&timing->series[r]);
-            best = best == 0 || total < best ? total : best;
-        }
     for (int32_t r = 0; r < timing->count; r++) {
+        const struct series *series = &timing->series[r];
+        if (!series->rests && series->rounds > 0 && (!best || get_total(series, 0.5) < get_total(best, 0.5)))
+            best = series;
+    }
+    for (int32_t r = 0; r < timing->count && best; r++) {
         struct series *series = &timing->series[r];
         if (series->rests || series->rounds == 0)
             continue;
         running++;
-        close += get_least(series) <= sure * best;
-        if (rounds >= 2 && get_least(series) > behind * best)
+        close += get_total(series, 0) <= sure * get_total(best, 0.5);
+        if (rounds >= 2 && get_total(series, 0) > behind * get_total(best, 0.5))
             series->rests = true;
     }
-    return running == 0 || (rounds >= ROUNDS_LEAST && close <= 1);
+    return running == 0 ||
+           (rounds >= ROUNDS_LEAST && close <= 1 && get_total(best, 0.5) <= steady * get_total(best, 0));
 }
 
 static void write_results(struct timing *timing)
 {
+    static const double share = 0.25;
     for (int32_t r = 0; r < timing->count; r++) {
         struct series *series = &timing->series[r];
         if (series->rounds == 0)
             continue; /* the probe's */
-        series->timed->forward_ns = find_median(series->forward, series->rounds) * timing->scale;
-        series->timed->backward_ns = find_median(series->backward, series->rounds) * timing->scale;
+        series->timed->forward_ns = find_quantile(series->forward, series->rounds, share) * timing->scale;
+        series->timed->backward_ns = find_quantile(series->backward, series->rounds, share) * timing->scale;
     }
 }
 

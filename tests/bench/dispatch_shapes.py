@@ -5,8 +5,8 @@
 dispatch_shapes.py PROGRAM [--backends ID,ID] [--shapes FROM:TO] [--rounds N]
 
 For each of twelve recurrent layers, tiny to large, one `seqlstm plan` with an empty cache makes the choice. N more, each
-with an empty cache of its own, are the judges: the time of a candidate is the median of what they measured. Printed is
-the chosen candidate's time over that of the best one; the bar is 1.03.
+with an empty cache of its own, are the judges: a candidate's time is the chosen one's times the median of the ratios that
+they measured. Printed is the chosen candidate's time over that of the best one; the bar is 1.03.
 """
 import argparse
 import json
@@ -15,6 +15,7 @@ import pathlib
 import statistics
 import subprocess
 import tempfile
+import time
 
 # units, steps, sequences of a batch
 SHAPES = [(8, 10, 1), (8, 50, 32), (32, 20, 8), (64, 50, 32), (64, 100, 1), (128, 35, 20), (200, 20, 20), (256, 20, 64),
@@ -57,19 +58,22 @@ def main():
     options = parser.parse_args()
     first, last = map(int, options.shapes.split(':'))
     worst = 0
-    print(f'{"units":>5} {"steps":>5} {"batch":>5}  {"chosen":20} {"of best":>7}  all, us')
+    print(f'{"units":>5} {"steps":>5} {"batch":>5}  {"chosen":20} {"of best":>7} {"plan, s":>7}  all, us')
     for units, steps, batch in SHAPES[first:last]:
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / 'shape.yaml'
             model.write_text(MODEL.format(units=units, steps=steps, batch=batch, records=4 * batch))
+            begin = time.monotonic()
             chosen, _ = measure(options.program, str(model), options.backends)
+            took = time.monotonic() - begin
             judged = [measure(options.program, str(model), options.backends)[1] for _ in range(options.rounds)]
-        times = {name: statistics.median(times[name] for times in judged if times.get(name) is not None)
+        own = statistics.median(times[chosen] for times in judged)
+        times = {name: own * statistics.median(times[name] / times[chosen] for times in judged if times.get(name))
                  for name in judged[0]}
         ratio = times[chosen] / min(times.values())
         worst = max(worst, ratio)
         listed = ', '.join(f'{name} {ns / 1e3:.0f}' for name, ns in sorted(times.items(), key=lambda item: item[1]))
-        print(f'{units:5} {steps:5} {batch:5}  {chosen:20} {ratio:7.3f}  {listed}', flush=True)
+        print(f'{units:5} {steps:5} {batch:5}  {chosen:20} {ratio:7.3f} {took:7.1f}  {listed}', flush=True)
     print(f'worst {worst:.3f}; the bar is 1.03')
 
 

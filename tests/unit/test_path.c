@@ -73,7 +73,8 @@ static void chains_are_solved(void **state)
         }
         for (int32_t n = 0; n < NODES; n++)
             reads[n] = (struct sl_path_read){n, n - 1, (double)draw(&random, 100)};
-        struct sl_path_problem problem = {.node_count = NODES, .domain_count = 3, .steps = steps, .step_count = STEPS,
+        struct sl_path_problem problem = {.tie = SL_PATH_TIE,
+                                          .node_count = NODES, .domain_count = 3, .steps = steps, .step_count = STEPS,
                                           .reads = reads, .read_count = NODES};
         double best = try_all(&problem, 0, 0);
         struct sl_path path;
@@ -96,11 +97,19 @@ static void ties_follow_the_list(void **state)
     (void)state;
     struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 1, .cost_ns = 100},
                                    {.first = 0, .count = 1, .rank = 0, .cost_ns = 102.9}};
-    struct sl_path_problem problem = {.node_count = 1, .domain_count = 1, .steps = steps, .step_count = 2};
+    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
+                                      .node_count = 1, .domain_count = 1, .steps = steps, .step_count = 2};
     expect(&problem, false, (int32_t[]){1}, 1);
     steps[1].cost_ns = 103.1;
     expect(&problem, false, (int32_t[]){0}, 1);
     expect(&problem, true, (int32_t[]){1}, 1);
+    /* what was measured is told apart more finely */
+    problem.tie = SL_PATH_TIE_MEASURED;
+    steps[1].cost_ns = 100.9;
+    expect(&problem, false, (int32_t[]){1}, 1);
+    steps[1].cost_ns = 101.1;
+    expect(&problem, false, (int32_t[]){0}, 1);
+    problem.tie = SL_PATH_TIE;
     /* variants of one backend: as it named them */
     steps[0] = (struct sl_path_step){.first = 0, .count = 1, .variant = 1, .cost_ns = 100};
     steps[1] = (struct sl_path_step){.first = 0, .count = 1, .variant = 0, .cost_ns = 102};
@@ -114,7 +123,8 @@ static void ties_are_local(void **state)
     const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100000},
                                          {.first = 1, .count = 1, .rank = 0, .cost_ns = 30},
                                          {.first = 1, .count = 1, .rank = 1, .cost_ns = 10}};
-    struct sl_path_problem problem = {.node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
+    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
+                                      .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
     expect(&problem, false, (int32_t[]){0, 2}, 2);
 }
 
@@ -125,7 +135,8 @@ static void segments_compete_with_layers(void **state)
         {.first = 0, .count = 1, .rank = 0, .cost_ns = 100}, {.first = 1, .count = 1, .rank = 0, .cost_ns = 100},
         {.first = 2, .count = 1, .rank = 0, .cost_ns = 100}, {.first = 0, .count = 3, .rank = 1, .cost_ns = 290},
         {.first = 1, .count = 2, .rank = 1, .cost_ns = 150}};
-    struct sl_path_problem problem = {.node_count = 3, .domain_count = 1, .steps = steps, .step_count = 5};
+    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
+                                      .node_count = 3, .domain_count = 1, .steps = steps, .step_count = 5};
     expect(&problem, false, (int32_t[]){0, 4}, 2);
     steps[3].cost_ns = 400;
     steps[4].cost_ns = 195; /* tied with two layers of the first backend */
@@ -143,7 +154,8 @@ static void copies_are_paid_for(void **state)
                                    {.first = 1, .count = 1, .domain = 0, .cost_ns = 100},
                                    {.first = 1, .count = 1, .domain = 1, .cost_ns = 50}};
     struct sl_path_read reads[] = {{0, -1, 20}, {1, 0, 20}};
-    struct sl_path_problem problem = {.node_count = 2, .domain_count = 2, .steps = steps, .step_count = 4,
+    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
+                                      .node_count = 2, .domain_count = 2, .steps = steps, .step_count = 4,
                                       .reads = reads, .read_count = 2};
     expect(&problem, false, (int32_t[]){1, 3}, 2); /* 20 + 50 + 50 */
     reads[0].copy_ns = 200;
@@ -163,7 +175,8 @@ static void dead_ends_are_left(void **state)
     (void)state;
     const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1},
                                          {.first = 0, .count = 2, .rank = 1, .cost_ns = 100}};
-    struct sl_path_problem problem = {.node_count = 2, .domain_count = 1, .steps = steps, .step_count = 2};
+    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
+                                      .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 2};
     expect(&problem, false, (int32_t[]){1}, 1);
     expect(&problem, true, (int32_t[]){1}, 1); /* the first choice leads nowhere */
     problem.node_count = 3;
