@@ -131,7 +131,7 @@ static void check_dense(struct blas_fixture *f, struct sl_queue *queue, struct s
 
 static void test_dense_activations(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     for (uint32_t kind = 0; kind < SEQLSTM_ACT_COUNT; kind++)
         for (int members = 0; members < 2; members++)
             check_dense(f, members ? &f->queue : &f->alone, (struct shape){9, 7, 37}, kind, kind % 2 == 0,
@@ -140,7 +140,7 @@ static void test_dense_activations(void **state)
 
 static void test_dense_shapes(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const struct shape shapes[] = {{1, 1, 1},    {1, 300, 700},  {1, 700, 3},    {2, 1024, 64},
                                           {130, 64, 1}, {257, 1, 5},    {64, 200, 96},  {300, 33, 129},
                                           {3, 5, 2048}, {7, 1030, 300}, {13, 777, 301}, {500, 40, 200}};
@@ -153,7 +153,7 @@ static void test_dense_shapes(void **state)
 /* dy absent: gradients are zero, or left as they were when accumulating. */
 static void test_dense_absent(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4),
                                    .input = 3,
                                    .output = 2,
@@ -181,7 +181,7 @@ static void test_dense_absent(void **state)
 static void test_dense_bits(void **state)
 {
     /* the same queue twice: the same bits */
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 100),
                                    .input = 50,
                                    .output = 70,
@@ -211,7 +211,7 @@ static void test_dense_bits(void **state)
 
 static void test_embedding(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     enum { ROWS = 1501, WORDS = 17 };
     static const int64_t features[] = {1, 3, 16, 200};
     for (int k = 0; k < 16; k++) {
@@ -252,7 +252,7 @@ static void test_embedding(void **state)
 
 static void test_dropout(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const int32_t lengths[] = {9, 9, 6, 5, 1};
     static const float rates[] = {0.0f, 0.25f, 0.5f, 0.999f};
     struct fixture_axis a;

@@ -74,7 +74,7 @@ static void update_reference(const struct seqlstm_optimizer_desc *d, const struc
 
 static void test_optimizers(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     for (int k = 0; k < 56; k++) {
         const uint32_t kind = (uint32_t)(k % 7) + SEQLSTM_OPTIMIZER_SGD;
         const bool extra = k / 7 & 1, other = k / 14 & 1;
@@ -128,7 +128,7 @@ static void test_optimizers(void **state)
 
 static void test_vector(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     for (uint32_t kind = SEQLSTM_VECTOR_FILL; kind <= SEQLSTM_VECTOR_COPY; kind++)
         for (int members = 0; members < 2; members++) {
             struct seqlstm_vector_desc d = {.head = fixture_head(SEQLSTM_OP_VECTOR, sizeof d, N),
@@ -157,7 +157,7 @@ static void test_vector(void **state)
 /* The same bits for one and for three members, and far beyond what float could add. */
 static void test_squared_norm(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     struct seqlstm_reduce_desc d = {.head = fixture_head(SEQLSTM_OP_SQUARED_NORM, sizeof d, 4 * N)};
     float *x = fixture_floats(4 * N, 1);
     x[17] = 1e18f;
@@ -179,7 +179,7 @@ static void test_squared_norm(void **state)
 
 static void test_finite_check(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     struct seqlstm_reduce_desc d = {.head = fixture_head(SEQLSTM_OP_FINITE_CHECK, sizeof d, N)};
     float *x = fixture_floats(N, 1);
     static const float bad[] = {1.0f, INFINITY, -INFINITY, NAN, 3e38f};

@@ -186,7 +186,7 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
 
 static void test_loss(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     for (uint32_t kind = SEQLSTM_LOSS_MSE; kind <= SEQLSTM_LOSS_CROSS_ENTROPY; kind++)
         for (int i = 0; i < 16; i++) {
             const bool labelled = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
@@ -203,7 +203,7 @@ static void test_loss(void **state)
 
 static void test_dense_loss(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     for (uint32_t kind = SEQLSTM_LOSS_MSE; kind <= SEQLSTM_LOSS_CROSS_ENTROPY; kind++)
         for (int i = 0; i < 8; i++) {
             const bool labelled = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
@@ -222,7 +222,7 @@ static void test_dense_loss(void **state)
 /* 1024 classes and more; row counts below and above a block of 512, both variants. */
 static void test_dense_loss_many_classes(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const char *const variants[] = {"stored", "recomputed"};
     for (int i = 0; i < 16; i++)
         check(f, i & 1 ? &f->queue : &f->alone,
@@ -240,7 +240,7 @@ static void test_dense_loss_many_classes(void **state)
 /* Inference needs no reserve and gives the sums of training. */
 static void test_dense_loss_inference(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const int64_t classes[] = {10, 1500};
     for (int i = 0; i < 2; i++) {
         enum { ROWS = 700, IN = 8 };

@@ -186,7 +186,7 @@ static void check(struct blas_fixture *f, const struct shape *shape)
 
 static void large_layers_agree(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const struct shape shapes[] = {
         {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0},  /* whole groups, dW in place */
         {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0},  /* broken groups, two layers */
@@ -203,7 +203,7 @@ static void large_layers_agree(void **state)
 
 static void few_rows_agree(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     for (int sequences = 1; sequences <= 5; sequences++) {
         struct shape s = {64, 64, 1, sequences, 12, 12, SEQLSTM_CELL_LSTM, 0, 0, 0, 0};
         check(f, &s);
@@ -224,7 +224,7 @@ static void few_rows_agree(void **state)
 
 static void many_steps_agree(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     struct shape s = {48, 64, 2, 7, 200, 40, SEQLSTM_CELL_LSTM, 2, 0, 0, 0};
     check(f, &s);
     s.input = 33;
@@ -240,5 +240,5 @@ int main(void)
         cmocka_unit_test(few_rows_agree),
         cmocka_unit_test(many_steps_agree),
     };
-    return cmocka_run_group_tests_name("blas_recurrent", tests, fixture_open, fixture_close);
+    return FIXTURE_RUN(tests);
 }

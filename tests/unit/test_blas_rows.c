@@ -29,7 +29,7 @@ static double act(uint32_t kind, double alpha, double beta, double x)
 
 static void test_activation_accuracy(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const uint32_t kinds[] = {SEQLSTM_ACT_TANH, SEQLSTM_ACT_SIGMOID, SEQLSTM_ACT_ELU,
                                      SEQLSTM_ACT_SOFTPLUS, SEQLSTM_ACT_SCALED_TANH};
     enum { N = 40001 };
@@ -59,7 +59,7 @@ static void test_activation_accuracy(void **state)
 
 static void test_activation_special(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     float x[19];
     for (uint32_t kind = 0; kind <= SEQLSTM_ACT_AFFINE; kind++) {
         struct seqlstm_activation_desc d = {.head = fixture_head(SEQLSTM_OP_ACTIVATION, sizeof d, 1),
@@ -84,7 +84,7 @@ static void test_activation_special(void **state)
 /* Gradients at and around the kinks: those of ops.h. */
 static void test_activation_kinks(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const struct {
         uint32_t kind;
         float x, want;
@@ -118,7 +118,7 @@ static void test_activation_kinks(void **state)
 
 static void test_layer_norm(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     for (int k = 0; k < 32; k++) {
         const int64_t n = k & 8 ? 167 : 5, rows = k & 16 ? 1301 : 3;
         const bool accumulate = k & 1;
@@ -194,7 +194,7 @@ static void cast_one(struct blas_fixture *f, uint32_t from, uint32_t to, int64_t
 /* All 65536 halves: to float32 and back unchanged; midpoints go to the even neighbour. */
 static void test_cast_halves(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const uint32_t types[] = {SEQLSTM_FLOAT16, SEQLSTM_BFLOAT16};
     enum { N = 65536 };
     uint16_t *h = malloc(N * sizeof *h), *back = malloc(N * sizeof *back),
@@ -236,7 +236,7 @@ static void test_cast_halves(void **state)
 
 static void test_cast_wide(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     double x[5] = {1.0 + ldexp(1.0, -24), 1.0 + 3 * ldexp(1.0, -24), 1e300, -0.1, NAN}, again[5];
     float y[5];
     cast_one(f, SEQLSTM_FLOAT64, SEQLSTM_FLOAT32, 5, x, y);
@@ -252,7 +252,7 @@ static void test_cast_wide(void **state)
 
 static void test_pool(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     static const int32_t lengths[] = {40, 40, 31, 7, 1, 1};
     struct fixture_axis a;
     fixture_axis(&a, 6, lengths);
@@ -305,7 +305,7 @@ static void test_pool(void **state)
 
 static void test_merge(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     enum { ROWS = 7000, INPUTS = 3 };
     for (uint32_t kind = SEQLSTM_MERGE_CONCAT; kind <= SEQLSTM_MERGE_AVE; kind++)
         for (int k = 0; k < 4; k++) {
@@ -367,7 +367,7 @@ static void test_merge(void **state)
 
 static void test_gather_scatter(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     enum { FEW = 90, MANY = 400 };
     for (int k = 0; k < 8; k++) {
         const int64_t n = k & 2 ? 400 : 3;
@@ -407,7 +407,7 @@ static void test_gather_scatter(void **state)
 
 static void test_top_k_best(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     enum { ROWS = 600, N = 300 };
     static const int64_t ks[] = {1, 5, 16, 17, N};
     float *x = fixture_floats(ROWS * N, 1);
@@ -440,7 +440,7 @@ static void test_top_k_best(void **state)
 /* How often each element is drawn against its probability, under restrictions, and the value's meaning. */
 static void test_top_k_sample(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     enum { ROWS = 64, N = 6, DRAWS = 400 };
     static const float logits[N] = {1.0f, 2.0f, 0.5f, -1.0f, 2.0f, 0.0f};
     static const struct {
@@ -499,7 +499,7 @@ static void test_top_k_sample(void **state)
 /* Refusals name option, value and reason. */
 static void test_refusals(void **state)
 {
-    struct blas_fixture *f = fixture_get(state);
+    struct blas_fixture *f = *state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_dense_desc d = {
         .head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4), .input = 3, .output = 2};
