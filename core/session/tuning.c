@@ -51,8 +51,8 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
     const char *folder = sl_cost_cache_find_folder(session->costs);
     if (plan->timed > 0)
         sl_log_printf(log, plan->timed_seconds > 1 ? SL_LOG_INFO : SL_LOG_DEBUG,
-                      "timed %d candidates in %.1f s; later runs find the results in %s", plan->timed,
-                      plan->timed_seconds, folder ? folder : "no cache");
+                      "timed %d candidates in %.1f s%s%s", plan->timed, plan->timed_seconds,
+                      folder ? "; later runs find the results in " : "", folder ? folder : "");
 }
 
 int64_t sl_session_get_resident_bytes(void)
