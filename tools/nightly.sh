@@ -3,13 +3,15 @@
 # Trains every model of the table below to its end and holds what it measures against its bar.
 #
 #   tools/nightly.sh DATA [NAME ...]       all models, or those named; DATA: folder of the data sets, as configs/ name them
+#   tools/nightly.sh DATA translation      one alone: addition, sst, ewt, charlm, translation or autoencoder
 #
 # SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: folder of the runs (a temporary one); a run that
 # is there is gone on with, so that a night that was cut short is not lost. OUT: the table
-# (docs/measurements/<date>-models.md). Exit status 1: a bar was missed or a run failed.
+# (docs/measurements/<date>-models.md). UPDATES: so many and no more, to try the script. Exit status 1: a bar was missed or
+# a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 1 ] || { sed -n '3,9s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,11s/^# \{0,1\}//p' "$0"; exit 2; }
 SEQLSTM_DATA=$(cd "$1" && pwd)
 export SEQLSTM_DATA
 shift
@@ -18,6 +20,10 @@ threads=${THREADS:-auto}
 runs=${RUNS:-$(mktemp -d)}
 out=${OUT:-$here/docs/measurements/$(date +%F)-models.md}
 wanted=" $* "
+all='addition sst ewt charlm translation autoencoder'
+for name in "$@"; do
+    [[ " $all " == *" $name "* ]] || { printf 'no model %s: %s\n' "$name" "$all" >&2; exit 2; }
+done
 missed=0
 rows=()
 mkdir -p "$runs"
@@ -48,7 +54,8 @@ train() {
     elif [ -e "$folder/config.yaml" ]; then
         "$program" resume "$folder" --progress none >&2
     else
-        "$program" run "$config" --out "$folder" --threads "$threads" --progress none "$@" >&2
+        "$program" run "$config" --out "$folder" --threads "$threads" --progress none "$@" \
+            ${UPDATES:+--set "train.updates=$UPDATES"} >&2
     fi
 }
 
@@ -74,7 +81,7 @@ mean() {
 }
 
 addition() {
-    train addition addition
+    train addition quickstart
     report addition 'exact match, unseen sums' "$(value "$runs/addition" test exact_match)" '>=' 0.99 addition
     report addition 'seconds' "$(seconds "$runs/addition")" '<=' 300 addition
 }
@@ -116,7 +123,7 @@ charlm() {
     "$program" generate "$runs/charlm" --prompt 'ROMEO:' --length 300 --temperature 0.8 --seed 1 >&2
 }
 
-for name in addition sst ewt charlm translation autoencoder; do
+for name in $all; do
     if [ "$wanted" = "  " ] || [[ $wanted == *" $name "* ]]; then
         # a model that fails must not keep the others from their turn
         code=0

@@ -56,7 +56,7 @@ def make_data(folder):
               'seq,speaker,frame,' + ','.join(f'c{c}' for c in range(1, 13)) + '\n' +
               ''.join(f'{s},{s % 9 + 1},{t},' + ','.join(f'{draw.gauss(0, 1):.4f}' for _ in range(12)) + '\n'
                       for s in range(36) for t in range(draw.randint(5, 9))))
-    write('tinyshakespeare/input.txt', 2000, lambda k: words() + '\n')
+    write('tinyshakespeare/input.txt', 2000, lambda k: ('ROMEO: ' if k % 9 == 0 else '') + words() + '\n')
 
 
 def try_all(program, configs):
@@ -94,4 +94,5 @@ def main():
     print('trained:', ', '.join(trained))
 
 
-main()
+if __name__ == '__main__':
+    main()
