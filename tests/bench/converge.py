@@ -2,23 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Perplexity over wall time for each way of batching: the model of study.py, trained for whole epochs.
 
-converge.py PROGRAM [--data DIR] [--epochs N] [--layers N] [--only A,B] [--set KEY=VALUE ...] [--runs FOLDER] [--plot FILE]
+converge.py PROGRAM [--data DIR] [--epochs N] [--layers N] [--share S] [--only A,B] [--set KEY=VALUE ...] [--runs FOLDER]
+            [--limit SECONDS] [--plot FILE]
 converge.py --from FOLDER [--plot FILE]
 
-Every strategy is a run of its own, validated four times an epoch; the last line compares it with `packed`, batches of
-shuffled order. --runs keeps the run folders, --from draws those that stand in a folder (by name) without training. --plot
-writes one page of HTML: perplexity over the seconds of training (validation left out), and over epochs.
+Every strategy is a run of its own, validated four times an epoch; the table compares it with `packed`, batches of shuffled
+order, at the same epoch. --share trains on the first part of the sentences. --runs keeps the run folders and goes on with
+those that stand there, --limit stops when so much time is over: together, pieces of a long comparison. --from draws what
+stands in a folder (by name) without training. --plot writes one page of HTML: perplexity over the seconds of training
+(validation left out), and over epochs.
 """
 import argparse
 import html
-import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
+import pieces
 import study
 
 study.STRATEGIES['packed'] = 'bucketing: off'
@@ -38,27 +41,34 @@ td:first-child,th:first-child{text-align:left}th{color:var(--dim);font-weight:50
 
 
 def train(options, folder):
-    for name in options.only.split(',') if options.only else study.STRATEGIES:
+    """Whether all runs are finished."""
+    settings = options.set + ['train.validate={every: 0.25e}']
+    deadline = time.monotonic() + options.limit if options.limit else None
+    if options.share < 1:
+        lines = (pathlib.Path(options.data) / 'ptb/ptb.train.txt').read_text().splitlines(keepends=True)
+        part = folder / 'part.txt'
+        part.write_text(''.join(lines[:int(options.share * len(lines))]))
+        settings.append(f'data.train.file={part.resolve()}')
+    done = []
+    for name in options.only.split(',') if options.only else ORDER:
         model = folder / f'{name}.yaml'
         study.write_model(model, options.data, name, options.layers, options.epochs, valid=True)
-        sets = [part for key in options.set for part in ('--set', key)]
-        result = subprocess.run([options.program, 'run', str(model), '--out', str(folder / name), '-q', *sets,
-                                 '--set', 'train.validate={every: 0.25e}'])
-        if result.returncode != 0:
-            sys.exit(f'{name}: exit {result.returncode}')
+        done.append(pieces.train(options.program, model, folder / name, settings, deadline))
+    return all(done)
 
 
 def read(folder):
     """{strategy: [(seconds, epochs, perplexity)]}"""
-    curves = {}
-    for name in ORDER:
-        path = folder / name / 'metrics.jsonl'
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        curve = [(r['seconds'], r['epoch'], r['metrics']['perplexity']) for r in rows
-                 if r['split'] == 'valid' and r['metrics']['perplexity'] is not None]
-        if curve:
-            curves[name] = curve
-    return curves
+    curves = {name: pieces.read_metrics(folder / name) for name in ORDER}
+    return {name: curve for name, curve in curves.items() if curve}
+
+
+def list_ends(curves):
+    """(strategy, epochs, seconds, perplexity, its ratio to `packed` at that epoch or None)"""
+    base = {epochs: value for _, epochs, value in curves.get('packed', [])}
+    for name, curve in curves.items():
+        seconds, epochs, value = curve[-1]
+        yield name, epochs, seconds, value, value / base[epochs] if epochs in base else None
 
 
 def round_up(value):
@@ -109,13 +119,14 @@ def write_page(curves, path, title):
     lows = [min(point[2] for point in curve) for curve in curves.values()]
     low, high = 25 * int(min(lows) / 25), 0
     high = low + 25 * max(2, round(2.2 * (max(lows) - low + 25) / 25))
-    rows = ''.join(f'<tr><td style="color:{COLORS[name]}">{name}</td><td>{curve[-1][1]:g}</td><td>{curve[-1][0]:.0f}</td>'
-                   f'<td>{curve[-1][2]:.2f}</td></tr>' for name, curve in curves.items())
+    rows = ''.join(f'<tr><td style="color:{COLORS[name]}">{name}</td><td>{epochs:g}</td><td>{seconds:.0f}</td>'
+                   f'<td>{value:.2f}</td><td>{f"{ratio:.3f}" if ratio else ""}</td></tr>'
+                   for name, epochs, seconds, value, ratio in list_ends(curves))
     page = ['<!doctype html>', f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>', STYLE,
             f'</head><body><h1>{html.escape(title)}</h1><p>Perplexity on valid, four times an epoch; above {high} it is not drawn.</p>',
             '<h2>Over wall time</h2>', draw(curves, 0, 'seconds of training', low, high), '<h2>Over epochs</h2>',
             draw(curves, 1, 'epochs', low, high), '<table><tr><th>batching</th><th>epochs</th><th>seconds</th>'
-            f'<th>perplexity</th></tr>{rows}</table></body></html>']
+            f'<th>perplexity</th><th>of packed</th></tr>{rows}</table></body></html>']
     pathlib.Path(path).write_text('\n'.join(page) + '\n')
 
 
@@ -125,9 +136,11 @@ def main():
     parser.add_argument('--data', default=os.environ.get('SEQLSTM_DATA', ''), help='the folder that holds ptb/')
     parser.add_argument('--epochs', type=int, default=2)
     parser.add_argument('--layers', type=int, default=1)
+    parser.add_argument('--share', type=float, default=1)
     parser.add_argument('--only', help='strategies, with commas')
     parser.add_argument('--set', action='append', default=[], metavar='KEY=VALUE')
     parser.add_argument('--runs', metavar='FOLDER')
+    parser.add_argument('--limit', type=float, metavar='SECONDS')
     parser.add_argument('--from', dest='folder', metavar='FOLDER')
     parser.add_argument('--plot', metavar='FILE.html')
     options = parser.parse_args()
@@ -138,12 +151,15 @@ def main():
                 sys.exit('no program, or no ptb/ptb.train.txt: say --data or SEQLSTM_DATA')
             options.program = os.path.abspath(options.program)
             folder.mkdir(parents=True, exist_ok=True)
-            train(options, folder)
+            if not train(options, folder):
+                print('not finished: call it again with the same --runs')
         curves = read(folder)
-    base = curves.get('packed')
-    for name, curve in curves.items():
-        ratio = f', {curve[-1][2] / base[-1][2]:.4f} of packed' if base else ''
-        print(f'{name}: perplexity {curve[-1][2]:.2f} after {curve[-1][1]:g} epochs and {curve[-1][0]:.0f} s{ratio}')
+    print('| batching | epochs | seconds of training | perplexity | of packed |')
+    print('| --- | --- | --- | --- | --- |')
+    for name, epochs, seconds, value, ratio in list_ends(curves):
+        print(f'| {name} | {epochs:g} | {seconds:.0f} | {value:.2f} | {f"{ratio:.3f}" if ratio else ""} |')
+    if not curves:
+        sys.exit('nothing was validated yet')
     if options.plot:
         write_page(curves, options.plot, 'Perplexity over time, by batching')
 
