@@ -61,7 +61,8 @@ for plugin in $plugins; do
         else
             step "$tool-$plugin" 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$plugin" \
                 --in-process --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
-                --case 'lstm:bwd:T7B5I6H9*:layer_norm*' --case 'dense:bwd:*'
+                --case 'lstm:bwd:T7B5I6H9L2:f32:ragged:initial,final' --case 'lstm:bwd:T7B5I6H9*:layer_norm*' \
+                --case 'dense:bwd:*'
         fi
     done
     step "train-$plugin" 120 python3 "$here/tests/test_train.py" --program "$program" --plugin "$plugin"

@@ -25,6 +25,7 @@ parser.add_argument('--program', default=BUILD / 'seqlstm')
 parser.add_argument('--plugin')
 ARGUMENTS = parser.parse_args()
 PROGRAM, PLUGIN = ARGUMENTS.program, ARGUMENTS.plugin
+PLUGINS = [] if PLUGIN else ['--backend-path', BUILD / 'tests/gpu']
 # float32 sums in another order: about eps32 = 6e-8 per update's loss, carried through 40 updates of Adam
 TOLERANCE = 2e-4
 
@@ -68,8 +69,7 @@ def read_losses(folder):
 def train(folder, name, layers, backends, epochs=2):
     out = folder / name
     model = write_model(folder, name, layers, backends, epochs)
-    path = [] if PLUGIN else ['--backend-path', BUILD / 'tests/gpu']
-    run(['run', model, '--out', out, '--quiet', *path])
+    run(['run', model, '--out', out, '--quiet', *PLUGINS])
     return read_losses(out)
 
 
@@ -107,7 +107,7 @@ def check_wavefront(folder):
     def train_stack(variant, rate, together):
         name = f'{variant}-{rate}-{together}'
         (folder / f'{name}.yaml').write_text(WAVE.format(folder=folder, variant=variant, rate=rate))
-        run(['run', folder / f'{name}.yaml', '--out', folder / name, '--quiet', '--backend-path', BUILD / 'tests/gpu'],
+        run(['run', folder / f'{name}.yaml', '--out', folder / name, '--quiet', *PLUGINS],
             SEQLSTM_EMULATED_TOGETHER=str(together))
         used = {layer['variant'] for layer in json.loads((folder / name / 'summary.json').read_text())['layers']
                 if 'lstm' in layer['name']}
@@ -150,33 +150,45 @@ DECODING = (['decode.beam=1'], ['decode.beam=4', 'decode.n_best=3'], ['decode.te
 
 
 def decode(folder, name, settings):
-    command = ['predict', folder / name, '--input', folder / 'in.txt', '--json', '--quiet', '--backend-path',
-               BUILD / 'tests/gpu']
+    command = ['predict', folder / name, '--input', folder / 'in.txt', '--json', '--quiet', *PLUGINS]
     lines = run(command + [word for setting in settings for word in ('--set', setting)]).stdout.splitlines()
     return [(text['text'], text['score']) for line in map(json.loads, lines) for text in line.get('texts', [line])]
 
 
-def check_loop(folder, case):
+def check_loop(folder, case, oracle='reference'):
     """Decoders that run step by step: training and texts of every kind, against the reference."""
     words = [' '.join(f'w{(3 * i + k) % 7}' for k in range(1 + i % 5)) for i in range(24)]
     (folder / 'in.txt').write_text('\n'.join(words) + '\n')
     (folder / 'out.txt').write_text('\n'.join(' '.join(reversed(line.split())) for line in words) + '\n')
     losses = {}
-    for backend in ('reference', 'cuda-generic'):
+    for backend in (oracle, 'cuda-generic'):
         feeding, more = LOOPS[case]
         model = folder / f'{backend}.yaml'
         model.write_text(PAIRS.format(folder=folder, feeding=feeding, more=more, backend=backend))
-        run(['run', model, '--out', folder / backend, '--quiet', '--backend-path', BUILD / 'tests/gpu'])
+        run(['run', model, '--out', folder / backend, '--quiet', *PLUGINS])
         losses[backend] = read_losses(folder / backend)
         layers = json.loads((folder / backend / 'summary.json').read_text())['layers']
         if {layer['backend'] for layer in layers} != {backend}:
             raise AssertionError(f'{backend}: {layers}')
-    compare(losses['cuda-generic'], losses['reference'], case)
+    compare(losses['cuda-generic'], losses[oracle], case)
     for settings in DECODING:
-        got, expected = (decode(folder, backend, settings) for backend in ('cuda-generic', 'reference'))
+        got, expected = (decode(folder, backend, settings) for backend in ('cuda-generic', oracle))
         if [text for text, _ in got] != [text for text, _ in expected] or not any(text for text, _ in got):
-            raise AssertionError(f'{settings}: {got}, the reference {expected}')
+            raise AssertionError(f'{settings}: {got}, {oracle} {expected}')
         compare([score for _, score in got], [score for _, score in expected], f'{case}, {settings}')
+
+
+def check_resume(folder, backend):
+    """A run that is stopped after one of two epochs and resumed ends as the whole one; cuDNN does not promise the bits."""
+    whole, part = (write_model(folder, name, 'options' if backend == 'cuda-generic' else 'plain', f'[{backend}, cpu-blas]',
+                               epochs) for name, epochs in (('whole', 2), ('part', 1)))
+    run(['run', whole, '--out', folder / 'whole', '--quiet', *PLUGINS])
+    run(['run', part, '--out', folder / 'part', '--quiet', '--plan', folder / 'whole' / 'plan.json', *PLUGINS])
+    run(['resume', folder / 'part', '--set', 'train.epochs=2', '--quiet', *PLUGINS])
+    compare(read_losses(folder / 'part'), read_losses(folder / 'whole'), 'resumed')
+    whole, part = ((folder / name / 'final.safetensors').read_bytes() for name in ('whole', 'part'))
+    if backend == 'cuda-generic' and whole != part:
+        raise AssertionError('the resumed run differs')
 
 
 def check_late_failure(folder):
@@ -196,10 +208,17 @@ def check_absent(folder):
 
 def list_tests():
     if PLUGIN:
-        return [(PLUGIN, lambda folder: check_backend(folder, PLUGIN, 'cpu-blas'))]
+        tests = [(PLUGIN, lambda folder: check_backend(folder, PLUGIN, 'cpu-blas')),
+                 ('resumed', lambda folder: check_resume(folder, PLUGIN))]
+        if PLUGIN == 'cuda-generic':
+            tests += [('a stack as a wavefront', check_wavefront)]
+            tests += [(f'a decoder step by step: {case}', functools.partial(check_loop, case=case, oracle='cpu-blas'))
+                      for case in LOOPS]
+        return tests
     tests = [('fake device', lambda folder: check_backend(folder, 'fake-a')), ('late failure', check_late_failure)]
     if (BUILD / 'tests/gpu/libseqlstm_backend_cuda-generic.so').exists():
         tests += [('cuda-generic, emulated', lambda folder: check_backend(folder, 'cuda-generic')),
+                  ('resumed', lambda folder: check_resume(folder, 'cuda-generic')),
                   ('a stack as a wavefront', check_wavefront), ('no driver', check_absent)]
         tests += [(f'a decoder step by step: {case}', functools.partial(check_loop, case=case)) for case in LOOPS]
     return tests
