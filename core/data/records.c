@@ -65,8 +65,10 @@ add_record(struct cutter *c, int64_t series, int64_t start, int64_t length, stru
     sl_buf_append(&c->length, &steps, sizeof steps);
     if (c->d->form == SL_TARGET_RECORD)
         sl_buf_append(&c->target_row, &target, sizeof target);
-    sl_buf_append(&c->text_offset, shown->text_offset ? &shown->text_offset[series] : &none, sizeof none);
-    sl_buf_append(&c->text_bytes, shown->text_bytes ? &shown->text_bytes[series] : &nothing, sizeof nothing);
+    if (raw->text_offset) {
+        sl_buf_append(&c->text_offset, shown->text_offset ? &shown->text_offset[series] : &none, sizeof none);
+        sl_buf_append(&c->text_bytes, shown->text_bytes ? &shown->text_bytes[series] : &nothing, sizeof nothing);
+    }
     c->d->records++;
     return SEQLSTM_OK;
 }
