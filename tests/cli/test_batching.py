@@ -226,6 +226,8 @@ def test_long_ones_split(t):
     expect(stats['pieces'] == len(cut) - len(lines) + len(long), stats)
     expect(stats['source']['rows'] == sum(map(len, lines)) and stats['strategies'][0]['rows_lost'] == 0, stats)
     t.run('data', 'stats', 'long.yaml').prints(f'{len(long)} longer ones split into {stats["pieces"]} pieces')
+    t.run('data', 'stats', 'long.yaml', '--html', 'page.html')
+    expect(f'{len(long)} longer ones were split into' in t.read('page.html').decode(), 'the page')
     t.run('run', 'long.yaml', '--out', 'long').says('data.train: ' + said)
     expect('split into' not in t.run('run', 'cut.yaml', '--out', 'cut').err, 'nothing was too long')
     expect(t.read('long/final.safetensors') == t.read('cut/final.safetensors'), 'other pieces, or in another order')

@@ -100,6 +100,12 @@ test_steps(void **state)
     assert_true(sl_dataset_get_counts(o.train)->split_records == 2 && sl_dataset_get_counts(o.train)->pieces == 5);
     data_close(&o);
 
+    o = data_open_train("type: text, train: {file: train.txt}, batch_size: 2, tokenizer: {type: whitespace, specials: "
+                        "[]}, batching: {bucketing: [1, 3], on_overflow: split}",
+                        MODEL_LM, "task: language_model");
+    assert_int_equal(sl_dataset_get_records(o.train), 4); /* the last edge is the longest */
+    data_close(&o);
+
     data_write("train.txt", "a\tX\nb\tY\nc\tX\n\nd\tY\n\n");
     o = data_open_train("type: conll, train: {file: train.txt, label: 2}, batch_size: 2, batching: {max_length: 2, "
                         "on_overflow: split}",
