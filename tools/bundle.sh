@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # bundle.sh BUILD OUT.tar.gz: program, backends and the libraries that a bare CUDA machine lacks, in one archive that
 # runs where it is unpacked (seqlstm-gpu/run.sh). For machines of the same processor family and a C library as new.
+# Where SEQLSTM_DATA holds ptb/, its three files go along, and run.sh trains configs/ptb-small.yaml.
 set -euo pipefail
 build=$(cd "$1" && pwd)
 archive=$2
@@ -14,8 +15,12 @@ mkdir -p "$root/bin" "$root/lib/seqlstm/backends" "$root/tests" "$root/configs"
 cp "$build/seqlstm" "$root/bin/"
 cp "$build"/plugins/libseqlstm_backend_*.so "$root/lib/seqlstm/backends/"
 cp "$source/tests/gpu/run.sh" "$root/"
-cp "$source"/tests/gpu/{tap,test_train,timings,peers,report}.py "$root/tests/"
-cp "$source/configs/gpu-or-cpu.yaml" "$root/configs/"
+cp "$source"/tests/gpu/{tap,test_train,ptb_small,timings,peers,report}.py "$root/tests/"
+cp "$source"/configs/{gpu-or-cpu,ptb-small}.yaml "$root/configs/"
+if [ -d "${SEQLSTM_DATA:-}/ptb" ]; then
+    mkdir -p "$root/data/ptb"
+    cp "$SEQLSTM_DATA"/ptb/ptb.{train,valid,test}.txt "$root/data/ptb/"
+fi
 
 # What the program and the plugins need, and OpenBLAS, which cpu-blas opens itself; not the C library and the driver.
 collect() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }

@@ -5,9 +5,10 @@
 #   run.sh [--quick|--full] [OUT]     OUT (default: ./gpu-results) gets results.json, results.md and every log
 #
 # Steps: the backends open; conformance of each CUDA plugin; compute-sanitizer on small cases, where it is installed;
-# training on the GPU against the CPU; timings beside PyTorch, where it is installed. --quick leaves out sanitizers and
-# most timings. What cannot run is written down as not run. Exit status: 0, 1 when a step failed, 3 without a GPU, whose
-# report has every table, with nothing measured.
+# training on the GPU against the CPU; the perplexity of ptb-small, where the bundle holds its text; timings beside
+# PyTorch, where it is installed. --quick leaves out sanitizers, ptb-small by cuda-cudnn and most timings. What cannot run
+# is written down as not run. Exit status: 0, 1 when a step failed, 3 without a GPU, whose report has every table, with
+# nothing measured.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mode=quick
@@ -41,7 +42,7 @@ plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$out/backends.txt")
 if [ -z "$plugins" ]; then
     why=$(awk '$1 == "cuda-generic" {$1 = $2 = ""; print}' "$out/backends.txt" | sed 's/^ *//' | head -1)
     why="no CUDA plugin works here${why:+: $why}"
-    for name in conformance memcheck racecheck train timings; do not_run "$name" "$why"; done
+    for name in conformance memcheck racecheck train ptb-small timings; do not_run "$name" "$why"; done
     python3 "$here/tests/timings.py" --mode "$mode" --not-run "$why" --out "$out/timings.json" >/dev/null
     python3 "$here/tests/report.py" "$out" >/dev/null
     echo "$why; $out/results.md says so"
@@ -66,6 +67,14 @@ for plugin in $plugins; do
         fi
     done
     step "train-$plugin" 120 python3 "$here/tests/test_train.py" --program "$program" --plugin "$plugin"
+    if [ ! -d "$here/data/ptb" ]; then
+        not_run "ptb-small-$plugin" 'the text is not in the bundle'
+    elif [ "$mode" = quick ] && [ "$plugin" != cuda-generic ]; then
+        not_run "ptb-small-$plugin" '--quick'
+    else
+        step "ptb-small-$plugin" 180 python3 "$here/tests/ptb_small.py" --program "$program" --plugin "$plugin" \
+            --config "$here/configs/ptb-small.yaml" --data "$here/data" --out "$out/ptb-small-$plugin"
+    fi
 done
 # What is left of nine minutes, for the timings.
 left=$((530 - SECONDS))
