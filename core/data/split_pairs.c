@@ -117,11 +117,13 @@ static seqlstm_status
 replace_arrays(struct side *side, struct seqlstm_error *err)
 {
     struct sl_raw *raw = side->raw, *made = &side->made;
-    SEQLSTM_TRY(sl_raw_builder_finish(&side->builder, err));
+    seqlstm_status status = sl_raw_builder_finish(&side->builder, err);
     made->text = sl_buf_take(&side->text, NULL);
-    if (!made->text) {
+    if (status == SEQLSTM_OK && !made->text)
+        status = SL_DATA_NO_MEMORY(err);
+    if (status != SEQLSTM_OK) {
         sl_raw_deinit(made);
-        return SL_DATA_NO_MEMORY(err);
+        return status;
     }
     free(raw->ids);
     free(raw->start);
