@@ -201,18 +201,22 @@ void blas_product_back(const struct blas_recurrent *op, const struct blas_produc
     p.k_inner = PANEL;
     if (!op->weights_large || together > op->panels)
         together = op->panels;
+    /* Every other step runs its panels backward: what the caches still hold is used first. */
+    const bool backward = op->weights_large && product->descending;
     for (int32_t first = 0; first < op->panels; first += together) {
         p.k_blocks = op->panels - first < together ? op->panels - first : together;
         p.a = product->a + first * product->a_block;
-        for (int64_t n = low, end; n < high; n = end) {
-            int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, width - panel);
-            end = blas_min(blas_min(panel + PANEL, width), high);
-            int64_t next_wide = blas_min(PANEL, width - end);
+        const int64_t count = high > low ? (high - 1) / PANEL - low / PANEL + 1 : 0;
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t panel = (backward ? (high - 1) / PANEL - i : low / PANEL + i) * PANEL;
+            const int64_t n = panel < low ? low : panel, wide = blas_min(PANEL, width - panel);
+            const int64_t end = blas_min(panel + wide, high), next = backward ? panel - PANEL : panel + PANEL;
+            const int64_t next_wide = blas_min(PANEL, width - next);
             p.b = b + panel * k_all + first * PANEL * wide + (n - panel);
             p.b_row = wide;
             p.groups = (int32_t)((end - n) / GROUP);
             p.c = product->c + n;
-            p.next = op->weights_large ? b + end * k_all + first * PANEL * next_wide : NULL;
+            p.next = op->weights_large && next >= 0 ? b + next * k_all + first * PANEL * next_wide : NULL;
             op->kernels->product(&p);
             const int32_t used = (int32_t)blas_min(p.ahead_count, (int64_t)tiles * p.k_blocks);
             p.ahead += used;
@@ -243,7 +247,7 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
                    &ahead);
     struct blas_product product = {
         .ahead = ahead.pieces, .ahead_count = ahead.count, .rows = rows, .a = gates, .a_row = PANEL,
-        .a_block = stride, .c = to, .c_row = to_row, .descending = q & 1,
+        .a_block = stride, .c = to, .c_row = to_row, .descending = (r->binding->t0 + t) & 1,
         .accumulate = op->gru_before || (!masked && op->has_carry)};
     blas_product_back(op, &product, r->packed->h_back, op->out_pad, low, high, rows > 48 ? 16 : op->panels);
     if (to == r->scratch.h)
