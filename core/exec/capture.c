@@ -31,7 +31,7 @@ seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *
 
 void sl_exec_drop_graphs(struct sl_exec *exec, struct sl_exec_shape *shape)
 {
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < SL_EXEC_GRAPHS; k++) {
         struct sl_exec_graph *graph = &shape->graphs[k];
         if (graph->native)
             sl_domain_drop_graph(exec->places[exec->device_place].domain, graph->native);
@@ -49,17 +49,19 @@ static seqlstm_status clear_sums(struct sl_exec *exec, struct seqlstm_error *err
     return sl_domain_clear(place->domain, place->sums, 2 * sizeof *place->sums, err);
 }
 
-static seqlstm_status call_by_call(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(clear_sums(exec, err));
     SEQLSTM_TRY(sl_exec_forward(exec, err));
     if (exec->graph->phase == SL_PHASE_TRAIN)
-        SEQLSTM_TRY(sl_exec_backward(exec, accumulate, err));
+        SEQLSTM_TRY(sl_exec_backward(exec, step->accumulate, err));
+    if (step->wants_squares)
+        SEQLSTM_TRY(sl_exec_begin_squares(exec, err));
     return sl_exec_carry_states(exec, err);
 }
 
 /* Invariant 1. What calls write before they read it is valid nowhere yet, and stays so. */
-static seqlstm_status bring(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+static seqlstm_status bring(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
     const int32_t place = exec->device_place;
     for (int32_t c = 0; c < exec->plan->call_count; c++) {
@@ -72,9 +74,9 @@ static seqlstm_status bring(struct sl_exec *exec, bool accumulate, struct seqlst
         }
     }
     float *grads;
-    return accumulate ? sl_params_provide(exec->params, place, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads,
-                                          err)
-                      : SEQLSTM_OK;
+    return step->accumulate || step->wants_squares
+               ? sl_params_provide(exec->params, place, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads, err)
+               : SEQLSTM_OK;
 }
 
 /* What a graph depends on besides shape and addresses: which fields the batch has, and the axes' flags. */
@@ -130,12 +132,13 @@ static void note_launch(struct sl_exec *exec, const uint8_t *marks)
 
 /* ---- capture ---------------------------------------------------------------------------------------------------- */
 
-static seqlstm_status record(struct sl_exec *exec, bool accumulate, void **out_native, struct seqlstm_error *err)
+static seqlstm_status record(struct sl_exec *exec, const struct sl_exec_step *step, void **out_native,
+                             struct seqlstm_error *err)
 {
     struct sl_domain *domain = exec->places[exec->device_place].domain;
     SEQLSTM_TRY(sl_domain_begin_capture(domain, err));
     exec->capturing = true;
-    seqlstm_status status = call_by_call(exec, accumulate, err);
+    seqlstm_status status = call_by_call(exec, step, err);
     exec->capturing = false;
     seqlstm_status ended = sl_domain_end_capture(domain, out_native, status == SEQLSTM_OK ? err : NULL);
     if (status == SEQLSTM_OK || *out_native == NULL)
@@ -146,7 +149,7 @@ static seqlstm_status record(struct sl_exec *exec, bool accumulate, void **out_n
 }
 
 /* A device that does not capture the step runs it call by call; one that failed says so then. */
-static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph, bool accumulate,
+static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph, const struct sl_exec_step *step,
                               struct seqlstm_error *err)
 {
     const size_t marks = 2 * (size_t)exec->graph->tensor_count + (size_t)exec->graph->param_count + 1;
@@ -154,7 +157,7 @@ static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph,
     if (graph->marks == NULL && (graph->marks = malloc(marks)) == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph of a step");
     keep_marks(exec, graph->marks);
-    if (record(exec, accumulate, &graph->native, &refusal) != SEQLSTM_OK) {
+    if (record(exec, step, &graph->native, &refusal) != SEQLSTM_OK) {
         graph->refused = true;
         sl_text_snprintf(exec->graphs.refusal, sizeof exec->graphs.refusal, "%s", refusal.message);
         restore_marks(exec, graph->marks);
@@ -168,16 +171,16 @@ static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph,
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_run_calls(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
-    struct sl_exec_graph *graph = &exec->shape->graphs[accumulate];
+    struct sl_exec_graph *graph = &exec->shape->graphs[step->accumulate + 2 * step->wants_squares];
     if (exec->device_place == SL_PLACE_HOST || exec->watch)
-        return call_by_call(exec, accumulate, err);
-    SEQLSTM_TRY(bring(exec, accumulate, err));
+        return call_by_call(exec, step, err);
+    SEQLSTM_TRY(bring(exec, step, err));
     if (graph->native == NULL && !graph->refused && graph->seen++ > 0)
-        SEQLSTM_TRY(capture(exec, graph, accumulate, err));
+        SEQLSTM_TRY(capture(exec, graph, step, err));
     if (graph->native == NULL || graph->circumstances != get_circumstances(exec))
-        return call_by_call(exec, accumulate, err);
+        return call_by_call(exec, step, err);
     note_launch(exec, graph->marks);
     exec->graphs.launched++;
     return sl_domain_launch(exec->places[exec->device_place].domain, graph->native, err);

@@ -217,7 +217,8 @@ seqlstm_status sl_exec_carry_states(struct sl_exec *exec, struct seqlstm_error *
 }
 
 /* What the caller reads on the host. Waits for every device: whatever failed there is reported by this run. */
-static seqlstm_status collect(struct sl_exec *exec, double sums[2], struct seqlstm_error *err)
+static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *step, double sums[2],
+                              double *out_squares, struct seqlstm_error *err)
 {
     const struct sl_graph *graph = exec->graph;
     void *read;
@@ -231,7 +232,7 @@ static seqlstm_status collect(struct sl_exec *exec, double sums[2], struct seqls
     }
     if (graph->output >= 0 && graph->output_needed)
         SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
-    return SEQLSTM_OK;
+    return step->wants_squares ? sl_exec_finish_squares(exec, out_squares, err) : SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
@@ -249,15 +250,15 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     exec->step.normaliser = (float)step->normaliser;
     exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
     exec->loop.step = -1; /* after a run that failed */
-    double sums[2] = {0, 0};
+    double sums[2] = {0, 0}, squares = 0;
     sl_exec_begin_values(exec);
     SEQLSTM_TRY(sl_exec_take_staged(exec, batch, err));
     SEQLSTM_TRY(sl_exec_renew_live(exec, err));
-    SEQLSTM_TRY(sl_exec_run_calls(exec, step->accumulate, err));
+    SEQLSTM_TRY(sl_exec_run_calls(exec, step, err));
     if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if not, its own run says why */
         SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
-    SEQLSTM_TRY(collect(exec, sums, err));
-    *out_result = (struct sl_exec_result){.loss_sum = sums[0], .weight_sum = sums[1],
+    SEQLSTM_TRY(collect(exec, step, sums, &squares, err));
+    *out_result = (struct sl_exec_result){.loss_sum = sums[0], .weight_sum = sums[1], .squares = squares,
                                           .rows = batch->has_steps || batch->source.present
                                                       ? batch->axis.rows + batch->source.axis.rows
                                                       : batch->sequences};

@@ -47,6 +47,7 @@ struct sl_exec_step {
     double normaliser;    /* TRAIN: factor of the gradient, e.g. 1 / sum of weights of the whole update */
     double loss_scale;    /* TRAIN: another factor, which the caller takes out of grads again; 0: 1 */
     bool accumulate;      /* TRAIN: add to grads */
+    bool wants_squares;   /* TRAIN: sum the squares of all gradients, too, as they are behind this run */
     uint32_t weight_mask_step;
     const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
                                   * stays as it is until that run */
@@ -56,6 +57,7 @@ struct sl_exec_result {
     double loss_sum;      /* weighted sum over the rows of the target; 0 in PREDICT */
     double weight_sum;
     int64_t rows;         /* real steps given to kernels (sequences for models without steps) */
+    double squares;       /* where they were wanted */
 };
 
 /* Forward, and backward in SL_PHASE_TRAIN. When batch->carry_state is false the carried states start at zero.

@@ -31,6 +31,7 @@ struct sl_exec_graph {
     uint32_t circumstances;
     uint8_t *marks;        /* valid, grad_valid and param_written as the step leaves them, one behind the other */
 };
+enum { SL_EXEC_GRAPHS = 4 };
 
 /* One shape: the axes and one binding per call. */
 struct sl_exec_shape {
@@ -42,7 +43,7 @@ struct sl_exec_shape {
     struct seqlstm_binding **bindings; /* [call_count]; of a loop's calls NULL where no call takes all steps at once */
     struct seqlstm_binding **pieces;   /* [steps * calls of the loop] each a step of a call of the loop */
     int64_t piece_count;
-    struct sl_exec_graph graphs[2];    /* [accumulate] */
+    struct sl_exec_graph graphs[SL_EXEC_GRAPHS]; /* [accumulate, + 2 with wants_squares] */
 };
 
 static inline int sl_exec_get_side(enum sl_axis axis)
@@ -214,7 +215,7 @@ seqlstm_status sl_exec_renew_live(struct sl_exec *exec, struct seqlstm_error *er
 
 /* capture.c: the calls of a run, one by one or as a graph. */
 seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err);
-seqlstm_status sl_exec_run_calls(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);
+seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err);
 void sl_exec_drop_graphs(struct sl_exec *exec, struct sl_exec_shape *shape);
 
 /* Notes that t has been written in a place: its other copies are stale. */
@@ -232,6 +233,10 @@ seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err);
 seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);
 /* Final states become the initial ones of the next run. */
 seqlstm_status sl_exec_carry_states(struct sl_exec *exec, struct seqlstm_error *err);
+
+/* vectors.c: the sum of squares of all gradients, begun with the calls of the step if that may be, read behind it. */
+seqlstm_status sl_exec_begin_squares(struct sl_exec *exec, struct seqlstm_error *err);
+seqlstm_status sl_exec_finish_squares(struct sl_exec *exec, double *out_sum, struct seqlstm_error *err);
 /* One call of a forward pass, on the running step of the loop or on all rows. */
 seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 /* The slots of a call where it runs, what it reads made valid there. */

@@ -163,6 +163,18 @@ seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, con
     return leave(exec, place, &operands[0], slots[SEQLSTM_VECTOR_Y], err);
 }
 
+/* The sum goes to the place's scalar. */
+static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, const float *x, int64_t elems,
+                                  struct seqlstm_error *err)
+{
+    struct sl_exec_place *place = &exec->places[exec->vector_places[v]];
+    struct operand operand = find_operand(exec, x, elems);
+    void *slots[SEQLSTM_REDUCE_SLOTS] = {[SEQLSTM_REDUCE_RESULT] = place->scalar};
+    SEQLSTM_TRY(take(exec, exec->vector_places[v], &operand, 0, &slots[SEQLSTM_REDUCE_X], err));
+    SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
+    return run(exec, v, slots, SEQLSTM_REDUCE_SLOTS, elems, err);
+}
+
 seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum,
                                     struct seqlstm_error *err)
 {
@@ -173,11 +185,31 @@ seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_
     if (elems <= 0)
         return SEQLSTM_OK;
     struct sl_exec_place *place = &exec->places[exec->vector_places[v]];
-    struct operand operand = find_operand(exec, x, elems);
-    void *slots[SEQLSTM_REDUCE_SLOTS] = {[SEQLSTM_REDUCE_RESULT] = place->scalar};
-    SEQLSTM_TRY(take(exec, exec->vector_places[v], &operand, 0, &slots[SEQLSTM_REDUCE_X], err));
-    SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
-    SEQLSTM_TRY(run(exec, v, slots, SEQLSTM_REDUCE_SLOTS, elems, err));
+    SEQLSTM_TRY(sum_squares(exec, v, x, elems, err));
+    return sl_domain_download(place->domain, out_sum, place->scalar, sizeof(double), err);
+}
+
+/* Where the calls of the step may be captured, and the sum as well, it is one of them. */
+static bool sums_with_calls(const struct sl_exec *exec, int32_t v)
+{
+    return v >= 0 && exec->device_place != SL_PLACE_HOST && exec->vector_places[v] == exec->device_place &&
+           exec->plan->vectors[v].sizes.capture != SEQLSTM_CAPTURE_NONE && exec->params->trainable_elems > 0;
+}
+
+seqlstm_status sl_exec_begin_squares(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    int32_t v = find_vector(exec, SEQLSTM_OP_SQUARED_NORM, 0);
+    return sums_with_calls(exec, v)
+               ? sum_squares(exec, v, exec->params->grads, exec->params->trainable_elems, err)
+               : SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_finish_squares(struct sl_exec *exec, double *out_sum, struct seqlstm_error *err)
+{
+    int32_t v = find_vector(exec, SEQLSTM_OP_SQUARED_NORM, 0);
+    if (!sums_with_calls(exec, v))
+        return sl_exec_squared_norm(exec, exec->params->grads, exec->params->trainable_elems, out_sum, err);
+    struct sl_exec_place *place = &exec->places[exec->device_place];
     return sl_domain_download(place->domain, out_sum, place->scalar, sizeof(double), err);
 }
 

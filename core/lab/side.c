@@ -232,7 +232,7 @@ run_step(struct side *side, struct sl_exec_result *out_result, struct seqlstm_er
         return SEQLSTM_OK;
     const struct sl_train_config *config = &sl_session_get_model(side->request.session)->train;
     struct sl_gradient_result gradient;
-    SEQLSTM_TRY(sl_gradient_prepare(side->exec, side->weights, config, &gradient, err));
+    SEQLSTM_TRY(sl_gradient_prepare(side->exec, side->weights, config, NULL, &gradient, err));
     return sl_exec_optimize(side->exec, ++side->updates, 0.0f, (float)gradient.scale, err);
 }
 

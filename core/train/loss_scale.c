@@ -15,12 +15,11 @@ sl_loss_scale_get(struct sl_loss_scale *state)
 }
 
 seqlstm_status
-sl_loss_scale_settle(struct sl_loss_scale *state, struct sl_exec *exec, struct sl_params *params, bool *out_overflow,
-                     struct seqlstm_error *err)
+sl_loss_scale_settle(struct sl_loss_scale *state, struct sl_exec *exec, struct sl_params *params, double squares,
+                     bool *out_overflow, struct seqlstm_error *err)
 {
-    double squares, scale = state->scale;
+    double scale = state->scale;
     *out_overflow = false;
-    SEQLSTM_TRY(sl_exec_squared_norm(exec, params->grads, params->trainable_elems, &squares, err));
     if (!isfinite(squares) && scale > 1) {
         state->scale = scale / 2;
         state->good = 0;

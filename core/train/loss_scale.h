@@ -26,10 +26,10 @@ struct sl_loss_scale {
 /* What the gradient of the loss is to be multiplied with. */
 double sl_loss_scale_get(struct sl_loss_scale *state);
 
-/* After backward: takes the scale out of the gradients, or halves it when they are not finite (`*out_overflow`: the
- * update is to be skipped). At a scale of 1 nothing is halved any more: then the gradients are left to the rule of
- * divergence. */
+/* After backward, with the sum of the gradients' squares: takes the scale out of the gradients, or halves it when they
+ * are not finite (`*out_overflow`: the update is to be skipped). At a scale of 1 nothing is halved any more: then the
+ * gradients are left to the rule of divergence. */
 seqlstm_status sl_loss_scale_settle(struct sl_loss_scale *state, struct sl_exec *exec, struct sl_params *params,
-                                    bool *out_overflow, struct seqlstm_error *err);
+                                    double squares, bool *out_overflow, struct seqlstm_error *err);
 
 #endif

@@ -106,6 +106,13 @@ compute_normaliser(const struct sl_trainer *trainer)
     return weight > 0 && by > 0 ? 1 / by : 0;
 }
 
+/* Of the gradients as backward leaves them: for the loss scale, or for the norm. */
+static bool
+takes_squares(const struct sl_trainer *trainer)
+{
+    return trainer->request.scales_loss || sl_gradient_is_plain(trainer->request.params, trainer->config);
+}
+
 static seqlstm_status
 run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *sums, struct seqlstm_error *err)
 {
@@ -123,6 +130,7 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
             .normaliser = normaliser,
             .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
             .accumulate = i > 0,
+            .wants_squares = i + 1 == trainer->group_count && takes_squares(trainer),
             .weight_mask_step = (uint32_t)mask_step,
             /* what is staged for the devices is what it was before it was mixed */
             .next = trainer->request.sampler             ? NULL
@@ -135,6 +143,7 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
         if (sl_metric_rule_reads_output(&trainer->train_rule))
             output = sl_exec_get_output(trainer->request.exec);
         sl_metric_add(&trainer->train_rule, sums, batch, &output, &result);
+        trainer->squares = result.squares;
     }
     return SEQLSTM_OK;
 }
@@ -187,15 +196,17 @@ apply(struct sl_trainer *trainer, struct seqlstm_error *err)
     struct sl_gradient_result gradient;
     bool overflow = false;
     if (trainer->request.scales_loss)
-        SEQLSTM_TRY(sl_loss_scale_settle(&state->loss_scale, trainer->request.exec, trainer->request.params, &overflow,
-                                         err));
+        SEQLSTM_TRY(sl_loss_scale_settle(&state->loss_scale, trainer->request.exec, trainer->request.params,
+                                         trainer->squares, &overflow, err));
     if (overflow) {
         sl_log_printf(trainer->request.log, SL_LOG_INFO,
                       "float16 overflowed at update %" PRId64 ", which is skipped; the loss is scaled by %.0f now",
                       state->updates + 1, state->loss_scale.scale);
         return SEQLSTM_OK;
     }
-    SEQLSTM_TRY(sl_gradient_prepare(trainer->request.exec, trainer->request.params, trainer->config, &gradient, err));
+    const double *known = !trainer->request.scales_loss && takes_squares(trainer) ? &trainer->squares : NULL;
+    SEQLSTM_TRY(sl_gradient_prepare(trainer->request.exec, trainer->request.params, trainer->config, known, &gradient,
+                                    err));
     trainer->gradient_norm = gradient.norm;
     if (!isfinite(gradient.norm)) {
         diverge(trainer, "norm of the gradient", gradient.norm);

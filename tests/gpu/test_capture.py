@@ -107,6 +107,8 @@ def check_equal(folder, case):
     print(f'# {case}, {updates} updates: {graph.started}, call by call {calls.started}')
     if 2 * graph.started['kernels'] > calls.started['kernels']:
         raise AssertionError('hardly fewer launches')
+    if case != WITH_CUDNN and graph.started['fills'] >= calls.started['fills']:
+        raise AssertionError('the norm is not in the graph: its sum is cleared beside it')
 
 
 def check_resume(folder, case):

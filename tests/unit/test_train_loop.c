@@ -163,7 +163,7 @@ gradients_are_regularised_and_limited(void **state)
     fake.grads[0] = 3;
     fake.grads[1] = -4;
     /* l1 0.001, l2 0.01 on w = (0.5, -0.25, 0) */
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
     ASSERT_NEAR(fake.grads[0], 3 + 0.001 + 0.01, 1e-6);
     ASSERT_NEAR(fake.grads[1], -4 - 0.001 - 0.005, 1e-6);
     ASSERT_NEAR(fake.grads[2], 0, 0);
@@ -176,16 +176,16 @@ gradients_are_regularised_and_limited(void **state)
     fake.grads[1] = -4;
     fake.grads[16] = 1;
     config = (struct sl_train_config){.clip_value = 4, .clip_norm = 2};
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
     ASSERT_NEAR(fake.grads[0], 4, 0);
     ASSERT_NEAR(result.norm, sqrt(33), 1e-12);
     ASSERT_NEAR(result.scale, 2 / sqrt(33), 1e-12);
     /* A limit hides no NaN. */
     fake.grads[1] = NAN;
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
     assert_true(isnan(result.norm));
     fake.grads[1] = INFINITY;
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
     assert_true(isinf(result.norm));
 }
 

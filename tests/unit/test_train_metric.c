@@ -105,7 +105,7 @@ perplexity_from_the_loss(void **state)
     struct sl_metric_values values;
     sl_metric_finish(&rule, &sums, &values);
     assert_true(isnan(find(&values, "loss")) && isnan(find(&values, "perplexity")));
-    sl_metric_add(&rule, &sums, batch, NULL, &(struct sl_exec_result){10, 4, 3});
+    sl_metric_add(&rule, &sums, batch, NULL, &(struct sl_exec_result){10, 4, 3, 0});
     sl_metric_sums_add(&total, &sums);
     sl_metric_sums_add(&total, &sums);
     sl_metric_finish(&rule, &total, &values);
@@ -136,7 +136,7 @@ values_in_both_units(void **state)
     struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = false, .features = 4, .values = y};
     struct sl_metric_sums sums = {0};
     struct sl_metric_values values;
-    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 1, 3});
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 1, 3, 0});
     sl_metric_finish(&rule, &sums, &values);
     ASSERT_NEAR(find(&values, "mse"), 2.0 / 4);
     ASSERT_NEAR(find(&values, "mae"), 2.0 / 4);
@@ -164,7 +164,7 @@ binary_classes_from_logits(void **state)
     struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = false, .features = 1, .values = logits};
     struct sl_metric_sums sums = {0};
     struct sl_metric_values values;
-    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2, 0});
     sl_metric_finish(&rule, &sums, &values);
     ASSERT_NEAR(find(&values, "accuracy"), 0.5);
     double p = 1 / (1 + exp(-(double)logf(3)));
@@ -189,7 +189,7 @@ f1_of_classes_and_of_values(void **state)
     struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 4, .values = y};
     struct sl_metric_sums sums = {0}, twice = {0};
     struct sl_metric_values values;
-    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3});
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3, 0});
     sl_metric_sums_add(&twice, &sums);
     sl_metric_sums_add(&twice, &sums);
     sl_metric_finish(&rule, &twice, &values);
@@ -208,7 +208,7 @@ f1_of_classes_and_of_values(void **state)
     targets[0] = 1, targets[1] = 1, targets[2] = 0, targets[3] = 1;
     const float logits[] = {1, -1, 2, 3}; /* feature 0: hit, alarm; feature 1: missed, hit */
     output = (struct sl_field){.kind = SL_FIELD_VALUES, .features = 2, .values = logits};
-    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2, 0});
     sl_metric_finish(&rule, &sums, &values);
     ASSERT_NEAR(find(&values, "f1_macro"), 2.0 / 3);
     ASSERT_NEAR(find(&values, "f1_micro"), 2.0 * 2 / (2 * 2 + 1 + 1));
@@ -236,7 +236,7 @@ spans_of_sequences(void **state)
     struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 3, .values = logits};
     struct sl_metric_sums sums = {0}, twice = {0};
     struct sl_metric_values values;
-    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3});
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3, 0});
     sl_metric_finish(&rule, &sums, &values);
     ASSERT_NEAR(find(&values, "f1_span"), 1);
     ASSERT_NEAR(find(&values, "f1_span_strict"), 2.0 / 3);
@@ -245,7 +245,7 @@ spans_of_sequences(void **state)
     assert_true(twice.spans[SL_SPAN_STRICT].meant == 4 && twice.spans[SL_SPAN_STRICT].said == 2);
     ids[1] = -1; /* no target: as if the step did not stand there */
     memset(&sums, 0, sizeof sums);
-    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2, 0});
     assert_true(sums.spans[SL_SPAN_CONLLEVAL].meant == 1 && sums.spans[SL_SPAN_CONLLEVAL].found == 1);
     sl_batch_destroy(batch);
 }
@@ -270,7 +270,7 @@ scaled_by_the_naive_forecast(void **state)
     struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 2, .values = said};
     struct sl_metric_sums sums = {0};
     struct sl_metric_values values;
-    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2});
+    sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2, 0});
     sl_metric_finish(&rule, &sums, &values);
     ASSERT_NEAR(find(&values, "mase"), (10 / 20.0 + 1 / 0.5 + 20 / 20.0 + 0) / 4);
     sl_batch_destroy(batch);

@@ -200,7 +200,7 @@ gradients_and_averages_on_a_backend(void **state)
     values[1] = -2;
     grads[0] = 1;
     grads[1] = -9;
-    ok(sl_gradient_prepare(w.exec, w.params, &w.model->train, &result, &err), &err);
+    ok(sl_gradient_prepare(w.exec, w.params, &w.model->train, NULL, &result, &err), &err);
     /* 1 + l1 + 2 l2 w; -9 - l1 - 2 l2 w limited; a zero stays zero */
     assert_true(grads[0] == 1.75f && grads[1] == -4 && grads[2] == 0);
     assert_true(fabs(result.norm - sqrt(1.75 * 1.75 + 16)) < 1e-6);

@@ -249,7 +249,7 @@ sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_
         if (!step->accumulate)
             memset(params->grads, 0, FAKE_ELEMS * sizeof(float));
     }
-    struct sl_exec_result result = {0, 0, batch->axis.rows};
+    struct sl_exec_result result = {.rows = batch->axis.rows};
     for (int64_t t = 0; t < batch->axis.steps; t++)
         for (int64_t k = 0; k < batch->axis.batch_sizes[t]; k++) {
             int64_t r = sl_batch_row(batch, k, t);
@@ -272,6 +272,8 @@ sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_
         result.loss_sum = NAN;
     if (fake_is_poisoned(exec, exec->poison_grad_at))
         params->grads[1] = INFINITY;
+    for (int64_t e = 0; step->wants_squares && e < params->trainable_elems; e++)
+        result.squares += (double)params->grads[e] * (double)params->grads[e];
     *out_result = result;
     return SEQLSTM_OK;
 }
