@@ -10,6 +10,8 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/seqlstm-gpu
+ls "$build"/plugins/libseqlstm_backend_cuda-*.so >/dev/null 2>&1 ||
+    { echo "$build has no CUDA backend: meson configure $build, then see \`cuda-generic\` and \`cuda-cudnn\` in its summary" >&2; exit 1; }
 mkdir -p "$root/bin" "$root/lib/seqlstm/backends" "$root/tests" "$root/configs"
 
 cp "$build/seqlstm" "$root/bin/"
