@@ -107,6 +107,17 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
+/* y -= a x. Eight at a time, as in dot, which the compiler makes vectors of. */
+static void subtract(double *restrict y, double a, const double *restrict x, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++)
+            y[i + k] -= a * x[i + k];
+    for (; i < n; i++)
+        y[i] -= a * x[i];
+}
+
 /* Makes the `rows` rows of length `columns` >= rows orthonormal, one after the other. */
 static void orthonormalize(double *m, int64_t rows, int64_t columns)
 {
@@ -116,9 +127,7 @@ static void orthonormalize(double *m, int64_t rows, int64_t columns)
         for (int round = 0; round < 2; round++) {
             for (int64_t j = 0; j < i; j++) {
                 const double *other = m + j * columns;
-                double along = dot(row, other, columns);
-                for (int64_t k = 0; k < columns; k++)
-                    row[k] -= along * other[k];
+                subtract(row, dot(row, other, columns), other, columns);
             }
             double after = sqrt(dot(row, row, columns));
             if (after > 0.5 * before)
