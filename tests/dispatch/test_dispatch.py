@@ -368,6 +368,8 @@ def test_bound_of_a_poor_estimate(t):
 
 def test_bound_of_experience(t):
     """Who took over thirty times as long on less work is not timed on more: that time is its bound, kept as such."""
+    if t.sanitized:
+        return 'sanitizers slow one of the two down, what the other waits stays'
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
             .replace('  - {type: dense', '  - {type: lstm, units: 12}\n  - {type: dense', 1))
     pair = backends(('paced-a', {'call_us': 30000}), ('paced-b', {'call_us': 50}))
