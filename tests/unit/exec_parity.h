@@ -38,4 +38,24 @@ static void compare_gradients(const struct world *w, const struct fixture *f)
     }
 }
 
+/* A training step of a batch of `sequences` of these lengths: loss, outputs (`classes` for each step, or for each
+ * sequence) and gradients. */
+static void compare_step(struct world *w, const struct fixture *f, struct sl_batch *batch, const int32_t *lengths,
+                         int64_t sequences, bool on_steps, int64_t classes)
+{
+    take_parameters(w, f);
+    double loss = run(w, batch, false);
+    fixture_compare(f, "loss", &loss, fixture_get(f, "loss", 1), 1, tolerance);
+    struct sl_field output = sl_exec_get_output(w->exec);
+    double *values = malloc((size_t)((on_steps ? batch->axis.rows : sequences) * classes) * sizeof *values);
+    int64_t at = 0;
+    for (int64_t k = 0; k < sequences; k++)
+        for (int64_t t = 0; t < (on_steps ? lengths[k] : 1); t++)
+            for (int64_t c = 0; c < classes; c++)
+                values[at++] = (double)output.values[(on_steps ? sl_batch_row(batch, k, t) : k) * classes + c];
+    fixture_compare(f, "output", values, fixture_get(f, "output", at), at, tolerance);
+    free(values);
+    compare_gradients(w, f);
+}
+
 #endif

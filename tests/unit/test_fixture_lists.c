@@ -53,24 +53,6 @@ static struct sl_batch *make_batch(const struct fixture *f, bool on_steps)
     return batch;
 }
 
-static void compare_one(const struct fixture *f, struct world *w, bool on_steps, int64_t classes)
-{
-    struct sl_batch *batch = make_batch(f, on_steps);
-    take_parameters(w, f);
-    double loss = run(w, batch, false);
-    fixture_compare(f, "loss", &loss, fixture_get(f, "loss", 1), 1, tolerance);
-    struct sl_field output = sl_exec_get_output(w->exec);
-    double logits[R * V];
-    int64_t at = 0;
-    for (int64_t k = 0; k < B; k++)
-        for (int64_t t = 0; t < (on_steps ? lengths[k] : 1); t++)
-            for (int64_t c = 0; c < classes; c++)
-                logits[at++] = (double)output.values[(on_steps ? sl_batch_row(batch, k, t) : k) * classes + c];
-    fixture_compare(f, "output", logits, fixture_get(f, "output", at), at, tolerance);
-    compare_gradients(w, f);
-    sl_batch_destroy(batch);
-}
-
 static void agrees_with_pytorch(void **state)
 {
     (void)state;
@@ -88,7 +70,9 @@ static void agrees_with_pytorch(void **state)
             .envelope = {.sequences = B, .steps = T, .rows = R}};
         struct world w;
         open_world(&w, cases[seen].data, cases[seen].layers, &facts, true);
-        compare_one(&f, &w, cases[seen].on_steps, cases[seen].classes);
+        struct sl_batch *batch = make_batch(&f, cases[seen].on_steps);
+        compare_step(&w, &f, batch, lengths, B, cases[seen].on_steps, cases[seen].classes);
+        sl_batch_destroy(batch);
         close_world(&w);
     }
     fixture_close(&f);

@@ -65,24 +65,6 @@ static struct sl_batch *make_batch(const struct fixture *f)
     return batch;
 }
 
-static void compare_one(const struct fixture *f, struct world *w)
-{
-    take_parameters(w, f);
-    struct sl_batch *batch = make_batch(f);
-    double loss = run(w, batch, false);
-    fixture_compare(f, "loss", &loss, fixture_get(f, "loss", 1), 1, tolerance);
-    struct sl_field output = sl_exec_get_output(w->exec);
-    double logits[R * V];
-    int64_t at = 0;
-    for (int64_t k = 0; k < B; k++)
-        for (int64_t t = 0; t < lengths[k]; t++)
-            for (int64_t v = 0; v < V; v++)
-                logits[at++] = (double)output.values[sl_batch_row(batch, k, t) * V + v];
-    fixture_compare(f, "output", logits, fixture_get(f, "output", R * V), R * V, tolerance);
-    compare_gradients(w, f);
-    sl_batch_destroy(batch);
-}
-
 static void agrees_with_pytorch(void **state)
 {
     (void)state;
@@ -101,7 +83,9 @@ static void agrees_with_pytorch(void **state)
         assert_string_equal(f.name, cases[seen].name);
         facts.source.classes = strcmp(f.name, "autoencoder") == 0 ? V : SOURCE_V; /* one vocabulary */
         open_world(&w, data, cases[seen].layers, &facts, true);
-        compare_one(&f, &w);
+        struct sl_batch *batch = make_batch(&f);
+        compare_step(&w, &f, batch, lengths, B, true, V);
+        sl_batch_destroy(batch);
         close_world(&w);
     }
     fixture_close(&f);
