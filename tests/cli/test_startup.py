@@ -5,9 +5,9 @@
 
 A loaded machine can only make a start slower: the time in which the first thread was ready to run, but another process had
 the processor, is taken off (/proc/PID/schedstat, where the kernel counts it), and the least of several tries counts. What
-runs on the other half of a core slows a start, too: where no try reaches the bar, only tries count during which others had
-less than a tenth of a processor (/proc/stat), and the test is skipped if there was none. The
-first try of all measures the backends as well, what the user's cache keeps: it is printed. `adding-problem.yaml` reads
+runs on the other half of a core slows a start, too, by more than what the quickstart has to spare: where none of its tries
+reaches the bar, those count during which others had less than a tenth of a processor (/proc/stat), and the test is skipped if there
+was none. The first try of all measures the backends as well, what the user's cache keeps: it is printed. `adding-problem.yaml` reads
 hardly any data; the quickstart draws 50,000 sums before its first step."""
 import os
 import pathlib
@@ -75,7 +75,7 @@ def first_step_of(name):
     return measure
 
 
-def within(t, bar, measure):
+def within(t, bar, measure, needs_peace=False):
     if t.sanitized:
         return 'sanitized'
     times, alone = [], []
@@ -85,7 +85,7 @@ def within(t, bar, measure):
         others += machine_seconds() - own_seconds()
         if others < 0.1 * (time.monotonic() - begin):
             alone.append(times[-1])
-    if min(times) >= bar and not alone:
+    if needs_peace and min(times) >= bar and not alone:
         return f'others ran beside each of {len(times)} tries, the best of which took {min(times) * 1e3:.1f} ms'
     said = f'{min(times) * 1e3:.1f} ms at best of {len(times)} ({times[0] * 1e3:.1f} the first time), bar {bar * 1e3:.0f} ms'
     expect(min(times) < bar, said)
@@ -105,7 +105,7 @@ def test_first_step_of_adding_problem(t):
 
 
 def test_first_step_of_quickstart(t):
-    return within(t, 0.150, first_step_of('quickstart'))
+    return within(t, 0.150, first_step_of('quickstart'), needs_peace=True)
 
 
 harness.main(globals())
