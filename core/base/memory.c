@@ -59,25 +59,31 @@ advise_huge(char *base, size_t bytes)
 #endif
 }
 
-void *
-sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t alignment)
+static void *
+allocate(struct sl_memory *memory, size_t bytes, size_t alignment, bool zeroed)
 {
     assert((alignment & (alignment - 1)) == 0);
     if (alignment < SL_MEMORY_ALIGNMENT)
         alignment = SL_MEMORY_ALIGNMENT;
     size_t total_bytes;
-    if (!sl_checked_add_size(bytes, alignment, &total_bytes) ||
+    if (!sl_checked_add_size(bytes, 2 * alignment, &total_bytes) ||
         !sl_checked_round_up_size(total_bytes, alignment, &total_bytes))
         return NULL;
-    char *base = aligned_alloc(alignment, total_bytes);
+    char *base = zeroed ? calloc(1, total_bytes) : malloc(total_bytes);
     if (!base)
         return NULL;
     advise_huge(base, total_bytes);
-    char *block = base + alignment;
+    char *block = base + 2 * alignment - (uintptr_t)base % alignment;
     *((struct header *)(void *)block - 1) = (struct header){.base = base, .bytes = bytes};
     if (memory)
         count(memory, bytes);
     return block;
+}
+
+void *
+sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t alignment)
+{
+    return allocate(memory, bytes, alignment, false);
 }
 
 void *
@@ -89,10 +95,7 @@ sl_memory_alloc(struct sl_memory *memory, size_t bytes)
 void *
 sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes)
 {
-    void *block = sl_memory_alloc(memory, bytes);
-    if (block)
-        memset(block, 0, bytes);
-    return block;
+    return allocate(memory, bytes, SL_MEMORY_ALIGNMENT, true);
 }
 
 void

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/dataset_private.h"
+#include "data/lengths.h"
 
 void
 sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_parts, int64_t *out_steps)
@@ -15,41 +16,33 @@ sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_parts, int64_t
     *out_steps = parts > 0 ? positions / parts : 0;
 }
 
-static int
-descending(const void *left, const void *right)
-{
-    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    return (a < b) - (a > b);
-}
-
-/* Steps of each record, descending: its own, those that the encoder reads, or both. */
-static const int32_t *
-sort_lengths(const struct sl_dataset *d, bool own, bool source, int32_t *out)
+/* Steps of each record, ascending: its own, those that the encoder reads, or both. */
+static seqlstm_status
+sort_lengths(const struct sl_dataset *d, bool own, bool source, int32_t *out, struct seqlstm_error *err)
 {
     for (int64_t r = 0; r < d->records; r++)
         out[r] = (own ? d->length[r] : 0) + (source ? (int32_t)sl_dataset_get_source_length(d, r) : 0);
-    qsort(out, (size_t)d->records, sizeof *out, descending);
-    return out;
+    return sl_lengths_sort(out, d->records, err);
 }
 
-/* As many of the shortest as max_tokens lets in; zero-length ones cost nothing. `lengths` descend. */
+/* As many of the shortest as max_tokens lets in; zero-length ones cost nothing. `lengths` ascend. */
 static int64_t
 count_fitting(const int32_t *lengths, int64_t count, int64_t max_tokens)
 {
     int64_t fitting = 0, rows = 0;
-    while (fitting < count && rows + lengths[count - 1 - fitting] <= max_tokens)
-        rows += lengths[count - 1 - fitting++];
+    while (fitting < count && rows + lengths[fitting] <= max_tokens)
+        rows += lengths[fitting++];
     return fitting > 0 ? fitting : 1;
 }
 
-/* The largest batch of sequences with steps, of which there are e->sequences at most. */
+/* The largest batch of sequences with steps, of which there are e->sequences at most. `lengths` ascend. */
 static void
 bound(const int32_t *lengths, int64_t count, const struct sl_envelope_rule *rule, struct sl_envelope *e)
 {
-    int64_t longest = lengths[0];
-    e->uniform = rule->padding == SL_PADDING_NONE && lengths[count - 1] == longest && longest > 0;
+    int64_t longest = lengths[count - 1];
+    e->uniform = rule->padding == SL_PADDING_NONE && lengths[0] == longest && longest > 0;
     e->steps = rule->bptt > 0 && rule->bptt < longest ? rule->bptt : longest;
-    for (int64_t i = 0; i < e->sequences; i++)
+    for (int64_t i = count - e->sequences; i < count; i++)
         e->rows += lengths[i] < e->steps ? lengths[i] : e->steps;
     if (rule->padding != SL_PADDING_NONE)
         e->rows = e->sequences * e->steps;
@@ -57,6 +50,29 @@ bound(const int32_t *lengths, int64_t count, const struct sl_envelope_rule *rule
         int64_t most = rule->max_tokens > longest ? rule->max_tokens : longest;
         e->rows = e->rows < most ? e->rows : most;
     }
+}
+
+/* Of records with steps; `lengths` is room for one number each. */
+static seqlstm_status
+bound_sides(const struct sl_dataset *d, const struct sl_envelope_rule *rule, int32_t *lengths, struct sl_envelope *e,
+            struct seqlstm_error *err)
+{
+    if (rule->max_tokens > 0) {
+        SEQLSTM_TRY(sort_lengths(d, true, true, lengths, err));
+        int64_t fitting = count_fitting(lengths, d->records, rule->max_tokens);
+        e->sequences = e->sequences < fitting ? e->sequences : fitting;
+    }
+    SEQLSTM_TRY(sort_lengths(d, true, false, lengths, err));
+    bound(lengths, d->records, rule, e);
+    if (d->source.present) {
+        struct sl_envelope source = {.sequences = e->sequences};
+        SEQLSTM_TRY(sort_lengths(d, false, true, lengths, err));
+        bound(lengths, d->records, rule, &source);
+        e->source_steps = source.steps;
+        e->source_rows = source.rows;
+        e->uniform = e->uniform && source.uniform;
+    }
+    return SEQLSTM_OK;
 }
 
 seqlstm_status
@@ -81,19 +97,8 @@ sl_envelope_compute(const struct sl_dataset *dataset, const struct sl_envelope_r
     int32_t *lengths = malloc((size_t)dataset->records * sizeof *lengths);
     if (!lengths)
         return SL_DATA_NO_MEMORY(err);
-    if (rule->max_tokens > 0) {
-        int64_t fitting = count_fitting(sort_lengths(dataset, true, true, lengths), dataset->records, rule->max_tokens);
-        e.sequences = e.sequences < fitting ? e.sequences : fitting;
-    }
-    bound(sort_lengths(dataset, true, false, lengths), dataset->records, rule, &e);
-    if (dataset->source.present) {
-        struct sl_envelope source = {.sequences = e.sequences};
-        bound(sort_lengths(dataset, false, true, lengths), dataset->records, rule, &source);
-        e.source_steps = source.steps;
-        e.source_rows = source.rows;
-        e.uniform = e.uniform && source.uniform;
-    }
+    seqlstm_status status = bound_sides(dataset, rule, lengths, &e, err);
     free(lengths);
     *out = e;
-    return SEQLSTM_OK;
+    return status;
 }

@@ -12,6 +12,28 @@ ascending(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+seqlstm_status
+sl_lengths_sort(int32_t *lengths, int64_t count, struct seqlstm_error *err)
+{
+    int32_t longest = 0;
+    for (int64_t i = 0; i < count; i++)
+        longest = lengths[i] > longest ? lengths[i] : longest;
+    if (longest >= count) { /* few, and far apart */
+        qsort(lengths, (size_t)count, sizeof *lengths, ascending);
+        return SEQLSTM_OK;
+    }
+    int64_t *of_length = calloc((size_t)longest + 1, sizeof *of_length);
+    if (!of_length)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to sort %lld lengths", (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        of_length[lengths[i]]++;
+    for (int32_t length = 0; length <= longest; length++)
+        while (of_length[length]-- > 0)
+            *lengths++ = length;
+    free(of_length);
+    return SEQLSTM_OK;
+}
+
 static void
 fill_bins(struct sl_lengths *lengths)
 {
@@ -38,10 +60,12 @@ sl_lengths_init(struct sl_lengths *out, const int32_t *lengths, int64_t records,
         out->rows += lengths[r];
     }
     out->records = records;
-    qsort(out->sorted, (size_t)records, sizeof *out->sorted, ascending);
-    if (records > 0)
+    seqlstm_status status = sl_lengths_sort(out->sorted, records, err);
+    if (status != SEQLSTM_OK)
+        sl_lengths_deinit(out);
+    else if (records > 0)
         fill_bins(out);
-    return SEQLSTM_OK;
+    return status;
 }
 
 void

@@ -22,6 +22,9 @@ struct sl_lengths {
     int bin_count;
 };
 
+/* Ascending, in place, in linear time where there are more of them than steps in the longest. Errors: NO_MEMORY. */
+seqlstm_status sl_lengths_sort(int32_t *lengths, int64_t count, struct seqlstm_error *err);
+
 /* Copies the lengths. *out is freed with deinit, which zeroed ones allow too. Errors: NO_MEMORY. */
 seqlstm_status sl_lengths_init(struct sl_lengths *out, const int32_t *lengths, int64_t records,
                                struct seqlstm_error *err);

@@ -141,6 +141,7 @@ struct sl_raw_builder {
     struct sl_buf scratch;
     int64_t row_count;
     const struct sl_tokenizer *tokenizer;
+    int32_t specials[SL_SPECIAL_COUNT]; /* numbers of `tokens`, or what stands for one */
 };
 void sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer);
 void sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_offset, int64_t text_bytes);

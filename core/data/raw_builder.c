@@ -156,12 +156,17 @@ sl_trim(const char **text, size_t *bytes)
         (*bytes)--;
 }
 
+/* In place of a special's number. */
+enum { NOT_WANTED = -2, NOT_SEEN = -1 };
+
 void
 sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer)
 {
     memset(builder, 0, sizeof *builder);
     builder->raw = raw;
     builder->tokenizer = tokenizer;
+    for (int special = 0; special < SL_SPECIAL_COUNT; special++)
+        builder->specials[special] = sl_tokenizer_has(tokenizer, (enum sl_special)special) ? NOT_SEEN : NOT_WANTED;
 }
 
 void
@@ -184,8 +189,15 @@ sl_raw_builder_end(struct sl_raw_builder *builder)
     sl_buf_append(&builder->length, &length, sizeof length);
 }
 
-void
-sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size_t bytes)
+static void
+add_ids(struct sl_raw_builder *builder, const int32_t *ids, int64_t count)
+{
+    sl_buf_append(&builder->ids, ids, (size_t)count * sizeof *ids);
+    builder->row_count += count;
+}
+
+static int32_t
+find_number(struct sl_raw_builder *builder, const char *token, size_t bytes)
 {
     if (builder->tokenizer->lowercase) {
         sl_buf_truncate(&builder->scratch, 0);
@@ -195,21 +207,28 @@ sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size
             token = builder->scratch.data;
         }
     }
-    int32_t id = sl_intern_add(&builder->raw->tokens, token, bytes);
-    sl_buf_append(&builder->ids, &id, sizeof id);
-    builder->row_count++;
+    return sl_intern_add(&builder->raw->tokens, token, bytes);
+}
+
+void
+sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size_t bytes)
+{
+    int32_t number = find_number(builder, token, bytes);
+    add_ids(builder, &number, 1);
 }
 
 /* Specials keep their spelling whatever `lowercase` says. */
 void
 sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special special)
 {
-    if (!sl_tokenizer_has(builder->tokenizer, special))
+    int32_t *number = &builder->specials[special];
+    if (*number == NOT_WANTED)
         return;
-    const char *token = sl_special_get_token(special);
-    int32_t id = sl_intern_add(&builder->raw->tokens, token, strlen(token));
-    sl_buf_append(&builder->ids, &id, sizeof id);
-    builder->row_count++;
+    if (*number == NOT_SEEN) {
+        const char *token = sl_special_get_token(special);
+        *number = sl_intern_add(&builder->raw->tokens, token, strlen(token));
+    }
+    add_ids(builder, number, 1);
 }
 
 static void
@@ -229,9 +248,17 @@ sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t
     struct sl_token_cursor cursor;
     const char *token;
     size_t token_bytes;
+    int32_t numbers[64]; /* many at a time: a character's way is short */
+    int64_t count = 0, room = sizeof numbers / sizeof numbers[0];
     sl_token_cursor_init(&cursor, builder->tokenizer->type, text, bytes);
-    while (sl_token_cursor_next(&cursor, &token, &token_bytes))
-        sl_raw_builder_add_token(builder, token, token_bytes);
+    while (sl_token_cursor_next(&cursor, &token, &token_bytes)) {
+        numbers[count++] = find_number(builder, token, token_bytes);
+        if (count == room) {
+            add_ids(builder, numbers, count);
+            count = 0;
+        }
+    }
+    add_ids(builder, numbers, count);
 }
 
 seqlstm_status

@@ -3,9 +3,11 @@
  *
  * Uniform numbers come from Philox with key = mix64(seed, hash of the name, 0), counter = (element, draw); normal
  * ones from two of them by Box and Muller. Orthogonal matrices are normal ones made orthonormal by
- * Gram and Schmidt with one repetition where cancellation asks for it ("twice is enough"), in float64.
+ * Gram and Schmidt with one repetition where cancellation asks for it ("twice is enough"), in float64. Gates, or
+ * elements, are shared out to the threads of the pool: what is drawn does not depend on how many there are.
  */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,8 +142,16 @@ static void orthonormalize(double *m, int64_t rows, int64_t columns)
     }
 }
 
-/* One block of rows x columns; whichever is fewer becomes orthonormal. False: no memory. */
-static bool fill_orthogonal(const struct sl_param *param, uint64_t key, float *values)
+/* One parameter being drawn. */
+struct drawing {
+    const struct sl_param *param;
+    uint64_t key;
+    float *values;
+    atomic_bool no_memory;
+};
+
+/* A gate's block of rows x columns; whichever is fewer becomes orthonormal. False: no memory. */
+static bool fill_orthogonal(const struct sl_param *param, uint64_t key, int64_t gate, float *values)
 {
     int64_t rows = param->rows / param->gates, columns = param->columns;
     bool wide = columns >= rows;
@@ -149,39 +159,57 @@ static bool fill_orthogonal(const struct sl_param *param, uint64_t key, float *v
     double *m = malloc((size_t)(n * length) * sizeof *m);
     if (m == NULL)
         return false;
-    for (int64_t gate = 0; gate < param->gates; gate++) {
-        for (int64_t e = 0; e < n * length; e++)
-            m[e] = draw_normal(key, (uint64_t)(gate * n * length + e), 0);
-        orthonormalize(m, n, length);
-        float *block = values + gate * rows * columns;
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t c = 0; c < columns; c++)
-                block[r * columns + c] =
-                    (float)(param->initializer.gain * (wide ? m[r * length + c] : m[c * length + r]));
-    }
+    for (int64_t e = 0; e < n * length; e++)
+        m[e] = draw_normal(key, (uint64_t)(gate * n * length + e), 0);
+    orthonormalize(m, n, length);
+    float *block = values + gate * rows * columns;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            block[r * columns + c] = (float)(param->initializer.gain * (wide ? m[r * length + c] : m[c * length + r]));
     free(m);
     return true;
 }
 
+static void fill_gates(void *context, int64_t begin, int64_t end)
+{
+    struct drawing *d = context;
+    for (int64_t gate = begin; gate < end; gate++)
+        if (!fill_orthogonal(d->param, d->key, gate, d->values))
+            atomic_store(&d->no_memory, true);
+}
+
+static void fill_elements(void *context, int64_t begin, int64_t end)
+{
+    const struct drawing *d = context;
+    double scale = get_scale(d->param);
+    for (int64_t e = begin; e < end; e++)
+        d->values[e] = (float)draw(d->param, d->key, (uint64_t)e, scale);
+}
+
+/* Elements that are worth a thread: about 0.1 ms. */
+enum { GRAIN = 4096 };
+
 seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed,
-                              struct seqlstm_error *err)
+                              struct sl_pool *pool, struct seqlstm_error *err)
 {
     memset(params->values, 0, (size_t)params->elems * sizeof(float));
     for (int32_t p = 0; p < graph->param_count; p++) {
         const struct sl_param *param = &graph->params[p];
         const struct sl_param_view *view = &params->views[p];
-        float *values = params->values + view->offset_elems;
-        uint64_t key = seqlstm_mix64(seed, sl_hash_text(param->name), 0);
-        double scale = get_scale(param);
-        if (param->initializer.kind == SL_INITIALIZER_ORTHOGONAL) {
-            if (!fill_orthogonal(param, key, values))
-                SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to draw `%s`", param->name);
-        } else {
-            for (int64_t e = 0; e < view->elems; e++)
-                values[e] = (float)draw(param, key, (uint64_t)e, scale);
-        }
+        struct drawing d = {.param = param,
+                            .key = seqlstm_mix64(seed, sl_hash_text(param->name), 0),
+                            .values = params->values + view->offset_elems};
+        bool orthogonal = param->initializer.kind == SL_INITIALIZER_ORTHOGONAL;
+        sl_pool_range_fn *fill = orthogonal ? fill_gates : fill_elements;
+        int64_t items = orthogonal ? param->gates : view->elems;
+        if (pool)
+            sl_pool_parallel_for(pool, items, orthogonal ? 1 : GRAIN, fill, &d);
+        else
+            fill(&d, 0, items);
+        if (d.no_memory)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to draw `%s`", param->name);
         for (int64_t e = param->one_begin * param->columns; e < param->one_end * param->columns; e++)
-            values[e] += 1.0f;
+            d.values[e] += 1.0f;
     }
     sl_params_touch(params);
     return SEQLSTM_OK;

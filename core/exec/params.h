@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/memory.h"
+#include "base/pool.h"
 #include "graph/graph.h"
 
 struct sl_param_view {
@@ -48,10 +49,11 @@ seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int
                                 struct seqlstm_error *err);
 void sl_params_destroy(struct sl_params *params);
 
-/* Draws initial values as the graph's initializers say: a pure function of (seed, name of the parameter,
- * shape), so that adding a layer changes no other layer's values. Errors: NO_MEMORY. */
+/* Draws initial values as the graph's initializers say, on the threads of `pool` (NULL: on this one alone): a pure
+ * function of (seed, name of the parameter, shape), so that adding a layer changes no other layer's values.
+ * Errors: NO_MEMORY. */
 seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed,
-                              struct seqlstm_error *err);
+                              struct sl_pool *pool, struct seqlstm_error *err);
 
 /* NULL when there is none of that name. */
 const struct sl_param_view *sl_params_find(const struct sl_params *params, const char *name);

@@ -166,7 +166,8 @@ side_plan(struct sl_party *party, const struct sl_party_choice *choices, int32_t
     if (!side->times)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the times");
     SEQLSTM_TRY(sl_params_create(graph, false, 0, NULL, &side->values, err));
-    return sl_params_init(side->values, graph, sl_session_get_model(side->request.session)->seed, err);
+    uint64_t seed = sl_session_get_model(side->request.session)->seed;
+    return sl_params_init(side->values, graph, seed, side->request.pool, err);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */

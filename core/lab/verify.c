@@ -121,7 +121,7 @@ run_walk(struct sl_verify_report *report, const struct sl_verify_request *reques
     uint64_t seed = sl_session_get_model(request->session)->seed;
     SEQLSTM_TRY(sl_lab_graph_create(request->session, phase, &report->sample.envelope, &walk->graph, err));
     SEQLSTM_TRY(sl_params_create(walk->graph, false, 0, NULL, &walk->params, err));
-    SEQLSTM_TRY(sl_params_init(walk->params, walk->graph, seed, err));
+    SEQLSTM_TRY(sl_params_init(walk->params, walk->graph, seed, report->pool, err));
     struct sl_oracle_request oracle = {.graph = walk->graph,
                                        .batch = report->sample.batches[0],
                                        .params = walk->params,

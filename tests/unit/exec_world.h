@@ -68,7 +68,7 @@ static void open_world(struct world *w, const char *data, const char *layers, co
     struct sl_plan_request plan = {.graph = w->graph, .registry = w->registry, .optimizer_states = 2};
     ok(sl_plan_create(&plan, &w->plan, &err), &err);
     ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
-    ok(sl_params_init(w->params, w->graph, 7, &err), &err);
+    ok(sl_params_init(w->params, w->graph, 7, NULL, &err), &err);
     struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5};
     ok(sl_exec_create(&exec, &w->exec, &err), &err);
 }

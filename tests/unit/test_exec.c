@@ -271,13 +271,43 @@ static void too_large_batch_is_refused(void **state)
     close_world(&w);
 }
 
+/* As many threads as there are, the values are the same, and a redrawn set is, too. */
+static void initial_values_do_not_depend_on_threads(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, false, 5);
+    struct world w;
+    open_world(&w, data_values,
+               "model:\n  - {type: lstm, units: 61, return_sequences: true}\n"
+               "  - {type: lstm, units: 5, kernel_initializer: he_normal, recurrent_initializer: uniform}\n"
+               "train: {loss: mse, epochs: 1}",
+               &facts, true);
+    size_t bytes = (size_t)w.params->elems * sizeof(float);
+    float *alone = malloc(bytes);
+    assert_true(w.params->elems > 4 * 4096); /* more than a thread takes at a time */
+    memcpy(alone, w.params->values, bytes);
+    for (int32_t members = 1; members <= 5; members += 2) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_pool *pool;
+        ok(sl_pool_create(members, &pool, &err), &err);
+        memset(w.params->values, 0x7f, bytes);
+        ok(sl_params_init(w.params, w.graph, 7, pool, &err), &err);
+        assert_memory_equal(w.params->values, alone, bytes);
+        ok(sl_params_init(w.params, w.graph, 8, pool, &err), &err);
+        assert_memory_not_equal(w.params->values, alone, bytes);
+        sl_pool_destroy(pool);
+    }
+    free(alone);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_differences), cmocka_unit_test(accumulation_adds_gradients),
         cmocka_unit_test(alternative_equals_its_parts), cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(empty_sequences_are_served),   cmocka_unit_test(carried_states_join_pieces),
-        cmocka_unit_test(too_large_batch_is_refused),
+        cmocka_unit_test(too_large_batch_is_refused), cmocka_unit_test(initial_values_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

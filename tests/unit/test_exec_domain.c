@@ -170,7 +170,7 @@ static void open_world(struct world *w, const struct domain_case *c, enum placem
     open_registry(w, placement, &err);
     open_plan(w, placement, &err);
     ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
-    ok(sl_params_init(w->params, w->graph, 7, &err), &err);
+    ok(sl_params_init(w->params, w->graph, 7, NULL, &err), &err);
     struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5};
     ok(sl_exec_create(&exec, &w->exec, &err), &err);
     w->batch = make_batch(&w->facts);
@@ -288,7 +288,7 @@ static void host_writes_reach_the_device(void **state)
     ok(sl_exec_optimize(w.exec, 1, 0.1f, 1.0f, &err), &err);
     ok(sl_exec_run(w.exec, w.batch, &step, &changed, &err), &err);
     assert_true(changed.loss_sum != first.loss_sum);
-    ok(sl_params_init(w.params, w.graph, 7, &err), &err);
+    ok(sl_params_init(w.params, w.graph, 7, NULL, &err), &err);
     ok(sl_exec_run(w.exec, w.batch, &step, &again, &err), &err);
     assert_true(again.loss_sum == first.loss_sum);
     close_world(&w);

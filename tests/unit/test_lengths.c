@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lengths come out ascending, none lost, whether they are counted or compared; what is read off them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "data/lengths.h"
+
+static int
+ascending(const void *left, const void *right)
+{
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void
+check_sorting(int64_t count, int32_t longest)
+{
+    int32_t *lengths = malloc(((size_t)count + 1) * sizeof *lengths);
+    int32_t *expected = malloc(((size_t)count + 1) * sizeof *expected);
+    uint32_t word = 12345;
+    for (int64_t i = 0; i < count; i++) {
+        word = word * 1664525u + 1013904223u;
+        lengths[i] = expected[i] = (int32_t)((word >> 8) % ((uint32_t)longest + 1));
+    }
+    if (count > 2)
+        lengths[count / 2] = expected[count / 2] = longest;
+    qsort(expected, (size_t)count, sizeof *expected, ascending);
+    assert_int_equal(sl_lengths_sort(lengths, count, NULL), SEQLSTM_OK);
+    assert_memory_equal(lengths, expected, (size_t)count * sizeof *lengths);
+    free(lengths);
+    free(expected);
+}
+
+static void
+test_sorting(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 2, 3, 100, 1000};
+    static const int32_t longest[] = {0, 1, 2, 99, 100, 101, 5000, 2000000000};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (size_t l = 0; l < sizeof longest / sizeof *longest; l++)
+            check_sorting(counts[c], longest[l]);
+}
+
+static void
+test_what_is_read_off(void **state)
+{
+    (void)state;
+    static const int32_t given[] = {7, 0, 3, 3, 12};
+    struct sl_lengths lengths;
+    assert_int_equal(sl_lengths_init(&lengths, given, 5, NULL), SEQLSTM_OK);
+    assert_int_equal(lengths.rows, 25);
+    assert_int_equal(sl_lengths_get_shortest(&lengths), 0);
+    assert_int_equal(sl_lengths_get_longest(&lengths), 12);
+    assert_int_equal(sl_lengths_get_quantile(&lengths, 0.5), 3);
+    assert_int_equal(sl_lengths_count(&lengths, 3, 7), 3);
+    assert_true(sl_lengths_get_mean(&lengths) == 5.0);
+    sl_lengths_deinit(&lengths);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sorting), cmocka_unit_test(test_what_is_read_off)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
