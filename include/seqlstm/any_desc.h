@@ -52,7 +52,7 @@ SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_loss_desc) == 96, "loss descriptor")
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_dense_loss_desc) == 112, "dense loss descriptor");
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_top_k_desc) == 112, "top-k descriptor");
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_reduce_desc) == 72, "reduce descriptor");
-SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_optimizer_desc) == 104, "optimizer descriptor");
+SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_optimizer_desc) == 112, "optimizer descriptor");
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_vector_desc) == 80, "vector descriptor");
 SEQLSTM_STATIC_ASSERT(sizeof(struct seqlstm_attention_desc) == 104, "attention descriptor");
 

@@ -88,7 +88,7 @@ struct seqlstm_step {
     float normaliser;          /* losses: factor of the gradient */
     float loss_scale;          /* losses: further factor; 1 in float32 */
     float learning_rate;       /* optimizer */
-    float grad_scale;          /* optimizer: factor of the gradient (clipping, loss scale) */
+    float grad_scale;          /* optimizer: factor of the gradient, 1 / loss_scale */
     float alpha;               /* VECTOR */
     /* This block in the memory of the device, renewed before each call and each launch of a graph, which reads seed to
      * grad_scale and the flags there (alpha belongs to the call); NULL: there is no such copy. */

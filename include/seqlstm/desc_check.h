@@ -332,6 +332,8 @@ static inline int32_t seqlstm_check_optimizer(const struct seqlstm_optimizer_des
            seqlstm_check_float(answer, option, "momentum", d->momentum, 0, 3.0e38f, 0) &&
            seqlstm_check_float(answer, option, "epsilon", d->epsilon, 0, 3.0e38f, 0) &&
            seqlstm_check_float(answer, option, "weight_decay", d->weight_decay, 0, 3.0e38f, 0) &&
+           seqlstm_check_float(answer, option, "clip_norm", d->clip_norm, 0, 3.0e38f, 0) &&
+           seqlstm_check_bits(answer, option, "reserved0", d->reserved0, 0) &&
            seqlstm_check_bits(answer, option, "options", d->options,
                               SEQLSTM_OPTIMIZER_AMSGRAD | SEQLSTM_OPTIMIZER_CENTERED) &&
            seqlstm_check_needs(answer, d->kind == SEQLSTM_OPTIMIZER_ADAM ||

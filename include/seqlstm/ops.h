@@ -508,9 +508,11 @@ enum {
 
 enum { SEQLSTM_OPTIMIZER_AMSGRAD = 1u << 0 /* ADAM */, SEQLSTM_OPTIMIZER_CENTERED = 1u << 1 /* RMSPROP */ };
 
-/* One update of n parameters. g = grad_scale * GRAD. Weight decay is decoupled (Loshchilov and Hutter 2019):
- * p -= lr weight_decay p, before the rest. learning_rate, grad_scale and update (t, counted from 1) come from
- * the step block; with the step block's flag SEQLSTM_STEP_SKIP nothing is changed. */
+/* One update of n parameters. learning_rate, grad_scale and update (t, counted from 1) come from the step block.
+ *   norm = grad_scale sqrt(SQUARES)                        float64
+ *   g = s GRAD,  s = clip_norm > 0 and norm > clip_norm ? grad_scale clip_norm / norm : grad_scale
+ * Weight decay is decoupled (Loshchilov and Hutter 2019): p -= lr weight_decay p, before the rest.
+ * Nothing is changed where SUMS[0] or SQUARES is not finite, or the step block has the flag SEQLSTM_STEP_SKIP. */
 struct seqlstm_optimizer_desc {
     struct seqlstm_desc head;
     uint32_t kind; /* SEQLSTM_OPTIMIZER_… */
@@ -521,12 +523,16 @@ struct seqlstm_optimizer_desc {
     float epsilon;
     float weight_decay;
     uint32_t options; /* SEQLSTM_OPTIMIZER_AMSGRAD … */
+    float clip_norm;  /* >= 0; 0: off */
+    uint32_t reserved0;
 };
 /* PARAM [n] in and out · GRAD [n] in · STATE_1 [n]: m (MOMENTUM, NESTEROV, ADAM), v (RMSPROP, ADAGRAD, ADADELTA) ·
  * STATE_2 [n]: v (ADAM), m (RMSPROP with momentum), u (ADADELTA) · STATE_3 [n]: largest v (AMSGRAD), a (CENTERED).
+ * SUMS [2] float64 in: those of the loss · SQUARES [1] float64 in: the sum of GRAD^2, of all parameters of the model.
  * All states start at zero (ADAGRAD: at what the host chooses). Unused state slots are NULL. */
 enum { SEQLSTM_OPTIMIZER_PARAM = 0, SEQLSTM_OPTIMIZER_GRAD = 1, SEQLSTM_OPTIMIZER_STATE_1 = 2,
-       SEQLSTM_OPTIMIZER_STATE_2 = 3, SEQLSTM_OPTIMIZER_STATE_3 = 4, SEQLSTM_OPTIMIZER_SLOTS = 5 };
+       SEQLSTM_OPTIMIZER_STATE_2 = 3, SEQLSTM_OPTIMIZER_STATE_3 = 4, SEQLSTM_OPTIMIZER_SUMS = 5,
+       SEQLSTM_OPTIMIZER_SQUARES = 6, SEQLSTM_OPTIMIZER_SLOTS = 7 };
 
 enum {
     SEQLSTM_VECTOR_FILL      = 1, /* y = a */
@@ -534,7 +540,7 @@ enum {
     SEQLSTM_VECTOR_SCALE     = 3, /* y *= a */
     SEQLSTM_VECTOR_LERP      = 4, /* y += a (x - y) */
     SEQLSTM_VECTOR_SIGN_AXPY = 5, /* y += a sign(x), sign(0) = 0 */
-    SEQLSTM_VECTOR_CLAMP     = 6, /* y = min(max(y, -a), a) */
+    SEQLSTM_VECTOR_CLAMP     = 6, /* y = min(max(y, -a), a); NaN where y is not finite */
     SEQLSTM_VECTOR_COPY      = 7  /* y = x */
 };
 
