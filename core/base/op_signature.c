@@ -163,6 +163,8 @@ optimizer_slots(const struct seqlstm_optimizer_desc *d, struct sl_slot *slots)
     put(&slots[SEQLSTM_OPTIMIZER_STATE_1], "state_1", when(first, SL_SLOT_INOUT), SL_SLOT_ON_ROWS, 1);
     put(&slots[SEQLSTM_OPTIMIZER_STATE_2], "state_2", when(second, SL_SLOT_INOUT), SL_SLOT_ON_ROWS, 1);
     put(&slots[SEQLSTM_OPTIMIZER_STATE_3], "state_3", when(d->options != 0, SL_SLOT_INOUT), SL_SLOT_ON_ROWS, 1);
+    put_free(&slots[SEQLSTM_OPTIMIZER_SUMS], "sums", SL_SLOT_CONST, 1, 2)->dtype = SEQLSTM_FLOAT64;
+    put_free(&slots[SEQLSTM_OPTIMIZER_SQUARES], "squares", SL_SLOT_CONST, 1, 1)->dtype = SEQLSTM_FLOAT64;
     return SEQLSTM_OPTIMIZER_SLOTS;
 }
 

@@ -8,10 +8,11 @@
 
 #include "dispatch/domain.h"
 
-__attribute__((format(printf, 2, 3))) static void refuse(struct sl_capture *capture, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void refuse(struct sl_capture *capture, bool *allowed, const char *format,
+                                                         ...)
 {
     va_list args;
-    capture->possible = false;
+    *allowed = false;
     va_start(args, format);
     vsnprintf(capture->reason, sizeof capture->reason, format, args);
     va_end(args);
@@ -24,20 +25,21 @@ static bool may_be_captured(const struct seqlstm_sizes *sizes)
 
 static void look_at_calls(const struct sl_plan *plan, struct sl_capture *capture)
 {
+    bool *possible = &capture->possible;
     const struct sl_call *first = &plan->calls[0];
     const char *domain = sl_call_get_domain(first);
     for (int32_t c = 0; c < plan->call_count && capture->possible; c++) {
         const struct sl_call *call = &plan->calls[c];
         const char *own = sl_call_get_domain(call), *id = sl_backend_get_id(call->backend);
         if (strcmp(own, "host") == 0)
-            refuse(capture, "%s runs on the host (%s)", call->node->name, id);
+            refuse(capture, possible, "%s runs on the host (%s)", call->node->name, id);
         else if (strcmp(own, domain) != 0)
-            refuse(capture, "%s runs in %s, %s in %s", first->node->name, domain, call->node->name, own);
+            refuse(capture, possible, "%s runs in %s, %s in %s", first->node->name, domain, call->node->name, own);
         else if (!may_be_captured(&call->sizes))
-            refuse(capture, "%s:%s does not let %s be captured", id, call->variant, call->node->name);
+            refuse(capture, possible, "%s:%s does not let %s be captured", id, call->variant, call->node->name);
     }
     if (capture->possible && !sl_domain_has_graphs(sl_backend_get_table(first->backend)))
-        refuse(capture, "%s has no graphs", sl_backend_get_id(first->backend));
+        refuse(capture, possible, "%s has no graphs", sl_backend_get_id(first->backend));
 }
 
 /* Where a tensor has several readers, their gradients are added by a flat operation. */
@@ -50,7 +52,29 @@ static void look_at_adding(const struct sl_plan *plan, struct sl_capture *captur
             continue;
         const char *own = sl_backend_get_device(call->backend, call->device)->domain;
         if (strcmp(own, domain) != 0 || !may_be_captured(&call->sizes))
-            refuse(capture, "gradients are added by %s", sl_backend_get_id(call->backend));
+            refuse(capture, &capture->possible, "gradients are added by %s", sl_backend_get_id(call->backend));
+    }
+}
+
+/* Regularizers are as many operations as there are parameters, with factors that follow the scale of the loss. */
+static void look_at_update(const struct sl_plan *plan, struct sl_capture *capture)
+{
+    const struct sl_graph *graph = plan->graph;
+    const char *domain = sl_call_get_domain(&plan->calls[0]);
+    if (graph->clip_value > 0)
+        refuse(capture, &capture->with_update, "clip_value comes between");
+    for (int32_t p = 0; p < graph->param_count && capture->with_update; p++) {
+        const struct sl_param *param = &graph->params[p];
+        if (param->trainable && (param->regularizer.l1 != 0 || param->regularizer.l2 != 0))
+            refuse(capture, &capture->with_update, "the regularizer of %s comes between", param->name);
+    }
+    for (int32_t v = 0; v < plan->vector_count && capture->with_update; v++) {
+        const struct sl_vector_call *call = &plan->vectors[v];
+        const uint32_t op = call->desc->head.op;
+        const char *own = sl_backend_get_device(call->backend, call->device)->domain;
+        if ((op == SEQLSTM_OP_SQUARED_NORM || op == SEQLSTM_OP_OPTIMIZER) &&
+            (strcmp(own, domain) != 0 || !may_be_captured(&call->sizes)))
+            refuse(capture, &capture->with_update, "it is made by %s", sl_backend_get_id(call->backend));
     }
 }
 
@@ -61,14 +85,18 @@ struct sl_capture sl_plan_find_capture(const struct sl_plan *plan)
         capture.on_device = capture.on_device ||
                             strcmp(sl_call_get_domain(&plan->calls[c]), "host") != 0;
     if (!capture.possible) {
-        refuse(&capture, "only training steps are captured");
+        refuse(&capture, &capture.possible, "only training steps are captured");
         return capture;
     }
     if (plan->graph->loop.count > 0)
-        refuse(&capture, "%s runs step by step in a loop", plan->graph->nodes[plan->graph->loop.first].name);
+        refuse(&capture, &capture.possible, "%s runs step by step in a loop",
+               plan->graph->nodes[plan->graph->loop.first].name);
     else
         look_at_calls(plan, &capture);
     if (capture.possible)
         look_at_adding(plan, &capture);
+    capture.with_update = capture.possible;
+    if (capture.possible)
+        look_at_update(plan, &capture);
     return capture;
 }

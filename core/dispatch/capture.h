@@ -7,12 +7,14 @@
 
 struct sl_capture {
     bool possible;
+    bool with_update; /* of the parameters */
     bool on_device;   /* some call runs outside of the host: the question makes sense */
-    char reason[192]; /* why it is not possible; "" if it is */
+    char reason[192]; /* why not, or why without the update; "" if all is */
 };
 
 /* Forward and backward of a plan in SL_PHASE_TRAIN: all calls in one domain other than the host's, whose backend has
- * graphs, and every operation says that it may be captured. */
+ * graphs, and every operation says that it may be captured. The update: likewise, and gradients go into it as they
+ * are. */
 struct sl_capture sl_plan_find_capture(const struct sl_plan *plan);
 
 #endif

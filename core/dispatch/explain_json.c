@@ -100,8 +100,8 @@ static json_t *write_copies(const struct sl_plan *plan)
 static json_t *write_capture(const struct sl_plan *plan)
 {
     const struct sl_capture capture = sl_plan_find_capture(plan);
-    return json_pack("{s:b,s:o}", "possible", capture.possible, "reason",
-                     capture.possible ? json_null() : json_string(capture.reason));
+    return json_pack("{s:b,s:b,s:o}", "possible", capture.possible, "update", capture.with_update, "reason",
+                     capture.with_update ? json_null() : json_string(capture.reason));
 }
 
 static const char *const phase_names[] = {

@@ -188,8 +188,11 @@ static void write_capture(const struct sl_plan *plan, struct sl_buf *out)
     const struct sl_capture capture = sl_plan_find_capture(plan);
     if (plan->graph->phase != SL_PHASE_TRAIN || !capture.on_device)
         return;
-    if (capture.possible)
-        sl_buf_append_text(out, "graph   a step is captured when its shape of batch comes again\n");
+    if (capture.with_update)
+        sl_buf_append_text(out, "graph   a step and its update are captured when the shape of batch comes again\n");
+    else if (capture.possible)
+        sl_buf_printf(out, "graph   a step is captured when the shape of batch comes again, without its update: %s\n",
+                      capture.reason);
     else
         sl_buf_printf(out, "graph   none, call by call: %s\n", capture.reason);
 }

@@ -26,6 +26,7 @@ seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *
     if (!sl_plan_find_capture(exec->plan).possible || !sl_domain_has_graphs(exec->places[place].domain->table))
         return SEQLSTM_OK;
     exec->device_place = place;
+    sl_exec_open_update(exec);
     return sl_exec_open_live(exec, err);
 }
 
@@ -55,9 +56,8 @@ static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_st
     SEQLSTM_TRY(sl_exec_forward(exec, err));
     if (exec->graph->phase == SL_PHASE_TRAIN)
         SEQLSTM_TRY(sl_exec_backward(exec, step->accumulate, err));
-    if (step->wants_squares)
-        SEQLSTM_TRY(sl_exec_begin_squares(exec, err));
-    return sl_exec_carry_states(exec, err);
+    SEQLSTM_TRY(sl_exec_carry_states(exec, err));
+    return step->update ? sl_exec_make_update(exec, err) : SEQLSTM_OK;
 }
 
 /* Invariant 1. What calls write before they read it is valid nowhere yet, and stays so. */
@@ -73,10 +73,11 @@ static seqlstm_status bring(struct sl_exec *exec, const struct sl_exec_step *ste
                 SEQLSTM_TRY(sl_exec_provide(exec, place, t, &at, err));
         }
     }
+    struct sl_params *params = exec->params;
     float *grads;
-    return step->accumulate || step->wants_squares
-               ? sl_params_provide(exec->params, place, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads, err)
-               : SEQLSTM_OK;
+    if (step->accumulate)
+        SEQLSTM_TRY(sl_params_provide(params, place, SL_PART_GRADS, 0, params->trainable_elems, &grads, err));
+    return step->update ? sl_exec_bring_update(exec, err) : SEQLSTM_OK;
 }
 
 /* What a graph depends on besides shape and addresses: which fields the batch has, and the axes' flags. */
@@ -113,7 +114,7 @@ static void restore_marks(struct sl_exec *exec, const uint8_t *marks)
 }
 
 /* Invariant 2. */
-static void note_launch(struct sl_exec *exec, const uint8_t *marks)
+static void note_launch(struct sl_exec *exec, const struct sl_exec_step *step, const uint8_t *marks)
 {
     restore_marks(exec, marks);
     for (int32_t p = 0; p < exec->graph->param_count; p++) {
@@ -128,6 +129,8 @@ static void note_launch(struct sl_exec *exec, const uint8_t *marks)
         exec->timing[c].calls++;
         exec->timing[c].rows += sl_exec_get_rows(exec, exec->calls[c].axis);
     }
+    if (step->update) /* behind what was packed */
+        sl_exec_note_update(exec);
 }
 
 /* ---- capture ---------------------------------------------------------------------------------------------------- */
@@ -171,9 +174,9 @@ static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph,
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+static seqlstm_status run(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
-    struct sl_exec_graph *graph = &exec->shape->graphs[step->accumulate + 2 * step->wants_squares];
+    struct sl_exec_graph *graph = &exec->shape->graphs[step->accumulate + 2 * (step->update != NULL)];
     if (exec->device_place == SL_PLACE_HOST || exec->watch)
         return call_by_call(exec, step, err);
     SEQLSTM_TRY(bring(exec, step, err));
@@ -181,7 +184,17 @@ seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step
         SEQLSTM_TRY(capture(exec, graph, step, err));
     if (graph->native == NULL || graph->circumstances != get_circumstances(exec))
         return call_by_call(exec, step, err);
-    note_launch(exec, graph->marks);
+    note_launch(exec, step, graph->marks);
     exec->graphs.launched++;
     return sl_domain_launch(exec->places[exec->device_place].domain, graph->native, err);
+}
+
+seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    if (step->update == NULL || exec->captures_update || exec->device_place == SL_PLACE_HOST)
+        return run(exec, step, err);
+    struct sl_exec_step alone = *step;
+    alone.update = NULL;
+    SEQLSTM_TRY(run(exec, &alone, err));
+    return sl_exec_make_update(exec, err);
 }

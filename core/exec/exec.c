@@ -232,7 +232,7 @@ static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *s
     }
     if (graph->output >= 0 && graph->output_needed)
         SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
-    return step->wants_squares ? sl_exec_finish_squares(exec, out_squares, err) : SEQLSTM_OK;
+    return step->update ? sl_exec_finish_update(exec, out_squares, err) : SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
@@ -249,6 +249,8 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     exec->step.weight_mask_step = step->weight_mask_step;
     exec->step.normaliser = (float)step->normaliser;
     exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
+    if (step->update)
+        sl_exec_begin_update(exec, step->update);
     exec->loop.step = -1; /* after a run that failed */
     double sums[2] = {0, 0}, squares = 0;
     sl_exec_begin_values(exec);

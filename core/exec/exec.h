@@ -9,8 +9,8 @@
  *  2. Buffers are sized once from the plan; a step allocates nothing but bindings of shapes not seen lately.
  *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last
  *     step without `accumulate`.
- *  4. A training step whose calls all run on one device is captured into a graph of the device the second time that its
- *     shape of batch occurs, and launched as one afterwards (capture.c), with the same bits.
+ *  4. A training step whose calls all run on one device is captured into a graph of the device, with its update, the
+ *     second time that its shape of batch occurs, and launched as one afterwards (capture.c), with the same bits.
  *  5. Buffers of a call lie in the memory domain of its backend's device; where an edge of the graph crosses
  *     domains the executor copies (place.c). A step returns when all devices have finished it.
  */
@@ -41,13 +41,21 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
                               struct seqlstm_error *err);
 void sl_exec_destroy(struct sl_exec *exec);
 
+/* One update of all trainable parameters. It changes nothing where the loss of the last run or the sum of squares of
+ * the gradients is not finite. */
+struct sl_exec_update {
+    uint64_t count;       /* from 1: updates that have changed something, with this one */
+    double learning_rate;
+    bool skip;            /* changes nothing in any case */
+};
+
 /* One step's wishes. Zeroed: epoch 0, gradients overwritten. */
 struct sl_exec_step {
     uint64_t epoch;       /* of the mask keys */
     double normaliser;    /* TRAIN: factor of the gradient, e.g. 1 / sum of weights of the whole update */
-    double loss_scale;    /* TRAIN: another factor, which the caller takes out of grads again; 0: 1 */
+    double loss_scale;    /* TRAIN: another factor, a power of two, which the update takes out again; 0: 1 */
     bool accumulate;      /* TRAIN: add to grads */
-    bool wants_squares;   /* TRAIN: sum the squares of all gradients, too, as they are behind this run */
+    const struct sl_exec_update *update; /* TRAIN: the gradients are complete with this run: make it; NULL: not yet */
     uint32_t weight_mask_step;
     const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
                                   * stays as it is until that run */
@@ -57,7 +65,7 @@ struct sl_exec_result {
     double loss_sum;      /* weighted sum over the rows of the target; 0 in PREDICT */
     double weight_sum;
     int64_t rows;         /* real steps given to kernels (sequences for models without steps) */
-    double squares;       /* where they were wanted */
+    double squares;       /* with an update: of the gradients, regularized and with clip_value, before clip_norm */
 };
 
 /* Forward, and backward in SL_PHASE_TRAIN. When batch->carry_state is false the carried states start at zero.
@@ -91,11 +99,9 @@ const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec);
  * of which the newest copy is taken wherever it is, or in any 64-byte aligned host buffer. */
 seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
                               float alpha, struct seqlstm_error *err);
-seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum,
-                                    struct seqlstm_error *err);
-/* One update of all trainable parameters; touches params. update counts from 1. */
-seqlstm_status sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
-                                struct seqlstm_error *err);
+/* An update apart from a run, with the gradients as they stand. */
+seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
+                              struct seqlstm_error *err);
 
 /* What attention looks at: from an executor of SL_PART_ENCODER, after its run, to one of SL_PART_DECODER, whose batches
  * then name the same source (axis, and the place of each sequence's source). Errors: INVALID_ARGUMENT, DEVICE. */

@@ -43,7 +43,7 @@ struct sl_exec_shape {
     struct seqlstm_binding **bindings; /* [call_count]; of a loop's calls NULL where no call takes all steps at once */
     struct seqlstm_binding **pieces;   /* [steps * calls of the loop] each a step of a call of the loop */
     int64_t piece_count;
-    struct sl_exec_graph graphs[SL_EXEC_GRAPHS]; /* [accumulate, + 2 with wants_squares] */
+    struct sl_exec_graph graphs[SL_EXEC_GRAPHS]; /* [accumulate, + 2 with the update] */
 };
 
 static inline int sl_exec_get_side(enum sl_axis axis)
@@ -146,6 +146,7 @@ struct sl_exec {
     bool *param_written;      /* [param_count] likewise */
 
     int32_t device_place;     /* where all calls of a training step run, if it may be captured; else SL_PLACE_HOST */
+    bool captures_update;     /* graphs of a step have the update in them */
     bool capturing;
     struct sl_exec_live live;
     struct sl_exec_graphs graphs;
@@ -234,9 +235,22 @@ seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct se
 /* Final states become the initial ones of the next run. */
 seqlstm_status sl_exec_carry_states(struct sl_exec *exec, struct seqlstm_error *err);
 
-/* vectors.c: the sum of squares of all gradients, begun with the calls of the step if that may be, read behind it. */
-seqlstm_status sl_exec_begin_squares(struct sl_exec *exec, struct seqlstm_error *err);
-seqlstm_status sl_exec_finish_squares(struct sl_exec *exec, double *out_sum, struct seqlstm_error *err);
+
+/* vectors.c: the plan's call for a flat operation; runs it on slots that stand in its place. */
+seqlstm_status sl_exec_find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind, int32_t *out_v,
+                                   struct seqlstm_error *err);
+seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count,
+                                  int64_t elems, struct seqlstm_error *err);
+
+/* update.c. begin: what the step block has of it. bring: what it reads to where graphs run. note: what it has written,
+ * for one that a graph has made. finish: waits. */
+void sl_exec_open_update(struct sl_exec *exec);
+void sl_exec_begin_update(struct sl_exec *exec, const struct sl_exec_update *update);
+seqlstm_status sl_exec_bring_update(struct sl_exec *exec, struct seqlstm_error *err);
+seqlstm_status sl_exec_make_update(struct sl_exec *exec, struct seqlstm_error *err);
+void sl_exec_note_update(struct sl_exec *exec);
+seqlstm_status sl_exec_finish_update(struct sl_exec *exec, double *out_squares, struct seqlstm_error *err);
+
 /* One call of a forward pass, on the running step of the loop or on all rows. */
 seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 /* The slots of a call where it runs, what it reads made valid there. */

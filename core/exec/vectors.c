@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat-vector operations of training: optimizer, norms, axpy and the like, on the backend the plan chose. */
+/* Flat-vector operations of training: axpy and the like, on the backend the plan chose. */
 #include <string.h>
 
 #include "exec/exec_private.h"
@@ -48,15 +48,15 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
     return SEQLSTM_OK;
 }
 
-/* Slots stand in the place of the operation. */
-static seqlstm_status run(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count, int64_t elems,
-                          struct seqlstm_error *err)
+seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count,
+                                  int64_t elems, struct seqlstm_error *err)
 {
     struct seqlstm_binding *binding;
     SEQLSTM_TRY(bind_vector(exec, v, elems, &binding, err));
     const struct sl_vector_call *call = &exec->plan->vectors[v];
     struct seqlstm_step step = exec->step;
-    step.device = NULL; /* the block on the device is that of the run */
+    if (!exec->capturing) /* only then it is known to be where the operation runs */
+        step.device = NULL;
     struct seqlstm_forward args = {
         .struct_size = sizeof args,
         .slot_count = slot_count,
@@ -67,9 +67,13 @@ static seqlstm_status run(struct sl_exec *exec, int32_t v, void *const *slots, u
     return sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, v), &args, err);
 }
 
-static seqlstm_status no_vector(uint32_t op, struct seqlstm_error *err)
+seqlstm_status sl_exec_find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind, int32_t *out_v,
+                                   struct seqlstm_error *err)
 {
-    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the plan has no %s: it is not one of training", sl_op_name(op));
+    *out_v = find_vector(exec, op, kind);
+    if (*out_v < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the plan has no %s: it is not one of training", sl_op_name(op));
+    return SEQLSTM_OK;
 }
 
 /* An operand of a flat operation: a range of a parameter buffer, or any other host buffer, which is staged. */
@@ -134,20 +138,18 @@ int32_t sl_exec_get_vector_place(const struct sl_exec *exec, uint32_t op, uint32
 
 seqlstm_status sl_exec_add(struct sl_exec *exec, float *y, const float *x, int64_t elems, struct seqlstm_error *err)
 {
-    int32_t v = find_vector(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY);
-    if (v < 0)
-        return no_vector(SEQLSTM_OP_VECTOR, err);
+    int32_t v;
+    SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY, &v, err));
     void *slots[SEQLSTM_VECTOR_SLOTS] = {[SEQLSTM_VECTOR_Y] = y, [SEQLSTM_VECTOR_X] = (void *)x};
     exec->step.alpha = 1.0f;
-    return elems > 0 ? run(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err) : SEQLSTM_OK;
+    return elems > 0 ? sl_exec_run_vector(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err) : SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
                               float alpha, struct seqlstm_error *err)
 {
-    int32_t v = find_vector(exec, SEQLSTM_OP_VECTOR, kind);
-    if (v < 0)
-        return no_vector(SEQLSTM_OP_VECTOR, err);
+    int32_t v;
+    SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_VECTOR, kind, &v, err));
     if (elems <= 0)
         return SEQLSTM_OK;
     int32_t place = exec->vector_places[v];
@@ -159,90 +161,6 @@ seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, con
         SEQLSTM_TRY(take(exec, place, &operands[1], 1, &slots[SEQLSTM_VECTOR_X], err));
     }
     exec->step.alpha = alpha;
-    SEQLSTM_TRY(run(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err));
+    SEQLSTM_TRY(sl_exec_run_vector(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err));
     return leave(exec, place, &operands[0], slots[SEQLSTM_VECTOR_Y], err);
-}
-
-/* The sum goes to the place's scalar. */
-static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, const float *x, int64_t elems,
-                                  struct seqlstm_error *err)
-{
-    struct sl_exec_place *place = &exec->places[exec->vector_places[v]];
-    struct operand operand = find_operand(exec, x, elems);
-    void *slots[SEQLSTM_REDUCE_SLOTS] = {[SEQLSTM_REDUCE_RESULT] = place->scalar};
-    SEQLSTM_TRY(take(exec, exec->vector_places[v], &operand, 0, &slots[SEQLSTM_REDUCE_X], err));
-    SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
-    return run(exec, v, slots, SEQLSTM_REDUCE_SLOTS, elems, err);
-}
-
-seqlstm_status sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum,
-                                    struct seqlstm_error *err)
-{
-    int32_t v = find_vector(exec, SEQLSTM_OP_SQUARED_NORM, 0);
-    if (v < 0)
-        return no_vector(SEQLSTM_OP_SQUARED_NORM, err);
-    *out_sum = 0;
-    if (elems <= 0)
-        return SEQLSTM_OK;
-    struct sl_exec_place *place = &exec->places[exec->vector_places[v]];
-    SEQLSTM_TRY(sum_squares(exec, v, x, elems, err));
-    return sl_domain_download(place->domain, out_sum, place->scalar, sizeof(double), err);
-}
-
-/* Where the calls of the step may be captured, and the sum as well, it is one of them. */
-static bool sums_with_calls(const struct sl_exec *exec, int32_t v)
-{
-    return v >= 0 && exec->device_place != SL_PLACE_HOST && exec->vector_places[v] == exec->device_place &&
-           exec->plan->vectors[v].sizes.capture != SEQLSTM_CAPTURE_NONE && exec->params->trainable_elems > 0;
-}
-
-seqlstm_status sl_exec_begin_squares(struct sl_exec *exec, struct seqlstm_error *err)
-{
-    int32_t v = find_vector(exec, SEQLSTM_OP_SQUARED_NORM, 0);
-    return sums_with_calls(exec, v)
-               ? sum_squares(exec, v, exec->params->grads, exec->params->trainable_elems, err)
-               : SEQLSTM_OK;
-}
-
-seqlstm_status sl_exec_finish_squares(struct sl_exec *exec, double *out_sum, struct seqlstm_error *err)
-{
-    int32_t v = find_vector(exec, SEQLSTM_OP_SQUARED_NORM, 0);
-    if (!sums_with_calls(exec, v))
-        return sl_exec_squared_norm(exec, exec->params->grads, exec->params->trainable_elems, out_sum, err);
-    struct sl_exec_place *place = &exec->places[exec->device_place];
-    return sl_domain_download(place->domain, out_sum, place->scalar, sizeof(double), err);
-}
-
-seqlstm_status sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
-                                struct seqlstm_error *err)
-{
-    struct sl_params *params = exec->params;
-    int64_t elems = params->trainable_elems;
-    int32_t v = find_vector(exec, SEQLSTM_OP_OPTIMIZER, 0);
-    if (v < 0)
-        return no_vector(SEQLSTM_OP_OPTIMIZER, err);
-    if (elems <= 0)
-        return SEQLSTM_OK;
-    int32_t place = exec->vector_places[v];
-    float *parts[SL_PART_COUNT] = {NULL};
-    for (int part = 0; part < SL_PART_COUNT; part++)
-        if (part < SL_PART_STATE_1 || params->states[part - SL_PART_STATE_1])
-            SEQLSTM_TRY(sl_params_provide(params, place, (enum sl_param_part)part, 0, elems, &parts[part], err));
-    void *slots[SEQLSTM_OPTIMIZER_SLOTS] = {
-        [SEQLSTM_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],
-        [SEQLSTM_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],
-        [SEQLSTM_OPTIMIZER_STATE_1] = parts[SL_PART_STATE_1],
-        [SEQLSTM_OPTIMIZER_STATE_2] = parts[SL_PART_STATE_2],
-        [SEQLSTM_OPTIMIZER_STATE_3] = parts[SL_PART_STATE_3],
-    };
-    exec->step.update = update;
-    exec->step.learning_rate = learning_rate;
-    exec->step.grad_scale = grad_scale;
-    exec->step.flags = 0;
-    SEQLSTM_TRY(run(exec, v, slots, SEQLSTM_OPTIMIZER_SLOTS, elems, err));
-    for (int part = 0; part < SL_PART_COUNT; part++)
-        if (parts[part] && part != SL_PART_GRADS)
-            sl_params_note_written(params, place, (enum sl_param_part)part, 0, elems);
-    params->version++;
-    return SEQLSTM_OK;
 }

@@ -12,8 +12,9 @@ static const uint32_t vector_kinds[] = {
     SEQLSTM_VECTOR_SIGN_AXPY, SEQLSTM_VECTOR_CLAMP, SEQLSTM_VECTOR_COPY};
 enum { VECTOR_KINDS = sizeof vector_kinds / sizeof *vector_kinds, VECTOR_OPS = 2 + VECTOR_KINDS };
 
-static void describe_optimizer(const struct sl_optimizer *o, struct seqlstm_optimizer_desc *desc)
+static void describe_optimizer(const struct sl_train_config *train, struct seqlstm_optimizer_desc *desc)
 {
+    const struct sl_optimizer *o = &train->optimizer;
     static const uint32_t kinds[] = {
         [SL_OPTIMIZER_SGD] = SEQLSTM_OPTIMIZER_SGD,
         [SL_OPTIMIZER_MOMENTUM] = SEQLSTM_OPTIMIZER_MOMENTUM,
@@ -32,6 +33,7 @@ static void describe_optimizer(const struct sl_optimizer *o, struct seqlstm_opti
     desc->momentum = (float)o->momentum;
     desc->epsilon = (float)o->epsilon;
     desc->weight_decay = (float)o->weight_decay;
+    desc->clip_norm = (float)train->clip_norm;
     if (o->amsgrad)
         desc->options |= SEQLSTM_OPTIMIZER_AMSGRAD;
     if (o->centered)
@@ -78,7 +80,7 @@ static const union seqlstm_any_desc *describe_vectors(struct sl_builder *b)
         return NULL;
     }
     descs[0] = sl_builder_describe(b, SEQLSTM_OP_OPTIMIZER, SL_AXIS_FREE);
-    describe_optimizer(&b->model->train.optimizer, &descs[0].optimizer);
+    describe_optimizer(&b->model->train, &descs[0].optimizer);
     descs[1] = sl_builder_describe(b, SEQLSTM_OP_SQUARED_NORM, SL_AXIS_FREE);
     for (int k = 0; k < VECTOR_KINDS; k++) {
         descs[2 + k] = sl_builder_describe(b, SEQLSTM_OP_VECTOR, SL_AXIS_FREE);
@@ -201,6 +203,7 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
     if (b->training) {
         graph->vector_ops = describe_vectors(b);
         graph->vector_op_count = VECTOR_OPS;
+        graph->clip_value = b->model->train.clip_value;
     }
     return b->failed ? NULL : graph;
 }

@@ -189,6 +189,7 @@ struct sl_graph {
      * parameters. Only in SL_PHASE_TRAIN. */
     const union seqlstm_any_desc *vector_ops;
     int32_t vector_op_count;
+    double clip_value;       /* largest magnitude of an element of the gradient; 0: no limit */
 };
 
 /* A recurrent layer that runs in int8: what `data_scale` and `data_shift` of ops.h are for it. */

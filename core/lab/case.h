@@ -75,6 +75,7 @@ struct sl_case {
     bool no_state_grad;  /* dhn, dcn are NULL */
     bool saturated;      /* large values: activations far out */
     bool skip;           /* optimizer: step with SEQLSTM_STEP_SKIP */
+    uint32_t diverged;   /* optimizer: 1: the loss is NaN, 2: the squares are infinite */
     union seqlstm_any_desc desc; /* complete; mode by the pass */
 };
 

@@ -91,6 +91,8 @@ static const struct option options[] = {
      "sgd|momentum|nesterov|adam|rmsprop|adagrad|adadelta"},
     {"momentum", SEQLSTM_OP_OPTIMIZER, SET_FLOAT, DESC(optimizer.momentum), 0.9, NULL},
     {"weight_decay", SEQLSTM_OP_OPTIMIZER, SET_FLOAT, DESC(optimizer.weight_decay), 0.01, NULL},
+    {"clip_norm", SEQLSTM_OP_OPTIMIZER, SET_FLOAT, DESC(optimizer.clip_norm), 0.25, NULL},
+    {"diverged", SEQLSTM_OP_OPTIMIZER, SET_WORD, offsetof(struct sl_case, diverged), 1, "loss|squares"},
     {"amsgrad", SEQLSTM_OP_OPTIMIZER, SET_BIT, DESC(optimizer.options), SEQLSTM_OPTIMIZER_AMSGRAD, NULL},
     {"centered", SEQLSTM_OP_OPTIMIZER, SET_BIT, DESC(optimizer.options), SEQLSTM_OPTIMIZER_CENTERED, NULL},
     {"kind", SEQLSTM_OP_VECTOR, SET_WORD, DESC(vector.kind), 1,

@@ -57,6 +57,7 @@ static const struct field fields[] = {
     FIELD(SEQLSTM_OP_TOP_K, ENUMERATION, seqlstm_top_k_desc, kind),
     FIELD(SEQLSTM_OP_OPTIMIZER, ENUMERATION, seqlstm_optimizer_desc, kind),
     FIELD(SEQLSTM_OP_OPTIMIZER, BITS, seqlstm_optimizer_desc, options),
+    FIELD(SEQLSTM_OP_OPTIMIZER, ZERO32, seqlstm_optimizer_desc, reserved0),
     FIELD(SEQLSTM_OP_VECTOR, ENUMERATION, seqlstm_vector_desc, kind),
     FIELD(SEQLSTM_OP_VECTOR, ZERO32, seqlstm_vector_desc, reserved0),
     FIELD(SEQLSTM_OP_ATTENTION, ENUMERATION, seqlstm_attention_desc, kind),

@@ -229,6 +229,8 @@ range_of(const struct sl_data *d, const struct sl_slot *slot, double *low, doubl
         *low = -3, *high = 3;
     else if (op == SEQLSTM_OP_OPTIMIZER && slot->role == SL_SLOT_INOUT && strcmp(slot->name, "param") != 0)
         *low = 0.01, *high = 0.5; /* second moments are not negative; fine for first ones too */
+    else if (op == SEQLSTM_OP_OPTIMIZER && strcmp(slot->name, "squares") == 0)
+        *low = 1, *high = 4;
 }
 
 static void
@@ -242,6 +244,10 @@ fill_floats(const struct sl_data *d, struct random *r, const struct sl_slot *slo
         if (row_weight && i % 5 == 3)
             v[i] = 0;
     }
+    if (d->c.diverged == 1 && strcmp(slot->name, "sums") == 0)
+        v[0] = (double)NAN;
+    if (d->c.diverged == 2 && strcmp(slot->name, "squares") == 0)
+        v[0] = (double)INFINITY;
 }
 
 static seqlstm_status

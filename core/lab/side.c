@@ -19,7 +19,6 @@
 #include "lab/interval.h"
 #include "lab/oracle.h"
 #include "lab/verify.h"
-#include "train/gradient.h"
 
 enum { STEPS_MOST = 1024, SEQUENCES_LEAST = 8 /* of the batch that is judged */ };
 
@@ -228,13 +227,10 @@ side_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts, struct
 static seqlstm_status
 run_step(struct side *side, struct sl_exec_result *out_result, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_exec_run(side->exec, side->batch, &side->step, out_result, err));
-    if (side->request.graph->phase != SL_PHASE_TRAIN)
-        return SEQLSTM_OK;
-    const struct sl_train_config *config = &sl_session_get_model(side->request.session)->train;
-    struct sl_gradient_result gradient;
-    SEQLSTM_TRY(sl_gradient_prepare(side->exec, side->weights, config, NULL, &gradient, err));
-    return sl_exec_optimize(side->exec, ++side->updates, 0.0f, (float)gradient.scale, err);
+    const struct sl_exec_update update = {.count = ++side->updates};
+    struct sl_exec_step step = side->step;
+    step.update = side->request.graph->phase == SL_PHASE_TRAIN ? &update : NULL;
+    return sl_exec_run(side->exec, side->batch, &step, out_result, err);
 }
 
 /* The gradients before anything else is done to them, or the output. */

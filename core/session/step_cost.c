@@ -74,13 +74,17 @@ static seqlstm_status time_shape(struct sl_exec *exec, const struct sl_data_fact
     return status;
 }
 
-/* An update that changes nothing: rate and gradients are multiplied by 0, the optimizer's state stays zero. */
-static seqlstm_status time_update(struct sl_exec *exec, double *out_ns, struct seqlstm_error *err)
+/* An update that changes nothing: rate and gradients are 0, the optimizer's state stays zero. */
+static seqlstm_status time_update(struct sl_exec *exec, const struct sl_params *params, double *out_ns,
+                                  struct seqlstm_error *err)
 {
+    const struct sl_exec_update update = {.count = 1};
+    double squares;
     *out_ns = INFINITY;
+    SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_FILL, params->grads, NULL, params->trainable_elems, 0, err));
     for (int i = 0; i < 3; i++) {
         int64_t start = sl_clock_ns();
-        SEQLSTM_TRY(sl_exec_optimize(exec, 1, 0, 0, err));
+        SEQLSTM_TRY(sl_exec_update(exec, &update, &squares, err));
         *out_ns = fmin(*out_ns, (double)(sl_clock_ns() - start));
     }
     return SEQLSTM_OK;
@@ -135,7 +139,7 @@ static struct sl_step_cost_point find_slope(const struct probe *probe)
     return (struct sl_step_cost_point){probe->width, fmax((probe->ns[1] - probe->ns[0]) / more, 1)};
 }
 
-static seqlstm_status measure(struct sl_exec *exec, const struct sl_data_facts *facts,
+static seqlstm_status measure(struct sl_exec *exec, const struct sl_params *params, const struct sl_data_facts *facts,
                               const struct sl_envelope *envelope, struct sl_step_cost *out, struct seqlstm_error *err)
 {
     struct sl_step_cost cost = {0};
@@ -157,7 +161,7 @@ static seqlstm_status measure(struct sl_exec *exec, const struct sl_data_facts *
     for (int32_t p = cost.count; p < all; p++)
         cost.source_points[p - cost.count] = find_slope(&probes[p]);
     sl_step_cost_smooth(&cost);
-    SEQLSTM_TRY(time_update(exec, &update, err));
+    SEQLSTM_TRY(time_update(exec, params, &update, err));
     if (cost.count > 0) {
         const struct probe *widest = &probes[cost.count - 1];
         double steps_ns = (double)widest->steps[1] * cost.points[cost.count - 1].step_ns;
@@ -180,7 +184,7 @@ seqlstm_status sl_session_measure_steps(struct sl_session *session, const struct
         return SEQLSTM_OK;
     seqlstm_status status = sl_session_prepare(session, SL_PHASE_TRAIN, envelope, false, true, NULL, &probe, err);
     if (status == SEQLSTM_OK)
-        status = measure(probe.exec, facts, envelope, out, err);
+        status = measure(probe.exec, session->params, facts, envelope, out, err);
     sl_stage_deinit(&probe);
     return status;
 }

@@ -14,24 +14,18 @@ sl_loss_scale_get(struct sl_loss_scale *state)
     return state->scale;
 }
 
-seqlstm_status
-sl_loss_scale_settle(struct sl_loss_scale *state, struct sl_exec *exec, struct sl_params *params, double squares,
-                     bool *out_overflow, struct seqlstm_error *err)
+bool
+sl_loss_scale_settle(struct sl_loss_scale *state, double squares)
 {
-    double scale = state->scale;
-    *out_overflow = false;
-    if (!isfinite(squares) && scale > 1) {
-        state->scale = scale / 2;
+    if (!isfinite(squares) && state->scale > 1) {
+        state->scale /= 2;
         state->good = 0;
         state->overflows++;
-        *out_overflow = true;
-        return SEQLSTM_OK;
+        return true;
     }
     if (++state->good == GOOD_ENOUGH) {
-        state->scale = fmin(scale * 2, LARGEST);
+        state->scale = fmin(state->scale * 2, LARGEST);
         state->good = 0;
     }
-    return scale > 1 ? sl_exec_vector(exec, SEQLSTM_VECTOR_SCALE, params->grads, NULL, params->trainable_elems,
-                                      (float)(1 / scale), err)
-                     : SEQLSTM_OK;
+    return false;
 }

@@ -3,7 +3,7 @@
  * tells observers. It prints nothing.
  *
  * One update: fetch `accumulate` batches (with bptt in unit: sequence all pieces of a batch belong together),
- * weigh them, run each with one normaliser, prepare the gradient, update, follow the averages. Then, in
+ * weigh them, run each with one normaliser, the last with the update, follow the averages. Then, in
  * this order, where due: report, end of epoch, validation, checkpoint, request to stop.
  *
  * Invariants:

@@ -39,7 +39,7 @@ struct sl_trainer {
     bool epoch_ended;                   /* the group was the last of its epoch */
 
     double loss;                        /* of the last update */
-    double squares;                     /* of its gradients, as they came back */
+    double squares;                     /* of its gradients */
     double gradient_norm;
     double rate;
     double teacher;                     /* probability of the target's tokens; NaN without sampling */

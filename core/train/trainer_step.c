@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "decode/sampler.h"
-#include "train/gradient.h"
 #include "train/teacher.h"
 #include "train/trainer_private.h"
 
@@ -106,13 +105,6 @@ compute_normaliser(const struct sl_trainer *trainer)
     return weight > 0 && by > 0 ? 1 / by : 0;
 }
 
-/* Of the gradients as backward leaves them: for the loss scale, or for the norm. */
-static bool
-takes_squares(const struct sl_trainer *trainer)
-{
-    return trainer->request.scales_loss || sl_gradient_is_plain(trainer->request.params, trainer->config);
-}
-
 static seqlstm_status
 run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *sums, struct seqlstm_error *err)
 {
@@ -125,12 +117,16 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
                                        (uint64_t)trainer->state.epoch, &own, err));
         bool piece = has_pieces(trainer) && batch->carry_state;
         mask_step = piece ? mask_step : batch->ordinal;
+        /* What the last run does not see itself: batches without weight, a loss before it that is no number. */
+        const struct sl_exec_update update = {.count = (uint64_t)trainer->state.applied + 1,
+                                              .learning_rate = trainer->rate,
+                                              .skip = normaliser <= 0 || !isfinite(sums->loss)};
         struct sl_exec_step step = {
             .epoch = (uint64_t)trainer->state.epoch,
             .normaliser = normaliser,
             .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
             .accumulate = i > 0,
-            .wants_squares = i + 1 == trainer->group_count && takes_squares(trainer),
+            .update = i + 1 == trainer->group_count ? &update : NULL,
             .weight_mask_step = (uint32_t)mask_step,
             /* what is staged for the devices is what it was before it was mixed */
             .next = trainer->request.sampler             ? NULL
@@ -148,7 +144,7 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
     return SEQLSTM_OK;
 }
 
-/* ---- the update --------------------------------------------------------------------------------------- */
+/* ---- behind the update -------------------------------------------------------------------------------- */
 
 static seqlstm_status
 follow_average(struct sl_trainer *trainer, struct seqlstm_error *err)
@@ -189,32 +185,22 @@ diverge(struct sl_trainer *trainer, const char *what, double value)
         sl_exec_reset_state(trainer->request.exec);
 }
 
+/* The loss is finite: whether the gradients were says if the parameters have changed. */
 static seqlstm_status
-apply(struct sl_trainer *trainer, struct seqlstm_error *err)
+follow_update(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
-    struct sl_gradient_result gradient;
-    bool overflow = false;
-    if (trainer->request.scales_loss)
-        SEQLSTM_TRY(sl_loss_scale_settle(&state->loss_scale, trainer->request.exec, trainer->request.params,
-                                         trainer->squares, &overflow, err));
-    if (overflow) {
+    if (trainer->request.scales_loss && sl_loss_scale_settle(&state->loss_scale, trainer->squares)) {
         sl_log_printf(trainer->request.log, SL_LOG_INFO,
                       "float16 overflowed at update %" PRId64 ", which is skipped; the loss is scaled by %.0f now",
                       state->updates + 1, state->loss_scale.scale);
         return SEQLSTM_OK;
     }
-    const double *known = !trainer->request.scales_loss && takes_squares(trainer) ? &trainer->squares : NULL;
-    SEQLSTM_TRY(sl_gradient_prepare(trainer->request.exec, trainer->request.params, trainer->config, known, &gradient,
-                                    err));
-    trainer->gradient_norm = gradient.norm;
-    if (!isfinite(gradient.norm)) {
-        diverge(trainer, "norm of the gradient", gradient.norm);
+    trainer->gradient_norm = sqrt(trainer->squares);
+    if (!isfinite(trainer->gradient_norm)) {
+        diverge(trainer, "norm of the gradient", trainer->gradient_norm);
         return SEQLSTM_OK;
     }
-    trainer->rate = sl_schedule_rate(trainer->config, &state->schedule, &trainer->progress);
-    SEQLSTM_TRY(sl_exec_optimize(trainer->request.exec, (uint64_t)state->applied + 1, (float)trainer->rate,
-                                 (float)gradient.scale, err));
     state->applied++;
     state->skipped_in_row = 0;
     return follow_average(trainer, err);
@@ -244,6 +230,7 @@ sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err)
     double normaliser = compute_normaliser(trainer);
     if (trainer->request.sampler)
         trainer->teacher = sl_teacher_probability(trainer->config, &trainer->progress);
+    trainer->rate = sl_schedule_rate(trainer->config, &state->schedule, &trainer->progress);
     SEQLSTM_TRY(run_group(trainer, normaliser, &sums, err));
     if (sums.loss_weight > 0) {
         trainer->loss = sums.loss / sums.loss_weight;
@@ -251,7 +238,7 @@ sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err)
         if (!isfinite(trainer->loss))
             diverge(trainer, "loss", trainer->loss);
         else
-            SEQLSTM_TRY(apply(trainer, err));
+            SEQLSTM_TRY(follow_update(trainer, err));
     }
     if (trainer->diverged)
         return SEQLSTM_OK;

@@ -96,8 +96,16 @@ static seqlstm_status forward_vector(const struct blas_call *call, struct seqlst
 
 /* ---- optimizer ----------------------------------------------------------------------------- */
 
+/* The factor of the gradient with the limit of its norm. */
+static float limit_scale(const struct seqlstm_optimizer_desc *d, float grad_scale, double squares)
+{
+    const double norm = (double)grad_scale * sqrt(squares), limit = (double)d->clip_norm;
+    return limit > 0.0 && norm > limit ? (float)((double)grad_scale * limit / norm) : grad_scale;
+}
+
 /* 1 - beta, and 1 / (1 - beta^t), in double: beta is a float such as 0.999. */
-static struct blas_update make_update(const struct seqlstm_optimizer_desc *d, const struct seqlstm_step *step)
+static struct blas_update make_update(const struct seqlstm_optimizer_desc *d, const struct seqlstm_step *step,
+                                      double squares)
 {
     const bool adam = d->kind == SEQLSTM_OPTIMIZER_ADAM;
     const double t = (double)step->update;
@@ -105,7 +113,7 @@ static struct blas_update make_update(const struct seqlstm_optimizer_desc *d, co
         .kind = d->kind,
         .options = d->options,
         .learning_rate = step->learning_rate,
-        .grad_scale = step->grad_scale,
+        .grad_scale = limit_scale(d, step->grad_scale, squares),
         .decay = (float)((double)step->learning_rate * (double)d->weight_decay),
         .momentum = d->momentum,
         .beta_1 = d->beta_1,
@@ -141,9 +149,10 @@ static void update_elems(const struct blas_call *call, void *context, int32_t pa
 static seqlstm_status forward_optimizer(const struct blas_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    if ((call->step->flags & SEQLSTM_STEP_SKIP) != 0)
+    const double *sums = call->slots[SEQLSTM_OPTIMIZER_SUMS], *squares = call->slots[SEQLSTM_OPTIMIZER_SQUARES];
+    if ((call->step->flags & SEQLSTM_STEP_SKIP) != 0 || !isfinite(sums[0]) || !isfinite(*squares))
         return SEQLSTM_OK;
-    struct blas_update update = make_update(&call->op->desc.optimizer, call->step);
+    struct blas_update update = make_update(&call->op->desc.optimizer, call->step, *squares);
     struct blas_division all = divide_elems(call);
     blas_share(call, &all, update_elems, &update);
     return SEQLSTM_OK;

@@ -177,10 +177,10 @@ void BLAS_NAME(vector)(uint32_t kind, float alpha, int64_t n, const float *x, fl
         for (int64_t i = 0; i < n; i++)
             y[i] += x[i] > 0.0f ? alpha : x[i] < 0.0f ? -alpha : 0.0f * x[i];
         break;
-    case SEQLSTM_VECTOR_CLAMP: /* NaN stays */
+    case SEQLSTM_VECTOR_CLAMP:
         for (int64_t i = 0; i < n; i++) {
             float v = y[i] < -alpha ? -alpha : y[i];
-            y[i] = v > alpha ? alpha : v;
+            y[i] = (v > alpha ? alpha : v) + (y[i] - y[i]); /* 0, or NaN */
         }
         break;
     default:

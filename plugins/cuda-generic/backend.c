@@ -183,15 +183,13 @@ backend_op_destroy(struct seqlstm_op *op)
         host_release(&op->instance->domain.host, op);
 }
 
-/* The optimizer gets rates as arguments, so that a graph would keep those of its first update. */
 static uint32_t
 get_capture(uint32_t op)
 {
     switch (op) {
-    case SEQLSTM_OP_OPTIMIZER:
-        return SEQLSTM_CAPTURE_NONE;
     case SEQLSTM_OP_FINITE_CHECK:
     case SEQLSTM_OP_SQUARED_NORM:
+    case SEQLSTM_OP_OPTIMIZER:
     case SEQLSTM_OP_VECTOR:
         return SEQLSTM_CAPTURE_ANY_SHAPE;
     default:

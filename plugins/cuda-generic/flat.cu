@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat vectors. See flat.h. */
+#include <float.h>
+
 #include "flat.h"
 #include "device.h"
 #include "rows.h"
 
+static __device__ bool is_finite(double x)
+{
+    return fabs(x) <= DBL_MAX;
+}
+
 static __global__ void finite_check(int64_t elems, const float *x, int32_t *flag)
 {
     CG_FOR_EACH(e, elems)
-        if (!(fabsf(x[e]) <= 3.402823466e+38f))
+        if (!is_finite((double)x[e]))
             *flag |= 1; /* whoever writes writes the same */
 }
 
@@ -71,7 +78,7 @@ static __global__ void vector(uint32_t kind, int64_t elems, float a, const float
             y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* 0 and NaN are themselves */
             break;
         case SEQLSTM_VECTOR_CLAMP:
-            y[e] = y[e] > a ? a : y[e] < -a ? -a : y[e];
+            y[e] = !is_finite((double)y[e]) ? nanf("") : y[e] > a ? a : y[e] < -a ? -a : y[e];
             break;
         default: /* SEQLSTM_VECTOR_COPY */
             y[e] = x[e];
@@ -86,10 +93,25 @@ extern "C" int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha
 
 /* ---- optimizers ------------------------------------------------------------------------------------------- */
 
-/* What is taken off the parameter; s1 to s3: the states of one element, NULL where the rule has none. */
-static __device__ float take_off(const struct cg_optimizer &d, float g, float *s1, float *s2, float *s3)
+/* One thread decides for all. */
+static __global__ void settle(struct cg_optimizer d, struct cg_live live, const double *sums, const double *squares,
+                              struct cg_update *update)
 {
-    const float lr = d.learning_rate;
+    const double scale = (double)CG_LIVE(&live, grad_scale), norm = scale * sqrt(*squares);
+    const double limit = (double)d.clip_norm, t = (double)CG_LIVE(&live, update);
+    const bool skip = CG_LIVE(&live, flags) & SEQLSTM_STEP_SKIP;
+    update->learning_rate = CG_LIVE(&live, learning_rate);
+    update->grad_scale = (float)(limit > 0 && norm > limit ? scale * limit / norm : scale);
+    update->correction_1 = (float)(1 - pow((double)d.beta_1, t));
+    update->correction_2 = (float)(1 - pow((double)d.beta_2, t));
+    update->skip = skip || !is_finite(sums[0]) || !is_finite(*squares);
+}
+
+/* What is taken off the parameter; s1 to s3: the states of one element, NULL where the rule has none. */
+static __device__ float take_off(const struct cg_optimizer &d, const struct cg_update &u, float g, float *s1, float *s2,
+                                 float *s3)
+{
+    const float lr = u.learning_rate;
     float w;
     switch (d.kind) {
     case SEQLSTM_OPTIMIZER_MOMENTUM:
@@ -104,7 +126,7 @@ static __device__ float take_off(const struct cg_optimizer &d, float g, float *s
         w = *s2;
         if (d.options & SEQLSTM_OPTIMIZER_AMSGRAD)
             w = *s3 = fmaxf(*s3, w);
-        return lr * (*s1 / d.correction_1) / (sqrtf(w / d.correction_2) + d.epsilon);
+        return lr * (*s1 / u.correction_1) / (sqrtf(w / u.correction_2) + d.epsilon);
     case SEQLSTM_OPTIMIZER_RMSPROP: {
         *s1 = d.rho * *s1 + (1.0f - d.rho) * g * g;
         w = *s1;
@@ -128,21 +150,29 @@ static __device__ float take_off(const struct cg_optimizer &d, float g, float *s
     }
 }
 
-static __global__ void optimize(struct cg_optimizer d, int64_t elems, float *param, const float *grad, float *s1,
-                                float *s2, float *s3)
+static __global__ void optimize(struct cg_optimizer d, const struct cg_update *update, int64_t elems, float *param,
+                                const float *grad, float *s1, float *s2, float *s3)
 {
+    const struct cg_update u = *update;
+    if (u.skip)
+        return;
     CG_FOR_EACH(e, elems) {
         float p = param[e];
-        p -= d.learning_rate * d.weight_decay * p;
-        param[e] = p - take_off(d, d.grad_scale * grad[e], s1 ? s1 + e : nullptr, s2 ? s2 + e : nullptr,
+        p -= u.learning_rate * d.weight_decay * p;
+        param[e] = p - take_off(d, u, u.grad_scale * grad[e], s1 ? s1 + e : nullptr, s2 ? s2 + e : nullptr,
                                 s3 ? s3 + e : nullptr);
     }
 }
 
-extern "C" int cg_optimize(void *stream, const struct cg_optimizer *rule, int64_t elems, float *param,
-                           const float *grad, float *state_1, float *state_2, float *state_3)
+extern "C" int cg_optimize(void *stream, const struct cg_optimizer *rule, const struct cg_live *live, int64_t elems,
+                           float *param, const float *grad, float *const states[3], const double *sums,
+                           const double *squares, struct cg_update *update)
 {
     const struct cg_optimizer d = *rule;
-    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, optimize, d, elems, param, grad, state_1, state_2,
-                      state_3);
+    const struct cg_live now = *live;
+    float *const s1 = states[0], *const s2 = states[1], *const s3 = states[2];
+    const int code = GPU_LAUNCH(stream, 1, 1, 0, settle, d, now, sums, squares, update);
+    if (code != 0)
+        return code;
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, optimize, d, update, elems, param, grad, s1, s2, s3);
 }

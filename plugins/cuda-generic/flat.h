@@ -25,12 +25,20 @@ int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha, const flo
 
 struct cg_optimizer {
     uint32_t kind, options;
-    float beta_1, beta_2, rho, momentum, epsilon, weight_decay;
+    float beta_1, beta_2, rho, momentum, epsilon, weight_decay, clip_norm;
+};
+
+/* What one update does, worked out on the device: a graph of the step has it anew with every launch. */
+struct cg_update {
     float learning_rate, grad_scale;
     float correction_1, correction_2; /* 1 - beta^t */
+    int32_t skip;                     /* nothing */
+    int32_t reserved0;
 };
-int cg_optimize(void *stream, const struct cg_optimizer *rule, int64_t elems, float *param, const float *grad,
-                float *state_1, float *state_2, float *state_3);
+/* update: room for one on the device; states NULL where the rule has none. */
+int cg_optimize(void *stream, const struct cg_optimizer *rule, const struct cg_live *live, int64_t elems, float *param,
+                const float *grad, float *const states[3], const double *sums, const double *squares,
+                struct cg_update *update);
 
 struct cg_loss {
     uint32_t kind;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat vectors: reductions, optimizers, vector operations. */
-#include <math.h>
-
 #include "flat.h"
 #include "plugin.h"
 
@@ -31,26 +29,28 @@ static seqlstm_status norm_forward(const struct cg_call *call, struct seqlstm_er
 
 const struct cg_family cg_squared_norm_family = {.sizes = norm_sizes, .forward = norm_forward};
 
+static void optimizer_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
+{
+    (void)op;
+    sizes->workspace_bytes = sizeof(struct cg_update);
+}
+
 static seqlstm_status optimizer_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_optimizer_desc *d = &call->desc->optimizer;
-    const struct seqlstm_step *step = &call->live.step;
-    if (step->flags & SEQLSTM_STEP_SKIP)
-        return SEQLSTM_OK;
     const struct cg_optimizer rule = {
         .kind = d->kind, .options = d->options, .beta_1 = d->beta_1, .beta_2 = d->beta_2, .rho = d->rho,
-        .momentum = d->momentum, .epsilon = d->epsilon, .weight_decay = d->weight_decay,
-        .learning_rate = step->learning_rate, .grad_scale = step->grad_scale,
-        .correction_1 = (float)(1 - pow((double)d->beta_1, (double)step->update)),
-        .correction_2 = (float)(1 - pow((double)d->beta_2, (double)step->update))};
+        .momentum = d->momentum, .epsilon = d->epsilon, .weight_decay = d->weight_decay, .clip_norm = d->clip_norm};
+    float *const states[3] = {cg_slot(call, SEQLSTM_OPTIMIZER_STATE_1), cg_slot(call, SEQLSTM_OPTIMIZER_STATE_2),
+                              cg_slot(call, SEQLSTM_OPTIMIZER_STATE_3)};
     CG_START(call, "optimizer",
-             cg_optimize(call->stream, &rule, call->rows, cg_slot(call, SEQLSTM_OPTIMIZER_PARAM),
-                         cg_slot(call, SEQLSTM_OPTIMIZER_GRAD), cg_slot(call, SEQLSTM_OPTIMIZER_STATE_1),
-                         cg_slot(call, SEQLSTM_OPTIMIZER_STATE_2), cg_slot(call, SEQLSTM_OPTIMIZER_STATE_3)));
+             cg_optimize(call->stream, &rule, &call->live, call->rows, cg_slot(call, SEQLSTM_OPTIMIZER_PARAM),
+                         cg_slot(call, SEQLSTM_OPTIMIZER_GRAD), states, call->slots[SEQLSTM_OPTIMIZER_SUMS],
+                         call->slots[SEQLSTM_OPTIMIZER_SQUARES], (struct cg_update *)(void *)call->workspace));
     return SEQLSTM_OK;
 }
 
-const struct cg_family cg_optimizer_family = {.forward = optimizer_forward};
+const struct cg_family cg_optimizer_family = {.sizes = optimizer_sizes, .forward = optimizer_forward};
 
 static seqlstm_status vector_forward(const struct cg_call *call, struct seqlstm_error *err)
 {

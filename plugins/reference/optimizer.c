@@ -17,6 +17,8 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
     ref_slot_set(&slot[SEQLSTM_OPTIMIZER_STATE_1], REF_INOUT, first ? n : 0);
     ref_slot_set(&slot[SEQLSTM_OPTIMIZER_STATE_2], REF_INOUT, second ? n : 0);
     ref_slot_set(&slot[SEQLSTM_OPTIMIZER_STATE_3], REF_INOUT, d->options ? n : 0);
+    ref_slot_set_typed(&slot[SEQLSTM_OPTIMIZER_SUMS], REF_CONST, SEQLSTM_FLOAT64, 2);
+    ref_slot_set_typed(&slot[SEQLSTM_OPTIMIZER_SQUARES], REF_CONST, SEQLSTM_FLOAT64, 1);
     return SEQLSTM_OPTIMIZER_SLOTS;
 }
 
@@ -98,16 +100,19 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     (void)err;
     const struct seqlstm_optimizer_desc *d = &call->desc->optimizer;
     const struct seqlstm_step *step = call->step;
-    if (step->flags & SEQLSTM_STEP_SKIP)
+    const double *sums = call->values[SEQLSTM_OPTIMIZER_SUMS], *squares = call->values[SEQLSTM_OPTIMIZER_SQUARES];
+    if ((step->flags & SEQLSTM_STEP_SKIP) || !isfinite(sums[0]) || !isfinite(*squares))
         return SEQLSTM_OK;
-    const double lr = (double)step->learning_rate, decay = (double)d->weight_decay;
+    const double lr = (double)step->learning_rate, decay = (double)d->weight_decay, limit = (double)d->clip_norm;
+    const double norm = (double)step->grad_scale * sqrt(*squares);
+    const double scale = (double)step->grad_scale * (limit > 0 && norm > limit ? limit / norm : 1);
     const double *grad = call->values[SEQLSTM_OPTIMIZER_GRAD];
     double *p = call->values[SEQLSTM_OPTIMIZER_PARAM], *s1 = call->values[SEQLSTM_OPTIMIZER_STATE_1];
     double *s2 = call->values[SEQLSTM_OPTIMIZER_STATE_2], *s3 = call->values[SEQLSTM_OPTIMIZER_STATE_3];
     for (int64_t k = 0; k < call->extent->rows; k++) {
         const struct state s = {s1 ? s1 + k : NULL, s2 ? s2 + k : NULL, s3 ? s3 + k : NULL};
         p[k] -= lr * decay * p[k];
-        p[k] -= update(d, lr, (double)step->update, (double)step->grad_scale * grad[k], s);
+        p[k] -= update(d, lr, (double)step->update, scale * grad[k], s);
     }
     return SEQLSTM_OK;
 }

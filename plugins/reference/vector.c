@@ -74,7 +74,7 @@ vector_element(uint32_t kind, double a, double x, double y)
     case SEQLSTM_VECTOR_SIGN_AXPY:
         return y + a * (x > 0 ? 1 : x < 0 ? -1 : 0);
     case SEQLSTM_VECTOR_CLAMP:
-        return y < -a ? -a : y > a ? a : y; /* NaN stays: it must be found, not hidden */
+        return !isfinite(y) ? (double)NAN : fmin(fmax(y, -a), a); /* it must be found, not hidden */
     default: /* SEQLSTM_VECTOR_COPY */
         return x;
     }

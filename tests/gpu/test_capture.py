@@ -22,7 +22,7 @@ MODEL = '''seqlstm: 1
 seed: 3
 {top}
 dispatch: {{policy: order}}
-data: {{type: text, train: {{file: {folder}/t.txt}}, valid: {{file: {folder}/v.txt}}, tokenizer: whitespace,
+data: {{type: text, train: {{file: {folder}/t.txt}}, {valid}tokenizer: whitespace,
        batch_size: {batch}, batching: {{unit: stream, bptt: 9}}}}
 model: [{{type: embedding, dim: 6}}, {layers}, {{type: output, activation: softmax}}]
 train: {{epochs: {epochs}, {train}}}
@@ -31,10 +31,13 @@ backends: [{more}{{plugin: cuda-generic, options: {{capture: {capture}}}}}]
 MASKS = ('{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, layer_norm: true, dropout: 0.2,'
          ' recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1}}, {type: dropout, rate: 0.3}')
 ADAM = 'optimizer: {type: adam, learning_rate: 0.01}'
+BESIDE = 'a regularizer and clip_value'
 CASES = {
     'masks, a schedule, clipping': (MASKS, f'{ADAM}, schedule: {{type: cosine}}, clip_norm: 0.3', ''),
     'accumulated gradients, a weight mask': ('{type: lstm, units: 6, return_sequences: true, weight_drop: 0.4}',
                                              f'{ADAM}, accumulate: 2', ''),
+    BESIDE: ('{type: gru, units: 6, return_sequences: true, kernel_regularizer: {l1: 0.01, l2: 0.02}}',
+             f'{ADAM}, clip_value: 0.01, clip_norm: 0.05', ''),
     'float16 with overflows': ('{type: gru, units: 6, return_sequences: true, recurrent_dropout: 0.1}',
                                'optimizer: {type: sgd, learning_rate: 30}, loss: {type: cross_entropy, reduction: sequence_mean}',
                                'precision: float16'),
@@ -55,13 +58,14 @@ def run(*arguments, **environment):
     return done.stdout
 
 
-def write_model(folder, case, capture, epochs=3):
+def write_model(folder, case, capture, epochs=3, valid=True):
     layers, train, top = CASES[case]
     value = 'true' if capture else 'false'
     more = f'{{plugin: cuda-cudnn, options: {{library: {CUDNN}, capture: {value}}}}}, ' if case == WITH_CUDNN else ''
     path = folder / f'{capture}.yaml'
     path.write_text(MODEL.format(folder=folder, layers=layers, train=train, top=top, epochs=epochs,
-                                 batch=1 if 'float16' in top else 4, more=more, capture=value))
+                                 batch=1 if 'float16' in top else 4, more=more, capture=value,
+                                 valid=f'valid: {{file: {folder}/v.txt}}, ' if valid else ''))
     return path
 
 
@@ -77,9 +81,9 @@ class Result:
         self.started = max(lines, key=lambda line: sum(line.values()))
 
 
-def train(folder, case, capture, name, epochs=3, **environment):
+def train(folder, case, capture, name, epochs=3, valid=True, **environment):
     out, counts = folder / name, folder / f'{name}.counts'
-    run('run', write_model(folder, case, capture, epochs), '--out', out, '--quiet',
+    run('run', write_model(folder, case, capture, epochs, valid), '--out', out, '--quiet',
         SEQLSTM_EMULATED_COUNTS=str(counts), **environment)
     return Result(out, counts)
 
@@ -107,8 +111,15 @@ def check_equal(folder, case):
     print(f'# {case}, {updates} updates: {graph.started}, call by call {calls.started}')
     if 2 * graph.started['kernels'] > calls.started['kernels']:
         raise AssertionError('hardly fewer launches')
-    if case != WITH_CUDNN and graph.started['fills'] >= calls.started['fills']:
-        raise AssertionError('the norm is not in the graph: its sum is cleared beside it')
+
+
+def check_whole(folder, case):
+    """Once their shapes have come twice, updates start one graph each, and not a kernel or a fill more."""
+    few, many = (train(folder, case, True, name, epochs, valid=False) for name, epochs in (('few', 3), ('many', 5)))
+    more = {what: many.started[what] - few.started[what] for what in few.started}
+    updates = many.summary['updates'] - few.summary['updates']
+    if more['graphs'] != updates or more['kernels'] or more['fills'] or more['captured']:
+        raise AssertionError(f'{updates} more updates start {more}')
 
 
 def check_resume(folder, case):
@@ -138,12 +149,17 @@ def check_plan(folder, case):
             raise AssertionError(f'plan: {line}, {plan["capture"]}')
         if not capture and ('cuda-generic' not in reason or reason not in line):
             raise AssertionError(f'plan hides who is in the way: {line}')
+        if plan['capture']['update'] != capture or ('and its update' in line) != capture:
+            raise AssertionError(f'plan: {line}, {plan["capture"]}')
+    line = next(line for line in run('plan', write_model(folder, BESIDE, True)).splitlines() if line.startswith('graph '))
+    if 'without its update: clip_value' not in line:
+        raise AssertionError(f'plan hides what is not in the graph: {line}')
 
 
 def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
-    tests += [('resumed', check_resume, 'accumulated gradients, a weight mask'), ('planted: an old step block', check_stale, first),
+    tests += [('one graph a step', check_whole, first), ('resumed', check_resume, 'accumulated gradients, a weight mask'), ('planted: an old step block', check_stale, first),
               ('plan', check_plan, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 

@@ -86,7 +86,8 @@ static void test_optimizers(void **state)
                                            .momentum =
                                                kind == SEQLSTM_OPTIMIZER_RMSPROP && !other ? 0.0f : 0.8f,
                                            .epsilon = 1e-3f,
-                                           .weight_decay = other ? 0.01f : 0.0f};
+                                           .weight_decay = other ? 0.01f : 0.0f,
+                                           .clip_norm = extra ? 1.0f : 0.0f};
         if (extra && kind == SEQLSTM_OPTIMIZER_ADAM)
             d.options = SEQLSTM_OPTIMIZER_AMSGRAD;
         if (extra && kind == SEQLSTM_OPTIMIZER_RMSPROP)
@@ -105,16 +106,25 @@ static void test_optimizers(void **state)
         for (uint64_t update = 1; update <= 5; update++) {
             float *g = fixture_floats(n, update + 10);
             struct seqlstm_step step = {.update = update, .learning_rate = 0.05f, .grad_scale = 0.5f};
-            void *slots[] = {p, g, s[0], s[1], s[2]};
+            double sums[2] = {0, 1}, squares = 0;
+            for (int64_t i = 0; i < n; i++)
+                squares += (double)g[i] * (double)g[i];
+            void *slots[] = {p, g, s[0], s[1], s[2], sums, &squares};
             run_flat(f, k & 1 ? &f->queue : &f->alone, &d.head, n, slots, SEQLSTM_OPTIMIZER_SLOTS, step);
+            if (extra && 0.5 * sqrt(squares) > 1)
+                step.grad_scale = (float)(1 / sqrt(squares));
             for (int64_t i = 0; i < n; i++)
                 update_reference(&d, &step, &want[0][i], (double)g[i], &want[1][i], &want[2][i], &want[3][i]);
             /* a skipped update changes nothing */
             float *before = malloc((size_t)n * sizeof *before);
             memcpy(before, p, (size_t)n * sizeof *before);
-            step.flags = SEQLSTM_STEP_SKIP;
-            run_flat(f, &f->queue, &d.head, n, slots, SEQLSTM_OPTIMIZER_SLOTS, step);
-            assert_memory_equal(before, p, (size_t)n * sizeof *before);
+            for (int why = 0; why < 3; why++) {
+                step.flags = why == 0 ? SEQLSTM_STEP_SKIP : 0;
+                sums[0] = why == 1 ? (double)NAN : 0;
+                squares = why == 2 ? (double)INFINITY : 1;
+                run_flat(f, &f->queue, &d.head, n, slots, SEQLSTM_OPTIMIZER_SLOTS, step);
+                assert_memory_equal(before, p, (size_t)n * sizeof *before);
+            }
             free(before), free(g);
         }
         fixture_compare(p, want[0], n, 1e-5, "param");
@@ -152,6 +162,21 @@ static void test_vector(void **state)
             }
             free(x), free(y), free(old);
         }
+}
+
+/* A limit hides nothing that is no number. */
+static void test_clamp_keeps_what_is_no_number(void **state)
+{
+    struct blas_fixture *f = *state;
+    struct seqlstm_vector_desc d = {.head = fixture_head(SEQLSTM_OP_VECTOR, sizeof d, 21),
+                                    .kind = SEQLSTM_VECTOR_CLAMP};
+    float *y = fixture_floats(21, 3);
+    void *slots[] = {y, NULL};
+    y[2] = NAN, y[11] = INFINITY, y[20] = -INFINITY;
+    run_flat(f, &f->alone, &d.head, 21, slots, 2, (struct seqlstm_step){.alpha = 0.25f});
+    for (int i = 0; i < 21; i++)
+        assert_true(i == 2 || i == 11 || i == 20 ? isnan(y[i]) : fabsf(y[i]) <= 0.25f);
+    free(y);
 }
 
 /* The same bits for one and for three members, and far beyond what float could add. */
@@ -205,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_vector),
+        cmocka_unit_test(test_clamp_keeps_what_is_no_number),
         cmocka_unit_test(test_squared_norm),
         cmocka_unit_test(test_finite_check),
     };

@@ -125,13 +125,14 @@ struct domain_case {
 static const struct domain_case cases[] = {
     {"last state, dense", VALUES,
      "model: [{type: lstm, units: 5}, {type: dense, units: 3, activation: tanh}]\n"
-     "train: {loss: mse, epochs: 1, optimizer: {type: adam}}", false, false, true, false},
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}, clip_norm: 0.25}", false, false, true, false},
     {"several readers", VALUES,
      "model: [{type: lstm, name: a, units: 4, return_sequences: true},"
      " {type: rnn, name: b, units: 4, return_sequences: true},"
      " {type: add, name: c, from: [a, b]}, {type: concat, name: d, from: [a, c, b]},"
-     " {type: layer_norm}, {type: dropout, rate: 0.3}, {type: dense, units: 3}]\n"
-     "train: {loss: mse, epochs: 1, optimizer: {type: adam}}", false, true, true, false},
+     " {type: layer_norm}, {type: dropout, rate: 0.3},"
+     " {type: dense, units: 3, kernel_regularizer: {l1: 0.01, l2: 0.02}}]\n"
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}, clip_value: 0.5}", false, true, true, false},
     {"tied output", TOKENS,
      "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
      " {type: output, tie: emb, activation: softmax}]\n"
@@ -189,14 +190,16 @@ static void close_world(struct world *w)
 }
 
 /* One update as the trainer makes it: two batches, limits, Adam, an average on the host. */
-static double update(struct world *w, uint64_t t, float *average, float *output)
+static double make_update(struct world *w, uint64_t t, float *average, float *output)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_exec_result result;
-    double loss = 0, norm;
+    double loss = 0;
     struct sl_params *p = w->params;
+    const struct sl_exec_update update = {.count = t, .learning_rate = 0.01};
     for (int k = 0; k < 2; k++) {
-        struct sl_exec_step step = {.epoch = t, .normaliser = 0.25, .accumulate = k > 0};
+        struct sl_exec_step step = {.epoch = t, .normaliser = 0.25, .loss_scale = 8, .accumulate = k > 0,
+                                    .update = k > 0 ? &update : NULL};
         w->batch->carry_state = k > 0;
         ok(sl_exec_run(w->exec, w->batch, &step, &result, &err), &err);
         loss += result.loss_sum;
@@ -205,14 +208,8 @@ static double update(struct world *w, uint64_t t, float *average, float *output)
         struct sl_field field = sl_exec_get_output(w->exec);
         memcpy(output, field.values, (size_t)(field.on_steps ? R : B) * (size_t)field.features * sizeof *output);
     }
-    const struct sl_param_view *view = &p->views[0];
-    ok(sl_exec_vector(w->exec, SEQLSTM_VECTOR_AXPY, p->grads + view->offset_elems, p->values + view->offset_elems,
-                      view->elems, 0.02f, &err), &err);
-    ok(sl_exec_squared_norm(w->exec, p->grads, p->trainable_elems, &norm, &err), &err);
-    ok(sl_exec_vector(w->exec, SEQLSTM_VECTOR_CLAMP, p->grads, NULL, p->trainable_elems, 0.5f, &err), &err);
-    ok(sl_exec_optimize(w->exec, t, 0.01f, 0.5f, &err), &err);
     ok(sl_exec_vector(w->exec, SEQLSTM_VECTOR_LERP, average, p->values, p->trainable_elems, 0.1f, &err), &err);
-    return loss + norm;
+    return loss + result.squares;
 }
 
 static void compare(const char *name, enum placement placement, const char *what, const void *a, const void *b,
@@ -237,7 +234,7 @@ static void compare_worlds(const struct domain_case *c, enum placement placement
     memset(averages[0], 0, bytes);
     memset(averages[1], 0, bytes);
     for (uint64_t t = 1; t <= 3; t++) {
-        double a = update(&host, t, averages[0], outputs[0]), b = update(&other, t, averages[1], outputs[1]);
+        double a = make_update(&host, t, averages[0], outputs[0]), b = make_update(&other, t, averages[1], outputs[1]);
         if (a != b)
             fail_msg("%s, placement %d, update %d: loss and norm %.17g, expected %.17g", c->name, placement, (int)t,
                      b, a);
@@ -283,9 +280,11 @@ static void host_writes_reach_the_device(void **state)
     struct world w;
     open_world(&w, &cases[0], ON_DEVICE);
     struct sl_exec_step step = {.normaliser = 1};
+    const struct sl_exec_update update = {.count = 1, .learning_rate = 0.1};
     struct sl_exec_result first, changed, again;
+    step.update = &update;
     ok(sl_exec_run(w.exec, w.batch, &step, &first, &err), &err);
-    ok(sl_exec_optimize(w.exec, 1, 0.1f, 1.0f, &err), &err);
+    step.update = NULL;
     ok(sl_exec_run(w.exec, w.batch, &step, &changed, &err), &err);
     assert_true(changed.loss_sum != first.loss_sum);
     ok(sl_params_init(w.params, w.graph, 7, NULL, &err), &err);
@@ -343,9 +342,10 @@ static void train_in_turn(const struct domain_case *c, enum placement placement,
         now->ordinal = k;
         next->ordinal = k + 1;
         /* Run 3 gets another batch than was announced before it. */
-        struct sl_exec_step step = {.normaliser = 0.25, .next = !named ? NULL : k == 2 ? now : next};
+        const struct sl_exec_update update = {.count = k + 1, .learning_rate = 0.05};
+        struct sl_exec_step step = {
+            .normaliser = 0.25, .update = &update, .next = !named ? NULL : k == 2 ? now : next};
         ok(sl_exec_run(w.exec, now, &step, &result, &err), &err);
-        ok(sl_exec_optimize(w.exec, k + 1, 0.05f, 1.0f, &err), &err);
         losses[k] = result.loss_sum;
     }
     ok(sl_params_pull(w.params, &err), &err);

@@ -178,6 +178,9 @@ other_operations(void **state)
         .optimizer = {.head = head(SEQLSTM_OP_OPTIMIZER), .kind = SEQLSTM_OPTIMIZER_RMSPROP, .momentum = 0.5f}};
     sign(&d);
     assert_slot(SEQLSTM_OPTIMIZER_STATE_2, "state_2", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
+    assert_slot(SEQLSTM_OPTIMIZER_SUMS, "sums", SL_SLOT_CONST, SL_SLOT_FREE, 1, 2);
+    assert_slot(SEQLSTM_OPTIMIZER_SQUARES, "squares", SL_SLOT_CONST, SL_SLOT_FREE, 1, 1);
+    assert_int_equal(slots[SEQLSTM_OPTIMIZER_SQUARES].dtype, SEQLSTM_FLOAT64);
     d.optimizer.momentum = 0;
     sign(&d);
     assert_slot(SEQLSTM_OPTIMIZER_STATE_2, "state_2", SL_SLOT_ABSENT, 0, 0, 0);

@@ -527,7 +527,7 @@ optimizers(void **state)
             const union seqlstm_any_desc d = {
                 .optimizer = {.head = rh_head(SEQLSTM_OP_OPTIMIZER, TRAIN), .kind = kind, .beta_1 = 0.5f,
                               .beta_2 = 0.75f, .rho = 0.75f, .momentum = momentum ? 0.5f : 0, .epsilon = 0.25f,
-                              .weight_decay = 0.0625f, .options = options}};
+                              .weight_decay = 0.0625f, .options = options, .clip_norm = 1}};
             struct rh rh;
             rh_open_rows(&rh, &d, 1, 1, 1);
             for (int k = 0; k < rh.count; k++)
@@ -535,8 +535,9 @@ optimizers(void **state)
                     rh_value(&rh, k)[0] = k == 0 ? 2 : 0;
             double p = 2, m = 0, v = 0, u = 0, most = 0, mean = 0;
             for (int t = 1; t <= 2; t++) {
-                const double raw = t == 1 ? 3 : -1, g = 0.5 * raw;
+                const double raw = t == 1 ? 3 : -1, g = t == 1 ? 0.5 : -0.5; /* norms 3 and 1, limited to 1 */
                 rh_value(&rh, SEQLSTM_OPTIMIZER_GRAD)[0] = raw;
+                rh_value(&rh, SEQLSTM_OPTIMIZER_SQUARES)[0] = 4 * raw * raw;
                 rh.step.update = (uint64_t)t;
                 rh_forward(&rh);
                 p *= 1 - lr * decay;
@@ -567,9 +568,14 @@ optimizers(void **state)
                 }
                 assert_near(rh_value(&rh, SEQLSTM_OPTIMIZER_PARAM)[0], p);
             }
-            rh.step.flags = SEQLSTM_STEP_SKIP;
-            rh_forward(&rh);
-            assert_near(rh_value(&rh, SEQLSTM_OPTIMIZER_PARAM)[0], p);
+            const double before = rh_value(&rh, SEQLSTM_OPTIMIZER_PARAM)[0];
+            for (int k = 0; k < 3; k++) { /* what changes nothing */
+                rh.step.flags = k == 0 ? SEQLSTM_STEP_SKIP : 0;
+                rh_value(&rh, SEQLSTM_OPTIMIZER_SUMS)[0] = k == 1 ? (double)INFINITY : 1;
+                rh_value(&rh, SEQLSTM_OPTIMIZER_SQUARES)[0] = k == 2 ? (double)NAN : 1;
+                rh_forward(&rh);
+                assert_true(rh_value(&rh, SEQLSTM_OPTIMIZER_PARAM)[0] == before);
+            }
             rh_close(&rh);
         }
 }

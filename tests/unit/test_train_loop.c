@@ -9,7 +9,6 @@
 
 #include "oom.h"
 #include "train/average.h"
-#include "train/gradient.h"
 
 static char root[] = "/nonexistent";
 
@@ -148,45 +147,6 @@ an_update_without_weight_changes_nothing(void **state)
     assert_int_equal(world->exec.last_update, 0);
     assert_true(isnan(sl_metric_values_get(&result.train, SL_METRIC_LOSS)));
     free(world);
-}
-
-static void
-gradients_are_regularised_and_limited(void **state)
-{
-    (void)state;
-    struct fake_params fake;
-    struct sl_exec exec = {.params = &fake.params, .training = true};
-    struct sl_gradient_result result;
-    struct sl_train_config config = {.clip_value = 0};
-    fake_params_init(&fake);
-    fake.views[2].regularizer = (struct sl_regularizer){9, 9}; /* frozen: no effect */
-    fake.grads[0] = 3;
-    fake.grads[1] = -4;
-    /* l1 0.001, l2 0.01 on w = (0.5, -0.25, 0) */
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
-    ASSERT_NEAR(fake.grads[0], 3 + 0.001 + 0.01, 1e-6);
-    ASSERT_NEAR(fake.grads[1], -4 - 0.001 - 0.005, 1e-6);
-    ASSERT_NEAR(fake.grads[2], 0, 0);
-    ASSERT_NEAR(fake.grads[24], 0, 0);
-    ASSERT_NEAR(result.norm, sqrt(3.011 * 3.011 + 4.006 * 4.006), 1e-6);
-    ASSERT_NEAR(result.scale, 1, 0);
-    fake_params_init(&fake);
-    fake.views[0].regularizer = (struct sl_regularizer){0, 0};
-    fake.grads[0] = 30;
-    fake.grads[1] = -4;
-    fake.grads[16] = 1;
-    config = (struct sl_train_config){.clip_value = 4, .clip_norm = 2};
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
-    ASSERT_NEAR(fake.grads[0], 4, 0);
-    ASSERT_NEAR(result.norm, sqrt(33), 1e-12);
-    ASSERT_NEAR(result.scale, 2 / sqrt(33), 1e-12);
-    /* A limit hides no NaN. */
-    fake.grads[1] = NAN;
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
-    assert_true(isnan(result.norm));
-    fake.grads[1] = INFINITY;
-    assert_int_equal(sl_gradient_prepare(&exec, &fake.params, &config, NULL, &result, NULL), SEQLSTM_OK);
-    assert_true(isinf(result.norm));
 }
 
 static void
@@ -428,7 +388,6 @@ main(void)
         cmocka_unit_test(it_learns),
         cmocka_unit_test(normalisers),
         cmocka_unit_test(an_update_without_weight_changes_nothing),
-        cmocka_unit_test(gradients_are_regularised_and_limited),
         cmocka_unit_test(averages),
         cmocka_unit_test(divergence_stops),
         cmocka_unit_test(divergence_skips),

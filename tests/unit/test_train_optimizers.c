@@ -16,7 +16,6 @@
 #include "exec/exec.h"
 #include "model/diagnostics.h"
 #include "train/average.h"
-#include "train/gradient.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -38,16 +37,16 @@ ok(seqlstm_status status, const struct seqlstm_error *err)
 }
 
 static void
-open_world(struct world *w, const char *train)
+open_world(struct world *w, const char *layer, const char *train)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     char text[2048];
     memset(w, 0, sizeof *w);
     snprintf(text, sizeof text,
              "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\nmodel:\n"
-             "  - {type: dense, units: 2, kernel_regularizer: {l1: 0.25, l2: 0.125}}\n"
+             "  - {type: dense, units: 2%s}\n"
              "train: {loss: mse, epochs: 1, %s}\nbackends: [reference]\n",
-             train);
+             layer, train);
     ok(sl_diagnostics_create(&w->diagnostics, &err), &err);
     struct sl_model_request request = {.path = "m.yaml"};
     if (sl_model_load_text("m.yaml", text, strlen(text), &request, w->diagnostics, &w->model, &err) != SEQLSTM_OK) {
@@ -159,7 +158,8 @@ optimizers_follow_their_equations(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct world w;
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        open_world(&w, cases[c]);
+        double squares;
+        open_world(&w, "", cases[c]);
         const struct sl_optimizer *o = &w.model->train.optimizer;
         struct scalar want[6];
         double initial = o->kind == SL_OPTIMIZER_ADAGRAD ? o->initial_accumulator : 0;
@@ -173,9 +173,10 @@ optimizers_follow_their_equations(void **state)
             for (int i = 0; i < 6; i++) {
                 double g = (i - 2.5) * (t == 3 ? -0.5 : 1) + 0.1 * t;
                 w.params->grads[i] = (float)g;
-                update(o, &want[i], 0.5 * (double)(float)g, (double)(float)lr, t);
+                update(o, &want[i], (double)(float)g, (double)(float)lr, t);
             }
-            ok(sl_exec_optimize(w.exec, (uint64_t)t, (float)lr, 0.5f, &err), &err);
+            const struct sl_exec_update this = {.count = (uint64_t)t, .learning_rate = lr};
+            ok(sl_exec_update(w.exec, &this, &squares, &err), &err);
             for (int i = 0; i < 6; i++)
                 if (!(fabs((double)w.params->values[i] - want[i].p) <= 4e-6 * fmax(1, fabs(want[i].p))))
                     fail_msg("%s: update %d, parameter %d is %.9g, expected %.9g", cases[c], t, i,
@@ -191,23 +192,38 @@ gradients_and_averages_on_a_backend(void **state)
     (void)state;
     struct world w;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_gradient_result result;
-    open_world(&w, "optimizer: sgd, clip_value: 4, clip_norm: 1");
+    double squares;
+    open_world(&w, ", kernel_regularizer: {l1: 0.25, l2: 0.125}", "optimizer: sgd, clip_value: 4, clip_norm: 1");
     const struct sl_param_view *kernel = &w.params->views[0];
     assert_int_equal(kernel->elems, 6);
     float *values = w.params->values + kernel->offset_elems, *grads = w.params->grads + kernel->offset_elems;
+    struct sl_exec_update update = {.count = 1, .learning_rate = 0.5};
     values[0] = 2;
     values[1] = -2;
     grads[0] = 1;
     grads[1] = -9;
-    ok(sl_gradient_prepare(w.exec, w.params, &w.model->train, NULL, &result, &err), &err);
+    ok(sl_exec_update(w.exec, &update, &squares, &err), &err);
     /* 1 + l1 + 2 l2 w; -9 - l1 - 2 l2 w limited; a zero stays zero */
     assert_true(grads[0] == 1.75f && grads[1] == -4 && grads[2] == 0);
-    assert_true(fabs(result.norm - sqrt(1.75 * 1.75 + 16)) < 1e-6);
-    assert_true(fabs(result.scale * result.norm - 1) < 1e-12);
+    assert_true(fabs(squares - (1.75 * 1.75 + 16)) < 1e-12);
+    assert_true(fabs((double)values[0] - (2 - 0.5 * 1.75 / sqrt(squares))) < 1e-6);
+    assert_true(fabs((double)values[1] - (-2 + 0.5 * 4 / sqrt(squares))) < 1e-6);
+    /* a limit hides nothing that is no number, and nothing changes then */
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    const float before[] = {values[0], values[1]};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        grads[1] = bad[k];
+        ok(sl_exec_update(w.exec, &update, &squares, &err), &err);
+        assert_true(isnan(squares) && memcmp(before, values, sizeof before) == 0);
+    }
+    grads[1] = 1;
+    update.skip = true;
+    ok(sl_exec_update(w.exec, &update, &squares, &err), &err);
+    assert_true(isfinite(squares) && memcmp(before, values, sizeof before) == 0);
 
     struct sl_average average;
     ok(sl_average_init(&average, SL_AVERAGE_EMA, 0.5, w.params, NULL, &err), &err);
+    values[0] = 2;
     sl_average_start(&average);
     values[0] = 4;
     ok(sl_average_update(&average, w.exec, &err), &err);

@@ -192,7 +192,6 @@ struct sl_exec {
     int poison_count;        /* for so many runs from then on */
     double last_normaliser;
     int accumulated;
-    float last_rate, last_scale;
     uint64_t last_update;
 };
 
@@ -231,6 +230,27 @@ WEAK struct sl_field
 sl_exec_get_output(const struct sl_exec *exec)
 {
     return (struct sl_field){.kind = SL_FIELD_VALUES, .on_steps = true, .features = 1, .values = exec->output};
+}
+
+/* Adam, so that both states and the number of the update matter. */
+static inline void
+fake_update(struct sl_exec *exec, const struct sl_exec_update *update, struct sl_exec_result *result)
+{
+    struct sl_params *params = exec->params;
+    float c1 = 1 - powf(0.9f, (float)update->count), c2 = 1 - powf(0.99f, (float)update->count);
+    for (int64_t i = 0; i < params->trainable_elems; i++)
+        result->squares += (double)params->grads[i] * (double)params->grads[i];
+    if (update->skip || !isfinite(result->loss_sum) || !isfinite(result->squares))
+        return;
+    for (int64_t i = 0; i < params->trainable_elems; i++) {
+        float g = params->grads[i];
+        params->states[0][i] += 0.1f * (g - params->states[0][i]);
+        params->states[1][i] += 0.01f * (g * g - params->states[1][i]);
+        params->values[i] -=
+            (float)update->learning_rate * (params->states[0][i] / c1) / (sqrtf(params->states[1][i] / c2) + 1e-7f);
+    }
+    exec->last_update = update->count;
+    params->version++;
 }
 
 WEAK seqlstm_status
@@ -272,8 +292,8 @@ sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_
         result.loss_sum = NAN;
     if (fake_is_poisoned(exec, exec->poison_grad_at))
         params->grads[1] = INFINITY;
-    for (int64_t e = 0; step->wants_squares && e < params->trainable_elems; e++)
-        result.squares += (double)params->grads[e] * (double)params->grads[e];
+    if (step->update)
+        fake_update(exec, step->update, &result);
     *out_result = result;
     return SEQLSTM_OK;
 }
@@ -285,54 +305,12 @@ sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, in
     (void)exec;
     for (int64_t i = 0; i < elems; i++)
         switch (kind) {
-        case SEQLSTM_VECTOR_AXPY:
-            y[i] += alpha * x[i];
-            break;
         case SEQLSTM_VECTOR_LERP:
             y[i] += alpha * (x[i] - y[i]);
-            break;
-        case SEQLSTM_VECTOR_SIGN_AXPY:
-            y[i] += alpha * (float)((x[i] > 0) - (x[i] < 0));
-            break;
-        case SEQLSTM_VECTOR_CLAMP:
-            y[i] = fminf(fmaxf(y[i], -alpha), alpha);
             break;
         default:
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "vector operation %u", kind);
         }
-    return SEQLSTM_OK;
-}
-
-WEAK seqlstm_status
-sl_exec_squared_norm(struct sl_exec *exec, const float *x, int64_t elems, double *out_sum, struct seqlstm_error *err)
-{
-    (void)exec;
-    (void)err;
-    double sum = 0;
-    for (int64_t i = 0; i < elems; i++)
-        sum += (double)x[i] * (double)x[i];
-    *out_sum = sum;
-    return SEQLSTM_OK;
-}
-
-/* Adam, so that both states and the number of the update matter. */
-WEAK seqlstm_status
-sl_exec_optimize(struct sl_exec *exec, uint64_t update, float learning_rate, float grad_scale,
-                 struct seqlstm_error *err)
-{
-    (void)err;
-    struct sl_params *params = exec->params;
-    float c1 = 1 - powf(0.9f, (float)update), c2 = 1 - powf(0.99f, (float)update);
-    for (int64_t i = 0; i < params->trainable_elems; i++) {
-        float g = grad_scale * params->grads[i];
-        params->states[0][i] += 0.1f * (g - params->states[0][i]);
-        params->states[1][i] += 0.01f * (g * g - params->states[1][i]);
-        params->values[i] -= learning_rate * (params->states[0][i] / c1) / (sqrtf(params->states[1][i] / c2) + 1e-7f);
-    }
-    exec->last_rate = learning_rate;
-    exec->last_scale = grad_scale;
-    exec->last_update = update;
-    sl_params_touch(params);
     return SEQLSTM_OK;
 }
 

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The update of the parameters, behind the gradients of a step:
+ *
+ *   grads += scale (l1 sign(w) + 2 l2 w)                parameters with regularizers
+ *   grads = limited to scale clip_value                 if there is such a limit
+ *   squares = sum of grads^2
+ *   parameters, states = OPTIMIZER(grads, sums of the loss, squares)
+ *
+ * Gradients keep `scale`, the factor of the loss, until the optimizer takes it out. It also limits their norm, and
+ * leaves all as it is where loss or squares are no number: so nothing waits for the host between a step and its update,
+ * and a graph may hold both. Who reads loss and squares afterwards knows whether it was made.
+ */
+#include "dispatch/capture.h"
+#include "exec/exec_private.h"
+
+void sl_exec_open_update(struct sl_exec *exec)
+{
+    exec->captures_update = exec->device_place != SL_PLACE_HOST && exec->params->trainable_elems > 0 &&
+                            sl_plan_find_capture(exec->plan).with_update;
+}
+
+void sl_exec_begin_update(struct sl_exec *exec, const struct sl_exec_update *update)
+{
+    exec->step.update = update->count;
+    exec->step.learning_rate = (float)update->learning_rate;
+    exec->step.grad_scale = 1.0f / exec->step.loss_scale;
+    exec->step.flags = update->skip ? SEQLSTM_STEP_SKIP : 0;
+}
+
+static seqlstm_status regularize(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    const struct sl_params *params = exec->params;
+    const double scale = (double)exec->step.loss_scale;
+    for (int32_t v = 0; v < params->view_count; v++) {
+        const struct sl_param_view *view = &params->views[v];
+        float *grad = params->grads + view->offset_elems;
+        const float *value = params->values + view->offset_elems;
+        if (!view->trainable)
+            continue;
+        if (view->regularizer.l1 != 0)
+            SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_SIGN_AXPY, grad, value, view->elems,
+                                       (float)(scale * view->regularizer.l1), err));
+        if (view->regularizer.l2 != 0)
+            SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_AXPY, grad, value, view->elems,
+                                       (float)(scale * 2 * view->regularizer.l2), err));
+    }
+    if (exec->graph->clip_value <= 0)
+        return SEQLSTM_OK;
+    return sl_exec_vector(exec, SEQLSTM_VECTOR_CLAMP, params->grads, NULL, params->trainable_elems,
+                          (float)(scale * exec->graph->clip_value), err);
+}
+
+/* The sum goes to the place's scalar. */
+static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, struct seqlstm_error *err)
+{
+    const int32_t p = exec->vector_places[v];
+    struct sl_exec_place *place = &exec->places[p];
+    float *grads;
+    SEQLSTM_TRY(sl_params_provide(exec->params, p, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads, err));
+    SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
+    void *slots[SEQLSTM_REDUCE_SLOTS] = {[SEQLSTM_REDUCE_X] = grads, [SEQLSTM_REDUCE_RESULT] = place->scalar};
+    return sl_exec_run_vector(exec, v, slots, SEQLSTM_REDUCE_SLOTS, exec->params->trainable_elems, err);
+}
+
+/* Values, gradients and states where the optimizer runs; NULL: it has no such state. */
+static seqlstm_status provide_parts(struct sl_exec *exec, int32_t place, float *parts[SL_PART_COUNT],
+                                    struct seqlstm_error *err)
+{
+    for (int part = 0; part < SL_PART_COUNT; part++) {
+        parts[part] = NULL;
+        if (part < SL_PART_STATE_1 || exec->params->states[part - SL_PART_STATE_1])
+            SEQLSTM_TRY(sl_params_provide(exec->params, place, (enum sl_param_part)part, 0,
+                                          exec->params->trainable_elems, &parts[part], err));
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status optimize(struct sl_exec *exec, int32_t v, int32_t norm, struct seqlstm_error *err)
+{
+    const int32_t place = exec->vector_places[v], from = exec->vector_places[norm];
+    float *parts[SL_PART_COUNT];
+    void *sums;
+    SEQLSTM_TRY(provide_parts(exec, place, parts, err));
+    SEQLSTM_TRY(sl_exec_provide(exec, place, exec->graph->sums, &sums, err));
+    if (place != from)
+        SEQLSTM_TRY(sl_exec_move_bytes(exec, from, place, (char *)exec->places[from].scalar,
+                                       (char *)exec->places[SL_PLACE_HOST].scalar, (char *)exec->places[place].scalar,
+                                       sizeof(double), err));
+    void *slots[SEQLSTM_OPTIMIZER_SLOTS] = {
+        [SEQLSTM_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],
+        [SEQLSTM_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],
+        [SEQLSTM_OPTIMIZER_STATE_1] = parts[SL_PART_STATE_1],
+        [SEQLSTM_OPTIMIZER_STATE_2] = parts[SL_PART_STATE_2],
+        [SEQLSTM_OPTIMIZER_STATE_3] = parts[SL_PART_STATE_3],
+        [SEQLSTM_OPTIMIZER_SUMS] = sums,
+        [SEQLSTM_OPTIMIZER_SQUARES] = exec->places[place].scalar,
+    };
+    return sl_exec_run_vector(exec, v, slots, SEQLSTM_OPTIMIZER_SLOTS, exec->params->trainable_elems, err);
+}
+
+seqlstm_status sl_exec_bring_update(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    float *parts[SL_PART_COUNT];
+    return provide_parts(exec, exec->device_place, parts, err);
+}
+
+void sl_exec_note_update(struct sl_exec *exec)
+{
+    struct sl_params *params = exec->params;
+    const int32_t place = sl_exec_get_vector_place(exec, SEQLSTM_OP_OPTIMIZER, 0);
+    sl_params_note_written(params, place, SL_PART_VALUES, 0, params->trainable_elems);
+    for (int s = 0; s < 3; s++)
+        if (params->states[s])
+            sl_params_note_written(params, place, (enum sl_param_part)(SL_PART_STATE_1 + s), 0,
+                                   params->trainable_elems);
+    params->version++;
+}
+
+seqlstm_status sl_exec_make_update(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    int32_t norm, optimizer;
+    SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_SQUARED_NORM, 0, &norm, err));
+    SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_OPTIMIZER, 0, &optimizer, err));
+    if (exec->params->trainable_elems <= 0)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(regularize(exec, err));
+    SEQLSTM_TRY(sum_squares(exec, norm, err));
+    SEQLSTM_TRY(optimize(exec, optimizer, norm, err));
+    sl_exec_note_update(exec);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_finish_update(struct sl_exec *exec, double *out_squares, struct seqlstm_error *err)
+{
+    const int32_t p = sl_exec_get_vector_place(exec, SEQLSTM_OP_SQUARED_NORM, 0);
+    const double unscale = 1 / (double)exec->step.loss_scale;
+    double squares = 0;
+    if (exec->params->trainable_elems > 0)
+        SEQLSTM_TRY(sl_domain_download(exec->places[p].domain, &squares, exec->places[p].scalar, sizeof squares, err));
+    *out_squares = squares * unscale * unscale;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
+                              struct seqlstm_error *err)
+{
+    sl_exec_begin_update(exec, update);
+    SEQLSTM_TRY(sl_exec_make_update(exec, err));
+    return sl_exec_finish_update(exec, out_squares, err);
+}
