@@ -2,9 +2,9 @@
 /* Initial values of parameters: a pure function of the run's seed, the parameter's name and its shape.
  *
  * Uniform numbers come from Philox with key = mix64(seed, hash of the name, 0), counter = (element, draw); normal
- * ones from two of them by Box and Muller. Orthogonal matrices are normal ones made orthonormal by
- * Gram and Schmidt with one repetition where cancellation asks for it ("twice is enough"), in float64. Gates, or
- * elements, are shared out to the threads of the pool: what is drawn does not depend on how many there are.
+ * ones from two of them by Box and Muller. Orthogonal matrices are normal ones made orthonormal
+ * (orthonormal.h), in float64. Gates, or elements, are shared out to the threads of the pool: what is drawn does not
+ * depend on how many there are.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -14,6 +14,7 @@
 #include <seqlstm/philox.h>
 
 #include "base/hash.h"
+#include "exec/orthonormal.h"
 #include "exec/params.h"
 
 /* [0, 1) */
@@ -95,53 +96,6 @@ static double draw(const struct sl_param *param, uint64_t key, uint64_t element,
     }
 }
 
-static double dot(const double *a, const double *b, int64_t n)
-{
-    double sums[8] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++)
-            sums[k] += a[i + k] * b[i + k];
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    for (int k = 0; k < 8; k++)
-        sum += sums[k];
-    return sum;
-}
-
-/* y -= a x. Eight at a time, as in dot, which the compiler makes vectors of. */
-static void subtract(double *restrict y, double a, const double *restrict x, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++)
-            y[i + k] -= a * x[i + k];
-    for (; i < n; i++)
-        y[i] -= a * x[i];
-}
-
-/* Makes the `rows` rows of length `columns` >= rows orthonormal, one after the other. */
-static void orthonormalize(double *m, int64_t rows, int64_t columns)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        double *row = m + i * columns;
-        double before = sqrt(dot(row, row, columns));
-        for (int round = 0; round < 2; round++) {
-            for (int64_t j = 0; j < i; j++) {
-                const double *other = m + j * columns;
-                subtract(row, dot(row, other, columns), other, columns);
-            }
-            double after = sqrt(dot(row, row, columns));
-            if (after > 0.5 * before)
-                break;
-            before = after;
-        }
-        double norm = sqrt(dot(row, row, columns));
-        for (int64_t k = 0; k < columns; k++)
-            row[k] = norm > 0 ? row[k] / norm : 0.0;
-    }
-}
-
 /* One parameter being drawn. */
 struct drawing {
     const struct sl_param *param;
@@ -161,13 +115,13 @@ static bool fill_orthogonal(const struct sl_param *param, uint64_t key, int64_t 
         return false;
     for (int64_t e = 0; e < n * length; e++)
         m[e] = draw_normal(key, (uint64_t)(gate * n * length + e), 0);
-    orthonormalize(m, n, length);
+    bool ok = sl_orthonormalize(m, n, length);
     float *block = values + gate * rows * columns;
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; ok && r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             block[r * columns + c] = (float)(param->initializer.gain * (wide ? m[r * length + c] : m[c * length + r]));
     free(m);
-    return true;
+    return ok;
 }
 
 static void fill_gates(void *context, int64_t begin, int64_t end)
