@@ -244,7 +244,11 @@ bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, in
 /* ---- recurrent_forward.c, recurrent_backward.c, recurrent_pack.c ----------------------------------------- */
 void odn_forward_slice(struct odn_run *run, int32_t m);
 void odn_backward_layer(struct odn_run *run, int32_t m, int32_t layer, int32_t direction);
-/* Adds the gradients of all slices for a share [begin, end) of 1000 into the canonical ones. */
+/* Work on gradients of weights is shared out in parts [begin, end) of ODN_SHARES. */
+enum { ODN_SHARES = 1000 };
+/* Slice m's gradients of one layer and direction, before they are added to. */
+void odn_zero_grads(struct odn_run *run, int32_t m, int32_t layer, int64_t begin, int64_t end);
+/* The gradients of all slices into the canonical ones. */
 void odn_reduce_grads(struct odn_run *run, int32_t layer, int32_t direction, int64_t begin, int64_t end);
 seqlstm_status odn_recurrent_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
                                   void *packed, struct seqlstm_error *err);

@@ -401,8 +401,6 @@ static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_qu
     return finish(&run, err);
 }
 
-enum { SHARES = 1000 };
-
 static void backward_member(void *argument, int32_t member, int32_t members)
 {
     struct odn_run *run = argument;
@@ -410,38 +408,49 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     const int before = odn_threads_set(1);
     for (int32_t l = r->layers - 1; l >= 0; l--)
         for (int32_t d = 0; d < r->directions; d++) {
-            if (member < run->b->slices_count)
+            if (member < run->b->slices_count) {
+                odn_zero_grads(run, member, l, 0, ODN_SHARES);
                 odn_backward_layer(run, member, l, d);
+            }
             run->queue->services->team_barrier(run->queue);
-            odn_reduce_grads(run, l, d, (int64_t)SHARES * member / members, (int64_t)SHARES * (member + 1) / members);
+            odn_reduce_grads(run, l, d, (int64_t)ODN_SHARES * member / members,
+                             (int64_t)ODN_SHARES * (member + 1) / members);
             run->queue->services->team_barrier(run->queue);
         }
     odn_threads_set(before);
 }
 
-struct reduction {
+/* What the host's threads do before and after a layer, while those of the library are away. */
+struct sweep {
     struct odn_run *run;
     int32_t layer, direction;
 };
 
+static void zero_range(void *argument, int64_t begin, int64_t end)
+{
+    const struct sweep *sweep = argument;
+    odn_zero_grads(sweep->run, 0, sweep->layer, begin, end);
+}
+
 static void reduce_range(void *argument, int64_t begin, int64_t end)
 {
-    const struct reduction *reduction = argument;
-    odn_reduce_grads(reduction->run, reduction->layer, reduction->direction, begin, end);
+    const struct sweep *sweep = argument;
+    odn_reduce_grads(sweep->run, sweep->layer, sweep->direction, begin, end);
 }
 
 static void backward_exclusive(struct odn_run *run)
 {
     const struct odn_recurrent *r = run->b->r;
-    struct reduction reduction = {run, 0, 0};
+    struct sweep sweep = {run, 0, 0};
     for (int32_t l = r->layers - 1; l >= 0; l--)
         for (int32_t d = 0; d < r->directions; d++) {
+            sweep.layer = l;
+            sweep.direction = d;
+            run->queue->services->parallel_for(run->queue, ODN_SHARES, ODN_SHARES / 16, zero_range, &sweep);
             const int before = lease_begin(run->queue, exclusive_threads(run));
             odn_backward_layer(run, 0, l, d);
             lease_end(run->queue, before);
-            reduction.layer = l;
-            reduction.direction = d;
-            run->queue->services->parallel_for(run->queue, SHARES, SHARES / 16, reduce_range, &reduction);
+            run->queue->services->parallel_for(run->queue, ODN_SHARES, ODN_SHARES / 16, reduce_range, &sweep);
         }
 }
 

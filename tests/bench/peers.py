@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """seqlstm beside its peers: the LSTM primitive of oneDNN (a bare C program) and PyTorch for CPU.
 
-peers.py [--build DIR] [--python PYTHON-WITH-TORCH] [--threads 1,2] [--rounds N] [--only TEXT] [--cpu] [--out FILE]
+peers.py [--build DIR] [--backend ID[:VARIANT]] [--python PYTHON-WITH-TORCH] [--threads 1,2] [--mode train|infer]
+         [--rounds N] [--only TEXT] [--cpu] [--out FILE]
 
 Needs the build folder (ninja), libdnnl-dev for the C program and, where --python is given, an interpreter with torch in a
 scratch environment (python3 -m venv …; pip install torch). A peer that is not there is left out, and the table says so.
 
-The three run in turn, round after round, in processes of their own; shown is the least of the rounds' medians. All do
-equal work: training makes the gradients of input and weights and takes new weights at every step. A shape of several parts
-is their sum. --cpu counts processor time, for one thread on a machine that others use too.
+The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, and the
+median of the rounds' ratios. All do equal work: training makes the gradients of input and weights and takes new weights
+at every step. A shape of several parts is their sum. --cpu counts processor time, for one thread on a machine that others
+use too.
 """
 import argparse
 import os
 import pathlib
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,8 +31,9 @@ SHAPES['1024, T 50, batch 64'] = [(50, 64, 1024, 1024, 1, 1)]
 SHAPES['bidirectional 128, T 200, batch 32'] = [(200, 32, 128, 128, 1, 2)]
 
 
-def output(command, threads):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+def output(command, threads, **more):
+    env = dict(more, **os.environ)
+    env.update(OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env)
     if done.returncode != 0:
         sys.exit(f'{command[0]}: {done.stderr.strip()}')
@@ -39,7 +43,8 @@ def output(command, threads):
 def run_seqlstm(args, mode, part, threads):
     t, b, i, h, layers, directions = part
     case = f'lstm:{"bwd" if mode == "train" else "inf"}:T{t}B{b}I{i}H{h}L{layers}D{directions}:f32:uniform'
-    text = output([args.bench, '--threads', threads, '--rounds', 5, *args.cpu_flag, args.plugin, case], threads)
+    text = output([args.bench, '--threads', threads, '--rounds', 5, *args.variant, *args.cpu_flag, args.plugin, case],
+                  threads, OMP_WAIT_POLICY='passive')  # as the program itself has it
     row = next(line for line in text.split('\n') if line.startswith('| lstm:'))
     head = text.split('\n')[0]
     return float(row.split('|')[3]) * 1e3, head
@@ -67,25 +72,31 @@ def compare(args, peers, mode, threads, lines):
         if args.only and args.only not in shape:
             continue
         best = {n: 0.0 for n in names}
+        rounds = [dict(best) for _ in range(args.rounds)]
         for part in parts:
             least = {}
-            for _ in range(args.rounds):
+            for sums in rounds:
                 for n in names:
                     ns, note = peers[n](args, mode, part, threads)
                     args.notes[n, threads] = note
                     least[n] = min(least.get(n, ns), ns)
+                    sums[n] += ns
             for n in names:
                 best[n] += least[n]
         lines.append(f'| {shape} | ' + ' | '.join(f'{best[n] / 1e6:.3f}' for n in names) + ' | '
-                     + ' | '.join(f'{best[n] / best["seqlstm"]:.2f}' for n in names[1:]) + ' |')
+                     + ' | '.join(f'{best[n] / best["seqlstm"]:.2f}, '
+                                  f'{statistics.median(s[n] / s["seqlstm"] for s in rounds):.2f}' for n in names[1:])
+                     + ' |')
         print(lines[-1], file=sys.stderr)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--build', default='build')
+    parser.add_argument('--backend', default='cpu-blas')
     parser.add_argument('--python')
     parser.add_argument('--threads', default='1,2')
+    parser.add_argument('--mode', choices=['train', 'infer'])
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--only')
     parser.add_argument('--cpu', action='store_true')
@@ -94,7 +105,9 @@ def main():
     build = pathlib.Path(args.build)
     subprocess.run(['ninja', '-C', build, 'tests/bench/bench_recurrent'], check=True, stdout=subprocess.DEVNULL)
     args.bench = build / 'tests/bench/bench_recurrent'
-    args.plugin = build / 'backends/libseqlstm_backend_cpu-blas.so'
+    backend, _, variant = args.backend.partition(':')
+    args.plugin = build / f'backends/libseqlstm_backend_{backend}.so'
+    args.variant = ['--variant', variant] if variant else []
     args.cpu_flag = ['--cpu'] if args.cpu else []
     args.notes = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -107,11 +120,12 @@ def main():
             peers['PyTorch'] = lambda *a: run_other(torch, *a)
         lines = []
         for threads in [int(t) for t in args.threads.split(',')]:
-            for mode in ('train', 'infer'):
+            for mode in [args.mode] if args.mode else ('train', 'infer'):
                 compare(args, peers, mode, threads, lines)
     cpu = next((line.split(':', 1)[1].strip() for line in open('/proc/cpuinfo') if line.startswith('model name')), '')
     head = ['## seqlstm and its peers', '', f'{cpu}, {os.cpu_count()} processors, {platform.system()}; times are '
-            + ('processor time' if args.cpu else 'real time') + f', least median of {args.rounds} rounds in turn.']
+            + ('processor time' if args.cpu else 'real time') + f', least median of {args.rounds} rounds in turn.',
+            f'seqlstm is {args.backend}.']
     head += [f'{n}, {t} threads: {note}.' for (n, t), note in args.notes.items() if note]
     if 'oneDNN' not in peers:
         head.append('oneDNN was not there (libdnnl-dev).')
