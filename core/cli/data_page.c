@@ -16,10 +16,11 @@ static const char style[] =
     "padding:0 1rem}\n"
     "h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .4rem}p{color:var(--dim);margin:.2rem 0}\n"
     "table{border-collapse:collapse}td,th{padding:.15rem .9rem .15rem 0;text-align:right;font-variant-numeric:"
-    "tabular-nums;white-space:nowrap}\n"
+    "tabular-nums;white-space:nowrap;vertical-align:baseline}\n"
     "th{color:var(--dim);font-weight:500}td:first-child,th:first-child{text-align:left}tr.chosen td{font-weight:600}\n"
     "svg{width:100%;height:auto;display:block}text{font:12px system-ui,sans-serif;fill:var(--dim)}\n"
     ".grid{stroke:var(--grid)}.bar{fill:var(--bar)}.edge{stroke:var(--edge)}.scroll{overflow-x:auto}\n"
+    "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n"
     "</style>\n";
 
 static void
@@ -145,7 +146,7 @@ write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool mea
     sl_buf_printf(out,
                   "<h2>One epoch, by strategy</h2>\n<div class=\"scroll\"><table><tr><th>batching</th><th>rows</th>"
                   "<th>steps</th><th>batches</th><th>shapes</th><th>above the bound</th>%s%s<th>rows lost</th>"
-                  "<th style=\"text-align:left\">what it is</th></tr>\n",
+                  "<th class=\"words\">what it is</th></tr>\n",
                   pairs ? "<th>source rows</th><th>source steps</th>" : "", measured ? "<th>seconds</th>" : "");
     for (int c = 0; c < count; c++) {
         sl_buf_printf(out, "<tr%s><td>%s</td><td>%lld</td><td>%lld</td><td>%lld</td><td>%lld</td>",
@@ -157,7 +158,7 @@ write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool mea
                           (long long)costs[c].source_steps);
         if (measured)
             write_number(out, "<td>%.1f</td>", costs[c].seconds);
-        sl_buf_printf(out, "<td>%lld</td><td style=\"text-align:left\">%s</td></tr>\n", (long long)costs[c].rows_lost,
+        sl_buf_printf(out, "<td>%lld</td><td class=\"words\">%s</td></tr>\n", (long long)costs[c].rows_lost,
                       costs[c].description);
     }
     sl_buf_append_text(out, "</table></div>\n<p>Rows are what kernels compute, steps what must run one after the "
