@@ -24,7 +24,7 @@ struct backward_call {
     float *apart[2];   /* dy of each direction where outputs are merged: [R][O] */
     char *scratch;
     uint64_t scratch_bytes;
-    bool direct; /* one member makes each gradient, whole groups */
+    bool direct; /* one member makes each gradient */
     bool wants_dx;    /* of layer 0 */
     float *x_back[2]; /* layer 0's W_x packed for it */
 };
@@ -105,16 +105,19 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
         const int64_t width = part == 0 ? layer->input : op->out;
         const float *b = xh + (part == 0 ? 0 : layer->input_pad);
         const float *gates = op->norm && part == 1 ? r->saved->gates_h : r->saved->gates;
-        for (int64_t n = 0; dw && n < width; n += PANEL)
+        for (int64_t n = 0; dw && n < width; n += PANEL) {
+            const int64_t wanted = blas_min(PANEL, width - n), columns = blas_round(wanted, GROUP);
             for (int64_t p = first; p < last; p++)
                 op->kernels->outer(&(struct blas_outer){
                     .rows = high - low,
                     .a = gates + r->block->gate_base * k_all + (p * r->block->gate_rows + low) * PANEL,
                     .a_row = PANEL, .m_count = PANEL, .b = b + n, .b_row = layer->xh_row,
-                    .groups = (int32_t)(blas_min(PANEL, width - n) / GROUP),
+                    .groups = (int32_t)(columns / GROUP), .n_skip = (int32_t)(columns - wanted),
                     .c = dw + p * GROUP * width + n, .c_row = width, .c_group = op->units * width,
+                    .m_skip = (int32_t)(GROUP - blas_min(GROUP, op->units - p * GROUP)),
                     .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE),
                     .next = p + 1 < last ? NULL : b + (n + PANEL < width ? n + PANEL : 0)});
+        }
     }
 }
 

@@ -54,6 +54,8 @@ struct blas_outer {
     float *c;
     int64_t c_row;
     int64_t c_group; /* 0, or: rows m come in groups of 16, group i at c + i c_group */
+    int32_t m_skip;  /* of each group, the last rows that are not wanted */
+    int32_t n_skip;  /* columns of the last group of columns that are not wanted */
     bool accumulate; /* add to C instead of overwriting */
     const float *next; /* b of the sum that follows, to be prefetched; or NULL */
 };

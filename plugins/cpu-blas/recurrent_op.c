@@ -163,8 +163,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->rows_h = op->rows_x + columns;
     op->rows_bias = op->rows_h + columns;
     rows_fill(op);
-    op->direct = op->lstm && !op->coupled && op->units % GROUP == 0 &&
-                 op->out % GROUP == 0 && op->layers[0].input % GROUP == 0;
+    op->direct = op->lstm && !op->coupled;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);

@@ -56,7 +56,7 @@ struct blas_recurrent {
     bool weights_large;       /* one direction's weights do not fit the second-level cache */
     struct blas_cell cell[2];
     struct blas_recurrent_layer layers[64];
-    bool direct; /* whole groups: the gradients of the weights may be made in the canonical layout at once */
+    bool direct; /* the gradients of the weights may be made in the canonical layout at once */
     int32_t *rows_x, *rows_h, *rows_bias; /* [panel][64]: the canonical row of a column, or -1 */
 };
 
