@@ -10,8 +10,9 @@
  * With --against, each round times the case on the old module too; the table has the median of the rounds' ratios.
  * Products alone are counted as work. A processor changes its clock under such loads within a second: the peak is
  * measured anew before and after each case of each round, and what is shown is the median of the rounds' fractions of
- * the mean of both. The core-to-core round trip is measured before and after, because two-thread figures depend on
- * it. One markdown table on stdout.
+ * the mean of both; `of tile` divides by the rate of a bare register tile instead (rates.h), which says what a core
+ * with a busy neighbour leaves. The core-to-core round trip is measured before and after, because two-thread figures
+ * depend on it. One markdown table on stdout.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -27,6 +28,7 @@
 #include "base/pool.h"
 #include "dispatch/host.h"
 #include "lab/case.h"
+#include "rates.h"
 
 enum { CASES_MAX = 96, ROUNDS_MAX = 101, SETTINGS_MAX = 8 };
 
@@ -64,7 +66,7 @@ struct bench {
     double flops;
     const struct seqlstm_backend *table;
     int64_t calls;
-    double ns[ROUNDS_MAX], of_peak[ROUNDS_MAX];
+    double ns[ROUNDS_MAX], of_peak[ROUNDS_MAX], of_tile[ROUNDS_MAX];
 };
 
 static void *buffer(uint64_t bytes)
@@ -216,23 +218,6 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
 /* ---- the machine ----------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-__attribute__((target("avx512f"))) static float fma_avx512(int64_t n)
-{
-    __m512 a[12];
-    for (int i = 0; i < 12; i++)
-        a[i] = _mm512_set1_ps((float)i);
-    const __m512 m = _mm512_set1_ps(0.999f), c = _mm512_set1_ps(0.001f);
-    for (int64_t k = 0; k < n; k++) {
-#define ONE(i) a[i] = _mm512_fmadd_ps(a[i], m, c);
-        ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7) ONE(8) ONE(9) ONE(10) ONE(11)
-#undef ONE
-    }
-    float sum = 0;
-    for (int i = 0; i < 12; i++)
-        sum += _mm512_reduce_add_ps(a[i]);
-    return sum;
-}
 __attribute__((target("avx2,fma"))) static float fma_avx2(int64_t n)
 {
     __m256 a[12];
@@ -256,28 +241,37 @@ struct peak {
     _Alignas(128) int64_t loops;
     float sink[64];
     int lanes;
+    const float *tile; /* where the tile's operands lie; NULL: multiply-adds alone */
 };
+
+enum { TILE_BYTES = 32 << 10 };
 
 static void peak_member(void *context, int32_t member, int32_t members)
 {
     struct peak *p = context;
     (void)members;
 #if defined(__x86_64__)
-    p->sink[member % 64] += p->lanes == 16 ? fma_avx512(p->loops) : fma_avx2(p->loops);
+    p->sink[member % 64] += p->tile         ? rates_tile_avx512(p->loops / 2, p->tile, TILE_BYTES)
+                              : p->lanes == 16 ? rates_fma_avx512(p->loops)
+                                               : fma_avx2(p->loops);
 #else
     p->sink[member % 64] += 1.0f;
 #endif
 }
 
-/* GFLOP/s of all members, the best of some tries of a tenth of a millisecond. 0 where the processor is not known. */
-static double peak_measure(struct sl_pool *pool, int32_t members)
+/* GFLOP/s of all members, of multiply-adds alone or of a tile; the best of some tries of a tenth of a millisecond. 0
+ * where the processor is not known, or has no such tile. */
+static double peak_measure(struct sl_pool *pool, int32_t members, const float *tile)
 {
     struct peak *p = buffer(sizeof *p);
     double best = 0;
 #if defined(__x86_64__)
     p->lanes = __builtin_cpu_supports("avx512f") ? 16 : 8;
     p->loops = 40000;
-    for (int i = 0; i < 6 && __builtin_cpu_supports("fma"); i++) {
+    p->tile = tile;
+    if (tile && p->lanes != 16)
+        p->loops = 0;
+    for (int i = 0; i < 6 && p->loops > 0 && __builtin_cpu_supports("fma"); i++) {
         int64_t t = sl_clock_ns();
         if (pool)
             sl_pool_team(pool, peak_member, p);
@@ -408,14 +402,17 @@ static double plain_ns(const struct bench *benches, int i)
 static void bench_round(struct bench *b, const struct arguments *a, int round, struct seqlstm_queue *queue,
                         struct sl_pool *pool, double *io_least, double *io_most)
 {
-    double peak = peak_measure(pool, a->threads);
+    static _Alignas(64) float operands[TILE_BYTES / sizeof(float) + 1024];
+    double peak = peak_measure(pool, a->threads, NULL), tile = peak_measure(pool, a->threads, operands);
     int64_t t = a->cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
     for (int64_t k = 0; k < b->calls; k++)
         bench_call(b, queue);
     int64_t end = a->cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
     b->ns[round] = (double)(end - t) / (double)b->calls;
-    peak = (peak + peak_measure(pool, a->threads)) / 2;
+    peak = (peak + peak_measure(pool, a->threads, NULL)) / 2;
+    tile = (tile + peak_measure(pool, a->threads, operands)) / 2;
     b->of_peak[round] = peak > 0 ? b->flops / b->ns[round] / peak : 0;
+    b->of_tile[round] = tile > 0 ? b->flops / b->ns[round] / tile : 0;
     *io_least = peak < *io_least ? peak : *io_least;
     *io_most = peak > *io_most ? peak : *io_most;
 }
@@ -445,13 +442,14 @@ static const struct seqlstm_backend *module_open(const char *file, struct argume
 
 static void show(const struct bench *benches, const struct arguments *a)
 {
-    printf("| case | least us | median us | spread | GFLOP/s | of peak | to plain |\n"
-           "|---|---|---|---|---|---|---|\n");
+    printf("| case | least us | median us | spread | GFLOP/s | of peak | to plain | of tile |\n"
+           "|---|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < a->count; i++) {
         const struct bench *b = &benches[i];
         double median = b->ns[a->rounds / 2], spread = b->ns[a->rounds * 3 / 4] / b->ns[a->rounds / 4] - 1;
-        printf("| %s | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.2f |\n", b->text, b->ns[0] / 1e3, median / 1e3,
-               100 * spread, b->flops / b->ns[0], b->of_peak[a->rounds / 2], b->ns[0] / plain_ns(benches, i));
+        printf("| %s | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.2f | %.2f |\n", b->text, b->ns[0] / 1e3,
+               median / 1e3, 100 * spread, b->flops / b->ns[0], b->of_peak[a->rounds / 2],
+               b->ns[0] / plain_ns(benches, i), b->of_tile[a->rounds / 2]);
     }
 }
 
@@ -512,6 +510,7 @@ int main(int argc, char **argv)
         by_size(ratios, a.rounds);
         by_size(new->ns, a.rounds);
         by_size(new->of_peak, a.rounds);
+        by_size(new->of_tile, a.rounds);
         if (!a.against)
             continue;
         by_size(old->ns, a.rounds);

@@ -224,7 +224,8 @@ averaged_weights_are_preferred(void **state)
 static void
 append(struct sl_metrics_log *log, int64_t update, const char *span, double loss)
 {
-    struct sl_metric_values values = {.count = 2, .items = {{"loss", loss}, {"mae", 0.5}}};
+    struct sl_metric_values values = {.count = 2,
+                                      .items = {{.name = "loss", .value = loss}, {.name = "mae", .value = 0.5}}};
     struct sl_metrics_row row = {.update = update, .epoch = 0.5, .seconds = (double)update + 0.0004, .split = "train",
                                  .teacher_forcing = NAN,
                                  .span = span, .learning_rate = 1e-3, .gradient_norm = NAN, .rows_per_second = NAN,

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one core gives at this moment: multiply-adds alone, multiply-adds with the loads of a register tile whose
+ * operands lie in so many KiB (rates.h), and reads by size. bench_core [ROUNDS]
+ *
+ * Loops are timed in turn; shown are the median of the rounds, and their first and last tenth. For AVX-512. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+
+#include "rates.h"
+
+#if defined(__x86_64__)
+enum { ROUNDS_MAX = 1001, LOOPS = 4, SIZES = 9, TURNS = 6000 };
+
+static const char *const loop_names[LOOPS] = {"multiply-adds alone", "tile, 4 KiB", "tile, 32 KiB", "tile, 512 KiB"};
+static const size_t loop_bytes[LOOPS] = {0, 4u << 10, 32u << 10, 512u << 10};
+static const size_t read_kib[SIZES] = {32, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+
+static float sink;
+
+__attribute__((target("avx512f"), noinline)) static void read_through(const float *x, size_t bytes)
+{
+    __m512i sum[4];
+    RATES_UNROLL for (int i = 0; i < 4; i++)
+        sum[i] = _mm512_setzero_si512();
+    for (size_t k = 0; k < bytes / 4; k += 64)
+        RATES_UNROLL for (int i = 0; i < 4; i++)
+            sum[i] = _mm512_or_si512(sum[i], _mm512_loadu_si512(x + k + 16 * i));
+    for (int i = 0; i < 4; i++)
+        sink += (float)sum[i][0];
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void row(const char *name, double *x, int n, double peak)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    printf("| %s | %.1f | %.1f | %.1f |", name, x[n / 2], x[n / 10], x[n * 9 / 10]);
+    if (peak > 0)
+        printf(" %.2f |", x[n / 2] / peak);
+    printf("\n");
+}
+
+static void measure(int rounds, const float *x)
+{
+    static double rates[LOOPS][ROUNDS_MAX], reads[SIZES][ROUNDS_MAX];
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < LOOPS; i++) {
+            int64_t t = sl_clock_ns();
+            sink += loop_bytes[i] == 0 ? rates_fma_avx512(2 * TURNS) : rates_tile_avx512(TURNS, x, loop_bytes[i]);
+            rates[i][round] = TURNS * 24.0 * 32 / (double)(sl_clock_ns() - t);
+        }
+        for (int i = 0; i < SIZES; i++) {
+            const size_t bytes = read_kib[i] << 10, times = bytes < (1u << 20) ? (1u << 20) / bytes : 1;
+            read_through(x, bytes);
+            int64_t t = sl_clock_ns();
+            for (size_t k = 0; k < times; k++)
+                read_through(x, bytes);
+            reads[i][round] = (double)(bytes * times) / (double)(sl_clock_ns() - t);
+        }
+    }
+    printf("| one thread | GFLOP/s, median | tenth | nine tenths | of the first |\n|---|---|---|---|---|\n");
+    double peak = 0;
+    for (int i = 0; i < LOOPS; i++) {
+        qsort(rates[i], (size_t)rounds, sizeof rates[i][0], by_value);
+        peak = i == 0 ? rates[0][rounds / 2] : peak;
+        row(loop_names[i], rates[i], rounds, peak);
+    }
+    printf("\n| reads of, KiB | GB/s, median | tenth | nine tenths |\n|---|---|---|---|\n");
+    for (int i = 0; i < SIZES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%zu", read_kib[i]);
+        row(name, reads[i], rounds, 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 101;
+    const size_t bytes = (size_t)80 << 20;
+    if (rounds < 1 || rounds > ROUNDS_MAX) {
+        fprintf(stderr, "usage: bench_core [ROUNDS], 1 to %d\n", ROUNDS_MAX);
+        return 2;
+    }
+    if (!__builtin_cpu_supports("avx512f")) {
+        printf("not measured: the processor has no AVX-512\n");
+        return 0;
+    }
+    float *x = aligned_alloc((size_t)2 << 20, bytes);
+    if (!x) {
+        fprintf(stderr, "no memory for %zu bytes\n", bytes);
+        return 6;
+    }
+    madvise(x, bytes, MADV_HUGEPAGE); /* as the host does */
+    memset(x, 0, bytes);
+    measure((int)rounds, x);
+    free(x);
+    return 0;
+}
+#else
+int main(void)
+{
+    printf("not measured: not an x86-64 processor\n");
+    return 0;
+}
+#endif
