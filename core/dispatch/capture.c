@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/op_signature.h"
 #include "dispatch/domain.h"
 
 __attribute__((format(printf, 3, 4))) static void refuse(struct sl_capture *capture, bool *allowed, const char *format,
@@ -56,25 +57,15 @@ static void look_at_adding(const struct sl_plan *plan, struct sl_capture *captur
     }
 }
 
-/* Regularizers are as many operations as there are parameters, with factors that follow the scale of the loss. */
 static void look_at_update(const struct sl_plan *plan, struct sl_capture *capture)
 {
-    const struct sl_graph *graph = plan->graph;
     const char *domain = sl_call_get_domain(&plan->calls[0]);
-    if (graph->clip_value > 0)
-        refuse(capture, &capture->with_update, "clip_value comes between");
-    for (int32_t p = 0; p < graph->param_count && capture->with_update; p++) {
-        const struct sl_param *param = &graph->params[p];
-        if (param->trainable && (param->regularizer.l1 != 0 || param->regularizer.l2 != 0))
-            refuse(capture, &capture->with_update, "the regularizer of %s comes between", param->name);
-    }
     for (int32_t v = 0; v < plan->vector_count && capture->with_update; v++) {
         const struct sl_vector_call *call = &plan->vectors[v];
         const uint32_t op = call->desc->head.op;
         const char *own = sl_backend_get_device(call->backend, call->device)->domain;
-        if ((op == SEQLSTM_OP_SQUARED_NORM || op == SEQLSTM_OP_OPTIMIZER) &&
-            (strcmp(own, domain) != 0 || !may_be_captured(&call->sizes)))
-            refuse(capture, &capture->with_update, "it is made by %s", sl_backend_get_id(call->backend));
+        if (strcmp(own, domain) != 0 || !may_be_captured(&call->sizes))
+            refuse(capture, &capture->with_update, "%s does %s", sl_backend_get_id(call->backend), sl_op_name(op));
     }
 }
 
@@ -88,11 +79,7 @@ struct sl_capture sl_plan_find_capture(const struct sl_plan *plan)
         refuse(&capture, &capture.possible, "only training steps are captured");
         return capture;
     }
-    if (plan->graph->loop.count > 0)
-        refuse(&capture, &capture.possible, "%s runs step by step in a loop",
-               plan->graph->nodes[plan->graph->loop.first].name);
-    else
-        look_at_calls(plan, &capture);
+    look_at_calls(plan, &capture);
     if (capture.possible)
         look_at_adding(plan, &capture);
     capture.with_update = capture.possible;

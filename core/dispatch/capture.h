@@ -13,8 +13,7 @@ struct sl_capture {
 };
 
 /* Forward and backward of a plan in SL_PHASE_TRAIN: all calls in one domain other than the host's, whose backend has
- * graphs, and every operation says that it may be captured. The update: likewise, and gradients go into it as they
- * are. */
+ * graphs, and every operation says that it may be captured. The update: likewise all operations on flat vectors. */
 struct sl_capture sl_plan_find_capture(const struct sl_plan *plan);
 
 #endif

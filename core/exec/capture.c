@@ -30,15 +30,19 @@ seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *
     return sl_exec_open_live(exec, err);
 }
 
+static void drop(struct sl_exec *exec, struct sl_exec_graph *graph)
+{
+    if (graph->native)
+        sl_domain_drop_graph(exec->places[exec->device_place].domain, graph->native);
+    sl_exec_release_vectors(exec, graph);
+    free(graph->marks);
+    *graph = (struct sl_exec_graph){0};
+}
+
 void sl_exec_drop_graphs(struct sl_exec *exec, struct sl_exec_shape *shape)
 {
-    for (int k = 0; k < SL_EXEC_GRAPHS; k++) {
-        struct sl_exec_graph *graph = &shape->graphs[k];
-        if (graph->native)
-            sl_domain_drop_graph(exec->places[exec->device_place].domain, graph->native);
-        free(graph->marks);
-        *graph = (struct sl_exec_graph){0};
-    }
+    for (int k = 0; k < SL_EXEC_GRAPHS; k++)
+        drop(exec, &shape->graphs[k]);
 }
 
 /* The sums that losses add to. */
@@ -72,6 +76,12 @@ static seqlstm_status bring(struct sl_exec *exec, const struct sl_exec_step *ste
             if (own->roles[s] != SL_SLOT_OUTPUT && own->roles[s] != SL_SLOT_ABSENT && t != exec->graph->sums)
                 SEQLSTM_TRY(sl_exec_provide(exec, place, t, &at, err));
         }
+    }
+    const struct sl_loop *loop = &exec->graph->loop;
+    for (int32_t k = 0; k < loop->carry_count; k++) {
+        void *at;
+        if (loop->carries[k].initial >= 0)
+            SEQLSTM_TRY(sl_exec_provide(exec, place, loop->carries[k].initial, &at, err));
     }
     struct sl_params *params = exec->params;
     float *grads;
@@ -124,7 +134,7 @@ static void note_launch(struct sl_exec *exec, const struct sl_exec_step *step, c
     }
     for (int32_t c = 0; c < exec->plan->call_count; c++) {
         exec->calls[c].packed_version = exec->params->version + 1;
-        if (exec->shape->bindings[c] == NULL)
+        if (!sl_exec_has_rows(exec, c))
             continue;
         exec->timing[c].calls++;
         exec->timing[c].rows += sl_exec_get_rows(exec, exec->calls[c].axis);
@@ -135,19 +145,19 @@ static void note_launch(struct sl_exec *exec, const struct sl_exec_step *step, c
 
 /* ---- capture ---------------------------------------------------------------------------------------------------- */
 
-static seqlstm_status record(struct sl_exec *exec, const struct sl_exec_step *step, void **out_native,
+static seqlstm_status record(struct sl_exec *exec, struct sl_exec_graph *graph, const struct sl_exec_step *step,
                              struct seqlstm_error *err)
 {
     struct sl_domain *domain = exec->places[exec->device_place].domain;
     SEQLSTM_TRY(sl_domain_begin_capture(domain, err));
-    exec->capturing = true;
+    exec->capturing = graph;
     seqlstm_status status = call_by_call(exec, step, err);
-    exec->capturing = false;
-    seqlstm_status ended = sl_domain_end_capture(domain, out_native, status == SEQLSTM_OK ? err : NULL);
-    if (status == SEQLSTM_OK || *out_native == NULL)
+    exec->capturing = NULL;
+    seqlstm_status ended = sl_domain_end_capture(domain, &graph->native, status == SEQLSTM_OK ? err : NULL);
+    if (status == SEQLSTM_OK || graph->native == NULL)
         return status != SEQLSTM_OK ? status : ended;
-    sl_domain_drop_graph(domain, *out_native);
-    *out_native = NULL;
+    sl_domain_drop_graph(domain, graph->native);
+    graph->native = NULL;
     return status;
 }
 
@@ -160,8 +170,9 @@ static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph,
     if (graph->marks == NULL && (graph->marks = malloc(marks)) == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph of a step");
     keep_marks(exec, graph->marks);
-    if (record(exec, step, &graph->native, &refusal) != SEQLSTM_OK) {
+    if (record(exec, graph, step, &refusal) != SEQLSTM_OK) {
         graph->refused = true;
+        exec->loop.step = -1;
         sl_text_snprintf(exec->graphs.refusal, sizeof exec->graphs.refusal, "%s", refusal.message);
         restore_marks(exec, graph->marks);
         for (int32_t c = 0; c < exec->plan->call_count; c++)
@@ -170,6 +181,7 @@ static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph,
     }
     keep_marks(exec, graph->marks);
     graph->circumstances = get_circumstances(exec);
+    graph->loss_scale = exec->step.loss_scale;
     exec->graphs.captured++;
     return SEQLSTM_OK;
 }
@@ -180,6 +192,10 @@ static seqlstm_status run(struct sl_exec *exec, const struct sl_exec_step *step,
     if (exec->device_place == SL_PLACE_HOST || exec->watch)
         return call_by_call(exec, step, err);
     SEQLSTM_TRY(bring(exec, step, err));
+    if (graph->native && step->update && exec->scales_factors && graph->loss_scale != exec->step.loss_scale) {
+        drop(exec, graph);
+        graph->seen = 1; /* captured anew at once */
+    }
     if (graph->native == NULL && !graph->refused && graph->seen++ > 0)
         SEQLSTM_TRY(capture(exec, graph, step, err));
     if (graph->native == NULL || graph->circumstances != get_circumstances(exec))

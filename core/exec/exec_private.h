@@ -23,13 +23,23 @@ struct sl_exec_axes {
 
 enum { SL_EXEC_TARGET, SL_EXEC_SOURCE, SL_EXEC_SIDES };
 
+/* A flat operation at one length. */
+struct sl_exec_vector_binding {
+    int32_t v; /* of the plan's */
+    int64_t elems;
+    struct seqlstm_binding *binding;
+};
+
 /* A step that was captured at one shape, or may be; see capture.c. */
 struct sl_exec_graph {
     int32_t seen;          /* runs before it was captured */
+    float loss_scale;      /* of its capture */
     bool refused;          /* the device would not */
     void *native;          /* NULL: not captured */
     uint32_t circumstances;
     uint8_t *marks;        /* valid, grad_valid and param_written as the step leaves them, one behind the other */
+    struct sl_exec_vector_binding *vectors; /* that it uses, its own */
+    int32_t vector_count;
 };
 enum { SL_EXEC_GRAPHS = 4 };
 
@@ -50,11 +60,6 @@ static inline int sl_exec_get_side(enum sl_axis axis)
 {
     return sl_axis_is_source(axis) ? SL_EXEC_SOURCE : SL_EXEC_TARGET;
 }
-
-struct sl_exec_vector_binding {
-    int64_t elems;
-    struct seqlstm_binding *binding;
-};
 
 /* What never changes about a call. */
 struct sl_exec_call {
@@ -147,7 +152,8 @@ struct sl_exec {
 
     int32_t device_place;     /* where all calls of a training step run, if it may be captured; else SL_PLACE_HOST */
     bool captures_update;     /* graphs of a step have the update in them */
-    bool capturing;
+    bool scales_factors;      /* which has factors that follow the scale of the loss */
+    struct sl_exec_graph *capturing; /* NULL: calls run */
     struct sl_exec_live live;
     struct sl_exec_graphs graphs;
 
@@ -230,15 +236,18 @@ seqlstm_status sl_exec_move_bytes(struct sl_exec *exec, int32_t from, int32_t to
 seqlstm_status sl_exec_add(struct sl_exec *exec, float *y, const float *x, int64_t elems, struct seqlstm_error *err);
 int32_t sl_exec_get_vector_place(const struct sl_exec *exec, uint32_t op, uint32_t kind);
 
+/* Is there something to do for a call at the running shape? */
+bool sl_exec_has_rows(const struct sl_exec *exec, int32_t c);
 seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err);
 seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err);
 /* Final states become the initial ones of the next run. */
 seqlstm_status sl_exec_carry_states(struct sl_exec *exec, struct seqlstm_error *err);
 
-
-/* vectors.c: the plan's call for a flat operation; runs it on slots that stand in its place. */
+/* vectors.c. release: the bindings that a graph has. find: the plan's call for a flat operation. run: on slots that
+ * stand in its place. */
 seqlstm_status sl_exec_find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind, int32_t *out_v,
                                    struct seqlstm_error *err);
+void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_graph *graph);
 seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count,
                                   int64_t elems, struct seqlstm_error *err);
 

@@ -183,6 +183,12 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
     return SEQLSTM_OK;
 }
 
+bool sl_exec_has_rows(const struct sl_exec *exec, int32_t c)
+{
+    bool loops = c >= exec->loop.first && c < exec->loop.end;
+    return loops ? exec->shape->piece_count > 0 : exec->shape->bindings[c] != NULL;
+}
+
 seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
 {
     for (int32_t c = 0; c < exec->plan->call_count; c++) {
@@ -191,8 +197,7 @@ seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
             SEQLSTM_TRY(sl_exec_loop_forward(exec, err));
         if (!loops)
             SEQLSTM_TRY(sl_exec_forward_call(exec, c, err));
-        bool ran = loops ? exec->shape->piece_count > 0 : exec->shape->bindings[c] != NULL;
-        if (exec->watch && ran)
+        if (exec->watch && sl_exec_has_rows(exec, c))
             SEQLSTM_TRY(exec->watch(exec->watch_context, exec, exec->plan->calls[c].node, err));
     }
     return SEQLSTM_OK;

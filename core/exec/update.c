@@ -17,6 +17,11 @@ void sl_exec_open_update(struct sl_exec *exec)
 {
     exec->captures_update = exec->device_place != SL_PLACE_HOST && exec->params->trainable_elems > 0 &&
                             sl_plan_find_capture(exec->plan).with_update;
+    exec->scales_factors = exec->graph->clip_value > 0;
+    for (int32_t v = 0; v < exec->params->view_count; v++) {
+        const struct sl_param_view *view = &exec->params->views[v];
+        exec->scales_factors |= view->trainable && (view->regularizer.l1 != 0 || view->regularizer.l2 != 0);
+    }
 }
 
 void sl_exec_begin_update(struct sl_exec *exec, const struct sl_exec_update *update)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat-vector operations of training: axpy and the like, on the backend the plan chose. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "exec/exec_private.h"
@@ -20,27 +21,58 @@ static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t v)
     return &exec->places[exec->vector_places[v]].domain->queue.queue;
 }
 
+static seqlstm_status create_binding(struct sl_exec *exec, int32_t v, int64_t elems,
+                                     struct sl_exec_vector_binding *out, struct seqlstm_error *err)
+{
+    const struct sl_vector_call *call = &exec->plan->vectors[v];
+    struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = elems, .rows_in = elems};
+    *out = (struct sl_exec_vector_binding){.v = v, .elems = elems};
+    return sl_backend_get_table(call->backend)->op_bind(call->op, get_queue(exec, v), &bind, &out->binding, err);
+}
+
+/* A graph needs its bindings as long as it lives. */
+static seqlstm_status bind_captured(struct sl_exec *exec, int32_t v, int64_t elems,
+                                    struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+{
+    struct sl_exec_graph *graph = exec->capturing;
+    int32_t k = 0;
+    while (k < graph->vector_count && (graph->vectors[k].v != v || graph->vectors[k].elems != elems))
+        k++;
+    if (k == graph->vector_count) {
+        struct sl_exec_vector_binding *more = realloc(graph->vectors, ((size_t)k + 1) * sizeof *more);
+        if (more == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph of a step");
+        graph->vectors = more;
+        SEQLSTM_TRY(create_binding(exec, v, elems, &more[k], err));
+        graph->vector_count++;
+    }
+    *out_binding = graph->vectors[k].binding;
+    return SEQLSTM_OK;
+}
+
+void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_graph *graph)
+{
+    for (int32_t k = 0; k < graph->vector_count; k++)
+        sl_backend_get_table(exec->plan->vectors[graph->vectors[k].v].backend)
+            ->binding_destroy(graph->vectors[k].binding);
+    free(graph->vectors);
+    graph->vectors = NULL;
+    graph->vector_count = 0;
+}
+
 /* The binding for `elems`; the last of the kept ones makes room. */
 static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems,
                                   struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
-    const struct sl_vector_call *call = &exec->plan->vectors[v];
-    const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     struct sl_exec_vector_binding *kept = exec->vectors[v];
     int k = 0;
     while (k < SL_EXEC_VECTOR_BINDINGS - 1 && kept[k].binding && kept[k].elems != elems)
         k++;
     struct sl_exec_vector_binding found = kept[k];
     if (found.binding == NULL || found.elems != elems) {
-        struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = elems, .rows_in = elems};
-        struct seqlstm_binding *binding = NULL;
-        SEQLSTM_TRY(table->op_bind(call->op, get_queue(exec, v), &bind, &binding, err));
-        if (found.binding) {
-            for (int s = 0; s < SL_EXEC_SHAPES; s++) /* they may hold it */
-                sl_exec_drop_graphs(exec, &exec->shapes[s]);
-            table->binding_destroy(found.binding);
-        }
-        found = (struct sl_exec_vector_binding){.elems = elems, .binding = binding};
+        SEQLSTM_TRY(create_binding(exec, v, elems, &found, err));
+        if (kept[k].binding)
+            sl_backend_get_table(exec->plan->vectors[v].backend)->binding_destroy(kept[k].binding);
     }
     memmove(kept + 1, kept, (size_t)k * sizeof *kept); /* most recent first */
     kept[0] = found;
@@ -51,8 +83,9 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
 seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count,
                                   int64_t elems, struct seqlstm_error *err)
 {
-    struct seqlstm_binding *binding;
-    SEQLSTM_TRY(bind_vector(exec, v, elems, &binding, err));
+    struct seqlstm_binding *binding = NULL;
+    SEQLSTM_TRY(exec->capturing ? bind_captured(exec, v, elems, &binding, err)
+                                : bind_vector(exec, v, elems, &binding, err));
     const struct sl_vector_call *call = &exec->plan->vectors[v];
     struct seqlstm_step step = exec->step;
     if (!exec->capturing) /* only then it is known to be where the operation runs */

@@ -28,19 +28,42 @@ model: [{{type: embedding, dim: 6}}, {layers}, {{type: output, activation: softm
 train: {{epochs: {epochs}, {train}}}
 backends: [{more}{{plugin: cuda-generic, options: {{capture: {capture}}}}}]
 '''
+PAIRS = '''seqlstm: 1
+seed: 5
+{top}
+dispatch: {{policy: order}}
+data: {{type: lines, train: {{source: {folder}/in.txt, target: {folder}/out.txt}}, tokenizer: whitespace, shuffle: false,
+       valid: {{source: {folder}/in.txt, target: {folder}/out.txt}}, batch_size: 8, batching: {{bucketing: off}}}}
+model:
+  encoder: [{{type: embedding, dim: 6}},
+            {{type: lstm, name: reader, units: 5, direction: bidirectional, return_sequences: true}}]
+  decoder: [{{type: embedding, dim: 6}}, {layers}, {{type: output, activation: softmax}}]
+train: {{epochs: {epochs}, {train}}}
+backends: [{{plugin: cuda-generic, options: {{capture: {capture}}}}}]
+'''
+# Every eight pairs have these lengths: one shape, whose steps have different numbers of rows.
+LENGTHS = (5, 1, 3, 2, 5, 4, 2, 1)
+WORDS = [' '.join(f'w{(3 * i + k) % 7}' for k in range(LENGTHS[i % 8])) for i in range(48)]
+FILES = {'t.txt': TEXT, 'v.txt': TEXT[:200], 'in.txt': '\n'.join(WORDS) + '\n',
+         'out.txt': '\n'.join(' '.join(reversed(line.split())) for line in WORDS) + '\n'}
 MASKS = ('{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, layer_norm: true, dropout: 0.2,'
          ' recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1}}, {type: dropout, rate: 0.3}')
 ADAM = 'optimizer: {type: adam, learning_rate: 0.01}'
-BESIDE = 'a regularizer and clip_value'
+NARROW = '{type: gru, units: 6, return_sequences: true, recurrent_dropout: 0.1}'
+SGD = 'optimizer: {type: sgd, learning_rate: 30}, loss: {type: cross_entropy, reduction: sequence_mean}'
+LOOP = 'a decoder with input feeding'
 CASES = {
     'masks, a schedule, clipping': (MASKS, f'{ADAM}, schedule: {{type: cosine}}, clip_norm: 0.3', ''),
     'accumulated gradients, a weight mask': ('{type: lstm, units: 6, return_sequences: true, weight_drop: 0.4}',
                                              f'{ADAM}, accumulate: 2', ''),
-    BESIDE: ('{type: gru, units: 6, return_sequences: true, kernel_regularizer: {l1: 0.01, l2: 0.02}}',
-             f'{ADAM}, clip_value: 0.01, clip_norm: 0.05', ''),
-    'float16 with overflows': ('{type: gru, units: 6, return_sequences: true, recurrent_dropout: 0.1}',
-                               'optimizer: {type: sgd, learning_rate: 30}, loss: {type: cross_entropy, reduction: sequence_mean}',
-                               'precision: float16'),
+    'a regularizer and clip_value': (
+        '{type: gru, units: 6, return_sequences: true, kernel_regularizer: {l1: 0.01, l2: 0.02}}',
+        f'{ADAM}, clip_value: 0.01, clip_norm: 0.05', ''),
+    LOOP: ('{type: lstm, name: writer, units: 10, return_sequences: true, recurrent_dropout: 0.1, peephole: true},'
+           ' {type: attention, name: look, score: additive, input_feeding: true},'
+           ' {type: dense, units: 8, activation: tanh}', f'{ADAM}, clip_norm: 0.3', ''),
+    'float16 with overflows': (NARROW, SGD, 'precision: float16'),
+    'float16 with overflows and clip_value': (NARROW, f'{SGD}, clip_value: 0.5', 'precision: float16'),
 }
 CUDNN = BUILD / 'tests/gpu/libcudnn.so.9'
 WITH_CUDNN = 'layers in turn with cuda-cudnn'
@@ -63,7 +86,8 @@ def write_model(folder, case, capture, epochs=3, valid=True):
     value = 'true' if capture else 'false'
     more = f'{{plugin: cuda-cudnn, options: {{library: {CUDNN}, capture: {value}}}}}, ' if case == WITH_CUDNN else ''
     path = folder / f'{capture}.yaml'
-    path.write_text(MODEL.format(folder=folder, layers=layers, train=train, top=top, epochs=epochs,
+    text = PAIRS if case == LOOP else MODEL
+    path.write_text(text.format(folder=folder, layers=layers, train=train, top=top, epochs=epochs,
                                  batch=1 if 'float16' in top else 4, more=more, capture=value,
                                  valid=f'valid: {{file: {folder}/v.txt}}, ' if valid else ''))
     return path
@@ -151,9 +175,6 @@ def check_plan(folder, case):
             raise AssertionError(f'plan hides who is in the way: {line}')
         if plan['capture']['update'] != capture or ('and its update' in line) != capture:
             raise AssertionError(f'plan: {line}, {plan["capture"]}')
-    line = next(line for line in run('plan', write_model(folder, BESIDE, True)).splitlines() if line.startswith('graph '))
-    if 'without its update: clip_value' not in line:
-        raise AssertionError(f'plan hides what is not in the graph: {line}')
 
 
 def list_tests():
@@ -165,4 +186,4 @@ def list_tests():
 
 
 if __name__ == '__main__':
-    sys.exit(tap.run(list_tests(), {'t.txt': TEXT, 'v.txt': TEXT[:200]}))
+    sys.exit(tap.run(list_tests(), FILES))
