@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -46,6 +47,14 @@ LENGTHS = (5, 1, 3, 2, 5, 4, 2, 1)
 WORDS = [' '.join(f'w{(3 * i + k) % 7}' for k in range(LENGTHS[i % 8])) for i in range(48)]
 FILES = {'t.txt': TEXT, 'v.txt': TEXT[:200], 'in.txt': '\n'.join(WORDS) + '\n',
          'out.txt': '\n'.join(' '.join(reversed(line.split())) for line in WORDS) + '\n'}
+VALUES = '''seqlstm: 1
+seed: 3
+dispatch: {{policy: order}}
+data: {{type: npy, train: {{x: {folder}/x.npy, y: {folder}/y.npy}}, batch_size: 4, shuffle: false}}
+model: [{{type: lstm, units: 5}}, {{type: dense, units: 1}}]
+train: {{loss: mse, epochs: 4, optimizer: {{type: adam, learning_rate: 0.01}}, on_divergence: skip}}
+backends: [{{plugin: cuda-generic, options: {{capture: {capture}}}}}]
+'''
 MASKS = ('{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, layer_norm: true, dropout: 0.2,'
          ' recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1}}, {type: dropout, rate: 0.3}')
 ADAM = 'optimizer: {type: adam, learning_rate: 0.01}'
@@ -146,6 +155,30 @@ def check_whole(folder, case):
         raise AssertionError(f'{updates} more updates start {more}')
 
 
+def write_npy(path, shape, values):
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
+    path.write_bytes(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() +
+                     struct.pack(f'<{len(values)}f', *values))
+
+
+def check_divergence(folder, case):
+    """Every epoch one batch has a target whose error is infinite: the device leaves that update out, as the host does."""
+    write_npy(folder / 'x.npy', (24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)])
+    write_npy(folder / 'y.npy', (24, 1), [3e38 if i == 9 else i % 4 / 4 for i in range(24)])
+    weights = []
+    for capture in ('true', 'false'):
+        (folder / 'm.yaml').write_text(VALUES.format(folder=folder, capture=capture))
+        run('run', folder / 'm.yaml', '--out', folder / capture, '--quiet')
+        rows = map(json.loads, (folder / capture / 'metrics.jsonl').read_text().splitlines())
+        losses = [row['metrics']['loss'] for row in rows if row['span'] == 'epoch']
+        if len(losses) != 4 or not losses[3] < losses[0] < 1:
+            raise AssertionError(f'capture: {capture}: losses {losses}')
+        weights.append((folder / capture / 'final.safetensors').read_bytes())
+    graphs = json.loads((folder / 'true' / 'summary.json').read_text())['graphs']
+    if weights[0] != weights[1] or graphs['launched'] < 20:
+        raise AssertionError(f'the weights differ, or nothing was captured: {graphs}')
+
+
 def check_resume(folder, case):
     """A run that is stopped after two of three epochs and resumed ends with the same bits."""
     whole = train(folder, case, True, 'whole')
@@ -180,7 +213,7 @@ def check_plan(folder, case):
 def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
-    tests += [('one graph a step', check_whole, first), ('resumed', check_resume, 'accumulated gradients, a weight mask'), ('planted: an old step block', check_stale, first),
+    tests += [('one graph a step', check_whole, first), ('updates that are left out', check_divergence, first), ('resumed', check_resume, 'accumulated gradients, a weight mask'), ('planted: an old step block', check_stale, first),
               ('plan', check_plan, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 
