@@ -258,7 +258,8 @@ def test_pairs(t):
         expect(made['numeric_ok'] is True and made['batch']['sequences'] == 400, 'pairs are repeated')
     if not t.sanitized:
         made = sweep(t, '--backend', 'reference', '--json').json
-        expect(made['numeric_ok'] is True and all(r['rows'] > 8 * r['batch'] for r in made['rows']), made['rows'])
+        # Rows of both axes: a source has 3 to 5, a target 2 to 4. (A slow machine skips the batch of 300.)
+        expect(made['numeric_ok'] is True and all(r['rows'] > 6 * r['batch'] for r in made['rows']), made['rows'])
     t.write('m.yaml', text.replace('units: 6, layers: 2', 'units: 6').replace('none', 'reader').replace('FEEDS', 'true'))
     made = t.run('verify', 'm.yaml', '--backend', 'reference', '--json').quiet().json
     crossing = [l for l in made['layers'] if l['name'] == 'writer.l0.forward.h0' and l['phase'] == 'train']
