@@ -51,7 +51,7 @@ static void row(const char *name, double *x, int n, double peak)
 static void measure(int rounds, const float *x)
 {
     static double rates[LOOPS][ROUNDS_MAX], reads[SIZES][ROUNDS_MAX];
-    for (int round = 0; round < rounds; round++) /* before the reads, which lower a core's clock for a while */
+    for (int round = 0; round < rounds; round++) /* before the reads: rates right after them were lower */
         for (int i = 0; i < LOOPS; i++) {
             int64_t t = sl_clock_ns();
             sink += loop_bytes[i] == 0 ? rates_fma_avx512(2 * TURNS) : rates_tile_avx512(TURNS, x, loop_bytes[i]);
