@@ -4,7 +4,7 @@
 #
 #   tests/gpu/toolkit.sh HOME [CLANG]
 #
-# HOME has include/ and bin/ of CUDA 12 or 13. With bin/nvcc kernels are compiled by it. NVIDIA's Python wheels of CUDA 12
+# HOME has include/ and bin/ of CUDA 12 or 13. With bin/nvcc kernels are compiled by it (Debian 13 has that of 12.4). NVIDIA's Python wheels of CUDA 12
 # (nvidia-cuda-nvcc-cu12, -runtime-cu12, -cccl-cu12, -cublas-cu12, their include/ and bin/ put together) have no nvcc: then
 # CLANG (clang++, 16 or later) compiles them against HOME's headers, and HOME's ptxas makes machine code of them.
 set -euo pipefail
