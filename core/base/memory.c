@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counted aligned blocks. In front of each stands a header with what free needs:
  *
- *   [ padding | header ][ the caller's bytes, aligned | padding to 64 ]
- *     <-- alignment -->
+ *   [ padding | header ][ the caller's bytes, aligned | padding ]
+ *
+ * Zeroed ones are the system's zeros: pages of theirs that nobody writes to cost nothing.
  */
 #include "base/memory.h"
 

@@ -58,8 +58,8 @@ chain_16(int turns)
 }
 #endif
 
-static float
-run_chain(int turns, double *out_flops)
+float
+sl_peak_run_chain(int turns, double *out_flops)
 {
     int lanes = 4;
     float result = 0;
@@ -87,7 +87,7 @@ run_member(void *context, int32_t member, int32_t members)
     double flops;
     (void)members;
     int64_t begin = sl_clock_ns();
-    float result = run_chain(TURNS, &flops);
+    float result = sl_peak_run_chain(TURNS, &flops);
     int64_t took = sl_clock_ns() - begin, before = atomic_load(&work->slowest_ns);
     uint32_t bits;
     memcpy(&bits, &result, sizeof bits);

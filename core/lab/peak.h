@@ -6,6 +6,10 @@
 
 #include "base/pool.h"
 
+/* `turns`, a multiple of 4, times twelve independent multiply-adds with the widest vectors, on this thread. What comes
+ * back means nothing but that it was done; *out_flops: of all. [any thread] */
+float sl_peak_run_chain(int turns, double *out_flops);
+
 /* GFLOP/s; the best of a few passes, about 60 ms in all. [one thread at a time per pool] */
 double sl_peak_measure(struct sl_pool *pool);
 

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "lab/peak.h"
 
 #include "rates.h"
 
@@ -53,9 +54,11 @@ static void measure(int rounds, const float *x)
     static double rates[LOOPS][ROUNDS_MAX], reads[SIZES][ROUNDS_MAX];
     for (int round = 0; round < rounds; round++) /* before the reads: rates right after them were lower */
         for (int i = 0; i < LOOPS; i++) {
+            double flops;
             int64_t t = sl_clock_ns();
-            sink += loop_bytes[i] == 0 ? rates_fma_avx512(2 * TURNS) : rates_tile_avx512(TURNS, x, loop_bytes[i]);
-            rates[i][round] = TURNS * 24.0 * 32 / (double)(sl_clock_ns() - t);
+            sink += loop_bytes[i] == 0 ? sl_peak_run_chain(2 * TURNS, &flops)
+                                       : rates_run_tile(TURNS, x, loop_bytes[i], &flops);
+            rates[i][round] = flops / (double)(sl_clock_ns() - t);
         }
     for (int round = 0; round < rounds; round++)
         for (int i = 0; i < SIZES; i++) {

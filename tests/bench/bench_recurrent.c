@@ -28,6 +28,7 @@
 #include "base/pool.h"
 #include "dispatch/host.h"
 #include "lab/case.h"
+#include "lab/peak.h"
 #include "rates.h"
 
 enum { CASES_MAX = 96, ROUNDS_MAX = 101, SETTINGS_MAX = 8 };
@@ -217,70 +218,43 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
 
 /* ---- the machine ----------------------------------------------------------------------------------- */
 
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) static float fma_avx2(int64_t n)
-{
-    __m256 a[12];
-    for (int i = 0; i < 12; i++)
-        a[i] = _mm256_set1_ps((float)i);
-    const __m256 m = _mm256_set1_ps(0.999f), c = _mm256_set1_ps(0.001f);
-    for (int64_t k = 0; k < n; k++) {
-#define ONE(i) a[i] = _mm256_fmadd_ps(a[i], m, c);
-        ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7) ONE(8) ONE(9) ONE(10) ONE(11)
-#undef ONE
-    }
-    float sum = 0;
-    for (int i = 0; i < 12; i++)
-        sum += a[i][0] + a[i][7];
-    return sum;
-}
-#endif
-
 struct peak {
     _Alignas(128) _Atomic int ball;
-    _Alignas(128) int64_t loops;
+    _Alignas(128) int64_t loops; /* of the ball */
     float sink[64];
-    int lanes;
+    double flops; /* of a member */
     const float *tile; /* where the tile's operands lie; NULL: multiply-adds alone */
 };
 
-enum { TILE_BYTES = 32 << 10 };
+enum { TILE_BYTES = 32 << 10, CHAIN_TURNS = 40000, TILE_TURNS = 20000 };
 
 static void peak_member(void *context, int32_t member, int32_t members)
 {
     struct peak *p = context;
+    double flops;
     (void)members;
-#if defined(__x86_64__)
-    p->sink[member % 64] += p->tile         ? rates_tile_avx512(p->loops / 2, p->tile, TILE_BYTES)
-                              : p->lanes == 16 ? rates_fma_avx512(p->loops)
-                                               : fma_avx2(p->loops);
-#else
-    p->sink[member % 64] += 1.0f;
-#endif
+    p->sink[member % 64] += p->tile ? rates_run_tile(TILE_TURNS, p->tile, TILE_BYTES, &flops)
+                                    : sl_peak_run_chain(CHAIN_TURNS, &flops);
+    if (member == 0)
+        p->flops = flops;
 }
 
 /* GFLOP/s of all members, of multiply-adds alone or of a tile; the best of some tries of a tenth of a millisecond. 0
- * where the processor is not known, or has no such tile. */
+ * where the processor has no such tile. */
 static double peak_measure(struct sl_pool *pool, int32_t members, const float *tile)
 {
     struct peak *p = buffer(sizeof *p);
     double best = 0;
-#if defined(__x86_64__)
-    p->lanes = __builtin_cpu_supports("avx512f") ? 16 : 8;
-    p->loops = 40000;
     p->tile = tile;
-    if (tile && p->lanes != 16)
-        p->loops = 0;
-    for (int i = 0; i < 6 && p->loops > 0 && __builtin_cpu_supports("fma"); i++) {
+    for (int i = 0; i < 6; i++) {
         int64_t t = sl_clock_ns();
         if (pool)
             sl_pool_team(pool, peak_member, p);
         else
             peak_member(p, 0, 1);
-        double rate = (double)p->loops * 12 * 2 * p->lanes * members / (double)(sl_clock_ns() - t);
+        double rate = p->flops * members / (double)(sl_clock_ns() - t);
         best = rate > best ? rate : best;
     }
-#endif
     free(p);
     return best;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops that say what a core gives at this moment: multiply-adds alone, and with the loads of a register tile.
+/* What a core gives a product at this moment: multiply-adds with the loads of a register tile.
  *
- * The first is the peak that kernels are divided by. It has no loads. Where a core's other processor is busy, with
- * another machine's work perhaps, it stays as it is and loads become slow: the second says how much of it a product can
- * have then. It is the kernels' own tile for AVX-512, 6 rows of 4 vectors: 10 loads for 24 multiply-adds. */
+ * The peak that kernels are divided by (core/lab/peak.h) has no loads. Where a core's other processor is busy, with
+ * another machine's work perhaps, it stays as it is and loads become slow: this says how much of it a product can have
+ * then. It is the kernels' own tile for AVX-512, 6 rows of 4 vectors: 10 loads for 24 multiply-adds. */
 #ifndef TESTS_BENCH_RATES_H
 #define TESTS_BENCH_RATES_H
 
@@ -19,26 +19,8 @@
 #define RATES_UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* 12 n multiply-adds of 16 lanes. */
-__attribute__((target("avx512f"), unused)) static float rates_fma_avx512(int64_t n)
-{
-    __m512 a[12];
-    for (int i = 0; i < 12; i++)
-        a[i] = _mm512_set1_ps((float)i);
-    const __m512 m = _mm512_set1_ps(0.999f), c = _mm512_set1_ps(0.001f);
-    for (int64_t k = 0; k < n; k++) {
-#define ONE(i) a[i] = _mm512_fmadd_ps(a[i], m, c);
-        ONE(0) ONE(1) ONE(2) ONE(3) ONE(4) ONE(5) ONE(6) ONE(7) ONE(8) ONE(9) ONE(10) ONE(11)
-#undef ONE
-    }
-    float sum = 0;
-    for (int i = 0; i < 12; i++)
-        sum += _mm512_reduce_add_ps(a[i]);
-    return sum;
-}
-
 /* 24 n multiply-adds of 16 lanes. b: a ring of `bytes`, a power of two; six rows of 128 behind it. */
-__attribute__((target("avx512f"), unused)) static float rates_tile_avx512(int64_t n, const float *b, size_t bytes)
+__attribute__((target("avx512f"))) static float rates_tile_avx512(int64_t n, const float *b, size_t bytes)
 {
     const float *a = b + bytes / sizeof *b;
     const size_t mask = bytes / sizeof *b - 1;
@@ -65,5 +47,19 @@ __attribute__((target("avx512f"), unused)) static float rates_tile_avx512(int64_
     return sum;
 }
 #endif
+
+/* `turns` times 24 multiply-adds of a tile; *out_flops: of all, 0 where the processor has no AVX-512. `b` as above. */
+static float rates_run_tile(int64_t turns, const float *b, size_t bytes, double *out_flops)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        *out_flops = 2.0 * 16 * 24 * (double)turns;
+        return rates_tile_avx512(turns, b, bytes);
+    }
+#endif
+    (void)turns, (void)b, (void)bytes;
+    *out_flops = 0;
+    return 0;
+}
 
 #endif

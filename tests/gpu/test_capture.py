@@ -213,8 +213,9 @@ def check_plan(folder, case):
 def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
-    tests += [('one graph a step', check_whole, first), ('updates that are left out', check_divergence, first), ('resumed', check_resume, 'accumulated gradients, a weight mask'), ('planted: an old step block', check_stale, first),
-              ('plan', check_plan, first)]
+    tests += [('one graph a step', check_whole, first), ('updates that are left out', check_divergence, first),
+              ('resumed', check_resume, 'accumulated gradients, a weight mask'),
+              ('planted: an old step block', check_stale, first), ('plan', check_plan, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 
 
