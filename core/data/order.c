@@ -51,16 +51,16 @@ shuffle_items(uint32_t *items, int64_t count, uint64_t key)
     }
 }
 
-/* Whether a record may stand before another: it is longer, or as long and its source comes no later. */
-static bool
-is_before(const struct sl_order_rule *rule, enum sorting by, uint32_t a, uint32_t b)
+/* Records in ascending order of this number are sorted. */
+static uint64_t
+rank_of(const struct sl_order_rule *rule, enum sorting by, uint32_t record)
 {
+    const uint32_t source = rule->source ? (uint32_t)rule->source[record] : 0;
     if (by == BY_SOURCE)
-        return rule->source[a] >= rule->source[b];
-    if (rule->lengths[a] != rule->lengths[b] || !rule->source)
-        return rule->lengths[a] >= rule->lengths[b];
-    bool down = by == DOWNWARDS || rule->lengths[a] % 2 != 0;
-    return down ? rule->source[a] >= rule->source[b] : rule->source[a] <= rule->source[b];
+        return ~source;
+    const uint32_t length = (uint32_t)rule->lengths[record];
+    const bool down = by == DOWNWARDS || length % 2 != 0;
+    return (uint64_t)~length << 32 | (down ? ~source : source);
 }
 
 /* Rows of both sides. */
@@ -70,21 +70,30 @@ rows_of(const struct sl_order_rule *rule, uint32_t record)
     return (int64_t)rule->lengths[record] + (rule->source ? rule->source[record] : 0);
 }
 
-/* Longest first, stable: merging runs of growing width. */
+/* Stable; linear in the records: by each byte of the ranks that is not the same in all, the lowest first. */
 static void
 sort_items(const struct making *m, enum sorting by, int64_t begin, int64_t count)
 {
+    const struct sl_order_rule *rule = m->rule;
     uint32_t *from = m->item + begin, *to = m->scratch + begin;
+    uint64_t varying = 0, last = count > 0 ? rank_of(rule, by, from[0]) : 0;
     bool sorted = true;
-    for (int64_t i = 1; i < count && sorted; i++)
-        sorted = is_before(m->rule, by, from[i - 1], from[i]);
-    for (int64_t width = 1; !sorted && width < count; width *= 2) {
-        for (int64_t at = 0; at < count; at += 2 * width) {
-            int64_t middle = at + width < count ? at + width : count;
-            int64_t end = at + 2 * width < count ? at + 2 * width : count;
-            for (int64_t a = at, b = middle, o = at; o < end; o++)
-                to[o] = a < middle && (b == end || is_before(m->rule, by, from[a], from[b])) ? from[a++] : from[b++];
-        }
+    for (int64_t i = 1; i < count; i++) {
+        const uint64_t rank = rank_of(rule, by, from[i]);
+        sorted = sorted && last <= rank;
+        varying |= last ^ rank;
+        last = rank;
+    }
+    for (int shift = 0; !sorted && shift < 64; shift += 8) {
+        if ((varying >> shift & 255) == 0)
+            continue;
+        int64_t at[257] = {0};
+        for (int64_t i = 0; i < count; i++)
+            at[(rank_of(rule, by, from[i]) >> shift & 255) + 1]++;
+        for (int value = 0; value < 255; value++)
+            at[value + 1] += at[value];
+        for (int64_t i = 0; i < count; i++)
+            to[at[rank_of(rule, by, from[i]) >> shift & 255]++] = from[i];
         uint32_t *swap = from;
         from = to;
         to = swap;

@@ -70,14 +70,32 @@ take_below(uint64_t *bits, uint64_t count)
     return (uint64_t)(product >> 64);
 }
 
-/* A number of 1 to `digits` digits: first how many digits, then which number of so many. */
+/* The least number of so many digits and one more; 0 stands for the numbers of one digit. */
+static const uint64_t least[] = {0,
+                                 UINT64_C(10),
+                                 UINT64_C(100),
+                                 UINT64_C(1000),
+                                 UINT64_C(10000),
+                                 UINT64_C(100000),
+                                 UINT64_C(1000000),
+                                 UINT64_C(10000000),
+                                 UINT64_C(100000000),
+                                 UINT64_C(1000000000),
+                                 UINT64_C(10000000000),
+                                 UINT64_C(100000000000),
+                                 UINT64_C(1000000000000),
+                                 UINT64_C(10000000000000),
+                                 UINT64_C(100000000000000),
+                                 UINT64_C(1000000000000000),
+                                 UINT64_C(10000000000000000)};
+
+/* A number of 1 to `digits` digits, at most 17: first how many digits, then which number of so many. Without branches,
+ * which would be guessed wrong as often as not. */
 static uint64_t
 take_number(uint64_t bits, uint64_t digits)
 {
-    uint64_t low = 1;
-    for (uint64_t i = take_below(&bits, digits); i > 0; i--)
-        low *= 10;
-    return low == 1 ? take_below(&bits, 10) : low + take_below(&bits, 9 * low);
+    const uint64_t low = least[take_below(&bits, digits)];
+    return low + take_below(&bits, 9 * low + 10 * (uint64_t)(low == 0));
 }
 
 /* The split that a sum belongs to. */
@@ -108,15 +126,27 @@ draw_sum(const struct sl_read *read, uint64_t key, uint64_t record, struct sum_s
     return false;
 }
 
-static void
-put_number(struct sl_buf *out, uint64_t number, char end)
+enum { MOST_WRITTEN = 24 };
+
+/* A number and the character after it, at most MOST_WRITTEN bytes; returns where they end. */
+static char *
+write_number(char *at, uint64_t number, char end)
 {
-    char text[24], *at = text + sizeof text;
-    *--at = end;
+    if (number < 10000) { /* how many digits it has is not to be guessed: all four are written */
+        const char text[8] = {(char)('0' + number / 1000), (char)('0' + number / 100 % 10),
+                              (char)('0' + number / 10 % 10), (char)('0' + number % 10), end};
+        const size_t zeros = (size_t)(number < 1000) + (size_t)(number < 100) + (size_t)(number < 10);
+        memcpy(at, text + zeros, 5);
+        return at + 5 - zeros;
+    }
+    char text[MOST_WRITTEN], *begin = text + sizeof text;
+    *--begin = end;
     do
-        *--at = (char)('0' + number % 10);
+        *--begin = (char)('0' + number % 10);
     while (number /= 10);
-    sl_buf_append(out, at, (size_t)(text + sizeof text - at));
+    const size_t bytes = (size_t)(text + sizeof text - begin);
+    memcpy(at, begin, bytes);
+    return at + bytes;
 }
 
 static seqlstm_status
@@ -137,9 +167,11 @@ make_addition(const struct sl_read *read, uint64_t key, struct sl_buf *source, s
                                        (long long)read->source->size);
             break;
         }
-        put_number(source, numbers[0], '+');
-        put_number(source, numbers[1], '\n');
-        put_number(target, numbers[0] + numbers[1], '\n');
+        char line[2 * MOST_WRITTEN];
+        const char *end = write_number(write_number(line, numbers[0], '+'), numbers[1], '\n');
+        sl_buf_append(source, line, (size_t)(end - line));
+        end = write_number(line, numbers[0] + numbers[1], '\n');
+        sl_buf_append(target, line, (size_t)(end - line));
     }
     free(seen.slots);
     return status;
