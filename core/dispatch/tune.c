@@ -175,7 +175,7 @@ static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, c
     SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
     if (!bound) /* there is nothing to learn from what was not timed */
         SEQLSTM_TRY(sl_experience_add(&tuner->experience, bid, desc->head.op, sl_cost_get_ns(&work), &cost, err));
-    snprintf(record.label, sizeof record.label, "%.24s:%.20s/%.16s", sl_backend_get_id(bid->backend), bid->variant,
+    snprintf(record.label, sizeof record.label, "%.24s:%.31s/%.16s", sl_backend_get_id(bid->backend), bid->variant,
              sl_op_name(desc->head.op));
     return sl_cost_cache_add(tuner->tuning->cache, &record, err);
 }

@@ -27,7 +27,7 @@ const char *const sl_case_bench_usual[] = {
 
 /* One variant on the track. */
 struct lane {
-    char variant[24];
+    char variant[SEQLSTM_VARIANT_BYTES];
     struct seqlstm_op *op;
     struct seqlstm_sizes sizes;
     struct seqlstm_binding *binding;

@@ -28,7 +28,7 @@ bool sl_verdict_is_bad(enum sl_verdict verdict);
 struct sl_check_result {
     enum sl_verdict verdict;
     double worst;       /* largest error / tolerance seen; 0 where nothing was compared */
-    char variant[24];   /* the variant that failed or was the worst */
+    char variant[SEQLSTM_VARIANT_BYTES]; /* the variant that failed or was the worst */
     char detail[512];   /* one sentence; "" when it passed */
 };
 

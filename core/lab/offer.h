@@ -9,7 +9,7 @@
 struct sl_offer {
     bool accepted;
     uint32_t device;
-    char variant[24];      /* accepted: the first that could be created */
+    char variant[SEQLSTM_VARIANT_BYTES]; /* accepted: the first that could be created */
     bool no_operation;     /* refused: the whole operation is not among the backend's */
     const char *option;    /* refused: key in the model file; "" for the whole operation */
     struct sl_place place; /* of the option */

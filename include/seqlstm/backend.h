@@ -180,7 +180,8 @@ enum {
     SEQLSTM_REFUSED_DEPENDENCY  = 1u << 10
 };
 
-#define SEQLSTM_VARIANTS 8
+#define SEQLSTM_VARIANTS 16
+#define SEQLSTM_VARIANT_BYTES 32 /* of a name, with its end */
 
 /* Filled by `supports`. Zeroed by the host, struct_size set. */
 struct seqlstm_answer {
@@ -193,7 +194,7 @@ struct seqlstm_answer {
     char hint[128];         /* no: what would be accepted; may be empty */
     uint32_t variant_count; /* yes: 1 .. SEQLSTM_VARIANTS, best guess first */
     uint32_t reserved0;
-    char variants[SEQLSTM_VARIANTS][24]; /* yes: names such as "batch_slices" */
+    char variants[SEQLSTM_VARIANTS][SEQLSTM_VARIANT_BYTES]; /* yes: names such as "batch_slices" */
 };
 
 /* What a call is expected to cost. */
