@@ -96,13 +96,13 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 static struct cdn_call
-make_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, void *const *slots, void *workspace, void *reserve,
-          const void *packed)
+make_call(struct seqlstm_binding *b, int32_t plan, struct seqlstm_queue *queue, void *const *slots, void *workspace,
+          void *reserve, const void *packed)
 {
     return (struct cdn_call){.binding = b,
                              .op = b->op,
-                             .plan = &b->op->plans[b->active],
-                             .run = &b->runs[b->active],
+                             .plan = &b->op->plans[plan],
+                             .run = &b->runs[plan],
                              .stream = queue->native_stream,
                              .slots = slots,
                              .workspace = b->own_workspace != NULL ? b->own_workspace : workspace,
@@ -118,8 +118,7 @@ fall_back(struct cdn_call *call)
     if (b->active + 1 >= b->op->plan_count || !b->runs[b->active + 1].usable)
         return false;
     b->active++;
-    call->plan = &b->op->plans[b->active];
-    call->run = &b->runs[b->active];
+    cdn_call_set_plan(call, b->active);
     return true;
 }
 
@@ -127,7 +126,7 @@ static seqlstm_status
 backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
                 struct seqlstm_error *err)
 {
-    struct cdn_call call = make_call(b, queue, args->slots, args->workspace, args->reserve, args->packed);
+    struct cdn_call call = make_call(b, b->active, queue, args->slots, args->workspace, args->reserve, args->packed);
     SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
     seqlstm_status status = cdn_forward(&call, err);
     while (status == SEQLSTM_UNSUPPORTED && fall_back(&call))
@@ -141,7 +140,8 @@ backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const s
 {
     if (b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "an operation in inference mode has no backward");
-    struct cdn_call call = make_call(b, queue, args->slots, args->workspace, args->reserve, args->packed);
+    struct cdn_call call =
+        make_call(b, cdn_backward_plan(b), queue, args->slots, args->workspace, args->reserve, args->packed);
     call.grads = args->grads;
     call.parts = args->parts;
     SEQLSTM_TRY(gpu_use(b->op->ordinal, err));

@@ -67,6 +67,8 @@ static seqlstm_status open_runs(struct seqlstm_binding *b, struct seqlstm_error 
             return status;
         if (status == SEQLSTM_OK && b->active < 0)
             b->active = p;
+        if (op->mixed && p == 1 && b->active == 0 && cdn_pair_check_sizes(b, NULL) != SEQLSTM_OK)
+            b->active = 1;
         if (status == SEQLSTM_OK && b->runs[p].places.workspace_bytes > workspace)
             workspace = b->runs[p].places.workspace_bytes;
     }

@@ -27,16 +27,15 @@ static void measure(struct seqlstm_op *op)
     }
 }
 
-static seqlstm_status open_plans(struct seqlstm_op *op, cudnnRNNAlgo_t algorithm, bool layers,
-                                 struct seqlstm_error *err)
+static seqlstm_status open_plans(struct seqlstm_op *op, const struct cdn_variant *v, struct seqlstm_error *err)
 {
-    const cudnnRNNAlgo_t algorithms[CDN_PLANS] = {algorithm, CUDNN_RNN_ALGO_STANDARD};
-    const int32_t count = algorithm == CUDNN_RNN_ALGO_STANDARD ? 1 : 2;
+    const cudnnRNNAlgo_t algorithms[CDN_PLANS] = {v->forward, CUDNN_RNN_ALGO_STANDARD};
+    const int32_t count = v->forward == CUDNN_RNN_ALGO_STANDARD ? 1 : 2;
     struct cdn_handle *handle = NULL;
     SEQLSTM_TRY(cdn_handles_acquire(&op->instance->handles, op->ordinal, NULL, &handle, err));
     seqlstm_status status = SEQLSTM_OK;
     for (int32_t p = 0; p < count && status == SEQLSTM_OK; p++) {
-        status = cdn_plan_open(op, &op->plans[p], algorithms[p], layers, handle, err);
+        status = cdn_plan_open(op, &op->plans[p], algorithms[p], v->layers, handle, err);
         op->plan_count = p + 1;
     }
     cdn_handles_release(&op->instance->handles, handle);
@@ -47,15 +46,15 @@ static seqlstm_status open_op(struct seqlstm_op *op, const char *variant, struct
 {
     const struct seqlstm_host *host = &op->instance->domain.host;
     const struct seqlstm_desc *head = &op->desc.head;
-    cudnnRNNAlgo_t algorithm;
-    bool layers;
-    if (!cdn_variant_find(variant, &algorithm, &layers))
+    struct cdn_variant v;
+    if (!cdn_variant_find(variant, &v))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn has no variant `%s`", variant);
     op->shape.lengths = host->allocate(host->context, (uint64_t)head->max_sequences * sizeof(int32_t));
     if (op->shape.lengths == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the lengths of a batch");
     cdn_shape_fill(&op->shape, head->max_steps, head->max_sequences, head->max_rows);
-    SEQLSTM_TRY(open_plans(op, algorithm, layers, err));
+    op->mixed = v.backward != v.forward; /* supports.c: then it is the standard one, which is the second plan */
+    SEQLSTM_TRY(open_plans(op, &v, err));
     measure(op);
     return cdn_trial_run(op, err);
 }

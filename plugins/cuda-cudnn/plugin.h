@@ -6,7 +6,9 @@
  *   library.[ch]   cuDNN, opened at run time
  *   handles.[ch]   its handles
  *   network.[ch]   a descriptor's layers as networks of cuDNN: descriptors, sizes, where parameters lie
- *   op.c trial.c   making of an operation, and a run of it: some refusals come no earlier
+ *   op.c           making of an operation
+ *   trial.[ch]     a run of it, since some refusals come no earlier
+ *   pair.c         may one algorithm run back what another has run forward?
  *   elements.[ch]  the host's elements as cuDNN's, which may have 16 bits
  *   weights.c      parameters into cuDNN's weight space, gradients out of it
  *   places.[ch]    what lies where in workspace and reserve
@@ -42,6 +44,12 @@ struct seqlstm_instance {
 /* Plans of an op: what the variant says, and the standard algorithm for shapes that the variant's refuses. */
 enum { CDN_PLANS = 2 };
 
+/* What the name of a variant says: "small_h", "small_h+standard_layers". */
+struct cdn_variant {
+    cudnnRNNAlgo_t forward, backward;
+    bool layers; /* a call a layer */
+};
+
 struct seqlstm_op {
     struct seqlstm_instance *instance;
     int32_t ordinal;
@@ -49,6 +57,7 @@ struct seqlstm_op {
     struct cdn_shape shape;  /* the largest batch */
     int32_t plan_count;
     struct cdn_plan plans[CDN_PLANS];
+    bool mixed;              /* what ran forward under the first plan runs back under the second (pair.c) */
     uint64_t workspace_bytes, reserve_bytes, packed_bytes;
 };
 
@@ -68,6 +77,12 @@ struct seqlstm_binding {
     void *own_workspace;         /* cuDNN wanted more for this shape than for larger ones */
 };
 
+/* Under which plan does backward of the binding run? */
+static inline int32_t cdn_backward_plan(const struct seqlstm_binding *binding)
+{
+    return binding->op->mixed && binding->active == 0 ? 1 : binding->active;
+}
+
 /* One call, forward or backward. */
 struct cdn_call {
     struct seqlstm_binding *binding;
@@ -83,19 +98,29 @@ struct cdn_call {
     bool again;         /* forward repeated within backward: slots that it writes stay as they are */
 };
 
+static inline void cdn_call_set_plan(struct cdn_call *call, int32_t plan)
+{
+    call->plan = &call->op->plans[plan];
+    call->run = &call->binding->runs[plan];
+}
+
 /* supports.c. `device_class` "cuda:sm_90". */
 seqlstm_status cdn_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                             struct seqlstm_error *err);
-/* The algorithm and the cut that a variant's name says. */
-bool cdn_variant_find(const char *name, cudnnRNNAlgo_t *out_algorithm, bool *out_layers);
+bool cdn_variant_find(const char *name, struct cdn_variant *out_variant);
+const char *cdn_algorithm_get_name(cudnnRNNAlgo_t algorithm);
 
 /* op.c. Errors: UNSUPPORTED with cuDNN's reason, NO_MEMORY, DEVICE. [control] */
 seqlstm_status cdn_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                              const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err);
 void cdn_op_destroy(struct seqlstm_op *op); /* NULL is fine */
 
-/* trial.c: the first plan of an op whose sizes are known, once. UNSUPPORTED: cuDNN refuses. [control] */
+/* trial.c: what the variant says, once, of an op whose sizes are known. UNSUPPORTED: cuDNN refuses, or a pair of
+ * algorithms does not go together. [control] */
 seqlstm_status cdn_trial_run(const struct seqlstm_op *op, struct seqlstm_error *err);
+
+/* pair.c: does cuDNN keep as much under both plans for this shape? UNSUPPORTED, with the numbers. */
+seqlstm_status cdn_pair_check_sizes(const struct seqlstm_binding *binding, struct seqlstm_error *err);
 
 /* weights.c: every parameter into the weight spaces of each plan. [queue] */
 seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void *const *slots, unsigned char *packed,

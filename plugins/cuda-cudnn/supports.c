@@ -20,18 +20,44 @@ static const struct {
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 static const char layers_suffix[] = "_layers";
 
-bool cdn_variant_find(const char *name, cudnnRNNAlgo_t *out_algorithm, bool *out_layers)
+const char *cdn_algorithm_get_name(cudnnRNNAlgo_t algorithm)
+{
+    int k = 0;
+    while (k + 1 < ALGORITHMS && algorithms[k].algorithm != algorithm)
+        k++;
+    return algorithms[k].name;
+}
+
+/* The algorithm that the text begins with; the text goes on behind it. */
+static bool take_algorithm(const char **text, cudnnRNNAlgo_t *out_algorithm)
 {
     for (int k = 0; k < ALGORITHMS; k++) {
         const size_t length = strlen(algorithms[k].name);
-        if (strncmp(name, algorithms[k].name, length) != 0)
+        if (strncmp(*text, algorithms[k].name, length) != 0)
             continue;
+        *text += length;
         *out_algorithm = algorithms[k].algorithm;
-        *out_layers = strcmp(name + length, layers_suffix) == 0;
-        if (*out_layers || name[length] == '\0')
-            return true;
+        return true;
     }
     return false;
+}
+
+bool cdn_variant_find(const char *name, struct cdn_variant *out_variant)
+{
+    struct cdn_variant v;
+    if (!take_algorithm(&name, &v.forward))
+        return false;
+    v.backward = v.forward;
+    if (*name == '+') {
+        name++;
+        if (!take_algorithm(&name, &v.backward))
+            return false;
+    }
+    v.layers = strcmp(name, layers_suffix) == 0;
+    if (!v.layers && *name != '\0')
+        return false;
+    *out_variant = v;
+    return true;
 }
 
 static bool refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
@@ -157,28 +183,35 @@ static bool accept_form(const struct seqlstm_recurrent_desc *d, struct seqlstm_a
 
 /* ---- variants --------------------------------------------------------------------------------------------------- */
 
-static void offer(struct seqlstm_answer *answer, int algorithm, bool layers)
+static void offer(struct seqlstm_answer *answer, int algorithm, bool back_standard, bool layers)
 {
-    snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "%s%s", algorithms[algorithm].name,
-             layers ? layers_suffix : "");
+    snprintf(answer->variants[answer->variant_count++], sizeof answer->variants[0], "%s%s%s",
+             algorithms[algorithm].name, back_standard ? "+standard" : "", layers ? layers_suffix : "");
 }
 
-/* Hidden sizes up to which cuDNN has kernels for small ones; its plain RNN has one matrix for the LSTM's four. */
-static bool fits_small_h(const struct seqlstm_recurrent_desc *d)
+/* Hidden sizes up to which the algorithm has kernels, `back` too; cuDNN's plain RNN has one matrix for the LSTM's
+ * four. */
+static bool fits(const struct seqlstm_recurrent_desc *d, int algorithm, bool back)
 {
-    const int64_t most = d->head.mode == SEQLSTM_MODE_TRAINING ? 128 : 192;
-    return d->hidden <= (d->cell == SEQLSTM_CELL_RNN ? 2 * most : most);
+    const int64_t most = back ? 128 : 192;
+    return algorithms[algorithm].algorithm != CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H ||
+           d->hidden <= (d->cell == SEQLSTM_CELL_RNN ? 2 * most : most);
 }
 
-/* Those that keep the recurrent weights on the chip want equal lengths, and know no projection. */
+/* Those that keep the recurrent weights on the chip want equal lengths, and know no projection. In training each may
+ * leave the way back to the standard algorithm: pair.c finds out whether it can. */
 static void offer_variants(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
+    const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
     const bool persist = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0;
     for (int cut = 0; cut < (d->layers > 1 ? 2 : 1); cut++) {
-        offer(answer, 0, cut == 1);
-        for (int k = 1; k < ALGORITHMS; k++)
-            if (persist && (algorithms[k].algorithm != CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H || fits_small_h(d)))
-                offer(answer, k, cut == 1);
+        offer(answer, 0, false, cut == 1);
+        for (int k = 1; persist && k < ALGORITHMS; k++)
+            if (fits(d, k, training))
+                offer(answer, k, false, cut == 1);
+        for (int k = 1; persist && training && k < ALGORITHMS; k++)
+            if (fits(d, k, false))
+                offer(answer, k, true, cut == 1);
     }
 }
 

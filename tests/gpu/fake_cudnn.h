@@ -10,6 +10,11 @@
  *   FAKE_CUDNN_VERSION=N     what cudnnGetVersion says
  *   FAKE_CUDNN_BROKEN=1      cudnnCreate fails, as with a driver that is too old
  *   FAKE_CUDNN_REFUSE=A:F:B  algorithm A refuses function F (forward, data, weights) at B sequences
+ *   FAKE_CUDNN_RESERVE=HOW   what an algorithm makes of another's reserve space, which otherwise has another size:
+ *                            shared     what the other does
+ *                            scrambled  it is as large, and the gates in it are in another order
+ *                            uneven     shared up to four steps, and of another size beyond
+ *                            fickle     shared at four sequences, and scrambled at other numbers
  */
 #ifndef SEQLSTM_TESTS_GPU_FAKE_CUDNN_H
 #define SEQLSTM_TESTS_GPU_FAKE_CUDNN_H
@@ -75,6 +80,11 @@ double fake_round(cudnnDataType_t type, double value);
 size_t fake_record_elems(const struct cudnnRNNStruct *rnn);
 size_t fake_rows(const struct cudnnRNNDataStruct *data);
 enum { FAKE_HEADER_BYTES = 256 };
+
+/* fake_cudnn_reserve.c */
+bool fake_shares_size(const struct cudnnRNNDataStruct *data);
+bool fake_shares_content(const struct cudnnRNNDataStruct *data);
+void fake_scramble(double *records, size_t count, size_t record, size_t gates);
 
 enum fake_pass { FAKE_FORWARD, FAKE_DATA, FAKE_WEIGHTS };
 

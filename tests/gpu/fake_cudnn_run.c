@@ -89,6 +89,7 @@ struct header {
     uint64_t form;   /* of the network and its data */
     uint64_t x, hx, cx, y;
     uint64_t stage;  /* 1: forward has run, 2: backward data too */
+    uint64_t algorithm;
 };
 
 /* Matrices of one layer and direction, in doubles. */
@@ -494,8 +495,8 @@ static uint64_t hash_form(const struct job *j)
 {
     const struct cudnnRNNStruct *r = j->rnn;
     const struct cudnnRNNDataStruct *d = &j->run->data;
-    const int form[] = {(int)r->algorithm, (int)r->mode, r->directions, r->input, r->hidden, r->projection, r->layers,
-                        (int)d->layout,    d->steps,     d->sequences};
+    const int form[] = {fake_shares_size(d) ? -1 : (int)r->algorithm, (int)r->mode, r->directions, r->input, r->hidden,
+                        r->projection, r->layers, (int)d->layout, d->steps, d->sequences};
     return hash(hash(1, form, sizeof form), d->lengths, (size_t)d->sequences * sizeof *d->lengths);
 }
 
@@ -510,7 +511,7 @@ static int check_header(const struct job *j, struct header *header)
     const uint64_t y = hash(5, r->y_in, j->rows * (size_t)(j->rnn->directions * j->o) * element);
     const uint64_t magic = UINT64_C(0x6375444e4e2d3937);
     if (r->pass == FAKE_FORWARD) {
-        *header = (struct header){magic, hash_form(j), x, hx, cx, 0, 0};
+        *header = (struct header){magic, hash_form(j), x, hx, cx, 0, 0, (uint64_t)j->rnn->algorithm};
         return 0;
     }
     if (header->magic != magic || header->form != hash_form(j))
@@ -520,6 +521,9 @@ static int check_header(const struct job *j, struct header *header)
     if (header->hx != hx || header->y != y || (r->pass == FAKE_DATA && header->cx != cx) ||
         (r->pass == FAKE_WEIGHTS && header->x != x))
         return fail(j, "x, y, hx or cx have changed since forward");
+    if (r->pass == FAKE_DATA && header->algorithm != (uint64_t)j->rnn->algorithm && !fake_shares_content(&r->data))
+        fake_scramble(j->records, (size_t)(j->rnn->layers * j->rnn->directions) * j->rows, j->record,
+                      (size_t)(j->gates * j->h));
     return 0;
 }
 

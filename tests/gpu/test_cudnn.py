@@ -6,6 +6,7 @@ library or the device is not there."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -135,6 +136,56 @@ def check_refused_variant(folder):
             raise AssertionError(f'the refusal hides its reason: {done.stderr}')
 
 
+MIXED = ('small_h+standard', 'small_h+standard_layers', 'persist_dynamic+standard', 'persist_dynamic+standard_layers',
+         'persist_static+standard_layers')
+
+
+def check_mixed(folder):
+    """One algorithm forward, the standard one back, where reserves are shared: everywhere, at the number of sequences
+    that was checked (the last batch has another), up to the steps that were (batches have more)."""
+    for reserve in ('shared', 'fickle', 'uneven'):
+        for variant in MIXED:
+            check(folder, f'{reserve}-{variant}', 'lstm', variant, FAKE_CUDNN_RESERVE=reserve)
+
+
+def check_mixed_refused(folder):
+    """Reserves of another size, and such as say something else: no operation, and by how much it is wrong."""
+    refusals = (('', 'precision=float32', r'keeps (\d+) bytes for small_h and (\d+) for standard \(4 steps of 4 seq'),
+                *(('scrambled', f'precision={precision}',
+                   r'by small_h forward and standard back differ from those of standard alone by (\S+) of their '
+                   r'size, where rounding explains (\S+?)\.?\s')
+                  for precision in ('float32', 'tf32', 'bfloat16', 'float16')))
+    for reserve, setting, words in refusals:
+        model = write(folder, 'mixed', 'lstm', f'{CUDNN}, reference', 'r: "cuda-cudnn:small_h+standard"')
+        out = folder / f'never-{reserve}-{setting}'
+        done = run(['run', model, '--out', out, '--quiet', '--set', setting], 3, FAKE_CUDNN_RESERVE=reserve)
+        found = re.search(words, ' '.join(done.stderr.split()) + ' ')
+        if not found or not float(found[1]) > float(found[2]):
+            raise AssertionError(f'{reserve}, {setting}: the refusal hides its reason: {done.stderr}')
+
+
+def check_mixed_kept(folder):
+    """The verdict is kept: another run does not try again, another library does."""
+
+    def find_refusals(library=LIBRARY, **environment):
+        model = write(folder, 'kept', 'rnn', f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
+        plan = json.loads(run(['plan', model, '--json', '--set', 'dispatch.policy=measured'],
+                              SEQLSTM_CACHE=str(folder / 'verdicts'), **environment).stdout)
+        return [refusal['reason'] for layer in plan['layers'] for refusal in layer['refused']]
+
+    told = find_refusals(FAKE_CUDNN_RESERVE='scrambled')
+    if not any('forward and standard back differ' in reason for reason in told):
+        raise AssertionError(f'gradients that are wrong are taken: {told}')
+    if find_refusals(FAKE_CUDNN_RESERVE='shared') != told:
+        raise AssertionError('what was refused is tried again')
+    again = find_refusals(write_other_version(folder), FAKE_CUDNN_RESERVE='shared')
+    if any('standard back' in reason for reason in again):
+        raise AssertionError(f'another library is not asked: {again}')
+    kept = (folder / 'verdicts' / 'costs').read_text()
+    if 'cuda-cudnn:small_h+standard/' not in kept:
+        raise AssertionError(f'what goes together was not timed: {kept}')
+
+
 def check_in_turn(folder):
     expected, _ = train(folder, 'turn-expected', 'in turn', 'reference')
     got, used = train(folder, 'turn', 'in turn', f'{CUDNN}, cuda-generic, reference')
@@ -233,7 +284,9 @@ def check_broken(folder):
 
 TESTS = [('cells', check_cells), ('variants', check_variants),
          ('bfloat16', check_bfloat16), ('float16', check_float16), ('refused batches', check_refused_batches),
-         ('a refused variant', check_refused_variant), ('in turn with cuda-generic', check_in_turn),
+         ('a refused variant', check_refused_variant),
+         ('mixed variants', check_mixed), ('mixed variants that do not go together', check_mixed_refused),
+         ('kept verdicts on mixed variants', check_mixed_kept), ('in turn with cuda-generic', check_in_turn),
          ('kept costs', check_kept_costs), ('kept refusals', check_kept_refusals), ('inference', check_inference),
          ('a library that does not start', check_broken), ('without library or driver', check_absent)]
 

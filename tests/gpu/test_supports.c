@@ -31,6 +31,11 @@ static void set_activation(struct seqlstm_recurrent_desc *d, int packed)
     d->activations[place][0] = d->activations[place][1] = (struct seqlstm_activation){(uint32_t)kind, 0.3f, 0.2f, 0};
 }
 
+static void set_hidden(struct seqlstm_recurrent_desc *d, int hidden)
+{
+    d->hidden = hidden;
+}
+
 static void set_direction(struct seqlstm_recurrent_desc *d, int packed)
 {
     d->direction = (uint32_t)packed / 256;
@@ -77,6 +82,13 @@ static const struct line {
      SEQLSTM_OPTION_COUPLED_GATES},
     {"layer_norm", add_options, SEQLSTM_RECURRENT_LAYER_NORM, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_LAYER_NORM},
     {"two layers", set_sizes, 2 * 256, ANY, BOTH, BOTH, 0},
+    {"128 units", set_hidden, 128, ANY, BOTH, BOTH, 0},
+    {"129 units", set_hidden, 129, ANY, BOTH, BOTH, 0},
+    {"192 units", set_hidden, 192, ANY, BOTH, BOTH, 0},
+    {"193 units", set_hidden, 193, ANY, BOTH, BOTH, 0},
+    {"256 units", set_hidden, 256, ANY, BOTH, BOTH, 0},
+    {"257 units", set_hidden, 257, ANY, BOTH, BOTH, 0},
+    {"385 units", set_hidden, 385, ANY, BOTH, BOTH, 0},
     {"projection", set_sizes, 256 + 3, LSTM, BOTH, BOTH, 0},
     {"projection as wide", set_sizes, 256 + 5, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PROJECTION},
     {"backward", set_direction, SEQLSTM_DIRECTION_BACKWARD * 256, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DIRECTION},
@@ -133,28 +145,29 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, bool training, bool uni
     return d;
 }
 
-static bool knows_variant(const char *name)
-{
-    static const char *const names[] = {"standard", "persist_static", "persist_dynamic", "small_h"};
-    for (int k = 0; k < 4; k++) {
-        const size_t length = strlen(names[k]);
-        if (strncmp(name, names[k], length) == 0 && (!name[length] || strcmp(name + length, "_layers") == 0))
-            return true;
-    }
-    return false;
-}
-
-/* Variants of cuda-cudnn: `standard` always, the persistent ones for equal lengths without projection, `_layers` from
- * two layers on. */
+/* Variants of cuda-cudnn: `standard` always; for equal lengths without projection the persistent ones and, in training,
+ * each of them with `standard` back; `small_h` up to the sizes that it has kernels for; all with `_layers` from two
+ * layers on. */
 static const char *check_variants(const struct seqlstm_recurrent_desc *d, const struct seqlstm_answer *answer)
 {
-    const uint32_t algorithms = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0 ? 4 : 1;
-    if (answer->variant_count != algorithms * (d->layers > 1 ? 2 : 1))
-        return "another number of variants";
-    for (uint32_t v = 0; v < answer->variant_count; v++)
-        if (!knows_variant(answer->variants[v]))
-            return "an unknown variant";
-    return NULL;
+    static const char *const names[] = {"standard", "persist_static", "persist_dynamic", "small_h",
+                                        "persist_static+standard", "persist_dynamic+standard", "small_h+standard"};
+    const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
+    const bool persist = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0;
+    const int64_t wide = d->cell == SEQLSTM_CELL_RNN ? 2 : 1;
+    uint32_t found = 0;
+    for (int cut = 0; cut < (d->layers > 1 ? 2 : 1); cut++)
+        for (int k = 0; k < 7; k++) {
+            const bool small = k == 3 || k == 6;
+            char name[SEQLSTM_VARIANT_BYTES];
+            if ((k > 0 && !persist) || (k > 3 && !training) ||
+                (small && d->hidden > wide * (k == 3 && training ? 128 : 192)))
+                continue;
+            snprintf(name, sizeof name, "%s%s", names[k], cut ? "_layers" : "");
+            if (found == answer->variant_count || strcmp(answer->variants[found++], name) != 0)
+                return "other variants";
+        }
+    return found == answer->variant_count ? NULL : "more variants";
 }
 
 static long failures, cases;
@@ -171,6 +184,9 @@ static void check(const struct seqlstm_backend *table, int who, uint32_t cell, b
     /* two that set the same field, or that make no sense together: what remains decides */
     if (a->set == b->set && a != b && a->set != add_options && a->set != set_rate)
         return;
+    const bool hidden = a->set == set_hidden || b->set == set_hidden;
+    if (hidden && (a->option == SEQLSTM_OPTION_PROJECTION || b->option == SEQLSTM_OPTION_PROJECTION))
+        return; /* a projection is as wide as something */
     if (!seqlstm_desc_check(&d.head, &answer))
         return;
     const bool refused_a = !((training ? a->training : a->inference) & who);
