@@ -249,7 +249,9 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         CG_START(call, "all steps back",
                  cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
     else if (call->op->variant == CG_ONE_BLOCK)
-        CG_START(call, "all steps back", cg_one_block_backward(call->stream, device, s->directions, sequences));
+        CG_START(call, "all steps back",
+                 s->normed ? cg_one_block_norm_backward(call->stream, device, s->directions, sequences)
+                           : cg_one_block_backward(call->stream, device, s->directions, sequences));
     else if (call->op->variant == CG_STEP_GRAPH)
         SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
     return SEQLSTM_OK;

@@ -110,7 +110,9 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
                  cg_cluster_forward(call->stream, device, s->directions, &call->op->grid[0], sequences));
         return SEQLSTM_OK;
     case CG_ONE_BLOCK:
-        CG_START(call, "all steps", cg_one_block_forward(call->stream, device, s->directions, sequences, s->gh));
+        CG_START(call, "all steps",
+                 s->normed ? cg_one_block_norm_forward(call->stream, device, s->directions, sequences)
+                           : cg_one_block_forward(call->stream, device, s->directions, sequences, s->gh));
         return SEQLSTM_OK;
     default:
         return cg_run_loop(call, s, n, run_steps, err);

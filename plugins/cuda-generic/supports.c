@@ -41,11 +41,17 @@ bool cg_find_variant(const char *name, enum cg_variant *out_variant)
     return false;
 }
 
+/* One product a step: no projection, no candidate that waits for r. */
+static bool has_one_product(const struct seqlstm_recurrent_desc *d)
+{
+    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    return d->projection == 0 && !late;
+}
+
 /* Units that meet through W_h alone: all other options are a unit's own. */
 static bool has_lone_units(const struct seqlstm_recurrent_desc *d)
 {
-    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
-    return d->projection == 0 && !late && !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
+    return has_one_product(d) && !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
 }
 
 bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
@@ -68,7 +74,7 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
     if (has_lone_units(d) && d->hidden <= CG_WAVE_MOST && d->layers > 1 && !both_ways)
         names[count++] = variant_names[CG_WAVEFRONT];
-    if (has_lone_units(d) && d->hidden <= CG_ONE_BLOCK_MOST)
+    if (has_one_product(d) && d->hidden <= CG_ONE_BLOCK_MOST)
         names[count++] = variant_names[CG_ONE_BLOCK];
     names[count++] = variant_names[CG_STEP_GRAPH];
     if (cg_fits_grid(d))
