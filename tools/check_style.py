@@ -22,6 +22,7 @@ UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'X' * 3]) 
 UNSAFE_MATH = re.compile(r'-ffast' + r'-math|-Ofa' + r'st|-funsafe' + r'-math')
 EXITS = re.compile(r'(?<![\w.>])(exit|_exit|_Exit|abort|quick_exit)\s*\(')
 PRINTS = re.compile(r'(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bfprintf\s*\(\s*std(err|out)\b')
+DEVICE = re.compile(r'\b(cudaDeviceReset|cuDevicePrimaryCtx(Reset|Release)(_v2)?|cuCtx(Create|Destroy)(_v\d)?)\b')
 LOCALE = re.compile(r'(?<![\w.>])(strtod|strtof|strtold|atof|setlocale)\s*\(')
 
 
@@ -62,6 +63,8 @@ def check_file(name, text):
                     yield number, 'only core/cli exits'
                 if PRINTS.search(line):
                     yield number, 'only core/cli prints'
+            if DEVICE.search(line):
+                yield number, 'the primary context is used as it is, and never reset: it belongs to all plugins'
             if LOCALE.search(line):
                 yield number, 'depends on the locale: use base/text.h'
 
@@ -106,6 +109,8 @@ def self_test():
         'core/base/h.c': spdx + 'int x;',
         'core/base/i.c': spdx + '/* ' + 'y' * 120 + ' */\n',
         'core/base/j.c': spdx + 'void f(void) { fprintf(stderr, "x"); }\n',
+        'plugins/x/a.c': spdx + 'void f(void) { cudaDeviceReset(); }\n',
+        'plugins/x/b.c': spdx + 'void *f = cuCtxCreate_v4;\n',
         'plugins/x/meson.build': '# SPDX-License-Identifier: Apache-2.0\nx = "-ffast' + '-math"\n',
     }
     good = {
