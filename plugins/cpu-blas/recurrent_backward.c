@@ -233,6 +233,7 @@ static void run_direction(struct blas_backward_run *f)
 {
     const struct blas_run *r = &f->r;
     const int64_t steps = r->binding->steps;
+    const bool sweep = blas_sweep_fits(r);
     int64_t alive = 0;
     f->fresh = !f->keep_sums;
     blas_masks_fill(r);
@@ -247,6 +248,11 @@ static void run_direction(struct blas_backward_run *f)
         int64_t first = ta < tb ? ta : tb, last = ta < tb ? tb : ta;
         f->chunk_low = r->block->q_of[first];
         f->chunk_high = r->block->q_of[last + 1];
+        if (sweep && alive == 0)
+            enter_rows(f, 0, alive = r->block->rows);
+        if (sweep)
+            blas_sweep_backward(f, s, end + 1);
+        s = sweep ? end + 1 : s;
         for (; s <= end; s++) {
             int64_t t = blas_step_at(r, steps - 1 - s), rows = blas_block_rows(r->block, t);
             if (rows < alive)

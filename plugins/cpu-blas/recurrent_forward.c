@@ -137,7 +137,7 @@ static void publish(const struct blas_forward_run *f, int64_t s)
     const float *h = blas_h_target(f, s, &h_row);
     struct blas_rows copy = {.rows = rows, .n = blas_min(high, op->out) - low, .x = h + low,
                              .x_row = h_row};
-    if (f->y.base && copy.n > 0 && (!f->y_later || h == r->scratch.h)) {
+    if (f->y.base && copy.n > 0) {
         copy.y = f->y.base + blas_packed_row(r->binding, r->block, t) * f->y.row + low;
         copy.y_row = f->y.row;
         op->kernels->copy(&copy);
@@ -158,36 +158,24 @@ static void publish(const struct blas_forward_run *f, int64_t s)
         end_rows(f, next_rows, rows);
 }
 
-/* y of all steps but the last run, whose h went into xh: the h~ of the step that followed. */
-static void copy_outputs(const struct blas_forward_run *f)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const int64_t row = op->layers[r->layer].xh_row, batch = r->block->rows;
-    const float *h = r->saved->xh + op->layers[r->layer].input_pad;
-    float *y = f->y.base;
-    if (r->reverse)
-        y += batch * f->y.row;
-    else
-        h += batch * row;
-    op->kernels->copy(&(struct blas_rows){.rows = r->block->q_rows - batch, .n = op->out, .x = h,
-                                          .x_row = row, .y = y, .y_row = f->y.row});
-}
-
 static void run_direction(struct blas_forward_run *f)
 {
     const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
     int64_t rows = r->block->rows, steps = r->binding->steps;
     f->chunk_steps = r->binding->fused ? 1 : r->binding->chunk_rows / rows;
     if (f->chunk_steps < 1)
         f->chunk_steps = 1;
-    f->y_later = op->training && !op->stepwise && f->y.base && !r->barrier && rows <= NARROW_ROWS &&
-                 r->binding->block_count == 1 && r->block->q_rows == rows * steps && op->lstm &&
-                 !op->projection && !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f;
     blas_masks_fill(r);
     blas_run_barrier(r);
     begin_rows(f, 0, blas_block_rows(r->block, blas_step_at(r, 0)), blas_xh_at(f, 0));
+    if (blas_sweep_fits(r)) {
+        for (int64_t s = 0; s < steps; s += f->chunk_steps) {
+            begin_chunk(f, s);
+            blas_sweep_forward(f, s, blas_min(s + f->chunk_steps, steps));
+        }
+        end_rows(f, 0, rows);
+        return;
+    }
     for (int64_t s = 0; s < steps; s++) {
         if (s % f->chunk_steps == 0)
             begin_chunk(f, s);
@@ -196,8 +184,6 @@ static void run_direction(struct blas_forward_run *f)
         publish(f, s);
         blas_run_barrier(r);
     }
-    if (f->y_later)
-        copy_outputs(f);
 }
 
 /* y = join(h of direction 0, h of direction 1) over the block's rows. */

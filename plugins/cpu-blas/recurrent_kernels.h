@@ -180,12 +180,51 @@ struct blas_rows {
     int64_t y_row;
 };
 
+/* Steps of a few sequences of an LSTM without layer norm and projection, of as many rows each: gates hold the product
+ * with x and come out as of lstm_forward. */
+struct blas_sweep_forward {
+    int64_t steps;
+    int32_t rows, panels, k; /* k: rows of W_h, padded */
+    int32_t way;             /* 1, or -1: the rows of one step stand behind those of the next */
+    struct blas_cell_forward cell; /* of the first step's first row, all panels; h and bits_row as of one row */
+    int64_t bits_row;
+    const float *weights;    /* W_h of panel 0; weights_panel to the next panel's */
+    int64_t weights_panel;
+    float *xh;               /* h~ of the first step, [rows][k] at stride xh_row; xh_step to the next step's */
+    int64_t xh_row, xh_step;
+    float *xh_after;         /* h~ of the step after the last; NULL: there is none */
+    bool straight;           /* h goes to the next step as it is, and nothing else wants it */
+    float *h;                /* h of the last step; unless straight, of each one, in the place of h' */
+    int64_t h_row;
+    const float *mask;       /* of h~, [rows][k]; or NULL */
+    float *y;                /* y_count of each row; or NULL */
+    int64_t y_count, y_row, y_step;
+};
+
+/* Backward of the same: dh of the step after the last comes in, that of the step before the first goes out. */
+struct blas_sweep_backward {
+    int64_t steps;
+    int32_t rows, panels, width; /* width: columns of h, padded */
+    int32_t way;
+    struct blas_cell_backward cell; /* of the step that is run first; dh is not read */
+    int64_t bits_row, dy_row, dy_step;
+    const float *weights; /* [width / 64][panel * 64][<= 64]; in_place: [4 units][width], units a multiple of 16 */
+    bool in_place;
+    float *dh;            /* [rows] at stride dh_row */
+    int64_t dh_row;
+    bool carry;           /* the cell leaves a part of dh' there */
+    const float *mask;    /* of h~; or NULL */
+    float *product;       /* with a mask: as dh */
+};
+
 struct blas_recurrent_kernels {
     const char *name;
     void (*product)(const struct blas_product *p);
     void (*outer)(const struct blas_outer *o);
     void (*lstm_forward)(const struct blas_cell_forward *f);
     void (*lstm_backward)(const struct blas_cell_backward *b);
+    void (*sweep_forward)(const struct blas_sweep_forward *w);
+    void (*sweep_backward)(const struct blas_sweep_backward *w);
     /* LSTM with norm: 1 fills `extra` with c^ and leaves o in its place; 2 makes h. Backward likewise: 1 replaces
      * gates' o by its gradient, fills extra (with N(c^) before gain and bias), dq and the sums; 2 does the rest. */
     void (*lstm_norm_forward_1)(const struct blas_cell_forward *f);

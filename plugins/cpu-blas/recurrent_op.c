@@ -153,6 +153,10 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->has_carry = desc->cell == SEQLSTM_CELL_GRU || desc->zoneout_hidden > 0.0f;
     for (int d = 0; d < 2; d++)
         cell_fill(desc, op->training, d, &op->cell[d]);
+    op->norm_keeps = op->norm && op->training && op->cell[0].keeps_gates &&
+                     op->cell[op->directions - 1].keeps_gates;
+    for (int d = 0; op->norm && d < 2; d++) /* both directions, or none */
+        op->cell[d].keeps_gates = op->norm_keeps;
     for (int32_t l = 0; l < op->layer_count; l++) {
         struct blas_recurrent_layer *layer = &op->layers[l];
         layer->input = l == 0 ? desc->input : op->y_width;
@@ -166,6 +170,9 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->direct = op->lstm && !op->coupled;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
+    /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
+    op->h_in_place = op->training && op->lstm && !op->coupled && !op->norm && !op->projection && !op->weights_large &&
+                     desc->head.max_sequences == 1 && op->units % GROUP == 0 && !blas_may_share_units(op);
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
     *out_op = op;
     return SEQLSTM_OK;
@@ -204,7 +211,7 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     out->bias = blas_region_take(region, columns);
     out->peephole = blas_region_take(region, 3 * up);
     if (op->training) {
-        out->h_back = blas_region_take(region, columns * op_);
+        out->h_back = blas_region_take(region, op->h_in_place ? 0 : columns * op_);
         /* layer 0's dx is often not wanted: backward packs for it when it is */
         out->x_back = blas_region_take(region, layer > 0 ? columns * ip : 0);
     }
@@ -249,6 +256,7 @@ void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t r
         out->state = blas_region_take(region, rows * op->units_pad);
     if (op->norm) {
         out->gates_h = blas_region_take(region, gate_rows * columns);
+        out->z = blas_region_take(region, op->norm_keeps ? gate_rows * columns : 0);
         out->stats = blas_region_take(region, rows * 4);
         out->c_stats = blas_region_take(region, op->lstm ? rows * 2 : 0);
     }

@@ -41,7 +41,7 @@ struct blas_recurrent {
     const struct blas_recurrent_kernels *kernels;
     int32_t members_max;
     int32_t directions, layer_count;
-    bool training, peephole, coupled, norm, projection, gru_before, has_carry, lstm;
+    bool training, peephole, coupled, norm, norm_keeps, projection, gru_before, has_carry, lstm;
     bool stepwise;    /* pieces of steps share one reserve; dW comes from a call of its own */
     bool merge_apart; /* two directions whose outputs are joined after the fact */
     int32_t panels;   /* of 64 pre-activations */
@@ -56,6 +56,7 @@ struct blas_recurrent {
     bool weights_large;       /* one direction's weights do not fit the second-level cache */
     struct blas_cell cell[2];
     struct blas_recurrent_layer layers[64];
+    bool h_in_place; /* backward reads W_h where it stands, instead of a copy packed anew for each update */
     bool direct; /* the gradients of the weights may be made in the canonical layout at once */
     int32_t *rows_x, *rows_h, *rows_bias; /* [panel][64]: the canonical row of a column, or -1 */
 };
@@ -85,6 +86,7 @@ struct blas_packed {
 struct blas_saved {
     float *xh, *gates, *state;
     float *gates_h; /* norm: the second product */
+    float *z;       /* norm with gates kept: i, f, g, o, then their gradients; as gates */
     float *raw;     /* projection: [q][units_pad] before it */
     float *rh;      /* GRU, reset before: [q][out_pad] r h~ */
     float *stats;   /* norm: [q][4] */
@@ -154,6 +156,12 @@ int64_t blas_blocks_max(const struct blas_recurrent *op);
 static inline int64_t blas_chunk_rows(const struct blas_recurrent *op)
 {
     return op->weights_large ? 768 : 256;
+}
+
+/* May members share the units of few sequences? */
+static inline bool blas_may_share_units(const struct blas_recurrent *op)
+{
+    return op->members_max > 1 && (op->weights_large || op->units >= 128);
 }
 
 /* Most rows that a chunk of steps of a block can have. */

@@ -20,15 +20,22 @@ static void add_one(const struct blas_recurrent *op, const float *x, int64_t n, 
     op->kernels->add(&(struct blas_rows){.rows = 1, .n = n, .x = x, .y = y});
 }
 
+/* Real rows of a group of 16 columns, which follow one another. */
+static int64_t group_rows(const int32_t *map)
+{
+    int64_t rows = 0;
+    while (rows < GROUP && map[rows] >= 0)
+        rows++;
+    return rows;
+}
+
 /* Rows of a canonical [rows, width] matrix into forward panels: out[panel][k0 + k][c] = w[row(panel, c)][k].
- * `map`: the panel's rows. Real rows of a group of 16 columns follow one another. */
+ * `map`: the panel's rows. */
 static void pack_forward(const struct blas_recurrent *op, const int32_t *map, const float *w,
                          int64_t width, int64_t width_pad, float *out)
 {
     for (int32_t g = 0; g < PANEL; g += GROUP) {
-        int rows = 0;
-        while (rows < GROUP && map[g + rows] >= 0)
-            rows++;
+        const int rows = (int)group_rows(map + g);
         const float *from = w + (rows ? map[g] * width : 0);
         for (int64_t k = 0; k < width_pad; k += GROUP)
             op->kernels->transpose16(from + (rows ? k : 0), width, rows,
@@ -69,20 +76,23 @@ static void pack_vectors(const struct blas_recurrent *op, const float *bias, con
                          const float *norm, struct blas_packed *p)
 {
     const int64_t up = op->units_pad, h = op->units;
-    for (int32_t panel = 0; panel < op->panels; panel++)
-        for (int32_t c = 0; c < PANEL; c++) {
-            int64_t at = (int64_t)panel * PANEL + c, row = op->rows_bias[at];
-            p->bias[at] = bias && row >= 0 ? bias[row] : 0.0f;
-            if (!op->norm)
-                continue;
-            int64_t u = op->rows_x[at], v = op->rows_h[at];
-            p->valid_u[at] = u >= 0 ? 1.0f : 0.0f;
-            p->valid_v[at] = v >= 0 ? 1.0f : 0.0f;
-            p->gain_u[at] = u >= 0 ? norm[u] : 0.0f;
-            p->gain_v[at] = v >= 0 ? norm[op->gate_rows + v] : 0.0f;
-        }
-    for (int64_t i = 0; i < 3 * up; i++)
-        p->peephole[i] = peephole && i % up < h ? peephole[i / up * h + i % up] : 0.0f;
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    for (int64_t at = 0; at < columns; at += GROUP) {
+        const int32_t *rows = op->rows_bias + at;
+        const int64_t count = bias ? group_rows(rows) : 0;
+        memset(p->bias + at, 0, GROUP * sizeof *p->bias);
+        if (count > 0)
+            memcpy(p->bias + at, bias + rows[0], (size_t)count * sizeof *bias);
+    }
+    for (int64_t at = 0; op->norm && at < columns; at++) {
+        int64_t u = op->rows_x[at], v = op->rows_h[at];
+        p->valid_u[at] = u >= 0 ? 1.0f : 0.0f;
+        p->valid_v[at] = v >= 0 ? 1.0f : 0.0f;
+        p->gain_u[at] = u >= 0 ? norm[u] : 0.0f;
+        p->gain_v[at] = v >= 0 ? norm[op->gate_rows + v] : 0.0f;
+    }
+    for (int64_t i = 0; op->peephole && i < 3 * up; i++)
+        p->peephole[i] = i % up < h ? peephole[i / up * h + i % up] : 0.0f;
     for (int64_t i = 0; op->norm && op->lstm && i < up; i++) {
         p->gain_c[i] = i < h ? norm[2 * op->gate_rows + i] : 0.0f;
         p->bias_c[i] = i < h ? norm[2 * op->gate_rows + h + i] : 0.0f;
@@ -119,7 +129,8 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
         if (p->x_back)
             op->kernels->pack_back(w_x, layer->input, layer->input_pad, map_x, panel * PANEL,
                                    columns, p->x_back);
-        op->kernels->pack_back(w_h, op->out, op->out_pad, map_h, panel * PANEL, columns, p->h_back);
+        if (p->h_back)
+            op->kernels->pack_back(w_h, op->out, op->out_pad, map_h, panel * PANEL, columns, p->h_back);
     }
     if (member != 0)
         return;
@@ -261,26 +272,27 @@ static void reduce_scalar(const struct blas_reduce *reduce, const float *at, flo
     *dst = sum;
 }
 
+/* Sums of all columns at `from`, to where `map` has them in dst; nothing where dst is NULL. */
+static void reduce_groups(const struct blas_recurrent *op, const struct blas_reduce *reduce, const float *from,
+                          const int32_t *map, float *dst)
+{
+    for (int64_t at = 0; dst && at < (int64_t)op->panels * PANEL; at += GROUP) {
+        const int64_t count = group_rows(map + at);
+        if (count > 0)
+            reduce_row(op, reduce, from + at - reduce->first, count, dst + map[at]);
+    }
+}
+
 static void reduce_vectors(const struct blas_recurrent *op, const struct blas_reduce *reduce,
                            float *const *grads)
 {
     const struct blas_gradients *g = &reduce->gradients;
     const int64_t h = op->units, up = op->units_pad;
-    for (int32_t panel = 0; panel < op->panels; panel++)
-        for (int32_t c = 0; c < PANEL; c++) {
-            int64_t at = (int64_t)panel * PANEL + c, row = op->rows_bias[at];
-            if (row >= 0 && grads[SEQLSTM_PARAM_BIAS])
-                reduce_scalar(reduce, g->bias + at, grads[SEQLSTM_PARAM_BIAS] + row);
-            float *norm = grads[SEQLSTM_PARAM_NORM];
-            if (!op->norm || !norm)
-                continue;
-            row = op->rows_x[at];
-            if (row >= 0)
-                reduce_scalar(reduce, g->norm_u + at, norm + row);
-            row = op->rows_h[panel * PANEL + c];
-            if (row >= 0)
-                reduce_scalar(reduce, g->norm_v + at, norm + op->gate_rows + row);
-        }
+    reduce_groups(op, reduce, g->bias, op->rows_bias, grads[SEQLSTM_PARAM_BIAS]);
+    if (op->norm && grads[SEQLSTM_PARAM_NORM]) {
+        reduce_groups(op, reduce, g->norm_u, op->rows_x, grads[SEQLSTM_PARAM_NORM]);
+        reduce_groups(op, reduce, g->norm_v, op->rows_h, grads[SEQLSTM_PARAM_NORM] + op->gate_rows);
+    }
     for (int64_t u = 0; u < h; u++) {
         for (int k = 0; op->peephole && k < 3 && grads[SEQLSTM_PARAM_PEEPHOLE]; k++)
             reduce_scalar(reduce, g->peephole + k * up + u,

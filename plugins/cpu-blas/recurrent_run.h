@@ -95,7 +95,6 @@ struct blas_forward_run {
     struct blas_run r;
     int64_t chunk_steps; /* steps of a chunk */
     struct blas_rows_at x, y;
-    bool y_later;        /* few rows: y is copied out of xh after the last step */
 };
 
 /* First q of the chunk that step s belongs to, and the rows it has. */
@@ -112,6 +111,15 @@ float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_r
 
 /* Products and cells of one step with at least one row. */
 void blas_step_run(const struct blas_forward_run *f, int64_t s);
+
+/* Draws the bits of zoneout of step t, where the options want any. Training. */
+void blas_zoneout_bits(const struct blas_run *run, int64_t t);
+
+/* May the steps of this block be run by the sweeps below? */
+bool blas_sweep_fits(const struct blas_run *run);
+
+/* Products with h~ and cells of the s-th to before the end-th step, of one chunk; y and h~ of the next step too. */
+void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end);
 
 /* ---- backward ---- */
 
@@ -141,5 +149,8 @@ void blas_product_back(const struct blas_recurrent *op, const struct blas_produc
 
 /* Step t: gradients of its pre-activations, then dh of the step before it; t_next is the step that comes next. */
 void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next);
+
+/* The same of the s-th to before the end-th step in the order of backward. */
+void blas_sweep_backward(const struct blas_backward_run *f, int64_t s, int64_t end);
 
 #endif

@@ -55,6 +55,17 @@ static void step_bits(const struct blas_run *r, int64_t t, int64_t rows, uint32_
         .elements = width, .rate = rate, .bits = bits, .bits_row = blas_bits_row(r->op)});
 }
 
+void blas_zoneout_bits(const struct blas_run *r, int64_t t)
+{
+    const struct blas_recurrent *op = r->op;
+    const int64_t rows = blas_block_rows(r->block, t);
+    const int64_t at = (r->block->q_base + r->block->q_of[t]) * blas_bits_row(op);
+    if (r->saved->new_c)
+        step_bits(r, t, rows, SEQLSTM_MASK_ZONEOUT_CELL, op->desc.zoneout_cell, op->units, r->saved->new_c + at);
+    if (r->saved->new_h)
+        step_bits(r, t, rows, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden, op->out, r->saved->new_h + at);
+}
+
 /* Projection and the zoneout behind it: raw -> h. */
 static void project(const struct blas_forward_run *f, const float *raw, int64_t rows, const uint16_t *new_h)
 {
@@ -87,9 +98,10 @@ static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const int64_t z_stride = r->block->rows * PANEL;
+    float *z = op->norm_keeps ? r->saved->z + (gates - r->saved->gates) : r->scratch.z;
+    const int64_t z_stride = op->norm_keeps ? panel_stride : r->block->rows * PANEL;
     struct blas_norm norm = {.rows = cell->rows, .panels = op->panels, .u = gates, .v = gates_h,
-                             .panel_stride = panel_stride, .v_stride = h_stride, .z = r->scratch.z,
+                             .panel_stride = panel_stride, .v_stride = h_stride, .z = z,
                              .z_stride = z_stride, .valid_u = r->packed->valid_u,
                              .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u,
                              .gain_v = r->packed->gain_v, .bias = r->packed->bias,
@@ -99,7 +111,7 @@ static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward
     op->kernels->norm_forward(&norm);
     for (int phase = 1; phase <= 2; phase++) {
         struct blas_cell_forward c = *cell;
-        c.gates = r->scratch.z;
+        c.gates = z;
         c.c = r->scratch.c;
         c.extra = r->scratch.extra;
         c.extra_row = GROUP;
@@ -331,16 +343,12 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
         step.gates_h = saved->gates_h + r->block->gate_base * columns + step.q * PANEL;
         step.h_stride = step.stride;
     }
-    if (saved && saved->new_c) {
+    if (saved && saved->new_c)
         step.new_c = saved->new_c + step.q_all * bits_row;
-        step_bits(r, step.t, step.rows, SEQLSTM_MASK_ZONEOUT_CELL, op->desc.zoneout_cell, op->units,
-                  step.new_c);
-    }
-    if (saved && saved->new_h) {
+    if (saved && saved->new_h)
         step.new_h = saved->new_h + step.q_all * bits_row;
-        step_bits(r, step.t, step.rows, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden,
-                  op->out, step.new_h);
-    }
+    if (step.new_c || step.new_h)
+        blas_zoneout_bits(r, step.t);
     if (op->projection)
         step.raw = saved ? saved->raw + step.q_all * op->units_pad : r->scratch.raw;
     int64_t h_row;

@@ -77,8 +77,10 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
     const struct blas_recurrent *op = r->op;
     const struct blas_saved *saved = r->saved;
     const int64_t q_all = r->block->q_base + q, columns = (int64_t)op->panels * PANEL;
-    const int64_t stride = op->norm ? r->block->rows * PANEL : r->block->gate_rows * PANEL;
-    float *gates = op->norm ? r->scratch.z : saved->gates + r->block->gate_base * columns + q * PANEL;
+    const bool apart = op->norm && !op->norm_keeps;
+    const int64_t stride = apart ? r->block->rows * PANEL : r->block->gate_rows * PANEL;
+    float *gates = apart ? r->scratch.z
+                         : (op->norm ? saved->z : saved->gates) + r->block->gate_base * columns + q * PANEL;
     const float *xh = saved->xh + q_all * op->layers[r->layer].xh_row;
     if (op->lstm && !op->norm && !op->projection && rows <= NARROW_ROWS) {
         for (int64_t i = 0; i < rows; i++)
@@ -161,8 +163,8 @@ static struct blas_norm norm_of(const struct blas_backward_run *f, int64_t q, in
     return (struct blas_norm){
         .rows = rows, .panels = op->panels, .u = r->saved->gates + at,
         .v = r->saved->gates_h + at, .panel_stride = r->block->gate_rows * PANEL,
-        .v_stride = r->block->gate_rows * PANEL, .z = r->scratch.z,
-        .z_stride = r->block->rows * PANEL, .valid_u = r->packed->valid_u,
+        .v_stride = r->block->gate_rows * PANEL, .z = op->norm_keeps ? r->saved->z + at : r->scratch.z,
+        .z_stride = (op->norm_keeps ? r->block->gate_rows : r->block->rows) * PANEL, .valid_u = r->packed->valid_u,
         .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u, .gain_v = r->packed->gain_v,
         .bias = r->packed->bias, .inverse_count = 1.0f / (float)op->norm_count,
         .whole = op->norm_count == (int64_t)op->panels * PANEL,
@@ -183,6 +185,8 @@ static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_n
         blas_ahead_add(ahead, r->saved->gates + at, rows * PANEL);
         if (r->op->norm)
             blas_ahead_add(ahead, r->saved->gates_h + at, rows * PANEL);
+        if (r->op->norm_keeps)
+            blas_ahead_add(ahead, r->saved->z + at, rows * PANEL);
         if (r->saved->state)
             blas_ahead_add(ahead, r->saved->state + r->block->q_base * r->op->units_pad +
                                       (p * r->block->q_rows + q_next) * GROUP, rows * GROUP);
@@ -285,7 +289,8 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
     struct blas_norm norm;
     if (op->norm) {
         norm = norm_of(f, q, rows);
-        op->kernels->norm_restore(&norm);
+        if (!op->norm_keeps)
+            op->kernels->norm_restore(&norm);
     }
     cells_back(f, q, rows, in_cell ? dy : NULL);
     if (op->norm)
