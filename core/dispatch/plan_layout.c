@@ -231,7 +231,7 @@ static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_
     for (int32_t t = 0; t < graph->tensor_count; t++) {
         const struct sl_tensor *tensor = &graph->tensors[t];
         bool is_staged = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_SOURCE;
-        bool is_field = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_MEMORY_OF, is_read = false;
+        bool is_field = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_ROW_WEIGHT, is_read = false;
         int64_t bytes = round_up(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
         for (int32_t c = first; c < plan->call_count && is_staged && graph->phase == SL_PHASE_TRAIN; c++)
             is_read = is_read || (reads(&calls[c], t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);

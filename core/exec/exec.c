@@ -271,15 +271,9 @@ double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
 {
     const struct sl_field *target = &batch->target;
     int64_t rows = target->on_steps ? batch->axis.rows : batch->sequences;
-    bool classes = target->kind == SL_FIELD_IDS;
     double sum = 0;
-    for (int64_t r = 0; r < rows; r++) {
-        if (classes && target->ids[r] < 0)
-            continue;
-        double weight = batch->weight.kind == SL_FIELD_VALUES ? (double)batch->weight.values[r] : 1.0;
-        const float *class_weights = exec->places[SL_PLACE_HOST].class_weights;
-        sum += classes ? weight * (double)class_weights[target->ids[r]] : weight;
-    }
+    for (int64_t r = 0; r < rows; r++)
+        sum += sl_exec_weigh_row(exec, batch, r);
     return sum;
 }
 

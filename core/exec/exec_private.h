@@ -83,12 +83,12 @@ struct sl_exec_loop {
     bool *carried;       /* [tensor_count] the step behind has written its gradient */
 };
 
-enum { SL_EXEC_FIELDS = SL_TENSOR_MEMORY_OF - SL_TENSOR_INPUT + 1,
-       SL_EXEC_INDICES = SL_TENSOR_MEMORY_OF - SL_TENSOR_SEQUENCE + 1 };
+enum { SL_EXEC_FIELDS = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_INPUT + 1,
+       SL_EXEC_INDICES = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE + 1 };
 
 static inline bool sl_exec_is_field(enum sl_tensor_role role)
 {
-    return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_MEMORY_OF;
+    return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_ROW_WEIGHT;
 }
 
 /* Where the next batch's fields are copied to; see stage.c. */
@@ -165,7 +165,7 @@ struct sl_exec {
     uint64_t staged_ordinal;
     int staged_set;               /* where it lands */
     int32_t *indices[SL_EXEC_INDICES]; /* made from the batch's axes, from SL_TENSOR_SEQUENCE on; NULL where no call
-                                        * reads them */
+                                        * reads them. Of SL_TENSOR_ROW_WEIGHT: floats */
     int64_t *memory_offsets;      /* [memory_count] of what PART_DECODER was given */
     int64_t memory_elems;
     struct sl_exec_shape *shape;
@@ -175,6 +175,9 @@ struct sl_exec {
 seqlstm_status sl_exec_open_indices(struct sl_exec *exec, struct seqlstm_error *err);
 void sl_exec_close_indices(struct sl_exec *exec);
 void sl_exec_fill_indices(struct sl_exec *exec, const struct sl_batch *batch);
+
+/* What a row of the target weighs in the loss. */
+double sl_exec_weigh_row(const struct sl_exec *exec, const struct sl_batch *batch, int64_t row);
 
 /* Finds or makes the bindings of the batch's shape and copies its ids and positions. */
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Index tensors that follow from a batch's axes: which sequence a step is of, and where the memories of attention lie.
+/* Tensors that follow from a batch: which sequence a step is of, where the memories of attention lie, and the weights
+ * of rows whose classes are values.
  *
  *   source lengths 3 2:  memory_row 0 2 4 1 3   memory_offset 0 3 5 5 …   (packed steps 0 1 | 2 3 | 4)
  */
@@ -16,7 +17,7 @@ seqlstm_status sl_exec_open_indices(struct sl_exec *exec, struct seqlstm_error *
 {
     for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
         const struct sl_tensor *tensor = &exec->graph->tensors[t];
-        if (tensor->role < SL_TENSOR_SEQUENCE || tensor->role > SL_TENSOR_MEMORY_OF || get(exec, tensor->role))
+        if (tensor->role < SL_TENSOR_SEQUENCE || tensor->role > SL_TENSOR_ROW_WEIGHT || get(exec, tensor->role))
             continue;
         int32_t **index = &exec->indices[tensor->role - SL_TENSOR_SEQUENCE];
         *index = calloc((size_t)sl_graph_get_rows(exec->graph, tensor) + 1, sizeof(int32_t));
@@ -54,8 +55,29 @@ static void fill_memories(const struct seqlstm_axis *source, int64_t capacity, i
     offset[capacity] = first;
 }
 
+double sl_exec_weigh_row(const struct sl_exec *exec, const struct sl_batch *batch, int64_t row)
+{
+    const struct sl_field *target = &batch->target;
+    const float *classes = exec->places[SL_PLACE_HOST].class_weights;
+    const double weight = batch->weight.kind == SL_FIELD_VALUES ? (double)batch->weight.values[row] : 1.0;
+    if (target->kind == SL_FIELD_IDS)
+        return target->ids[row] < 0 ? 0 : weight * (double)classes[target->ids[row]];
+    return exec->indices[SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE] == NULL
+               ? weight
+               : weight * (double)classes[target->values[row] > 0.5f];
+}
+
+static void fill_weights(struct sl_exec *exec, const struct sl_batch *batch)
+{
+    float *weights = (float *)(void *)get(exec, SL_TENSOR_ROW_WEIGHT);
+    const int64_t rows = batch->target.on_steps ? batch->axis.rows : batch->sequences;
+    for (int64_t r = 0; weights && r < rows; r++)
+        weights[r] = (float)sl_exec_weigh_row(exec, batch, r);
+}
+
 void sl_exec_fill_indices(struct sl_exec *exec, const struct sl_batch *batch)
 {
+    fill_weights(exec, batch);
     int32_t *offset = get(exec, SL_TENSOR_MEMORY_OFFSET);
     fill_steps(&batch->axis, NULL, get(exec, SL_TENSOR_SEQUENCE));
     if (!batch->source.present)

@@ -132,6 +132,7 @@ void sl_exec_begin_values(struct sl_exec *exec)
         case SL_TENSOR_MEMORY_ROW:
         case SL_TENSOR_MEMORY_OFFSET:
         case SL_TENSOR_MEMORY_OF:
+        case SL_TENSOR_ROW_WEIGHT:
         case SL_TENSOR_SUMS:
             exec->valid[t] = 1u << SL_PLACE_HOST;
             break;
@@ -168,6 +169,7 @@ static void *get_base(const struct sl_exec *exec, int32_t p, int32_t t)
     case SL_TENSOR_MEMORY_ROW:
     case SL_TENSOR_MEMORY_OFFSET:
     case SL_TENSOR_MEMORY_OF:
+    case SL_TENSOR_ROW_WEIGHT:
         return p == SL_PLACE_HOST || get_field(exec, tensor->role) == NULL
                    ? get_field(exec, tensor->role)
                    : place->fields[tensor->role - SL_TENSOR_INPUT];

@@ -70,6 +70,7 @@ enum sl_tensor_role {
     SL_TENSOR_MEMORY_ROW,    /* of each row of the memories: where to gather it among the source's steps */
     SL_TENSOR_MEMORY_OFFSET, /* first rows of the memories: OFFSETS of ATTENTION */
     SL_TENSOR_MEMORY_OF,     /* of each step: MEMORY_OF of ATTENTION */
+    SL_TENSOR_ROW_WEIGHT,    /* of each row of values 0 and 1: its weight times its class's */
     SL_TENSOR_CLASS_WEIGHTS, /* given to the executor */
     SL_TENSOR_PARAM,
     SL_TENSOR_STATE_IN,      /* carried from the batch before */

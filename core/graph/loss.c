@@ -123,12 +123,16 @@ seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
         desc.loss.label_smoothing = (float)train->loss.label_smoothing;
     if (train->loss.kind == SL_LOSS_HUBER)
         desc.loss.delta = (float)train->loss.delta;
-    if (b->facts->has_weight) {
+    const bool weighted = b->training && (train->balanced_classes || train->class_weight_count);
+    if (b->facts->has_weight || (weighted && !classes)) {
+        /* A class that is a value, 0 or 1, weighs its row. */
+        const bool made = weighted && !classes;
         desc.loss.options |= SEQLSTM_LOSS_ROW_WEIGHT;
-        slots[SEQLSTM_LOSS_WEIGHT] =
-            add_input(b, "weight", SL_TENSOR_WEIGHT, on_steps, SEQLSTM_FLOAT32, 1);
+        slots[SEQLSTM_LOSS_WEIGHT] = add_input(b, made ? "row_weight" : "weight",
+                                               made ? SL_TENSOR_ROW_WEIGHT : SL_TENSOR_WEIGHT, on_steps,
+                                               SEQLSTM_FLOAT32, 1);
     }
-    if (b->training && (train->balanced_classes || train->class_weight_count)) {
+    if (weighted && classes) {
         desc.loss.options |= SEQLSTM_LOSS_CLASS_WEIGHT;
         slots[SEQLSTM_LOSS_CLASS_WEIGHTS] =
             sl_builder_add_tensor(b, "class_weights", SL_TENSOR_CLASS_WEIGHTS, SL_AXIS_FREE,

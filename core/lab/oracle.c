@@ -71,6 +71,14 @@ load_tensor(struct walk *w, const struct sl_tensor *tensor, int64_t elems, doubl
         for (int64_t i = 0; i < elems; i++)
             out[i] = r->class_weights ? (double)r->class_weights[i] : 1.0;
         break;
+    case SL_TENSOR_ROW_WEIGHT:
+        for (int64_t i = 0; i < elems; i++) {
+            const int value = r->batch->target.values[i] > 0.5f;
+            const bool weighted = r->batch->weight.kind == SL_FIELD_VALUES;
+            out[i] = (weighted ? (double)r->batch->weight.values[i] : 1.0) *
+                     (r->class_weights ? (double)r->class_weights[value] : 1.0);
+        }
+        break;
     case SL_TENSOR_PARAM:
         for (int64_t i = 0; i < elems; i++)
             out[i] = (double)r->params->values[r->params->views[tensor->owner].offset_elems + i];

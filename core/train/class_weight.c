@@ -48,12 +48,11 @@ count_targets(struct sl_batcher *batcher, int64_t *counts, int64_t classes, stru
         if (!batch)
             return SEQLSTM_OK;
         int64_t rows = batch->target.on_steps ? batch->axis.rows : batch->sequences;
-        if (batch->target.kind == SL_FIELD_IDS)
-            for (int64_t r = 0; r < rows; r++) {
-                int32_t id = batch->target.ids[r];
-                if (id >= 0 && id < classes)
-                    counts[id]++;
-            }
+        for (int64_t r = 0; r < rows; r++) {
+            int32_t id = batch->target.kind == SL_FIELD_IDS ? batch->target.ids[r] : batch->target.values[r] > 0.5f;
+            if (id >= 0 && id < classes)
+                counts[id]++;
+        }
         sl_batch_destroy(batch);
     }
 }
@@ -87,9 +86,8 @@ sl_class_weights_create(const struct sl_model *model, const struct sl_data_state
     }
     const struct sl_field_facts *target = &sl_data_state_get_facts(state)->target;
     const struct sl_vocabulary *names = sl_data_state_find_classes(state);
-    if (target->kind != SL_FIELD_IDS || target->classes < 1 || (!names && model->train.class_weight_count > 0))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "class_weight needs the loss cross_entropy (for two classes: an output of two units)");
+    if (target->classes < 1 || (!names && model->train.class_weight_count > 0))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight needs a target that is a class");
     float *weights = malloc((size_t)target->classes * sizeof *weights);
     if (!weights)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld class weights", (long long)target->classes);

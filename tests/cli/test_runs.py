@@ -264,6 +264,29 @@ def test_f1(t):
     t.refuse(2, 'check', 'm.yaml', '--set', 'train.early_stopping={monitor: valid.f1_micro}')
 
 
+def test_class_weight(t):
+    """A row of a weighted class counts as often as its weight says, whichever loss knows the class."""
+    rows = [f'{"ab"[i % 5 < 2]} {"xyz"[i % 3]} {"xyz"[i * i % 3]}\n' for i in range(15)]
+    t.write('train.txt', ''.join(rows))
+    model = CLASSES.replace('batch_size: 4', 'batch_size: 64').replace('epochs: 2', 'epochs: 3').replace('[accuracy]', '[]')
+    t.write('classes.yaml', model)
+    t.write('values.yaml', model.replace('loss: cross_entropy', 'loss: binary_cross_entropy').replace('softmax', 'sigmoid'))
+    for name in ('classes', 'values'):
+        t.write('train.txt', ''.join(rows))
+        losses = {}
+        for run, weights in (('plain', None), ('three', '{b: 3}'), ('balanced', 'balanced'),
+                             ('given', f'{{a: {15 / 18}, b: {15 / 12}}}')):
+            options = ('--set', f'train.class_weight={weights}') if weights else ()
+            t.run('run', f'{name}.yaml', '--out', f'{name}-{run}', '-q', *options)
+            losses[run] = json.loads(t.read(f'{name}-{run}/summary.json'))['metrics']['train']['loss']
+        expect(losses['balanced'] == losses['given'] != losses['plain'], losses)
+        t.write('train.txt', ''.join(row * (3 if row[0] == 'b' else 1) for row in rows))
+        t.run('run', f'{name}.yaml', '--out', f'{name}-copies', '-q')
+        copies = json.loads(t.read(f'{name}-copies/summary.json'))['metrics']['train']['loss']
+        expect(abs(copies - losses['three']) < 1e-5 < abs(copies - losses['plain']), (copies, losses))
+    t.run('run', 'values.yaml', '--out', 'bad', '--set', 'train.class_weight={c: 3}', rc=2).says('no target in the data is `c`')
+
+
 def test_word_vectors(t):
     """Rows of words that the file has begin with its vectors; two embeddings share one matrix."""
     model = CLASSES.replace('{type: embedding, dim: 4}', '{type: embedding, name: words, dim: 2, weights: v.txt}\n'

@@ -70,6 +70,33 @@ balanced_by_frequency(void **state)
     data_close(&o);
 }
 
+/* Two classes as the values 0 and 1. */
+static void
+values_have_classes(void **state)
+{
+    (void)state;
+    data_write("a.tsv", "no\ta\nyes\ta b\nno\tb\nno\tc\n");
+    const char *layers = "[{type: embedding, dim: 2}, {type: lstm, units: 3}, {type: output, activation: sigmoid}]";
+    static const struct {
+        const char *train;
+        double no, yes;
+    } cases[] = {{"loss: binary_cross_entropy, class_weight: {yes: 3}", 1, 3},
+                 {"loss: binary_cross_entropy, class_weight: balanced", 4.0 / 6, 2}};
+    for (size_t i = 0; i < 2; i++) {
+        struct data_open o = data_open_train(DATA, layers, cases[i].train);
+        struct sl_batcher *counting = data_batcher(o.train, SL_BATCHING_EVALUATE, 1, 0, 0);
+        float *weights = NULL;
+        int64_t count = 0;
+        assert_int_equal(sl_class_weights_create(o.model, o.state, counting, &weights, &count, NULL), SEQLSTM_OK);
+        assert_int_equal(count, 2);
+        assert_true(fabs(weight_of(&o, weights, "no") - cases[i].no) < 1e-6);
+        assert_true(fabs(weight_of(&o, weights, "yes") - cases[i].yes) < 1e-6);
+        free(weights);
+        sl_batcher_close(counting);
+        data_close(&o);
+    }
+}
+
 static void
 unknown_labels_are_told(void **state)
 {
@@ -96,6 +123,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(given_by_label),
         cmocka_unit_test(balanced_by_frequency),
+        cmocka_unit_test(values_have_classes),
         cmocka_unit_test(unknown_labels_are_told),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
