@@ -51,6 +51,10 @@ step_no_openblas() {
     configure build-noblas -Dcpu-blas=disabled || return 1
     [ ! -e build-noblas/backends/libseqlstm_backend_cpu-blas.so ] || { echo 'built all the same'; return 1; }
     tools/run-tests.sh build-noblas --suite unit --suite abi --suite conformance || return 1
+    # a model that names no backend stops, and says what to do
+    local said
+    said=$(SEQLSTM_BACKEND_PATH= build-noblas/seqlstm run configs/adding-problem.yaml --out "$scratch/no-backend" 2>&1)
+    [ $? = 3 ] && [[ $said == *libopenblas-dev* && $said == *'backends=[reference]'* ]] || { echo "$said"; return 1; }
     build-noblas/seqlstm run configs/adding-problem.yaml --set 'backends=[reference]' --set train.updates=5 \
         --progress none --out "$scratch/no-openblas"
 }

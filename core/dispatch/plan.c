@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/op_signature.h"
 #include "dispatch/bid.h"
@@ -53,6 +54,30 @@ static seqlstm_status fail_at(struct planner *p, const struct sl_node *node, str
     return SEQLSTM_UNAVAILABLE;
 }
 
+/* Says what became of every backend that was looked for, and what runs the model all the same. */
+static seqlstm_status fail_empty(struct planner *p)
+{
+    const struct sl_registry *registry = p->request->registry;
+    const uint32_t count = sl_registry_get_record_count(registry);
+    bool main_one = false; /* was the backend that runs everything looked for, or found? */
+    struct sl_buf text = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sl_backend_record *record = sl_registry_get_record(registry, i);
+        const char *name = record->id[0] ? record->id : record->file;
+        main_one = main_one || strcmp(record->id, "cpu-blas") == 0;
+        if (i < 3)
+            sl_buf_printf(&text, "; `%.60s`: %.120s", name, record->reason ? record->reason : "no reason was given");
+    }
+    if (p->graph->model->all_backends && !main_one)
+        sl_buf_append_text(&text, "; cpu-blas is not there: it is built where OpenBLAS is (Debian: libopenblas-dev)");
+    seqlstm_error_set(p->err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
+                      "no backend is loaded%s. The reference, which is slow, runs every model: --set "
+                      "'backends=[reference]'; `seqlstm backends -v` says what was looked for and where",
+                      sl_buf_text(&text));
+    sl_buf_deinit(&text);
+    return SEQLSTM_UNAVAILABLE;
+}
+
 static seqlstm_status list_backends(struct planner *p)
 {
     uint32_t count = sl_registry_get_backend_count(p->request->registry);
@@ -71,10 +96,7 @@ static seqlstm_status list_backends(struct planner *p)
         if (backend != first)
             p->listed[p->listed_count++] = backend;
     }
-    if (p->listed_count == 0)
-        SEQLSTM_FAIL(p->err, SEQLSTM_UNAVAILABLE,
-                     "no backend is loaded; `seqlstm backends -v` says which were looked for and why not");
-    return SEQLSTM_OK;
+    return p->listed_count > 0 ? SEQLSTM_OK : fail_empty(p);
 }
 
 static bool is_fallback(const struct sl_span *span, const struct sl_bid *bid)

@@ -161,7 +161,11 @@ static const struct sl_explanation explanations[] = {
      "No listed backend accepts this layer with these options, or the one that it is\n"
      "pinned to refuses, or `dispatch.fallback: error` forbids the one that would run\n"
      "it. The message holds every refusal with its reason; the place is the option that\n"
-     "was refused. Change the option, or list another backend. The exit status is 3.\n"},
+     "was refused. Change the option, or list another backend. The exit status is 3.\n"
+     "\n"
+     "Where no backend is loaded at all: cpu-blas is built and runs where OpenBLAS is\n"
+     "installed (Debian: libopenblas-dev, then build again). The reference is built in and\n"
+     "runs every model, slowly, but only where it is named: --set 'backends=[reference]'.\n"},
     {"E0504", "a required backend is missing",
      "`require: true` was said, and the plugin is not there, does not work on this\n"
      "machine or was refused. `seqlstm backends -v` shows the folders searched and the\n"
