@@ -70,11 +70,15 @@ struct barrier {
     unsigned generation = 0;
 };
 
+/* Lanes meet, and the last one to come gives each what it came for: so a lane that goes on may come again before others
+ * have looked. */
 struct warp {
-    uint64_t values[32];
+    uint64_t values[32] = {}, taken[32];
+    unsigned char from[32] = {};
+    unsigned came = 0, mask = 0, expected = 0;
+    bool vote = false;
     brought goods[32];
-    unsigned votes = 0, came = 0, mask = 0, left = 0;
-    barrier gate;
+    barrier gate, goods_gate;
 };
 
 /* A copy on its way into shared memory. */
@@ -103,7 +107,13 @@ struct block {
     std::vector<warp> warps;
     barrier gate;
     unsigned char *shared = nullptr;
-    unsigned alive = 0;
+};
+
+/* Where the scheduler stands: it goes from thread to thread, again and again, until all are done. */
+struct sweep {
+    size_t block = 0, fiber = 0;
+    unsigned alive = 0, idle = 0;
+    bool moved = false, spun = false; /* since this sweep began */
 };
 
 struct run {
@@ -112,19 +122,83 @@ struct run {
     barrier gate;
     size_t shared_bytes = 0;
     unsigned threads = 0;
-    bool cooperative = false, late = false; /* late: copies arrive when they are waited for */
+    bool cooperative = false, backwards = false;
     unsigned cluster = 1;
+    sweep at;
     context scheduler;
     fiber *current = nullptr;
     char failure[256] = "";
 };
 
-thread_local run *running;
+thread_local run *running __attribute__((tls_model("initial-exec")));
 
-/* Back to the scheduler. A launch that failed is never switched to again: its fibers are forgotten. */
+bool is_ready(fiber *f)
+{
+    if (f->done)
+        return false;
+    if (f->waits && f->waits->generation != f->generation)
+        f->waits = nullptr;
+    return f->waits == nullptr;
+}
+
+void fail_waiting(run *r)
+{
+    const unsigned threads = (unsigned)r->blocks.size() * r->threads;
+    unsigned waiting = 0;
+    for (block &b : r->blocks)
+        for (fiber &f : b.fibers)
+            waiting += !f.done && f.waits != nullptr;
+    snprintf(r->failure, sizeof r->failure, "%u threads wait at a barrier that not all reach: %u of %u have ended%s",
+             waiting, threads - r->at.alive, threads, r->at.idle > IDLE_ROUNDS ? ", others spin" : "");
+}
+
+/* The thread whose turn it is; NULL when all are done, or the launch failed. */
+fiber *find_next(run *r)
+{
+    sweep *s = &r->at;
+    while (r->failure[0] == 0) {
+        for (; s->block < r->blocks.size(); s->block++, s->fiber = 0) {
+            std::vector<fiber> &fibers = r->blocks[r->backwards ? r->blocks.size() - 1 - s->block : s->block].fibers;
+            while (s->fiber < fibers.size()) {
+                fiber *f = &fibers[r->backwards ? fibers.size() - 1 - s->fiber : s->fiber];
+                s->fiber++;
+                if (is_ready(f))
+                    return f;
+            }
+        }
+        if (s->alive == 0)
+            return nullptr;
+        s->idle = s->moved ? 0 : s->idle + 1;
+        if ((!s->moved && !s->spun) || s->idle > IDLE_ROUNDS)
+            fail_waiting(r);
+        s->block = s->fiber = 0;
+        s->moved = s->spun = false;
+    }
+    return nullptr;
+}
+
+/* From one thread, or from the one that launched, to the next. */
+void go_on(run *r, context *from)
+{
+    fiber *next = find_next(r);
+    if (next) {
+        r->current = next;
+        here = &next->where;
+        next->spinning = false;
+    }
+    context *to = next ? &next->self : &r->scheduler;
+    if (to != from)
+        switch_to(from, to);
+}
+
+/* The turn of the others. A launch that failed is never switched to again: its fibers are forgotten. */
 void leave(fiber *f)
 {
-    switch_to(&f->self, &running->scheduler);
+    run *r = running;
+    r->at.moved = r->at.moved || !f->spinning;
+    r->at.spun = r->at.spun || f->spinning;
+    r->at.alive -= f->done;
+    go_on(r, &f->self);
 }
 
 void wait(barrier *gate, unsigned expected)
@@ -145,55 +219,16 @@ void enter()
     fiber *f = running->current;
     (*running->kernel)();
     f->done = true;
-    f->home->alive--;
     leave(f);
     abort(); /* not reached */
 }
 
-bool is_ready(fiber *f)
-{
-    if (f->done)
-        return false;
-    if (f->waits && f->waits->generation != f->generation)
-        f->waits = nullptr;
-    return f->waits == nullptr;
-}
-
 /* Runs the blocks of `r` together until all threads are done. */
-void schedule(run *r, bool backwards)
+void schedule(run *r)
 {
-    unsigned alive = 0, idle = 0;
-    for (block &b : r->blocks)
-        alive += b.alive;
-    while (alive > 0 && r->failure[0] == 0) {
-        bool moved = false, spun = false;
-        for (size_t k = 0; k < r->blocks.size() && r->failure[0] == 0; k++) {
-            block &b = r->blocks[backwards ? r->blocks.size() - 1 - k : k];
-            for (size_t j = 0; j < b.fibers.size() && r->failure[0] == 0; j++) {
-                fiber *f = &b.fibers[backwards ? b.fibers.size() - 1 - j : j];
-                if (!is_ready(f))
-                    continue;
-                r->current = f;
-                here = &f->where;
-                f->spinning = false;
-                switch_to(&r->scheduler, &f->self);
-                moved = moved || !f->spinning;
-                spun = spun || f->spinning;
-                alive -= f->done;
-            }
-        }
-        idle = moved ? 0 : idle + 1;
-        if (alive > 0 && r->failure[0] == 0 && ((!moved && !spun) || idle > IDLE_ROUNDS)) {
-            unsigned waiting = 0;
-            for (block &b : r->blocks)
-                for (fiber &f : b.fibers)
-                    waiting += !f.done && f.waits != nullptr;
-            snprintf(r->failure, sizeof r->failure,
-                     "%u threads wait at a barrier that not all reach: %u of %u have ended%s", waiting,
-                     (unsigned)(r->blocks.size() * r->threads) - alive, (unsigned)(r->blocks.size() * r->threads),
-                     idle > IDLE_ROUNDS ? ", others spin" : "");
-        }
-    }
+    r->at = sweep();
+    r->at.alive = (unsigned)r->blocks.size() * r->threads;
+    go_on(r, &r->scheduler);
 }
 
 struct stacks {
@@ -222,7 +257,6 @@ void fill(block *b, run *r, dim3 at, dim3 grid, dim3 size, unsigned char *stack)
 {
     b->fibers.resize(r->threads);
     b->warps.assign((r->threads + 31) / 32, warp());
-    b->alive = r->threads;
     b->gate = barrier();
     memset(b->shared, 0xFF, r->shared_bytes + GUARD_BYTES); /* NaN, as is whatever nobody wrote */
     for (unsigned t = 0; t < r->threads; t++) {
@@ -273,7 +307,7 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
     r.threads = request.block.x * request.block.y * request.block.z;
     r.shared_bytes = request.shared_bytes;
     r.cooperative = request.cooperative;
-    r.late = backwards;
+    r.backwards = backwards;
     r.cluster = request.cluster;
     r.blocks.resize(count_together(request, launches, count));
     /* Aligned as on the device. */
@@ -292,7 +326,7 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
             const dim3 at((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y));
             fill(&r.blocks[k], &r, at, grid, request.block, pool.base + k * r.threads * (size_t)STACK_BYTES);
         }
-        schedule(&r, backwards);
+        schedule(&r);
         check_shared(&r);
     }
     running = nullptr;
@@ -358,7 +392,7 @@ void copy_async(void *to, const void *from, bool inside)
         leave(f);
     }
     const parcel p = {to, inside ? from : nullptr, f->groups};
-    if (running->late)
+    if (running->backwards) /* copies arrive when they are waited for */
         f->parcels.push_back(p);
     else
         deliver(p);
@@ -381,51 +415,56 @@ void yield()
     leave(running->current);
 }
 
-/* All lanes of the mask bring a value and go on when all have taken what they came for. */
-static warp *gather(unsigned mask, uint64_t value, bool vote)
+/* Gives each lane of the meeting the value of the lane that it named, or all of them the votes. */
+static void deal(warp *w)
+{
+    unsigned votes = 0;
+    for (unsigned l = 0; l < 32; l++)
+        votes |= (unsigned)(w->values[l] != 0) << l;
+    for (unsigned l = 0; l < 32; l++)
+        w->taken[l] = w->vote ? votes & w->mask : w->values[w->from[l]];
+    w->came = 0;
+}
+
+/* All lanes of the mask bring a value and go on when the last one came; returns the value of lane `from`, or the votes. */
+static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote)
 {
     fiber *f = running->current;
-    block *b = f->home;
-    warp *w = &b->warps[f->index / 32];
+    warp *w = &f->home->warps[f->index / 32];
     const unsigned lane = f->index % 32, last = running->threads - f->index / 32 * 32;
     if (last < 32)
         mask &= (1u << last) - 1;
-    if (!(mask >> lane & 1))
-        fail("a thread takes part in a shuffle or vote whose mask leaves it out");
     if (w->came == 0) {
         w->mask = mask;
-        w->votes = 0;
-    } else if (w->mask != mask) {
-        fail("threads of a warp meet with different masks");
+        w->expected = (unsigned)__builtin_popcount(mask);
+        w->vote = vote;
     }
+    if (!(mask >> lane & 1))
+        fail("a thread takes part in a shuffle or vote whose mask leaves it out");
+    if (!(mask >> from & 1))
+        fail("a shuffle reads from a lane that its mask leaves out");
+    if (w->mask != mask)
+        fail("threads of a warp meet with different masks");
+    if (w->vote != vote)
+        fail("threads of a warp meet where some vote and others shuffle");
     if (running->failure[0])
         leave(f);
     w->values[lane] = value;
-    w->votes |= vote ? 1u << lane : 0;
+    w->from[lane] = (unsigned char)from;
     w->came |= 1u << lane;
-    wait(&w->gate, (unsigned)__builtin_popcount(mask));
-    return w;
+    if (w->came == mask)
+        deal(w);
+    wait(&w->gate, w->expected);
+    return w->taken[lane];
 }
 
-static void scatter(warp *w)
-{
-    const unsigned expected = (unsigned)__builtin_popcount(w->mask);
-    if (++w->left == expected) {
-        w->left = 0;
-        w->came = 0;
-    }
-    wait(&w->gate, expected);
-}
+static unsigned own_lane() { return running->current->index % 32; }
 
-void barrier_warp(unsigned mask) { scatter(gather(mask, 0, false)); }
+void barrier_warp(unsigned mask) { meet(mask, 0, own_lane(), false); }
 
-unsigned ballot(unsigned mask, bool vote)
-{
-    warp *w = gather(mask, 0, vote);
-    const unsigned votes = w->votes;
-    scatter(w);
-    return votes;
-}
+unsigned ballot(unsigned mask, bool vote) { return (unsigned)meet(mask, vote, own_lane(), true); }
+
+uint64_t exchange(unsigned mask, uint64_t mine, unsigned from) { return meet(mask, mine, from, false); }
 
 const void *bring(const void *mine, size_t bytes)
 {
@@ -434,22 +473,14 @@ const void *bring(const void *mine, size_t bytes)
     if (running->threads % 32 != 0)
         fail("tensor cores want whole warps");
     memcpy(w->goods[f->index % 32].bytes, mine, bytes);
-    gather(0xFFFFFFFFu, 0, false);
+    meet(0xFFFFFFFFu, 0, f->index % 32, false);
     return w->goods;
 }
 
-void carry_off() { scatter(&running->current->home->warps[running->current->index / 32]); }
-
-uint64_t exchange(unsigned mask, uint64_t mine, unsigned from)
+void carry_off()
 {
-    warp *w = gather(mask, mine, false);
-    if (!(w->mask >> from & 1)) {
-        fail("a shuffle reads from a lane that its mask leaves out");
-        leave(running->current);
-    }
-    const uint64_t value = w->values[from];
-    scatter(w);
-    return value;
+    fiber *f = running->current;
+    wait(&f->home->warps[f->index / 32].goods_gate, 32);
 }
 
 } // namespace emulation

@@ -39,7 +39,8 @@ struct place {
     dim3 thread, block, block_size, grid_size;
 };
 
-extern thread_local place *here; /* of the running thread */
+/* Of the running thread. initial-exec: kernels read it all the time, and need not call for its address. */
+extern thread_local place *here __attribute__((tls_model("initial-exec")));
 
 void *shared_memory();
 void barrier_block();
