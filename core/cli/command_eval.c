@@ -14,9 +14,7 @@ static int find_split(const struct cli_context *cli, const struct sl_model *mode
 {
     const char *said = cli_get(cli, "split");
     if (said == NULL) {
-        *out = sl_dataset_has_split(model, SL_SPLIT_TEST)    ? SL_SPLIT_TEST
-               : sl_dataset_has_split(model, SL_SPLIT_VALID) ? SL_SPLIT_VALID
-                                                             : SL_SPLIT_TRAIN;
+        *out = sl_dataset_choose_split(model);
         return CLI_OK;
     }
     for (int split = 0; split < SL_SPLIT_COUNT; split++)

@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm plan */
+/* seqlstm plan: of a model file training and evaluation, of a run what `eval` does. */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "dispatch/explain.h"
 
+static seqlstm_status plan_model(struct cli_context *cli, struct sl_session *session, struct sl_buf *out,
+                                 struct seqlstm_error *err)
+{
+    const struct sl_plan *made = NULL;
+    SEQLSTM_TRY(sl_session_make_plan(session, &made, err));
+    if (cli->json)
+        return sl_session_write_plan_json(session, made, out, err);
+    sl_plan_write_table(made, sl_session_find_plan(session, SL_PHASE_EVALUATE), false, out);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status plan_run(struct cli_context *cli, struct sl_session *session, struct sl_buf *out,
+                               struct seqlstm_error *err)
+{
+    const struct sl_plan *made = NULL;
+    const enum sl_split split = sl_dataset_choose_split(sl_session_get_model(session));
+    SEQLSTM_TRY(sl_session_plan_evaluation(session, split, &made, err));
+    if (cli->json)
+        return sl_plan_write_json(made, NULL, out, err);
+    sl_plan_write_table(made, NULL, false, out);
+    return SEQLSTM_OK;
+}
+
 static int plan(struct cli_context *cli)
 {
+    const char *operand = cli->values.operands[0];
+    const bool is_run = sl_file_is_folder(operand);
     struct sl_session *session = NULL;
-    int code = cli_open_model(cli, cli->values.operands[0], &session);
+    int code = is_run ? cli_open_run(cli, operand, &session) : cli_open_model(cli, operand, &session);
     if (code != CLI_OK)
         return code;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const struct sl_plan *made = NULL;
     struct sl_buf buf = {0};
-    seqlstm_status status = sl_session_make_plan(session, &made, &err);
-    if (status == SEQLSTM_OK && cli->json)
-        status = sl_session_write_plan_json(session, made, &buf, &err);
-    else if (status == SEQLSTM_OK)
-        sl_plan_write_table(made, sl_session_find_plan(session, SL_PHASE_EVALUATE), false, &buf);
+    seqlstm_status status = is_run ? plan_run(cli, session, &buf, &err) : plan_model(cli, session, &buf, &err);
     if (status != SEQLSTM_OK)
         code = cli_fail(cli, status, &err);
     else if (!cli_write_out(cli, &buf))
@@ -29,10 +50,11 @@ static int plan(struct cli_context *cli)
 const struct cli_command cli_command_plan = {
     .name = "plan",
     .summary = "which backend runs which layer, why not another, and the memory",
-    .usage = "model.yaml [flags]",
+    .usage = "model.yaml|RUN [flags]",
     .examples = "  seqlstm plan model.yaml\n"
                 "  seqlstm plan model.yaml --json > plan.json\n"
-                "  seqlstm run model.yaml --plan plan.json\n",
+                "  seqlstm run model.yaml --plan plan.json\n"
+                "  seqlstm plan runs/ptb-small/001      what eval does, in int8 where quantize said so\n",
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,

@@ -20,6 +20,14 @@ sl_dataset_has_split(const struct sl_model *model, enum sl_split split)
     return model->data.splits[split].origin != SL_SOURCE_NONE;
 }
 
+enum sl_split
+sl_dataset_choose_split(const struct sl_model *model)
+{
+    return sl_dataset_has_split(model, SL_SPLIT_TEST)    ? SL_SPLIT_TEST
+           : sl_dataset_has_split(model, SL_SPLIT_VALID) ? SL_SPLIT_VALID
+                                                         : SL_SPLIT_TRAIN;
+}
+
 /* The shares of train's records that a split is: train, then valid, then test. */
 static void
 find_shares(const struct sl_model *model, enum sl_split split, double *out_from, double *out_to)

@@ -50,6 +50,8 @@ seqlstm_status sl_dataset_open(const struct sl_model *model, enum sl_split split
                                struct seqlstm_error *err);
 
 bool sl_dataset_has_split(const struct sl_model *model, enum sl_split split);
+/* What is evaluated where nobody says: test, else valid, else train. */
+enum sl_split sl_dataset_choose_split(const struct sl_model *model);
 
 /* What predict reads. */
 struct sl_input_request {

@@ -74,3 +74,41 @@ int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copi
         }
     return count;
 }
+
+/* Does a call before `reader` write the tensor, or the batch hold it? */
+static bool is_given(const struct sl_plan *plan, int32_t t, int32_t reader)
+{
+    bool given = plan->graph->tensors[t].role == SL_TENSOR_INPUT;
+    for (int32_t c = 0; c < reader && !given; c++)
+        for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++)
+            given = given || plan->calls[c].node->slots[s] == t;
+    return given;
+}
+
+int32_t sl_plan_list_casts(const struct sl_plan *plan, struct sl_cast *out_casts, int32_t capacity)
+{
+    int32_t count = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        const struct sl_node *node = plan->calls[c].node;
+        const uint32_t type = node->desc.head.dtype_compute;
+        if (type == SEQLSTM_FLOAT32 || type == SEQLSTM_TF32) /* tf32 rounds inside of products */
+            continue;
+        for (int32_t s = 0; s < node->slot_count; s++) {
+            const int32_t t = node->slots[s];
+            const struct sl_tensor *tensor = t >= 0 ? &plan->graph->tensors[t] : NULL;
+            if (tensor == NULL || tensor->dtype != SEQLSTM_FLOAT32 ||
+                (tensor->role != SL_TENSOR_ACTIVATION && tensor->role != SL_TENSOR_INPUT))
+                continue;
+            const bool reads = is_given(plan, t, c);
+            if (count < capacity)
+                out_casts[count] = (struct sl_cast){.tensor = tensor,
+                                                    .call = &plan->calls[c],
+                                                    .from = reads ? SEQLSTM_FLOAT32 : type,
+                                                    .to = reads ? type : SEQLSTM_FLOAT32,
+                                                    .bytes = sl_graph_get_rows(plan->graph, tensor) *
+                                                             tensor->features * 4};
+            count++;
+        }
+    }
+    return count;
+}

@@ -33,6 +33,19 @@ struct sl_copy {
  * `capacity`. */
 int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copies, int32_t capacity);
 
+/* An activation that a call reads or hands on as float32, as all of them stand between calls, and computes in another
+ * type. */
+struct sl_cast {
+    const struct sl_tensor *tensor;
+    const struct sl_call *call;
+    uint32_t from, to; /* SEQLSTM_FLOAT32 … */
+    int64_t bytes;     /* of the float32 side in the largest batch, forward; training casts the gradient as well */
+};
+
+/* Casts of one step; their time is in that of the calls that make them. Returns how many there are; fills at most
+ * `capacity`. */
+int32_t sl_plan_list_casts(const struct sl_plan *plan, struct sl_cast *out_casts, int32_t capacity);
+
 /* Parameters (elements) that the nodes of a call own. */
 int64_t sl_call_param_elems(const struct sl_graph *graph, const struct sl_call *call);
 

@@ -97,6 +97,21 @@ static json_t *write_copies(const struct sl_plan *plan)
     return copies;
 }
 
+static json_t *write_casts(const struct sl_plan *plan)
+{
+    json_t *list = json_array();
+    const int32_t count = sl_plan_list_casts(plan, NULL, 0);
+    struct sl_cast *casts = count > 0 ? calloc((size_t)count, sizeof *casts) : NULL;
+    if (casts)
+        sl_plan_list_casts(plan, casts, count);
+    for (int32_t k = 0; casts && k < count; k++)
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s,s:I}", "tensor", casts[k].tensor->name, "layer",
+                                              casts[k].call->node->name, "from", sl_dtype_name(casts[k].from), "to",
+                                              sl_dtype_name(casts[k].to), "bytes", (json_int_t)casts[k].bytes));
+    free(casts);
+    return list;
+}
+
 static json_t *write_capture(const struct sl_plan *plan)
 {
     const struct sl_capture capture = sl_plan_find_capture(plan);
@@ -132,10 +147,10 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
                               json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op), "backend",
                                         sl_backend_get_id(plan->vectors[v].backend)));
     json_t *root = json_pack(
-        "{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1", "phase",
+        "{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1", "phase",
         phase_names[plan->graph->phase], "policy", policy_names[plan->policy], "replayed", plan->replayed, "threads",
         plan->threads, "devices", write_devices(plan), "layers", write_layers(plan), "updates", updates, "copies",
-        write_copies(plan), "capture", write_capture(plan), "envelope", "sequences",
+        write_copies(plan), "casts", write_casts(plan), "capture", write_capture(plan), "envelope", "sequences",
         (json_int_t)envelope->sequences, "steps", (json_int_t)envelope->steps, "rows",
         (json_int_t)envelope->rows, "memory", write_memory(&memory));
     if (root && evaluate)

@@ -182,6 +182,31 @@ static void write_copies(const struct sl_plan *plan, struct sl_buf *out)
         sl_buf_printf(out, "copies  %d between memories, %s%s a step\n", count, count > 64 ? "over " : "", text);
 }
 
+/* "casts   4 between float32 and bfloat16, 8.2 MB a step: lstm_1, lstm_2" */
+static void write_casts(const struct sl_plan *plan, struct sl_buf *out)
+{
+    enum { CASTS = 64 };
+    int64_t bytes = 0;
+    struct sl_cast casts[CASTS];
+    const int32_t count = sl_plan_list_casts(plan, casts, CASTS), listed = count < CASTS ? count : CASTS;
+    char text[32];
+    if (count == 0)
+        return;
+    for (int32_t k = 0; k < listed; k++)
+        bytes += casts[k].bytes;
+    write_bytes(text, sizeof text, bytes);
+    const uint32_t type = casts[0].call->node->desc.head.dtype_compute;
+    sl_buf_printf(out, "casts   %d between float32 and %s, %s%s a step", count, sl_dtype_name(type),
+                  count > CASTS ? "over " : "", text);
+    const struct sl_call *last = NULL;
+    for (int32_t k = 0; k < listed; k++) {
+        if (casts[k].call != last)
+            sl_buf_printf(out, "%s%s", last ? ", " : ": ", casts[k].call->node->name);
+        last = casts[k].call;
+    }
+    sl_buf_append_text(out, count > CASTS ? ", …\n" : "\n");
+}
+
 /* Of training on a device: is a step one graph, and if not, who is in the way? */
 static void write_capture(const struct sl_plan *plan, struct sl_buf *out)
 {
@@ -266,6 +291,7 @@ void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evalu
     }
     write_total(plan, out);
     write_copies(plan, out);
+    write_casts(plan, out);
     write_loop(plan, out);
     write_capture(plan, out);
     if (!brief)

@@ -51,22 +51,31 @@ static int64_t get_batch_size(const struct sl_session *session, enum sl_split sp
     return session->model->data.batching.unit == SL_UNIT_STREAM && split == SL_SPLIT_TEST ? 1 : 0;
 }
 
-static seqlstm_status evaluate(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
-                               const struct sl_evaluation_watch *watch, struct sl_evaluation *out_evaluation,
-                               struct seqlstm_error *err)
+/* Batches of the data, and graph and plan (with `with_exec` the executor) for them. */
+static seqlstm_status prepare(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
+                              const struct sl_quantization *quantization, bool with_exec,
+                              struct sl_batcher **out_batcher, struct sl_stage *stage, struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &session->model->train;
     struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE,
                                          .seed = session->model->seed,
                                          .batch_size = get_batch_size(session, split)};
+    SEQLSTM_TRY(sl_batcher_open(data, &request, out_batcher, err));
+    struct sl_envelope envelope = sl_batcher_envelope(*out_batcher);
+    return sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
+                              sl_metric_needs_output(train, &train->validate.metrics, false), with_exec, quantization,
+                              stage, err);
+}
+
+static seqlstm_status evaluate(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
+                               const struct sl_evaluation_watch *watch, struct sl_evaluation *out_evaluation,
+                               struct seqlstm_error *err)
+{
+    const struct sl_train_config *train = &session->model->train;
     struct sl_batcher *batcher = NULL;
     struct sl_stage stage = {0};
-    SEQLSTM_TRY(sl_batcher_open(data, &request, &batcher, err));
-    struct sl_envelope envelope = sl_batcher_envelope(batcher);
-    seqlstm_status status =
-        sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
-                           sl_metric_needs_output(train, &train->validate.metrics, false), true,
-                           watch->quantization, &stage, err);
+    seqlstm_status status = prepare(session, data, split, watch->quantization, true, &batcher, &stage, err);
+    struct sl_envelope envelope = batcher ? sl_batcher_envelope(batcher) : (struct sl_envelope){0};
     bool texts = sl_metric_needs_texts(&train->validate.metrics);
     if (status == SEQLSTM_OK && texts)
         status = sl_session_open_decoder(session, &envelope, false, err);
@@ -98,22 +107,44 @@ seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split spl
     return sl_session_evaluate_watched(session, split, &plain, out_evaluation, err);
 }
 
-seqlstm_status sl_session_evaluate_watched(struct sl_session *session, enum sl_split split,
-                                           const struct sl_evaluation_watch *watch,
-                                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+static seqlstm_status open_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,
+                                 struct seqlstm_error *err)
 {
-    struct sl_dataset *data = NULL;
     if (session->state == NULL)
         SEQLSTM_TRY(sl_session_read_data(session, err));
     if (!sl_dataset_has_split(session->model, split))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model file has no data.%s", sl_split_get_name(split));
     seqlstm_status status =
-        sl_session_blame_data(sl_dataset_open(session->model, split, session->state, &data, err), err);
+        sl_session_blame_data(sl_dataset_open(session->model, split, session->state, out_data, err), err);
     if (status != SEQLSTM_OK)
         return sl_session_find_data_error(session, split, status, err);
     sl_sources_check(session, split);
-    sl_session_note_data(session, split, data);
-    status = evaluate(session, data, split, watch, out_evaluation, err);
+    sl_session_note_data(session, split, *out_data);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_evaluate_watched(struct sl_session *session, enum sl_split split,
+                                           const struct sl_evaluation_watch *watch,
+                                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+{
+    struct sl_dataset *data = NULL;
+    SEQLSTM_TRY(open_split(session, split, &data, err));
+    seqlstm_status status = evaluate(session, data, split, watch, out_evaluation, err);
     sl_dataset_close(data);
+    return status;
+}
+
+seqlstm_status sl_session_plan_evaluation(struct sl_session *session, enum sl_split split,
+                                          const struct sl_plan **out_plan, struct seqlstm_error *err)
+{
+    struct sl_dataset *data = NULL;
+    struct sl_batcher *batcher = NULL;
+    sl_stage_deinit(&session->evaluate);
+    SEQLSTM_TRY(open_split(session, split, &data, err));
+    seqlstm_status status = prepare(session, data, split, sl_session_find_quantization(session), false, &batcher,
+                                    &session->evaluate, err);
+    sl_batcher_close(batcher);
+    sl_dataset_close(data);
+    *out_plan = session->evaluate.plan;
     return status;
 }

@@ -139,6 +139,10 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
 seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split split,
                                    struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
 
+/* The plan by which a split is evaluated, without the evaluation. Borrowed until the next one is made, or close. */
+seqlstm_status sl_session_plan_evaluation(struct sl_session *session, enum sl_split split,
+                                          const struct sl_plan **out_plan, struct seqlstm_error *err);
+
 /* What int8 did to a layer. */
 struct sl_quantized_report {
     const char *name;      /* of the layer's operation; borrowed */

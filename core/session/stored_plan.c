@@ -42,6 +42,10 @@ static seqlstm_status read_phases(const char *path, const json_t *root, struct s
     json_t *train = json_object_get(root, "layers");
     json_t *evaluate = json_object_get(json_object_get(root, "evaluate"), "layers");
     json_t *sampling = json_object_get(json_object_get(root, "sampling"), "layers");
+    const char *phase = json_string_value(json_object_get(root, "phase"));
+    if (phase != NULL && strcmp(phase, "train") != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the plan of a saved run's evaluation, expected one of training "
+                     "(seqlstm plan model.yaml --json)", path);
     if (!json_is_array(train))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: no array \"layers\", expected a plan of this program", path);
     out->choices = SL_ARENA_ARRAY(&out->arena, struct sl_plan_choice,

@@ -51,6 +51,16 @@ def test_quantize(t):
     told = t.run('quantize', 'r', '--json').json
     expect(told['schema'] == 'seqlstm.quantize/1' and told['after'] == after and told['before'] == before, told)
     expect([l['accepted'] for l in told['layers']] == [True, False, True], told)
+    # and so does the plan of the run; training knows nothing of it
+    planned = t.run('plan', 'r', '--json').json
+    expect(planned['phase'] == 'evaluate' and [l['precision'] for l in planned['layers'] if l['op'] == 'recurrent'] ==
+           ['int8', 'float32', 'int8'], planned['layers'])
+    expect({(c['layer'], c['from'], c['to']) for c in planned['casts']} >=
+           {('lstm_1', 'float32', 'int8'), ('lstm_1', 'int8', 'float32')}, planned['casts'])
+    expect(not any(c['layer'] == 'lstm_2' for c in planned['casts']), planned['casts'])
+    t.run('plan', 'r').prints('int8', 'casts   ', 'lstm_1, lstm_3')
+    t.write('of-eval.json', t.run('plan', 'r', '--json').text)
+    t.refuse(2, 'plan', 'm.yaml', '--plan', 'of-eval.json').says('expected one of training')
     # a run whose stored plan knows another backend
     t.run('run', 'm.yaml', '--out', 'b', '-q', '--set', 'backends=[cpu-blas]')
     other = t.run('quantize', 'b', '--json', '--set', 'backends=[cpu-onednn, cpu-blas]').json

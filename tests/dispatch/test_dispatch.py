@@ -383,25 +383,59 @@ def test_bound_of_experience(t):
         expect(sum(b' >' in line for line in costs.read_bytes().splitlines()) >= 1, 'the cache holds no bound')
 
 
+LARGE = (TINY.replace('length: [5, 8]', 'length: [30, 40]').replace('epochs: 3', 'updates: 3')
+         .replace('size: 160', 'size: 1280').replace('size: 32', 'size: 128').replace('batch_size: 16', 'batch_size: 64'))
+DENSE = '{type: dense, units: from_target}'
+
+
+def check_peak(t, memory, *args):
+    """`memory` of a plan is within 10 % of what the process of `args` really takes at most."""
+    process = t.start(*args)
+    _, status, usage = os.wait4(process.pid, 0)
+    expect(status == 0, (args, status))
+    ratio = memory()['peak_bytes'] / (usage.ru_maxrss * 1024)
+    expect(0.9 <= ratio <= 1.1, (args, ratio, memory()))
+
+
+def is_there(t, backend):
+    known = {r['id']: r for r in t.run('backends', '--json').json['backends'] if r['status'] == 'ok'}
+    return known.get(backend)
+
+
+def train_measured(t, layers, *args):
+    out = t.folder / f'r{len(list(t.folder.iterdir()))}'
+    check_peak(t, lambda: json.loads((out / 'plan.json').read_text())['memory'], 'run', 'm.yaml', '-q', '--out', out, '--set',
+               f'model=[{layers}, {DENSE}]', *args)
+    return out
+
+
 def test_memory(t):
     """The peak that the plan predicts is within 10 % of the real one."""
     if t.sanitized:
         return 'sanitizers use memory of their own'
-    t.write('m.yaml', TINY.replace('length: [5, 8]', 'length: [30, 40]').replace('epochs: 3', 'updates: 3')
-            .replace('size: 160', 'size: 1280').replace('size: 32', 'size: 128').replace('batch_size: 16',
-                                                                                         'batch_size: 64'))
-    dense = '{type: dense, units: from_target}'
-    for layers in (f'[{{type: lstm, units: 512, return_sequences: true}}, {{type: lstm, units: 512}}, {dense}]',
-                   f'[{{type: lstm, units: 256}}, {dense}]', f'[{{type: gru, units: 384, layers: 2}}, {dense}]'):
-        out = t.folder / f'r{len(list(t.folder.iterdir()))}'
-        process = t.start('run', 'm.yaml', '-q', '--out', out, '--set', f'model={layers}', '--set',
-                          'backends=[cpu-blas]')
-        _, status, usage = os.wait4(process.pid, 0)
-        if status != 0:
-            return 'cpu-blas is not built'
-        memory = json.loads((out / 'plan.json').read_text())['memory']
-        ratio = memory['peak_bytes'] / (usage.ru_maxrss * 1024)
-        expect(0.9 <= ratio <= 1.1, (layers, ratio, memory))
+    if not is_there(t, 'cpu-blas'):
+        return 'cpu-blas is not built'
+    t.write('m.yaml', LARGE)
+    for layers in ('{type: lstm, units: 512, return_sequences: true}, {type: lstm, units: 512}', '{type: lstm, units: 256}',
+                   '{type: gru, units: 384, layers: 2}'):
+        train_measured(t, layers, '--set', 'backends=[cpu-blas]')
+
+
+def test_casts(t):
+    """Tensors between layers are float32: the plan shows where a layer computes in another type."""
+    t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
+            .replace('  - {type: dense', '  - {type: lstm, units: 4}\n  - {type: dense', 1))
+    args = [*backends(('half', {'largest': 1000})), '--set', 'precision=float16']
+    made = plan(t, *args)
+    rows = made['envelope']['rows']
+    cast = [(c['layer'], c['from'], c['to'], c['bytes']) for c in made['casts'] if c['layer'].startswith('lstm')]
+    features = [2, 4, 4, 4]
+    expect(cast[:3] == [('lstm_1', 'float32', 'float16', 4 * rows * features[0]),
+                        ('lstm_1', 'float16', 'float32', 4 * rows * features[1]),
+                        ('lstm_2', 'float32', 'float16', 4 * rows * features[2])], made['casts'])
+    t.run('plan', 'm.yaml', *args).prints('casts   ', 'between float32 and float16', 'lstm_1, lstm_2')
+    expect(plan(t, *backends('paced-a'))['casts'] == [], 'casts in float32')
+    expect('casts' not in t.run('plan', 'm.yaml', *backends('paced-a')).text, 'casts in float32')
 
 
 harness.main(globals())
