@@ -170,9 +170,9 @@ void check_tickets(unsigned *o)
                o[101] == 11 && o[10] == 70;
     }
     check("blocks that wait in the order of their tickets", fine, said);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2 && !stuck; k++) { /* in one of the two orders */
         o[101] = 0;
-        stuck = !emulation::run_launch({dim3(11), dim3(1), 0, false, [=] { chain(false); }, 1, true}, said, 256) || stuck;
+        stuck = !emulation::run_launch({dim3(11), dim3(1), 0, false, [=] { chain(false); }, 1, true}, said, 256);
     }
     check("blocks that wait in the order of their places", stuck && strstr(said, "spin"), said);
 }
@@ -183,7 +183,7 @@ int main()
 {
     std::vector<unsigned> out(256);
     unsigned *o = out.data();
-    printf("1..27\n");
+    printf("1..32\n");
 
     expect("a reversal through shared memory, with its barrier", true, "", dim3(2), dim3(100), 400, false, [=] {
         GPU_SHARED(unsigned, s);
@@ -222,6 +222,35 @@ int main()
                if (threadIdx.x < 7)
                    __shfl_xor_sync(0xFFFFFFFFu, 1, 1);
            });
+    expect("a shuffle from a lane that its mask leaves out", false, "its mask leaves out", dim3(1), dim3(32), 0, false, [] {
+        if (threadIdx.x < 16)
+            __shfl_xor_sync(0xFFFFu, 1, 16);
+    });
+    expect("lanes that meet with different masks", false, "different masks", dim3(1), dim3(32), 0, false,
+           [] { __shfl_xor_sync(threadIdx.x < 16 ? 0xFFFFu : 0xFFFFFFFFu, 1, 1); });
+    expect("a vote where other lanes shuffle", false, "some vote and others shuffle", dim3(1), dim3(32), 0, false, [] {
+        if (threadIdx.x < 16)
+            __ballot_sync(0xFFFFFFFFu, true);
+        else
+            __shfl_xor_sync(0xFFFFFFFFu, 1, 1);
+    });
+    expect("shuffles and votes in turn, by lanes that do not wait for one another", true, "", dim3(1), dim3(64), 0, false,
+           [=] {
+               unsigned sum = 0;
+               for (unsigned k = 0; k < 5; k++) {
+                   sum = sum * 3 + __shfl_sync(0xFFFFFFFFu, threadIdx.x * (k + 1), (int)(threadIdx.x + k) % 32);
+                   sum += (unsigned)__popc(__ballot_sync(0xFFFFFFFFu, threadIdx.x % 32 < k));
+               }
+               o[threadIdx.x] = sum;
+           });
+    bool dealt = true;
+    for (unsigned t = 0; t < 64; t++) {
+        unsigned sum = 0;
+        for (unsigned k = 0; k < 5; k++)
+            sum = sum * 3 + (t / 32 * 32 + (t + k) % 32) * (k + 1) + k;
+        dealt = dealt && out[t] == sum;
+    }
+    check("their results", dealt, "other numbers");
     expect("a write behind the shared memory", false, "behind the 64 bytes", dim3(1), dim3(32), 64, false, [] {
         GPU_SHARED(unsigned char, s);
         if (threadIdx.x == 3)
