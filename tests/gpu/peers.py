@@ -44,22 +44,27 @@ def make_cell_layer(torch, hidden, option):
 def make_step(torch, case, loop):
     exact = case['dtype'] != 'tf32'
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = not exact
-    hidden, device = case['hidden'], 'cuda'
-    embedding = torch.nn.Embedding(WORDS, hidden, device=device)
-    lstm = (make_cell_layer(torch, hidden, case['option']) if loop else torch.nn.LSTM(hidden, hidden)).to(device)
-    output = torch.nn.Linear(hidden, WORDS, device=device)
+    hidden, words, rate, device = case['hidden'], case.get('words', WORDS), case.get('dropout', 0), case.get('device', 'cuda')
+    embedding = torch.nn.Embedding(words, hidden, device=device)
+    lstm = (make_cell_layer(torch, hidden, case['option']) if loop
+            else torch.nn.LSTM(hidden, hidden, case.get('layers', 1), dropout=rate)).to(device)
+    output = torch.nn.Linear(hidden, words, device=device)
+    drop = torch.nn.Dropout(rate)
     parameters = [*embedding.parameters(), *lstm.parameters(), *output.parameters()]
-    adam = torch.optim.Adam(parameters, lr=1e-3, capturable=True, fused=True)
-    x = torch.randint(WORDS, (case['steps'], case['batch']), device=device)
+    optimizer = torch.optim.SGD(parameters, lr=1e-3) if 'clip' in case else \
+        torch.optim.Adam(parameters, lr=1e-3, capturable=True, fused=True)
+    x = torch.randint(words, (case['steps'], case['batch']), device=device)
     low = AUTOCAST.get(case['dtype'])
 
     def step():
-        adam.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         with torch.autocast(device, getattr(torch, low), cache_enabled=False) if low else contextlib.nullcontext():
-            y, _ = lstm(embedding(x))
-            loss = torch.nn.functional.cross_entropy(output(y).view(-1, WORDS), x.view(-1))
+            y, _ = lstm(drop(embedding(x)))
+            loss = torch.nn.functional.cross_entropy(output(drop(y)).view(-1, words), x.view(-1))
         loss.backward()
-        adam.step()
+        if 'clip' in case:
+            torch.nn.utils.clip_grad_norm_(parameters, case['clip'])
+        optimizer.step()
     return step
 
 

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Proof and timings on a machine with a GPU, from the bundle that tools/bundle.sh makes; no network, no compiler.
 #
-#   run.sh [--quick|--full] [OUT]     OUT (default: ./gpu-results) gets results.json, results.md and every log
+#   run.sh [--quick|--full|--ptb-medium] [OUT]     OUT (default: ./gpu-results) gets results.json, results.md and every log
 #
 # Steps: the backends open; conformance of each CUDA plugin; compute-sanitizer on small cases, where it is installed;
 # training on the GPU against the CPU; the perplexity of ptb-small, where the bundle holds its text; timings beside
-# PyTorch, where it is installed. --quick leaves out sanitizers, ptb-small by cuda-cudnn and most timings. What cannot run
+# PyTorch, where it is installed. --ptb-medium: that model alone, to its perplexity, however long it takes. --quick leaves out sanitizers, ptb-small by cuda-cudnn and most timings. What cannot run
 # is written down as not run. Exit status: 0, 1 when a step failed, 3 without a GPU, whose report has every table, with
 # nothing measured.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mode=quick
-case "${1:-}" in --quick | --full) mode=${1#--}; shift ;; esac
+case "${1:-}" in --quick | --full | --ptb-medium) mode=${1#--}; shift ;; esac
 out=${1:-$PWD/gpu-results}
 mkdir -p "$out"
 # cuDNN: that of PyTorch's wheels where Python has them, so that both run the same one; otherwise the system's.
@@ -49,6 +49,14 @@ if [ -z "$plugins" ]; then
     exit 3
 fi
 
+if [ "$mode" = ptb-medium ]; then
+    plugin=$(grep -x cuda-generic <<<"$plugins" || echo "$plugins") # which has every operation
+    step ptb-medium 40000 python3 "$here/tests/ptb.py" --program "$program" --plugin "$plugin" \
+        --config "$here/configs/ptb-medium.yaml" --data "$here/data" --out "$out/ptb-medium"
+    tail -n 2 "$out/ptb-medium.log"
+    exit $status
+fi
+
 for plugin in $plugins; do
     full=()
     [ "$mode" = quick ] || full=(--full)
@@ -72,7 +80,7 @@ for plugin in $plugins; do
     elif [ "$mode" = quick ] && [ "$plugin" != cuda-generic ]; then
         not_run "ptb-small-$plugin" '--quick'
     else
-        step "ptb-small-$plugin" 180 python3 "$here/tests/ptb_small.py" --program "$program" --plugin "$plugin" \
+        step "ptb-small-$plugin" 180 python3 "$here/tests/ptb.py" --program "$program" --plugin "$plugin" \
             --config "$here/configs/ptb-small.yaml" --data "$here/data" --out "$out/ptb-small-$plugin"
     fi
 done
