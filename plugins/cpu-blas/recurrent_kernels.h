@@ -91,7 +91,8 @@ struct blas_cell_forward {
     int64_t h_row;
     const float *peephole; /* i, f, o at stride peephole_row */
     int64_t peephole_row;
-    int64_t unit_step; /* LSTM: units from one row to the next: 0, or 16 where rows are panels of one sequence */
+    int64_t unit_step; /* LSTM: units from one row to the next: 0, or 16 where rows are panels of one sequence. What
+                        * belongs to a sequence (mean, rstd, sums) is then one */
     const uint16_t *new_c; /* training with zoneout: bit set where c is new, [rows] at stride bits_row; or NULL */
     const uint16_t *new_h;
     int64_t bits_row;
@@ -131,7 +132,7 @@ struct blas_cell_backward {
     int64_t extra_row;
     const float *h_masked;
     int64_t h_masked_row;
-    float *dq; /* LSTM with norm: [rows][16] between the phases */
+    float *dq; /* LSTM with norm: rows of 16 at stride extra_row between the phases */
     const float *mean, *rstd;
     float *sums; /* first phase: [rows][2][16], added to; second: [rows][2], the means over all units */
     const float *norm_gain, *norm_bias;

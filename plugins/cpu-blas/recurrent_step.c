@@ -91,6 +91,64 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
         }
 }
 
+/* One phase of the cells with layer norm, panel by panel. */
+static void norm_panels(const struct blas_run *r, int phase, struct blas_cell_forward c, int64_t z_stride)
+{
+    const struct blas_recurrent *op = r->op;
+    for (int64_t p = 0; p < op->panels; p++) {
+        c.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
+        (op->desc.cell == SEQLSTM_CELL_GRU   ? op->kernels->gru_forward
+         : op->desc.cell == SEQLSTM_CELL_RNN ? op->kernels->rnn_forward
+         : phase == 1                        ? op->kernels->lstm_norm_forward_1
+                                             : op->kernels->lstm_norm_forward_2)(&c);
+        c.gates += z_stride;
+        c.c += r->block->rows * GROUP;
+        c.h += op->panel_units;
+        if (c.c_saved)
+            c.c_saved += r->block->q_rows * GROUP;
+        if (c.new_c)
+            c.new_c++;
+        if (c.new_h)
+            c.new_h += op->panel_units / GROUP;
+        c.peephole += op->panel_units;
+        if (op->lstm) {
+            c.extra += r->block->rows * GROUP;
+            c.norm_gain += GROUP;
+            c.norm_bias += GROUP;
+        }
+    }
+}
+
+/* The same of an LSTM row by row: with few rows the panels are what runs side by side. */
+static void norm_rows(const struct blas_run *r, int phase, struct blas_cell_forward c, int64_t z_stride)
+{
+    const struct blas_recurrent *op = r->op;
+    const int64_t rows = c.rows, h_row = c.h_row, bits_row = c.bits_row;
+    c.rows = op->panels;
+    c.units = (int32_t)op->units;
+    c.unit_step = GROUP;
+    c.gates_row = z_stride;
+    c.c_row = c.extra_row = r->block->rows * GROUP;
+    c.saved_row = r->block->q_rows * GROUP;
+    c.h_row = GROUP;
+    c.bits_row = 1;
+    for (int64_t i = 0; i < rows; i++) {
+        (phase == 1 ? op->kernels->lstm_norm_forward_1 : op->kernels->lstm_norm_forward_2)(&c);
+        c.gates += PANEL;
+        c.c += GROUP;
+        c.extra += GROUP;
+        c.h += h_row;
+        c.mean++;
+        c.rstd++;
+        if (c.c_saved)
+            c.c_saved += GROUP;
+        if (c.new_c)
+            c.new_c += bits_row;
+        if (c.new_h)
+            c.new_h += bits_row;
+    }
+}
+
 /* Cells with layer norm: both products stand apart, every row needs its statistics first. */
 static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward *cell, float *gates,
                       float *gates_h, int64_t panel_stride, int64_t h_stride, float *stats,
@@ -109,7 +167,7 @@ static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward
                              .whole = op->norm_count == (int64_t)op->panels * PANEL,
                              .epsilon = op->desc.layer_norm_epsilon, .stats = stats};
     op->kernels->norm_forward(&norm);
-    for (int phase = 1; phase <= 2; phase++) {
+    for (int phase = 1; phase <= (op->lstm ? 2 : 1); phase++) {
         struct blas_cell_forward c = *cell;
         c.gates = z;
         c.c = r->scratch.c;
@@ -120,31 +178,11 @@ static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward
         c.rstd = c_rstd;
         c.norm_gain = r->packed->gain_c;
         c.norm_bias = r->packed->bias_c;
-        for (int64_t p = 0; p < op->panels; p++) {
-            c.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
-            (op->desc.cell == SEQLSTM_CELL_GRU   ? op->kernels->gru_forward
-             : op->desc.cell == SEQLSTM_CELL_RNN ? op->kernels->rnn_forward
-             : phase == 1                        ? op->kernels->lstm_norm_forward_1
-                                                 : op->kernels->lstm_norm_forward_2)(&c);
-            c.gates += z_stride;
-            c.c += r->block->rows * GROUP;
-            c.h += op->panel_units;
-            if (c.c_saved)
-                c.c_saved += r->block->q_rows * GROUP;
-            if (c.new_c)
-                c.new_c++;
-            if (c.new_h)
-                c.new_h += op->panel_units / GROUP;
-            c.peephole += op->panel_units;
-            if (op->lstm) {
-                c.extra += r->block->rows * GROUP;
-                c.norm_gain += GROUP;
-                c.norm_bias += GROUP;
-            }
-        }
-        if (!op->lstm)
-            return;
-        if (phase == 1)
+        if (op->lstm && cell->rows <= NARROW_ROWS)
+            norm_rows(r, phase, c, z_stride);
+        else
+            norm_panels(r, phase, c, z_stride);
+        if (phase == 1 && op->lstm)
             op->kernels->row_stats(r->scratch.extra, r->block->rows * GROUP, cell->rows, op->units,
                                    op->desc.layer_norm_epsilon, c_mean, c_rstd);
     }

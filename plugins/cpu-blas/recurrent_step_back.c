@@ -69,6 +69,32 @@ static void cell_row_back(const struct blas_backward_run *f, float *gates, int64
         .new_h = saved->new_h ? saved->new_h + bits : NULL, .bits_row = 1});
 }
 
+/* One phase of the LSTM cell with layer norm on all panels of row i. */
+static void norm_row_back(const struct blas_backward_run *f, int phase, float *gates, int64_t stride, int64_t q,
+                          int64_t i, const float *dy)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = r->saved;
+    const int64_t row = r->block->q_base + q + i, bits = row * blas_bits_row(op), apart = r->block->rows * GROUP;
+    struct blas_cell_backward b = {
+        .cell = &op->cell[r->direction], .rows = op->panels, .units = (int32_t)op->units, .unit_step = GROUP,
+        .gates = gates + i * PANEL, .gates_row = stride,
+        .c_saved = saved->state + r->block->q_base * op->units_pad + (q + i) * GROUP,
+        .saved_row = r->block->q_rows * GROUP, .dc = r->scratch.c + i * GROUP, .c_row = apart,
+        .dh = op->projection ? r->scratch.dm + i * op->units_pad : r->scratch.h + i * op->h_row, .dh_row = GROUP,
+        .dy = dy ? dy + i * f->dy.row : NULL, .dy_row = GROUP, .peephole = r->packed->peephole,
+        .peephole_row = op->units_pad, .dpeephole = op->peephole ? f->gradients.peephole : NULL,
+        .dbias = f->gradients.bias, .new_c = saved->new_c ? saved->new_c + bits : NULL,
+        .new_h = saved->new_h && !op->projection ? saved->new_h + bits : NULL, .bits_row = 1,
+        .extra = r->scratch.extra + i * GROUP, .extra_row = apart, .dq = r->scratch.dq + i * GROUP,
+        .mean = saved->c_stats + row, .rstd = saved->c_stats + r->binding->rows + row,
+        .sums = r->scratch.sums + (phase == 1 ? 2 * GROUP : 2) * i, .norm_gain = r->packed->gain_c,
+        .norm_bias = r->packed->bias_c, .dnorm_gain = f->gradients.norm_c,
+        .dnorm_bias = f->gradients.norm_c + op->units_pad};
+    (phase == 1 ? op->kernels->lstm_norm_backward_1 : op->kernels->lstm_norm_backward_2)(&b);
+}
+
 /* The cell of one step on this member's panels. With norm, gates stand in z. `dy`: of the step's first row, where the
  * cell adds it. */
 static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t rows, const float *dy)
@@ -93,7 +119,10 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
     for (int phase = 1; phase <= phases; phase++) {
         if (phase == 2)
             op->kernels->fold(2 * rows, r->scratch.sums, 1.0f / (float)op->units, r->scratch.sums);
-        for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+        const bool narrow = phases == 2 && rows <= NARROW_ROWS;
+        for (int64_t i = 0; narrow && i < rows; i++)
+            norm_row_back(f, phase, gates, stride, q, i, dy);
+        for (int64_t p = r->panel_first; !narrow && p < r->panel_last; p++) {
             struct blas_cell_backward b = {
                 .cell = &op->cell[r->direction], .rows = rows,
                 .units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units),
