@@ -187,11 +187,18 @@ def check_mixed_kept(folder):
 
 
 def check_in_turn(folder):
+    """With cuda-generic on one stream; a mixed variant in the graph of the step."""
     expected, _ = train(folder, 'turn-expected', 'in turn', 'reference')
     got, used = train(folder, 'turn', 'in turn', f'{CUDNN}, cuda-generic, reference')
     if not used['a'].startswith('cuda-cudnn:') or not used['b'].startswith('cuda-generic:'):
         raise AssertionError(f'the layers ran on {used}')
     compare(got, expected, 'in turn')
+    got, used = train(folder, 'captured', 'in turn', f'{CUDNN}, cuda-generic', 'a: "cuda-cudnn:small_h+standard"',
+                      FAKE_CUDNN_RESERVE='shared')
+    graphs = json.loads((folder / 'captured' / 'summary.json').read_text())['graphs']
+    if used['a'] != 'cuda-cudnn:small_h+standard' or not graphs['launched'] > 0:
+        raise AssertionError(f'{used}, {graphs}')
+    compare(got, expected, 'captured with the step')
 
 
 def write_other_version(folder):
