@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 #include <unistd.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 /* For all plans of a session together; an eighth of it goes to evaluation. */
 static const double train_seconds = 3.5, evaluate_seconds = 0.5;
@@ -44,6 +47,10 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     const struct sl_log *log = session->options.log;
+#if defined(__GLIBC__)
+    if (plan->timed > 0) /* the buffers of the timings: the heap would keep them beside those of the run */
+        (void)malloc_trim(0);
+#endif
     if (session->costs == NULL)
         return;
     if (sl_cost_cache_save(session->costs, &why) != SEQLSTM_OK)

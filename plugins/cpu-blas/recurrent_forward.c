@@ -267,10 +267,10 @@ static void forward_member(void *argument, int32_t member, int32_t members)
     blas_flush_denormals_leave(saved);
 }
 
-static void layout(const struct blas_recurrent *op, int64_t rows, int64_t block_rows,
-                   int64_t chunk_rows, int32_t members, struct blas_region *region,
+static void layout(const struct blas_recurrent *op, int64_t rows, int32_t members, struct blas_region *region,
                    struct forward_call *call)
 {
+    const int64_t block_rows = op->block_rows_max, wanted = blas_forward_rows(op);
     for (int i = 0; i < 2; i++) {
         call->between[i] = blas_region_take(
             region, op->layer_count > 1 + i ? rows * op->y_width : 0);
@@ -278,7 +278,7 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int64_t block_
     }
     struct blas_region one = {0};
     struct blas_scratch scratch;
-    blas_scratch_forward(op, block_rows, chunk_rows, &one, &scratch);
+    blas_scratch_forward(op, block_rows, wanted > block_rows ? wanted : block_rows, &one, &scratch);
     call->scratch = region->base ? region->base + region->used : NULL;
     call->scratch_bytes = one.used;
     region->used += one.used * (uint64_t)members;
@@ -288,8 +288,7 @@ uint64_t blas_forward_workspace(const struct blas_recurrent *op)
 {
     struct blas_region region = {0};
     struct forward_call call;
-    layout(op, op->desc.head.max_rows, op->block_rows_max, blas_chunk_rows_max(op), op->members_max,
-           &region, &call);
+    layout(op, op->desc.head.max_rows, op->members_max, &region, &call);
     return region.used;
 }
 
@@ -313,8 +312,7 @@ seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
                               &call.saved[n]);
     }
     struct blas_region work = {args->workspace, 0};
-    layout(op, binding->rows, op->block_rows_max, blas_chunk_rows_max(op), binding->members, &work,
-           &call);
+    layout(op, binding->rows, binding->members, &work, &call);
     if (binding->units || binding->members > 1)
         queue->services->team(queue, forward_member, &call);
     else

@@ -241,7 +241,8 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
 
 int64_t blas_blocks_max(const struct blas_recurrent *op)
 {
-    return op->members_max + op->desc.head.max_sequences / op->block_rows_max + 1;
+    /* each member's share is rounded up to whole blocks */
+    return (op->desc.head.max_sequences + op->members_max * (op->block_rows_max - 1)) / op->block_rows_max;
 }
 
 void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,

@@ -164,7 +164,13 @@ static inline bool blas_may_share_units(const struct blas_recurrent *op)
     return op->members_max > 1 && (op->weights_large || op->units >= 128);
 }
 
-/* Most rows that a chunk of steps of a block can have. */
+/* Rows of x that the forward pass projects at once, where its step does not do it; more if one step has more. */
+static inline int64_t blas_forward_rows(const struct blas_recurrent *op)
+{
+    return op->weights_large ? 256 : 96;
+}
+
+/* Most rows that a chunk of steps of a block can have, backward. */
 int64_t blas_chunk_rows_max(const struct blas_recurrent *op);
 
 /* mix64 key of a mask stream. */

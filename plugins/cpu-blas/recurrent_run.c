@@ -88,7 +88,7 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
         if (binding->blocks[i].rows > widest)
             widest = binding->blocks[i].rows;
     binding->fused = !op->weights_large && widest >= 4;
-    int64_t wanted = op->weights_large ? 256 : 96;
+    int64_t wanted = blas_forward_rows(op);
     binding->chunk_rows = binding->fused ? widest : wanted > widest ? wanted : widest;
 }
 

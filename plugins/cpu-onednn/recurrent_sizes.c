@@ -141,22 +141,28 @@ static seqlstm_status probe(struct odn_recurrent *r, int32_t kind, int64_t n, in
 
 /* How a batch may fall apart: over all slices of `slices`. */
 struct parts {
-    uint64_t rectangles, sequences, steps; /* sums of 1, n and steps over rectangles */
+    uint64_t rows, rectangles, sequences, steps; /* sums of n steps, 1, n and steps over rectangles */
 };
 
-static struct parts parts_of(const struct seqlstm_desc *head, int32_t slices)
+/* Of a batch with `runs` sizes, one after the other, in each slice. Sizes fall, so one that has many has fewer rows. A
+ * run becomes powers of two: of 2^k - 1 steps, k. */
+static struct parts parts_of_runs(const struct seqlstm_desc *head, uint64_t slices, uint64_t runs)
 {
-    const uint64_t sequences = (uint64_t)head->max_sequences, steps = (uint64_t)head->max_steps;
-    const uint64_t rows = (uint64_t)head->max_rows, m = (uint64_t)slices;
-    if (head->flags & SEQLSTM_DESC_UNIFORM)
-        return (struct parts){m, sequences, m * steps};
-    const uint64_t most = (sequences + m - 1) / m; /* of one slice: that many sizes can follow each other */
-    uint64_t cuts = 1;
-    while (((uint64_t)1 << cuts) <= steps)
-        cuts++;
-    uint64_t rectangles = most * cuts < steps ? most * cuts : steps;
-    uint64_t sum = most * (most + 1) / 2 * cuts * m;
-    return (struct parts){m * rectangles, sum < rows ? sum : rows, m * steps};
+    const uint64_t most = ((uint64_t)head->max_sequences + slices - 1) / slices, steps = (uint64_t)head->max_steps;
+    const uint64_t rows = slices * (most * steps - runs * (runs - 1) / 2), more = runs < most ? runs + 1 : runs;
+    /* `more`: where slices differ, some have a run more. A run's second power costs it 2 steps, its third 4, … */
+    uint64_t extra = 0, left = steps - runs;
+    for (uint64_t cost = 2; cost <= left; cost *= 2) {
+        const uint64_t bought = left / cost < more ? left / cost : more;
+        extra += bought;
+        left -= bought * cost;
+    }
+    struct parts parts = {.rows = rows < (uint64_t)head->max_rows ? rows : (uint64_t)head->max_rows,
+                          .rectangles = slices * (more + extra),
+                          .sequences = slices * (more * (2 * most - more + 1) / 2 + extra * most),
+                          .steps = slices * steps};
+    parts.sequences = parts.sequences < parts.rows ? parts.sequences : parts.rows;
+    return parts;
 }
 
 /* Bytes of one rectangle's workspace: bilinear in n and steps, but for the rounding of its parts to pages. */
@@ -183,9 +189,9 @@ static seqlstm_status model_ws(struct odn_recurrent *r, int32_t kind, struct ws_
     return SEQLSTM_OK;
 }
 
-static uint64_t bound_ws(const struct ws_model *m, int64_t rows, const struct parts *parts)
+static uint64_t bound_ws(const struct ws_model *m, const struct parts *parts)
 {
-    return (uint64_t)(1.01 * (m->per_row * (double)rows + m->per_sequence * (double)parts->sequences +
+    return (uint64_t)(1.01 * (m->per_row * (double)parts->rows + m->per_sequence * (double)parts->sequences +
                               m->per_step * (double)parts->steps + m->rest * (double)parts->rectangles));
 }
 
@@ -210,6 +216,30 @@ static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uin
     return SEQLSTM_OK;
 }
 
+/* What batches need that fall apart so, on `slices` slices. */
+static void add_sizes(const struct odn_recurrent *r, const struct ws_model models[ODN_KINDS], const struct parts *parts,
+                      uint64_t slices, uint64_t scratch, struct seqlstm_sizes *sizes)
+{
+    uint64_t ws[ODN_KINDS] = {0, 0}, kept = 0, work = 0;
+    for (int32_t k = 0; k < r->kinds && r->training; k++)
+        ws[k] = bound_ws(&models[k], parts);
+    /* one slice with all rows, and what rounding and their own gradients add for the others */
+    struct odn_slice whole = {.rows = (int64_t)parts->rows,
+                              .sequences = r->desc->head.max_sequences,
+                              .state_rows = (int64_t)parts->sequences + 2 * r->desc->head.max_sequences};
+    place_reserve(r, &whole, &kept);
+    kept += ws_of_layers(r, ws);
+    place_workspace(r, &whole, scratch, &work);
+    const uint64_t rounding = slices * 64 * (16 + 8 * (uint64_t)(r->layers * r->directions));
+    kept += rounding;
+    work += rounding + (slices - 1) * grads_bytes(r);
+    work += r->training ? 0 : kept;
+    if (r->training && kept > sizes->reserve_bytes)
+        sizes->reserve_bytes = kept;
+    if (work > sizes->workspace_bytes)
+        sizes->workspace_bytes = work;
+}
+
 seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
     const struct seqlstm_desc *head = &r->desc->head;
@@ -217,26 +247,20 @@ seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_siz
     for (int32_t k = 0; k < r->kinds && r->training; k++)
         SEQLSTM_TRY(model_ws(r, k, &models[k], err));
     for (int32_t slices = 1; slices <= r->slices_max; slices++) {
-        const struct parts parts = parts_of(head, slices);
-        uint64_t ws[ODN_KINDS] = {0, 0}, scratch = 0, kept = 0, work = 0;
-        for (int32_t k = 0; k < r->kinds && r->training; k++)
-            ws[k] = bound_ws(&models[k], head->max_rows, &parts);
+        const int64_t most = (head->max_sequences + slices - 1) / slices;
+        const int64_t runs_max = most < head->max_steps ? most : head->max_steps;
+        uint64_t scratch = 0;
         SEQLSTM_TRY(bound_scratch(r, slices, &scratch, err));
-        /* one slice with all rows, and what rounding and their own gradients add for the others */
-        struct odn_slice whole = {.rows = head->max_rows,
-                                  .sequences = head->max_sequences,
-                                  .state_rows = (int64_t)parts.sequences + 2 * head->max_sequences};
-        place_reserve(r, &whole, &kept);
-        kept += ws_of_layers(r, ws);
-        place_workspace(r, &whole, scratch, &work);
-        const uint64_t rounding = (uint64_t)slices * 64 * (16 + 8 * (uint64_t)(r->layers * r->directions));
-        kept += rounding;
-        work += rounding + (uint64_t)(slices - 1) * grads_bytes(r);
-        work += r->training ? 0 : kept;
-        if (r->training && kept > sizes->reserve_bytes)
-            sizes->reserve_bytes = kept;
-        if (work > sizes->workspace_bytes)
-            sizes->workspace_bytes = work;
+        if (head->flags & SEQLSTM_DESC_UNIFORM) {
+            const struct parts one = {(uint64_t)head->max_rows, (uint64_t)slices, (uint64_t)head->max_sequences,
+                                      (uint64_t)(slices * head->max_steps)};
+            add_sizes(r, models, &one, (uint64_t)slices, scratch, sizes);
+            continue;
+        }
+        for (int64_t runs = 1; runs <= runs_max; runs++) {
+            const struct parts parts = parts_of_runs(head, (uint64_t)slices, (uint64_t)runs);
+            add_sizes(r, models, &parts, (uint64_t)slices, scratch, sizes);
+        }
     }
     return SEQLSTM_OK;
 }
