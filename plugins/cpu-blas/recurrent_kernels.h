@@ -181,8 +181,9 @@ struct blas_rows {
     int64_t y_row;
 };
 
-/* Steps of a few sequences of an LSTM without layer norm and projection, of as many rows each: gates hold the product
- * with x and come out as of lstm_forward. */
+/* Steps of a few sequences of an LSTM without projection, of as many rows each: gates hold the product with x and come
+ * out as of lstm_forward. With layer norm, in training: `norm` has the products (u: the one with x) and z of the first
+ * step, panels of all three gates_row apart; the cell's gates are z. */
 struct blas_sweep_forward {
     int64_t steps;
     int32_t rows, panels, k; /* k: rows of W_h, padded */
@@ -198,6 +199,8 @@ struct blas_sweep_forward {
     float *h;                /* h of the last step; unless straight, of each one, in the place of h' */
     int64_t h_row;
     const float *mask;       /* of h~, [rows][k]; or NULL */
+    const struct blas_norm *norm;
+    float *c_mean, *c_rstd;  /* norm: of the first step's rows */
     float *y;                /* y_count of each row; or NULL */
     int64_t y_count, y_row, y_step;
 };
@@ -216,6 +219,7 @@ struct blas_sweep_backward {
     bool carry;           /* the cell leaves a part of dh' there */
     const float *mask;    /* of h~; or NULL */
     float *product;       /* with a mask: as dh */
+    const struct blas_norm *norm;
 };
 
 struct blas_recurrent_kernels {

@@ -171,8 +171,9 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
     /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
-    op->h_in_place = op->training && op->lstm && !op->coupled && !op->norm && !op->projection && !op->weights_large &&
-                     desc->head.max_sequences == 1 && op->units % GROUP == 0 && !blas_may_share_units(op);
+    op->h_in_place = op->training && op->lstm && (!op->norm || op->norm_keeps) && !op->projection &&
+                     !op->weights_large && desc->head.max_sequences == 1 && op->units % GROUP == 0 &&
+                     !blas_may_share_units(op);
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
     *out_op = op;
     return SEQLSTM_OK;

@@ -137,6 +137,9 @@ struct blas_backward_run {
     int64_t chunk_low, chunk_high;   /* q of the current chunk */
 };
 
+/* Both norms of `rows` rows from q of the block on, as training keeps them; without where their gains' gradients go. */
+struct blas_norm blas_norm_at(const struct blas_run *run, int64_t q, int64_t rows);
+
 /* Of the member's own columns of h. */
 void blas_own_columns(const struct blas_run *run, int64_t *low, int64_t *high);
 

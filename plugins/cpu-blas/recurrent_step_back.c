@@ -184,22 +184,18 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
             .h_masked_row = op->layers[r->layer].xh_row});
 }
 
-static struct blas_norm norm_of(const struct blas_backward_run *f, int64_t q, int64_t rows)
+struct blas_norm blas_norm_at(const struct blas_run *r, int64_t q, int64_t rows)
 {
-    const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const int64_t at = r->block->gate_base * op->panels * PANEL + q * PANEL;
+    const int64_t at = r->block->gate_base * op->panels * PANEL + q * PANEL, stride = r->block->gate_rows * PANEL;
     return (struct blas_norm){
-        .rows = rows, .panels = op->panels, .u = r->saved->gates + at,
-        .v = r->saved->gates_h + at, .panel_stride = r->block->gate_rows * PANEL,
-        .v_stride = r->block->gate_rows * PANEL, .z = op->norm_keeps ? r->saved->z + at : r->scratch.z,
-        .z_stride = (op->norm_keeps ? r->block->gate_rows : r->block->rows) * PANEL, .valid_u = r->packed->valid_u,
+        .rows = rows, .panels = op->panels, .u = r->saved->gates + at, .v = r->saved->gates_h + at,
+        .panel_stride = stride, .v_stride = stride, .z = op->norm_keeps ? r->saved->z + at : r->scratch.z,
+        .z_stride = op->norm_keeps ? stride : r->block->rows * PANEL, .valid_u = r->packed->valid_u,
         .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u, .gain_v = r->packed->gain_v,
         .bias = r->packed->bias, .inverse_count = 1.0f / (float)op->norm_count,
-        .whole = op->norm_count == (int64_t)op->panels * PANEL,
-        .epsilon = op->desc.layer_norm_epsilon,
-        .stats = r->saved->stats + 4 * (r->block->q_base + q), .dgain_u = f->gradients.norm_u,
-        .dgain_v = f->gradients.norm_v};
+        .whole = op->norm_count == (int64_t)op->panels * PANEL, .epsilon = op->desc.layer_norm_epsilon,
+        .stats = r->saved->stats + 4 * (r->block->q_base + q)};
 }
 
 /* What the next step (and this one's chunk of dW) will read. `dy`: of the next step, or NULL. */
@@ -317,7 +313,9 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
         project_back(f, q, rows);
     struct blas_norm norm;
     if (op->norm) {
-        norm = norm_of(f, q, rows);
+        norm = blas_norm_at(r, q, rows);
+        norm.dgain_u = f->gradients.norm_u;
+        norm.dgain_v = f->gradients.norm_v;
         if (!op->norm_keeps)
             op->kernels->norm_restore(&norm);
     }

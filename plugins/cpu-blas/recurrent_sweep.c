@@ -7,8 +7,8 @@ bool blas_sweep_fits(const struct blas_run *r)
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_binding *binding = r->binding;
     const int64_t rows = r->block->rows, steps = binding->steps;
-    if (!op->lstm || op->norm || op->projection || op->weights_large || binding->fused || r->barrier ||
-        rows > NARROW_ROWS || r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
+    if (!op->lstm || (op->norm && !op->norm_keeps) || op->projection || op->weights_large || binding->fused ||
+        r->barrier || rows > NARROW_ROWS || r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
         return false;
     /* Packed rows stand at even distances: sizes of steps fall, so the mean is that of the first only if all are. */
     const int64_t first = blas_packed_row(binding, r->block, 0);
@@ -45,6 +45,18 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
         .xh = blas_xh_at(f, s) + layer->input_pad, .xh_row = layer->xh_row,
         .straight = !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f, .h = r->scratch.h,
         .h_row = op->h_row, .mask = r->scratch.mask_h};
+    struct blas_norm norm;
+    if (op->norm) {
+        norm = blas_norm_at(r, q, rows);
+        w.norm = &norm;
+        w.cell.gates = norm.z;
+        w.cell.extra = r->scratch.extra;
+        w.cell.extra_row = rows * GROUP;
+        w.cell.norm_gain = r->packed->gain_c;
+        w.cell.norm_bias = r->packed->bias_c;
+        w.c_mean = saved->c_stats + r->block->q_base + q;
+        w.c_rstd = w.c_mean + r->binding->rows;
+    }
     w.xh_step = w.way * rows * layer->xh_row;
     if (end < r->binding->steps)
         w.xh_after = blas_xh_at(f, end) + layer->input_pad;
@@ -97,6 +109,24 @@ void blas_sweep_backward(const struct blas_backward_run *f, int64_t s, int64_t e
         .weights = op->h_in_place ? recurrent_weights(r) : r->packed->h_back, .in_place = op->h_in_place,
         .dh = r->scratch.h, .dh_row = op->h_row, .carry = op->has_carry, .mask = r->scratch.mask_h,
         .product = r->scratch.projected};
+    struct blas_norm norm;
+    if (op->norm) {
+        norm = blas_norm_at(r, q, rows);
+        norm.dgain_u = f->gradients.norm_u;
+        norm.dgain_v = f->gradients.norm_v;
+        w.norm = &norm;
+        w.cell.gates = norm.z;
+        w.cell.extra = r->scratch.extra;
+        w.cell.extra_row = rows * GROUP;
+        w.cell.dq = r->scratch.dq;
+        w.cell.mean = saved->c_stats + r->block->q_base + q;
+        w.cell.rstd = w.cell.mean + r->binding->rows;
+        w.cell.sums = r->scratch.sums;
+        w.cell.norm_gain = r->packed->gain_c;
+        w.cell.norm_bias = r->packed->bias_c;
+        w.cell.dnorm_gain = f->gradients.norm_c;
+        w.cell.dnorm_bias = f->gradients.norm_c + op->units_pad;
+    }
     if (f->dy.base) {
         w.cell.dy = f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row;
         w.dy_row = f->dy.row;
