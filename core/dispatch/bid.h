@@ -34,7 +34,7 @@ struct sl_span {
     int32_t bid_count;
     struct sl_refusal *refusals;
     int32_t refusal_count;
-    bool pinned;
+    const char *pin; /* what it is held to, by the model (ID or ID:VARIANT) or a stored plan; NULL: nothing */
 };
 
 struct sl_spans {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
+
 /* What one span is restricted to. */
 struct wish {
     const char *backend;
@@ -49,7 +51,7 @@ static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span,
                      wish->place.column);
         return SEQLSTM_UNAVAILABLE;
     }
-    span->pinned = true;
+    span->pin = wish->backend;
     struct sl_bid *other = NULL; /* of the wished backend, with another variant */
     bool found = false;
     struct wish any = *wish;
@@ -69,9 +71,14 @@ static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span,
     span->refusal_count = kept;
     if (found || other == NULL)
         return SEQLSTM_OK;
-    char reason[128];
-    snprintf(reason, sizeof reason, "it has no variant `%.40s` for this operation", wish->variant);
-    return sl_span_refuse_bid(spans, span, other, reason, err);
+    struct sl_buf reason = {0};
+    sl_buf_printf(&reason, "it has no variant `%s` for this operation; it has", wish->variant);
+    for (int32_t b = 0, listed = 0; b < span->bid_count; b++)
+        if (is_wished(&any, &span->bids[b]) && span->bids[b].device == other->device)
+            sl_buf_printf(&reason, "%s `%s`", listed++ ? "," : "", span->bids[b].variant);
+    seqlstm_status status = sl_span_refuse_bid(spans, span, other, sl_buf_text(&reason), err);
+    sl_buf_deinit(&reason);
+    return status;
 }
 
 static const struct sl_pin *find_pin(const struct sl_spans *spans, const struct sl_span *span)
@@ -176,7 +183,7 @@ static void force(struct sl_spans *spans, const struct sl_backend *forced)
             owned = has_bid_of(other, forced) && other->first < span->first + span->count &&
                     span->first < other->first + other->count;
         }
-        for (int32_t b = 0; owned && !span->pinned && b < span->bid_count; b++)
+        for (int32_t b = 0; owned && !span->pin && b < span->bid_count; b++)
             if (span->bids[b].backend != forced)
                 span->bids[b].out = true;
     }

@@ -154,9 +154,11 @@ static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct s
 static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
 {
     struct sl_buf buf = {0};
-    sl_buf_printf(&buf, "%s runs `%s` (%s): ",
-                  span->pinned ? "the backend it is pinned to does not run; no other" : "no listed backend",
-                  span->node->name, sl_op_name(span->node->desc.head.op));
+    const char *name = span->node->name, *op = sl_op_name(span->node->desc.head.op);
+    if (span->pin)
+        sl_buf_printf(&buf, "`%s` (%s) is pinned to `%s`, which does not run it: ", name, op, span->pin);
+    else
+        sl_buf_printf(&buf, "no listed backend runs `%s` (%s): ", name, op);
     sl_choice_write_refusals(&buf, span->refusals, span->refusal_count);
     struct sl_place none = {0};
     seqlstm_status status = fail_at(p, span->node->layer >= 0 ? span->node : NULL,
@@ -273,6 +275,19 @@ static seqlstm_status follow_way(struct planner *p, const struct way *way, const
     return SEQLSTM_OK;
 }
 
+/* The span that tells why no step gets past a node: where that is pinned, the widest that has it, since some variants
+ * run whole stacks alone. */
+static const struct sl_span *find_stuck(const struct planner *p, int32_t node)
+{
+    const struct sl_span *found = &p->spans.items[node];
+    for (int32_t i = 0; found->pin && i < p->spans.count; i++) {
+        const struct sl_span *span = &p->spans.items[i];
+        if (span->first <= node && node < span->first + span->count && span->count > found->count)
+            found = span;
+    }
+    return found;
+}
+
 /* One search; *out_done false: an op refused, and there may be another way. */
 static seqlstm_status search_way(struct planner *p, bool *out_done)
 {
@@ -283,7 +298,7 @@ static seqlstm_status search_way(struct planner *p, bool *out_done)
         status = p->policy == SL_POLICY_ORDER ? sl_path_find_first(&way.problem, &path, p->err)
                                               : sl_path_find_cheapest(&way.problem, &path, p->err);
     if (status == SEQLSTM_UNSUPPORTED && path.stuck >= 0)
-        status = refuse(p, &p->spans.items[path.stuck]);
+        status = refuse(p, find_stuck(p, path.stuck));
     else if (status == SEQLSTM_OK)
         status = open_way(p, &way, &path, out_done, p->err);
     if (status == SEQLSTM_OK && *out_done)
