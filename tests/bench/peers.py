@@ -9,7 +9,7 @@ Needs the build folder (ninja), libdnnl-dev for the C program and, where --pytho
 scratch environment (python3 -m venv …; pip install torch). A peer that is not there is left out, and the table says so.
 
 The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, and the
-median of the rounds' ratios. All do equal work: training makes the gradients of input and weights and takes new weights
+median of the rounds' ratios. --only takes the shape of that name, or all whose names contain it. All do equal work: training makes the gradients of input and weights and takes new weights
 at every step. A shape of several parts is their sum. --cpu counts processor time, for one thread on a machine that others
 use too.
 """
@@ -68,9 +68,9 @@ def compare(args, peers, mode, threads, lines):
               '| shape | ' + ' | '.join(f'{n}, ms' for n in names) + ' | '
               + ' | '.join(f'{n} / seqlstm' for n in names[1:]) + ' |',
               '|---' * (2 * len(names)) + '|']
-    for shape, parts in SHAPES.items():
-        if args.only and args.only not in shape:
-            continue
+    shapes = [args.only] if args.only in SHAPES else [shape for shape in SHAPES if (args.only or '') in shape]
+    for shape in shapes:
+        parts = SHAPES[shape]
         best = {n: 0.0 for n in names}
         rounds = [dict(best) for _ in range(args.rounds)]
         for part in parts:
