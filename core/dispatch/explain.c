@@ -27,20 +27,26 @@ const char *sl_cost_source_get_name(enum sl_cost_source source)
     return names[source];
 }
 
+static void add_evaluation(struct sl_plan_memory *sum, const struct sl_plan *evaluate, bool has_test)
+{
+    const struct sl_plan_memory *more = &evaluate->memory;
+    const int64_t buffers = more->activations_bytes + more->workspace_bytes + more->batches_bytes;
+    sum->activations_bytes += more->activations_bytes;
+    sum->workspace_bytes += more->workspace_bytes;
+    sum->batches_bytes += more->batches_bytes;
+    sum->peak_bytes += buffers;
+    /* at the end the test split is evaluated while the rest is still there; no checkpoint is read back then */
+    if (has_test && buffers > sum->checkpoint_bytes)
+        sum->peak_bytes += buffers - sum->checkpoint_bytes;
+}
+
 struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan *evaluate)
 {
     struct sl_plan_memory sum = plan->memory;
-    if (evaluate == NULL)
-        return sum;
-    int64_t buffers = evaluate->memory.activations_bytes + evaluate->memory.workspace_bytes +
-                      evaluate->memory.batches_bytes;
-    sum.activations_bytes += evaluate->memory.activations_bytes;
-    sum.workspace_bytes += evaluate->memory.workspace_bytes;
-    sum.batches_bytes += evaluate->memory.batches_bytes;
-    sum.peak_bytes += buffers;
-    /* at the end the test split is evaluated while the rest is still there; no checkpoint is read back then */
-    if (plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE && buffers > sum.checkpoint_bytes)
-        sum.peak_bytes += buffers - sum.checkpoint_bytes;
+    if (evaluate)
+        add_evaluation(&sum, evaluate, plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE);
+    if (sum.peak_bytes < sum.reached_bytes)
+        sum.peak_bytes = sum.reached_bytes;
     return sum;
 }
 

@@ -127,13 +127,14 @@ static const char *const policy_names[] = {
 
 static json_t *write_memory(const struct sl_plan_memory *memory)
 {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes", (json_int_t)memory->weights_bytes,
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes", (json_int_t)memory->weights_bytes,
                      "gradients_bytes", (json_int_t)memory->gradients_bytes, "optimizer_bytes",
                      (json_int_t)memory->optimizer_bytes, "activations_bytes", (json_int_t)memory->activations_bytes,
                      "workspace_bytes", (json_int_t)memory->workspace_bytes, "batches_bytes",
                      (json_int_t)memory->batches_bytes, "checkpoint_bytes",
                      (json_int_t)memory->checkpoint_bytes, "process_bytes", (json_int_t)memory->process_bytes,
-                     "peak_bytes", (json_int_t)memory->peak_bytes);
+                     "reached_bytes", (json_int_t)memory->reached_bytes, "peak_bytes",
+                     (json_int_t)memory->peak_bytes);
 }
 
 seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan *evaluate, struct sl_buf *out,

@@ -367,8 +367,7 @@ static seqlstm_status make(struct planner *p)
     p->plan->timed_seconds = p->tuner.timed ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
     SEQLSTM_TRY(choose_vectors(p));
     SEQLSTM_TRY(sl_plan_list_devices(p->plan, p->err));
-    return sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->request->resident_bytes,
-                           p->err);
+    return sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err);
 }
 
 seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_plan **out_plan,

@@ -108,8 +108,9 @@ struct sl_plan_memory {
     int64_t batches_bytes;     /* fields of the batch on devices with memory of their own; in training two more
                                 * sets for the next ones there, and one in pinned memory */
     int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
-    int64_t process_bytes;     /* what the process held before: program, plugins, data */
-    int64_t peak_bytes;        /* their sum */
+    int64_t process_bytes;     /* what the process holds besides: program, plugins and their libraries, data */
+    int64_t reached_bytes;     /* the most that the process has held so far: reading data, timing backends */
+    int64_t peak_bytes;        /* the sum of all but the one above */
 };
 
 struct sl_plan {
@@ -159,7 +160,6 @@ struct sl_plan_request {
     const struct sl_plan_choice *stored; /* replay: choices by phase and node name; NULL */
     int32_t stored_count;
     int32_t optimizer_states;        /* for the memory table */
-    int64_t resident_bytes;          /* likewise: of the process as it is; 0: not known */
     int32_t threads;                 /* members of the pool that will run it */
 };
 
@@ -171,6 +171,9 @@ struct sl_plan_choice {
     const char *variant;
     enum sl_phase phase;
 };
+
+/* What the process holds besides the plan's buffers, and the most that it has held: for the memory table. */
+void sl_plan_set_process(struct sl_plan *plan, int64_t resident_bytes, int64_t reached_bytes);
 
 /* Makes the plan: pins, then stored choices, then (by policy) measured costs from the cache, timings made now,
  * estimates, the order of the list. Errors: CANCELLED; UNAVAILABLE (exit 3) when no listed backend accepts an

@@ -252,8 +252,7 @@ static int64_t count_batches(const struct sl_plan *plan, const struct sl_call *c
     return bytes;
 }
 
-static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_t optimizer_states,
-                       int64_t resident_bytes)
+static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_t optimizer_states)
 {
     const struct sl_graph *graph = plan->graph;
     int64_t weights = 0, states = 0;
@@ -263,7 +262,6 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
         states += round_up(graph->facts.envelope.sequences * graph->states[s].features * 4);
     struct sl_plan_memory *memory = &plan->memory;
     bool training = graph->phase == SL_PHASE_TRAIN;
-    memory->process_bytes = resident_bytes;
     memory->weights_bytes = weights;
     memory->gradients_bytes = training ? weights : 0;
     memory->optimizer_bytes = training ? weights * optimizer_states : 0;
@@ -273,11 +271,19 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
     memory->batches_bytes = count_batches(plan, calls);
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
                          memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes +
-                         memory->checkpoint_bytes + resident_bytes;
+                         memory->checkpoint_bytes;
+}
+
+void sl_plan_set_process(struct sl_plan *plan, int64_t resident_bytes, int64_t reached_bytes)
+{
+    struct sl_plan_memory *memory = &plan->memory;
+    memory->peak_bytes += resident_bytes - memory->process_bytes;
+    memory->process_bytes = resident_bytes;
+    memory->reached_bytes = reached_bytes;
 }
 
 seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
-                               int64_t resident_bytes, struct seqlstm_error *err)
+                               struct seqlstm_error *err)
 {
     int32_t tensors = plan->graph->tensor_count;
     int64_t *offsets = SL_ARENA_ARRAY(plan->arena, int64_t, (size_t)tensors);
@@ -319,6 +325,6 @@ seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int3
     free(order);
     free(placed);
     sum_calls(plan, calls);
-    sum_memory(plan, calls, optimizer_states, resident_bytes);
+    sum_memory(plan, calls, optimizer_states);
     return SEQLSTM_OK;
 }

@@ -8,7 +8,7 @@
 /* Fills tensor_offsets, grad_offsets, activation_bytes, scratch_grad_offset, reserve, packed and workspace of a
  * plan whose calls are chosen, and the memory table. Errors: NO_MEMORY; INVALID_CONFIG when a size overflows. */
 seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
-                               int64_t resident_bytes, struct seqlstm_error *err);
+                               struct seqlstm_error *err);
 
 /* Fills the devices of a plan whose calls are chosen. Errors: NO_MEMORY. */
 seqlstm_status sl_plan_list_devices(struct sl_plan *plan, struct seqlstm_error *err);

@@ -155,8 +155,9 @@ seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase 
                                       struct sl_tuning *out_tuning, struct seqlstm_error *err);
 /* Keeps what was measured for the plan; what hinders it is logged and stops nobody. */
 void sl_session_save_costs(struct sl_session *session, const struct sl_plan *plan);
-/* Memory of the process that is in use now; 0: not known. */
-int64_t sl_session_get_resident_bytes(void);
+/* Tells the plan what memory the process holds now, before buffers of the plan, and the most that it has held; 0 where
+ * the system does not say. */
+void sl_session_measure_process(struct sl_plan *plan);
 
 /* Adds an error of a later phase to the findings, when it is of a kind that the user can mend: the place that
  * `err->where` names, else that of `key` (may be NULL). A message that ends in "; use …" becomes message and help.

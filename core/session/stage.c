@@ -69,7 +69,6 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
                                    .registry = session->registry,
                                    .forced_backend = session->options.forced_backend,
                                    .tuning = &tuning,
-                                   .resident_bytes = sl_session_get_resident_bytes(),
                                    .stored = session->stored.choices,
                                    .stored_count = session->stored.count,
                                    .optimizer_states = states,
@@ -79,6 +78,7 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0503", NULL, status, err);
     sl_session_save_costs(session, stage->plan);
+    sl_session_measure_process(stage->plan);
     if (request->phase == SL_PHASE_TRAIN)
         warn_of_fallbacks(session, stage->plan);
     if (!with_exec)

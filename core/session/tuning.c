@@ -4,7 +4,6 @@
 #include "session/session_private.h"
 
 #include <stdio.h>
-#include <unistd.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
@@ -47,10 +46,6 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     const struct sl_log *log = session->options.log;
-#if defined(__GLIBC__)
-    if (plan->timed > 0) /* the buffers of the timings: the heap would keep them beside those of the run */
-        (void)malloc_trim(0);
-#endif
     if (session->costs == NULL)
         return;
     if (sl_cost_cache_save(session->costs, &why) != SEQLSTM_OK)
@@ -62,13 +57,19 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
                       folder ? "; later runs find the results in " : "", folder ? folder : "");
 }
 
-int64_t sl_session_get_resident_bytes(void)
+void sl_session_measure_process(struct sl_plan *plan)
 {
-    FILE *file = fopen("/proc/self/statm", "re");
-    long long size = 0, resident = 0;
-    if (file == NULL || fscanf(file, "%lld %lld", &size, &resident) != 2)
-        resident = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    char line[128];
+    long long resident = 0, reached = 0;
+#if defined(__GLIBC__)
+    (void)malloc_trim(0); /* what reading and timing left: the heap would keep it beside the buffers of the run */
+#endif
+    while (file && fgets(line, sizeof line, file)) {
+        (void)sscanf(line, "VmRSS: %lld", &resident);
+        (void)sscanf(line, "VmHWM: %lld", &reached);
+    }
     if (file)
         fclose(file);
-    return (int64_t)resident * sysconf(_SC_PAGESIZE);
+    sl_plan_set_process(plan, (int64_t)resident * 1024, (int64_t)reached * 1024);
 }
