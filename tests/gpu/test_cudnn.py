@@ -164,24 +164,25 @@ def check_mixed_refused(folder):
             raise AssertionError(f'{reserve}, {setting}: the refusal hides its reason: {done.stderr}')
 
 
+def list_refusals(folder, cache, library=LIBRARY, **environment):
+    """What a measured plan with this cache says of variants that are out."""
+    model = write(folder, cache, 'rnn', f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
+    plan = json.loads(run(['plan', model, '--json', '--set', 'dispatch.policy=measured'],
+                          SEQLSTM_CACHE=str(folder / f'{cache}-cache'), **environment).stdout)
+    return [refusal['reason'] for layer in plan['layers'] for refusal in layer['refused']]
+
+
 def check_mixed_kept(folder):
     """The verdict is kept: another run does not try again, another library does."""
-
-    def find_refusals(library=LIBRARY, **environment):
-        model = write(folder, 'kept', 'rnn', f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
-        plan = json.loads(run(['plan', model, '--json', '--set', 'dispatch.policy=measured'],
-                              SEQLSTM_CACHE=str(folder / 'verdicts'), **environment).stdout)
-        return [refusal['reason'] for layer in plan['layers'] for refusal in layer['refused']]
-
-    told = find_refusals(FAKE_CUDNN_RESERVE='scrambled')
+    told = list_refusals(folder, 'kept', FAKE_CUDNN_RESERVE='scrambled')
     if not any('forward and standard back differ' in reason for reason in told):
         raise AssertionError(f'gradients that are wrong are taken: {told}')
-    if find_refusals(FAKE_CUDNN_RESERVE='shared') != told:
+    if list_refusals(folder, 'kept', FAKE_CUDNN_RESERVE='shared') != told:
         raise AssertionError('what was refused is tried again')
-    again = find_refusals(write_other_version(folder), FAKE_CUDNN_RESERVE='shared')
+    again = list_refusals(folder, 'kept', write_other_version(folder), FAKE_CUDNN_RESERVE='shared')
     if any('standard back' in reason for reason in again):
         raise AssertionError(f'another library is not asked: {again}')
-    kept = (folder / 'verdicts' / 'costs').read_text()
+    kept = (folder / 'kept-cache' / 'costs').read_text()
     if 'cuda-cudnn:small_h+standard/' not in kept:
         raise AssertionError(f'what goes together was not timed: {kept}')
 
@@ -236,19 +237,12 @@ def check_kept_costs(folder):
 
 def check_kept_refusals(folder):
     """What cuDNN refused is known in later runs, in its words; another library is asked anew."""
-
-    def find_refusal(library=LIBRARY, **environment):
-        model = write(folder, 'refused', 'rnn', f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
-        plan = json.loads(run(['plan', model, '--json', '--set', 'dispatch.policy=measured'],
-                              SEQLSTM_CACHE=str(folder / 'refusals'), **environment).stdout)
-        return [refusal['reason'] for layer in plan['layers'] for refusal in layer['refused']]
-
-    told = find_refusal(FAKE_CUDNN_REFUSE='3:data:4')
+    told = list_refusals(folder, 'refused', FAKE_CUDNN_REFUSE='3:data:4')
     if not any('told to refuse' in reason for reason in told):
         raise AssertionError(f'small_h does not refuse: {told}')
-    if find_refusal() != told:
+    if list_refusals(folder, 'refused') != told:
         raise AssertionError('what was refused is asked again')
-    if find_refusal(write_other_version(folder)) == told:
+    if list_refusals(folder, 'refused', write_other_version(folder)) == told:
         raise AssertionError('another library is not asked')
 
 
