@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of the functions of one instruction set's table. Included by the units that meson.build compiles once
- * per set, with BLAS_SET (portable, avx2, avx512) and BLAS_LANES given. */
+/* Names of the functions of one instruction set's table. */
 #ifndef BLAS_ROWMATH_UNIT_H
 #define BLAS_ROWMATH_UNIT_H
 
+#include "isa_unit.h"
 #include "lanes.h"
 #include "rowmath.h"
-
-#define BLAS_JOIN_(a, b) a##_##b
-#define BLAS_JOIN(a, b)  BLAS_JOIN_(a, b)
-#define BLAS_NAME(name)  BLAS_JOIN(blas_##name, BLAS_SET)
 
 /* For every vector of [0, n), and a shorter last piece: `body` sees x, or x, y and dy, and sets r */
 #define MAP1(body)                                                                                           \

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of recurrent kernels of one instruction set. */
+#include "recurrent_unit.h"
+
+#define SET_NAME_(set) #set
+#define SET_NAME(set)  SET_NAME_(set)
+
+const struct blas_recurrent_kernels BLAS_NAME(recurrent_kernels) = {
+    .name = SET_NAME(BLAS_SET),
+    .product = kernel_product,
+    .outer = kernel_outer,
+    .lstm_forward = kernel_lstm_forward,
+    .lstm_backward = kernel_lstm_backward,
+    .sweep_forward = kernel_sweep_forward,
+    .sweep_backward = kernel_sweep_backward,
+    .lstm_norm_forward_1 = kernel_lstm_norm_forward_1,
+    .lstm_norm_forward_2 = kernel_lstm_norm_forward_2,
+    .lstm_norm_backward_1 = kernel_lstm_norm_backward_1,
+    .lstm_norm_backward_2 = kernel_lstm_norm_backward_2,
+    .gru_forward = kernel_gru_forward,
+    .gru_backward = kernel_gru_backward,
+    .gru_before_forward_1 = kernel_gru_before_forward_1,
+    .gru_before_backward_2 = kernel_gru_before_backward_2,
+    .rnn_forward = kernel_rnn_forward,
+    .rnn_backward = kernel_rnn_backward,
+    .norm_forward = kernel_norm_forward,
+    .norm_restore = kernel_norm_restore,
+    .norm_backward = kernel_norm_backward,
+    .row_stats = kernel_row_stats,
+    .fold = kernel_fold,
+    .keep_bits = kernel_keep_bits,
+    .mask_apply = kernel_mask_apply,
+    .copy = kernel_copy,
+    .add = kernel_add,
+    .pack_back = kernel_pack_back,
+    .transpose16 = kernel_transpose16,
+};
