@@ -9,9 +9,9 @@ Needs the build folder (ninja), libdnnl-dev for the C program and, where --pytho
 scratch environment (python3 -m venv …; pip install torch). A peer that is not there is left out, and the table says so.
 
 The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, and the
-median of the rounds' ratios. --only takes the shape of that name, or all whose names contain it. All do equal work: training makes the gradients of input and weights and takes new weights
-at every step. A shape of several parts is their sum. --cpu counts processor time, for one thread on a machine that others
-use too.
+median of the rounds' ratios. --only takes the shape of that name, or all whose names contain it. All do equal work:
+training makes the gradients of input and weights and takes new weights at every step. A shape of several parts is their
+sum. --cpu counts processor time, for one thread on a machine that others use too.
 """
 import argparse
 import os
