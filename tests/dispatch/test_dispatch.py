@@ -449,7 +449,7 @@ def test_memory_of_narrow_types(t):
         _, ratio = train_measured(t, '{type: lstm, units: 384, layers: 2}', *both, '--set', f'precision={precision}')
         expect(ratio >= 0.98, (precision, ratio))
     run, _ = train_measured(t, '{type: lstm, units: 1024, return_sequences: true}, {type: lstm, units: 1024}', *both, '--set',
-                            'train.updates=1')
+                            'data.train.size=2', '--set', 'data.valid.size=2')
     t.run('quantize', run)
     predicted = t.run('plan', run, '--json').json
     expect([layer['precision'] for layer in predicted['layers']][:2] == ['int8', 'int8'], predicted['layers'])
