@@ -241,7 +241,7 @@ seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape 
 /* Ours: outputs by inputs, gate by gate (`outer`), or inputs first. */
 bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer);
 
-/* ---- recurrent_forward.c, recurrent_backward.c, recurrent_pack.c ----------------------------------------- */
+/* ---- recurrent_forward.c, recurrent_backward.c, recurrent_grads.c, recurrent_pack.c ---------------------- */
 void odn_forward_slice(struct odn_run *run, int32_t m);
 void odn_backward_layer(struct odn_run *run, int32_t m, int32_t layer, int32_t direction);
 /* Work on gradients of weights is shared out in parts [begin, end) of ODN_SHARES. */

@@ -39,34 +39,41 @@ static dnnl_status_t reorder(const struct odn_recurrent *r, const struct odn_kin
     return status;
 }
 
-/* Job = ((l, d), w): both passes' layouts of one matrix; the first of a layer also packs its bias. */
+static void pack_bias(const struct odn_recurrent *r, const struct odn_kind *kind, const float *bias, void *packed)
+{
+    float *out = odn_at(packed, kind->bias);
+    if ((r->desc->options & SEQLSTM_RECURRENT_USE_BIAS) && bias != NULL)
+        permute(r, r->bias_gates, r->hidden, bias, out);
+    else
+        memset(out, 0, (size_t)(r->bias_gates * r->hidden) * sizeof *out);
+}
+
+/* Matrices of a layer and direction, equal in work but for a projection. */
+static int64_t matrices(const struct odn_recurrent *r)
+{
+    return r->projection ? ODN_WEIGHTS : ODN_WEIGHTS - 1;
+}
+
+/* Job = ((l, d), w): both passes' layouts of one matrix; W_x also packs the bias. */
 static void pack_range(void *argument, int64_t begin, int64_t end)
 {
     struct packing *packing = argument;
     const struct odn_recurrent *r = packing->r;
     const int before = odn_threads_set(1);
     for (int64_t job = begin; job < end; job++) {
-        const int w = (int)(job % ODN_WEIGHTS);
-        const int32_t n = (int32_t)(job / ODN_WEIGHTS), l = n / r->directions, d = n % r->directions;
+        const int w = (int)(job % matrices(r));
+        const int32_t n = (int32_t)(job / matrices(r)), l = n / r->directions, d = n % r->directions;
         const struct odn_kind *kind = &r->kind[odn_kind_of(r, l)];
         void *packed = odn_at(packing->packed, odn_packed_of(r, l, d));
+        if (w == ODN_WEIGHT_X)
+            pack_bias(r, kind, odn_param(r, packing->slots, l, d, SEQLSTM_PARAM_BIAS), packed);
         if (r->quantized && w == ODN_WEIGHT_X) {
             const dnnl_status_t status = odn_quantized_pack(r, packing->slots, d, packed);
             if (status != dnnl_success)
                 packing->failed = (int32_t)status;
         }
-        if (r->quantized && w != ODN_WEIGHT_P)
+        if (r->quantized)
             continue;
-        if (w == ODN_WEIGHT_P) {
-            const float *bias = odn_param(r, packing->slots, l, d, SEQLSTM_PARAM_BIAS);
-            float *out = odn_at(packed, kind->bias);
-            if ((r->desc->options & SEQLSTM_RECURRENT_USE_BIAS) && bias != NULL)
-                permute(r, r->bias_gates, r->hidden, bias, out);
-            else
-                memset(out, 0, (size_t)(r->bias_gates * r->hidden) * sizeof *out);
-            if (!r->projection)
-                continue;
-        }
         const float *from = odn_param(r, packing->slots, l, d, params[w]);
         if (r->gate_map[0] != 0 && w != ODN_WEIGHT_P) {
             float *permuted = odn_at(packed, kind->permuted[w]);
@@ -87,6 +94,6 @@ seqlstm_status odn_recurrent_pack(const struct seqlstm_op *op, struct seqlstm_qu
 {
     const struct odn_recurrent *r = op->recurrent;
     struct packing packing = {.r = r, .slots = slots, .packed = packed};
-    queue->services->parallel_for(queue, (int64_t)r->layers * r->directions * ODN_WEIGHTS, 1, pack_range, &packing);
+    queue->services->parallel_for(queue, (int64_t)r->layers * r->directions * matrices(r), 1, pack_range, &packing);
     return odn_check((dnnl_status_t)packing.failed, "a change of weight layout", err);
 }

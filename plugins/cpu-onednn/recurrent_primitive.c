@@ -24,7 +24,9 @@ static bool make(struct odn_layout *layout, int n, const int64_t *dims, dnnl_dat
     return odn_layout_init(layout, n, dims, type, strides);
 }
 
-/* `values` (type: of x, h and y) or `grads` (float32), weights excepted. */
+/* `values` (type: of x, h and y) or `grads` (float32), weights excepted. States at the beginning are always given,
+ * zeros too: without them the library (2.6 to 3.7) pairs the gates of a step with h of that step, not of the one
+ * before, in the gradient of W_h. */
 static bool make_tensors(const struct odn_recurrent *r, const struct odn_kind *kind, int64_t n, int64_t steps,
                          dnnl_data_type_t type, struct odn_layout *out)
 {

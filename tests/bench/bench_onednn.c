@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The LSTM primitive of oneDNN 2, bare: what seqlstm is compared with. Not linked with anything of seqlstm.
  *
- *   bench_onednn train|infer|int8 T B I H L D ROUNDS [--cpu]      prints the least and the median nanoseconds of a step
+ *   bench_onednn train|infer|int8|check T B I H L D ROUNDS [--cpu]
  *
+ * Prints the least and the median nanoseconds of a step.
  * int8: inference on bytes, one layer; what is made of the bytes before and behind it is not part of a step.
  *
  * A training step is what an optimizer's step asks for: the new weights into the layouts of both passes,
- * forward_training, zeroed weight gradients, backward (which always makes the gradient of the input).
+ * forward_training, zeroed weight gradients, backward (which always makes the gradient of the input). It begins from
+ * states of zeros, given as such: where none are given the gradient of W_h in the uppermost layer is wrong (ref_rnn.cpp
+ * of 2.6 to 3.7 multiplies the gates of step t by h of step t, not t - 1). `check` shows it: it prints how far that
+ * gradient is off with none, relative to its largest element.
  * OMP_NUM_THREADS sets the threads.
  */
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +125,7 @@ static void add(struct lstm *l, int *count, int arg, dnnl_memory_t m)
     l->args[(*count)++].memory = m;
 }
 
-static void lstm_create(struct lstm *l, bool train, bool bytes, const int64_t *n)
+static void lstm_create(struct lstm *l, bool train, bool bytes, bool states, const int64_t *n)
 {
     const int64_t steps = n[0], batch = n[1], input = n[2], hidden = n[3], layers = n[4], dirs = n[5];
     const int64_t src_dims[] = {steps, batch, input}, dst_dims[] = {steps, batch, dirs * hidden};
@@ -133,12 +138,14 @@ static void lstm_create(struct lstm *l, bool train, bool bytes, const int64_t *n
     dnnl_memory_desc_t wx = typed_desc_of(5, wx_dims, weight, dnnl_format_tag_any);
     dnnl_memory_desc_t wh = typed_desc_of(5, wh_dims, weight, dnnl_format_tag_any);
     dnnl_memory_desc_t wx_user = desc_of(5, wx_dims, dnnl_ldigo), wh_user = desc_of(5, wh_dims, dnnl_ldigo);
+    const int64_t state_dims[] = {layers, dirs, batch, hidden};
     dnnl_memory_desc_t bias = desc_of(4, bias_dims, dnnl_ldgo), none;
     memset(&none, 0, sizeof none);
+    dnnl_memory_desc_t state = states ? desc_of(4, state_dims, dnnl_ldnc) : none;
     dnnl_rnn_direction_t way = dirs == 2 ? dnnl_bidirectional_concat : dnnl_unidirectional_left2right;
     dnnl_rnn_desc_t desc;
-    TRY(dnnl_lstm_forward_desc_init(&desc, train ? dnnl_forward_training : dnnl_forward_inference, way, &src, &none,
-                                    &none, &wx, &wh, &bias, &dst, &none, &none, 0));
+    TRY(dnnl_lstm_forward_desc_init(&desc, train ? dnnl_forward_training : dnnl_forward_inference, way, &src, &state,
+                                    &state, &wx, &wh, &bias, &dst, &none, &none, 0));
     dnnl_primitive_desc_t pd, back = NULL;
     TRY(dnnl_primitive_desc_create(&pd, &desc, attr, engine, NULL));
     TRY(dnnl_primitive_create(&l->forward, pd));
@@ -156,6 +163,10 @@ static void lstm_create(struct lstm *l, bool train, bool bytes, const int64_t *n
     add(l, &c, DNNL_ARG_SRC_LAYER, x);
     add(l, &c, DNNL_ARG_BIAS, b);
     add(l, &c, DNNL_ARG_DST_LAYER, y);
+    if (states) {
+        add(l, &c, DNNL_ARG_SRC_ITER, memory_of(&state));
+        add(l, &c, DNNL_ARG_SRC_ITER_C, memory_of(&state));
+    }
     if (train)
         add(l, &c, DNNL_ARG_WORKSPACE, memory_of(dnnl_primitive_desc_query_md(pd, dnnl_query_workspace_md, 0)));
     add(l, &c, DNNL_ARG_WEIGHTS_LAYER, w_x);
@@ -163,8 +174,8 @@ static void lstm_create(struct lstm *l, bool train, bool bytes, const int64_t *n
     l->forward_count = c;
     if (!train)
         return;
-    TRY(dnnl_lstm_backward_desc_init(&desc, dnnl_backward, way, &src, &none, &none, &wx, &wh, &bias, &dst, &none, &none,
-                                     &src, &none, &none, &wx, &wh, &bias, &dst, &none, &none, 0));
+    TRY(dnnl_lstm_backward_desc_init(&desc, dnnl_backward, way, &src, &state, &state, &wx, &wh, &bias, &dst, &none,
+                                     &none, &src, &state, &state, &wx, &wh, &bias, &dst, &none, &none, 0));
     TRY(dnnl_primitive_desc_create(&back, &desc, NULL, engine, pd));
     TRY(dnnl_primitive_create(&l->backward, back));
     dnnl_memory_t w_x_back = memory_of(dnnl_primitive_desc_query_md(back, dnnl_query_weights_md, 0));
@@ -177,6 +188,10 @@ static void lstm_create(struct lstm *l, bool train, bool bytes, const int64_t *n
     l->zeroed[1] = memory_of(dnnl_primitive_desc_query_md(back, dnnl_query_diff_weights_md, 1));
     l->zeroed[2] = memory_of(&bias);
     add(l, &c, DNNL_ARG_DIFF_SRC_LAYER, memory_of(&src));
+    if (states) {
+        add(l, &c, DNNL_ARG_DIFF_SRC_ITER, memory_of(&state));
+        add(l, &c, DNNL_ARG_DIFF_SRC_ITER_C, memory_of(&state));
+    }
     add(l, &c, DNNL_ARG_DIFF_DST_LAYER, dy);
     add(l, &c, DNNL_ARG_DIFF_WEIGHTS_LAYER, l->zeroed[0]);
     add(l, &c, DNNL_ARG_DIFF_WEIGHTS_ITER, l->zeroed[1]);
@@ -215,10 +230,33 @@ static void run(struct lstm *l, bool train)
     TRY(dnnl_stream_wait(stream));
 }
 
+static void check(const int64_t *n)
+{
+    static struct lstm with, without;
+    const float *right, *other;
+    lstm_create(&with, true, false, true, n);
+    lstm_create(&without, true, false, false, n);
+    run(&with, true);
+    run(&without, true);
+    const dnnl_memory_desc_t *md;
+    TRY(dnnl_memory_get_memory_desc(with.zeroed[1], &md));
+    TRY(dnnl_memory_get_data_handle(with.zeroed[1], (void **)&right));
+    TRY(dnnl_memory_get_data_handle(without.zeroed[1], (void **)&other));
+    const size_t each = dnnl_memory_desc_get_size(md) / sizeof(float) / (size_t)n[4];
+    for (int64_t layer = 0; layer < n[4]; layer++) {
+        float largest = 0, off = 0;
+        for (size_t i = (size_t)layer * each; i < (size_t)(layer + 1) * each; i++) {
+            largest = fmaxf(largest, fabsf(right[i]));
+            off = fmaxf(off, fabsf(right[i] - other[i]));
+        }
+        printf("layer %d: %.3g\n", (int)layer, off / largest);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 9) {
-        fprintf(stderr, "usage: bench_onednn train|infer|int8 T B I H L D ROUNDS [--cpu]\n");
+        fprintf(stderr, "usage: bench_onednn train|infer|int8|check T B I H L D ROUNDS [--cpu]\n");
         return 2;
     }
     bool train = strcmp(argv[1], "train") == 0, bytes = strcmp(argv[1], "int8") == 0, cpu = argc > 9;
@@ -228,8 +266,12 @@ int main(int argc, char **argv)
     int rounds = (int)strtol(argv[8], NULL, 10);
     TRY(dnnl_engine_create(&engine, dnnl_cpu, 0));
     TRY(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
+    if (strcmp(argv[1], "check") == 0) {
+        check(n);
+        return 0;
+    }
     static struct lstm l;
-    lstm_create(&l, train, bytes, n);
+    lstm_create(&l, train, bytes, train, n);
     for (int i = 0; !train && i < l.reorder_count; i++)
         TRY(dnnl_primitive_execute(l.reorders[i].primitive, stream, 2, l.reorders[i].args));
     run(&l, train);

@@ -57,7 +57,7 @@ def run_other(command, args, mode, part, threads):
 
 def build_onednn(folder):
     exe = pathlib.Path(folder) / 'bench_onednn'
-    done = subprocess.run(['cc', '-O2', '-std=c11', '-D_GNU_SOURCE', HERE / 'bench_onednn.c', '-ldnnl', '-o', exe],
+    done = subprocess.run(['cc', '-O2', '-std=c11', '-D_GNU_SOURCE', HERE / 'bench_onednn.c', '-ldnnl', '-lm', '-o', exe],
                           capture_output=True, text=True)
     return [exe] if done.returncode == 0 else None
 
