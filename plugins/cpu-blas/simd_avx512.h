@@ -13,6 +13,7 @@
 #define NN_ROWS 6    /* rows of a register tile of a product */
 #define NN_VECTORS 4 /* its vectors: 24 accumulators */
 #define BLAS_SIMD_PHILOX 1
+#define BLAS_SIMD_SCALE 1 /* v_fraction, v_floor_rest, v_scale: each one operation of any port */
 
 typedef __m512 vf;
 typedef __mmask16 vm;
@@ -38,6 +39,11 @@ static inline vf v_pow2_pushed(vf pushed)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pushed), 23));
 }
 static inline vf v_abs(vf a) { return _mm512_abs_ps(a); }
+/* a less the nearest integer, a less the integer below it; 0 of infinity */
+static inline vf v_fraction(vf a) { return _mm512_reduce_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf v_floor_rest(vf a) { return _mm512_reduce_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+/* a 2^n, where n is the integer below t */
+static inline vf v_scale(vf a, vf t) { return _mm512_scalef_ps(a, t); }
 
 /* 1 / a of 1 <= a < 2^127, to about one unit in the last place; NaN stays. */
 static inline vf v_reciprocal(vf a)
