@@ -15,6 +15,7 @@ struct shape {
     int32_t longest, shortest;
     uint32_t cell, direction, options;
     float recurrent_dropout, zoneout;
+    bool extremes; /* x is each gate's pre-activation, tiny to huge */
 };
 
 /* What one run leaves: outputs and gradients of every slot. */
@@ -71,6 +72,21 @@ static void slots_fill(const struct seqlstm_recurrent_desc *d, const struct seql
     }
 }
 
+/* One step from zero states, where every gate of unit u gets x[u]: of both signs, 1e-30 to 1e38. */
+static void extremes_fill(const struct shape *s, const struct result *r)
+{
+    const int32_t w_x = SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X);
+    for (int32_t i = 2; i < r->count; i++)
+        for (int64_t k = 0; k < r->elems[i]; k++)
+            r->values[i][k] = i == w_x && k / s->input % s->hidden == k % s->input ? 1.0f : 0.0f;
+    for (int64_t k = 0; k < r->elems[SEQLSTM_RECURRENT_X]; k++) {
+        double size = pow(10.0, -30.0 + 68.0 * (double)(k / 2) / (double)(r->elems[SEQLSTM_RECURRENT_X] / 2));
+        if (k % 3) /* most of them where the curves bend */
+            size = 20.0 * (double)k / (double)r->elems[SEQLSTM_RECURRENT_X];
+        r->values[SEQLSTM_RECURRENT_X][k] = (float)(k % 2 ? size : -size);
+    }
+}
+
 static void result_free(struct result *r)
 {
     for (int32_t i = 0; i < r->count; i++) {
@@ -95,6 +111,8 @@ static void run(struct blas_fixture *f, const char *instructions, int32_t member
     struct seqlstm_recurrent_desc desc;
     desc_fill(shape, axis, &desc);
     slots_fill(&desc, axis, out);
+    if (shape->extremes)
+        extremes_fill(shape, out);
     struct seqlstm_op *op = NULL;
     struct seqlstm_binding *binding = NULL;
     assert_int_equal(f->table->op_create(instance, 0, &desc.head, "packed", &op, &err), SEQLSTM_OK);
@@ -153,6 +171,20 @@ static void compare(const struct result *got, const struct result *want, const c
         }
 }
 
+/* Does this machine have the instructions? */
+static bool can_run(const char *instructions)
+{
+#if defined(__x86_64__)
+    if (strcmp(instructions, "avx2") == 0)
+        return __builtin_cpu_supports("avx2");
+    if (strcmp(instructions, "avx512") == 0)
+        return __builtin_cpu_supports("avx512bw");
+#endif
+    return strcmp(instructions, "portable") == 0;
+}
+
+static const char *const sets[] = {"portable", "avx2", "avx512"};
+
 static void check(struct blas_fixture *f, const struct shape *shape)
 {
     int32_t lengths[64];
@@ -160,17 +192,11 @@ static void check(struct blas_fixture *f, const struct shape *shape)
         lengths[b] = shape->longest - b * (shape->longest - shape->shortest) / shape->sequences;
     struct fixture_axis axis;
     fixture_axis(&axis, shape->sequences, lengths);
-    static const char *const sets[] = {"portable", "avx2", "avx512"};
     struct result want;
     run(f, "portable", 1, shape, &axis.axis, &want);
     for (int i = 0; i < 3; i++) {
-#if defined(__x86_64__)
-        if ((i == 1 && !__builtin_cpu_supports("avx2")) || (i == 2 && !__builtin_cpu_supports("avx512bw")))
+        if (!can_run(sets[i]))
             continue;
-#else
-        if (i > 0)
-            continue;
-#endif
         for (int32_t members = 1; members <= 3; members++) {
             char what[96];
             snprintf(what, sizeof what, "%s, %d members, I %d H %d B %d", sets[i], (int)members, (int)shape->input,
@@ -188,12 +214,12 @@ static void large_layers_agree(void **state)
 {
     struct blas_fixture *f = *state;
     static const struct shape shapes[] = {
-        {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0},  /* whole groups, dW in place */
-        {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0},  /* broken groups, two layers */
-        {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0, 0},  /* both directions, more than one chunk */
-        {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_RECURRENT_LAYER_NORM, 0, 0},
-        {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_RECURRENT_RESET_AFTER, 0, 0},
-        {200, 600, 1, 9, 5, 4, SEQLSTM_CELL_RNN, 0, 0, 0, 0},
+        {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false},  /* whole groups, dW in place */
+        {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false},  /* broken groups, two layers */
+        {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0, 0, false},  /* both directions, more than one chunk */
+        {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_RECURRENT_LAYER_NORM, 0, 0, false},
+        {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_RECURRENT_RESET_AFTER, 0, 0, false},
+        {200, 600, 1, 9, 5, 4, SEQLSTM_CELL_RNN, 0, 0, 0, 0, false},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct shape s = shapes[i];
@@ -205,7 +231,7 @@ static void few_rows_agree(void **state)
 {
     struct blas_fixture *f = *state;
     for (int sequences = 1; sequences <= 5; sequences++) {
-        struct shape s = {64, 64, 1, sequences, 12, 12, SEQLSTM_CELL_LSTM, 0, 0, 0, 0};
+        struct shape s = {64, 64, 1, sequences, 12, 12, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false};
         check(f, &s);
         s.hidden = 37;
         s.shortest = 5;
@@ -225,12 +251,40 @@ static void few_rows_agree(void **state)
 static void many_steps_agree(void **state)
 {
     struct blas_fixture *f = *state;
-    struct shape s = {48, 64, 2, 7, 200, 40, SEQLSTM_CELL_LSTM, 2, 0, 0, 0};
+    struct shape s = {48, 64, 2, 7, 200, 40, SEQLSTM_CELL_LSTM, 2, 0, 0, 0, false};
     check(f, &s);
     s.input = 33;
     s.hidden = 20;
     s.cell = SEQLSTM_CELL_GRU;
     check(f, &s);
+}
+
+/* h = sigmoid(x) tanh(sigmoid(x) tanh(x)), each curve to 3e-7 and near zero relatively, wherever x lies. */
+static void gates_saturate(void **state)
+{
+    struct blas_fixture *f = *state;
+    const struct shape shape = {.input = 16, .hidden = 16, .layers = 1, .sequences = 64, .longest = 1, .shortest = 1,
+                                .cell = SEQLSTM_CELL_LSTM, .extremes = true};
+    int32_t lengths[64];
+    for (int b = 0; b < 64; b++)
+        lengths[b] = 1;
+    struct fixture_axis axis;
+    fixture_axis(&axis, shape.sequences, lengths);
+    for (int i = 0; i < 3; i++) {
+        struct result got;
+        if (!can_run(sets[i]))
+            continue;
+        run(f, sets[i], 1, &shape, &axis.axis, &got);
+        for (int64_t k = 0; k < got.elems[SEQLSTM_RECURRENT_Y]; k++) {
+            const double x = (double)got.values[SEQLSTM_RECURRENT_X][k], s = 1.0 / (1.0 + exp(-x));
+            const double want = s * tanh(s * tanh(x)), d = (double)got.values[SEQLSTM_RECURRENT_Y][k] - want;
+            if (!(fabs(d) <= 4 * 3e-7 * fmin(fabs(x), 1.0) + 1e-37)) {
+                print_message("%s: h of %g is off by %g\n", sets[i], x, d);
+                fail();
+            }
+        }
+        result_free(&got);
+    }
 }
 
 int main(void)
@@ -239,6 +293,7 @@ int main(void)
         cmocka_unit_test(large_layers_agree),
         cmocka_unit_test(few_rows_agree),
         cmocka_unit_test(many_steps_agree),
+        cmocka_unit_test(gates_saturate),
     };
     return FIXTURE_RUN(tests);
 }
