@@ -103,8 +103,8 @@ parse_rows(struct parser *p, int64_t *columns, struct seqlstm_error *err)
         if (*columns == 0)
             *columns = count;
         if (count != *columns)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the row has %lld fields, expected %lld", p->file,
-                         (long long)line, (long long)count, (long long)*columns);
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the row has %lld field%s, expected %lld", p->file,
+                         (long long)line, (long long)count, count == 1 ? "" : "s", (long long)*columns);
         sl_buf_append(&p->lines, &line, sizeof line);
     }
     return p->cells.failed || p->lines.failed

@@ -87,8 +87,7 @@ static seqlstm_status list_backends(struct planner *p)
     const char *forced = p->request->forced_backend;
     struct sl_backend *first = forced ? sl_registry_find_backend(p->request->registry, forced) : NULL;
     if (forced && first == NULL)
-        SEQLSTM_FAIL(p->err, SEQLSTM_UNAVAILABLE,
-                     "the backend `%s` is not loaded; `seqlstm backends -v` says why", forced);
+        return sl_registry_fail_unloaded(p->request->registry, forced, p->err);
     if (first)
         p->listed[p->listed_count++] = first;
     for (uint32_t b = 0; b < count; b++) {

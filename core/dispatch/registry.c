@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "dispatch/host.h"
@@ -347,6 +348,26 @@ sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_er
                      record->reason);
     }
     return SEQLSTM_OK;
+}
+
+seqlstm_status
+sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err)
+{
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "the backend `%.200s` is not loaded", id);
+    for (const struct node *n = registry->first_node; n; n = n->next)
+        if (strcmp(n->record.id, id) == 0 && n->record.reason)
+            sl_buf_printf(&text, ": %.300s", n->record.reason);
+    if (strchr(id, '/'))
+        sl_buf_printf(&text, "; a file is named in the model: --set 'backends=[%.200s]'", id);
+    const uint32_t count = sl_registry_get_backend_count(registry);
+    for (uint32_t b = 0; b < count; b++)
+        sl_buf_printf(&text, "%s`%s`", b == 0 ? "; there is " : ", ",
+                      sl_backend_get_id(sl_registry_get_backend(registry, b)));
+    sl_buf_append_text(&text, "; `seqlstm backends -v` says what was looked for and where");
+    seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s", sl_buf_text(&text));
+    sl_buf_deinit(&text);
+    return SEQLSTM_UNAVAILABLE;
 }
 
 /* ---- accessors ------------------------------------------------------------------------------- */

@@ -124,6 +124,9 @@ void sl_registry_destroy(struct sl_registry *registry);
 seqlstm_status sl_registry_check_required(const struct sl_registry *registry,
                                           struct seqlstm_error *err);
 
+/* UNAVAILABLE: the backend `id` is not loaded; why not, and which are. */
+seqlstm_status sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err);
+
 uint32_t sl_registry_get_record_count(const struct sl_registry *registry);
 const struct sl_backend_record *sl_registry_get_record(const struct sl_registry *registry,
                                                        uint32_t index);

@@ -105,7 +105,7 @@ list_subjects(struct sl_verify_report *report, const char *only, struct sl_oracl
             subjects[count++].backend = backend;
     }
     if (count == 0 && only)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the backend `%s` is not loaded; `seqlstm backends -v` says why", only);
+        return sl_registry_fail_unloaded(report->registry, only, err);
     if (count == 0)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE,
                      "no backend is loaded but the reference itself; `seqlstm backends -v` says why");

@@ -121,10 +121,15 @@ check_split(struct sl_reader *reader, const struct sl_node *split, const struct 
         !sl_node_find(split, "target"))
         sl_reader_report(reader, "E0204", source->place, NULL, "or `source` and `target`, for parallel files",
                          "the source `lines` needs `file`");
-    if (pairs || source->source_file || source->target_file || source->source_column || source->target_column)
+    const bool table = source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV;
+    if (table && sl_node_find(split, "inputs") && sl_node_find(split, "target") && !sl_node_find(split, "source"))
+        sl_reader_report(reader, "E0207", sl_reader_get_place(split, "target"),
+                         "use `targets: [NAME]` for numbers, `label: NAME` for a class", NULL,
+                         "`target` is a column of texts, beside a `source`");
+    else if (pairs || source->source_file || source->target_file || source->source_column || source->target_column)
         check_pairs(reader, split, source);
     check_label(reader, split, source);
-    if (source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV)
+    if (table)
         check_table(reader, split, source);
     check_rows(reader, split, source);
 }

@@ -80,6 +80,18 @@ place_of_byte(const struct reading *r, size_t offset)
     return place;
 }
 
+/* Marks count characters, and what stands before an indentation is ASCII. */
+static bool
+is_tab(const struct reading *r, yaml_mark_t mark)
+{
+    const char *at = r->text, *end = r->text + r->text_bytes;
+    for (size_t line = 0; line < mark.line && at; line++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at += at != NULL;
+    }
+    return at && mark.column < (size_t)(end - at) && at[mark.column] == '\t';
+}
+
 static void
 report_parser_error(struct reading *r)
 {
@@ -100,6 +112,8 @@ report_parser_error(struct reading *r)
         if (p->context != NULL)
             sl_text_snprintf(help, sizeof help, "%s that began in line %zu, column %zu", p->context,
                              p->context_mark.line + 1, p->context_mark.column + 1);
+        if (is_tab(r, p->problem_mark))
+            sl_text_snprintf(help, sizeof help, "this is a tab, YAML is indented by spaces");
     }
     fail(r, "E0002", place, message, help[0] ? help : NULL);
 }
@@ -401,6 +415,10 @@ sl_doc_parse(struct sl_arena *arena, const char *file, const char *folder, const
              size_t text_bytes, struct sl_diagnostics *diagnostics, struct sl_node **out,
              struct seqlstm_error *err)
 {
+    if (text_bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark, as editors on Windows write */
+        text += 3;
+        text_bytes -= 3;
+    }
     struct reading r = {.arena = arena,
                         .diagnostics = diagnostics,
                         .file = file,

@@ -240,7 +240,9 @@ sl_reader_read_section(struct sl_reader *reader, const struct sl_section *sectio
         !sl_reader_expand(reader, node, section->bare_key ? section->bare_key : "type"))
         return;
     if (node->kind != SL_NODE_MAP) {
-        sl_reader_report(reader, "E0101", node->place, NULL, NULL, "%s is a map, not %s",
+        char help[64];
+        sl_text_snprintf(help, sizeof help, "as in `{%s: …}`", section->options->key);
+        sl_reader_report(reader, "E0101", node->place, help, NULL, "%s is a map, not %s",
                          section->noun, sl_node_kind_get_name(node->kind));
         return;
     }

@@ -22,6 +22,11 @@ def test_model_files(t):
     t.refuse(2, 'check', 'yaml.yaml').says('error[E0002]', 'yaml.yaml:')
     t.write('utf8.yaml', TINY.replace('tiny', 't\udcffny').encode('utf-8', 'surrogateescape'))
     t.refuse(2, 'check', 'utf8.yaml').says('error[E0003]', 'utf8.yaml:2:')
+    t.write('mark.yaml', b'\xef\xbb\xbf' + TINY.encode())
+    t.run('check', 'mark.yaml')
+    for indent in ('', '  '):
+        t.write('tab.yaml', f'seqlstm: 1\nname: gr\u00f6\u00dfe\ndata:\n{indent}\ttype: csv\n')
+        t.refuse(2, 'check', 'tab.yaml').says('error[E0002]', f'tab.yaml:4:{len(indent) + 1}', 'indented by spaces')
     t.write('twice.yaml', TINY + 'seed: 4\n')
     t.refuse(2, 'check', 'twice.yaml').says('error[E0201]', 'twice.yaml:')
     t.write('two.yaml', TINY.replace('units: 4', 'units: -4').replace('loss: mse', 'loss: mes'))
@@ -52,7 +57,7 @@ def test_tables(t):
     t.refuse(4, 'run', 'm.yaml', '--out', 'r').says('error[E0501]', 'train.csv', place, 'train: {file: train.csv}')
     expect((t.folder / 'r/config.yaml').exists(), 'the run folder comes before the data')
     t.refuse(4, 'check', 'm.yaml').says('there is no file', place, '1 error')
-    for content, words in (('', ['train.csv']), ('a,b,y\n', ['train.csv']),
+    for content, words in (('', ['train.csv']), ('a,b,y\n', ['train.csv', 'no rows but its header']),
                            ('a,b,y\n1,2,3\n4,x,6\n', ['train.csv:3', '`b`', '"x"']),
                            ('a,b,y\n1,2,3\n4,5\n', ['train.csv:3']), ('a,b,y\n1,2,"3\n', ['train.csv:2']),
                            (b'a,b,y\n1,2,\xff\xfe\n', ['train.csv']), ('a,b,y\n1,2,1\n1,2,1e99\n', ['train.csv:3: the value 1e+99', 'float32'])):
@@ -150,7 +155,11 @@ def test_backends(t):
     options = t.run('backends', '--json').json['backends'][0]['options']
     expect({'key', 'type', 'default', 'help'} == set(options[0]), options)
     t.run('backends', '-v').prints('option   instructions (auto|avx512|avx2|portable, default auto)')
-    t.refuse(3, 'plan', 'm.yaml', '--backend', 'nothing').says('`nothing` is not loaded')
+    t.refuse(3, 'plan', 'm.yaml', '--backend', 'nothing').says('`nothing` is not loaded; there is `cpu-blas`')
+    t.refuse(3, 'plan', 'm.yaml', '--backend', './own.so').says("--set 'backends=[./own.so]'")
+    t.refuse(3, 'plan', 'm.yaml', '--set', 'backends=[cpu-blas, none]', '--backend', 'none', '-q') \
+        .says('`none` is not loaded: there is no file libseqlstm_backend_none.so')
+    t.refuse(2, 'plan', 'm.yaml', '--backend-path', 'nowhere').says('--backend-path nowhere', 'no such folder')
     t.refuse(2, 'plan', 'm.yaml', '--set', 'dispatch.pin={lstm_1: reference}', '--set', 'backends=[cpu-blas]') \
         .says('error[E0320]', 'pinned to `reference`')
     t.refuse(2, 'plan', 'm.yaml', '--set', 'dispatch.pin={lstm_9: reference}').says('error[E0320]', 'lstm_9')

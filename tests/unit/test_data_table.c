@@ -54,7 +54,7 @@ test_rfc_4180(void **state)
     expect_table("a,,\n\n,,c\n", 2, 3, "a|||||c|");
     expect_table("a b,c\"d\n", 1, 2, "a b|c\"d|");
     expect_broken("a,b\n1,2,3\n", "t.csv:2: the row has 3 fields, expected 2");
-    expect_broken("\"x\n\ny\",b\n1\n", "t.csv:4: the row has 1 fields");
+    expect_broken("\"x\n\ny\",b\n1\n", "t.csv:4: the row has 1 field,");
     expect_broken("a,b\n\"1,2\n", "t.csv:2: the quoted field");
     expect_broken("a,\"b\"c\n", "t.csv:1: text behind");
     expect_broken("\n\n", "no rows");
