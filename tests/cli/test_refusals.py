@@ -203,6 +203,20 @@ def test_runs_that_are_none(t):
     t.run('eval', 'r')
 
 
+def test_checkpoints_of_another_version(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    (t.folder / 'r/final.safetensors').unlink()
+    t.run('eval', 'r').says('the run is not finished; using r/checkpoints/')
+    before = {path: path.read_bytes().replace(b'"version":"1"', b'"version":"9"')
+              for path in (t.folder / 'r/checkpoints').iterdir()}
+    for path, content in before.items():
+        path.write_bytes(content)
+    for command in ('resume', 'eval'):
+        t.refuse(4, command, 'r').says('is a checkpoint of version 9, this program reads version 1', 'r/checkpoints')
+    expect(all(path.read_bytes() == content for path, content in before.items()), 'a checkpoint was lost')
+
+
 def test_folders(t):
     t.write('m.yaml', TINY)
     t.write('full/file', 'x')
