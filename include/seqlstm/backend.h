@@ -221,6 +221,8 @@ struct seqlstm_sizes {
     uint64_t workspace_bytes; /* scratch of one call; contents are lost between calls */
     uint64_t reserve_bytes;   /* training: from forward to its backward; one per binding in flight */
     uint64_t packed_bytes;    /* weights as the kernels want them; 0: canonical ones are used directly */
+    /* Of them, in whole pages of 2 MiB, what calls on the largest batch never touch: prediction of memory alone. */
+    uint64_t workspace_idle_bytes, reserve_idle_bytes;
 };
 
 /* ---- bind and execute ------------------------------------------------------------------------------ */
