@@ -129,6 +129,7 @@ struct sl_plan {
     int64_t activation_bytes;
     int64_t scratch_grad_offset;     /* room for second gradients of a call's inputs with several readers; -1 */
     int64_t reserve_bytes;
+    int64_t reserve_idle_bytes, workspace_idle_bytes; /* of them, what no call touches */
     int64_t packed_bytes;
     int64_t workspace_bytes;
     struct sl_plan_memory memory;

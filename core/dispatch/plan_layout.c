@@ -190,27 +190,36 @@ int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call 
     return is_in_loop(plan, call) && !stepwise ? plan->graph->facts.envelope.steps : 1;
 }
 
+/* All calls share one workspace: idle is what the one that touches most leaves of it. */
+static void count_workspace(const struct seqlstm_sizes *sizes, int64_t *io_most, int64_t *io_touched)
+{
+    const int64_t bytes = (int64_t)sizes->workspace_bytes, touched = bytes - (int64_t)sizes->workspace_idle_bytes;
+    *io_most = bytes > *io_most ? bytes : *io_most;
+    *io_touched = touched > *io_touched ? touched : *io_touched;
+}
+
 static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
 {
-    int64_t workspace = 0;
+    int64_t workspace = 0, touched = 0;
     for (int32_t c = 0; c < plan->call_count; c++) {
         struct sl_call *call = &calls[c];
         call->reserve_offset = call->packed_offset = -1;
         if (call->sizes.reserve_bytes) {
             call->reserve_offset = plan->reserve_bytes;
-            plan->reserve_bytes += sl_call_count_reserves(plan, call) * round_up((int64_t)call->sizes.reserve_bytes);
+            const int64_t reserves = sl_call_count_reserves(plan, call);
+            plan->reserve_bytes += reserves * round_up((int64_t)call->sizes.reserve_bytes);
+            plan->reserve_idle_bytes += reserves * (int64_t)call->sizes.reserve_idle_bytes;
         }
         if (call->sizes.packed_bytes) {
             call->packed_offset = plan->packed_bytes;
             plan->packed_bytes += round_up((int64_t)call->sizes.packed_bytes);
         }
-        if ((int64_t)call->sizes.workspace_bytes > workspace)
-            workspace = (int64_t)call->sizes.workspace_bytes;
+        count_workspace(&call->sizes, &workspace, &touched);
     }
     for (int32_t v = 0; v < plan->vector_count; v++)
-        if ((int64_t)plan->vectors[v].sizes.workspace_bytes > workspace)
-            workspace = (int64_t)plan->vectors[v].sizes.workspace_bytes;
+        count_workspace(&plan->vectors[v].sizes, &workspace, &touched);
     plan->workspace_bytes = round_up(workspace);
+    plan->workspace_idle_bytes = workspace - touched;
 }
 
 static bool reads(const struct sl_call *call, int32_t tensor)
@@ -266,8 +275,8 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
     memory->gradients_bytes = training ? weights : 0;
     memory->optimizer_bytes = training ? weights * optimizer_states : 0;
     memory->checkpoint_bytes = training ? weights + memory->optimizer_bytes : 0;
-    memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes + states;
-    memory->workspace_bytes = plan->workspace_bytes + plan->packed_bytes;
+    memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes - plan->reserve_idle_bytes + states;
+    memory->workspace_bytes = plan->workspace_bytes - plan->workspace_idle_bytes + plan->packed_bytes;
     memory->batches_bytes = count_batches(plan, calls);
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
                          memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes +

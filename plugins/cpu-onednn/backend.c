@@ -148,6 +148,10 @@ static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes
     sizes->workspace_bytes = op->sizes.workspace_bytes;
     sizes->reserve_bytes = op->sizes.reserve_bytes;
     sizes->packed_bytes = op->sizes.packed_bytes;
+    if (SEQLSTM_HAS(sizes, reserve_idle_bytes)) {
+        sizes->workspace_idle_bytes = op->sizes.workspace_idle_bytes;
+        sizes->reserve_idle_bytes = op->sizes.reserve_idle_bytes;
+    }
     return SEQLSTM_OK;
 }
 

@@ -205,6 +205,17 @@ seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_siz
 /* Lays out the buffers of a binding whose slices are cut; `reserve` and `workspace` are what it needs. */
 void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
 
+/* ---- recurrent_idle.c ------------------------------------------------------------------------------ */
+
+/* A rectangle, and what the library says that it needs for it. */
+struct odn_need {
+    int32_t kind, way;
+    int64_t n, steps;
+    uint64_t ws_bytes, scratch_bytes;
+};
+/* Bytes of both that the library never touches, in whole pages of 2 MiB: 0 where its layout is not the known one. */
+void odn_idle_find(const struct odn_recurrent *r, const struct odn_need *need, uint64_t *out_ws, uint64_t *out_scratch);
+
 /* ---- recurrent_cut.c ------------------------------------------------------------------------------- */
 
 /* Cuts [t0, t1) into slices of rectangles; all memory is the slices'. */

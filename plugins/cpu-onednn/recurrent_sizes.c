@@ -6,8 +6,9 @@
  * used in turn):
  *   x [rows, I] · y of each layer [rows, D O] · merged y of each layer · states h, c of each layer and direction
  *   · the primitives' own workspaces, one a rectangle
- * In the workspace of a call:
- *   scratch of the primitives · dy, dx of a layer [rows, widest] twice · dx of the second direction
+ * In the workspace of a call, after the scratch of the primitives of all slices (layers share the workspace, and where
+ * they place it alike, what one leaves untouched of it the others do):
+ *   dy, dx of a layer [rows, widest] twice · dx of the second direction
  *   · dh, dc twice · gradients of one layer's and direction's weights
  */
 #include "recurrent.h"
@@ -52,9 +53,8 @@ static uint64_t grads_bytes(const struct odn_recurrent *r)
     return odn_round_up(first > above ? first : above);
 }
 
-static void place_workspace(const struct odn_recurrent *r, struct odn_slice *s, uint64_t scratch, uint64_t *end)
+static void place_workspace(const struct odn_recurrent *r, struct odn_slice *s, uint64_t *end)
 {
-    s->scratch = odn_take(end, scratch);
     if (!r->training)
         return;
     const uint64_t wide = (uint64_t)s->rows * (uint64_t)widest(r) * sizeof(float);
@@ -100,9 +100,13 @@ void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve,
                 }
             }
         }
+        s->scratch = odn_take(&workspace, scratch);
+    }
+    for (int32_t m = 0; m < b->slices_count; m++) {
+        struct odn_slice *s = &b->slices[m];
         place_reserve(r, s, kept);
         s->ws = odn_take(kept, ws_of_layers(r, s->ws_bytes));
-        place_workspace(r, s, scratch, &workspace);
+        place_workspace(r, s, &workspace);
     }
     *out_reserve = reserve;
     *out_workspace = workspace;
@@ -229,7 +233,8 @@ static void add_sizes(const struct odn_recurrent *r, const struct ws_model model
                               .state_rows = (int64_t)parts->sequences + 2 * r->desc->head.max_sequences};
     place_reserve(r, &whole, &kept);
     kept += ws_of_layers(r, ws);
-    place_workspace(r, &whole, scratch, &work);
+    odn_take(&work, scratch);
+    place_workspace(r, &whole, &work);
     const uint64_t rounding = slices * 64 * (16 + 8 * (uint64_t)(r->layers * r->directions));
     kept += rounding;
     work += rounding + (slices - 1) * grads_bytes(r);
@@ -238,6 +243,29 @@ static void add_sizes(const struct odn_recurrent *r, const struct ws_model model
         sizes->reserve_bytes = kept;
     if (work > sizes->workspace_bytes)
         sizes->workspace_bytes = work;
+}
+
+/* Of a batch of equal lengths, on all slices. How batches of unequal ones are cut is not known here. */
+static seqlstm_status find_idle(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    const struct seqlstm_desc *head = &r->desc->head;
+    const uint64_t slices = (uint64_t)r->slices_max, directions = (uint64_t)r->directions;
+    uint64_t least = UINT64_MAX;
+    for (int32_t k = 0; k < r->kinds; k++) {
+        struct odn_need need = {.kind = k, .way = odn_way_of(r, r->directions - 1), .steps = head->max_steps,
+                                .n = (head->max_sequences + r->slices_max - 1) / r->slices_max};
+        struct probe p;
+        uint64_t ws, scratch;
+        SEQLSTM_TRY(probe(r, k, need.n, need.steps, &p, err));
+        need.ws_bytes = p.ws;
+        need.scratch_bytes = p.scratch;
+        odn_idle_find(r, &need, &ws, &scratch);
+        const uint64_t layers = k == 0 ? 1 : 0, above = (uint64_t)r->layers - 1;
+        sizes->reserve_idle_bytes += slices * directions * ws * (layers + (k == r->kinds - 1 ? above : 0));
+        least = scratch < least ? scratch : least;
+    }
+    sizes->workspace_idle_bytes = slices * least;
+    return SEQLSTM_OK;
 }
 
 seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
@@ -262,5 +290,7 @@ seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_siz
             add_sizes(r, models, &parts, (uint64_t)slices, scratch, sizes);
         }
     }
+    if (head->flags & SEQLSTM_DESC_UNIFORM)
+        SEQLSTM_TRY(find_idle(r, sizes, err));
     return SEQLSTM_OK;
 }
