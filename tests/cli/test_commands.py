@@ -170,6 +170,19 @@ def test_backends(t):
     for record in made['backends']:  # OpenBLAS is opened inside open(), and caches of measurements must know it
         names = [pathlib.Path(file['path']).name for file in record['files']]
         expect(record['id'] != 'cpu-blas' or record['status'] != 'ok' or any('blas' in n for n in names[1:]), names)
+    for record in made['backends']:  # what a backend publishes is shown, and nothing else is accepted
+        for option in record['options']:
+            expect({'key', 'type', 'default', 'help'} <= set(option) and option['help'], option)
+            t.run('backends', '-v').prints(option['key'])
+        if record['status'] == 'ok':
+            t.write('wrong.yaml', TINY + f"backends: [{{plugin: {record['id']}, options: {{nonsense: 1}}}}]\n")
+            t.refuse(2, 'plan', 'wrong.yaml').says('wrong.yaml:', 'nonsense')
+    blas = [r for r in made['backends'] if r['id'] == 'cpu-blas' and r['status'] == 'ok']
+    for record in blas:
+        kinds = {option['key']: (option['type'], option['default']) for option in record['options']}
+        expect(kinds['instructions'] == ('auto|avx512|avx2|portable', 'auto'), kinds)
+        t.write('wrong.yaml', TINY + 'backends: [{plugin: cpu-blas, options: {instructions: sse9}}]\n')
+        t.refuse(2, 'plan', 'wrong.yaml').says('wrong.yaml:', 'sse9', 'avx512')
     t.write('mine/libseqlstm_backend_mine.so', b'not a library')
     (t.folder / 'mine').chmod(0o755)
     made = t.run('backends', '--json', '--backend-path', 'mine').json
