@@ -163,8 +163,9 @@ read_variant(struct sl_reader *reader, const struct sl_section *section, struct 
         return true;
     if (sl_node_find(map, "type") == NULL) {
         if (section->default_variant == NULL) {
-            sl_reader_report(reader, "E0206", map->place, NULL, NULL, "%s does not say its `type`",
-                             section->noun);
+            sl_reader_report(reader, "E0206", map->place, NULL,
+                             sl_reader_printf(reader, "it takes %s", sl_reader_list_words(reader, section->variants)),
+                             "%s does not say its `type`", section->noun);
             return false;
         }
         sl_reader_set_default(reader, map, "type", section->default_variant);

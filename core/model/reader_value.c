@@ -170,9 +170,8 @@ read_texts(struct sl_reader *reader, const struct sl_option *option, const struc
     *out = (struct sl_string_list){items, node->count};
 }
 
-/* "relu, tanh or sigmoid". */
-static const char *
-list_words(struct sl_reader *reader, const struct sl_word *words)
+const char *
+sl_reader_list_words(struct sl_reader *reader, const struct sl_word *words)
 {
     struct sl_buf text;
     sl_buf_init(&text);
@@ -214,7 +213,7 @@ report_word(struct sl_reader *reader, const struct sl_option *option, const stru
     } else if (close != NULL) {
         finding.help = sl_reader_printf(reader, "did you mean `%s`?", close);
     }
-    finding.note = sl_reader_printf(reader, "it takes %s", list_words(reader, option->words));
+    finding.note = sl_reader_printf(reader, "it takes %s", sl_reader_list_words(reader, option->words));
     sl_diagnostics_add(reader->diagnostics, &finding);
     reader->errors++;
 }
@@ -229,7 +228,7 @@ read_word(struct sl_reader *reader, const struct sl_option *option, const struct
                                    sl_reader_printf(reader, "`%s` with %s", option->key,
                                                     sl_node_kind_get_name(node->kind)));
         else
-            sl_reader_report_type(reader, option, node, list_words(reader, option->words));
+            sl_reader_report_type(reader, option, node, sl_reader_list_words(reader, option->words));
         return;
     }
     const struct sl_word *word = sl_word_find(option->words, node->text);

@@ -155,6 +155,8 @@ static const struct sl_synonym synonyms[] = {
     {"maxi-batch", "data.batching", "pool", MARIAN, NULL},
     {"max_len", "data.batching", "max_length", ELSEWHERE, NULL},
     {"stateful", "data.batching", "unit", KERAS, "use `unit: stream`"},
+    {"generator", "data", NULL, NULL, "use `type: generator` and `name: NAME`"},
+    {"generator", "data.train", NULL, NULL, "use `type: generator` and `name: NAME`"},
     {"path", "data.train", "file", ELSEWHERE, NULL},
     {"sep", "data.train", "delimiter", "pandas's name", NULL},
     {"features", "data.train", "inputs", ELSEWHERE, NULL},
