@@ -2,7 +2,6 @@
 /* From flags to the options of a session; opening with findings shown. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "cli/cli.h"
@@ -49,8 +48,7 @@ static int collect(struct cli_context *cli, bool saved)
             seqlstm_status status = sl_file_absolute(value, &cli->folders[folders], &err);
             if (status != SEQLSTM_OK)
                 return cli_fail(cli, status, &err);
-            struct stat about;
-            if (stat(cli->folders[folders++], &about) != 0 || !S_ISDIR(about.st_mode))
+            if (!sl_file_is_folder(cli->folders[folders++]))
                 return cli_usage_error(cli, "`--backend-path %s`: there is no such folder", value);
         } else if (strcmp(flag->name, "set") == 0) {
             if (strchr(value, '=') == NULL)

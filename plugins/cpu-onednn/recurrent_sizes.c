@@ -260,8 +260,9 @@ static seqlstm_status find_idle(struct odn_recurrent *r, struct seqlstm_sizes *s
         need.ws_bytes = p.ws;
         need.scratch_bytes = p.scratch;
         odn_idle_find(r, &need, &ws, &scratch);
-        const uint64_t layers = k == 0 ? 1 : 0, above = (uint64_t)r->layers - 1;
-        sizes->reserve_idle_bytes += slices * directions * ws * (layers + (k == r->kinds - 1 ? above : 0));
+        /* the first layer is of the first kind, all above it of the last, which may be the same */
+        const uint64_t layers = (k == 0 ? 1 : 0) + (k == r->kinds - 1 ? (uint64_t)r->layers - 1 : 0);
+        sizes->reserve_idle_bytes += slices * directions * ws * layers;
         least = scratch < least ? scratch : least;
     }
     sizes->workspace_idle_bytes = slices * least;

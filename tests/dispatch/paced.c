@@ -27,6 +27,7 @@ struct seqlstm_instance {
     double call_us, row_us, estimate_us;
     long fail_after; /* calls; < 0: never */
     double largest;
+    double idle_mib;
 };
 
 struct seqlstm_op {
@@ -69,6 +70,8 @@ paced_open(const struct seqlstm_host *host, const struct seqlstm_setting *settin
             instance->fail_after = (long)value;
         else if (strcmp(settings[i].key, "largest") == 0)
             instance->largest = value;
+        else if (strcmp(settings[i].key, "idle_mib") == 0)
+            instance->idle_mib = value;
     }
     seqlstm_status status = inner->open(host, NULL, 0, &instance->inner, err);
     if (status != SEQLSTM_OK) {
@@ -264,7 +267,9 @@ paced_op_create(struct seqlstm_instance *instance, uint32_t device, const struct
 static seqlstm_status
 paced_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
-    return inner->op_sizes(op->inner, sizes, err);
+    SEQLSTM_TRY(inner->op_sizes(op->inner, sizes, err));
+    sizes->workspace_idle_bytes = (uint64_t)op->instance->idle_mib << 20;
+    return SEQLSTM_OK;
 }
 
 static void
@@ -375,6 +380,7 @@ static const struct seqlstm_option options[] = {
     {"call_us", "float 0..1000000", "0", "microseconds that each call of a recurrent layer takes at least"},
     {"row_us", "float 0..1000", "0", "and for each row of it"},
     {"estimate_us", "float 0..1000000", "0", "what it says that a call takes for each layer; 0: it says nothing"},
+    {"idle_mib", "float 0..1000000", "0", "MiB of its workspace that it says no call touches"},
     {"largest", "float 0..1000000000", "65504", "PACED_HALF: the largest gradient of a weight"},
     {"fail_after", "int -1..1000000", "-1", "the call of a recurrent layer that fails"},
 };

@@ -461,6 +461,12 @@ def test_memory_of_narrow_types(t):
     expect(0.9 <= ratio <= 1.1, ratio)
 
 
+def test_impossible_sizes(t):
+    t.write('m.yaml', TINY)
+    t.refuse(1, 'plan', 'm.yaml', *backends(('paced-a', {'idle_mib': 1000}))) \
+        .says('paced-a', 'leave 1048576000 of', 'bytes of workspace', 'idle')
+
+
 def test_casts(t):
     """Tensors between layers are float32: the plan shows where a layer computes in another type."""
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
