@@ -247,6 +247,8 @@ check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *
     bool lengths = model->data.batching.bucketing.kind == SL_BUCKETING_LENGTHS;
     sl_reader_drop_idle(reader, batching, "on_overflow", model->data.batching.max_length > 0 || lengths,
                         "`max_length` or a list of lengths");
+    sl_reader_drop_idle(reader, batching, "max_length", model->data.batching.on_overflow != SL_OVERFLOW_KEEP,
+                        "`on_overflow: drop`, `truncate` or `split`");
     check_batch_size(data, model);
     check_padding(reader, batching, model);
     check_pieces_of_pairs(reader, data, batching, model);

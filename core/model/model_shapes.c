@@ -234,6 +234,17 @@ check_tie(const struct inference *in, const struct sl_layer *layer, struct edge 
                          (long long)embedding->embedding.dim);
 }
 
+/* One mask for a whole sequence is any mask, where a sequence has one row. */
+static void
+check_mask(const struct inference *in, const struct sl_layer *layer, struct edge input)
+{
+    if (layer->dropout.mask != SL_DROPOUT_MASK_SEQUENCE || input.shape != SL_SHAPE_VECTOR)
+        return;
+    sl_reader_report(in->reader, "E0205", sl_layer_find_option_place(layer, "mask"), NULL, NULL,
+                     "`mask: sequence` has no effect: %s gives one vector per sequence",
+                     get_edge_name(in, layer->from[0]));
+}
+
 static struct edge
 infer_layer(const struct inference *in, const struct sl_layer *layer)
 {
@@ -268,6 +279,9 @@ infer_layer(const struct inference *in, const struct sl_layer *layer)
     case SL_LAYER_REPEAT:
         check_repeat(in, layer, input);
         return (struct edge){SL_SHAPE_SEQUENCE, input.width};
+    case SL_LAYER_DROPOUT:
+        check_mask(in, layer, input);
+        return input;
     default:
         return input;
     }

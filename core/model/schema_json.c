@@ -51,7 +51,7 @@ append_value(struct sl_buf *out, const struct sl_option *option)
 {
     switch (option->kind) {
     case SL_VALUE_BOOL:
-        sl_buf_append_text(out, "{\"type\": \"boolean\"}");
+        sl_buf_append_text(out, option->flags & SL_OPTION_FIXED ? "{\"const\": false}" : "{\"type\": \"boolean\"}");
         break;
     case SL_VALUE_INT:
     case SL_VALUE_SEED:

@@ -48,7 +48,8 @@ append_form(struct sl_buf *out, const struct sl_option *option)
 {
     switch (option->kind) {
     case SL_VALUE_BOOL:
-        sl_buf_append_text(out, "`true`, `false`");
+        sl_buf_append_text(out, option->flags & SL_OPTION_FIXED ? "`false`; `true` is not available in this version"
+                                                                : "`true`, `false`");
         break;
     case SL_VALUE_INT:
     case SL_VALUE_SEED:

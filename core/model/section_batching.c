@@ -120,7 +120,7 @@ static const struct sl_option batching_options[] = {
     {"bptt", SL_VALUE_INT, AT(bptt), 0, 0, NULL, 1, 1000000, NONE,
      "steps that gradients go back; default: 35 for streams, else whole sequences"},
     {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, INT32_MAX, NONE,
-     "longest sequence; default: no limit"},
+     "longest sequence, with `on_overflow`; default: no limit"},
     {"on_overflow", SL_VALUE_WORD, AT(on_overflow), 0, 0, "keep", 0, 0, {.words = overflow_words},
      "what becomes of one that is longer than `max_length` or the last bucket"},
     {0}};

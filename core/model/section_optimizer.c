@@ -101,7 +101,7 @@ static const struct sl_option schedule_options[] = {
     {"factor", SL_VALUE_FLOAT, SCHEDULE_AT(factor), C(PLATEAU), SL_OPTION_ABOVE | SL_OPTION_BELOW,
      "0.1", 0, 1, NONE, "what the rate is multiplied with"},
     {"patience", SL_VALUE_INT, SCHEDULE_AT(patience), C(PLATEAU), 0, "10", 0, 1000000, NONE,
-     "validations without improvement that are borne"},
+     "validations in a row without improvement that lower the rate; 0 is as 1"},
     {"min_delta", SL_VALUE_FLOAT, SCHEDULE_AT(min_delta), C(PLATEAU), 0, "1e-4", 0, SL_NO_LIMIT,
      NONE, "what counts as an improvement is more than this"},
     {"cooldown", SL_VALUE_INT, SCHEDULE_AT(cooldown), C(PLATEAU), 0, "0", 0, 1000000, NONE,

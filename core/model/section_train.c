@@ -242,7 +242,7 @@ static const struct sl_option early_stopping_options[] = {
     {"mode", SL_VALUE_WORD, offsetof(struct sl_early_stopping, mode), 0, 0, NULL, 0, 0,
      {.words = mode_words}, "default: by the metric"},
     {"patience", SL_VALUE_INT, offsetof(struct sl_early_stopping, patience), 0, 0, "0", 0, 1000000,
-     NONE, "validations without improvement that are borne"},
+     NONE, "ends after so many validations in a row without improvement, as Keras does; 0 is as 1"},
     {"min_delta", SL_VALUE_FLOAT, offsetof(struct sl_early_stopping, min_delta), 0, 0, "0", 0,
      SL_NO_LIMIT, NONE, "what counts as an improvement is more than this"},
     {"restore_best", SL_VALUE_BOOL, offsetof(struct sl_early_stopping, restore_best), 0, 0, "false",

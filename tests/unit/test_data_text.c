@@ -389,10 +389,6 @@ test_overflow(void **state)
     assert_int_equal(sl_dataset_get_facts(o.train)->longest, 2);
     assert_int_equal(sl_dataset_get_counts(o.train)->truncated_rows, 3);
     data_close(&o);
-    o = data_open_train(TEXT_DATA("tokenizer: {type: whitespace, specials: []}, batching: {max_length: 2}"), MODEL_LM,
-                        LM);
-    assert_int_equal(sl_dataset_get_facts(o.train)->longest, 4);
-    data_close(&o);
 }
 
 int
