@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Running figures of one column. */
 struct column_sums {
     int64_t n;
@@ -211,6 +213,26 @@ check_loss(const struct sl_model *model, const struct sl_data_state *state, cons
     return SEQLSTM_OK;
 }
 
+/* The target that does not count: a token, a number, or a label, which is then no class. */
+static seqlstm_status
+fit_ignore(struct sl_data_state *state, const struct sl_raw *raw, const char *ignore, const char *name,
+           struct seqlstm_error *err)
+{
+    const struct sl_vocabulary *known = state->classes_are_tokens ? state->tokens : state->classes;
+    int64_t id = -1;
+    if (!(state->ignore_label = strdup(ignore)))
+        return SL_DATA_NO_MEMORY(err);
+    if (known)
+        id = sl_vocabulary_find(known, ignore, strlen(ignore));
+    else if (!sl_text_parse_int64(ignore, strlen(ignore), &id) || id >= state->facts.target.classes)
+        id = -1;
+    state->ignore_id = (int32_t)id;
+    if (id < 0 && sl_intern_find(&raw->labels, ignore, strlen(ignore)) < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: `ignore: %.60s`: no target of the training split is `%.60s`",
+                     name, ignore, ignore);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status
 fit_target(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
            struct seqlstm_error *err)
@@ -245,13 +267,8 @@ fit_target(struct sl_data_state *state, const struct sl_model *model, const stru
         state->binary_values = true;
         target->kind = SL_FIELD_VALUES;
     }
-    if (model->train.loss.ignore && target->kind == SL_FIELD_IDS) {
-        const char *ignore = model->train.loss.ignore;
-        const struct sl_vocabulary *known = state->classes_are_tokens ? state->tokens : state->classes;
-        if (!(state->ignore_label = strdup(ignore)))
-            return SL_DATA_NO_MEMORY(err);
-        state->ignore_id = known ? sl_vocabulary_find(known, ignore, strlen(ignore)) : -1;
-    }
+    if (model->train.loss.ignore && target->kind == SL_FIELD_IDS)
+        SEQLSTM_TRY(fit_ignore(state, raw, model->train.loss.ignore, name, err));
     return check_loss(model, state, name, err);
 }
 

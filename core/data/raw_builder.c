@@ -27,7 +27,7 @@ check_text(const char *name, const char *text, size_t bytes, struct seqlstm_erro
                      "%s:1: the text is UTF-16, expected UTF-8: convert it (iconv -t UTF-8)", name);
     if (!sl_text_is_utf8(text, bytes, &bad))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "%s:%lld: byte 0x%02x at offset %zu is not valid UTF-8 (`encoding: latin_1` reads ISO 8859-1)",
+                     "%s:%lld: byte 0x%02x at offset %zu is not valid UTF-8 (`encoding: latin-1` reads ISO 8859-1)",
                      name, (long long)line_of(text, bad), (unsigned)(unsigned char)text[bad], bad);
     const char *nul = memchr(text, '\0', bytes);
     if (nul)

@@ -268,8 +268,7 @@ check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tok
 }
 
 static void
-check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tokenizer *tokenizer,
-             const struct sl_model *model)
+check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tokenizer *tokenizer)
 {
     if (tokenizer->type != SL_TOKENIZER_SENTENCEPIECE || node == NULL)
         return;
@@ -282,9 +281,18 @@ check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tok
     if (!has_model && size == NULL)
         sl_reader_report(reader, "E0204", node->place, "a few thousand pieces are usual: `vocab_size: 8000`", NULL,
                          "`sentencepiece` needs a `model`, or `vocab_size` to learn one from train");
-    if (model->data.splits[SL_SPLIT_TRAIN].type == SL_SOURCE_CONLL)
-        sl_reader_report(reader, "E0317", node->place, "`tokenizer: whitespace` takes them as they are", NULL,
-                         "the tokens of `conll` have a tag each and cannot be cut into pieces");
+}
+
+/* The lines of `conll` are tokens: nothing cuts them. */
+static void
+check_cut(struct sl_reader *reader, const struct sl_node *node, const struct sl_model *model)
+{
+    if (node == NULL || model->data.splits[SL_SPLIT_TRAIN].type != SL_SOURCE_CONLL ||
+        model->data.tokenizer.type == SL_TOKENIZER_WHITESPACE)
+        return;
+    sl_reader_report(reader, "E0317", node->place, "`tokenizer: whitespace` takes them as they are", NULL,
+                     "the tokens of `conll` have a tag each and cannot be cut into %s",
+                     model->data.tokenizer.type == SL_TOKENIZER_CHAR ? "characters" : "pieces");
 }
 
 void
@@ -301,9 +309,10 @@ sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_mo
         sl_reader_report(reader, "E0103", sl_reader_get_place(data, "valid"), NULL, NULL,
                          "`valid` and `test` together cut all of train away");
     check_batching(reader, data, model);
-    check_pieces(reader, sl_node_find(data, "tokenizer"), &model->data.tokenizer, model);
+    check_pieces(reader, sl_node_find(data, "tokenizer"), &model->data.tokenizer);
+    check_cut(reader, sl_node_find(data, "tokenizer"), model);
     if (model->data.pairs)
-        check_pieces(reader, sl_node_find(data, "source_tokenizer"), &model->data.source_tokenizer, model);
+        check_pieces(reader, sl_node_find(data, "source_tokenizer"), &model->data.source_tokenizer);
     const struct sl_node *specials = sl_node_find(sl_node_find(data, "tokenizer"), "specials");
     const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
     bool unk = false;

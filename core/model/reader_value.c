@@ -295,7 +295,7 @@ read_period(struct sl_reader *reader, const struct sl_option *option, const stru
         const char *help = sl_reader_printf(
             reader, "write digits and a unit:%s%s%s%s", strchr(units, 'u') ? " `100u` updates," : "",
             strchr(units, 'e') ? " `3e` epochs," : "", strchr(units, 't') ? " `10Mt` tokens," : "",
-            " `30s`, `10m` or `2h` time");
+            strcmp(units, "s") == 0 ? " `30s`, `10m` or `2h`" : " `30s`, `10m` or `2h` of time");
         sl_reader_report(reader, "E0106", node->place, help, NULL, "`%s` takes no period `%.60s`",
                          option->key, node->text);
         return;

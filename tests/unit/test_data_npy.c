@@ -185,6 +185,29 @@ test_wrong_values_and_shapes(void **state)
     data_expect_failure(NPY(", y: y.npy"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA, "the array is empty");
 }
 
+/* Columns of an array are scaled and filled like those of a table: here the last axis. */
+static void
+test_scale_and_missing(void **state)
+{
+    (void)state;
+    float x[8] = {1, 10, 3, 30, NAN, 10, 5, 30}, y[2] = {100, 300};
+    write_npy("x.npy", "<f4", "2, 2, 2", x, sizeof x);
+    write_npy("y.npy", "<f4", "2", y, sizeof y);
+    struct data_open o = data_open_train(NPY(", y: y.npy, scale: minmax, missing: mean"), MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_counts(o.train)->missing_values, 1);
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    static const float packed[] = {0, 0, 0.5f, 0, 0.5f, 1, 1, 1}, targets[] = {0, 1};
+    for (int i = 0; i < 8; i++)
+        assert_float_equal(batch->input.values[i], packed[i], 1e-6);
+    assert_memory_equal(batch->target.values, targets, sizeof targets);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+    data_expect_failure(NPY(", y: y.npy, missing: drop"), MODEL_REGRESS, MSE, SEQLSTM_INVALID_CONFIG,
+                        "npy knows `missing:` error, zero and mean only");
+}
+
 int
 main(void)
 {
@@ -194,6 +217,7 @@ main(void)
         cmocka_unit_test(test_sequences),
         cmocka_unit_test(test_vectors_and_classes),
         cmocka_unit_test(test_wrong_values_and_shapes),
+        cmocka_unit_test(test_scale_and_missing),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -313,6 +313,8 @@ test_latin_1(void **state)
     const struct sl_vocabulary *v = sl_data_state_find_vocabulary(o.state);
     assert_true(sl_vocabulary_find(v, "\xC3\xA9t\xC3\xA9", 5) >= 0);
     data_close(&o);
+    data_expect_failure("type: text, train: {file: train.txt}, tokenizer: whitespace", MODEL_LM, "task: language_model",
+                        SEQLSTM_CORRUPT_DATA, "`encoding: latin-1` reads");
 }
 
 static void
@@ -391,6 +393,36 @@ test_overflow(void **state)
     data_close(&o);
 }
 
+/* What `ignore` names is no target; what does not occur is a slip of the pen. */
+static void
+test_ignore(void **state)
+{
+    (void)state;
+    data_write("train.txt", "0 2 1 2\n1 2\n");
+    struct data_open o = data_open_train("type: tokens, train: {file: train.txt}, batch_size: 2", MODEL_LM,
+                                         "loss: {type: cross_entropy, ignore: 2}");
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    static const int32_t targets[] = {-1, -1, 1, -1};
+    assert_memory_equal(batch->target.ids, targets, sizeof targets);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+    data_expect_failure("type: tokens, train: {file: train.txt}", MODEL_LM, "loss: {type: cross_entropy, ignore: 3}",
+                        SEQLSTM_INVALID_CONFIG, "no target of the training split is `3`");
+    data_expect_failure("type: text, train: {file: train.txt}, tokenizer: whitespace", MODEL_LM,
+                        "loss: {type: cross_entropy, ignore: <pad>}", SEQLSTM_INVALID_CONFIG,
+                        "no target of the training split is `<pad>`");
+    data_write("train.txt", "pos a b\nneg b\nnone c\n");
+    o = data_open_train("type: lines, train: {file: train.txt}, label: first", MODEL_CLASSIFY,
+                        "loss: {type: cross_entropy, ignore: none}");
+    assert_int_equal(sl_dataset_get_facts(o.train)->target.classes, 2);
+    data_close(&o);
+    data_expect_failure("type: lines, train: {file: train.txt}, label: first", MODEL_CLASSIFY,
+                        "loss: {type: cross_entropy, ignore: nome}", SEQLSTM_INVALID_CONFIG,
+                        "no target of the training split is `nome`");
+}
+
 int
 main(void)
 {
@@ -412,6 +444,7 @@ main(void)
         cmocka_unit_test(test_conll),
         cmocka_unit_test(test_token_ids),
         cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_ignore),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
