@@ -42,6 +42,7 @@ static void install_handlers(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond `ulimit -f` is an error that names it, as a full disk is */
 }
 
 /* The vendors' thread variables, before any thread or library exists: our pool owns the cores. A vendor's idle threads

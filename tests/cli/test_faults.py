@@ -5,7 +5,6 @@ when the file is back `resume` ends with the bits of a run that nothing disturbe
 import os
 import random
 import resource
-import signal
 import struct
 import sys
 
@@ -119,14 +118,21 @@ def test_arrays_are_cut_and_changed(t):
     resume(t, 'changed')
 
 
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))  # beyond it: SIGXFSZ, and EFBIG where that is ignored
+
+
+def test_files_beyond_the_limit(t):
+    t.write('m.yaml', harness.TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q', rc=1, prepare=limit_files).says('cannot write', 'File too large')
+    t.run('run', 'm.yaml', '--out', 'whole', '-q')
+    t.run('export', 'whole', '--file', 'w.safetensors', rc=1, prepare=limit_files).says('w.safetensors', 'File too large')
+
+
 def test_no_room_for_the_cache(t):
     write(t, TEXT)
 
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a full disk sends no signal
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-
-    t.run('data', 'stats', 'm.yaml', rc=4, env=CACHED, prepare=limit).says('cannot write the token cache', 'SEQLSTM_CACHE')
+    t.run('data', 'stats', 'm.yaml', rc=4, env=CACHED, prepare=limit_files).says('cannot write the token cache', 'SEQLSTM_CACHE')
     left = [p.name for p in (t.folder / '.cache/seqlstm/tokens').iterdir()]
     expect(all(name.endswith('.lock') for name in left), left)
     t.run('data', 'stats', 'm.yaml', env=CACHED)
