@@ -160,7 +160,7 @@ sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seq
     struct generator g = {.source = source, .raw = raw, .delay = source->delay};
     if (read->input)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "a model of generated data has no input format: `seqlstm eval RUN` measures it on data of its own");
+                     "a model of generated data has no input format: `seqlstm eval` measures it on data of its own");
     g.features = source->features > 0 ? source->features : 1;
     g.horizon = source->horizon > 0 ? source->horizon : 1;
     g.symbols = source->symbols > 1 ? source->symbols : 8;

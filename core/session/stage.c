@@ -2,6 +2,7 @@
 /* From model and data to executors. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "base/buf.h"
 #include "dispatch/choice.h"
@@ -54,6 +55,27 @@ static void warn_of_fallbacks(const struct sl_session *session, const struct sl_
     }
 }
 
+/* Weights, gradients and states of the optimizer are all written, whatever else is needed: beyond the memory of the
+ * machine that would end in the kernel's killing somebody, not in an allocation that fails. */
+static seqlstm_status check_room(const struct sl_graph *graph, int32_t states, struct seqlstm_error *err)
+{
+    struct sysinfo machine;
+    double copies = graph->phase == SL_PHASE_TRAIN ? 2 + states : 1;
+    double bytes = copies * (double)sizeof(float) * (double)sl_graph_param_elems(graph);
+    if (sysinfo(&machine) != 0)
+        return SEQLSTM_OK;
+    double room = ((double)machine.totalram + (double)machine.totalswap) * machine.mem_unit;
+    if (bytes > room)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY,
+                     "%s take %.1f GB, this machine has %.1f GB of memory (`seqlstm plan --set "
+                     "dispatch.policy=estimate` says what else there is)",
+                     copies > 2   ? "weights, gradients and states of the optimizer"
+                     : copies > 1 ? "weights and gradients"
+                                  : "the weights",
+                     bytes / 1e9, room / 1e9);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
                                         bool with_exec, struct sl_stage *stage, struct seqlstm_error *err)
 {
@@ -62,6 +84,8 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
         return sl_session_find(session, "E0502", "model", status, err);
     SEQLSTM_TRY(sl_session_load_backends(session, err));
     int32_t states = sl_optimizer_states(&session->model->train.optimizer);
+    if (with_exec || session->model->dispatch.policy == SL_POLICY_MEASURED)
+        SEQLSTM_TRY(check_room(stage->graph, states, err));
     struct sl_profiles profiles = {0};
     struct sl_tuning tuning;
     SEQLSTM_TRY(sl_session_open_tuning(session, request->phase, &profiles, &tuning, err));

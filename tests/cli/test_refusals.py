@@ -277,6 +277,15 @@ def test_memory(t):
 
     t.refuse(6, 'run', 'm.yaml', '--out', 'r', prepare=prepare).says('memory')
 
+    # more than any machine has: allocated in pieces, the last one would be answered by the kernel's OOM killer
+    def limit_harm():
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    t.write('m.yaml', TINY.replace('units: 4', 'units: 1000000'))
+    t.refuse(6, 'run', 'm.yaml', '--out', 'r2', prepare=limit_harm).says('weights, gradients and states', 'this machine has')
+    t.refuse(6, 'plan', 'm.yaml', prepare=limit_harm).says('this machine has', 'dispatch.policy=estimate')
+    t.run('plan', 'm.yaml', '--set', 'dispatch.policy=estimate', prepare=limit_harm).prints('peak')
+
 
 def test_diverged(t):
     t.write('m.yaml', TINY)
