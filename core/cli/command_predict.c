@@ -90,7 +90,7 @@ const struct cli_command cli_command_predict = {
     .text = "Class name and probability, or values in the units of the file; of an encoder and a decoder the text\n"
             "that they write (`--set decode.beam=5` and the like change how), and with\n"
             "`--attention` the weights of its attention layers: docs/attention.md. Reads the format of the training\n"
-            "data.\n",
+            "data, without the targets: of `lines` with a label the text alone.\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

@@ -119,7 +119,7 @@ static seqlstm_status open_split(struct sl_session *session, enum sl_split split
     if (status != SEQLSTM_OK)
         return sl_session_find_data_error(session, split, status, err);
     sl_sources_check(session, split);
-    sl_session_note_data(session, split, *out_data);
+    sl_session_note_split(session, split, *out_data);
     return SEQLSTM_OK;
 }
 

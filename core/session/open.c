@@ -189,7 +189,7 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
             : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
     if (status == SEQLSTM_OK) {
         sl_sources_check(session, SL_SPLIT_TRAIN);
-        sl_session_note_data(session, SL_SPLIT_TRAIN, session->train_data);
+        sl_session_note_split(session, SL_SPLIT_TRAIN, session->train_data);
     }
     status = sl_session_blame_data(status, err);
     return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find_data_error(session, SL_SPLIT_TRAIN, status, err);

@@ -116,6 +116,40 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
     return status;
 }
 
+/* The class that a line of training data would begin or end with; -1: what stands there is none. */
+static int32_t find_label(const struct sl_source *source, const struct sl_vocabulary *classes, const char *line,
+                          size_t bytes)
+{
+    size_t width = source->delimiter ? strlen(source->delimiter) : 0;
+    bool last = strcmp(source->label.column, "last") == 0;
+    if (width == 0 || bytes < width)
+        return -1;
+    for (size_t i = 0; i + width <= bytes; i++) {
+        size_t at = last ? bytes - width - i : i;
+        if (memcmp(line + at, source->delimiter, width) == 0)
+            return last ? sl_vocabulary_find(classes, line + at + width, i) : sl_vocabulary_find(classes, line, at);
+    }
+    return -1;
+}
+
+/* Lines are read without a label. Where every one has one, somebody predicts the file that is for `test`. */
+static void warn_of_labels(const struct sl_session *session, const struct sl_dataset *data)
+{
+    const struct sl_source *source = &session->model->data.splits[SL_SPLIT_TRAIN];
+    const struct sl_vocabulary *classes = sl_data_state_find_classes(session->state);
+    int64_t records = sl_dataset_get_records(data);
+    bool labels = source->type == SL_SOURCE_LINES && source->label.column && source->label.type == SL_LABEL_CLASS;
+    for (int64_t r = 0; r < records && labels && classes; r++) {
+        size_t bytes;
+        const char *line = sl_dataset_find_text(data, r, &bytes);
+        labels = line && find_label(source, classes, line, bytes) >= 0;
+    }
+    if (labels && classes && records > 1)
+        sl_log_printf(session->options.log, SL_LOG_WARN,
+                      "every line of the input %s with a label; it was read as a word of the text: leave it out here",
+                      strcmp(source->label.column, "last") == 0 ? "ends" : "begins");
+}
+
 static seqlstm_status run(struct sl_session *session, const struct sl_input_request *input,
                           const struct sl_layer *layer, bool attention, sl_prediction_fn *write, void *context,
                           struct seqlstm_error *err)
@@ -132,6 +166,8 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
         sl_dataset_open_input(session->model, session->state, input, &data, err), err));
     struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT, .seed = session->model->seed};
     seqlstm_status status = SEQLSTM_OK;
+    sl_session_note_data(session, "input", data);
+    warn_of_labels(session, data);
     if (sl_dataset_get_records(data) > 0) {
         status = sl_batcher_open(data, &request, &batcher, err);
         if (status == SEQLSTM_OK && sl_session_decodes(session) && layer == NULL)

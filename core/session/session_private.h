@@ -234,8 +234,9 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
 
 /* ---- data (sources.c) ----------------------------------------------------------------------------- */
 
-/* Logs what reading a split dropped, cut or filled in, and what the parallel streams leave over. */
-void sl_session_note_data(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data);
+/* Logs what reading a split, or what `name` says, dropped, cut or filled in, and what parallel streams leave over. */
+void sl_session_note_split(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data);
+void sl_session_note_data(const struct sl_session *session, const char *name, const struct sl_dataset *data);
 void sl_session_note_batches(const struct sl_session *session, enum sl_split split, const struct sl_batcher *batcher);
 
 /* Writes the fingerprints of all data files into the run folder. */

@@ -19,31 +19,37 @@
 #define SOURCES "sources.json"
 #define SOURCES_LIMIT ((size_t)1 << 20)
 
-static void note(const struct sl_session *session, enum sl_log_level level, enum sl_split split, int64_t count,
+static const char *const names[SL_SPLIT_COUNT] = {"data.train", "data.valid", "data.test"};
+
+static void note(const struct sl_session *session, enum sl_log_level level, const char *name, int64_t count,
                  const char *what)
 {
     if (count > 0)
-        sl_log_printf(session->options.log, level, "data.%s: %lld %s", sl_split_get_name(split), (long long)count,
-                      what);
+        sl_log_printf(session->options.log, level, "%s: %lld %s", name, (long long)count, what);
 }
 
-void sl_session_note_data(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data)
+void sl_session_note_split(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data)
+{
+    sl_session_note_data(session, names[split], data);
+}
+
+void sl_session_note_data(const struct sl_session *session, const char *name, const struct sl_dataset *data)
 {
     const struct sl_data_counts *counts = sl_dataset_get_counts(data);
-    note(session, SL_LOG_WARN, split, counts->dropped_records, "sequences dropped (`on_overflow: drop`)");
-    note(session, SL_LOG_WARN, split, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
+    note(session, SL_LOG_WARN, name, counts->dropped_records, "sequences dropped (`on_overflow: drop`)");
+    note(session, SL_LOG_WARN, name, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
     if (counts->split_records > 0)
         sl_log_printf(session->options.log, SL_LOG_WARN,
-                      "data.%s: %lld sequences split into %lld pieces (`on_overflow: split`)", sl_split_get_name(split),
+                      "%s: %lld sequences split into %lld pieces (`on_overflow: split`)", name,
                       (long long)counts->split_records, (long long)counts->pieces);
-    note(session, SL_LOG_WARN, split, counts->short_groups, "series shorter than one window left out");
-    note(session, SL_LOG_INFO, split, counts->missing_values, "missing values (`missing:` says what became of them)");
-    note(session, SL_LOG_INFO, split, counts->unknown_tokens, "unknown tokens read as <unk>");
+    note(session, SL_LOG_WARN, name, counts->short_groups, "series shorter than one window left out");
+    note(session, SL_LOG_INFO, name, counts->missing_values, "missing values (`missing:` says what became of them)");
+    note(session, SL_LOG_INFO, name, counts->unknown_tokens, "unknown tokens read as <unk>");
 }
 
 void sl_session_note_batches(const struct sl_session *session, enum sl_split split, const struct sl_batcher *batcher)
 {
-    note(session, SL_LOG_INFO, split, sl_batcher_get_lost_rows(batcher),
+    note(session, SL_LOG_INFO, names[split], sl_batcher_get_lost_rows(batcher),
          "steps at the end of the text left over by the parallel streams");
 }
 
@@ -159,7 +165,7 @@ seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_
             status = sl_dataset_open(&model, split, state, &data, err);
         if (status != SEQLSTM_OK)
             break;
-        sl_session_note_data(session, split, data);
+        sl_session_note_split(session, split, data);
         sl_dataset_close(data);
         data = NULL;
     }

@@ -158,7 +158,7 @@ static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_e
     if (status != SEQLSTM_OK)
         return sl_session_find_data_error(session, SL_SPLIT_VALID, status, err);
     sl_sources_check(session, SL_SPLIT_VALID);
-    sl_session_note_data(session, SL_SPLIT_VALID, session->valid_data);
+    sl_session_note_split(session, SL_SPLIT_VALID, session->valid_data);
     return sl_session_open_valid_batcher(session, err);
 }
 

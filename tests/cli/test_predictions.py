@@ -81,6 +81,9 @@ def test_classes(t):
     expect(json.loads(odd)['input'] == 'fine "quoted", \\ \tcafé', odd)
     made = t.run('eval', 'r', '--split', 'train', '--json').json
     expect(made['metrics']['accuracy'] == 1, made)
+    # the file that was trained on, labels and all: each label was read as a word
+    t.run('predict', 'r', '--input', 'train.txt').says('every line of the input begins with a label', '<unk>')
+    expect('label' not in t.run('predict', 'r', stdin=b'good film\na film\n').err, 'one line begins with its class by chance')
 
 
 def test_generate(t):
