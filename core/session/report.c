@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report.html: what a run did, in one file that needs no network: a table of the metrics, a curve of each over the
- * updates (inline SVG, from metrics.jsonl), and the plan.
+ * updates (inline SVG, from metrics.jsonl), where the time went, what the kernels were given, and the plan.
  */
 #include <jansson.h>
 #include <math.h>
@@ -17,7 +17,8 @@ enum {
     POINTS_DRAWN = 500,        /* of one line */
     DOTS_DRAWN = 100,          /* with a number each, under the pointer */
     LEFT = 64, TOP = 28, WIDTH = 640, HEIGHT = 220, FULL_WIDTH = LEFT + WIDTH + 24, FULL_HEIGHT = TOP + HEIGHT + 36,
-    TICKS = 4
+    TICKS = 4,
+    BAR_HEIGHT = 22, LINE_HEIGHT = 20
 };
 
 struct point {
@@ -54,7 +55,7 @@ static const char style[] =
     "text{font:12px system-ui,sans-serif;fill:var(--dim)}.grid{stroke:var(--grid)}\n"
     ".train{stroke:var(--train)}.valid{stroke:var(--valid)}path{fill:none;stroke-width:2;stroke-linejoin:round}\n"
     "circle{stroke:var(--page);stroke-width:1}circle.train,rect.train{fill:var(--train)}circle.valid,rect.valid"
-    "{fill:var(--valid)}\n"
+    "{fill:var(--valid)}rect.wait{fill:var(--ink)}rect.rest{fill:var(--dim)}\n"
     "</style>\n";
 
 static void write_escaped(struct sl_buf *out, const char *text)
@@ -299,6 +300,70 @@ static void write_metrics(struct sl_buf *out, const struct sl_run_result *result
     sl_buf_append_text(out, "</table>\n");
 }
 
+/* One bar, cut as the time of this call was, and a line for each part of it. */
+static void write_time(struct sl_buf *out, const struct sl_run_result *result)
+{
+    const struct sl_train_result *train = &result->train;
+    double wait = fmin(train->wait_seconds, train->spent_seconds);
+    double rest = fmax(result->seconds - train->spent_seconds - train->validation_seconds, 0), x = 0;
+    const struct {
+        const char *color, *what;
+        double seconds;
+    } parts[] = {{"train", "training", train->spent_seconds - wait},
+                 {"wait", "waiting for data", wait},
+                 {"valid", "validation", train->validation_seconds},
+                 {"rest", "plan, test and saving", rest}};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    double total = train->spent_seconds + train->validation_seconds + rest;
+    if (train->made == 0 || !(total > 0))
+        return;
+    sl_buf_printf(out,
+                  "<h2>Time</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"where the time went\">\n",
+                  FULL_WIDTH, BAR_HEIGHT + PARTS * LINE_HEIGHT + 16);
+    for (int p = 0; p < PARTS; p++) {
+        double width = parts[p].seconds / total * FULL_WIDTH;
+        int y = BAR_HEIGHT + 16 + p * LINE_HEIGHT;
+        sl_buf_printf(out, "<rect class=\"%s\" y=\"0\" height=\"%d\" x=\"", parts[p].color, BAR_HEIGHT);
+        write_number(out, "%.1f\" width=\"", x);
+        write_number(out, "%.1f\"/>", width);
+        sl_buf_printf(out,
+                      "<rect class=\"%s\" x=\"0\" y=\"%d\" width=\"12\" height=\"12\"/>"
+                      "<text x=\"20\" y=\"%d\">%s: ",
+                      parts[p].color, y, y + 11, parts[p].what);
+        write_number(out, "%.3g s, ", parts[p].seconds);
+        write_number(out, "%.1f %%</text>\n", 100 * parts[p].seconds / total);
+        x += width;
+    }
+    sl_buf_append_text(out, "</svg>\n");
+}
+
+/* Rows that the kernels were given in training, layer by layer; each is real but where `pad_to` asks for others. */
+static void write_rows(struct sl_buf *out, const struct sl_session *session, const struct sl_run_result *result)
+{
+    int32_t count;
+    const struct sl_exec_timing *timing = sl_exec_get_timing(session->train.exec, &count);
+    const struct sl_train_result *train = &result->train;
+    bool padded = session->model->data.batching.padding != SL_PADDING_NONE;
+    int64_t most = 0;
+    for (int32_t c = 0; c < count; c++)
+        most = timing[c].rows > most ? timing[c].rows : most;
+    if (train->made == 0 || (padded && train->made != train->progress.updates))
+        return; /* steps of earlier calls are not those of these rows */
+    sl_buf_printf(out, "<h2>Padding</h2>\n<p>%lld real steps were trained on; ", (long long)train->progress.tokens);
+    if (padded)
+        sl_buf_printf(out, "<code>pad_to</code> made %lld rows of them: %lld are padding.</p>\n", (long long)most,
+                      (long long)(most - train->progress.tokens));
+    else
+        sl_buf_append_text(out, "batches are packed, and no row of what the layers computed is padding.</p>\n");
+    sl_buf_append_text(out, "<table><tr><th>layer</th><th>rows</th></tr>\n");
+    for (int32_t c = 0; c < count; c++) {
+        sl_buf_append_text(out, "<tr><td>");
+        write_escaped(out, session->train.plan->calls[c].node->name);
+        sl_buf_printf(out, "</td><td>%lld</td></tr>\n", (long long)timing[c].rows);
+    }
+    sl_buf_append_text(out, "</table>\n");
+}
+
 void sl_report_write(const struct sl_session *session, const struct sl_run_result *result)
 {
     struct sl_buf out = {0}, table = {0};
@@ -318,6 +383,8 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     sl_buf_printf(&out, "%s</p>\n", sl_train_end_get_name(result->train.end));
     write_metrics(&out, result);
     write_charts(&out, rows);
+    write_time(&out, result);
+    write_rows(&out, session, result);
     sl_plan_write_table(session->train.plan, session->evaluate.plan, false, &table);
     sl_buf_append_text(&out, "<h2>Plan</h2>\n<pre>");
     write_escaped(&out, sl_buf_text(&table));

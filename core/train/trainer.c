@@ -317,8 +317,9 @@ sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, s
     result.has_valid = trainer->request.valid && state->validations > 0;
     sl_metric_finish(&trainer->valid_rule, &state->valid_sums, &result.valid);
     result.wait_seconds = (double)sl_prefetch_get_wait_ns(trainer->prefetch) * 1e-9;
-    double spent = trainer->progress.seconds - trainer->seconds_before - trainer->validation_seconds;
-    result.wait_share = spent > 0 ? fmin(result.wait_seconds / spent, 1) : 0;
+    result.validation_seconds = trainer->validation_seconds;
+    result.spent_seconds = trainer->progress.seconds - trainer->seconds_before - trainer->validation_seconds;
+    result.wait_share = result.spent_seconds > 0 ? fmin(result.wait_seconds / result.spent_seconds, 1) : 0;
     memcpy(result.reason, trainer->reason, sizeof result.reason);
     *out_result = result;
     return SEQLSTM_OK;

@@ -124,6 +124,8 @@ struct sl_train_result {
     struct sl_metric_values train;     /* of the last whole epoch, or of the running one before */
     bool has_valid;
     struct sl_metric_values valid;     /* of the last validation; with restore_best that of the weights kept */
+    double spent_seconds;              /* of this call, validation left out */
+    double validation_seconds;         /* of this call */
     double wait_seconds;               /* spent waiting for data */
     double wait_share;                 /* of the time of training, validation left out */
     char reason[256];                  /* DIVERGED */

@@ -24,6 +24,18 @@ TINY, ENDLESS = harness.TINY + BY_ORDER, harness.ENDLESS + BY_ORDER
 # Long enough to be caught in the middle, short enough to be run twice.
 LONG = TINY.replace('epochs: 3', 'epochs: 60\n  checkpoint: {every: 50u, keep_last: 2}')
 
+PADDED = """seqlstm: 1
+data:
+  train: {type: generator, name: copy, size: 60, length: [3, 9], symbols: 5, delay: 3}
+  batching: {pad_to: batch}
+  batch_size: 8
+model:
+  - {type: embedding, dim: 4}
+  - {type: lstm, units: 4, return_sequences: true}
+  - {type: dense, units: from_target, activation: softmax}
+train: {epochs: 2}
+""" + BY_ORDER
+
 
 def checkpoints(t, run):
     return sorted((t.folder / run / 'checkpoints').glob('update-*.safetensors'))
@@ -85,12 +97,25 @@ def test_report(t):
     text = t.read('a <b> & c/report.html').decode()
     tags = Tags()
     tags.feed(text)
-    expect(not tags.open and tags.seen.count('svg') == 2 and tags.seen.count('circle') == 16, tags.seen)
+    expect(not tags.open and tags.seen.count('svg') == 3 and tags.seen.count('circle') == 16, tags.seen)
     expect('a &lt;b&gt; &amp; c' in text and '<pre>layer' in text and 'nan' not in text and '://' not in text, text)
     summary = json.loads(t.read('a <b> & c/summary.json'))
     expect(f"<td>{summary['metrics']['test']['mse']:.6g}</td>" in text, 'the metric of the test')
     t.run('run', 'm.yaml', '--out', 'b', '-q', '--set', 'log.jsonl=false')
-    expect('<svg' not in t.read('b/report.html').decode(), 'curves without data')
+    expect('over the updates' not in t.read('b/report.html').decode(), 'curves without data')
+    expect(f"{summary['tokens']} real steps were trained on; batches are packed" in text, text)
+    expect(all(f"<td>{layer['name']}</td><td>{layer['rows']}</td>" in text for layer in summary['layers']), text)
+    shares = [float(share) for share in re.findall(r's, ([0-9.]+) %</text>', text)]
+    expect(len(shares) == 4 and abs(sum(shares) - 100) < 0.3, shares)
+
+
+def test_report_of_padding(t):
+    """Steps, rows and padding of a run whose batches are padded add up."""
+    t.write('m.yaml', PADDED)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    steps, rows, padding = map(int, re.search(r'(\d+) real steps were trained on; <code>pad_to</code> made (\d+) rows of '
+                                              r'them: (\d+) are padding', t.read('r/report.html').decode()).groups())
+    expect(padding > 0 and steps + padding == rows, (steps, rows, padding))
 
 
 def test_json_and_quiet(t):
