@@ -159,6 +159,32 @@ exclude(struct sweep *s, struct sl_sweep_candidate *candidate, bool failed, cons
     return candidate->excluded ? SEQLSTM_OK : no_memory(s);
 }
 
+/* Layers with products that others run. */
+static seqlstm_status
+note_loans(struct sweep *s, const struct sl_graph *graph, const struct sl_party_facts *facts,
+           const struct sl_party_choice *choices, int32_t count, struct sl_sweep_candidate *candidate)
+{
+    struct sl_arena *arena = &s->report->arena;
+    struct sl_sweep_loan *loans = SL_ARENA_ARRAY(arena, struct sl_sweep_loan, (size_t)count + 1);
+    if (!loans)
+        return no_memory(s);
+    candidate->loans = loans;
+    for (int32_t k = 0; k < count; k++) {
+        const struct sl_party_unit *unit = &facts->units[choices[k].unit];
+        const struct sl_node *node = sl_unit_get(graph, choices[k].unit);
+        if (unit->accepted || sl_flops_count(node, 1, false, false) == 0)
+            continue;
+        struct sl_sweep_loan *loan = &loans[candidate->loan_count++];
+        *loan = (struct sl_sweep_loan){.layer = sl_arena_strdup(arena, node->name),
+                                       .id = sl_arena_strdup(arena, choices[k].id),
+                                       .variant = sl_arena_strdup(arena, choices[k].variant),
+                                       .reason = sl_arena_strdup(arena, unit->reason)};
+        if (!loan->layer || !loan->id || !loan->variant || !loan->reason)
+            return no_memory(s);
+    }
+    return SEQLSTM_OK;
+}
+
 /* Numbers before times, once for each candidate. */
 static seqlstm_status
 judge(struct sweep *s, struct course *course, int32_t c, const struct sl_party_choice *choices, int32_t count)
@@ -219,6 +245,8 @@ open_candidate(struct sweep *s, struct course *course, int32_t c, bool first)
     else if (status == SEQLSTM_OK) {
         candidate->device = sl_arena_strdup(&s->report->arena, facts.device);
         status = candidate->device ? party->table->plan(party, choices, count, s->err) : no_memory(s);
+        if (status == SEQLSTM_OK && first)
+            status = note_loans(s, course->graph, &facts, choices, count, candidate);
         if (status == SEQLSTM_OK && first)
             status = judge(s, course, c, choices, count);
     }

@@ -291,8 +291,22 @@ put_table(const struct sl_sweep_report *report, struct sl_buf *out)
 }
 
 static void
+put_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out)
+{
+    struct sl_buf text = {0};
+    sl_sweep_print_loan(candidate, l, &text);
+    sl_buf_append_text(out, "<p>");
+    put_text(out, sl_buf_text(&text));
+    sl_buf_append_text(out, "</p>\n");
+    sl_buf_deinit(&text);
+}
+
+static void
 put_notes(const struct sl_sweep_report *report, struct sl_buf *out)
 {
+    for (int32_t c = 0; c < report->candidate_count; c++)
+        for (int32_t l = 0; l < sl_sweep_count_loans(report, c); l++)
+            put_loan(&report->candidates[c], l, out);
     for (int32_t c = 0; c < report->candidate_count; c++) {
         if (!report->candidates[c].excluded)
             continue;

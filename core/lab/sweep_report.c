@@ -27,6 +27,24 @@ share_of_peak(const struct sl_sweep_report *report, const struct sl_sweep_batch 
     return peak > 0 && batch->cells[c].rounds > 0 ? batch->gflop / (1e-9 * batch->cells[c].step_ns) / peak : 0;
 }
 
+int32_t
+sl_sweep_count_loans(const struct sl_sweep_report *report, int32_t c)
+{
+    const struct sl_sweep_candidate *candidates = report->candidates;
+    for (int32_t before = 0; before < c; before++)
+        if (!candidates[before].excluded && strcmp(candidates[before].name, candidates[c].name) == 0)
+            return 0;
+    return candidates[c].excluded ? 0 : candidates[c].loan_count;
+}
+
+void
+sl_sweep_print_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out)
+{
+    const struct sl_sweep_loan *loan = &candidate->loans[l];
+    sl_buf_printf(out, "%s: %s runs on %s:%s; %s", candidate->name, loan->layer, loan->id, loan->variant,
+                  loan->reason);
+}
+
 /* ---- sentences ---------------------------------------------------------------------------------------------- */
 
 static void
@@ -149,6 +167,16 @@ print_excluded(const struct sl_sweep_report *report, struct sl_buf *out)
                       (long long)report->skipped_from);
 }
 
+static void
+print_loans(const struct sl_sweep_report *report, struct sl_buf *out)
+{
+    for (int32_t c = 0; c < report->candidate_count; c++)
+        for (int32_t l = 0; l < sl_sweep_count_loans(report, c); l++) {
+            sl_sweep_print_loan(&report->candidates[c], l, out);
+            sl_buf_append_char(out, '\n');
+        }
+}
+
 void
 sl_sweep_print_table(const struct sl_sweep_report *report, struct sl_buf *out)
 {
@@ -161,6 +189,7 @@ sl_sweep_print_table(const struct sl_sweep_report *report, struct sl_buf *out)
     sl_buf_append_char(out, '\n');
     print_segments(report, "\n", out);
     sl_buf_append_char(out, '\n');
+    print_loans(report, out);
     print_excluded(report, out);
 }
 
@@ -187,6 +216,20 @@ add_rows(const struct sl_sweep_report *report, json_t *rows)
 }
 
 static json_t *
+list_loans(const struct sl_sweep_report *report)
+{
+    json_t *list = json_array();
+    for (int32_t c = 0; c < report->candidate_count; c++)
+        for (int32_t l = 0; l < sl_sweep_count_loans(report, c); l++) {
+            const struct sl_sweep_loan *loan = &report->candidates[c].loans[l];
+            json_array_append_new(list, json_pack("{s:s,s:s,s:{s:s,s:s},s:s}", "backend", report->candidates[c].name,
+                                                  "layer", loan->layer, "runs_on", "backend", loan->id, "variant",
+                                                  loan->variant, "reason", loan->reason));
+        }
+    return list;
+}
+
+static json_t *
 list_excluded(const struct sl_sweep_report *report)
 {
     json_t *list = json_array();
@@ -208,10 +251,10 @@ sl_sweep_print_json(const struct sl_sweep_report *report, struct sl_buf *out, st
     add_rows(report, rows);
     json_t *crossover =
         report->crossover > 0 ? json_pack("{s:I}", "batch", (json_int_t)report->crossover) : json_null();
-    json_t *root = json_pack("{s:s,s:s,s:s,s:o,s:o,s:s,s:o,s:o,s:b}", "schema", "seqlstm.bench/1", "model",
+    json_t *root = json_pack("{s:s,s:s,s:s,s:o,s:o,s:s,s:o,s:o,s:o,s:b}", "schema", "seqlstm.bench/1", "model",
                              report->model->name, "phase", report->phase == SL_PHASE_TRAIN ? "train" : "infer", "rows",
-                             rows, "crossover", crossover, "sentence", sl_buf_text(&sentence), "excluded",
-                             list_excluded(report), "skipped_from",
+                             rows, "crossover", crossover, "sentence", sl_buf_text(&sentence), "loans",
+                             list_loans(report), "excluded", list_excluded(report), "skipped_from",
                              report->skipped_from > 0 ? json_integer(report->skipped_from) : json_null(), "numeric_ok",
                              report->failures == 0);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;

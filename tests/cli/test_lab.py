@@ -301,6 +301,7 @@ def test_bench(t):
     made = sweep(t, '--backend', 'reference', '--threads', '1,2', '--json', '--html', 'page.html').quiet().json
     expect(made['schema'] == 'seqlstm.bench/1' and made['phase'] == 'train' and made['model'] == 'tiny', made)
     expect(made['excluded'] == [] and made['numeric_ok'] is True and made['skipped_from'] is None, made)
+    expect(made['loans'] == [], made['loans'])
     expect([(r['batch'], r['threads']) for r in made['rows']] == [(b, n) for b in (1, 2, 300) for n in (1, 2)], made)
     for row in made['rows']:
         expect(row['backend'] == 'reference' and row['device'] == 'cpu:any' and row['rounds'] >= 1, row)
@@ -333,6 +334,23 @@ def test_bench_table(t):
         expect(words in text, f'{words} is missing:\n{text}')
     for line in text.splitlines():
         expect(len(line) <= 80, f'{len(line)} columns: {line}')
+
+
+def test_bench_loans(t):
+    """What a backend refuses runs on the best other one, not on the reference, and is told once."""
+    known = {b['id']: b['status'] for b in t.run('backends', '--json').json['backends']}
+    if known.get('cpu-onednn') != 'ok' or known.get('cpu-blas') != 'ok':
+        return 'cpu-onednn or cpu-blas was not built, or does not load'
+    lines = TINY.replace('units: 4}', 'units: 4, return_sequences: true}\n  - {type: lstm, units: 4, activation: softsign}')
+    t.write('m.yaml', lines)
+    line = next(i for i, l in enumerate(lines.splitlines()) if 'softsign' in l) + 1
+    args = ['--backend', 'cpu-onednn', '--threads', '1,2', '--html', 'page.html']
+    made = sweep(t, *args, '--json').quiet().json
+    expect([(l['backend'], l['layer']) for l in made['loans']] == [('cpu-onednn', 'lstm_2')], made['loans'])
+    expect(made['loans'][0]['runs_on']['backend'] == 'cpu-blas', made['loans'])
+    expect(f'activation softsign (m.yaml:{line}:' in made['loans'][0]['reason'], made['loans'])
+    sweep(t, *args).prints('cpu-onednn: lstm_2 runs on cpu-blas:')
+    expect(t.read('page.html').decode().count('<p>cpu-onednn: lstm_2 runs on cpu-blas:') == 1, 'not told once')
 
 
 def test_bench_refusals(t):
