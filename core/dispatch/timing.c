@@ -2,8 +2,8 @@
 /* See timing.h.
  *
  * probe (few steps of one profile) -> how many profiles, and how long, the budget bears -> rounds until the leader is
- * sure, the budget is spent or ROUNDS_MOST are done. What others do on the machine only ever makes a round longer: a
- * candidate's time is the lower quartile of its rounds, and as long as rounds differ much there are more of them.
+ * sure, the budget is spent or SL_ROUNDS_MOST are done. As long as rounds differ much there are more of them, and
+ * nobody is sent home for rounds in which others took the processor (rounds.h).
  */
 #include "dispatch/timing.h"
 
@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "dispatch/rounds.h"
 
-enum { PROBE_STEPS = 4, ROUNDS_LEAST = 3, ROUNDS_MOST = 31, REPEATS_MOST = 20 };
+enum { PROBE_STEPS = 4, PROBES_MOST = 4, ROUNDS_BEHIND = 2, ROUNDS_LEAST = 3, REPEATS_MOST = 20 };
 static const double sample_ns = 100e3; /* a sample of less is repeated */
 static const double beyond_hope = 30, beyond_hope_ns = 250e6, hopeless = 3, behind = 1.5, sure = 1.1,
                     steady = 1.2;
+static const double again_ns = 50e6; /* a probe of more is not repeated */
 
 /* One timed on the track. */
 struct series {
@@ -24,8 +26,7 @@ struct series {
     struct seqlstm_binding *bindings[SL_PROFILES];
     bool rests; /* too far behind to be timed further */
     int32_t repeats;
-    int32_t rounds;
-    double forward[ROUNDS_MOST], backward[ROUNDS_MOST]; /* weighted sums over the profiles */
+    struct sl_rounds rounds; /* weighted sums over the profiles */
 };
 
 struct timing {
@@ -154,15 +155,37 @@ static void note_probe(const struct timing *timing, struct series *series, doubl
     series->repeats = repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int32_t)repeats;
 }
 
+/* The least of a few short runs where others take the processor, or else of one. False: it did not run. */
+static bool run_undisturbed(struct series *series, double *out_forward, double *out_backward)
+{
+    int64_t before = sl_rounds_count_preemptions();
+    if (!run(series, 0, out_forward, out_backward))
+        return false;
+    for (int32_t k = 1; k < PROBES_MOST && *out_forward + *out_backward < again_ns; k++) {
+        const int64_t now = sl_rounds_count_preemptions();
+        double forward, backward;
+        if (now == before)
+            break;
+        before = now;
+        if (!run(series, 0, &forward, &backward))
+            return false;
+        if (forward + backward < *out_forward + *out_backward) {
+            *out_forward = forward;
+            *out_backward = backward;
+        }
+    }
+    return true;
+}
+
 /* Runs all once; who took more than `limit` times the best, and than `limit_ns`, rests. Returns the best. */
 static seqlstm_status probe_once(struct timing *timing, double limit, double limit_ns, double *out_best,
                                  struct seqlstm_error *err)
 {
     double best = 0, weight = timing->request->profiles->items[timing->profile_first].weight;
     for (int32_t r = 0; r < timing->count; r++) {
-        double forward, backward;
+        double forward = 0, backward = 0;
         SEQLSTM_TRY(check_interrupt(timing, err));
-        if (!run(&timing->series[r], 0, &forward, &backward))
+        if (!run_undisturbed(&timing->series[r], &forward, &backward))
             continue;
         note_probe(timing, &timing->series[r], forward, backward);
         best = best == 0 || forward + backward < best ? forward + backward : best;
@@ -192,24 +215,10 @@ static seqlstm_status probe(struct timing *timing, double *out_row_ns, struct se
 
 /* ---- rounds ---- */
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The value that `share` of the others lie below. */
-static double find_quantile(const double *values, int32_t count, double share)
-{
-    double sorted[ROUNDS_MOST];
-    memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    return sorted[(int32_t)(share * (count - 1))];
-}
-
 static void run_round(const struct timing *timing, struct series *series)
 {
     double forward = 0, backward = 0;
+    const int64_t preemptions = sl_rounds_count_preemptions();
     for (int32_t p = 0; p < timing->profile_count; p++) {
         double f, b, weight = timing->request->profiles->items[timing->profile_first + p].weight;
         for (int32_t k = 0; k < series->repeats; k++) {
@@ -219,50 +228,46 @@ static void run_round(const struct timing *timing, struct series *series)
             backward += weight * b / series->repeats;
         }
     }
-    series->forward[series->rounds] = forward;
-    series->backward[series->rounds++] = backward;
-}
-
-static double get_total(const struct series *series, double share)
-{
-    double totals[ROUNDS_MOST];
-    for (int32_t i = 0; i < series->rounds; i++)
-        totals[i] = series->forward[i] + series->backward[i];
-    return find_quantile(totals, series->rounds, share);
+    sl_rounds_add(&series->rounds, forward, backward, sl_rounds_count_preemptions() > preemptions);
 }
 
 /* Sends those home who are far behind; true when nothing is left to find out. */
-static bool settle(struct timing *timing, int32_t rounds)
+static bool settle(struct timing *timing)
 {
-    const struct series *best = NULL;
+    const struct sl_rounds *best = NULL;
     int32_t close = 0, running = 0;
+    bool suffice = true;
     for (int32_t r = 0; r < timing->count; r++) {
         const struct series *series = &timing->series[r];
-        if (!series->rests && series->rounds > 0 && (!best || get_total(series, 0.5) < get_total(best, 0.5)))
-            best = series;
+        if (!series->rests && series->rounds.count > 0 &&
+            (!best || sl_rounds_find(&series->rounds, 0.5) < sl_rounds_find(best, 0.5)))
+            best = &series->rounds;
     }
     for (int32_t r = 0; r < timing->count && best; r++) {
         struct series *series = &timing->series[r];
-        if (series->rests || series->rounds == 0)
+        const struct sl_rounds *rounds = &series->rounds;
+        if (series->rests || rounds->count == 0)
             continue;
         running++;
-        close += get_total(series, 0) <= sure * get_total(best, 0.5);
-        if (rounds >= 2 && get_total(series, 0) > behind * get_total(best, 0.5))
+        suffice &= sl_rounds_suffice(rounds, ROUNDS_LEAST);
+        close += sl_rounds_find(rounds, 0) <= sure * sl_rounds_find(best, 0.5);
+        if (sl_rounds_suffice(rounds, ROUNDS_BEHIND) &&
+            sl_rounds_find(rounds, 0) > behind * sl_rounds_find(best, 0.5))
             series->rests = true;
     }
-    return running == 0 ||
-           (rounds >= ROUNDS_LEAST && close <= 1 && get_total(best, 0.5) <= steady * get_total(best, 0));
+    return running == 0 || (suffice && close <= 1 && sl_rounds_find(best, 0.5) <= steady * sl_rounds_find(best, 0));
 }
 
 static void write_results(struct timing *timing)
 {
-    static const double share = 0.25;
     for (int32_t r = 0; r < timing->count; r++) {
-        struct series *series = &timing->series[r];
-        if (series->rounds == 0)
+        const struct series *series = &timing->series[r];
+        struct sl_timed_op *timed = series->timed;
+        if (series->rounds.count == 0)
             continue; /* the probe's */
-        series->timed->forward_ns = find_quantile(series->forward, series->rounds, share) * timing->scale;
-        series->timed->backward_ns = find_quantile(series->backward, series->rounds, share) * timing->scale;
+        sl_rounds_get(&series->rounds, &timed->forward_ns, &timed->backward_ns);
+        timed->forward_ns *= timing->scale;
+        timed->backward_ns *= timing->scale;
     }
 }
 
@@ -298,12 +303,12 @@ static seqlstm_status time_rounds(struct timing *timing, int64_t end_ns, struct 
         for (int32_t p = 0; p < timing->profile_count; p++)
             run(&timing->series[r], p, &forward, &backward);
     }
-    for (int32_t round = 0; round < ROUNDS_MOST; round++) {
+    for (int32_t round = 0; round < SL_ROUNDS_MOST; round++) {
         for (int32_t r = 0; r < timing->count; r++) {
             SEQLSTM_TRY(check_interrupt(timing, err));
             run_round(timing, &timing->series[(r + round) % timing->count]);
         }
-        if (settle(timing, round + 1) || (round + 1 >= ROUNDS_LEAST && sl_clock_ns() > end_ns))
+        if (settle(timing) || (round + 1 >= ROUNDS_LEAST && sl_clock_ns() > end_ns))
             break;
     }
     return SEQLSTM_OK;
