@@ -100,6 +100,19 @@ read_int(struct sl_reader *reader, const struct sl_option *option, const struct 
     return true;
 }
 
+/* Rates that masks would round to 0 or to 1 (seqlstm_mask_count). */
+static bool
+check_rate(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node, double value)
+{
+    const double half_a_step = 0x1p-17;
+    if (value == 0 || (value >= half_a_step && value < 1 - half_a_step))
+        return true;
+    sl_reader_report(reader, "E0103", node->place,
+                     value < 0.5 ? "use 0, or 1e-5 and above" : "use 0.99999 and below", NULL,
+                     "`%s` counts in 65536ths, and %s would become %d", option->key, node->text, value < 0.5 ? 0 : 1);
+    return false;
+}
+
 static void
 read_float(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
            double *out)
@@ -108,7 +121,8 @@ read_float(struct sl_reader *reader, const struct sl_option *option, const struc
     if (node->kind != SL_NODE_SCALAR || node->quoted ||
         !sl_text_parse_float64(node->text, strlen(node->text), &value))
         sl_reader_report_type(reader, option, node, "a number");
-    else if (check_limits(reader, option, node, value))
+    else if (check_limits(reader, option, node, value) &&
+             (!(option->flags & SL_OPTION_MASK) || check_rate(reader, option, node, value)))
         *out = value;
 }
 

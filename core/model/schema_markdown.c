@@ -30,6 +30,8 @@ append_limits(struct sl_buf *out, const struct sl_option *option)
     sl_buf_printf(out, " %s %s", option->flags & SL_OPTION_ABOVE ? ">" : "≥", low);
     if (option->max < 2147483647.0)
         sl_buf_printf(out, " and %s %s", option->flags & SL_OPTION_BELOW ? "<" : "≤", high);
+    if (option->flags & SL_OPTION_MASK)
+        sl_buf_append_text(out, ", rounded to 65536ths");
 }
 
 /* A link to the heading of a section; headings lose their dots in an anchor. */

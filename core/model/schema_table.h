@@ -58,7 +58,8 @@ enum {
     SL_OPTION_REQUIRED = 1,
     SL_OPTION_ABOVE    = 2, /* the value is greater than min, not equal */
     SL_OPTION_BELOW    = 4, /* the value is less than max, not equal */
-    SL_OPTION_FIXED    = 8  /* any value but the default belongs to a later version */
+    SL_OPTION_FIXED    = 8, /* any value but the default belongs to a later version */
+    SL_OPTION_MASK     = 16 /* the rate of a mask: acts as the nearest multiple of 2^-16, and must not become 0 or 1 */
 };
 
 #define SL_NO_LIMIT DBL_MAX

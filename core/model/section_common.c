@@ -115,9 +115,9 @@ const struct sl_section sl_section_regularizer = {
     "a penalty on a parameter: `{l1: …, l2: …}`"};
 
 static const struct sl_option zoneout_options[] = {
-    {"cell", SL_VALUE_FLOAT, offsetof(struct sl_recurrent, zoneout_cell), 0, SL_OPTION_BELOW, "0", 0,
+    {"cell", SL_VALUE_FLOAT, offsetof(struct sl_recurrent, zoneout_cell), 0, SL_OPTION_BELOW | SL_OPTION_MASK, "0", 0,
      1, {NULL}, "probability that an element of c keeps its old value"},
-    {"hidden", SL_VALUE_FLOAT, offsetof(struct sl_recurrent, zoneout_hidden), 0, SL_OPTION_BELOW,
+    {"hidden", SL_VALUE_FLOAT, offsetof(struct sl_recurrent, zoneout_hidden), 0, SL_OPTION_BELOW | SL_OPTION_MASK,
      "0", 0, 1, {NULL}, "probability that an element of h keeps its old value"},
     {0}};
 

@@ -224,14 +224,15 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  *         zo = u_o + v_o + b_o + p_o * c^        o = gate(C(zo))
  *         q  = c^, or N(c^) * norm_c + norm_c_bias over H with LAYER_NORM
  *         h^ = o * output(q)                  with projection: h^ = W_p h^    [P]
- *         c  = k_c ? c' : c^                     zoneout (Krueger et al. 2017): k_c where u < zoneout_cell
- *         h  = k_h ? h' : h^                     k_h where u < zoneout_hidden; both drawn per step
+ *         c  = k_c ? c' : c^                     zoneout (Krueger et al. 2017): k_c where zoneout_cell drops
+ *         h  = k_h ? h' : h^                     k_h where zoneout_hidden drops; both drawn per step
  *   GRU   r = gate(C(u_r + v_r + b_r))           z = gate(C(u_z + v_z + b_z))
  *         RESET_AFTER:  n = candidate(C(u_n + b_n + r * (v_n + b_hn)))              b = [b_r b_z b_n b_hn], 4 H
  *         otherwise:    n = candidate(C(u_n + b_n + W_hn~ (r * h~)))                b = [b_r b_z b_n], 3 H
  *         h^ = (1 - z) * n + z * h'              then zoneout_hidden as above
  *   RNN   h^ = candidate(C(u + v + b))           then zoneout_hidden as above
  *
+ * Every rate acts as the nearest multiple of 2^-16 (seqlstm_mask_rate).
  * In inference mode masks are 1 and zoneout is its expectation: c = rate c' + (1 - rate) c^, h likewise.
  * Output row of (sequence, t): h of that step, both directions merged at the row of their input.
  * Final state: after the sequence's own last step (backward direction: after its first), or at t1

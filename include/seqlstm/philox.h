@@ -7,10 +7,18 @@
  * under every split, and after a resume.
  *
  *   key     = mix64(seed, stream, epoch)              stream: which tensor of which layer (ops.h)
+ *
+ * Masks take 16 bits for an element:
+ *   counter = (element / 8, step, sequence low, sequence high)
+ *   word    = philox4x32_10(counter, key)[element mod 8 / 2]
+ *   half    = word mod 2^16 where element is even, word / 2^16 where it is odd
+ *   k       = rate 2^16 rounded to the nearest integer, halves up, but within [1, 65535]; 0 where rate is 0
+ *   drop iff half < k; what is kept is scaled by 65536 / (65536 - k)
+ * So the rate that acts is k / 65536, and with it the expectation of what was scaled is exact.
+ *
+ * Who needs uniform numbers (samplers, initialisers, generators of data) takes a word for each:
  *   counter = (element / 4, step, sequence low, sequence high)
- *   word    = philox4x32_10(counter, key)[element mod 4]
- *   u       = (word >> 8) * 2^-24                     0 <= u < 1
- *   keep iff u >= rate; what is kept is scaled by 1 / (1 - rate)
+ *   u       = (philox4x32_10(counter, key)[element mod 4] >> 8) * 2^-24        0 <= u < 1
  *
  * Test vectors: tests/unit/test_philox.c. Usable from C11, C++ and CUDA (host and device).
  */
@@ -83,11 +91,48 @@ SEQLSTM_HD static inline float seqlstm_uniform(uint64_t key, uint64_t element, u
     return (float)(word[element & 3] >> 8) * (1.0f / 16777216.0f);
 }
 
-/* The factor of a dropout mask at one element: 0 or 1 / (1 - rate), rounded to float. */
+/* The number of halves that are dropped at 0 <= rate < 1: k above. Every product and difference is exact. */
+SEQLSTM_HD static inline uint32_t seqlstm_mask_count(float rate)
+{
+    if (!(rate > 0.0f))
+        return 0;
+    const float scaled = rate * 65536.0f;
+    uint32_t k = (uint32_t)scaled;
+    if (scaled - (float)k >= 0.5f)
+        k++;
+    return k < 1 ? 1 : k > 65535 ? 65535 : k;
+}
+
+/* The rate that acts: the nearest multiple of 2^-16. */
+SEQLSTM_HD static inline float seqlstm_mask_rate(float rate)
+{
+    return (float)seqlstm_mask_count(rate) * (1.0f / 65536.0f);
+}
+
+/* What is kept is multiplied by this: 1 / (1 - the rate that acts), rounded to float once. */
+SEQLSTM_HD static inline float seqlstm_mask_scale(float rate)
+{
+    return 65536.0f / (float)(65536u - seqlstm_mask_count(rate));
+}
+
+/* 1 where the element is dropped (zoneout: keeps its old value), else 0. */
+SEQLSTM_HD static inline int seqlstm_mask_drops(uint64_t key, uint64_t element, uint32_t step,
+                                                uint64_t sequence, float rate)
+{
+    uint32_t counter[4], word[4];
+    counter[0] = (uint32_t)(element / 8);
+    counter[1] = step;
+    counter[2] = (uint32_t)sequence;
+    counter[3] = (uint32_t)(sequence >> 32);
+    seqlstm_philox4x32(counter, key, word);
+    return (word[(element & 7) / 2] >> 16 * (element & 1) & 0xFFFFu) < seqlstm_mask_count(rate);
+}
+
+/* The factor of a dropout mask at one element: 0, or the scale. */
 SEQLSTM_HD static inline float seqlstm_mask(uint64_t key, uint64_t element, uint32_t step,
                                             uint64_t sequence, float rate)
 {
-    return seqlstm_uniform(key, element, step, sequence) >= rate ? 1.0f / (1.0f - rate) : 0.0f;
+    return seqlstm_mask_drops(key, element, step, sequence, rate) ? 0.0f : seqlstm_mask_scale(rate);
 }
 
 #ifdef __cplusplus

@@ -300,7 +300,7 @@ static inline int32_t seqlstm_prim_keeps(const struct seqlstm_prim_layer *y, uin
                                          int64_t t, int64_t k)
 {
     const struct seqlstm_axis *axis = y->call->axis;
-    return seqlstm_uniform(key, (uint64_t)k, axis->position0[b] + (uint32_t)t, axis->sequence_id[b]) < rate;
+    return seqlstm_mask_drops(key, (uint64_t)k, axis->position0[b] + (uint32_t)t, axis->sequence_id[b], rate);
 }
 
 /* Zoneout: now [rows, n] becomes what is carried, out of `before`. */
@@ -310,11 +310,12 @@ static inline void seqlstm_prim_zoneout(const struct seqlstm_prim_layer *y, uint
     if (!(rate > 0))
         return;
     const uint64_t key = seqlstm_prim_mask_key(y, which);
+    const float kept = seqlstm_mask_rate(rate);
     for (int64_t b = 0; b < y->call->axis->batch_sizes[t]; b++)
         for (int64_t k = 0; k < n; k++) {
             const int64_t at = b * n + k;
             if (!y->call->shape.training)
-                now[at] = rate * before[at] + (1 - rate) * now[at];
+                now[at] = kept * before[at] + (1 - kept) * now[at];
             else if (seqlstm_prim_keeps(y, key, rate, b, t, k))
                 now[at] = before[at];
         }

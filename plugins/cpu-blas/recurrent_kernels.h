@@ -139,17 +139,17 @@ struct blas_cell_backward {
     float *dnorm_gain, *dnorm_bias; /* added to */
 };
 
-/* Mask bits of `rows` rows: bit i mod 16 of word i / 16 is set where the uniform number of element i reaches `rate`
+/* Mask bits of `rows` rows at each of `steps` steps: bit i mod 16 of word i / 16 is set where element i is kept
  * (philox.h). Fills whole 64 elements: a row has 4 ceil(elements / 64) words. */
 struct blas_keep {
     uint64_t key;
-    int64_t rows;
+    int64_t steps, rows;
     const uint64_t *sequence;  /* [rows] */
-    const uint32_t *position0; /* [rows], added to `step`; NULL: zeros */
-    uint32_t step;
+    const uint32_t *position0; /* [rows], added to the step; NULL: zeros */
+    uint32_t step;             /* the first */
     int64_t elements;          /* of a row; > 0 */
     float rate;                /* 0 <= rate < 1 */
-    uint16_t *bits;            /* rows at stride bits_row */
+    uint16_t *bits;            /* [steps][rows] at stride bits_row */
     int64_t bits_row;
 };
 
@@ -252,6 +252,8 @@ struct blas_recurrent_kernels {
     /* y[r] = scale times the sum of x[16 r .. 16 r + 15]; y may be x */
     void (*fold)(int64_t rows, const float *x, float scale, float *y);
     void (*keep_bits)(const struct blas_keep *k);
+    /* The bits of one row at one step, and y = x times the mask. Reads one word beyond the last of the bits. */
+    void (*keep_apply)(const struct blas_keep *k, const float *x, float *y);
     /* y[i] = x[i] scale where bit first + i is set, else 0; y may be x. Reads one word beyond the last. */
     void (*mask_apply)(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n,
                        float *y);

@@ -7,6 +7,7 @@
 
 #include "recurrent_unit.h"
 #include "recurrent_norm.inc"
+#include "recurrent_mask.inc"
 
 void kernel_transpose16(const float *in, int64_t in_row, int rows, int columns, float *out, int64_t out_row)
 {

@@ -29,6 +29,7 @@ const struct blas_recurrent_kernels BLAS_NAME(recurrent_kernels) = {
     .row_stats = kernel_row_stats,
     .fold = kernel_fold,
     .keep_bits = kernel_keep_bits,
+    .keep_apply = kernel_keep_apply,
     .mask_apply = kernel_mask_apply,
     .copy = kernel_copy,
     .add = kernel_add,

@@ -51,9 +51,9 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
     cell->output = desc->activations[SEQLSTM_PLACE_OUTPUT][d];
     cell->gate_clip = desc->gate_clip;
     cell->cell_clip = desc->cell_clip;
-    cell->zoneout_cell = desc->zoneout_cell;
+    cell->zoneout_cell = seqlstm_mask_rate(desc->zoneout_cell);
     /* With projection zoneout acts on the projected h, outside the cell. */
-    cell->zoneout_hidden = desc->projection > 0 ? 0.0f : desc->zoneout_hidden;
+    cell->zoneout_hidden = desc->projection > 0 ? 0.0f : seqlstm_mask_rate(desc->zoneout_hidden);
     const struct seqlstm_activation *g = &cell->candidate;
     cell->keeps_gates = desc->cell == SEQLSTM_CELL_LSTM && cell->gate.kind == SEQLSTM_ACT_SIGMOID &&
                         cell->gate_clip == 0.0f &&

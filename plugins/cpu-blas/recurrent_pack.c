@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <seqlstm/philox.h>
+
 #include "recurrent_pack.h"
 
 static void copy_one(const struct blas_recurrent *op, const float *x, int64_t n, float *y)
@@ -161,13 +163,11 @@ static void pack_masked(const struct pack_call *call, int32_t n)
     uint64_t key = blas_mask_key(op, call->step, n / op->directions, n % op->directions,
                                  SEQLSTM_MASK_WEIGHT);
     const uint64_t sequence = SEQLSTM_WEIGHT_SEQUENCE;
-    op->kernels->keep_bits(&(struct blas_keep){
-        .key = key, .rows = 1, .sequence = &sequence, .step = call->step->weight_mask_step,
-        .elements = elements, .rate = op->desc.weight_drop, .bits = p->drop_bits});
     p->drop_bits[blas_round(elements, PANEL) / GROUP] = 0;
-    op->kernels->mask_apply(call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)],
-                            p->drop_bits, 0, 1.0f / (1.0f - op->desc.weight_drop), elements,
-                            p->masked);
+    op->kernels->keep_apply(&(struct blas_keep){.key = key, .steps = 1, .rows = 1, .sequence = &sequence,
+                                                .step = call->step->weight_mask_step, .elements = elements,
+                                                .rate = op->desc.weight_drop, .bits = p->drop_bits},
+                            call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)], p->masked);
 }
 
 static void pack_member(void *argument, int32_t member, int32_t members)
@@ -234,7 +234,7 @@ static void reduce_masked_row(const struct blas_recurrent *op, const struct blas
     for (int32_t m = 1; m < reduce->sources; m++)
         add_one(op, sum + m * reduce->stride, op->out, sum);
     op->kernels->mask_apply(sum, packed->drop_bits, row * op->out,
-                            1.0f / (1.0f - op->desc.weight_drop), op->out, sum);
+                            seqlstm_mask_scale(op->desc.weight_drop), op->out, sum);
     if (reduce->accumulate)
         add_one(op, sum, op->out, dst);
     else
@@ -329,7 +329,7 @@ void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_re
         return;
     if (reduce->direct && packed->drop_bits && grads[SEQLSTM_PARAM_W_H])
         op->kernels->mask_apply(grads[SEQLSTM_PARAM_W_H], packed->drop_bits, 0,
-                                1.0f / (1.0f - op->desc.weight_drop), op->gate_rows * op->out,
+                                seqlstm_mask_scale(op->desc.weight_drop), op->gate_rows * op->out,
                                 grads[SEQLSTM_PARAM_W_H]);
     if (op->coupled && !reduce->accumulate)
         clear_unused(op, layer, grads);

@@ -163,12 +163,12 @@ static void mask_rows(const struct blas_run *run, uint32_t purpose, float rate, 
                       int64_t width_pad, float *mask)
 {
     const struct seqlstm_axis *axis = run->binding->axis;
-    const float scale = 1.0f / (1.0f - rate);
+    const float scale = seqlstm_mask_scale(rate);
     uint64_t key = blas_mask_key(run->op, run->step, run->layer, run->direction, purpose);
     for (int64_t r = 0; r < run->block->rows; r++) {
         int64_t b = run->block->first + r;
         run->op->kernels->keep_bits(&(struct blas_keep){
-            .key = key, .rows = 1, .sequence = axis->sequence_id + b,
+            .key = key, .steps = 1, .rows = 1, .sequence = axis->sequence_id + b,
             .position0 = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0 + b : NULL,
             .elements = width, .rate = rate, .bits = run->scratch.bits});
         for (int64_t i = 0; i < width_pad; i++) {

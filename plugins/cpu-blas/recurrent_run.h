@@ -112,8 +112,8 @@ float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_r
 /* Products and cells of one step with at least one row. */
 void blas_step_run(const struct blas_forward_run *f, int64_t s);
 
-/* Draws the bits of zoneout of step t, where the options want any. Training. */
-void blas_zoneout_bits(const struct blas_run *run, int64_t t);
+/* Draws the bits of zoneout of `steps` steps of as many rows from t on, where the options want any. Training. */
+void blas_zoneout_bits(const struct blas_run *run, int64_t t, int64_t steps);
 
 /* May the steps of this block be run by the sweeps below? */
 bool blas_sweep_fits(const struct blas_run *run);

@@ -3,6 +3,8 @@
  * forms. */
 #include "recurrent_run.h"
 
+#include <seqlstm/philox.h>
+
 static int64_t chunk_of(const struct blas_forward_run *f, int64_t s) { return s / f->chunk_steps; }
 
 /* First q of the chunk that step s belongs to, and the rows it has. */
@@ -44,26 +46,26 @@ float *blas_gates_at(const struct blas_forward_run *f, int64_t s, int64_t *out_p
     return r->scratch.gates + q * PANEL;
 }
 
-static void step_bits(const struct blas_run *r, int64_t t, int64_t rows, uint32_t purpose,
-                      float rate, int64_t width, uint16_t *bits)
+static void step_bits(const struct blas_run *r, int64_t t, int64_t steps, uint32_t purpose, float rate, int64_t width,
+                      uint16_t *bits)
 {
     const struct seqlstm_axis *axis = r->binding->axis;
     uint64_t key = blas_mask_key(r->op, r->step, r->layer, r->direction, purpose);
     r->op->kernels->keep_bits(&(struct blas_keep){
-        .key = key, .rows = rows, .sequence = axis->sequence_id + r->block->first,
+        .key = key, .steps = steps, .rows = blas_block_rows(r->block, t),
+        .sequence = axis->sequence_id + r->block->first,
         .position0 = axis->position0 + r->block->first, .step = (uint32_t)(r->binding->t0 + t),
         .elements = width, .rate = rate, .bits = bits, .bits_row = blas_bits_row(r->op)});
 }
 
-void blas_zoneout_bits(const struct blas_run *r, int64_t t)
+void blas_zoneout_bits(const struct blas_run *r, int64_t t, int64_t steps)
 {
     const struct blas_recurrent *op = r->op;
-    const int64_t rows = blas_block_rows(r->block, t);
     const int64_t at = (r->block->q_base + r->block->q_of[t]) * blas_bits_row(op);
     if (r->saved->new_c)
-        step_bits(r, t, rows, SEQLSTM_MASK_ZONEOUT_CELL, op->desc.zoneout_cell, op->units, r->saved->new_c + at);
+        step_bits(r, t, steps, SEQLSTM_MASK_ZONEOUT_CELL, op->desc.zoneout_cell, op->units, r->saved->new_c + at);
     if (r->saved->new_h)
-        step_bits(r, t, rows, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden, op->out, r->saved->new_h + at);
+        step_bits(r, t, steps, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden, op->out, r->saved->new_h + at);
 }
 
 /* Projection and the zoneout behind it: raw -> h. */
@@ -71,7 +73,7 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    float rate = op->desc.zoneout_hidden, *out = rate > 0.0f ? r->scratch.projected : r->scratch.h;
+    float rate = seqlstm_mask_rate(op->desc.zoneout_hidden), *out = rate > 0.0f ? r->scratch.projected : r->scratch.h;
     for (int64_t n = 0; n < op->out_pad; n += PANEL) {
         int64_t wide = blas_min(PANEL, op->out_pad - n);
         op->kernels->product(&(struct blas_product){
@@ -386,7 +388,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
     if (saved && saved->new_h)
         step.new_h = saved->new_h + step.q_all * bits_row;
     if (step.new_c || step.new_h)
-        blas_zoneout_bits(r, step.t);
+        blas_zoneout_bits(r, step.t, 1);
     if (op->projection)
         step.raw = saved ? saved->raw + step.q_all * op->units_pad : r->scratch.raw;
     int64_t h_row;

@@ -68,8 +68,8 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
         w.cell.new_c = saved->new_c + bits;
     if (saved && saved->new_h)
         w.cell.new_h = saved->new_h + bits;
-    for (int64_t i = s; saved && (saved->new_c || saved->new_h) && i < end; i++)
-        blas_zoneout_bits(r, blas_step_at(r, i));
+    if (saved && (saved->new_c || saved->new_h))
+        blas_zoneout_bits(r, r->reverse ? blas_step_at(r, end - 1) : t, end - s);
     if (f->y.base) {
         w.y = f->y.base + blas_packed_row(r->binding, r->block, t) * f->y.row;
         w.y_row = f->y.row;

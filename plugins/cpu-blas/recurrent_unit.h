@@ -45,6 +45,7 @@
 #define kernel_row_stats             BLAS_NAME(kernel_row_stats)
 #define kernel_fold                  BLAS_NAME(kernel_fold)
 #define kernel_keep_bits             BLAS_NAME(kernel_keep_bits)
+#define kernel_keep_apply            BLAS_NAME(kernel_keep_apply)
 #define kernel_mask_apply            BLAS_NAME(kernel_mask_apply)
 #define kernel_copy                  BLAS_NAME(kernel_copy)
 #define kernel_add                   BLAS_NAME(kernel_add)
@@ -74,6 +75,7 @@ void kernel_row_stats(const float *x, int64_t panel_stride, int64_t rows, int64_
                       float *rstd);
 void kernel_fold(int64_t rows, const float *x, float scale, float *y);
 void kernel_keep_bits(const struct blas_keep *k);
+void kernel_keep_apply(const struct blas_keep *k, const float *x, float *y);
 void kernel_mask_apply(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n, float *y);
 void kernel_copy(const struct blas_rows *c);
 void kernel_add(const struct blas_rows *c);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over columns, layer norm and masks of rows (compiled once per instruction set). */
+#include <seqlstm/philox.h>
+
+#include "keep.h"
 #include "rowmath_unit.h"
 
 /* Rows are added in blocks of 32, blocks to the result: errors grow with rows / 32. */
@@ -139,80 +142,36 @@ void BLAS_NAME(norm_gain_sums)(int64_t rows, int64_t n, int64_t stride, const fl
 
 /* ---- masks ---------------------------------------------------------------------------------- */
 
-/* Counters in 64-bit lanes, of which the low halves count: a lane's product with a constant is one
- * instruction, and what its high half leaves behind in the counter never reaches a low half. */
-typedef uint64_t vq __attribute__((vector_size(4 * BLAS_LANES)));
-
-enum { LANES_64 = BLAS_LANES / 2, GROUPS = 4, CHUNK = 4 * LANES_64 * GROUPS };
-
-BLAS_INLINE vq multiply_low(vq a, uint32_t factor)
+/* The factors of BLAS_LANES elements: `scale` where the bit is set, else 0. */
+BLAS_INLINE vf factors(uint64_t bits, float scale)
 {
-#if BLAS_LANES == 16 && defined(__AVX512F__)
-    return (vq)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64((long long)factor));
-#elif BLAS_LANES == 8 && defined(__AVX2__)
-    return (vq)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x((long long)factor));
-#elif defined(__SSE2__)
-    return (vq)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x((long long)factor));
-#else
-    return (a & 0xFFFFFFFFu) * (uint64_t)factor;
-#endif
-}
-
-/* The words of CHUNK elements, the first of which is element 4 * first. */
-static void philox_chunk(uint64_t key, uint32_t first, uint32_t step, uint64_t sequence, uint32_t out[CHUNK])
-{
-    vq c0[GROUPS], c1[GROUPS], c2[GROUPS], c3[GROUPS];
-    for (int g = 0; g < GROUPS; g++) {
-        for (int i = 0; i < LANES_64; i++)
-            c0[g][i] = first + (uint32_t)(g * LANES_64 + i);
-        c1[g] = (vq){0} + (uint64_t)step;
-        c2[g] = (vq){0} + (sequence & 0xFFFFFFFFu);
-        c3[g] = (vq){0} + (sequence >> 32);
-    }
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int round = 0; round < 10; round++) {
-        BLAS_UNROLL
-        for (int g = 0; g < GROUPS; g++) {
-            vq p0 = multiply_low(c0[g], 0xD2511F53u), p1 = multiply_low(c2[g], 0xCD9E8D57u);
-            c0[g] = (p1 >> 32) ^ c1[g] ^ (uint64_t)k0;
-            c2[g] = (p0 >> 32) ^ c3[g] ^ (uint64_t)k1;
-            c1[g] = p1;
-            c3[g] = p0;
-        }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    for (int g = 0; g < GROUPS; g++) {
-        uint64_t pairs[2][LANES_64], mixed[2 * LANES_64];
-        vq low = (c0[g] & 0xFFFFFFFFu) | (c1[g] << 32), high = (c2[g] & 0xFFFFFFFFu) | (c3[g] << 32);
-        memcpy(pairs[0], &low, sizeof low);
-        memcpy(pairs[1], &high, sizeof high);
-        for (int i = 0; i < LANES_64; i++) {
-            mixed[2 * i] = pairs[0][i];
-            mixed[2 * i + 1] = pairs[1][i];
-        }
-        memcpy(out + g * 4 * LANES_64, mixed, sizeof mixed);
-    }
+    vi lane;
+    for (int i = 0; i < BLAS_LANES; i++)
+        lane[i] = 1 << i;
+    return v_select((((vi){0} + (int32_t)bits) & lane) == lane, v_set(scale), v_set(0.0f));
 }
 
 void BLAS_NAME(mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float rate, int64_t n,
                          const float *x, float *y)
 {
-    const float kept = 1.0f / (1.0f - rate);
-    /* u >= rate with u = k 2^-24 is k >= rate 2^24, both sides exact in double. */
-    const int32_t threshold = (int32_t)__builtin_ceil((double)rate * 16777216.0);
-    uint32_t words[CHUNK];
-    float factor[CHUNK];
-    for (int64_t i0 = 0; i0 < n; i0 += CHUNK) {
-        philox_chunk(key, (uint32_t)(i0 / 4), step, sequence, words);
-        const int count = n - i0 < CHUNK ? (int)(n - i0) : CHUNK;
-        float *out = x == NULL && count == CHUNK ? y + i0 : factor;
-        for (int i = 0; i < CHUNK; i++)
-            out[i] = (int32_t)(words[i] >> 8) >= threshold ? kept : 0.0f;
-        if (x == NULL && count < CHUNK)
-            memcpy(y + i0, factor, (size_t)count * sizeof *y);
-        for (int i = 0; x != NULL && i < count; i++)
-            y[i0 + i] = x[i0 + i] * factor[i];
+    const uint32_t least = seqlstm_mask_count(rate);
+    const float scale = seqlstm_mask_scale(rate);
+    struct keep_run run[KEEP_RUNS];
+    uint64_t bits[KEEP_RUNS];
+    for (int64_t first = 0; first < n; first += KEEP_RUNS * KEEP_RUN) {
+        const int64_t left = n - first, count = left < KEEP_RUNS * KEEP_RUN ? left : KEEP_RUNS * KEEP_RUN;
+        const int runs = (int)((count + KEEP_RUN - 1) / KEEP_RUN);
+        for (int i = 0; i < runs; i++)
+            run[i] = (struct keep_run){(uint32_t)(first / 8 + 8 * i), step, sequence};
+        keep_draw_some(runs, key, least, run, bits);
+        for (int64_t i = 0; i < count; i += BLAS_LANES) {
+            const vf m = factors(bits[i / KEEP_RUN] >> i % KEEP_RUN, scale);
+            const int tail = (int)(count - i);
+            if (tail >= BLAS_LANES)
+                v_store(y + first + i, x ? v_load(x + first + i) * m : m);
+            else
+                v_store_tail(y + first + i, tail, x ? v_load_tail(x + first + i, tail, 0.0f) * m : m);
+        }
     }
 }
 

@@ -12,7 +12,6 @@
 #define VW 16        /* floats of a vector */
 #define NN_ROWS 6    /* rows of a register tile of a product */
 #define NN_VECTORS 4 /* its vectors: 24 accumulators */
-#define BLAS_SIMD_PHILOX 1
 #define BLAS_SIMD_SCALE 1 /* v_fraction, v_floor_rest, v_scale: each one operation of any port */
 
 typedef __m512 vf;

@@ -120,8 +120,8 @@ CG_HD float cg_or_one(const float *x, int64_t k)
 /* Is element k of (t, b) kept from the step before? */
 CG_HD int cg_is_kept(const struct cg_layer *y, uint64_t key, float rate, int64_t t, int64_t b, int64_t k)
 {
-    return rate > 0 && seqlstm_uniform(key, (uint64_t)k, y->axis.position0[b] + y->axis.t0 + (uint32_t)t,
-                                       y->axis.sequence_id[b]) < rate;
+    return rate > 0 && seqlstm_mask_drops(key, (uint64_t)k, y->axis.position0[b] + y->axis.t0 + (uint32_t)t,
+                                          y->axis.sequence_id[b], rate);
 }
 
 /* The factor of element k of the layer's input, the same at every step of sequence b. */

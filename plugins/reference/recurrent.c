@@ -287,7 +287,7 @@ bool
 ref_zoneout_keeps(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t, int64_t element)
 {
     const struct seqlstm_axis *axis = y->stack->axis;
-    return seqlstm_uniform(key, (uint64_t)element, axis->position0[b] + (uint32_t)t, axis->sequence_id[b]) < rate;
+    return seqlstm_mask_drops(key, (uint64_t)element, axis->position0[b] + (uint32_t)t, axis->sequence_id[b], rate);
 }
 
 const struct ref_family ref_recurrent = {.slots = slots,

@@ -103,7 +103,8 @@ carry(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t,
         return now;
     if (y->training)
         return ref_zoneout_keeps(y, key, rate, b, t, k) ? before : now;
-    return (double)rate * before + (1 - (double)rate) * now;
+    const double kept = (double)seqlstm_mask_rate(rate);
+    return kept * before + (1 - kept) * now;
 }
 
 static double

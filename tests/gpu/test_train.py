@@ -41,10 +41,13 @@ backends: {backends}
 '''
 LAYERS = {
     'plain': '{type: lstm, units: 9, return_sequences: true}',
-    'options': '{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, layer_norm: true, dropout: 0.2,'
+    'options': '{type: lstm, units: 7, layers: 2, return_sequences: true, peephole: true, dropout: 0.2,'
                ' recurrent_dropout: 0.2, zoneout: {cell: 0.1, hidden: 0.1}}',
+    'norm': '{type: lstm, units: 7, layers: 2, return_sequences: true, layer_norm: true, recurrent_dropout: 0.2}',
     'gru': '{type: gru, units: 8, return_sequences: true, recurrent_dropout: 0.1}',
 }
+# Layer norm of seven units multiplies differences: in a second epoch two hosts are 1e-6 to 1e-2 apart, by the seed.
+EPOCHS = {'norm': 1}
 
 
 def run(arguments, expect=0, **environment):
@@ -66,9 +69,9 @@ def read_losses(folder):
     return [row['metrics']['loss'] for row in rows if row['span'] in ('epoch', 'validation')]
 
 
-def train(folder, name, layers, backends, epochs=2):
+def train(folder, name, layers, backends):
     out = folder / name
-    model = write_model(folder, name, layers, backends, epochs)
+    model = write_model(folder, name, layers, backends, EPOCHS.get(layers, 2))
     run(['run', model, '--out', out, '--quiet', *PLUGINS])
     return read_losses(out)
 

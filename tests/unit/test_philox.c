@@ -89,18 +89,87 @@ uniform_fills_the_unit_interval(void **state)
     assert_true(fabs(sum / N - 0.5) < 5 * sqrt(1.0 / 12 / N));
 }
 
+/* The answer to counter 0 and key 0, cut into halves: an element is dropped from the rate just above its half on. */
 static void
-mask_keeps_and_scales(void **state)
+mask_takes_halves_in_order(void **state)
 {
     (void)state;
-    int kept = 0;
-    for (uint64_t k = 0; k < 10000; k++) {
-        const float u = seqlstm_uniform(5, k, 3, 2), m = seqlstm_mask(5, k, 3, 2, 0.25f);
-        assert_true(u >= 0.25f ? m == 1.0f / 0.75f : m == 0.0f);
-        kept += m != 0.0f;
-        assert_true(seqlstm_mask(5, k, 3, 2, 0.0f) == 1.0f);
+    static const uint32_t halves[8] = {0xe8d5, 0x6627, 0xc58d, 0xe169, 0xac4c, 0xbc57, 0xdbd8, 0x9b00};
+    for (uint64_t e = 0; e < 8; e++) {
+        assert_int_equal(seqlstm_mask_drops(0, e, 0, 0, (float)halves[e] / 65536), 0);
+        assert_int_equal(seqlstm_mask_drops(0, e, 0, 0, (float)(halves[e] + 1) / 65536), 1);
     }
-    assert_true(abs(kept - 7500) < 5 * sqrt(10000 * 0.25 * 0.75));
+}
+
+/* counter = (element / 8, step, sequence low, high) */
+static void
+mask_follows_its_definition(void **state)
+{
+    (void)state;
+    const uint64_t key = seqlstm_mix64(42, 7, 1), sequence = UINT64_C(0x123456789ABCDEF0);
+    const float rate = 0.375f;
+    for (uint64_t element = 0; element < 40; element++) {
+        const uint32_t counter[4] = {(uint32_t)(element / 8), 9, 0x9ABCDEF0, 0x12345678};
+        uint32_t words[4];
+        seqlstm_philox4x32(counter, key, words);
+        const uint32_t word = words[element % 8 / 2], half = element % 2 ? word >> 16 : word & 0xFFFF;
+        const float m = seqlstm_mask(key, element, 9, sequence, rate);
+        assert_true(m == (half < 3 * 8192 ? 0.0f : 1.6f));
+        assert_true(seqlstm_mask(key, element, 9, sequence, 0.0f) == 1.0f);
+    }
+}
+
+static void
+rates_are_counted_in_65536ths(void **state)
+{
+    (void)state;
+    static const struct {
+        float rate;
+        uint32_t count;
+    } cases[] = {{0.0f, 0},
+                 {1e-30f, 1},
+                 {0.49f / 65536, 1},
+                 {1.49f / 65536, 1},
+                 {1.5f / 65536, 2},
+                 {0.1f, 6554},
+                 {0.2f, 13107},
+                 {0.5f, 32768},
+                 {32768.49f / 65536, 32768},
+                 {32768.5f / 65536, 32769},
+                 {65534.5f / 65536, 65535},
+                 {65535.75f / 65536, 65535},
+                 {0x1.fffffep-1f, 65535}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint32_t k = cases[i].count;
+        assert_int_equal(seqlstm_mask_count(cases[i].rate), k);
+        assert_true((double)seqlstm_mask_rate(cases[i].rate) == k / 65536.0);
+        assert_int_equal(seqlstm_mask_count(seqlstm_mask_rate(cases[i].rate)), k);
+        assert_true(seqlstm_mask_scale(cases[i].rate) == (float)(65536.0 / (65536 - k)));
+    }
+}
+
+/* Shares of dropped elements, of both halves of a word, and of pairs of neighbours: five standard deviations. */
+static void
+mask_drops_its_share(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    static const float rates[] = {1.0f / 65536, 0.001f, 0.1f, 0.5f, 0.9f, 65535.0f / 65536};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        const double p = (double)seqlstm_mask_rate(rates[i]);
+        double of[2] = {0, 0}, both[2] = {0, 0};
+        int before = 0;
+        for (uint64_t e = 0; e < 2 * N; e++) {
+            const int drops = seqlstm_mask_drops(77, e, 3, 2, rates[i]);
+            of[e % 2] += drops;
+            both[e % 2] += drops && before; /* [1]: the halves of a word; [0]: of neighbouring words */
+            before = drops;
+        }
+        for (int k = 0; k < 2; k++) {
+            assert_true(fabs(of[k] - N * p) < 5 * sqrt(N * p * (1 - p)) + 1);
+            assert_true(fabs(both[k] - N * p * p) < 5 * sqrt(N * p * p * (1 - p * p)) + 1);
+        }
+    }
 }
 
 int
@@ -112,7 +181,10 @@ main(void)
         cmocka_unit_test(mix_is_splitmix),
         cmocka_unit_test(uniform_follows_its_definition),
         cmocka_unit_test(uniform_fills_the_unit_interval),
-        cmocka_unit_test(mask_keeps_and_scales),
+        cmocka_unit_test(mask_takes_halves_in_order),
+        cmocka_unit_test(mask_follows_its_definition),
+        cmocka_unit_test(rates_are_counted_in_65536ths),
+        cmocka_unit_test(mask_drops_its_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

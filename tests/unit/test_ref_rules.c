@@ -297,7 +297,7 @@ zoneout_keeps_old_values(void **unused)
     int kept = 0;
     for (int64_t b = 0; b < 2; b++)
         for (int64_t k = 0; k < H; k++) {
-            const bool keep = seqlstm_uniform(key, (uint64_t)k, rh.axis.position0[b], rh.axis.sequence_id[b]) < 0.5f;
+            const bool keep = seqlstm_mask_drops(key, (uint64_t)k, rh.axis.position0[b], rh.axis.sequence_id[b], 0.5f);
             const double h0 = ((double *)rh.values[state(0, 0)])[b * H + k], y = ((double *)rh.values[1])[b * H + k];
             assert_int_equal(keep, y == h0);
             kept += keep;

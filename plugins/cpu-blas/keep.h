@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which elements masks keep, by Philox of many counters at once (philox.h). For units that are compiled once per
+ * instruction set.
+ *
+ * A run is 64 elements, eight counters. Each word of a counter stands in the low half of 64 bits. What stands in the
+ * high halves is of no account: the multiplication reads the low ones only, so that a round needs no shuffles. */
+#ifndef BLAS_KEEP_H
+#define BLAS_KEEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+#ifdef __clang__
+#define KEEP_UNROLL _Pragma("unroll")
+#else
+#define KEEP_UNROLL _Pragma("GCC unroll 4")
+#endif
+#define KEEP_INLINE static inline __attribute__((always_inline))
+
+enum {
+    KEEP_RUN = 64,
+    KEEP_LANES = BLAS_LANES / 2,    /* counters of a vector */
+    KEEP_VECTORS = 8 / KEEP_LANES,  /* vectors of a run */
+    KEEP_RUNS = 4 / KEEP_VECTORS    /* runs whose chains hide each other's latencies */
+};
+
+typedef uint64_t keep_vector __attribute__((vector_size(4 * BLAS_LANES)));
+
+struct keep_run {
+    uint32_t counter; /* the first: element / 8 */
+    uint32_t step;
+    uint64_t sequence;
+};
+
+KEEP_INLINE keep_vector keep_multiply(keep_vector a, uint32_t factor)
+{
+#if BLAS_LANES == 16
+    return (keep_vector)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64((long long)factor));
+#elif BLAS_LANES == 8
+    return (keep_vector)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x((long long)factor));
+#elif defined(__SSE2__)
+    return (keep_vector)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x((long long)factor));
+#else
+    return (a & 0xFFFFFFFFu) * (uint64_t)factor;
+#endif
+}
+
+/* Counters in the order in which keep_compare wants them. */
+KEEP_INLINE keep_vector keep_counters(uint32_t first)
+{
+#if BLAS_LANES == 16
+    return (keep_vector){0, 4, 1, 5, 2, 6, 3, 7} + (uint64_t)first;
+#elif BLAS_LANES == 8
+    return (keep_vector){0, 1, 2, 3} + (uint64_t)first;
+#else
+    return (keep_vector){0, 1} + (uint64_t)first;
+#endif
+}
+
+/* Bit i is set where element i of these counters is kept: its half is at least `least`. Words 0 and 1, 2 and 3 join to
+ * four halves each, in the order of the elements. */
+KEEP_INLINE uint64_t keep_compare(const keep_vector c[4], uint32_t least)
+{
+    const keep_vector a = (c[0] & 0xFFFFFFFFu) | c[1] << 32, b = (c[2] & 0xFFFFFFFFu) | c[3] << 32;
+#if BLAS_LANES == 16
+    const __m512i k = _mm512_set1_epi16((short)least);
+    const uint32_t low = _mm512_cmpge_epu16_mask(_mm512_unpacklo_epi64((__m512i)a, (__m512i)b), k);
+    const uint32_t high = _mm512_cmpge_epu16_mask(_mm512_unpackhi_epi64((__m512i)a, (__m512i)b), k);
+    return low | (uint64_t)high << 32;
+#elif BLAS_LANES == 8
+    const __m256i k = _mm256_set1_epi16((short)least), zero = _mm256_setzero_si256();
+    const __m256i low = _mm256_subs_epu16(k, _mm256_unpacklo_epi64((__m256i)a, (__m256i)b));
+    const __m256i high = _mm256_subs_epu16(k, _mm256_unpackhi_epi64((__m256i)a, (__m256i)b));
+    return (uint32_t)_mm256_movemask_epi8(
+        _mm256_packs_epi16(_mm256_cmpeq_epi16(low, zero), _mm256_cmpeq_epi16(high, zero)));
+#elif defined(__SSE2__)
+    const __m128i k = _mm_set1_epi16((short)least), zero = _mm_setzero_si128();
+    const __m128i low = _mm_subs_epu16(k, _mm_unpacklo_epi64((__m128i)a, (__m128i)b));
+    const __m128i high = _mm_subs_epu16(k, _mm_unpackhi_epi64((__m128i)a, (__m128i)b));
+    return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(_mm_cmpeq_epi16(low, zero), _mm_cmpeq_epi16(high, zero)));
+#else
+    uint64_t bits = 0;
+    for (int i = 0; i < 8 * KEEP_LANES; i++) {
+        const uint64_t half = (i & 4 ? b : a)[i / 8] >> 16 * (i & 3) & 0xFFFFu;
+        bits |= (uint64_t)(half >= least) << i;
+    }
+    return bits;
+#endif
+}
+
+/* The bits of `runs` runs; `least` is seqlstm_mask_count of the rate. */
+KEEP_INLINE void keep_draw(const int runs, uint64_t key, uint32_t least, const struct keep_run *run, uint64_t *out_bits)
+{
+    keep_vector c[4][4];
+    KEEP_UNROLL
+    for (int i = 0; i < runs * KEEP_VECTORS; i++) {
+        const struct keep_run *r = &run[i / KEEP_VECTORS];
+        c[i][0] = keep_counters(r->counter + (uint32_t)(i % KEEP_VECTORS * KEEP_LANES));
+        c[i][1] = (keep_vector){0} + (uint64_t)r->step;
+        c[i][2] = (keep_vector){0} + r->sequence;
+        c[i][3] = (keep_vector){0} + (r->sequence >> 32);
+    }
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+        KEEP_UNROLL
+        for (int i = 0; i < runs * KEEP_VECTORS; i++) {
+            const keep_vector p0 = keep_multiply(c[i][0], 0xD2511F53u), p1 = keep_multiply(c[i][2], 0xCD9E8D57u);
+            c[i][0] = (p1 >> 32) ^ c[i][1] ^ (uint64_t)k0;
+            c[i][2] = (p0 >> 32) ^ c[i][3] ^ (uint64_t)k1;
+            c[i][1] = p1;
+            c[i][3] = p0;
+        }
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    KEEP_UNROLL
+    for (int n = 0; n < runs; n++) {
+        out_bits[n] = 0;
+        KEEP_UNROLL
+        for (int i = 0; i < KEEP_VECTORS; i++)
+            out_bits[n] |= keep_compare(c[n * KEEP_VECTORS + i], least) << (i * 8 * KEEP_LANES % 64);
+    }
+}
+
+/* The same of 1 to KEEP_RUNS runs. */
+KEEP_INLINE void keep_draw_some(int runs, uint64_t key, uint32_t least, struct keep_run run[KEEP_RUNS],
+                                uint64_t out_bits[KEEP_RUNS])
+{
+    if (runs == 1) {
+        keep_draw(1, key, least, run, out_bits);
+        return;
+    }
+    for (int n = runs; n < KEEP_RUNS; n++)
+        run[n] = run[0];
+    keep_draw(KEEP_RUNS, key, least, run, out_bits);
+}
+
+#endif
