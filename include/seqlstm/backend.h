@@ -223,6 +223,7 @@ struct seqlstm_sizes {
     uint64_t packed_bytes;    /* weights as the kernels want them; 0: canonical ones are used directly */
     /* Of them, in whole pages of 2 MiB, what calls on the largest batch never touch: prediction of memory alone. */
     uint64_t workspace_idle_bytes, reserve_idle_bytes;
+    const struct seqlstm_axis *axis; /* the host's: of a batch of the data, which then counts as the largest; or NULL */
 };
 
 /* ---- bind and execute ------------------------------------------------------------------------------ */
