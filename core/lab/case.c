@@ -9,7 +9,7 @@
 
 static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",  "bwd",    "ranges",  "fd",
                                                       "repeat", "same", "memory", "threads", "alternate",
-                                                      "claim"};
+                                                      "claim", "idle"};
 
 const char *
 sl_case_pass_name(enum sl_case_pass pass)

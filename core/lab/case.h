@@ -37,6 +37,7 @@ enum sl_case_pass {
     SL_PASS_THREADS,       /* threads: 1, 2 and 3 members; two queues at once */
     SL_PASS_ALTERNATE,     /* alternate: call by call beside the reference on one queue, same bits as alone */
     SL_PASS_CLAIM,         /* claim: supports is pure, quick, and refuses what it cannot know */
+    SL_PASS_IDLE,          /* idle: bytes that are said to stay untouched are left alone */
     SL_PASS_COUNT
 };
 

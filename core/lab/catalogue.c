@@ -404,6 +404,12 @@ each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn, void *conte
     }
 }
 
+/* Large enough that whole pages of 2 MiB may stay untouched. */
+static const struct {
+    const char *op, *options;
+} idle_cells[] = {{"lstm", ""}, {"lstm", "backward"}, {"gru", "reset_after"},
+                  {"gru", "reset_after,backward"}, {"rnn", ""}};
+
 void
 sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *context)
 {
@@ -430,6 +436,10 @@ sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *con
         each_plain(level, "fd", true, false, 1, fn, context);
         break;
     case SL_LEVEL_MEMORY:
+        for (size_t i = 0; i < COUNT(idle_cells); i++) {
+            emit(fn, context, level, idle_cells[i].op, "idle", "T24B64I16H256", "", "uniform", idle_cells[i].options);
+            emit(fn, context, level, idle_cells[i].op, "idle", "T24B64I16H256", "", "ragged", idle_cells[i].options);
+        }
         each_recurrent(level, "memory", false, full ? 1 : 4, fn, context);
         each_plain(level, "memory", false, full, full ? 1 : 4, fn, context);
         each_recurrent(level, "repeat", false, full ? 1 : 3, fn, context);

@@ -244,6 +244,9 @@ run_pass(struct sl_check *check)
     case SL_PASS_CLAIM:
         sl_check_claim(check);
         break;
+    case SL_PASS_IDLE:
+        sl_check_idle(check);
+        break;
     default:
         sl_check_numbers(check);
     }

@@ -60,6 +60,7 @@ void sl_check_memory(struct sl_check *check);
 void sl_check_threads(struct sl_check *check);
 void sl_check_alternate(struct sl_check *check);
 void sl_check_claim(struct sl_check *check);
+void sl_check_idle(struct sl_check *check);
 
 /* State of a check under way. */
 struct sl_check {

@@ -98,6 +98,7 @@ level_of(const struct sl_case *c)
     case SL_PASS_SAME:
         return SL_LEVEL_FORWARD;
     case SL_PASS_MEMORY:
+    case SL_PASS_IDLE:
     case SL_PASS_REPEAT:
         return SL_LEVEL_MEMORY;
     case SL_PASS_THREADS:

@@ -72,6 +72,22 @@ sl_guarded_poison(struct sl_guarded *buffer)
         memset(buffer->data, POISON, (size_t)buffer->bytes);
 }
 
+uint64_t
+sl_guarded_count_untouched(const struct sl_guarded *buffer, uint64_t least_bytes)
+{
+    const unsigned char *bytes = buffer->data;
+    uint64_t count = 0, run = 0;
+    for (uint64_t i = 0; bytes && i <= buffer->bytes; i++) {
+        if (i < buffer->bytes && bytes[i] == POISON) {
+            run++;
+            continue;
+        }
+        count += run >= least_bytes ? run : 0;
+        run = 0;
+    }
+    return count;
+}
+
 int64_t
 sl_guarded_check(const struct sl_guarded *buffer)
 {

@@ -149,7 +149,8 @@ static seqlstm_status
 go_back(struct sl_runner *r, const struct sl_runner_piece *piece, const struct sl_guarded *reserve, void *const *grads,
         uint32_t parts, struct seqlstm_error *err)
 {
-    sl_guarded_poison(&r->workspace);
+    if (!r->watches_idle)
+        sl_guarded_poison(&r->workspace);
     struct seqlstm_backward args = {
         .struct_size = (uint32_t)sizeof args,
         .slot_count = (uint32_t)r->count,

@@ -54,6 +54,7 @@ struct sl_runner {
     bool stepwise;
     struct sl_runner_piece whole; /* stepwise: what dW is asked of */
     bool has_backward;
+    bool watches_idle; /* the workspace keeps what forward left */
     double slope_distance; /* sl_runner_move_slopes */
     uint64_t slope_draw;
 };

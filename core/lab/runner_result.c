@@ -79,6 +79,42 @@ sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacity_byt
            report_damage(&r->packed, "the packed weights", text, capacity_bytes);
 }
 
+seqlstm_status
+sl_runner_ask_idle(struct sl_runner *r, uint64_t *out_workspace, uint64_t *out_reserve, struct seqlstm_error *err)
+{
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL};
+    SEQLSTM_TRY(r->subject.table->op_sizes(r->op, &sizes, err));
+    if (sizes.workspace_idle_bytes > r->sizes.workspace_bytes || sizes.reserve_idle_bytes > r->sizes.reserve_bytes)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
+                     "it says that calls leave %llu of %llu bytes of workspace and %llu of %llu of reserve idle",
+                     (unsigned long long)sizes.workspace_idle_bytes, (unsigned long long)r->sizes.workspace_bytes,
+                     (unsigned long long)sizes.reserve_idle_bytes, (unsigned long long)r->sizes.reserve_bytes);
+    r->watches_idle = true;
+    *out_workspace = sizes.workspace_idle_bytes;
+    *out_reserve = sizes.reserve_idle_bytes;
+    return SEQLSTM_OK;
+}
+
+static bool
+is_busy(const struct sl_guarded *buffer, uint64_t idle, const char *name, char *text, size_t capacity)
+{
+    const uint64_t untouched = sl_guarded_count_untouched(buffer, 2u << 20);
+    if (untouched >= idle)
+        return false;
+    sl_text_snprintf(text, capacity,
+                     "calls touched what op_sizes said they would not: %llu of the %llu bytes of %s were to be idle, "
+                     "%llu are, in runs of 2 MiB and more",
+                     (unsigned long long)idle, (unsigned long long)buffer->bytes, name, (unsigned long long)untouched);
+    return true;
+}
+
+bool
+sl_runner_find_busy(const struct sl_runner *r, uint64_t workspace, uint64_t reserve, char *text, size_t capacity_bytes)
+{
+    return is_busy(&r->workspace, workspace, "workspace", text, capacity_bytes) ||
+           is_busy(&r->pieces[0].reserve, reserve, "reserve", text, capacity_bytes);
+}
+
 uint64_t
 sl_runner_digest(const struct sl_runner *r)
 {

@@ -122,6 +122,26 @@ faulty_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const s
     return inner->op_bind(op, queue, b, out_binding, err);
 }
 
+#if defined(FAULT_TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
+/* Asks for 8 MiB more workspace than the reference, of which 6 are to stay as they are. */
+static uint64_t workspace_bytes;
+enum { MORE = 8 << 20, IDLE = 6 << 20 };
+
+static seqlstm_status
+faulty_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    seqlstm_status rc = inner->op_sizes(op, sizes, err);
+    sizes->workspace_bytes += MORE;
+    workspace_bytes = sizes->workspace_bytes;
+#ifdef FAULT_IDLE_BEYOND
+    sizes->workspace_idle_bytes = workspace_bytes + 1;
+#else
+    sizes->workspace_idle_bytes = IDLE;
+#endif
+    return rc;
+}
+#endif
+
 static void
 faulty_op_destroy(struct seqlstm_op *op)
 {
@@ -240,6 +260,10 @@ faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
     first = args->workspace ? *(float *)args->workspace : 0;
 #endif
     seqlstm_status rc = inner->forward(binding, queue, args, err);
+#ifdef FAULT_TOUCHES_IDLE
+    for (uint64_t place = 1 << 20; place < MORE; place += 1 << 20)
+        ((char *)args->workspace)[workspace_bytes - place] = 0;
+#endif
 #ifdef FAULT_WORKSPACE
     if (is_lstm && args->slots[SEQLSTM_RECURRENT_Y])
         *slot(args->slots, SEQLSTM_RECURRENT_Y) += 0 * first;
@@ -305,6 +329,9 @@ seqlstm_backend_query_v0(uint32_t host_minor)
     table.op_create = faulty_op_create;
     table.op_bind = faulty_op_bind;
     table.op_destroy = faulty_op_destroy;
+#if defined(FAULT_TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
+    table.op_sizes = faulty_op_sizes;
+#endif
     table.forward = faulty_forward;
     table.backward = faulty_backward;
     return &table;

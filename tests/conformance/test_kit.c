@@ -75,6 +75,8 @@ static const struct planted planted[] = {
 #endif
     {"prints", "lstm:inf:T7B5I6H9:f32:ragged",
      "wrote 10 bytes to stdout or stderr, and may use the host's log only: forward 1"},
+    {"touches-idle", "lstm:idle:T7B5I6H9:f32:ragged", "of workspace were to be idle"},
+    {"idle-beyond", "lstm:idle:T7B5I6H9:f32:ragged", "bytes of workspace and 0 of"},
     {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
 };
 
@@ -92,6 +94,16 @@ planted_faults_are_caught_and_named(void **state)
             fail_msg("%s: '%s', expected '%s' in it", p->fault, r->check.detail, p->detail);
         sl_conformance_report_destroy(report);
     }
+}
+
+static void
+what_is_idle_and_stays_so_passes(void **state)
+{
+    (void)state;
+    const char *text = "lstm:idle:T7B5I6H9:f32:ragged";
+    struct sl_conformance_report *report = run("leaves-idle", &text, 1, NULL, 0);
+    assert_int_equal(sl_conformance_report_get(report, 0)->check.verdict, SL_VERDICT_PASS);
+    sl_conformance_report_destroy(report);
 }
 
 /* ---- another plugin beside it ---- */
@@ -451,6 +463,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planted_faults_are_caught_and_named),
+        cmocka_unit_test(what_is_idle_and_stays_so_passes),
         cmocka_unit_test(without_a_fault_the_same_cases_pass),
         cmocka_unit_test(reliance_on_the_process_shows_beside_another_plugin),
         cmocka_unit_test(words_on_stderr_and_at_load_are_noticed),
