@@ -8,6 +8,9 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -97,6 +100,14 @@ void *
 sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes)
 {
     return allocate(memory, bytes, SL_MEMORY_ALIGNMENT, true);
+}
+
+void
+sl_memory_trim(void)
+{
+#if defined(__GLIBC__)
+    (void)malloc_trim(0);
+#endif
 }
 
 void

@@ -30,6 +30,9 @@ void *sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes);
 /* `alignment` is a power of two; values below 64 count as 64. */
 void *sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t alignment);
 
+/* Gives back what the heaps of all threads keep of freed blocks: after work that needed much once. */
+void sl_memory_trim(void);
+
 /* Frees a block of any of the above; `memory` must be the one it came from. NULL block is fine. */
 void sl_memory_free(struct sl_memory *memory, void *block);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dispatch/choice.h"
+#include "dispatch/sizes.h"
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
 {
@@ -164,17 +165,7 @@ seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *sp
             *err = why;
         return status;
     }
-    bid->sizes.struct_size = sizeof bid->sizes;
-    SEQLSTM_TRY(table->op_sizes(bid->op, &bid->sizes, err));
-    const struct seqlstm_sizes *sizes = &bid->sizes;
-    if (sizes->workspace_idle_bytes > sizes->workspace_bytes || sizes->reserve_idle_bytes > sizes->reserve_bytes)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
-                     "backend %s says that its calls leave %llu of %llu bytes of workspace and %llu of %llu of reserve "
-                     "idle",
-                     sl_backend_get_id(bid->backend), (unsigned long long)sizes->workspace_idle_bytes,
-                     (unsigned long long)sizes->workspace_bytes, (unsigned long long)sizes->reserve_idle_bytes,
-                     (unsigned long long)sizes->reserve_bytes);
-    return SEQLSTM_OK;
+    return sl_sizes_ask(bid->backend, bid->op, NULL, &bid->sizes, err);
 }
 
 int32_t sl_span_count_bids(const struct sl_span *span)

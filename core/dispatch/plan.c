@@ -21,6 +21,7 @@
 #include "dispatch/plan_layout.h"
 #include "dispatch/constraint.h"
 #include "dispatch/refusal_cost.h"
+#include "dispatch/sizes.h"
 #include "dispatch/tune.h"
 
 struct planner {
@@ -321,6 +322,8 @@ static seqlstm_status choose_calls(struct planner *p)
     SEQLSTM_TRY(sl_spans_settle_loop(&p->spans, p->err));
     for (bool done = false; !done;)
         SEQLSTM_TRY(search_way(p, &done));
+    for (int32_t c = 0; c < p->plan->call_count && p->request->tuning; c++)
+        SEQLSTM_TRY(sl_sizes_profile(p->graph, p->request->tuning->profiles, &p->calls[c], p->err));
     return SEQLSTM_OK;
 }
 

@@ -142,11 +142,11 @@ struct sl_plan {
  * step in a loop, unless its steps share one. */
 int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call);
 
-/* What measured costs need. Borrowed. */
+/* What measured costs, and what is said of memory, need of the data. Borrowed. */
 struct sl_tuning {
     const struct sl_profiles *profiles; /* of the real data; weights add up to 1 */
     struct sl_pool *pool;
-    struct sl_cost_cache *cache;
+    struct sl_cost_cache *cache;        /* NULL: nothing is measured */
     bool measure;                       /* false: only what the cache holds */
     double seconds;                     /* bound of all measurements of this plan */
     const struct sl_interrupt *interrupt; /* may be NULL */

@@ -43,7 +43,7 @@ seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *span
 {
     *tuner = (struct sl_tuner){.spans = spans, .tuning = tuning};
     bool has_source = spans->graph->facts.source.kind != SL_FIELD_NONE;
-    bool sampled = tuning && tuning->profiles->count > 0 &&
+    bool sampled = tuning && tuning->cache && tuning->profiles->count > 0 &&
                    (!has_source || tuning->profiles->items[0].source_lengths);
     const struct sl_profiles *profiles = sampled ? tuning->profiles : &tuner->usual;
     if (profiles == &tuner->usual) {

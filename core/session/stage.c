@@ -211,7 +211,9 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
         struct sl_envelope envelope = sl_batcher_envelope(session->valid_batcher);
         SEQLSTM_TRY(sl_session_open_decoder(session, &envelope, false, err));
     }
-    return sl_params_init(session->params, session->train.graph, session->model->seed, session->pool, err);
+    SEQLSTM_TRY(sl_params_init(session->params, session->train.graph, session->model->seed, session->pool, err));
+    sl_memory_trim(); /* of the copies that orthogonal weights are made in */
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,

@@ -4,9 +4,6 @@
 #include "session/session_private.h"
 
 #include <stdio.h>
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 
 /* For all plans of a session together; an eighth of it goes to evaluation. */
 static const double train_seconds = 3.5, evaluate_seconds = 0.5;
@@ -35,10 +32,12 @@ seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase 
                                      .seconds = phase == SL_PHASE_TRAIN ? train_seconds : evaluate_seconds,
                                      .interrupt = session->options.interrupt,
                                      .log = session->options.log};
-    if (session->model->dispatch.policy != SL_POLICY_MEASURED || batcher == NULL)
+    if (batcher == NULL)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(open_costs(session, err));
-    out_tuning->cache = session->costs;
+    if (session->model->dispatch.policy == SL_POLICY_MEASURED) {
+        SEQLSTM_TRY(open_costs(session, err));
+        out_tuning->cache = session->costs;
+    }
     return sl_batcher_sample(batcher, profiles, err);
 }
 
@@ -62,9 +61,7 @@ void sl_session_measure_process(struct sl_plan *plan)
     FILE *file = fopen("/proc/self/status", "re");
     char line[128];
     long long resident = 0, reached = 0;
-#if defined(__GLIBC__)
-    (void)malloc_trim(0); /* what reading and timing left: the heap would keep it beside the buffers of the run */
-#endif
+    sl_memory_trim(); /* what reading and timing left: the heap would keep it beside the buffers of the run */
     while (file && fgets(line, sizeof line, file)) {
         (void)sscanf(line, "VmRSS: %lld", &resident);
         (void)sscanf(line, "VmHWM: %lld", &reached);

@@ -144,15 +144,12 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
 static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
                                struct seqlstm_error *err)
 {
-    (void)err;
     sizes->workspace_bytes = op->sizes.workspace_bytes;
     sizes->reserve_bytes = op->sizes.reserve_bytes;
     sizes->packed_bytes = op->sizes.packed_bytes;
-    if (SEQLSTM_HAS(sizes, reserve_idle_bytes)) {
-        sizes->workspace_idle_bytes = op->sizes.workspace_idle_bytes;
-        sizes->reserve_idle_bytes = op->sizes.reserve_idle_bytes;
-    }
-    return SEQLSTM_OK;
+    if (op->operation->find_idle == NULL || !SEQLSTM_HAS(sizes, reserve_idle_bytes))
+        return SEQLSTM_OK;
+    return op->operation->find_idle(op, SEQLSTM_HAS(sizes, axis) ? sizes->axis : NULL, sizes, err);
 }
 
 static void binding_destroy(struct seqlstm_binding *binding)

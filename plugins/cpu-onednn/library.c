@@ -92,3 +92,18 @@ int odn_threads_set(int threads)
         set_num_threads(threads);
     return before;
 }
+
+static void multiply(void)
+{
+    enum { N = 64 };
+    static float a[N * N], b[N * N], c[N * N];
+    (void)odn.sgemm('N', 'N', N, N, N, 1, a, N, b, N, 0, c, N);
+    (void)odn.sgemm('N', 'T', N, N, N, 1, a, N, b, N, 1, c, N);
+    (void)odn.sgemm('T', 'N', N, N, N, 1, a, N, b, N, 0, c, N);
+}
+
+void odn_library_warm_up(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, multiply);
+}

@@ -25,6 +25,7 @@
     X(primitive_create)                                                                                      \
     X(primitive_destroy)                                                                                     \
     X(primitive_execute)                                                                                     \
+    X(sgemm)                                                                                                 \
     X(memory_create)                                                                                         \
     X(memory_destroy)                                                                                        \
     X(memory_set_data_handle)                                                                                \
@@ -53,5 +54,9 @@ seqlstm_status odn_library_load(const char *file, struct seqlstm_error *err);
 const char *odn_library_version(void);
 
 int odn_threads_set(int threads);
+
+/* Runs small products once in a process. The library makes code when it first runs, and its own is read from the file
+ * then (7 MB in all): done where an operation is made, memory is predicted with it. [any] */
+void odn_library_warm_up(void);
 
 #endif

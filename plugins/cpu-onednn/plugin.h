@@ -72,6 +72,9 @@ struct odn_operation {
     /* NULL: canonical weights are used as they are */
     seqlstm_status (*pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
                            void *packed, struct seqlstm_error *err);
+    /* What calls on a batch with the steps of `axis` (NULL: the largest) never touch; NULL: they touch all. */
+    seqlstm_status (*find_idle)(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
+                                struct seqlstm_sizes *sizes, struct seqlstm_error *err);
 };
 
 extern const struct odn_operation odn_recurrent_operation, odn_dense_operation, odn_norm_operation;

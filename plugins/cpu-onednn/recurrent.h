@@ -33,9 +33,16 @@ struct odn_elem {
 };
 extern const struct odn_elem odn_float32;
 
+/* Bytes of one rectangle's workspace: bilinear in n and steps, but for the rounding of its parts to pages. */
+struct odn_ws_model {
+    double per_row, per_sequence, per_step, rest;
+};
+enum { ODN_PAGE_SLACK = 16 * 4096 }; /* more than the rounding adds */
+
 /* Layers that read one width: layer 0, and those above it. */
 struct odn_kind {
     int64_t input;
+    struct odn_ws_model ws; /* training */
     int64_t dims[ODN_WEIGHTS][5];
     int n_dims[ODN_WEIGHTS];
     struct odn_layout weights[ODN_PASSES][ODN_WEIGHTS]; /* as the primitives want them */
@@ -99,6 +106,7 @@ struct odn_shape {
 
 struct odn_slice {
     int64_t sequences, rows, state_rows;
+    uint64_t scratch_bytes; /* that its primitives need */
     int32_t rectangle_count, shape_count;
     struct odn_rectangle *rectangles; /* in order of time */
     struct odn_shape *shapes;
@@ -196,25 +204,34 @@ seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry
 /* NULL is fine. Keeps the entry for later as long as few are idle. [any thread] */
 void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry);
 void odn_entries_destroy(struct odn_recurrent *r);
+enum { ODN_ENTRIES_IDLE = 128 }; /* that are kept */
 
 /* ---- recurrent_sizes.c ----------------------------------------------------------------------------- */
 
 /* Upper bounds over all batches of the descriptor. */
 seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes,
                                      struct seqlstm_error *err);
-/* Lays out the buffers of a binding whose slices are cut; `reserve` and `workspace` are what it needs. */
-void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
-
-/* ---- recurrent_idle.c ------------------------------------------------------------------------------ */
-
 /* A rectangle, and what the library says that it needs for it. */
 struct odn_need {
     int32_t kind, way;
     int64_t n, steps;
     uint64_t ws_bytes, scratch_bytes;
 };
-/* Bytes of both that the library never touches, in whole pages of 2 MiB: 0 where its layout is not the known one. */
-void odn_idle_find(const struct odn_recurrent *r, const struct odn_need *need, uint64_t *out_ws, uint64_t *out_scratch);
+/* Fills the bytes. */
+seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *need, struct seqlstm_error *err);
+/* Lays out the buffers of slices of which ws_bytes and scratch_bytes are known; out: what they need in all. */
+void odn_slices_lay_out(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
+/* Finds both by the primitives of a binding whose slices are cut, and lays them out. */
+void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
+
+/* ---- recurrent_idle.c ------------------------------------------------------------------------------ */
+
+/* What the largest batch of equal lengths leaves untouched of both buffers. */
+seqlstm_status odn_idle_find_uniform(const struct odn_recurrent *r, struct seqlstm_sizes *sizes,
+                                     struct seqlstm_error *err);
+/* See odn_operation. */
+seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
+                                       struct seqlstm_sizes *sizes, struct seqlstm_error *err);
 
 /* ---- recurrent_cut.c ------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
  * others (layer 0). Scratch (ref_rnn.hpp, init_scratchpad) begins with a space that training does not use and inference
  * uses as workspace, and asks for the gates in bytes where elements are counted: four times too much.
  */
+#include "library.h"
 #include "recurrent.h"
 
 enum { PAGE = 4096, LINE_BYTES = 64 };
@@ -82,21 +83,141 @@ static uint64_t find_ws(const struct odn_recurrent *r, const struct odn_need *ne
            whole(c_grads + parts->c_grads / 2, c_grads + parts->c_grads);
 }
 
-static uint64_t find_scratch(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
+/* Scratch of training: [not used: gates] [gates of all steps] [not used: three times as much] [small parts]; 0: it is
+ * not so. */
+static uint64_t training_gates(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
 {
     const uint64_t states = parts->states * 3 + parts->c;
-    if (r->training) {
-        const uint64_t gates = parts->gates; /* of all steps: backward makes one product of them */
-        const bool known = r->elem.type == dnnl_f32 && need->scratch_bytes >= 5 * gates &&
-                           need->scratch_bytes < 5 * gates + states;
-        return known ? whole(0, gates) + whole(2 * gates, 5 * gates) : 0;
-    }
-    return need->scratch_bytes >= states && !need->way ? whole(0, states - parts->c / 2) : 0;
+    const bool known = r->training && r->elem.type == dnnl_f32 && need->scratch_bytes >= 5 * parts->gates &&
+                       need->scratch_bytes < 5 * parts->gates + states;
+    return known ? parts->gates : 0;
 }
 
-void odn_idle_find(const struct odn_recurrent *r, const struct odn_need *need, uint64_t *out_ws, uint64_t *out_scratch)
+static uint64_t find_scratch(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
 {
-    const struct parts parts = parts_of(r, need);
-    *out_ws = r->training ? find_ws(r, need, &parts) : 0;
-    *out_scratch = find_scratch(r, need, &parts);
+    const uint64_t states = parts->states * 3 + parts->c, gates = training_gates(r, need, parts);
+    if (r->training)
+        return gates > 0 ? whole(0, gates) + whole(2 * gates, 5 * gates) : 0;
+    if (need->scratch_bytes < states)
+        return 0;
+    /* Gates of all steps of a GRU stand behind the space, which has their room once more: a quarter is used. */
+    const uint64_t all = r->elem.type == dnnl_f32 ? 4 * parts->gates : 0;
+    if (r->cell == ODN_GRU_RESET_AFTER && need->way == 0 && all > 0 && need->scratch_bytes >= states + all + all / 4)
+        return whole(0, states + all / 4) + whole(states + all / 2, states + all + all / 4);
+    /* what begins at the end copies x */
+    return whole(need->way ? parts->states : 0, states - parts->c / 2);
+}
+
+seqlstm_status odn_idle_find_uniform(const struct odn_recurrent *r, struct seqlstm_sizes *sizes,
+                                     struct seqlstm_error *err)
+{
+    const struct seqlstm_desc *head = &r->desc->head;
+    const uint64_t slices = (uint64_t)r->slices_max;
+    uint64_t least = UINT64_MAX;
+    for (int32_t k = 0; k < r->kinds; k++)
+        for (int32_t d = 0; d < r->directions; d++) {
+            struct odn_need need = {.kind = k, .way = odn_way_of(r, d), .steps = head->max_steps,
+                                    .n = (head->max_sequences + r->slices_max - 1) / r->slices_max};
+            SEQLSTM_TRY(odn_need_find(r, &need, err));
+            const struct parts parts = parts_of(r, &need);
+            /* the first layer is of the first kind, all above it of the last, which may be the same */
+            const uint64_t layers = (k == 0 ? 1 : 0) + (k == r->kinds - 1 ? (uint64_t)r->layers - 1 : 0);
+            const uint64_t scratch = find_scratch(r, &need, &parts);
+            sizes->reserve_idle_bytes += r->training ? slices * layers * find_ws(r, &need, &parts) : 0;
+            least = scratch < least ? scratch : least; /* all use the same */
+        }
+    sizes->workspace_idle_bytes = slices * least;
+    return SEQLSTM_OK;
+}
+
+/* ---- a batch of unequal lengths ------------------------------------------------------------------------ */
+
+/* Its buffers are as large as the worst batch may need, which this one is not. What lies between the library's parts is
+ * touched by and by, as rectangles of other batches lie elsewhere; but for the end of the scratch, where all begin. */
+
+static uint64_t expect_ws(const struct odn_ws_model *m, const struct odn_rectangle *rectangle)
+{
+    const double n = (double)rectangle->n, steps = (double)rectangle->steps;
+    return odn_round_up((uint64_t)(m->per_row * n * steps + m->per_sequence * n + m->per_step * steps + m->rest) +
+                        ODN_PAGE_SLACK / 4);
+}
+
+/* Bytes that the slices' primitives need; the first slice has the most sequences. `out_idle`: of the scratch. */
+static seqlstm_status expect_needs(struct odn_recurrent_binding *b, uint64_t *out_idle, struct seqlstm_error *err)
+{
+    const struct odn_recurrent *r = b->r;
+    uint64_t scratch = 0, idle = 0;
+    for (int32_t k = 0; k < r->kinds; k++) {
+        const struct odn_rectangle *largest = b->slices[0].rectangles;
+        for (int32_t i = 0; i < b->slices[0].rectangle_count; i++)
+            if (b->slices[0].rectangles[i].n * b->slices[0].rectangles[i].steps > largest->n * largest->steps)
+                largest = &b->slices[0].rectangles[i];
+        struct odn_need need = {.kind = k, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};
+        SEQLSTM_TRY(odn_need_find(r, &need, err));
+        const struct parts parts = parts_of(r, &need);
+        const uint64_t gates = training_gates(r, &need, &parts);
+        if (need.scratch_bytes > scratch) {
+            scratch = need.scratch_bytes;
+            idle = whole(2 * gates, 5 * gates);
+        }
+        for (int32_t m = 0; m < b->slices_count && r->training; m++)
+            for (int32_t i = 0; i < b->slices[m].rectangle_count; i++)
+                b->slices[m].ws_bytes[k] += expect_ws(&r->kind[k].ws, &b->slices[m].rectangles[i]);
+    }
+    for (int32_t m = 0; m < b->slices_count; m++)
+        b->slices[m].scratch_bytes = scratch;
+    *out_idle = (uint64_t)b->slices_count * idle;
+    return SEQLSTM_OK;
+}
+
+/* What the library takes for the primitives of all batches in time: less is said to be idle for it, as there is no
+ * buffer of the host that it lies in. Bytes of one are as measured with 2.6 (tests/bench/memory.py). */
+static uint64_t expect_primitives(const struct odn_recurrent *r)
+{
+    const uint64_t most = 2 * (uint64_t)r->desc->head.max_sequences;
+    const uint64_t bytes = r->elem.type == dnnl_f32 ? 130000 : 50000;
+    return (most < ODN_ENTRIES_IDLE ? most : ODN_ENTRIES_IDLE) * (r->training ? ODN_PASSES : 1) * bytes;
+}
+
+static uint64_t subtract(uint64_t idle, uint64_t bytes)
+{
+    return idle > bytes ? idle - bytes : 0;
+}
+
+static seqlstm_status find_idle(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    const uint64_t primitives = expect_primitives(b->r);
+    uint64_t idle, reserve, workspace;
+    SEQLSTM_TRY(odn_slices_cut(b, err));
+    SEQLSTM_TRY(expect_needs(b, &idle, err));
+    odn_slices_lay_out(b, &reserve, &workspace);
+    sizes->reserve_idle_bytes = subtract(whole(reserve, sizes->reserve_bytes), primitives);
+    idle = subtract(idle + whole(workspace, sizes->workspace_bytes), b->r->training ? 0 : primitives);
+    sizes->workspace_idle_bytes = idle < sizes->workspace_bytes ? idle : sizes->workspace_bytes;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
+                                       struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    struct odn_recurrent *r = op->recurrent;
+    const bool one_length = r->desc->head.flags & SEQLSTM_DESC_UNIFORM;
+    sizes->workspace_idle_bytes = op->sizes.workspace_idle_bytes;
+    sizes->reserve_idle_bytes = op->sizes.reserve_idle_bytes;
+    if (axis == NULL || one_length)
+        return SEQLSTM_OK;
+    const struct seqlstm_host *host = op->instance->host;
+    struct odn_recurrent_binding b = {.r = r, .axis = axis, .t1 = axis->steps, .rows = axis->rows,
+                                      .slices_count = r->slices_max};
+    if (axis->sequences < b.slices_count)
+        b.slices_count = (int32_t)axis->sequences;
+    b.slices = host_allocate(host, (uint64_t)b.slices_count * sizeof *b.slices);
+    if (b.slices == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
+    const int before = odn_threads_set(op->exclusive ? op->instance->members_max : 1);
+    seqlstm_status status = find_idle(&b, sizes, err);
+    odn_threads_set(before);
+    odn_slices_release(&b);
+    host_release(host, b.slices);
+    return status;
 }

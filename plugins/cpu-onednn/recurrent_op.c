@@ -233,6 +233,7 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     describe_cell(r);
     describe_stack(r, op->instance);
     const int before = odn_threads_set(op->exclusive ? op->instance->members_max : 1);
+    odn_library_warm_up();
     r->attr = op->instance->attr;
     seqlstm_status status = SEQLSTM_OK;
     if (r->quantized) {
@@ -483,4 +484,5 @@ const struct odn_operation odn_recurrent_operation = {
     .forward = forward,
     .backward = backward,
     .pack = odn_recurrent_pack,
+    .find_idle = odn_recurrent_find_idle,
 };

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Primitives of recurrent layers by shape, and the cache that an operation keeps of them.
  *
- * Invariant: entries in use are never destroyed; of the idle ones at most IDLE_MAX are kept, the least
+ * Invariant: entries in use are never destroyed; of the idle ones at most ODN_ENTRIES_IDLE are kept, the least
  * recently used going first.
  */
 #include "recurrent.h"
 
-enum { IDLE_MAX = 128 };
 
 /* The descriptors of one pass; element i of the arrays is used where `given` says so. */
 struct descriptors {
@@ -190,7 +189,7 @@ static void trim(struct odn_recurrent *r)
             if (oldest == NULL || (*at)->used < (*oldest)->used)
                 oldest = at;
         }
-    if (idle <= IDLE_MAX)
+    if (idle <= ODN_ENTRIES_IDLE)
         return;
     struct odn_entry *entry = *oldest;
     *oldest = entry->next;

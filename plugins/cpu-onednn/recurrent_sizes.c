@@ -80,28 +80,13 @@ uint64_t odn_ws_place(const struct odn_recurrent *r, const struct odn_slice *s, 
            ((uint64_t)(l - 1) * directions + (uint64_t)d) * s->ws_bytes[r->kinds - 1];
 }
 
-void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace)
+void odn_slices_lay_out(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace)
 {
     const struct odn_recurrent *r = b->r;
     uint64_t reserve = 0, workspace = 0;
     uint64_t *kept = r->training ? &reserve : &workspace;
-    for (int32_t m = 0; m < b->slices_count; m++) {
-        struct odn_slice *s = &b->slices[m];
-        uint64_t scratch = 0;
-        for (int32_t k = 0; k < r->kinds; k++) {
-            s->ws_bytes[k] = 0;
-            for (int32_t i = 0; i < s->rectangle_count; i++) {
-                struct odn_rectangle *rectangle = &s->rectangles[i];
-                for (int32_t d = 0; d < r->directions; d++) {
-                    const struct odn_entry *e = s->shapes[rectangle->shape].entries[k][odn_way_of(r, d)];
-                    scratch = e->scratch_bytes > scratch ? e->scratch_bytes : scratch;
-                    if (d == 0)
-                        rectangle->ws[k] = odn_take(&s->ws_bytes[k], e->ws_bytes);
-                }
-            }
-        }
-        s->scratch = odn_take(&workspace, scratch);
-    }
+    for (int32_t m = 0; m < b->slices_count; m++)
+        b->slices[m].scratch = odn_take(&workspace, b->slices[m].scratch_bytes);
     for (int32_t m = 0; m < b->slices_count; m++) {
         struct odn_slice *s = &b->slices[m];
         place_reserve(r, s, kept);
@@ -112,35 +97,49 @@ void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve,
     *out_workspace = workspace;
 }
 
+void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace)
+{
+    const struct odn_recurrent *r = b->r;
+    for (int32_t m = 0; m < b->slices_count; m++) {
+        struct odn_slice *s = &b->slices[m];
+        s->scratch_bytes = 0;
+        for (int32_t k = 0; k < r->kinds; k++) {
+            s->ws_bytes[k] = 0;
+            for (int32_t i = 0; i < s->rectangle_count; i++) {
+                struct odn_rectangle *rectangle = &s->rectangles[i];
+                for (int32_t d = 0; d < r->directions; d++) {
+                    const struct odn_entry *e = s->shapes[rectangle->shape].entries[k][odn_way_of(r, d)];
+                    s->scratch_bytes = e->scratch_bytes > s->scratch_bytes ? e->scratch_bytes : s->scratch_bytes;
+                    if (d == 0)
+                        rectangle->ws[k] = odn_take(&s->ws_bytes[k], e->ws_bytes);
+                }
+            }
+        }
+    }
+    odn_slices_lay_out(b, out_reserve, out_workspace);
+}
+
 /* ---- bounds -------------------------------------------------------------------------------------------- */
 
-struct probe {
-    uint64_t ws, scratch;
-};
-
-static seqlstm_status probe(struct odn_recurrent *r, int32_t kind, int64_t n, int64_t steps,
-                            struct probe *out_probe, struct seqlstm_error *err)
+seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *need, struct seqlstm_error *err)
 {
     dnnl_primitive_desc_t pd[ODN_PASSES] = {NULL, NULL};
-    const int32_t way = odn_way_of(r, 0);
     dnnl_status_t status = dnnl_success;
-    struct probe found = {0, 0};
+    need->ws_bytes = need->scratch_bytes = 0;
     for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
-        status = odn_primitive_describe(r, kind, way, n, steps, p, true, pd[ODN_FORWARD], r->attr, &pd[p]);
+        status = odn_primitive_describe(r, need->kind, need->way, need->n, need->steps, p, true, pd[ODN_FORWARD],
+                                        r->attr, &pd[p]);
         if (status != dnnl_success)
             break;
         const uint64_t scratch = odn_argument_bytes(pd[p], DNNL_ARG_SCRATCHPAD);
-        found.scratch = scratch > found.scratch ? scratch : found.scratch;
+        need->scratch_bytes = scratch > need->scratch_bytes ? scratch : need->scratch_bytes;
     }
     if (status == dnnl_success)
-        found.ws = odn_argument_bytes(pd[ODN_FORWARD], DNNL_ARG_WORKSPACE);
+        need->ws_bytes = odn_argument_bytes(pd[ODN_FORWARD], DNNL_ARG_WORKSPACE);
     for (int p = 0; p < ODN_PASSES; p++)
         if (pd[p] != NULL)
             odn.primitive_desc_destroy(pd[p]);
-    if (status != dnnl_success)
-        return odn_check(status, "a recurrent primitive", err);
-    *out_probe = found;
-    return SEQLSTM_OK;
+    return odn_check(status, "a recurrent primitive", err);
 }
 
 /* How a batch may fall apart: over all slices of `slices`. */
@@ -169,34 +168,34 @@ static struct parts parts_of_runs(const struct seqlstm_desc *head, uint64_t slic
     return parts;
 }
 
-/* Bytes of one rectangle's workspace: bilinear in n and steps, but for the rounding of its parts to pages. */
-struct ws_model {
-    double per_row, per_sequence, per_step, rest;
-};
-
-static seqlstm_status model_ws(struct odn_recurrent *r, int32_t kind, struct ws_model *out_model,
+static seqlstm_status model_ws(const struct odn_recurrent *r, int32_t kind, struct odn_ws_model *out_model,
                                struct seqlstm_error *err)
 {
-    const double n = 256, t = 16, page_slack = 16 * 4096;
-    struct probe p[4];
-    for (int i = 0; i < 4; i++)
-        SEQLSTM_TRY(probe(r, kind, (int64_t)n << (i & 1), (int64_t)t << (i >> 1), &p[i], err));
-    const double f11 = (double)p[0].ws, f21 = (double)p[1].ws, f12 = (double)p[2].ws, f22 = (double)p[3].ws;
-    struct ws_model m = {.per_row = (f22 - f21 - f12 + f11) / (n * t)};
+    const double n = 256, t = 16;
+    struct odn_need p[4];
+    for (int i = 0; i < 4; i++) {
+        p[i] = (struct odn_need){.kind = kind, .way = odn_way_of(r, 0), .n = (int64_t)n << (i & 1),
+                                 .steps = (int64_t)t << (i >> 1)};
+        SEQLSTM_TRY(odn_need_find(r, &p[i], err));
+    }
+    const double f11 = (double)p[0].ws_bytes, f21 = (double)p[1].ws_bytes, f12 = (double)p[2].ws_bytes,
+                 f22 = (double)p[3].ws_bytes;
+    struct odn_ws_model m = {.per_row = (f22 - f21 - f12 + f11) / (n * t)};
     m.per_sequence = (f21 - f11 - m.per_row * n * t) / n;
     m.per_step = (f12 - f11 - m.per_row * n * t) / t;
     m.rest = f11 - m.per_row * n * t - m.per_sequence * n - m.per_step * t;
     m.per_sequence = m.per_sequence > 0 ? m.per_sequence : 0;
     m.per_step = m.per_step > 0 ? m.per_step : 0;
-    m.rest = (m.rest > 0 ? m.rest : 0) + page_slack;
+    m.rest = m.rest > 0 ? m.rest : 0;
     *out_model = m;
     return SEQLSTM_OK;
 }
 
-static uint64_t bound_ws(const struct ws_model *m, const struct parts *parts)
+static uint64_t bound_ws(const struct odn_ws_model *m, const struct parts *parts)
 {
     return (uint64_t)(1.01 * (m->per_row * (double)parts->rows + m->per_sequence * (double)parts->sequences +
-                              m->per_step * (double)parts->steps + m->rest * (double)parts->rectangles));
+                              m->per_step * (double)parts->steps +
+                              (m->rest + ODN_PAGE_SLACK) * (double)parts->rectangles));
 }
 
 /* Scratch that `slices` slices need together. */
@@ -208,11 +207,12 @@ static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uin
     uint64_t most = 0;
     for (int32_t k = 0; k < r->kinds; k++)
         for (int64_t steps = head->max_steps;; steps = 1) {
-            struct probe p;
-            SEQLSTM_TRY(probe(r, k, n, steps, &p, err));
-            most = p.scratch > most ? p.scratch : most;
-            SEQLSTM_TRY(probe(r, k, 1, steps, &p, err));
-            most = p.scratch > most ? p.scratch : most;
+            struct odn_need p = {.kind = k, .way = odn_way_of(r, 0), .n = n, .steps = steps};
+            SEQLSTM_TRY(odn_need_find(r, &p, err));
+            most = p.scratch_bytes > most ? p.scratch_bytes : most;
+            p.n = 1;
+            SEQLSTM_TRY(odn_need_find(r, &p, err));
+            most = p.scratch_bytes > most ? p.scratch_bytes : most;
             if (steps == 1)
                 break;
         }
@@ -221,12 +221,12 @@ static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uin
 }
 
 /* What batches need that fall apart so, on `slices` slices. */
-static void add_sizes(const struct odn_recurrent *r, const struct ws_model models[ODN_KINDS], const struct parts *parts,
-                      uint64_t slices, uint64_t scratch, struct seqlstm_sizes *sizes)
+static void add_sizes(const struct odn_recurrent *r, const struct parts *parts, uint64_t slices,
+                      uint64_t scratch, struct seqlstm_sizes *sizes)
 {
     uint64_t ws[ODN_KINDS] = {0, 0}, kept = 0, work = 0;
     for (int32_t k = 0; k < r->kinds && r->training; k++)
-        ws[k] = bound_ws(&models[k], parts);
+        ws[k] = bound_ws(&r->kind[k].ws, parts);
     /* one slice with all rows, and what rounding and their own gradients add for the others */
     struct odn_slice whole = {.rows = (int64_t)parts->rows,
                               .sequences = r->desc->head.max_sequences,
@@ -245,36 +245,11 @@ static void add_sizes(const struct odn_recurrent *r, const struct ws_model model
         sizes->workspace_bytes = work;
 }
 
-/* Of a batch of equal lengths, on all slices. How batches of unequal ones are cut is not known here. */
-static seqlstm_status find_idle(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
-{
-    const struct seqlstm_desc *head = &r->desc->head;
-    const uint64_t slices = (uint64_t)r->slices_max, directions = (uint64_t)r->directions;
-    uint64_t least = UINT64_MAX;
-    for (int32_t k = 0; k < r->kinds; k++) {
-        struct odn_need need = {.kind = k, .way = odn_way_of(r, r->directions - 1), .steps = head->max_steps,
-                                .n = (head->max_sequences + r->slices_max - 1) / r->slices_max};
-        struct probe p;
-        uint64_t ws, scratch;
-        SEQLSTM_TRY(probe(r, k, need.n, need.steps, &p, err));
-        need.ws_bytes = p.ws;
-        need.scratch_bytes = p.scratch;
-        odn_idle_find(r, &need, &ws, &scratch);
-        /* the first layer is of the first kind, all above it of the last, which may be the same */
-        const uint64_t layers = (k == 0 ? 1 : 0) + (k == r->kinds - 1 ? (uint64_t)r->layers - 1 : 0);
-        sizes->reserve_idle_bytes += slices * directions * ws * layers;
-        least = scratch < least ? scratch : least;
-    }
-    sizes->workspace_idle_bytes = slices * least;
-    return SEQLSTM_OK;
-}
-
 seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
     const struct seqlstm_desc *head = &r->desc->head;
-    struct ws_model models[ODN_KINDS];
     for (int32_t k = 0; k < r->kinds && r->training; k++)
-        SEQLSTM_TRY(model_ws(r, k, &models[k], err));
+        SEQLSTM_TRY(model_ws(r, k, &r->kind[k].ws, err));
     for (int32_t slices = 1; slices <= r->slices_max; slices++) {
         const int64_t most = (head->max_sequences + slices - 1) / slices;
         const int64_t runs_max = most < head->max_steps ? most : head->max_steps;
@@ -283,15 +258,13 @@ seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_siz
         if (head->flags & SEQLSTM_DESC_UNIFORM) {
             const struct parts one = {(uint64_t)head->max_rows, (uint64_t)slices, (uint64_t)head->max_sequences,
                                       (uint64_t)(slices * head->max_steps)};
-            add_sizes(r, models, &one, (uint64_t)slices, scratch, sizes);
+            add_sizes(r, &one, (uint64_t)slices, scratch, sizes);
             continue;
         }
         for (int64_t runs = 1; runs <= runs_max; runs++) {
             const struct parts parts = parts_of_runs(head, (uint64_t)slices, (uint64_t)runs);
-            add_sizes(r, models, &parts, (uint64_t)slices, scratch, sizes);
+            add_sizes(r, &parts, (uint64_t)slices, scratch, sizes);
         }
     }
-    if (head->flags & SEQLSTM_DESC_UNIFORM)
-        SEQLSTM_TRY(find_idle(r, sizes, err));
-    return SEQLSTM_OK;
+    return head->flags & SEQLSTM_DESC_UNIFORM ? odn_idle_find_uniform(r, sizes, err) : SEQLSTM_OK;
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How large the buffers of an operation are, and what of them its calls never touch. Private to core/dispatch. */
+#ifndef SL_DISPATCH_SIZES_H
+#define SL_DISPATCH_SIZES_H
+
+#include "dispatch/plan.h"
+
+/* Asks the backend. Errors: its own; INTERNAL where it says that more is idle than there is. */
+seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqlstm_op *op,
+                            const struct seqlstm_axis *axis, struct seqlstm_sizes *out_sizes,
+                            struct seqlstm_error *err);
+
+/* Replaces the idle bytes of a call on steps, which are those of the largest batch that may be, by the fewest that any
+ * of the data's batches leaves. Without profiles nothing changes. Errors: NO_MEMORY, those of sl_sizes_ask. */
+seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles,
+                                struct sl_call *call, struct seqlstm_error *err);
+
+#endif

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The predicted peak of memory over the real one, for runs of several kinds: prints the table of docs/dispatch.md.
+
+    tests/bench/memory.py build/seqlstm [--only WORD] [--policy order|measured] [--batches N] [-v]
+
+Predicted is `memory.peak_bytes` in the run's plan.json, real is what the kernel says of the process (ru_maxrss). Exits 1 where
+a row is not within 10 %. Each run has a cache of its own, so nothing is known of earlier ones.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+LSTM = '{{type: lstm, units: {0}, return_sequences: true}}, {{type: lstm, units: {0}}}'
+GRU = '{{type: gru, units: {0}, return_sequences: true}}, {{type: gru, units: {0}}}'
+# name, layers, length, batch, further settings
+ROWS = [
+    ('2 x 64, 30 steps, batch 32', LSTM.format(64), 30, 32),
+    ('2 x 256, 40 steps, batch 32', LSTM.format(256), 40, 32),
+    ('2 x 512, 40 steps, batch 64', LSTM.format(512), 40, 64),
+    ('2 x 1024, 60 steps, batch 32', LSTM.format(1024), 60, 32),
+    ('2 x 512, 10 to 40 steps, batch 64', LSTM.format(512), [10, 40], 64),
+    ('2 x 512, 30 to 40 steps, batch 64', LSTM.format(512), [30, 40], 64),
+    ('1 x 256, 30 to 40 steps, batch 64', '{type: lstm, units: 256}', [30, 40], 64),
+    ('bidirectional 256, 60 steps, batch 64', '{type: lstm, units: 256, direction: bidirectional}', 60, 64),
+    ('GRU 2 x 384, 50 steps, batch 64', GRU.format(384), 50, 64),
+    ('GRU 2 x 384, 30 to 50 steps, batch 64', GRU.format(384), [30, 50], 64),
+    ('2 x 512 bfloat16, 40 steps, batch 64', LSTM.format(512), 40, 64, 'precision=bfloat16'),
+    ('2 x 512 bfloat16, 30 to 40 steps, batch 64', LSTM.format(512), [30, 40], 64, 'precision=bfloat16'),
+]
+BACKENDS = {'cpu-onednn': '[cpu-onednn, cpu-blas]', 'cpu-blas': '[cpu-blas]'}
+
+
+def run(program, folder, settings):
+    """Peak in bytes that the plan predicts, and the real one."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(('SEQLSTM_', 'OPENBLAS_', 'MALLOC_'))}
+    env['SEQLSTM_CACHE'] = str(folder / 'cache')
+    args = [program, 'run', str(folder / 'm.yaml'), '-q', '--out', str(folder / 'r')]
+    for setting in settings:
+        args += ['--set', setting]
+    process = subprocess.Popen(args, env=env, stderr=subprocess.PIPE)
+    message = process.stderr.read().decode()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f'{" ".join(args)} failed: {message}')
+    plan = json.loads((folder / 'r/plan.json').read_text())
+    return plan['memory']['peak_bytes'], usage.ru_maxrss * 1024, plan['memory']
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('program')
+    parser.add_argument('--only', default='', help='rows whose name or backend contains this')
+    parser.add_argument('--policy', default='order')
+    parser.add_argument('--batches', type=int, default=24, help='of one epoch, where lengths are mixed; else 2')
+    parser.add_argument('-v', action='store_true', help='the parts of the prediction')
+    options = parser.parse_args()
+    outside = 0
+    for backend, listed in BACKENDS.items():
+        for name, layers, length, batch, *settings in ROWS:
+            if options.only not in f'{backend} {name}' or (settings and backend == 'cpu-blas'):
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                folder = pathlib.Path(folder)
+                batches = options.batches if isinstance(length, list) else 2
+                (folder / 'm.yaml').write_text(f'''seqlstm: 1
+name: m
+data: {{type: generator, name: adding_problem, length: {length}, batch_size: {batch},
+       train: {{size: {batches * batch}}}, valid: {{size: {batch}}}}}
+model: [{layers}, {{type: dense, units: from_target}}]
+train: {{loss: mse, optimizer: adam, epochs: 1}}
+''')
+                predicted, real, parts = run(options.program, folder, [
+                    f'backends={listed}', f'dispatch.policy={options.policy}', *settings])
+            is_outside = not 0.9 <= predicted / real <= 1.1
+            outside += is_outside
+            print(f'{backend:10} {name:44} real {real / 1e6:6.1f} MB  predicted/real {predicted / real:.3f}'
+                  f'{"  outside of 10 %" if is_outside else ""}', flush=True)
+            if options.v:
+                print('   ', {key[:-6]: round(value / 1e6, 1) for key, value in parts.items()})
+    sys.exit(outside > 0)
+
+
+main()
