@@ -12,7 +12,7 @@ static const struct cli_flag flags[] = {
     {"input", 'i', "FILE", NULL, "what to embed; - is standard input (default -)", false, NULL},
     {"layer", 0, "NAME", NULL, "whose output (default: what goes into the last layer)", false, NULL},
     {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else csv)", false, NULL},
-    {"with-input", 0, NULL, NULL, "repeat the input beside its embedding", false, NULL},
+    {"with-input", 0, NULL, NULL, "repeat the text beside its embedding", false, NULL},
     {"nearest", 0, "K", NULL, "instead: the K inputs nearest to each one, by cosine", false, NULL},
     {0},
 };
@@ -99,6 +99,7 @@ static seqlstm_status run(struct cli_context *cli, struct sl_session *session, s
 {
     const char *path = cli_get(cli, "input"), *layer = cli_get(cli, "layer");
     struct sl_input_request request = {.path = path ? path : "-"};
+    SEQLSTM_TRY(cli_prediction_writer_check(writer, sl_session_find_data_state(session), err));
     if (nearest == 0) {
         SEQLSTM_TRY(sl_session_embed(session, &request, layer, cli_prediction_writer_add, writer, err));
         return cli_prediction_writer_end(writer, err);

@@ -29,6 +29,8 @@ static int find_format(struct cli_context *cli, enum sl_weights_format *out)
     } formats[] = {{"safetensors", SL_WEIGHTS_CANONICAL}, {"pytorch-names", SL_WEIGHTS_PYTORCH},
                    {"keras-names", SL_WEIGHTS_KERAS}, {"onnx", SL_WEIGHTS_ONNX}};
     const char *said = cli_get(cli, "to"), *file = cli_get(cli, "file");
+    if (said == NULL && file && !ends_with(file, ".onnx") && !ends_with(file, ".safetensors"))
+        return cli_usage_error(cli, "`%s`: say `--to` with a name that ends in neither .safetensors nor .onnx", file);
     if (said == NULL)
         said = file && ends_with(file, ".onnx") ? "onnx" : "safetensors";
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)

@@ -7,7 +7,7 @@
 static const struct cli_flag flags[] = {
     {"input", 'i', "FILE", NULL, "what to predict; - is standard input (default -)", false, NULL},
     {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else text)", false, NULL},
-    {"with-input", 0, NULL, NULL, "repeat the input beside its prediction", false, NULL},
+    {"with-input", 0, NULL, NULL, "repeat the text beside its prediction", false, NULL},
     {"attention", 0, NULL, NULL, "say with each text what its tokens looked at (default format: jsonl)", false, NULL},
     {"html", 0, "FILE", NULL, "with --attention: write a page of heat maps", false, NULL},
     {0},
@@ -46,6 +46,7 @@ static seqlstm_status write(struct cli_context *cli, struct state *s, struct sl_
     const struct sl_data_state *state = sl_session_find_data_state(session);
     const char *path = cli_get(cli, "input");
     struct sl_input_request request = {.path = path ? path : "-"};
+    SEQLSTM_TRY(cli_prediction_writer_check(&s->writer, state, err));
     if (state)
         cli_prediction_writer_begin(&s->writer, state);
     if (s->page_path)

@@ -287,6 +287,17 @@ seqlstm_status cli_prediction_writer_add(void *context, const struct sl_predicti
     return cli_put(w->buf.data, w->buf.length_bytes, false, err);
 }
 
+seqlstm_status cli_prediction_writer_check(const struct cli_prediction_writer *writer,
+                                           const struct sl_data_state *state, struct seqlstm_error *err)
+{
+    if (writer->with_input && state && sl_data_state_get_facts(state)->source.kind == SL_FIELD_NONE &&
+        sl_data_state_get_facts(state)->input.kind == SL_FIELD_VALUES)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "`--with-input` repeats texts, and this model reads numbers: records are numbered in the order of "
+                     "the input");
+    return SEQLSTM_OK;
+}
+
 void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const struct sl_data_state *state)
 {
     writer->has_begun = true;

@@ -23,6 +23,10 @@ int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_
                                enum cli_prediction_format default_format);
 void cli_prediction_writer_deinit(struct cli_prediction_writer *writer);
 
+/* INVALID_CONFIG where `--with-input` asks for texts of a model that reads numbers. A NULL state is fine. */
+seqlstm_status cli_prediction_writer_check(const struct cli_prediction_writer *writer,
+                                           const struct sl_data_state *state, struct seqlstm_error *err);
+
 /* The head of a csv file of predictions. Without this call the first record writes one: record, value_1, … */
 void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const struct sl_data_state *state);
 

@@ -118,7 +118,10 @@ static seqlstm_status open_split(struct sl_session *session, enum sl_split split
         sl_session_blame_data(sl_dataset_open(session->model, split, session->state, out_data, err), err);
     if (status != SEQLSTM_OK)
         return sl_session_find_data_error(session, split, status, err);
-    sl_sources_check(session, split);
+    /* a part cut off `train` lies in its file, which training looks at by itself */
+    bool cut = session->model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
+    if (!cut || session->train_data == NULL)
+        sl_sources_check(session, cut ? SL_SPLIT_TRAIN : split);
     sl_session_note_split(session, split, *out_data);
     return SEQLSTM_OK;
 }

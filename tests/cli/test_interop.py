@@ -57,6 +57,7 @@ def check_pair(t, name, folder):
         stored = folder / part.name.replace('made', 'model')
         expect(part.read_bytes() == stored.read_bytes(), f'{name}: {stored.name} is another one')
     t.refuse(2, 'export', folder / 'run', '--file', folder / 'made.onnx').says('made.encoder.onnx` exists')
+    t.refuse(2, 'export', folder / 'run', '--file', folder / 'made.onx').says('made.onx', '--to')
     made = t.run('export', folder / 'run', '--file', folder / 'made.onnx', '--force', '--json').json
     expect(made['files'] == [str(part) for part in parts], f'{made}')
 

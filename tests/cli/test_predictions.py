@@ -43,8 +43,10 @@ def test_table(t):
     order = sorted(range(len(ROWS)), key=lambda i: ROWS[i][2])
     expect(sorted(range(len(ROWS)), key=lambda i: values[i]) == order or
            max(abs(v - r[2]) for v, r in zip(values, ROWS)) < 1, f'order of the input: {values}')
-    table = list(csv.reader(io.StringIO(t.run('predict', 'r', '--format', 'csv', '--with-input', stdin=source).text)))
-    expect(table[0] == ['record', 'y', 'input'], table[0])
+    table = list(csv.reader(io.StringIO(t.run('predict', 'r', '--format', 'csv', stdin=source).text)))
+    expect(table[0] == ['record', 'y'], table[0])
+    for command in 'predict', 'embed':
+        t.refuse(2, command, 'r', '--with-input', stdin=source).says('--with-input', 'reads numbers')
     expect([row[0] for row in table[1:]] == [str(i) for i in range(len(ROWS))], table)
     expect([float(row[1]) for row in table[1:]] == values, 'csv and text differ')
     lines = t.run('predict', 'r', '--json', '--input', 'train.csv').text.splitlines()
@@ -86,6 +88,19 @@ def test_classes(t):
     expect('label' not in t.run('predict', 'r', stdin=b'good film\na film\n').err, 'one line begins with its class by chance')
 
 
+def test_changed_data(t):
+    """`eval` of a part that was cut off `train` looks at that file."""
+    t.write('m.yaml', TABLE.replace('train: {file: train.csv}', 'train: {file: train.csv}\n  valid: {split: 0.5}'))
+    rows = ''.join(f'{i},{i % 3},{i}\n' for i in range(8))
+    t.write('train.csv', 'a,b,y\n' + rows)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    t.run('eval', 'r').quiet()
+    t.write('train.csv', 'a,b,y\n' + rows + '9,9,9\n')
+    t.run('eval', 'r').says('train.csv has changed since this run read it')
+    said = t.run('resume', 'r', '--set', 'train.epochs=3').err
+    expect(said.count('has changed since') == 1, said)
+
+
 def test_generate(t):
     t.write('m.yaml', LANGUAGE)
     t.write('text.txt', 'the cat sat on the mat. ' * 40 + '\n')
@@ -116,7 +131,7 @@ def test_pipes(t):
     write_table(t)
     many = b'a,b\n' + b'1,2\n' * 20000
     for args, stdin in ((('predict', 'r'), many), (('predict', 'r', '--format', 'npy'), many),
-                        (('predict', 'r', '--json', '--with-input'), many), (('schema',), b''), (('help',), b''),
+                        (('predict', 'r', '--json'), many), (('schema',), b''), (('help',), b''),
                         (('plan', 'm.yaml', '--json'), b''), (('eval', 'r'), b''), (('config', 'm.yaml'), b''),
                         (('backends',), b''), (('explain',), b'')):
         rc, err = close_early(t, *args, stdin=stdin)
