@@ -260,7 +260,7 @@ static void
 put_table(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     sl_buf_append_text(out, "<div class=\"wide\"><table><caption>Steps of sequences per second (time of a whole batch, "
-                            "ms); the fastest of a row is bold</caption>\n"
+                            "ms); the fastest of a row is bold, within 3 % the first</caption>\n"
                             "<thead><tr><th scope=\"col\">batch</th>");
     for (int32_t c = 0; c < report->candidate_count; c++)
         if (!report->candidates[c].excluded) {
