@@ -181,7 +181,7 @@ ab(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {"a", 'a', "X", NULL, "one side: id, ./file.so, id:variant, id,key=value", false, NULL},
+    {"a", 'a', "X", NULL, "one side: id, ./file.so, id:variant, id,key=value or id,device=1", false, NULL},
     {"b", 'b', "Y", NULL, "the other side", false, NULL},
     {"phase", 0, "PHASE", NULL, "train or infer (default train)", false, NULL},
     {"batch", 0, "N", NULL, "sequences of a batch (default: the model's)", false, NULL},

@@ -134,7 +134,8 @@ bench(struct cli_context *cli)
 
 static const struct cli_flag flags[] = {
     {"batch", 0, "LIST", NULL, "sizes: 1,2,4 (default: powers of two up to 1024)", false, NULL},
-    {"backend", 0, "X", NULL, "id, ./file.so, id:variant, id,key=value; repeatable (default: all)", true, NULL},
+    {"backend", 0, "X", NULL, "id, ./file.so, id:variant, id,key=value, id,device=1; repeatable (default all)", true,
+     NULL},
     {"threads", 0, "LIST", NULL, "numbers of threads: 1,2 (default: 1 and all cores)", false, NULL},
     {"phase", 0, "PHASE", NULL, "train or infer (default train)", false, NULL},
     {"seconds", 0, "S", NULL, "about, in all (default 30)", false, NULL},

@@ -7,7 +7,10 @@
 bool sl_choice_find_device(const struct sl_backend *backend, uint32_t *out_device)
 {
     uint32_t count = sl_backend_get_device_count(backend);
-    *out_device = 0;
+    const int32_t wished = sl_backend_get_wished_device(backend);
+    *out_device = wished > 0 ? (uint32_t)wished - 1 : 0;
+    if (wished > 0)
+        return true;
     for (uint32_t d = 0; d < count; d++)
         if (strcmp(sl_backend_get_device(backend, d)->domain, "host") == 0) {
             *out_device = d;

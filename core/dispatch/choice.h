@@ -6,7 +6,8 @@
 #include "base/buf.h"
 #include "dispatch/plan.h"
 
-/* Index of the backend's first device in the host's memory, otherwise of its first; false: it has none. */
+/* Index of the device that was asked for with the backend, or of its first in the host's memory, otherwise of its
+ * first; false: it has none. */
 bool sl_choice_find_device(const struct sl_backend *backend, uint32_t *out_device);
 
 /* "cpu-onednn: recurrent_dropout 0.25 (m.yaml:22:18): reason; …" */

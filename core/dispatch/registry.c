@@ -22,6 +22,7 @@ struct sl_backend {
     struct seqlstm_instance *instance;
     struct sl_host host;
     const struct sl_backend_record *record;
+    int32_t device; /* the entry's */
     struct sl_backend *next;
 };
 
@@ -133,6 +134,14 @@ open_backend(struct sl_registry *r, const struct sl_registry_request *request,
         SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_UNAVAILABLE, err,
                                      "it computes on %s, and `device: cpu` asks for the processor",
                                      record->devices[0].device_class));
+    }
+    backend->device = entry ? entry->device : 0;
+    if (record->status == SL_BACKEND_OK && backend->device > (int32_t)record->device_count) {
+        backend->table.close(backend->instance);
+        backend->instance = NULL;
+        SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_UNAVAILABLE, err,
+                                     "it has %u device%s, counted from 0, and no device %d", record->device_count,
+                                     record->device_count == 1 ? "" : "s", backend->device - 1));
     }
     if (record->status != SL_BACKEND_OK)
         return SEQLSTM_OK;
@@ -457,6 +466,12 @@ const struct sl_backend_record *
 sl_backend_get_record(const struct sl_backend *backend)
 {
     return backend->record;
+}
+
+int32_t
+sl_backend_get_wished_device(const struct sl_backend *backend)
+{
+    return backend->device;
 }
 
 int64_t

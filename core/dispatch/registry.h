@@ -37,6 +37,7 @@ struct sl_registry_entry {
     bool require;       /* sl_registry_check_required fails when it is not there */
     const struct seqlstm_setting *settings; /* the `options:` map as text */
     uint32_t setting_count;
+    int32_t device; /* n: the n-th of its devices alone, 1 the first; 0: which suits */
 };
 
 /* A backend that is linked into the program. Opened only when an entry names its id, or with
@@ -151,6 +152,8 @@ const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend 
 const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *backend);
 /* Bytes that the backend holds of the host's `allocate`, now and at most. */
 int64_t sl_backend_get_live_bytes(const struct sl_backend *backend);
+/* The entry's `device`. */
+int32_t sl_backend_get_wished_device(const struct sl_backend *backend);
 int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend);
 
 /* Asks whether the backend runs exactly this descriptor. OK with an answer, yes or no: out_answer is

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
-enum { SETTINGS_MOST = 32 };
+enum { SETTINGS_MOST = 32, DEVICES_MOST = 1024 };
 
 static seqlstm_status
 no_memory(struct seqlstm_error *err)
@@ -30,8 +31,19 @@ parse_settings(struct sl_arena *arena, const char *text, struct sl_contender *c,
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                          "`%.*s` is no option of a backend; options are written `id,key=value`, at most %d of them",
                          (int)bytes, at, SETTINGS_MOST);
+        const size_t key = (size_t)(equals - at);
+        int64_t device;
+        if (key == strlen("device") && strncmp(at, "device", key) == 0) {
+            if (!sl_text_parse_int64(equals + 1, bytes - key - 1, &device) || device < 0 || device >= DEVICES_MOST)
+                SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                             "`%.*s`: expected the number of a device, from 0 to %d, as in `id,device=1`",
+                             (int)bytes, at, DEVICES_MOST - 1);
+            c->device = (int32_t)device + 1;
+            at += bytes + (at[bytes] == ',');
+            continue;
+        }
         struct seqlstm_setting *setting = &settings[c->setting_count++];
-        setting->key = sl_arena_strndup(arena, at, (size_t)(equals - at));
+        setting->key = sl_arena_strndup(arena, at, key);
         setting->value = sl_arena_strndup(arena, equals + 1, (size_t)(at + bytes - equals - 1));
         if (!setting->key || !setting->value)
             return no_memory(err);
@@ -81,13 +93,14 @@ sl_contender_get_entry(const struct sl_contender *contender)
 {
     return (struct sl_registry_entry){.name = contender->name,
                                       .settings = contender->settings,
-                                      .setting_count = contender->setting_count};
+                                      .setting_count = contender->setting_count,
+                                      .device = contender->device};
 }
 
 bool
 sl_contender_is_same(const struct sl_contender *a, const struct sl_contender *b)
 {
-    if (strcmp(a->name, b->name) != 0 || a->setting_count != b->setting_count)
+    if (strcmp(a->name, b->name) != 0 || a->setting_count != b->setting_count || a->device != b->device)
         return false;
     for (uint32_t s = 0; s < a->setting_count; s++)
         if (strcmp(a->settings[s].key, b->settings[s].key) != 0 ||

@@ -5,6 +5,7 @@
  *   PACED_ID     "paced-a"
  *   PACED_PICKY  refuses every option of a recurrent layer and names it
  *   PACED_PAIRS  takes stacks of exactly two recurrent layers and nothing else
+ *   PACED_TWINS  has two devices; the second is ten times slower
  *   PACED_AWAY   says that its device is no processor
  *   PACED_HALF   takes products in float16; gradients of weights beyond `largest` become infinite
  *   PACED_TWO    has two variants, of which `slow` takes ten times as long; it is named first
@@ -93,13 +94,23 @@ paced_close(struct seqlstm_instance *instance)
 static seqlstm_status
 paced_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
 {
+#ifdef PACED_TWINS
+    (void)instance;
+    (void)err;
+    *out_count = 2;
+    return SEQLSTM_OK;
+#else
     return inner->device_count(instance->inner, out_count, err);
+#endif
 }
 
 static seqlstm_status
 paced_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
                   struct seqlstm_error *err)
 {
+#ifdef PACED_TWINS
+    device = 0;
+#endif
     seqlstm_status status = inner->device_info(instance->inner, device, info, err);
 #ifdef PACED_AWAY
     strcpy(info->device_class, "far:away");
@@ -249,6 +260,10 @@ paced_op_create(struct seqlstm_instance *instance, uint32_t device, const struct
 #ifdef PACED_TWO
     op->factor = strcmp(variant, "slow") == 0 ? 10 : 1;
     variant = "loops";
+#endif
+#ifdef PACED_TWINS
+    op->factor = device == 1 ? 10 : 1;
+    device = 0;
 #endif
 #ifdef PACED_HALF
     union seqlstm_any_desc plain;

@@ -469,6 +469,24 @@ def test_impossible_sizes(t):
         .says('paced-a', 'leave 1048576000 of', 'bytes of workspace', 'idle')
 
 
+def test_bench_of_devices(t):
+    """Candidates may be two devices of one backend."""
+    t.write('m.yaml', TINY)
+    one, other, none = (f'twins,call_us=300,device={n}' for n in (0, 1, 2))
+    here = ('m.yaml', '--backend-path', str(FOLDER))
+    bench = t.run('bench', *here, '--batch', '4', '--threads', '1', '--seconds', '3', '--json', '--backend', one, '--backend', other,
+                  '--backend', none).json
+    ns = {row['backend']: row['step_ns'] for row in bench['rows']}
+    expect(set(ns) == {one, other} and 2 < ns[other] / ns[one] < 11, bench['rows'])
+    expect([row['wins'] for row in bench['rows'] if row['backend'] == one] == [True], bench['rows'])
+    excluded, = bench['excluded']
+    expect(excluded['backend'] == none and 'it has 2 devices, counted from 0, and no device 2' in excluded['reason'], excluded)
+    t.refuse(2, 'bench', *here, '--backend', 'twins,device=x').says('`device=x`: expected the number of a device')
+    made = t.run('ab', *here, '--a', one, '--b', other, '--max-regress', '5%', '--seconds', '3', '--json', rc=1).json
+    lstm, = (layer for layer in made['layers'] if layer['name'] == 'lstm_1')
+    expect(5 < lstm['ratio'] < 11 and made['numeric_ok'], made)
+
+
 def test_casts(t):
     """Tensors between layers are float32: the plan shows where a layer computes in another type."""
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
