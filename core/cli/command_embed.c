@@ -10,6 +10,8 @@
 
 static const struct cli_flag flags[] = {
     {"input", 'i', "FILE", NULL, "what to embed; - is standard input (default -)", false, NULL},
+    {"lengths", 0, "FILE", NULL, "of npy: real steps of each sequence, a .npy of [N] integers (default: all)", false,
+     NULL},
     {"layer", 0, "NAME", NULL, "whose output (default: what goes into the last layer)", false, NULL},
     {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else csv)", false, NULL},
     {"with-input", 0, NULL, NULL, "repeat the text beside its embedding", false, NULL},
@@ -98,7 +100,7 @@ static seqlstm_status run(struct cli_context *cli, struct sl_session *session, s
                           int64_t nearest, struct seqlstm_error *err)
 {
     const char *path = cli_get(cli, "input"), *layer = cli_get(cli, "layer");
-    struct sl_input_request request = {.path = path ? path : "-"};
+    struct sl_input_request request = {.path = path ? path : "-", .lengths = cli_get(cli, "lengths")};
     SEQLSTM_TRY(cli_prediction_writer_check(writer, sl_session_find_data_state(session), err));
     if (nearest == 0) {
         SEQLSTM_TRY(sl_session_embed(session, &request, layer, cli_prediction_writer_add, writer, err));

@@ -6,6 +6,8 @@
 
 static const struct cli_flag flags[] = {
     {"input", 'i', "FILE", NULL, "what to predict; - is standard input (default -)", false, NULL},
+    {"lengths", 0, "FILE", NULL, "of npy: real steps of each sequence, a .npy of [N] integers (default: all)", false,
+     NULL},
     {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else text)", false, NULL},
     {"with-input", 0, NULL, NULL, "repeat the text beside its prediction", false, NULL},
     {"attention", 0, NULL, NULL, "say with each text what its tokens looked at (default format: jsonl)", false, NULL},
@@ -45,7 +47,7 @@ static seqlstm_status write(struct cli_context *cli, struct state *s, struct sl_
 {
     const struct sl_data_state *state = sl_session_find_data_state(session);
     const char *path = cli_get(cli, "input");
-    struct sl_input_request request = {.path = path ? path : "-"};
+    struct sl_input_request request = {.path = path ? path : "-", .lengths = cli_get(cli, "lengths")};
     SEQLSTM_TRY(cli_prediction_writer_check(&s->writer, state, err));
     if (state)
         cli_prediction_writer_begin(&s->writer, state);

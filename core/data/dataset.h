@@ -59,6 +59,7 @@ struct sl_input_request {
     const void *data; /* borrowed for the call */
     size_t data_bytes;
     const char *name; /* of `data` in messages; NULL: "input" */
+    const char *lengths; /* npy: a file with the real steps of each sequence; NULL: all */
 };
 
 /* Inputs without targets, in the format of the training split: text and lines: one text per line, no

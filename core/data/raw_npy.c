@@ -230,18 +230,19 @@ sl_raw_read_npy(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_e
     const struct sl_source *source = read->source;
     struct sl_npy x = {0}, y = {0}, lengths = {0};
     char *data = NULL;
-    bool has_lengths = source->lengths && !read->input, has_y = source->y && !read->input;
+    const char *lengths_path = read->input ? read->input->lengths : source->lengths;
+    bool has_y = source->y && !read->input;
     seqlstm_status status = SEQLSTM_OK;
     if (source->missing.type == SL_MISSING_DROP || source->missing.type == SL_MISSING_FORWARD_FILL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: npy knows `missing:` error, zero and mean only",
                      source->x ? source->x : "input");
     status = open_x(read, raw, &x, &data, err);
-    if (status == SEQLSTM_OK && has_lengths)
-        status = sl_npy_open(source->lengths, &lengths, err);
+    if (status == SEQLSTM_OK && lengths_path)
+        status = sl_npy_open(lengths_path, &lengths, err);
     if (status == SEQLSTM_OK && has_y)
         status = sl_npy_open(source->y, &y, err);
     if (status == SEQLSTM_OK)
-        status = read_x(read, raw, &x, has_lengths ? &lengths : NULL, err);
+        status = read_x(read, raw, &x, lengths_path ? &lengths : NULL, err);
     if (status == SEQLSTM_OK && has_y)
         status = read_y(read, raw, &x, &y, err);
     if (status == SEQLSTM_OK && !has_y && !read->input)

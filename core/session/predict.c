@@ -150,6 +150,21 @@ static void warn_of_labels(const struct sl_session *session, const struct sl_dat
                       strcmp(source->label.column, "last") == 0 ? "ends" : "begins");
 }
 
+/* Lengths are of arrays alone; arrays that were learned from with lengths have padding behind them. */
+static seqlstm_status check_lengths(const struct sl_session *session, const struct sl_input_request *input,
+                                    struct seqlstm_error *err)
+{
+    const struct sl_source *source = &session->model->data.splits[SL_SPLIT_TRAIN];
+    if (input->lengths && source->type != SL_SOURCE_NPY)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`--lengths` is for arrays, and this model reads `%s`",
+                     sl_source_type_get_name(source->type));
+    if (input->lengths == NULL && input->path && source->type == SL_SOURCE_NPY && source->lengths)
+        sl_log_printf(session->options.log, SL_LOG_WARN,
+                      "the model learned from arrays with `lengths`: without `--lengths FILE` every step of the input "
+                      "is taken for real");
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status run(struct sl_session *session, const struct sl_input_request *input,
                           const struct sl_layer *layer, bool attention, sl_prediction_fn *write, void *context,
                           struct seqlstm_error *err)
@@ -162,6 +177,7 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
                      "generate`");
     struct sl_dataset *data = NULL;
     struct sl_batcher *batcher = NULL;
+    SEQLSTM_TRY(check_lengths(session, input, err));
     SEQLSTM_TRY(sl_session_blame_data(
         sl_dataset_open_input(session->model, session->state, input, &data, err), err));
     struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT, .seed = session->model->seed};

@@ -88,6 +88,36 @@ def test_classes(t):
     expect('label' not in t.run('predict', 'r', stdin=b'good film\na film\n').err, 'one line begins with its class by chance')
 
 
+def npy(descr, shape, data):
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
+    return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + data
+
+
+def test_lengths(t):
+    """Arrays of padded sequences: what stands behind a length changes nothing, and without lengths that is said."""
+    values, lengths = [float(v % 7) - 3 for v in range(4 * 5 * 2)], [5, 2, 1, 3]
+    other = [v if i // 2 % 5 < lengths[i // 10] else 99.0 for i, v in enumerate(values)]
+    for name, steps in ('x', values), ('other', other):
+        t.write(f'{name}.npy', npy('<f4', (4, 5, 2), struct.pack('<40f', *steps)))
+    t.write('y.npy', npy('<f4', (4,), struct.pack('<4f', 1, 2, 3, 4)))
+    t.write('n.npy', npy('<i8', (4,), struct.pack('<4q', *lengths)))
+    t.write('m.yaml', """seqlstm: 1
+data: {train: {type: npy, x: x.npy, y: y.npy, lengths: n.npy}}
+model: [{type: lstm, units: 4}, {type: dense, units: from_target}]
+train: {epochs: 1}
+""")
+    t.run('run', 'm.yaml', '--out', 'arrays', '-q')
+    for command in 'predict', 'embed':
+        said = t.run(command, 'arrays', '--input', 'x.npy', '--lengths', 'n.npy').quiet().text
+        expect(t.run(command, 'arrays', '--input', 'other.npy', '--lengths', 'n.npy').text == said, f'{command}: padding was read')
+        expect(t.run(command, 'arrays', '--input', 'x.npy').says('--lengths FILE').text != said, f'{command}: no padding was read')
+    t.write('short.npy', npy('<i8', (2,), struct.pack('<2q', 1, 1)))
+    t.refuse(4, 'predict', 'arrays', '--input', 'x.npy', '--lengths', 'short.npy').says('short.npy')
+    t.refuse(4, 'predict', 'arrays', '--input', 'x.npy', '--lengths', 'none.npy').says('none.npy')
+    write_table(t)
+    t.refuse(2, 'predict', 'r', '--lengths', 'n.npy', stdin=b'a,b\n').says('--lengths', 'csv')
+
+
 def test_changed_data(t):
     """`eval` of a part that was cut off `train` looks at that file."""
     t.write('m.yaml', TABLE.replace('train: {file: train.csv}', 'train: {file: train.csv}\n  valid: {split: 0.5}'))
