@@ -248,7 +248,7 @@ load_file(struct sl_arena *arena, const char *path, const struct sl_place *from,
     if (status != SEQLSTM_OK) {
         struct sl_place place = from->line > 0 ? *from : (struct sl_place){path, 0, 0, 0};
         sl_diagnostics_addf(diagnostics, "E0001", place, "%s", reason.message);
-        SEQLSTM_FAIL(err, status, "%s", reason.message);
+        SEQLSTM_FAIL(err, status == SEQLSTM_CORRUPT_DATA ? SEQLSTM_INVALID_CONFIG : status, "%s", reason.message);
     }
     status = sl_file_absolute(path, &absolute, err);
     if (status == SEQLSTM_OK)

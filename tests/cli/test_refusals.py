@@ -267,6 +267,11 @@ def test_full_disk(t):
             t.run(*args, rc=1, stdout=full).says('cannot write to stdout: No space left on device')
 
 
+def test_large_file(t):
+    t.write('m.yaml', TINY + '#' + 'x' * (4 << 20) + '\n')
+    t.refuse(2, 'check', 'm.yaml').says('larger than 4194304 bytes')
+
+
 def test_memory(t):
     if t.sanitized:
         return 'sanitized'
