@@ -56,7 +56,7 @@ const char *odn_library_version(void);
 int odn_threads_set(int threads);
 
 /* Runs small products once in a process. The library makes code when it first runs, and its own is read from the file
- * then (7 MB in all): done where an operation is made, memory is predicted with it. [any] */
+ * then (7 MB in all): done before the process is measured, memory is predicted with it. [any] */
 void odn_library_warm_up(void);
 
 #endif

@@ -204,6 +204,8 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct
     const bool one_length = r->desc->head.flags & SEQLSTM_DESC_UNIFORM;
     sizes->workspace_idle_bytes = op->sizes.workspace_idle_bytes;
     sizes->reserve_idle_bytes = op->sizes.reserve_idle_bytes;
+    if (axis != NULL) /* it was chosen and is going to run: what that takes then counts with the process */
+        odn_library_warm_up();
     if (axis == NULL || one_length)
         return SEQLSTM_OK;
     const struct seqlstm_host *host = op->instance->host;

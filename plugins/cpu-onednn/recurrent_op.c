@@ -233,7 +233,6 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     describe_cell(r);
     describe_stack(r, op->instance);
     const int before = odn_threads_set(op->exclusive ? op->instance->members_max : 1);
-    odn_library_warm_up();
     r->attr = op->instance->attr;
     seqlstm_status status = SEQLSTM_OK;
     if (r->quantized) {
