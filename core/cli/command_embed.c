@@ -63,7 +63,11 @@ static void write_neighbours(const struct cli_context *cli, int64_t record, cons
             sl_json_append_string(out, texts[nearest[k].row]);
             sl_buf_append_char(out, '}');
         } else {
-            sl_buf_printf(out, "    %6.3f  %s\n", (double)nearest[k].cosine, texts[nearest[k].row]);
+            sl_buf_printf(out, "    %6.3f  ", (double)nearest[k].cosine);
+            if (texts[nearest[k].row][0] != 0)
+                sl_buf_printf(out, "%s\n", texts[nearest[k].row]);
+            else /* numbers, or a line without words */
+                sl_buf_printf(out, "record %lld\n", (long long)nearest[k].row);
         }
     }
     if (cli->json)

@@ -74,8 +74,15 @@ read_dir(struct sl_reader *reader, const struct sl_option *option, struct sl_nod
         return;
     }
     const char *path = sl_reader_resolve_path(reader, node, false);
-    if (path != NULL)
-        *(const char **)field = node->text = path;
+    if (path == NULL)
+        return;
+    *(const char **)field = node->text = path;
+    for (const char *at = strchr(path, '{'); at != NULL; at = strchr(at + 1, '{')) {
+        size_t letters = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
+        if (letters > 0 && at[1 + letters] == '}' && strncmp(at, "{name}", 6) != 0 && strncmp(at, "{run}", 5) != 0)
+            sl_reader_report(reader, "E0103", node->place, "`{name}` and `{run}` are replaced, nothing else", NULL,
+                             "`dir` knows no `%.*s`", (int)letters + 2, at);
+    }
 }
 
 static const struct sl_custom include_custom = {

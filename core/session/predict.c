@@ -234,7 +234,8 @@ seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_inpu
     const struct sl_layer *layer = layer_name ? sl_model_find_layer(session->model, layer_name)
                                               : find_embedding_layer(session->model);
     if (layer == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no layer `%s`; `seqlstm config RUN` shows its layers",
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no layer `%s`; "
+                     "config.yaml in the run's folder names its layers",
                      layer_name);
     if (model_has_decoder_layer(session->model, layer))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -111,6 +112,8 @@ train: {epochs: 1}
         said = t.run(command, 'arrays', '--input', 'x.npy', '--lengths', 'n.npy').quiet().text
         expect(t.run(command, 'arrays', '--input', 'other.npy', '--lengths', 'n.npy').text == said, f'{command}: padding was read')
         expect(t.run(command, 'arrays', '--input', 'x.npy').says('--lengths FILE').text != said, f'{command}: no padding was read')
+    shown = t.run('embed', 'arrays', '--input', 'x.npy', '--lengths', 'n.npy', '--nearest', '2').text
+    expect(len(re.findall(r'^ +-?[01][.][0-9]+  record [0-3]$', shown, re.M)) == 8, shown)
     t.write('short.npy', npy('<i8', (2,), struct.pack('<2q', 1, 1)))
     t.refuse(4, 'predict', 'arrays', '--input', 'x.npy', '--lengths', 'short.npy').says('short.npy')
     t.refuse(4, 'predict', 'arrays', '--input', 'x.npy', '--lengths', 'none.npy').says('none.npy')
