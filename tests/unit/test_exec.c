@@ -253,6 +253,59 @@ static void carried_states_join_pieces(void **state)
     close_world(&w);
 }
 
+static seqlstm_status (*plain_sizes)(const struct seqlstm_op *, struct seqlstm_sizes *, struct seqlstm_error *);
+static int packs;
+
+static seqlstm_status sizes_with_packed(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                        struct seqlstm_error *err)
+{
+    seqlstm_status status = plain_sizes(op, sizes, err);
+    sizes->packed_bytes = 64;
+    return status;
+}
+
+static seqlstm_status count_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                 void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    (void)op, (void)queue, (void)slots, (void)step, (void)err;
+    assert_non_null(packed);
+    packs++;
+    return SEQLSTM_OK;
+}
+
+/* Not with each batch of an accumulated update, or of an evaluation. */
+static void weights_are_packed_when_they_change_only(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, false, 5);
+    struct world w;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    open_world(&w, data_values, "model: [{type: lstm, units: 5}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    struct seqlstm_backend *table = (void *)(uintptr_t)sl_backend_get_table(w.plan->calls[0].backend);
+    sl_exec_destroy(w.exec);
+    sl_plan_destroy(w.plan);
+    plain_sizes = table->op_sizes; /* the reference uses weights as they are */
+    table->op_sizes = sizes_with_packed;
+    table->weights_pack = count_pack;
+    struct sl_plan_request request = {.graph = w.graph, .registry = w.registry};
+    ok(sl_plan_create(&request, &w.plan, &err), &err);
+    struct sl_exec_request exec = {.plan = w.plan, .params = w.params, .seed = 5};
+    ok(sl_exec_create(&exec, &w.exec, &err), &err);
+    struct sl_batch *batch = make_batch(&facts);
+    const int once = w.plan->call_count;
+    packs = 0;
+    run(&w, batch, false);
+    assert_int_equal(packs, once);
+    run(&w, batch, true);
+    run(&w, batch, true);
+    assert_int_equal(packs, once);
+    w.params->version++;
+    run(&w, batch, false);
+    assert_int_equal(packs, 2 * once);
+    sl_batch_destroy(batch);
+    close_world(&w);
+}
+
 static void too_large_batch_is_refused(void **state)
 {
     (void)state;
@@ -307,6 +360,7 @@ int main(void)
         cmocka_unit_test(gradients_match_differences), cmocka_unit_test(accumulation_adds_gradients),
         cmocka_unit_test(alternative_equals_its_parts), cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(empty_sequences_are_served),   cmocka_unit_test(carried_states_join_pieces),
+        cmocka_unit_test(weights_are_packed_when_they_change_only),
         cmocka_unit_test(too_large_batch_is_refused), cmocka_unit_test(initial_values_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
