@@ -199,7 +199,8 @@ def test_pairs_limited_in_both_ways(t):
     t.write('train.a', ''.join('x ' * n + '\n' for n in (1, 2, 3, 4, 9, 2)))
     t.write('train.b', ''.join('y ' * n + '\n' for n in (2, 7, 1, 3, 2, 2)))
     for overflow, sequences, rows, source in (('keep', 6, 23, 21), ('drop', 4, 12, 10), ('truncate', 6, 20, 17)):
-        t.write('m.yaml', PAIRS.replace('BATCHING', f'max_tokens: 14, max_length: 5, on_overflow: {overflow}'))
+        limit = '' if overflow == 'keep' else f', max_length: 5, on_overflow: {overflow}'
+        t.write('m.yaml', PAIRS.replace('BATCHING', f'max_tokens: 14{limit}'))
         stats = t.run('data', 'stats', 'm.yaml', '--json').json
         expect((stats['sequences'], stats['rows'], stats['source']['rows']) == (sequences, rows, source), stats)
         chosen = next(s for s in stats['strategies'] if s['name'] == 'pools')
