@@ -38,7 +38,7 @@ extern "C" {
 #endif
 
 #define SEQLSTM_ABI_MAJOR    0u
-#define SEQLSTM_ABI_MINOR    1u
+#define SEQLSTM_ABI_MINOR    2u
 #define SEQLSTM_MAGIC        0x4D54534Cu /* "LSTM", little endian */
 #define SEQLSTM_ALIGNMENT    64u         /* bytes; of every buffer the host hands over */
 #define SEQLSTM_QUERY_SYMBOL "seqlstm_backend_query_v0"
