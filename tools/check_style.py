@@ -23,6 +23,9 @@ UNSAFE_MATH = re.compile(r'-ffast' + r'-math|-Ofa' + r'st|-funsafe' + r'-math')
 EXITS = re.compile(r'(?<![\w.>])(exit|_exit|_Exit|abort|quick_exit)\s*\(')
 PRINTS = re.compile(r'(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bfprintf\s*\(\s*std(err|out)\b')
 DEVICE = re.compile(r'\b(cudaDeviceReset|cuDevicePrimaryCtx(Reset|Release)(_v2)?|cuCtx(Create|Destroy)(_v\d)?)\b')
+# A function's type and name stand on one line.
+TYPE_ALONE = re.compile(r'(?!(return|else|do|goto|case|default|typedef)\b)[A-Za-z_][\w *]*$')
+NAME_FIRST = re.compile(r'\*?[A-Za-z_]\w*\(')
 LOCALE = re.compile(r'(?<![\w.>])(strtod|strtof|strtold|atof|setlocale)\s*\(')
 
 
@@ -56,6 +59,11 @@ def check_file(name, text):
             yield number, 'unsafe floating-point flag'
         if path.suffix in CODE and len(line.expandtabs(8)) > 120:
             yield number, f'{len(line)} columns, at most 120'
+    if path.suffix in CODE:
+        code = strip_c(text).split('\n')
+        for number, (line, after) in enumerate(zip(code, code[1:]), 1):
+            if TYPE_ALONE.match(line) and NAME_FIRST.match(after):
+                yield number, 'the type of a function stands beside its name'
     if path.suffix in CODE and path.parts[0] in ('core', 'plugins', 'include'):
         for number, line in enumerate(strip_c(text).split('\n'), 1):
             if path.parts[:2] != ('core', 'cli'):
@@ -109,13 +117,15 @@ def self_test():
         'core/base/h.c': spdx + 'int x;',
         'core/base/i.c': spdx + '/* ' + 'y' * 120 + ' */\n',
         'core/base/j.c': spdx + 'void f(void) { fprintf(stderr, "x"); }\n',
+        'core/base/k.c': spdx + 'static int\nf(void)\n{\n    return 0;\n}\n',
         'plugins/x/a.c': spdx + 'void f(void) { cudaDeviceReset(); }\n',
         'plugins/x/b.c': spdx + 'void *f = cuCtxCreate_v4;\n',
         'plugins/x/meson.build': '# SPDX-License-Identifier: Apache-2.0\nx = "-ffast' + '-math"\n',
     }
     good = {
         'core/base/ok.c': spdx + '/* exit(1) and printf( in a comment */\n'
-                          'const char *s = "abort(";\nint f(void) { return a->exit(1); }\n',
+                          'const char *s = "abort(";\nint f(void) { return a->exit(1); }\n'
+                          'extern const int\n    g;\nvoid h(void)\n{\n    g\n}\n',
         'core/cli/ok.c': spdx + 'void f(void) { printf("x"); exit(1); }\n',
         'docs/ok.md': 'text\n',
     }

@@ -31,14 +31,12 @@ struct sl_arena_block {
 
 _Static_assert(sizeof(struct sl_arena_block) % ARENA_ALIGNMENT == 0, "payload must be aligned");
 
-void
-sl_arena_init(struct sl_arena *arena)
+void sl_arena_init(struct sl_arena *arena)
 {
     *arena = (struct sl_arena){0};
 }
 
-void
-sl_arena_deinit(struct sl_arena *arena)
+void sl_arena_deinit(struct sl_arena *arena)
 {
     struct sl_arena_block *block = arena->blocks;
     while (block) {
@@ -49,8 +47,7 @@ sl_arena_deinit(struct sl_arena *arena)
     *arena = (struct sl_arena){0};
 }
 
-static struct sl_arena_block *
-block_create(struct sl_arena *arena, size_t capacity_bytes)
+static struct sl_arena_block *block_create(struct sl_arena *arena, size_t capacity_bytes)
 {
     size_t total_bytes;
     if (!sl_checked_add_size(sizeof(struct sl_arena_block), capacity_bytes, &total_bytes))
@@ -64,8 +61,7 @@ block_create(struct sl_arena *arena, size_t capacity_bytes)
 }
 
 /* The next aligned address of the block if `bytes` fit behind it, else NULL. */
-static void *
-block_take(struct sl_arena_block *block, size_t bytes, size_t alignment)
+static void *block_take(struct sl_arena_block *block, size_t bytes, size_t alignment)
 {
     uintptr_t start = (uintptr_t)(block + 1);
     uintptr_t address = (start + block->used_bytes + alignment - 1) & ~(uintptr_t)(alignment - 1);
@@ -76,8 +72,7 @@ block_take(struct sl_arena_block *block, size_t bytes, size_t alignment)
     return (char *)(block + 1) + offset;
 }
 
-void *
-sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignment)
+void *sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignment)
 {
     assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
     if (alignment < ARENA_ALIGNMENT)
@@ -118,14 +113,12 @@ sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignment)
     return block_take(block, bytes, alignment);
 }
 
-void *
-sl_arena_alloc(struct sl_arena *arena, size_t bytes)
+void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
 {
     return sl_arena_alloc_aligned(arena, bytes, ARENA_ALIGNMENT);
 }
 
-void *
-sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_bytes)
+void *sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_bytes)
 {
     size_t bytes;
     if (!sl_checked_mul_size(count, element_bytes, &bytes))
@@ -133,14 +126,12 @@ sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_bytes)
     return sl_arena_alloc(arena, bytes);
 }
 
-char *
-sl_arena_strdup(struct sl_arena *arena, const char *text)
+char *sl_arena_strdup(struct sl_arena *arena, const char *text)
 {
     return sl_arena_strndup(arena, text, strlen(text));
 }
 
-char *
-sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length)
+char *sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length)
 {
     length = strnlen(text, length);
     char *copy = sl_arena_alloc(arena, length + 1);
@@ -149,8 +140,7 @@ sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length)
     return copy;
 }
 
-char *
-sl_arena_vprintf(struct sl_arena *arena, const char *format, va_list args)
+char *sl_arena_vprintf(struct sl_arena *arena, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
@@ -165,8 +155,7 @@ sl_arena_vprintf(struct sl_arena *arena, const char *format, va_list args)
     return text;
 }
 
-char *
-sl_arena_printf(struct sl_arena *arena, const char *format, ...)
+char *sl_arena_printf(struct sl_arena *arena, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

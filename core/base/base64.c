@@ -7,8 +7,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void
-sl_base64_write(const void *data, size_t bytes, struct sl_buf *out)
+void sl_base64_write(const void *data, size_t bytes, struct sl_buf *out)
 {
     const unsigned char *from = data;
     for (size_t at = 0; at < bytes; at += 3) {
@@ -23,8 +22,7 @@ sl_base64_write(const void *data, size_t bytes, struct sl_buf *out)
     }
 }
 
-bool
-sl_base64_read(const char *text, size_t length, struct sl_buf *out)
+bool sl_base64_read(const char *text, size_t length, struct sl_buf *out)
 {
     if (length % 4 != 0)
         return false;

@@ -21,8 +21,7 @@ struct layout {
 };
 
 /* Appends count * element_bytes at the next multiple of the contract's alignment. */
-static bool
-append(size_t *total_bytes, int64_t count, size_t element_bytes, size_t *out_offset)
+static bool append(size_t *total_bytes, int64_t count, size_t element_bytes, size_t *out_offset)
 {
     size_t elements, bytes;
     if (!sl_checked_round_up_size(*total_bytes, SEQLSTM_ALIGNMENT, out_offset) ||
@@ -31,8 +30,7 @@ append(size_t *total_bytes, int64_t count, size_t element_bytes, size_t *out_off
     return sl_checked_add_size(*out_offset, bytes, total_bytes);
 }
 
-static bool
-append_field(struct layout *l, enum sl_field_kind kind, int64_t rows, int64_t features, size_t *out_offset)
+static bool append_field(struct layout *l, enum sl_field_kind kind, int64_t rows, int64_t features, size_t *out_offset)
 {
     int64_t values;
     if (!sl_checked_mul_i64(kind == SL_FIELD_NONE ? 0 : rows, kind == SL_FIELD_VALUES ? features : 1, &values))
@@ -41,8 +39,8 @@ append_field(struct layout *l, enum sl_field_kind kind, int64_t rows, int64_t fe
 }
 
 /* `sorted`: lengths that increase are refused. */
-static seqlstm_status
-count_axis(const int32_t *lengths, int64_t sequences, bool sorted, struct axis_layout *a, struct seqlstm_error *err)
+static seqlstm_status count_axis(const int32_t *lengths, int64_t sequences, bool sorted, struct axis_layout *a,
+                                 struct seqlstm_error *err)
 {
     for (int64_t k = 0; lengths && k < sequences; k++) {
         if (lengths[k] < 0 || (sorted && k > 0 && lengths[k] > lengths[k - 1]))
@@ -56,8 +54,7 @@ count_axis(const int32_t *lengths, int64_t sequences, bool sorted, struct axis_l
     return SEQLSTM_OK;
 }
 
-static bool
-append_axis(struct layout *l, struct axis_layout *a, int64_t sequences)
+static bool append_axis(struct layout *l, struct axis_layout *a, int64_t sequences)
 {
     size_t *total = &l->total_bytes;
     return append(total, a->steps + 1, 8, &a->row_offsets) && append(total, sequences, 8, &a->sequence_id) &&
@@ -65,16 +62,14 @@ append_axis(struct layout *l, struct axis_layout *a, int64_t sequences)
            append(total, sequences, 4, &a->position0);
 }
 
-static bool
-append_source(const struct sl_batch_shape *s, struct layout *l)
+static bool append_source(const struct sl_batch_shape *s, struct layout *l)
 {
     return append_axis(l, &l->source, s->sequences) && append(&l->total_bytes, s->sequences, 4, &l->place) &&
            append(&l->total_bytes, s->sequences, 4, &l->sequence) &&
            append_field(l, s->source_kind, l->source.rows, s->source_features, &l->source_input);
 }
 
-static seqlstm_status
-measure(const struct sl_batch_shape *s, struct layout *l, struct seqlstm_error *err)
+static seqlstm_status measure(const struct sl_batch_shape *s, struct layout *l, struct seqlstm_error *err)
 {
     const int64_t B = s->sequences;
     *l = (struct layout){.total_bytes = sizeof(struct sl_batch)};
@@ -92,9 +87,8 @@ measure(const struct sl_batch_shape *s, struct layout *l, struct seqlstm_error *
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-check_field(const char *name, enum sl_field_kind kind, bool on_steps, int64_t features, bool has_steps,
-            struct seqlstm_error *err)
+static seqlstm_status check_field(const char *name, enum sl_field_kind kind, bool on_steps, int64_t features,
+                                  bool has_steps, struct seqlstm_error *err)
 {
     if (kind == SL_FIELD_VALUES && features < 1)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s of the batch has %lld features, expected at least 1", name,
@@ -106,8 +100,7 @@ check_field(const char *name, enum sl_field_kind kind, bool on_steps, int64_t fe
 }
 
 /* lengths, which are in place -> batch_sizes and row_offsets. Sequence b is alive at step t iff lengths[b] > t. */
-static struct seqlstm_axis
-make_axis(char *base, const struct axis_layout *l)
+static struct seqlstm_axis make_axis(char *base, const struct axis_layout *l)
 {
     const int32_t *lengths = (int32_t *)(void *)(base + l->lengths);
     int32_t *batch_sizes = (int32_t *)(void *)(base + l->batch_sizes);
@@ -135,8 +128,7 @@ make_axis(char *base, const struct axis_layout *l)
 
 /* Both permutations and the lengths in the source's order, longest first, equal ones in the batch's order: counting
  * sort. `longer`, the still empty batch_sizes, tells at length - 1 how many sequences are longer than that. */
-static void
-sort_source(char *base, const struct layout *l, const struct sl_batch_shape *s)
+static void sort_source(char *base, const struct layout *l, const struct sl_batch_shape *s)
 {
     int32_t *lengths = (int32_t *)(void *)(base + l->source.lengths);
     int32_t *longer = (int32_t *)(void *)(base + l->source.batch_sizes);
@@ -155,8 +147,7 @@ sort_source(char *base, const struct layout *l, const struct sl_batch_shape *s)
     }
 }
 
-static struct sl_field
-make_field(char *base, size_t offset, enum sl_field_kind kind, bool on_steps, int64_t features)
+static struct sl_field make_field(char *base, size_t offset, enum sl_field_kind kind, bool on_steps, int64_t features)
 {
     struct sl_field field = {.kind = kind, .on_steps = kind != SL_FIELD_NONE && on_steps};
     if (kind == SL_FIELD_NONE)
@@ -169,8 +160,7 @@ make_field(char *base, size_t offset, enum sl_field_kind kind, bool on_steps, in
     return field;
 }
 
-static void
-fill_source(struct sl_batch *batch, char *base, const struct layout *l, const struct sl_batch_shape *s)
+static void fill_source(struct sl_batch *batch, char *base, const struct layout *l, const struct sl_batch_shape *s)
 {
     sort_source(base, l, s);
     batch->source = (struct sl_source_side){
@@ -183,8 +173,8 @@ fill_source(struct sl_batch *batch, char *base, const struct layout *l, const st
     };
 }
 
-seqlstm_status
-sl_batch_create(const struct sl_batch_shape *shape, struct sl_batch **out_batch, struct seqlstm_error *err)
+seqlstm_status sl_batch_create(const struct sl_batch_shape *shape, struct sl_batch **out_batch,
+                               struct seqlstm_error *err)
 {
     const bool has_steps = shape->lengths != NULL;
     if (shape->sequences < 0 || shape->sequences > INT32_MAX)
@@ -221,16 +211,15 @@ sl_batch_create(const struct sl_batch_shape *shape, struct sl_batch **out_batch,
     return SEQLSTM_OK;
 }
 
-void
-sl_batch_destroy(struct sl_batch *batch)
+void sl_batch_destroy(struct sl_batch *batch)
 {
     if (batch)
         free(batch->storage);
 }
 
 /* Arrays of an axis that agree with each other and with the lengths of `sequences`, empty ones included. */
-static seqlstm_status
-check_axis(const struct seqlstm_axis *a, int64_t sequences, const char *name, struct seqlstm_error *err)
+static seqlstm_status check_axis(const struct seqlstm_axis *a, int64_t sequences, const char *name,
+                                 struct seqlstm_error *err)
 {
     if (a->sequences > sequences)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the %s has %lld sequences, the batch %lld", name,
@@ -256,8 +245,7 @@ check_axis(const struct seqlstm_axis *a, int64_t sequences, const char *name, st
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-check_source(const struct sl_batch *batch, struct seqlstm_error *err)
+static seqlstm_status check_source(const struct sl_batch *batch, struct seqlstm_error *err)
 {
     const struct sl_source_side *s = &batch->source;
     if (s->sequences != batch->sequences)
@@ -277,8 +265,7 @@ check_source(const struct sl_batch *batch, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_batch_check(const struct sl_batch *batch, struct seqlstm_error *err)
+seqlstm_status sl_batch_check(const struct sl_batch *batch, struct seqlstm_error *err)
 {
     if (batch->has_steps)
         SEQLSTM_TRY(check_axis(&batch->axis, batch->sequences, "axis", err));

@@ -9,22 +9,19 @@
 #include "base/checked.h"
 #include "base/text.h"
 
-void
-sl_buf_init(struct sl_buf *buf)
+void sl_buf_init(struct sl_buf *buf)
 {
     *buf = (struct sl_buf){0};
 }
 
-void
-sl_buf_deinit(struct sl_buf *buf)
+void sl_buf_deinit(struct sl_buf *buf)
 {
     free(buf->data);
     *buf = (struct sl_buf){0};
 }
 
 /* Room for `bytes` more and the NUL. */
-static bool
-reserve(struct sl_buf *buf, size_t bytes)
+static bool reserve(struct sl_buf *buf, size_t bytes)
 {
     if (buf->failed)
         return false;
@@ -51,8 +48,7 @@ reserve(struct sl_buf *buf, size_t bytes)
     return true;
 }
 
-void *
-sl_buf_grow(struct sl_buf *buf, size_t bytes)
+void *sl_buf_grow(struct sl_buf *buf, size_t bytes)
 {
     if (!reserve(buf, bytes))
         return NULL;
@@ -62,8 +58,7 @@ sl_buf_grow(struct sl_buf *buf, size_t bytes)
     return room;
 }
 
-void
-sl_buf_append(struct sl_buf *buf, const void *data, size_t bytes)
+void sl_buf_append(struct sl_buf *buf, const void *data, size_t bytes)
 {
     if (bytes == 0)
         return;
@@ -72,28 +67,24 @@ sl_buf_append(struct sl_buf *buf, const void *data, size_t bytes)
         memcpy(room, data, bytes);
 }
 
-void
-sl_buf_append_text(struct sl_buf *buf, const char *text)
+void sl_buf_append_text(struct sl_buf *buf, const char *text)
 {
     sl_buf_append(buf, text, strlen(text));
 }
 
-void
-sl_buf_append_char(struct sl_buf *buf, char c)
+void sl_buf_append_char(struct sl_buf *buf, char c)
 {
     sl_buf_append(buf, &c, 1);
 }
 
-void
-sl_buf_fill(struct sl_buf *buf, char c, size_t count)
+void sl_buf_fill(struct sl_buf *buf, char c, size_t count)
 {
     void *room = sl_buf_grow(buf, count);
     if (room)
         memset(room, c, count);
 }
 
-void
-sl_buf_vprintf(struct sl_buf *buf, const char *format, va_list args)
+void sl_buf_vprintf(struct sl_buf *buf, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
@@ -107,8 +98,7 @@ sl_buf_vprintf(struct sl_buf *buf, const char *format, va_list args)
     va_end(again);
 }
 
-void
-sl_buf_printf(struct sl_buf *buf, const char *format, ...)
+void sl_buf_printf(struct sl_buf *buf, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -116,8 +106,7 @@ sl_buf_printf(struct sl_buf *buf, const char *format, ...)
     va_end(args);
 }
 
-void
-sl_buf_truncate(struct sl_buf *buf, size_t length_bytes)
+void sl_buf_truncate(struct sl_buf *buf, size_t length_bytes)
 {
     if (length_bytes < buf->length_bytes) {
         buf->length_bytes = length_bytes;
@@ -125,14 +114,12 @@ sl_buf_truncate(struct sl_buf *buf, size_t length_bytes)
     }
 }
 
-const char *
-sl_buf_text(const struct sl_buf *buf)
+const char *sl_buf_text(const struct sl_buf *buf)
 {
     return buf->data && !buf->failed ? buf->data : "";
 }
 
-char *
-sl_buf_take(struct sl_buf *buf, size_t *out_bytes)
+char *sl_buf_take(struct sl_buf *buf, size_t *out_bytes)
 {
     if (!reserve(buf, 0)) {
         sl_buf_deinit(buf);

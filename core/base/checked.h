@@ -8,8 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline bool
-sl_checked_add_size(size_t a, size_t b, size_t *out)
+static inline bool sl_checked_add_size(size_t a, size_t b, size_t *out)
 {
     size_t sum;
     if (__builtin_add_overflow(a, b, &sum))
@@ -18,8 +17,7 @@ sl_checked_add_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
-static inline bool
-sl_checked_mul_size(size_t a, size_t b, size_t *out)
+static inline bool sl_checked_mul_size(size_t a, size_t b, size_t *out)
 {
     size_t product;
     if (__builtin_mul_overflow(a, b, &product))
@@ -28,8 +26,7 @@ sl_checked_mul_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
-static inline bool
-sl_checked_add_i64(int64_t a, int64_t b, int64_t *out)
+static inline bool sl_checked_add_i64(int64_t a, int64_t b, int64_t *out)
 {
     int64_t sum;
     if (__builtin_add_overflow(a, b, &sum))
@@ -38,8 +35,7 @@ sl_checked_add_i64(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-static inline bool
-sl_checked_mul_i64(int64_t a, int64_t b, int64_t *out)
+static inline bool sl_checked_mul_i64(int64_t a, int64_t b, int64_t *out)
 {
     int64_t product;
     if (__builtin_mul_overflow(a, b, &product))
@@ -49,8 +45,7 @@ sl_checked_mul_i64(int64_t a, int64_t b, int64_t *out)
 }
 
 /* False for a negative value. */
-static inline bool
-sl_checked_i64_to_size(int64_t value, size_t *out)
+static inline bool sl_checked_i64_to_size(int64_t value, size_t *out)
 {
     if (value < 0 || (uint64_t)value > SIZE_MAX)
         return false;
@@ -59,8 +54,7 @@ sl_checked_i64_to_size(int64_t value, size_t *out)
 }
 
 /* Rounds up to a multiple of `step`, which is not 0. */
-static inline bool
-sl_checked_round_up_size(size_t value, size_t step, size_t *out)
+static inline bool sl_checked_round_up_size(size_t value, size_t step, size_t *out)
 {
     size_t rest = value % step;
     if (rest == 0) {

@@ -5,8 +5,7 @@
 
 #include <stddef.h>
 
-static double
-find(const struct sl_step_cost_point *points, int32_t count, double width)
+static double find(const struct sl_step_cost_point *points, int32_t count, double width)
 {
     if (count < 1)
         return width < 1 ? width : 1;
@@ -19,20 +18,17 @@ find(const struct sl_step_cost_point *points, int32_t count, double width)
     return a->step_ns + (b->step_ns - a->step_ns) / (double)(b->width - a->width) * (width - (double)a->width);
 }
 
-double
-sl_step_cost_at(const struct sl_step_cost *cost, double width)
+double sl_step_cost_at(const struct sl_step_cost *cost, double width)
 {
     return find(cost ? cost->points : NULL, cost ? cost->count : 0, width);
 }
 
-double
-sl_step_cost_source_at(const struct sl_step_cost *cost, double width)
+double sl_step_cost_source_at(const struct sl_step_cost *cost, double width)
 {
     return find(cost ? cost->source_points : NULL, cost ? cost->source_count : 0, width);
 }
 
-static void
-smooth(struct sl_step_cost_point *points, int32_t count)
+static void smooth(struct sl_step_cost_point *points, int32_t count)
 {
     for (int32_t p = count - 2; p >= 0; p--) {
         struct sl_step_cost_point *narrow = &points[p], *wide = &points[p + 1];
@@ -45,8 +41,7 @@ smooth(struct sl_step_cost_point *points, int32_t count)
             points[p].step_ns = points[p - 1].step_ns;
 }
 
-void
-sl_step_cost_smooth(struct sl_step_cost *cost)
+void sl_step_cost_smooth(struct sl_step_cost *cost)
 {
     smooth(cost->points, cost->count);
     smooth(cost->source_points, cost->source_count);

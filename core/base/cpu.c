@@ -14,8 +14,7 @@
 #define PATH_LENGTH 1024
 
 /* The first line of a small file, without its newline; false if there is none. */
-static bool
-read_line(const char *path, char *out, size_t capacity_bytes)
+static bool read_line(const char *path, char *out, size_t capacity_bytes)
 {
     FILE *file = fopen(path, "re");
     if (!file)
@@ -28,8 +27,7 @@ read_line(const char *path, char *out, size_t capacity_bytes)
 }
 
 /* Blank-separated integer number `index` of a line; -1 if it is not one. */
-static int64_t
-integer_field(const char *line, int index)
+static int64_t integer_field(const char *line, int index)
 {
     for (; index > 0; index--) {
         line += strcspn(line, " ");
@@ -40,8 +38,7 @@ integer_field(const char *line, int index)
 }
 
 /* The quota of one cgroup folder in thousandths, 0 for none. */
-static int64_t
-folder_quota(const char *folder)
+static int64_t folder_quota(const char *folder)
 {
     char path[PATH_LENGTH + 32], line[128];
     int64_t quota = -1, period = -1;
@@ -63,16 +60,14 @@ folder_quota(const char *folder)
     return milli > 0 ? milli : 1;
 }
 
-static int64_t
-lower_limit(int64_t a, int64_t b)
+static int64_t lower_limit(int64_t a, int64_t b)
 {
     return a == 0 ? b : b == 0 || a < b ? a : b;
 }
 
 /* The lowest quota on the way from mount/group up to mount itself. A container may see a group path
  * that does not exist below its own mount; the mount is always looked at. */
-static int64_t
-group_quota(const char *mount, const char *group)
+static int64_t group_quota(const char *mount, const char *group)
 {
     char folder[PATH_LENGTH];
     int64_t quota = folder_quota(mount);
@@ -87,8 +82,7 @@ group_quota(const char *mount, const char *group)
 }
 
 /* True if the comma-separated list of v1 controllers names `cpu`. */
-static bool
-has_cpu_controller(const char *list, size_t length)
+static bool has_cpu_controller(const char *list, size_t length)
 {
     for (size_t at = 0; at < length;) {
         size_t n = strcspn(list + at, ",:");
@@ -99,8 +93,7 @@ has_cpu_controller(const char *list, size_t length)
     return false;
 }
 
-int64_t
-sl_cpu_quota_milli(const char *root)
+int64_t sl_cpu_quota_milli(const char *root)
 {
     char path[PATH_LENGTH], mount[PATH_LENGTH + 64], line[PATH_LENGTH];
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
@@ -129,8 +122,7 @@ sl_cpu_quota_milli(const char *root)
 
 /* The lowest sibling of a processor names its core; a processor without topology is its own
  * core. */
-static int
-core_of(int cpu)
+static int core_of(int cpu)
 {
     static const char *const names[] = {"core_cpus_list", "thread_siblings_list"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -145,8 +137,7 @@ core_of(int cpu)
     return cpu;
 }
 
-static int32_t
-count_processors(bool cores_only)
+static int32_t count_processors(bool cores_only)
 {
     /* Larger than any mask of today's kernels, which refuse a smaller one. */
     unsigned long mask[CPUS_MOST / (8 * sizeof(unsigned long))] = {0};
@@ -166,14 +157,12 @@ count_processors(bool cores_only)
     return count > 0 ? count : 1;
 }
 
-int32_t
-sl_cpu_count(void)
+int32_t sl_cpu_count(void)
 {
     return count_processors(true);
 }
 
-int32_t
-sl_cpu_count_logical(void)
+int32_t sl_cpu_count_logical(void)
 {
     return count_processors(false);
 }

@@ -16,8 +16,7 @@
 
 /* Opens a file for reading; a folder is refused here, with the reason, rather than at the first
  * read. */
-static seqlstm_status
-open_for_reading(const char *path, int *out_fd, struct stat *out_stat, struct seqlstm_error *err)
+static seqlstm_status open_for_reading(const char *path, int *out_fd, struct stat *out_stat, struct seqlstm_error *err)
 {
     int fd;
     do
@@ -36,9 +35,8 @@ open_for_reading(const char *path, int *out_fd, struct stat *out_stat, struct se
 
 /* Reads up to the end, or to one byte more than `limit_bytes`. The size that fstat says is only a
  * hint: pipes and /proc say 0. */
-static seqlstm_status
-read_to_end(int fd, const char *path, size_t limit_bytes, size_t hint_bytes, struct sl_buf *buf,
-            struct seqlstm_error *err)
+static seqlstm_status read_to_end(int fd, const char *path, size_t limit_bytes, size_t hint_bytes, struct sl_buf *buf,
+                                  struct seqlstm_error *err)
 {
     size_t step_bytes = hint_bytes < limit_bytes ? hint_bytes + 1 : 65536;
     for (;;) {
@@ -59,9 +57,8 @@ read_to_end(int fd, const char *path, size_t limit_bytes, size_t hint_bytes, str
     }
 }
 
-seqlstm_status
-sl_file_read(const char *path, size_t limit_bytes, char **out_data, size_t *out_bytes,
-             struct seqlstm_error *err)
+seqlstm_status sl_file_read(const char *path, size_t limit_bytes, char **out_data, size_t *out_bytes,
+                            struct seqlstm_error *err)
 {
     int fd;
     struct stat info;
@@ -87,14 +84,12 @@ sl_file_read(const char *path, size_t limit_bytes, char **out_data, size_t *out_
     return status;
 }
 
-static int64_t
-get_mtime(const struct stat *info)
+static int64_t get_mtime(const struct stat *info)
 {
     return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
 }
 
-seqlstm_status
-sl_file_map_open(const char *path, struct sl_file_map *out_map, struct seqlstm_error *err)
+seqlstm_status sl_file_map_open(const char *path, struct sl_file_map *out_map, struct seqlstm_error *err)
 {
     int fd;
     struct stat info;
@@ -116,9 +111,8 @@ sl_file_map_open(const char *path, struct sl_file_map *out_map, struct seqlstm_e
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_file_map_read(const struct sl_file_map *map, const char *name, const void *from, size_t bytes, void *out,
-                 struct seqlstm_error *err)
+seqlstm_status sl_file_map_read(const struct sl_file_map *map, const char *name, const void *from, size_t bytes,
+                                void *out, struct seqlstm_error *err)
 {
     off_t at = (const char *)from - map->data;
     for (char *to = out; bytes > 0;) {
@@ -137,8 +131,7 @@ sl_file_map_read(const struct sl_file_map *map, const char *name, const void *fr
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_file_map_check(const struct sl_file_map *map, const char *name, struct seqlstm_error *err)
+seqlstm_status sl_file_map_check(const struct sl_file_map *map, const char *name, struct seqlstm_error *err)
 {
     struct stat info;
     if (map->size_bytes == 0)
@@ -151,8 +144,7 @@ sl_file_map_check(const struct sl_file_map *map, const char *name, struct seqlst
     return SEQLSTM_OK;
 }
 
-void
-sl_file_map_close(struct sl_file_map *map)
+void sl_file_map_close(struct sl_file_map *map)
 {
     if (map->size_bytes > 0) {
         munmap((void *)(uintptr_t)map->data, map->size_bytes);
@@ -161,22 +153,19 @@ sl_file_map_close(struct sl_file_map *map)
     *map = (struct sl_file_map){0};
 }
 
-bool
-sl_file_exists(const char *path)
+bool sl_file_exists(const char *path)
 {
     struct stat info;
     return lstat(path, &info) == 0;
 }
 
-bool
-sl_file_is_folder(const char *path)
+bool sl_file_is_folder(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-seqlstm_status
-sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err)
+seqlstm_status sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err)
 {
     struct stat info;
     if (stat(path, &info) != 0)
@@ -185,8 +174,7 @@ sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_file_make_folders(const char *path, struct seqlstm_error *err)
+seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err)
 {
     if (*path == '\0')
         return sl_file_fail(err, ENOENT, "cannot make the folder", path);
@@ -215,8 +203,7 @@ sl_file_make_folders(const char *path, struct seqlstm_error *err)
     return status;
 }
 
-seqlstm_status
-sl_file_sync_folder(const char *path, struct seqlstm_error *err)
+seqlstm_status sl_file_sync_folder(const char *path, struct seqlstm_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -230,8 +217,7 @@ sl_file_sync_folder(const char *path, struct seqlstm_error *err)
 }
 
 /* Appends the parts of `path` to an absolute path, resolving `.` and `..`. */
-static void
-append_parts(struct sl_buf *buf, const char *path)
+static void append_parts(struct sl_buf *buf, const char *path)
 {
     while (*path) {
         size_t n = strcspn(path, "/");
@@ -248,8 +234,7 @@ append_parts(struct sl_buf *buf, const char *path)
     }
 }
 
-seqlstm_status
-sl_file_absolute(const char *path, char **out_path, struct seqlstm_error *err)
+seqlstm_status sl_file_absolute(const char *path, char **out_path, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};
     if (path[0] != '/') {
@@ -268,8 +253,7 @@ sl_file_absolute(const char *path, char **out_path, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_file_real(const char *path, char **out_path, struct seqlstm_error *err)
+seqlstm_status sl_file_real(const char *path, char **out_path, struct seqlstm_error *err)
 {
     char *real = realpath(path, NULL);
     if (!real)
@@ -278,8 +262,7 @@ sl_file_real(const char *path, char **out_path, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-char *
-sl_path_join(const char *folder, const char *name)
+char *sl_path_join(const char *folder, const char *name)
 {
     struct sl_buf buf = {0};
     if (name[0] != '/' && folder && folder[0] != '\0') {
@@ -291,8 +274,7 @@ sl_path_join(const char *folder, const char *name)
     return sl_buf_take(&buf, NULL);
 }
 
-char *
-sl_path_folder(const char *path)
+char *sl_path_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     struct sl_buf buf = {0};
@@ -303,8 +285,7 @@ sl_path_folder(const char *path)
     return sl_buf_take(&buf, NULL);
 }
 
-const char *
-sl_path_name(const char *path)
+const char *sl_path_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;

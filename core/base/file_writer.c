@@ -35,8 +35,7 @@ struct sl_file_writer {
     char buffer[WRITER_BUFFER_BYTES];
 };
 
-seqlstm_status
-sl_file_fail(struct seqlstm_error *err, int error_number, const char *action, const char *path)
+seqlstm_status sl_file_fail(struct seqlstm_error *err, int error_number, const char *action, const char *path)
 {
     seqlstm_status code = error_number == ENOENT || error_number == ENOTDIR ? SEQLSTM_NOT_FOUND
                           : error_number == ENOMEM                          ? SEQLSTM_NO_MEMORY
@@ -49,8 +48,7 @@ sl_file_fail(struct seqlstm_error *err, int error_number, const char *action, co
     return code;
 }
 
-static void
-writer_destroy(struct sl_file_writer *writer)
+static void writer_destroy(struct sl_file_writer *writer)
 {
     if (writer->fd >= 0)
         close(writer->fd);
@@ -61,16 +59,14 @@ writer_destroy(struct sl_file_writer *writer)
 }
 
 /* The target itself, links followed; a target that does not exist yet is its own. */
-static char *
-target_of(const char *path)
+static char *target_of(const char *path)
 {
     char *real = realpath(path, NULL);
     return real ? real : sl_path_join(NULL, path);
 }
 
 /* Makes the temporary; the names of a crashed process of the same number are stepped over. */
-static int
-open_temporary(struct sl_file_writer *writer)
+static int open_temporary(struct sl_file_writer *writer)
 {
     for (int i = 0; i < WRITER_NAMES_MOST; i++) {
         struct sl_buf buf = {0};
@@ -92,9 +88,7 @@ open_temporary(struct sl_file_writer *writer)
     return EEXIST;
 }
 
-seqlstm_status
-sl_file_writer_open(const char *path, struct sl_file_writer **out_writer,
-                    struct seqlstm_error *err)
+seqlstm_status sl_file_writer_open(const char *path, struct sl_file_writer **out_writer, struct seqlstm_error *err)
 {
     if (sl_file_is_folder(path))
         return sl_file_fail(err, EISDIR, "cannot write", path);
@@ -118,8 +112,7 @@ sl_file_writer_open(const char *path, struct sl_file_writer **out_writer,
     return SEQLSTM_OK;
 }
 
-static void
-write_out(struct sl_file_writer *writer, const char *data, size_t bytes)
+static void write_out(struct sl_file_writer *writer, const char *data, size_t bytes)
 {
     while (bytes > 0 && writer->error_number == 0) {
         ssize_t n = write(writer->fd, data, bytes);
@@ -133,16 +126,14 @@ write_out(struct sl_file_writer *writer, const char *data, size_t bytes)
     }
 }
 
-static void
-flush(struct sl_file_writer *writer)
+static void flush(struct sl_file_writer *writer)
 {
     write_out(writer, writer->buffer, writer->n_buffered);
     writer->n_buffered = 0;
 }
 
-seqlstm_status
-sl_file_writer_write(struct sl_file_writer *writer, const void *data, size_t bytes,
-                     struct seqlstm_error *err)
+seqlstm_status sl_file_writer_write(struct sl_file_writer *writer, const void *data, size_t bytes,
+                                    struct seqlstm_error *err)
 {
     if (bytes > WRITER_BUFFER_BYTES - writer->n_buffered)
         flush(writer);
@@ -157,8 +148,7 @@ sl_file_writer_write(struct sl_file_writer *writer, const void *data, size_t byt
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_file_writer_commit(struct sl_file_writer *writer, struct seqlstm_error *err)
+seqlstm_status sl_file_writer_commit(struct sl_file_writer *writer, struct seqlstm_error *err)
 {
     flush(writer);
     if (writer->error_number == 0 && fsync(writer->fd) != 0)
@@ -181,8 +171,7 @@ sl_file_writer_commit(struct sl_file_writer *writer, struct seqlstm_error *err)
     return status;
 }
 
-void
-sl_file_writer_abort(struct sl_file_writer *writer)
+void sl_file_writer_abort(struct sl_file_writer *writer)
 {
     if (!writer)
         return;
@@ -190,8 +179,7 @@ sl_file_writer_abort(struct sl_file_writer *writer)
     writer_destroy(writer);
 }
 
-seqlstm_status
-sl_file_write(const char *path, const void *data, size_t bytes, struct seqlstm_error *err)
+seqlstm_status sl_file_write(const char *path, const void *data, size_t bytes, struct seqlstm_error *err)
 {
     struct sl_file_writer *writer;
     SEQLSTM_TRY(sl_file_writer_open(path, &writer, err));

@@ -72,8 +72,7 @@ static const uint64_t crc_table[8][256] = {BIT_0(TABLE), BIT_1(TABLE), BIT_2(TAB
                                            BIT_4(TABLE), BIT_5(TABLE), BIT_6(TABLE), BIT_7(TABLE)};
 
 /* Eight bytes as a number, the first lowest, on any machine. */
-static uint64_t
-load_le64(const unsigned char *p)
+static uint64_t load_le64(const unsigned char *p)
 {
     uint64_t value;
     memcpy(&value, p, sizeof value);
@@ -83,8 +82,7 @@ load_le64(const unsigned char *p)
     return value;
 }
 
-uint64_t
-sl_crc64(uint64_t crc, const void *data, size_t bytes)
+uint64_t sl_crc64(uint64_t crc, const void *data, size_t bytes)
 {
     const unsigned char *p = data;
     crc = ~crc;
@@ -101,8 +99,7 @@ sl_crc64(uint64_t crc, const void *data, size_t bytes)
 }
 
 /* A bijection in which every input bit reaches every output bit. */
-static uint64_t
-scramble(uint64_t x)
+static uint64_t scramble(uint64_t x)
 {
     x ^= x >> 32;
     x *= 0xD6E8FEB86659FD93u;
@@ -112,14 +109,12 @@ scramble(uint64_t x)
     return x;
 }
 
-uint64_t
-sl_hash_combine(uint64_t hash, uint64_t value)
+uint64_t sl_hash_combine(uint64_t hash, uint64_t value)
 {
     return scramble(hash * 0x9E3779B97F4A7C15u + 0x632BE59BD9B4E019u + scramble(value));
 }
 
-uint64_t
-sl_hash_bytes(const void *data, size_t bytes, uint64_t seed)
+uint64_t sl_hash_bytes(const void *data, size_t bytes, uint64_t seed)
 {
     const unsigned char *p = data;
     uint64_t hash = scramble(seed ^ 0x9E3779B97F4A7C15u) + bytes;
@@ -135,8 +130,7 @@ sl_hash_bytes(const void *data, size_t bytes, uint64_t seed)
     return scramble(hash);
 }
 
-uint64_t
-sl_hash_text(const char *text)
+uint64_t sl_hash_text(const char *text)
 {
     return sl_hash_bytes(text, strlen(text), 0);
 }

@@ -15,15 +15,13 @@ struct sl_interrupt {
 };
 
 /* The signal that asks to stop, or 0. NULL never asks. */
-static inline int
-sl_interrupt_get_stop(const struct sl_interrupt *interrupt)
+static inline int sl_interrupt_get_stop(const struct sl_interrupt *interrupt)
 {
     return interrupt ? atomic_load_explicit(&interrupt->stop, memory_order_relaxed) : 0;
 }
 
 /* True once per request to save. */
-static inline bool
-sl_interrupt_take_save(struct sl_interrupt *interrupt)
+static inline bool sl_interrupt_take_save(struct sl_interrupt *interrupt)
 {
     return interrupt && atomic_load_explicit(&interrupt->save, memory_order_relaxed) &&
            atomic_exchange_explicit(&interrupt->save, 0, memory_order_relaxed) != 0;

@@ -7,8 +7,7 @@
 
 #include "base/text.h"
 
-static void
-append_escape(struct sl_buf *out, unsigned char c)
+static void append_escape(struct sl_buf *out, unsigned char c)
 {
     static const char letters[] = "btnfr";
     static const char controls[] = "\b\t\n\f\r";
@@ -21,8 +20,7 @@ append_escape(struct sl_buf *out, unsigned char c)
         sl_buf_printf(out, "\\u%04x", c);
 }
 
-void
-sl_json_append_text(struct sl_buf *out, const char *text, size_t bytes)
+void sl_json_append_text(struct sl_buf *out, const char *text, size_t bytes)
 {
     sl_buf_append_char(out, '"');
     for (size_t i = 0; i < bytes;) {
@@ -40,8 +38,7 @@ sl_json_append_text(struct sl_buf *out, const char *text, size_t bytes)
     sl_buf_append_char(out, '"');
 }
 
-void
-sl_json_append_string(struct sl_buf *out, const char *text)
+void sl_json_append_string(struct sl_buf *out, const char *text)
 {
     if (text == NULL)
         sl_buf_append_text(out, "null");
@@ -49,8 +46,7 @@ sl_json_append_string(struct sl_buf *out, const char *text)
         sl_json_append_text(out, text, strlen(text));
 }
 
-void
-sl_json_append_number(struct sl_buf *out, double value)
+void sl_json_append_number(struct sl_buf *out, double value)
 {
     char text[SL_TEXT_NUMBER_BYTES];
     if (!isfinite(value)) {
@@ -65,8 +61,7 @@ sl_json_append_number(struct sl_buf *out, double value)
     sl_buf_append_text(out, text);
 }
 
-void
-sl_json_append_exact(struct sl_buf *out, double value)
+void sl_json_append_exact(struct sl_buf *out, double value)
 {
     if (isnan(value))
         sl_buf_append_text(out, "\"nan\"");

@@ -8,14 +8,12 @@
 
 #define LOG_LINE_BYTES 1024
 
-bool
-sl_log_is_on(const struct sl_log *log, enum sl_log_level level)
+bool sl_log_is_on(const struct sl_log *log, enum sl_log_level level)
 {
     return log && log->write && level <= log->level;
 }
 
-void
-sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *format, va_list args)
+void sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *format, va_list args)
 {
     if (!sl_log_is_on(log, level))
         return;
@@ -24,8 +22,7 @@ sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *fo
         log->write(log->context, level, line);
 }
 
-void
-sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char *format, ...)
+void sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -33,8 +30,7 @@ sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char *for
     va_end(args);
 }
 
-const char *
-sl_log_level_name(enum sl_log_level level)
+const char *sl_log_level_name(enum sl_log_level level)
 {
     static const char *const names[] = {"error", "warning", "info", "debug", "trace"};
     return (unsigned)level < sizeof names / sizeof *names ? names[level] : "trace";

@@ -24,8 +24,7 @@ struct header {
 
 _Static_assert(sizeof(struct header) <= SL_MEMORY_ALIGNMENT, "the header fits in the alignment");
 
-void
-sl_memory_init(struct sl_memory *memory)
+void sl_memory_init(struct sl_memory *memory)
 {
     atomic_init(&memory->live_bytes, 0);
     atomic_init(&memory->peak_bytes, 0);
@@ -33,8 +32,7 @@ sl_memory_init(struct sl_memory *memory)
     atomic_init(&memory->n_allocs, 0);
 }
 
-static void
-count(struct sl_memory *memory, size_t bytes)
+static void count(struct sl_memory *memory, size_t bytes)
 {
     int64_t live = atomic_fetch_add_explicit(&memory->live_bytes, (int64_t)bytes,
                                              memory_order_relaxed) +
@@ -50,8 +48,7 @@ count(struct sl_memory *memory, size_t bytes)
 
 /* Weights and activations of many megabytes are walked through at every step: with small pages the walk
  * misses the translation cache at each. A hint; what the system makes of it does not matter. */
-static void
-advise_huge(char *base, size_t bytes)
+static void advise_huge(char *base, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
     enum { PAGE = 4096, WORTH_IT = 4 << 20 };
@@ -63,8 +60,7 @@ advise_huge(char *base, size_t bytes)
 #endif
 }
 
-static void *
-allocate(struct sl_memory *memory, size_t bytes, size_t alignment, bool zeroed)
+static void *allocate(struct sl_memory *memory, size_t bytes, size_t alignment, bool zeroed)
 {
     assert((alignment & (alignment - 1)) == 0);
     if (alignment < SL_MEMORY_ALIGNMENT)
@@ -84,34 +80,29 @@ allocate(struct sl_memory *memory, size_t bytes, size_t alignment, bool zeroed)
     return block;
 }
 
-void *
-sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t alignment)
+void *sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t alignment)
 {
     return allocate(memory, bytes, alignment, false);
 }
 
-void *
-sl_memory_alloc(struct sl_memory *memory, size_t bytes)
+void *sl_memory_alloc(struct sl_memory *memory, size_t bytes)
 {
     return sl_memory_alloc_aligned(memory, bytes, SL_MEMORY_ALIGNMENT);
 }
 
-void *
-sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes)
+void *sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes)
 {
     return allocate(memory, bytes, SL_MEMORY_ALIGNMENT, true);
 }
 
-void
-sl_memory_trim(void)
+void sl_memory_trim(void)
 {
 #if defined(__GLIBC__)
     (void)malloc_trim(0);
 #endif
 }
 
-void
-sl_memory_free(struct sl_memory *memory, void *block)
+void sl_memory_free(struct sl_memory *memory, void *block)
 {
     if (!block)
         return;

@@ -13,8 +13,7 @@
 
 #include "base/config.h"
 
-static bool
-is_trusted(const char *path)
+static bool is_trusted(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && S_ISREG(status.st_mode) && !(status.st_mode & S_IWOTH) &&
@@ -22,8 +21,7 @@ is_trusted(const char *path)
 }
 
 /* The n-th path that the module may have; false when there are no more. */
-static bool
-get_candidate(const char *name, int n, char out[PATH_MAX])
+static bool get_candidate(const char *name, int n, char out[PATH_MAX])
 {
     static const char *const tails[] = {"modules", "../" SL_LIBDIR "/seqlstm/modules"};
     const char *said = getenv("SEQLSTM_MODULE_PATH");
@@ -48,8 +46,7 @@ get_candidate(const char *name, int n, char out[PATH_MAX])
     return length < PATH_MAX;
 }
 
-seqlstm_status
-sl_module_open(const char *name, const char *symbol, const void **out_table, struct seqlstm_error *err)
+seqlstm_status sl_module_open(const char *name, const char *symbol, const void **out_table, struct seqlstm_error *err)
 {
     char path[PATH_MAX] = "", looked[PATH_MAX] = "";
     for (int n = 0; n < 3; n++) {

@@ -17,14 +17,12 @@
 #define NUMBER_LONGEST 1000
 
 /* For "C" glibc and musl return a static object: no allocation, nothing to free in vain. */
-static locale_t
-c_locale(void)
+static locale_t c_locale(void)
 {
     return newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-int
-sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list args)
+int sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list args)
 {
     locale_t locale = c_locale();
     if (locale == (locale_t)0)
@@ -36,8 +34,7 @@ sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list 
     return length;
 }
 
-int
-sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...)
+int sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -46,8 +43,7 @@ sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...)
     return length;
 }
 
-static bool
-is_digit(char c)
+static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -61,8 +57,7 @@ struct decimal {
 };
 
 /* True if all of text is a finite number. */
-static bool
-scan_decimal(const char *text, size_t length, struct decimal *out)
+static bool scan_decimal(const char *text, size_t length, struct decimal *out)
 {
     const char *p = text, *end = text + length;
     struct decimal d = {.exact = true};
@@ -102,16 +97,14 @@ scan_decimal(const char *text, size_t length, struct decimal *out)
     return p == end;
 }
 
-static bool
-is_word(const char *text, size_t length, const char *lower, const char *title, const char *upper)
+static bool is_word(const char *text, size_t length, const char *lower, const char *title, const char *upper)
 {
     return length == strlen(lower) &&
            (!memcmp(text, lower, length) || !memcmp(text, title, length) ||
             !memcmp(text, upper, length));
 }
 
-bool
-sl_text_parse_float64(const char *text, size_t length, double *out)
+bool sl_text_parse_float64(const char *text, size_t length, double *out)
 {
     static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -149,8 +142,7 @@ sl_text_parse_float64(const char *text, size_t length, double *out)
     return true;
 }
 
-bool
-sl_text_parse_int64(const char *text, size_t length, int64_t *out)
+bool sl_text_parse_int64(const char *text, size_t length, int64_t *out)
 {
     const char *p = text, *end = text + length;
     unsigned base = 10;
@@ -184,8 +176,7 @@ sl_text_parse_int64(const char *text, size_t length, int64_t *out)
 
 /* Digits and exponent as %.*e prints them: value = d.ddd * 10^exponent. Whatever stands between the
  * digits is skipped, so the locale's decimal point does not matter. */
-static int
-split_digits(double value, int precision, char digits[24], int *out_exponent, char print[48])
+static int split_digits(double value, int precision, char digits[24], int *out_exponent, char print[48])
 {
     snprintf(print, 48, "%.*e", precision - 1, value);
     int n_digits = 0;
@@ -203,8 +194,7 @@ split_digits(double value, int precision, char digits[24], int *out_exponent, ch
 }
 
 /* digits d1 d2 ... dn with the point behind d1, times 10^exponent */
-static size_t
-lay_out(char *out, bool negative, const char *digits, int n_digits, int exponent)
+static size_t lay_out(char *out, bool negative, const char *digits, int n_digits, int exponent)
 {
     char *p = out;
     if (negative)
@@ -238,8 +228,7 @@ lay_out(char *out, bool negative, const char *digits, int n_digits, int exponent
     return (size_t)(p - out);
 }
 
-static size_t
-print_special(char *out, double value)
+static size_t print_special(char *out, double value)
 {
     const char *word = isnan(value) ? ".nan" : value < 0 ? "-.inf" : value > 0 ? ".inf" : NULL;
     if (!isfinite(value)) {
@@ -253,8 +242,7 @@ print_special(char *out, double value)
 /* `least` and `most`: digits that always survive text -> number -> text for normal values, and
  * digits that always identify a number. Below `smallest_normal` fewer may do, so the search begins
  * at 1. */
-static size_t
-print_shortest(char *out, double value, int least, int most, double smallest_normal, bool is_single)
+static size_t print_shortest(char *out, double value, int least, int most, double smallest_normal, bool is_single)
 {
     if (!isfinite(value) || value == 0.0)
         return print_special(out, value);
@@ -272,14 +260,12 @@ print_shortest(char *out, double value, int least, int most, double smallest_nor
     return lay_out(out, value < 0, digits, n_digits, exponent);
 }
 
-size_t
-sl_text_print_float64(char out[SL_TEXT_NUMBER_BYTES], double value)
+size_t sl_text_print_float64(char out[SL_TEXT_NUMBER_BYTES], double value)
 {
     return print_shortest(out, value, 15, 17, 2.2250738585072014e-308, false);
 }
 
-size_t
-sl_text_print_float32(char out[SL_TEXT_NUMBER_BYTES], float value)
+size_t sl_text_print_float32(char out[SL_TEXT_NUMBER_BYTES], float value)
 {
     return print_shortest(out, (double)value, 6, 9, 1.1754943508222875e-38, true);
 }

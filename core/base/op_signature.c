@@ -8,8 +8,7 @@
 
 #include <seqlstm/desc_check.h>
 
-seqlstm_status
-sl_op_desc_check(const struct seqlstm_desc *desc, struct seqlstm_error *err)
+seqlstm_status sl_op_desc_check(const struct seqlstm_desc *desc, struct seqlstm_error *err)
 {
     struct seqlstm_answer answer;
     memset(&answer, 0, sizeof answer);
@@ -23,8 +22,8 @@ sl_op_desc_check(const struct seqlstm_desc *desc, struct seqlstm_error *err)
 }
 
 /* A slot of a fixed name; features as given, FREE slots set `rows` afterwards. */
-static struct sl_slot *
-put(struct sl_slot *slot, const char *name, enum sl_slot_role role, enum sl_slot_axis axis, int64_t features)
+static struct sl_slot *put(struct sl_slot *slot, const char *name, enum sl_slot_role role, enum sl_slot_axis axis,
+                           int64_t features)
 {
     slot->name = name;
     slot->role = role;
@@ -33,30 +32,27 @@ put(struct sl_slot *slot, const char *name, enum sl_slot_role role, enum sl_slot
     return slot;
 }
 
-static struct sl_slot *
-put_free(struct sl_slot *slot, const char *name, enum sl_slot_role role, int64_t rows, int64_t features)
+static struct sl_slot *put_free(struct sl_slot *slot, const char *name, enum sl_slot_role role, int64_t rows,
+                                int64_t features)
 {
     put(slot, name, role, SL_SLOT_FREE, features);
     slot->rows = role == SL_SLOT_ABSENT ? 0 : rows;
     return slot;
 }
 
-static enum sl_slot_role
-when(bool present, enum sl_slot_role role)
+static enum sl_slot_role when(bool present, enum sl_slot_role role)
 {
     return present ? role : SL_SLOT_ABSENT;
 }
 
-static void
-recurrent_name(struct sl_slot *slot, const char *base, int64_t layer, bool backward)
+static void recurrent_name(struct sl_slot *slot, const char *base, int64_t layer, bool backward)
 {
     snprintf(slot->name_storage, sizeof slot->name_storage, "%s.l%d.%s", base, (int)layer,
              backward ? "backward" : "forward");
     slot->name = slot->name_storage;
 }
 
-static int32_t
-recurrent_slots(const struct seqlstm_recurrent_desc *d, struct sl_slot *slots)
+static int32_t recurrent_slots(const struct seqlstm_recurrent_desc *d, struct sl_slot *slots)
 {
     static const char *const state_names[4] = {"h0", "c0", "hn", "cn"};
     static const char *const param_names[SEQLSTM_PARAM_COUNT] = {"w_x",      "w_h",        "bias",
@@ -103,8 +99,7 @@ recurrent_slots(const struct seqlstm_recurrent_desc *d, struct sl_slot *slots)
     return (int32_t)SEQLSTM_RECURRENT_SLOTS(ld);
 }
 
-static void
-loss_slots(uint32_t kind, uint32_t options, int64_t x_features, int64_t classes, struct sl_slot *slots)
+static void loss_slots(uint32_t kind, uint32_t options, int64_t x_features, int64_t classes, struct sl_slot *slots)
 {
     const bool cross_entropy = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
     put(&slots[SEQLSTM_LOSS_X], "x", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, x_features);
@@ -119,8 +114,7 @@ loss_slots(uint32_t kind, uint32_t options, int64_t x_features, int64_t classes,
         SL_SLOT_ON_ROWS, 1);
 }
 
-static int32_t
-merge_slots(const struct seqlstm_merge_desc *d, struct sl_slot *slots)
+static int32_t merge_slots(const struct seqlstm_merge_desc *d, struct sl_slot *slots)
 {
     static const char *const names[SEQLSTM_MERGE_INPUTS] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
     int64_t width = 0;
@@ -134,8 +128,7 @@ merge_slots(const struct seqlstm_merge_desc *d, struct sl_slot *slots)
     return SEQLSTM_MERGE_SLOTS;
 }
 
-static int32_t
-attention_slots(const struct seqlstm_attention_desc *d, struct sl_slot *slots)
+static int32_t attention_slots(const struct seqlstm_attention_desc *d, struct sl_slot *slots)
 {
     const bool shared = d->options & SEQLSTM_ATTENTION_SHARED, additive = d->kind == SEQLSTM_ATTENTION_ADDITIVE;
     put(&slots[SEQLSTM_ATTENTION_QUERIES], "queries", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, d->key);
@@ -151,8 +144,7 @@ attention_slots(const struct seqlstm_attention_desc *d, struct sl_slot *slots)
     return SEQLSTM_ATTENTION_SLOTS;
 }
 
-static int32_t
-optimizer_slots(const struct seqlstm_optimizer_desc *d, struct sl_slot *slots)
+static int32_t optimizer_slots(const struct seqlstm_optimizer_desc *d, struct sl_slot *slots)
 {
     const uint32_t k = d->kind;
     const bool first = k != SEQLSTM_OPTIMIZER_SGD;
@@ -168,16 +160,14 @@ optimizer_slots(const struct seqlstm_optimizer_desc *d, struct sl_slot *slots)
     return SEQLSTM_OPTIMIZER_SLOTS;
 }
 
-static int32_t
-unary_slots(struct sl_slot *slots, int64_t features, enum sl_slot_axis y_axis)
+static int32_t unary_slots(struct sl_slot *slots, int64_t features, enum sl_slot_axis y_axis)
 {
     put(&slots[SEQLSTM_UNARY_X], "x", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, features);
     put(&slots[SEQLSTM_UNARY_Y], "y", SL_SLOT_OUTPUT, y_axis, features);
     return SEQLSTM_UNARY_SLOTS;
 }
 
-static int32_t
-table_slots(const union seqlstm_any_desc *d, struct sl_slot *slots)
+static int32_t table_slots(const union seqlstm_any_desc *d, struct sl_slot *slots)
 {
     switch (d->head.op) {
     case SEQLSTM_OP_EMBEDDING:
@@ -223,8 +213,7 @@ table_slots(const union seqlstm_any_desc *d, struct sl_slot *slots)
     }
 }
 
-static int32_t
-vector_slots(const union seqlstm_any_desc *d, struct sl_slot *slots)
+static int32_t vector_slots(const union seqlstm_any_desc *d, struct sl_slot *slots)
 {
     const bool reads_x = d->vector.kind != SEQLSTM_VECTOR_FILL && d->vector.kind != SEQLSTM_VECTOR_SCALE &&
                          d->vector.kind != SEQLSTM_VECTOR_CLAMP;
@@ -245,8 +234,7 @@ vector_slots(const union seqlstm_any_desc *d, struct sl_slot *slots)
     }
 }
 
-static int32_t
-slot_count(const union seqlstm_any_desc *d)
+static int32_t slot_count(const union seqlstm_any_desc *d)
 {
     static const int32_t counts[SEQLSTM_OP_COUNT] = {
         0, 0, SEQLSTM_EMBEDDING_SLOTS, SEQLSTM_DENSE_SLOTS, SEQLSTM_UNARY_SLOTS, SEQLSTM_UNARY_SLOTS,
@@ -260,9 +248,8 @@ slot_count(const union seqlstm_any_desc *d)
     return (int32_t)SEQLSTM_RECURRENT_SLOTS(d->recurrent.layers * (both ? 2 : 1));
 }
 
-seqlstm_status
-sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots, int32_t capacity, int32_t *out_count,
-                struct seqlstm_error *err)
+seqlstm_status sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots, int32_t capacity,
+                               int32_t *out_count, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_op_desc_check(desc, err));
     const union seqlstm_any_desc *d = (const union seqlstm_any_desc *)(const void *)desc;
@@ -315,14 +302,12 @@ sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots, int3
     return SEQLSTM_OK;
 }
 
-bool
-sl_op_has_backward(uint32_t op)
+bool sl_op_has_backward(uint32_t op)
 {
     return (op > SEQLSTM_OP_NONE && op < SEQLSTM_OP_TOP_K) || op == SEQLSTM_OP_ATTENTION;
 }
 
-const char *
-sl_op_name(uint32_t op)
+const char *sl_op_name(uint32_t op)
 {
     static const char *const names[SEQLSTM_OP_COUNT] = {
         "none",    "recurrent", "embedding", "dense",      "activation", "dropout",      "layer_norm",
@@ -331,15 +316,13 @@ sl_op_name(uint32_t op)
     return op < SEQLSTM_OP_COUNT ? names[op] : "unknown operation";
 }
 
-const char *
-sl_dtype_name(uint32_t dtype)
+const char *sl_dtype_name(uint32_t dtype)
 {
     static const char *const names[] = {"float32", "tf32", "bfloat16", "float16", "float64", "int32", "int8", "uint8"};
     return dtype < sizeof names / sizeof *names ? names[dtype] : "unknown dtype";
 }
 
-const char *
-sl_option_name(uint32_t option)
+const char *sl_option_name(uint32_t option)
 {
     static const char *const names[SEQLSTM_OPTION_COUNT] = {
         "operation",     "shape",         "dtype",       "mode",              "determinism",
@@ -352,8 +335,7 @@ sl_option_name(uint32_t option)
     return option < SEQLSTM_OPTION_COUNT ? names[option] : "unknown option";
 }
 
-const char *
-sl_activation_name(uint32_t kind)
+const char *sl_activation_name(uint32_t kind)
 {
     static const char *const names[SEQLSTM_ACT_COUNT] = {
         "linear", "tanh",     "sigmoid",  "relu",   "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid",
@@ -361,8 +343,7 @@ sl_activation_name(uint32_t kind)
     return kind < SEQLSTM_ACT_COUNT ? names[kind] : "unknown activation";
 }
 
-int64_t
-sl_dtype_bytes(uint32_t dtype)
+int64_t sl_dtype_bytes(uint32_t dtype)
 {
     switch (dtype) {
     case SEQLSTM_FLOAT64:
@@ -378,8 +359,7 @@ sl_dtype_bytes(uint32_t dtype)
     }
 }
 
-uint32_t
-sl_op_desc_bytes(uint32_t op)
+uint32_t sl_op_desc_bytes(uint32_t op)
 {
     return seqlstm_desc_bytes(op);
 }

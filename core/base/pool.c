@@ -99,8 +99,7 @@ static _Thread_local struct seat {
     int32_t member, members;
 } seat;
 
-static void
-relax(void)
+static void relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -109,21 +108,18 @@ relax(void)
 #endif
 }
 
-static void
-futex_wait(_Atomic uint32_t *word, uint32_t while_value)
+static void futex_wait(_Atomic uint32_t *word, uint32_t while_value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, NULL, NULL, 0);
 }
 
-static void
-futex_wake_all(_Atomic uint32_t *word)
+static void futex_wake_all(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Waits until the word differs from `old`, and returns it. */
-static uint32_t
-await_change(struct sl_pool *pool, struct word *word, uint32_t old, struct word *sleepers)
+static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t old, struct word *sleepers)
 {
     uint32_t now;
     for (int looks = 0; looks < POOL_SPIN_FEW; looks++) {
@@ -157,8 +153,7 @@ await_change(struct sl_pool *pool, struct word *word, uint32_t old, struct word 
 }
 
 /* Writes the word and wakes who sleeps on it. */
-static void
-announce(struct word *word, uint32_t value, struct word *sleepers)
+static void announce(struct word *word, uint32_t value, struct word *sleepers)
 {
     atomic_store(&word->value, value);
     if (atomic_load(&sleepers->value) != 0)
@@ -166,8 +161,7 @@ announce(struct word *word, uint32_t value, struct word *sleepers)
 }
 
 /* The range of member `member`: whole pieces of `grain` items, spread evenly, in order. */
-static void
-run_range(const struct job *job, int32_t member)
+static void run_range(const struct job *job, int32_t member)
 {
     if (member >= job->active)
         return;
@@ -180,8 +174,7 @@ run_range(const struct job *job, int32_t member)
     job->range(job->context, begin, end);
 }
 
-static void
-run_job(struct sl_pool *pool, const struct job *job, int32_t member)
+static void run_job(struct sl_pool *pool, const struct job *job, int32_t member)
 {
     struct seat before = seat;
     seat = (struct seat){.pool = pool, .member = member, .members = pool->members};
@@ -192,8 +185,7 @@ run_job(struct sl_pool *pool, const struct job *job, int32_t member)
     seat = before;
 }
 
-static void *
-worker_main(void *argument)
+static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
     struct sl_pool *pool = worker->pool;
@@ -212,8 +204,7 @@ worker_main(void *argument)
 }
 
 /* Hands the job to the workers without waiting. */
-static void
-start_job(struct sl_pool *pool, const struct job *job)
+static void start_job(struct sl_pool *pool, const struct job *job)
 {
     pool->job = *job;
     atomic_store_explicit(&pool->remaining.value, (uint32_t)pool->n_started, memory_order_relaxed);
@@ -221,8 +212,7 @@ start_job(struct sl_pool *pool, const struct job *job)
     announce(&pool->generation, next, &pool->sleepers);
 }
 
-static void
-run_on_all(struct sl_pool *pool, const struct job *job)
+static void run_on_all(struct sl_pool *pool, const struct job *job)
 {
     start_job(pool, job);
     run_job(pool, job, 0);
@@ -231,8 +221,7 @@ run_on_all(struct sl_pool *pool, const struct job *job)
         await_change(pool, &pool->remaining, remaining, &pool->caller_sleeps);
 }
 
-void
-sl_pool_team(struct sl_pool *pool, sl_pool_team_fn *fn, void *context)
+void sl_pool_team(struct sl_pool *pool, sl_pool_team_fn *fn, void *context)
 {
     if (pool->members == 1) {
         fn(context, 0, 1);
@@ -248,9 +237,7 @@ sl_pool_team(struct sl_pool *pool, sl_pool_team_fn *fn, void *context)
     run_on_all(pool, &(struct job){.team = fn, .context = context});
 }
 
-void
-sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl_pool_range_fn *fn,
-                     void *context)
+void sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl_pool_range_fn *fn, void *context)
 {
     if (count <= 0)
         return;
@@ -269,8 +256,7 @@ sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl_pool
                                    .active = active});
 }
 
-void
-sl_pool_barrier(struct sl_pool *pool)
+void sl_pool_barrier(struct sl_pool *pool)
 {
     if (pool->members == 1)
         return;
@@ -292,27 +278,23 @@ sl_pool_barrier(struct sl_pool *pool)
     }
 }
 
-void
-sl_pool_lease_begin(struct sl_pool *pool)
+void sl_pool_lease_begin(struct sl_pool *pool)
 {
     atomic_store_explicit(&pool->parked, 1, memory_order_relaxed);
 }
 
-void
-sl_pool_lease_end(struct sl_pool *pool)
+void sl_pool_lease_end(struct sl_pool *pool)
 {
     atomic_store_explicit(&pool->parked, 0, memory_order_relaxed);
 }
 
-int32_t
-sl_pool_get_members(const struct sl_pool *pool)
+int32_t sl_pool_get_members(const struct sl_pool *pool)
 {
     return pool->members;
 }
 
 /* Zeroed words; NULL when memory runs out. */
-static struct word *
-words_create(size_t count)
+static struct word *words_create(size_t count)
 {
     struct word *words = aligned_alloc(POOL_LINE_BYTES, count * sizeof(struct word));
     if (words)
@@ -320,8 +302,7 @@ words_create(size_t count)
     return words;
 }
 
-static seqlstm_status
-start_workers(struct sl_pool *pool, struct seqlstm_error *err)
+static seqlstm_status start_workers(struct sl_pool *pool, struct seqlstm_error *err)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -345,8 +326,7 @@ start_workers(struct sl_pool *pool, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_pool_create(int32_t members, struct sl_pool **out_pool, struct seqlstm_error *err)
+seqlstm_status sl_pool_create(int32_t members, struct sl_pool **out_pool, struct seqlstm_error *err)
 {
     if (members == 0)
         members = sl_cpu_count();
@@ -381,8 +361,7 @@ sl_pool_create(int32_t members, struct sl_pool **out_pool, struct seqlstm_error 
     return SEQLSTM_OK;
 }
 
-void
-sl_pool_destroy(struct sl_pool *pool)
+void sl_pool_destroy(struct sl_pool *pool)
 {
     if (!pool)
         return;

@@ -7,8 +7,7 @@
 
 #define WORD_LONGEST 63
 
-size_t
-sl_text_utf8_decode(const char *text, size_t length, uint32_t *out_code_point)
+size_t sl_text_utf8_decode(const char *text, size_t length, uint32_t *out_code_point)
 {
     const unsigned char *s = (const unsigned char *)text;
     if (length == 0)
@@ -34,8 +33,7 @@ sl_text_utf8_decode(const char *text, size_t length, uint32_t *out_code_point)
     return bytes;
 }
 
-size_t
-sl_text_utf8_encode(char out[4], uint32_t code_point)
+size_t sl_text_utf8_encode(char out[4], uint32_t code_point)
 {
     if (code_point < 0x80) {
         out[0] = (char)code_point;
@@ -61,8 +59,7 @@ sl_text_utf8_encode(char out[4], uint32_t code_point)
     return 4;
 }
 
-bool
-sl_text_is_utf8(const char *text, size_t length, size_t *out_offset)
+bool sl_text_is_utf8(const char *text, size_t length, size_t *out_offset)
 {
     size_t at = 0;
     while (at < length) {
@@ -86,14 +83,12 @@ sl_text_is_utf8(const char *text, size_t length, size_t *out_offset)
     return true;
 }
 
-static size_t
-least(size_t a, size_t b)
+static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-size_t
-sl_text_distance(const char *a, const char *b)
+size_t sl_text_distance(const char *a, const char *b)
 {
     /* Three rows of the table of prefix distances: two ago (for the swap), the last, this one. */
     size_t rows[3][WORD_LONGEST + 1];
@@ -115,8 +110,7 @@ sl_text_distance(const char *a, const char *b)
 }
 
 /* Lower case, `-` as `_`, cut to the longest word. */
-static void
-fold(const char *word, char out[WORD_LONGEST + 1])
+static void fold(const char *word, char out[WORD_LONGEST + 1])
 {
     size_t n = 0;
     for (; word[n] && n < WORD_LONGEST; n++) {
@@ -126,8 +120,7 @@ fold(const char *word, char out[WORD_LONGEST + 1])
     out[n] = '\0';
 }
 
-const char *
-sl_text_closest(const char *word, const char *const *names, size_t n_names)
+const char *sl_text_closest(const char *word, const char *const *names, size_t n_names)
 {
     char folded[WORD_LONGEST + 1], name[WORD_LONGEST + 1];
     fold(word, folded);

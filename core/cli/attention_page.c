@@ -22,8 +22,7 @@ static const char style[] =
     "i{display:block;height:1.7rem;background:var(--heat)}\n"
     "</style>\n";
 
-static void
-write_escaped(struct sl_buf *out, const char *text, size_t bytes)
+static void write_escaped(struct sl_buf *out, const char *text, size_t bytes)
 {
     for (size_t k = 0; k < bytes; k++) {
         if (text[k] == '<')
@@ -35,8 +34,7 @@ write_escaped(struct sl_buf *out, const char *text, size_t bytes)
     }
 }
 
-static void
-write_token(struct sl_buf *out, const char *before, const char *token, const char *behind)
+static void write_token(struct sl_buf *out, const char *before, const char *token, const char *behind)
 {
     sl_buf_append_text(out, before);
     write_escaped(out, token, strlen(token));
@@ -44,8 +42,7 @@ write_token(struct sl_buf *out, const char *before, const char *token, const cha
 }
 
 /* [targets, sources] of one layer. */
-static void
-write_map(struct sl_buf *out, const struct sl_prediction_attention *attention, const float *weights)
+static void write_map(struct sl_buf *out, const struct sl_prediction_attention *attention, const float *weights)
 {
     sl_buf_append_text(out, "<div class=\"scroll\"><table><thead><tr><th></th>");
     for (int64_t s = 0; s < attention->source_count; s++)
@@ -67,8 +64,7 @@ write_map(struct sl_buf *out, const struct sl_prediction_attention *attention, c
     sl_buf_append_text(out, "</tbody></table></div>\n");
 }
 
-static void
-write_text(struct sl_buf *out, const struct sl_prediction_text *text)
+static void write_text(struct sl_buf *out, const struct sl_prediction_text *text)
 {
     const struct sl_prediction_attention *attention = &text->attention;
     char score[32];
@@ -83,8 +79,7 @@ write_text(struct sl_buf *out, const struct sl_prediction_text *text)
     }
 }
 
-void
-cli_attention_page_begin(struct sl_buf *out, const char *model)
+void cli_attention_page_begin(struct sl_buf *out, const char *model)
 {
     write_token(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", model,
                 ": attention</title>\n");
@@ -94,8 +89,7 @@ cli_attention_page_begin(struct sl_buf *out, const char *model)
                             "a row sum to 1; the stronger the colour, the larger the weight.</p>\n");
 }
 
-void
-cli_attention_page_add(struct sl_buf *out, const struct sl_prediction *prediction)
+void cli_attention_page_add(struct sl_buf *out, const struct sl_prediction *prediction)
 {
     sl_buf_printf(out, "<h2>%lld: ", (long long)prediction->record);
     if (prediction->input)
@@ -105,8 +99,7 @@ cli_attention_page_add(struct sl_buf *out, const struct sl_prediction *predictio
         write_text(out, &prediction->texts[k]);
 }
 
-void
-cli_attention_page_end(struct sl_buf *out)
+void cli_attention_page_end(struct sl_buf *out)
 {
     sl_buf_append_text(out, "</body></html>\n");
 }

@@ -20,8 +20,7 @@ struct state {
     const char *worker[ARGUMENTS_MOST + 3];
 };
 
-static void
-show_progress(void *context, double gone)
+static void show_progress(void *context, double gone)
 {
     const struct state *s = context;
     if (s->cli->progress == CLI_PROGRESS_NONE || s->cli->verbosity < 0 || !s->cli->color)
@@ -32,8 +31,7 @@ show_progress(void *context, double gone)
 }
 
 /* "5%" or "0.05" */
-static int
-read_regress(struct state *s)
+static int read_regress(struct state *s)
 {
     const char *text = cli_get(s->cli, "max-regress");
     s->max_regress = -1;
@@ -48,8 +46,7 @@ read_regress(struct state *s)
     return CLI_OK;
 }
 
-static int
-read_phase(struct cli_context *cli, enum sl_phase *out_phase)
+static int read_phase(struct cli_context *cli, enum sl_phase *out_phase)
 {
     const char *text = cli_get(cli, "phase");
     *out_phase = SL_PHASE_TRAIN;
@@ -61,8 +58,7 @@ read_phase(struct cli_context *cli, enum sl_phase *out_phase)
     return CLI_OK;
 }
 
-static int
-read_flags(struct state *s)
+static int read_flags(struct state *s)
 {
     struct sl_ab_request *r = &s->request;
     double confidence = 95, within = 1;
@@ -89,8 +85,7 @@ read_flags(struct state *s)
 }
 
 /* This command line again, as one side's process: its role is added behind. */
-static int
-make_worker(struct state *s)
+static int make_worker(struct state *s)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     size_t bytes = 0;
@@ -107,8 +102,7 @@ make_worker(struct state *s)
 }
 
 /* The process of one side. */
-static int
-serve(struct state *s, const char *role)
+static int serve(struct state *s, const char *role)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const char *const *roles = (const char *const[]){"a", "b", "probe-a", "probe-b", NULL};
@@ -121,8 +115,7 @@ serve(struct state *s, const char *role)
     return status == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, status, &err);
 }
 
-static int
-report_result(struct state *s, const struct sl_ab_report *report)
+static int report_result(struct state *s, const struct sl_ab_report *report)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf out = {0};
@@ -146,8 +139,7 @@ report_result(struct state *s, const struct sl_ab_report *report)
     return CLI_OK;
 }
 
-static int
-run(struct state *s)
+static int run(struct state *s)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_ab_report *report = NULL;
@@ -168,8 +160,7 @@ run(struct state *s)
     return code;
 }
 
-static int
-ab(struct cli_context *cli)
+static int ab(struct cli_context *cli)
 {
     struct state s = {.cli = cli};
     int code = read_flags(&s);

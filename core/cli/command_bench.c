@@ -14,9 +14,8 @@ struct state {
 };
 
 /* "1,2,4": rising numbers from `low` to `high`. */
-static int
-read_list(struct cli_context *cli, const char *flag, int64_t low, int64_t high, int32_t most, int64_t *out,
-          int32_t *out_count)
+static int read_list(struct cli_context *cli, const char *flag, int64_t low, int64_t high, int32_t most, int64_t *out,
+                     int32_t *out_count)
 {
     const char *text = cli_get(cli, flag);
     for (const char *at = text; at && *at;) {
@@ -33,8 +32,7 @@ read_list(struct cli_context *cli, const char *flag, int64_t low, int64_t high, 
     return CLI_OK;
 }
 
-static void
-show_progress(void *context, int64_t batch)
+static void show_progress(void *context, int64_t batch)
 {
     const struct state *s = context;
     if (s->cli->progress == CLI_PROGRESS_NONE || s->cli->verbosity < 0 || !s->cli->color)
@@ -44,8 +42,7 @@ show_progress(void *context, int64_t batch)
     cli_set_line();
 }
 
-static int
-read_flags(struct state *s)
+static int read_flags(struct state *s)
 {
     struct sl_sweep_request *r = &s->request;
     const struct cli_values *values = &s->cli->values;
@@ -78,8 +75,7 @@ read_flags(struct state *s)
     return code;
 }
 
-static int
-write_html(struct state *s, const struct sl_sweep_report *report)
+static int write_html(struct state *s, const struct sl_sweep_report *report)
 {
     const char *path = cli_get(s->cli, "html");
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -94,8 +90,7 @@ write_html(struct state *s, const struct sl_sweep_report *report)
     return status == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, status, &err);
 }
 
-static int
-report_result(struct state *s, const struct sl_sweep_report *report)
+static int report_result(struct state *s, const struct sl_sweep_report *report)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf out = {0};
@@ -112,8 +107,7 @@ report_result(struct state *s, const struct sl_sweep_report *report)
     return code == CLI_OK && report->failures > 0 ? CLI_FAILURE : code;
 }
 
-static int
-bench(struct cli_context *cli)
+static int bench(struct cli_context *cli)
 {
     struct state s = {.cli = cli};
     struct sl_session *session = NULL;

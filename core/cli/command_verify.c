@@ -6,8 +6,7 @@
 #include "lab/verify.h"
 
 /* A finding or a refusal, one sentence each, behind the table. */
-static void
-explain(const struct sl_judgement *j, enum sl_phase phase, struct sl_buf *out)
+static void explain(const struct sl_judgement *j, enum sl_phase phase, struct sl_buf *out)
 {
     const struct sl_offer *offer = &j->offer;
     sl_buf_printf(out, "  %s on %s", j->node->name, sl_backend_get_id(j->backend));
@@ -20,8 +19,7 @@ explain(const struct sl_judgement *j, enum sl_phase phase, struct sl_buf *out)
     sl_buf_printf(out, ": %s\n", j->detail);
 }
 
-static bool
-is_told(const struct sl_judgement *j, enum sl_phase phase)
+static bool is_told(const struct sl_judgement *j, enum sl_phase phase)
 {
     /* A refusal is the same in both phases, and that an operation is not offered needs no words. */
     if (j->verdict == SL_VERDICT_UNSUPPORTED)
@@ -29,8 +27,7 @@ is_told(const struct sl_judgement *j, enum sl_phase phase)
     return j->verdict != SL_VERDICT_PASS;
 }
 
-static void
-print_table(const struct sl_verify_report *report, struct sl_buf *out)
+static void print_table(const struct sl_verify_report *report, struct sl_buf *out)
 {
     enum sl_phase phase;
     int32_t count = sl_verify_report_get_count(report), passed = 0, unsupported = 0;
@@ -72,8 +69,7 @@ print_table(const struct sl_verify_report *report, struct sl_buf *out)
                   (long long)(batch.rows > 0 ? batch.rows : batch.sequences));
 }
 
-static int
-report_result(struct cli_context *cli, const struct sl_verify_report *report)
+static int report_result(struct cli_context *cli, const struct sl_verify_report *report)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf out = {0};
@@ -90,8 +86,7 @@ report_result(struct cli_context *cli, const struct sl_verify_report *report)
     return code;
 }
 
-static int
-verify(struct cli_context *cli)
+static int verify(struct cli_context *cli)
 {
     struct sl_session *session = NULL;
     struct sl_verify_report *report = NULL;

@@ -23,8 +23,7 @@ static const char style[] =
     "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n"
     "</style>\n";
 
-static void
-write_escaped(struct sl_buf *out, const char *text)
+static void write_escaped(struct sl_buf *out, const char *text)
 {
     for (; *text; text++) {
         if (*text == '<')
@@ -36,8 +35,7 @@ write_escaped(struct sl_buf *out, const char *text)
     }
 }
 
-static void
-write_number(struct sl_buf *out, const char *format, double value)
+static void write_number(struct sl_buf *out, const char *format, double value)
 {
     char text[64];
     sl_text_snprintf(text, sizeof text, format, value);
@@ -45,8 +43,7 @@ write_number(struct sl_buf *out, const char *format, double value)
 }
 
 /* The strategy whose edges are drawn. */
-static const struct sl_batching_cost *
-find_drawn(const struct sl_data_stats *stats)
+static const struct sl_batching_cost *find_drawn(const struct sl_data_stats *stats)
 {
     int count;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count), *drawn = NULL;
@@ -57,8 +54,7 @@ find_drawn(const struct sl_data_stats *stats)
 }
 
 /* 1, 2 or 5 times a power of ten, so that about TICKS of them make `most`. */
-static int64_t
-round_tick(int64_t most)
+static int64_t round_tick(int64_t most)
 {
     int64_t unit = 1;
     while (unit * 10 * TICKS <= most)
@@ -69,14 +65,12 @@ round_tick(int64_t most)
     return unit * 10;
 }
 
-static double
-place_of(int64_t length, int64_t high)
+static double place_of(int64_t length, int64_t high)
 {
     return LEFT + WIDTH * (double)length / (double)(high + 1);
 }
 
-static void
-write_ticks(struct sl_buf *out, int64_t high, int64_t most)
+static void write_ticks(struct sl_buf *out, int64_t high, int64_t most)
 {
     int64_t tick = round_tick(most);
     for (int64_t at = 0; at <= most; at += tick) {
@@ -95,9 +89,8 @@ write_ticks(struct sl_buf *out, int64_t high, int64_t most)
 }
 
 /* With the edges of `drawn`, which may be NULL. */
-static void
-write_histogram(struct sl_buf *out, const char *title, const struct sl_lengths *lengths,
-                const struct sl_batching_cost *drawn)
+static void write_histogram(struct sl_buf *out, const char *title, const struct sl_lengths *lengths,
+                            const struct sl_batching_cost *drawn)
 {
     int64_t high = sl_lengths_get_longest(lengths), most = 1;
     int64_t width = high / BARS_MOST + 1;
@@ -137,8 +130,7 @@ write_histogram(struct sl_buf *out, const char *title, const struct sl_lengths *
                       drawn->name);
 }
 
-static void
-write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool measured)
+static void write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool measured)
 {
     int count;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
@@ -170,8 +162,7 @@ write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool mea
                                      : "The bound is the number of steps of all data sorted by length.</p>\n");
 }
 
-static void
-write_points(struct sl_buf *out, const char *title, const struct sl_step_cost_point *points, int32_t count)
+static void write_points(struct sl_buf *out, const char *title, const struct sl_step_cost_point *points, int32_t count)
 {
     sl_buf_printf(out, "<h2>Cost of a step%s</h2>\n<table><tr><th>sequences side by side</th><th>µs a step</th>"
                        "<th>µs a sequence</th></tr>\n",
@@ -185,8 +176,7 @@ write_points(struct sl_buf *out, const char *title, const struct sl_step_cost_po
     sl_buf_append_text(out, "</table>\n");
 }
 
-static void
-write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
+static void write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
 {
     if (cost->source_count > 0)
         write_points(out, " of the source", cost->source_points, cost->source_count);
@@ -194,8 +184,7 @@ write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
     write_number(out, "<p>Besides, a batch costs %.0f µs.</p>\n", cost->batch_ns * 1e-3);
 }
 
-static void
-write_side(struct sl_buf *out, const char *name, const struct sl_lengths *lengths, int64_t vocabulary)
+static void write_side(struct sl_buf *out, const char *name, const struct sl_lengths *lengths, int64_t vocabulary)
 {
     sl_buf_printf(out, "%s%lld real steps, %lld to %lld long, ", name, (long long)lengths->rows,
                   (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths));
@@ -204,9 +193,8 @@ write_side(struct sl_buf *out, const char *name, const struct sl_lengths *length
         sl_buf_printf(out, ", vocabulary %lld", (long long)vocabulary);
 }
 
-void
-cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_stats *stats,
-                    const struct sl_step_cost *cost)
+void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_stats *stats,
+                         const struct sl_step_cost *cost)
 {
     sl_buf_append_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
     write_escaped(out, model);

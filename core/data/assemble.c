@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t
-sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
+int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
 {
     if (raw->token_file)
         return sl_token_file_find_line(raw->token_file, row);
@@ -24,16 +23,14 @@ sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
     return line;
 }
 
-static const char *
-name_of(const struct sl_raw *raw)
+static const char *name_of(const struct sl_raw *raw)
 {
     return raw->name ? raw->name : "data";
 }
 
 /* table[provisional id] = id of the vocabulary, or -1. */
-static seqlstm_status
-map_texts(const struct sl_intern *texts, const struct sl_vocabulary *vocabulary, int32_t **out,
-          struct seqlstm_error *err)
+static seqlstm_status map_texts(const struct sl_intern *texts, const struct sl_vocabulary *vocabulary, int32_t **out,
+                                struct seqlstm_error *err)
 {
     int32_t *table = malloc(((size_t)texts->count + 1) * sizeof *table);
     if (!table)
@@ -47,8 +44,8 @@ map_texts(const struct sl_intern *texts, const struct sl_vocabulary *vocabulary,
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fail_token(const struct sl_raw *raw, int64_t series, int64_t row, int32_t number, struct seqlstm_error *err)
+static seqlstm_status fail_token(const struct sl_raw *raw, int64_t series, int64_t row, int32_t number,
+                                 struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                  "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
@@ -58,8 +55,7 @@ fail_token(const struct sl_raw *raw, int64_t series, int64_t row, int32_t number
 }
 
 /* Of tokens that stay in their file: the first one that the vocabulary does not have. */
-static seqlstm_status
-fail_first_unknown(const struct sl_raw *raw, const int32_t *table, struct seqlstm_error *err)
+static seqlstm_status fail_first_unknown(const struct sl_raw *raw, const int32_t *table, struct seqlstm_error *err)
 {
     for (int64_t s = 0; s < raw->series; s++)
         for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++) {
@@ -72,8 +68,7 @@ fail_first_unknown(const struct sl_raw *raw, const int32_t *table, struct seqlst
 }
 
 /* Tokens that stay in their file are mapped when they are read: the table is kept. */
-static seqlstm_status
-keep_map(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status keep_map(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 {
     int32_t unknown = sl_vocabulary_get_special(d->state->tokens, SL_SPECIAL_UNK);
     int64_t *counts = NULL;
@@ -91,8 +86,7 @@ keep_map(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-map_tokens(const struct sl_vocabulary *tokens, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status map_tokens(const struct sl_vocabulary *tokens, struct sl_raw *raw, struct seqlstm_error *err)
 {
     int32_t *table, unknown = sl_vocabulary_get_special(tokens, SL_SPECIAL_UNK);
     SEQLSTM_TRY(map_texts(&raw->tokens, tokens, &table, err));
@@ -115,8 +109,7 @@ map_tokens(const struct sl_vocabulary *tokens, struct sl_raw *raw, struct seqlst
     return status;
 }
 
-static seqlstm_status
-check_ids(const struct sl_raw *raw, int64_t classes, struct seqlstm_error *err)
+static seqlstm_status check_ids(const struct sl_raw *raw, int64_t classes, struct seqlstm_error *err)
 {
     for (int64_t s = 0; raw->known_ids > classes && s < raw->series; s++)
         for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
@@ -130,8 +123,8 @@ check_ids(const struct sl_raw *raw, int64_t classes, struct seqlstm_error *err)
 }
 
 /* Class `id` of the target store, or an error that says which label nobody has seen. */
-static seqlstm_status
-fail_label(const struct sl_raw *raw, int64_t series, int64_t row, int32_t id, struct seqlstm_error *err)
+static seqlstm_status fail_label(const struct sl_raw *raw, int64_t series, int64_t row, int32_t id,
+                                 struct seqlstm_error *err)
 {
     char number[32];
     const char *label = number;
@@ -146,9 +139,8 @@ fail_label(const struct sl_raw *raw, int64_t series, int64_t row, int32_t id, st
                  name_of(raw), (long long)sl_raw_find_line(raw, series, row), label);
 }
 
-static seqlstm_status
-map_label(const struct sl_data_state *state, struct sl_raw *raw, const int32_t *table, int64_t series, int64_t row,
-          int64_t place, struct seqlstm_error *err)
+static seqlstm_status map_label(const struct sl_data_state *state, struct sl_raw *raw, const int32_t *table,
+                                int64_t series, int64_t row, int64_t place, struct seqlstm_error *err)
 {
     int32_t id = raw->target_ids[place];
     int32_t mapped = table ? table[id] : id >= sl_vocabulary_get_size(state->classes) ? -1 : id;
@@ -163,8 +155,7 @@ map_label(const struct sl_data_state *state, struct sl_raw *raw, const int32_t *
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
 {
     int32_t *table = NULL;
     seqlstm_status status = SEQLSTM_OK;
@@ -184,9 +175,8 @@ map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm
 
 /* Says which value is no float32: with its line where the source has lines (`per_row`: rows are the input's, else
  * series), with its column where columns have names. */
-static seqlstm_status
-fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column, char *const *names, bool per_row,
-           struct seqlstm_error *err)
+static seqlstm_status fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column,
+                                 char *const *names, bool per_row, struct seqlstm_error *err)
 {
     char place[32] = "", which[96];
     int64_t series = per_row ? 0 : row - raw->first_target;
@@ -203,10 +193,9 @@ fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column, 
 }
 
 /* Numbers as float32: missing ones filled, then scaled. `values` may be NULL. */
-static seqlstm_status
-finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int64_t columns, char *const *names,
-              bool per_row, const double *fill,
-              const double *offset, const double *factor, float **out, struct seqlstm_error *err)
+static seqlstm_status finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int64_t columns,
+                                    char *const *names, bool per_row, const double *fill, const double *offset,
+                                    const double *factor, float **out, struct seqlstm_error *err)
 {
     if (!values)
         return SEQLSTM_OK;
@@ -226,8 +215,7 @@ finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int6
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_data_state *state = d->state;
     if (raw->input_kind != state->facts.input.kind || raw->input_features != state->facts.input.features ||
@@ -264,8 +252,7 @@ finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err
 }
 
 /* The encoder's ids; counts of both sides are kept in one place. */
-static seqlstm_status
-finish_source(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status finish_source(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 {
     struct sl_raw *pair = raw->pair;
     if (!pair)
@@ -280,8 +267,7 @@ finish_source(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *er
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_data_state *state = d->state;
     int64_t rows = raw->target_per_row ? raw->rows : raw->first_target + raw->series;
@@ -316,9 +302,8 @@ finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *er
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state, struct sl_raw *raw,
-                    bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err)
+seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state, struct sl_raw *raw,
+                                   bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err)
 {
     struct sl_dataset *d = calloc(1, sizeof *d);
     if (!d)

@@ -32,15 +32,13 @@ struct sl_batcher {
 };
 
 /* Of pairs without targets the sources are all there is. */
-static const int32_t *
-get_lengths_sorted_by(const struct sl_batcher *b)
+static const int32_t *get_lengths_sorted_by(const struct sl_batcher *b)
 {
     bool sources = b->dataset->source.present && b->dataset->form == SL_TARGET_NONE;
     return sources ? b->dataset->source.length : b->dataset->length;
 }
 
-static seqlstm_status
-make_order(struct sl_batcher *b, struct seqlstm_error *err)
+static seqlstm_status make_order(struct sl_batcher *b, struct seqlstm_error *err)
 {
     const struct sl_batching *batching = &b->dataset->model->data.batching;
     if (b->dataset->stream || (b->has_order && (b->order_epoch == b->epoch || !b->shuffle)))
@@ -70,8 +68,8 @@ make_order(struct sl_batcher *b, struct seqlstm_error *err)
 }
 
 /* The edges that the caller gives, or what the model says. */
-static seqlstm_status
-make_edges(struct sl_batcher *b, const struct sl_batcher_request *request, struct seqlstm_error *err)
+static seqlstm_status make_edges(struct sl_batcher *b, const struct sl_batcher_request *request,
+                                 struct seqlstm_error *err)
 {
     const struct sl_bucketing *bucketing = &b->dataset->model->data.batching.bucketing;
     struct sl_bucket_rule rule = {.batch_size = b->batch_size,
@@ -97,8 +95,7 @@ make_edges(struct sl_batcher *b, const struct sl_batcher_request *request, struc
 }
 
 /* Most sequences of a batch, and most rows. What the request does not say the model does. */
-static void
-set_limits(struct sl_batcher *b, const struct sl_batcher_request *request)
+static void set_limits(struct sl_batcher *b, const struct sl_batcher_request *request)
 {
     const struct sl_data_config *config = &b->dataset->model->data;
     bool said = request->batch_size > 0 || request->max_tokens > 0;
@@ -110,9 +107,8 @@ set_limits(struct sl_batcher *b, const struct sl_batcher_request *request)
         b->batch_size = config->batch_size > 0 ? config->batch_size : 1;
 }
 
-seqlstm_status
-sl_batcher_open(const struct sl_dataset *dataset, const struct sl_batcher_request *request,
-                struct sl_batcher **out_batcher, struct seqlstm_error *err)
+seqlstm_status sl_batcher_open(const struct sl_dataset *dataset, const struct sl_batcher_request *request,
+                               struct sl_batcher **out_batcher, struct seqlstm_error *err)
 {
     const struct sl_data_config *config = &dataset->model->data;
     struct sl_batcher *b = calloc(1, sizeof *b);
@@ -154,8 +150,7 @@ sl_batcher_open(const struct sl_dataset *dataset, const struct sl_batcher_reques
     return SEQLSTM_OK;
 }
 
-void
-sl_batcher_close(struct sl_batcher *batcher)
+void sl_batcher_close(struct sl_batcher *batcher)
 {
     if (!batcher)
         return;
@@ -164,14 +159,12 @@ sl_batcher_close(struct sl_batcher *batcher)
     free(batcher);
 }
 
-static int64_t
-count_batches(const struct sl_batcher *b)
+static int64_t count_batches(const struct sl_batcher *b)
 {
     return b->dataset->stream ? (b->part_steps + b->bptt - 1) / b->bptt : b->order.pieces;
 }
 
-static void
-find_stream_piece(const struct sl_batcher *b, struct sl_piece *p)
+static void find_stream_piece(const struct sl_batcher *b, struct sl_piece *p)
 {
     p->offset = (int64_t)b->ordinal * b->bptt;
     int64_t steps = b->part_steps - p->offset < b->bptt ? b->part_steps - p->offset : b->bptt;
@@ -183,8 +176,7 @@ find_stream_piece(const struct sl_batcher *b, struct sl_piece *p)
     p->last = p->offset + steps >= b->part_steps;
 }
 
-static void
-find_sequence_piece(const struct sl_batcher *b, int64_t batch, int64_t piece, struct sl_piece *p)
+static void find_sequence_piece(const struct sl_batcher *b, int64_t batch, int64_t piece, struct sl_piece *p)
 {
     p->offset = piece * b->bptt;
     int64_t padded = b->order.padded ? b->order.padded[batch] - p->offset : 0;
@@ -201,8 +193,7 @@ find_sequence_piece(const struct sl_batcher *b, int64_t batch, int64_t piece, st
     p->last = b->order.pieces_before[batch] + piece + 1 == b->order.pieces_before[batch + 1];
 }
 
-seqlstm_status
-sl_batcher_next(struct sl_batcher *b, struct sl_batch **out_batch, struct seqlstm_error *err)
+seqlstm_status sl_batcher_next(struct sl_batcher *b, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     struct sl_piece p = {.ordinal = b->ordinal};
     int64_t batch = 0, piece = 0;
@@ -239,8 +230,7 @@ sl_batcher_next(struct sl_batcher *b, struct sl_batch **out_batch, struct seqlst
     return status;
 }
 
-seqlstm_status
-sl_batcher_seek(struct sl_batcher *b, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err)
+seqlstm_status sl_batcher_seek(struct sl_batcher *b, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err)
 {
     uint64_t old_epoch = b->epoch;
     b->epoch = epoch;
@@ -257,44 +247,37 @@ sl_batcher_seek(struct sl_batcher *b, uint64_t epoch, uint64_t ordinal, struct s
     return SEQLSTM_OK;
 }
 
-const struct sl_dataset *
-sl_batcher_get_dataset(const struct sl_batcher *batcher)
+const struct sl_dataset *sl_batcher_get_dataset(const struct sl_batcher *batcher)
 {
     return batcher->dataset;
 }
 
-uint64_t
-sl_batcher_get_epoch(const struct sl_batcher *batcher)
+uint64_t sl_batcher_get_epoch(const struct sl_batcher *batcher)
 {
     return batcher->epoch;
 }
 
-uint64_t
-sl_batcher_get_ordinal(const struct sl_batcher *batcher)
+uint64_t sl_batcher_get_ordinal(const struct sl_batcher *batcher)
 {
     return batcher->ordinal;
 }
 
-int64_t
-sl_batcher_get_batches(const struct sl_batcher *batcher)
+int64_t sl_batcher_get_batches(const struct sl_batcher *batcher)
 {
     return count_batches(batcher);
 }
 
-struct sl_envelope
-sl_batcher_envelope(const struct sl_batcher *batcher)
+struct sl_envelope sl_batcher_envelope(const struct sl_batcher *batcher)
 {
     return batcher->envelope;
 }
 
-int64_t
-sl_batcher_get_lost_rows(const struct sl_batcher *batcher)
+int64_t sl_batcher_get_lost_rows(const struct sl_batcher *batcher)
 {
     return batcher->dataset->stream ? batcher->dataset->length[0] - batcher->parts * batcher->part_steps : 0;
 }
 
-const int64_t *
-sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count)
+const int64_t *sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count)
 {
     *out_count = batcher->edges.count;
     return batcher->edges.lengths;
@@ -303,8 +286,7 @@ sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count)
 /* ---- profiles ---- */
 
 /* Lengths of piece `ordinal` of the epoch; returns its sequences. Not for streams. */
-static int64_t
-get_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths, int64_t *out_rows)
+static int64_t get_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths, int64_t *out_rows)
 {
     int64_t batch, piece;
     sl_order_find(&b->order, ordinal, &batch, &piece);
@@ -322,8 +304,7 @@ struct sized {
     int64_t rows, ordinal;
 };
 
-static int
-most_rows_first(const void *left, const void *right)
+static int most_rows_first(const void *left, const void *right)
 {
     const struct sized *a = left, *b = right;
     if (a->rows != b->rows)
@@ -331,16 +312,14 @@ most_rows_first(const void *left, const void *right)
     return (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
 }
 
-static int
-longest_first(const void *left, const void *right)
+static int longest_first(const void *left, const void *right)
 {
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a < b) - (a > b);
 }
 
 /* Lengths of the sources of batch `ordinal`, in the source's own order. */
-static void
-get_source_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths)
+static void get_source_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths)
 {
     int64_t batch, piece;
     sl_order_find(&b->order, ordinal, &batch, &piece);
@@ -351,9 +330,8 @@ get_source_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths
 }
 
 /* `lengths` has room for both sides. */
-static seqlstm_status
-sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths, struct sl_profiles *out,
-              struct seqlstm_error *err)
+static seqlstm_status sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths,
+                                    struct sl_profiles *out, struct seqlstm_error *err)
 {
     const struct sl_data_facts *facts = &b->dataset->facts;
     int32_t *source_lengths = facts->source.kind != SL_FIELD_NONE ? lengths + b->dataset->records : NULL;
@@ -375,8 +353,7 @@ sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_batcher_sample(const struct sl_batcher *b, struct sl_profiles *out, struct seqlstm_error *err)
+seqlstm_status sl_batcher_sample(const struct sl_batcher *b, struct sl_profiles *out, struct seqlstm_error *err)
 {
     bool stream = b->dataset->stream;
     size_t pieces = (size_t)count_batches(b) + 1, most = (size_t)(stream ? b->parts : 2 * b->dataset->records) + 1;

@@ -7,23 +7,20 @@
 
 #define MOST_AUTO 64
 
-static int
-ascending(const void *left, const void *right)
+static int ascending(const void *left, const void *right)
 {
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a > b) - (a < b);
 }
 
-static seqlstm_status
-no_memory(struct seqlstm_error *err)
+static seqlstm_status no_memory(struct seqlstm_error *err)
 {
     return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the buckets");
 }
 
 /* Different lengths, ascending, and how many records have each. */
-static seqlstm_status
-count_lengths(const int32_t *lengths, int64_t records, int64_t *out_count, int32_t **out_length, int64_t **out_records,
-              struct seqlstm_error *err)
+static seqlstm_status count_lengths(const int32_t *lengths, int64_t records, int64_t *out_count, int32_t **out_length,
+                                    int64_t **out_records, struct seqlstm_error *err)
 {
     int64_t count = 0;
     int32_t *sorted = malloc(((size_t)records + 1) * sizeof *sorted);
@@ -48,8 +45,7 @@ count_lengths(const int32_t *lengths, int64_t records, int64_t *out_count, int32
 
 /* Lengths that are too many in groups of about equal count, each as its longest; returns how many there are then.
  * out_group[i] is that of length i. */
-static int64_t
-group_lengths(const int64_t *records, int64_t count, int32_t *out_group)
+static int64_t group_lengths(const int64_t *records, int64_t count, int32_t *out_group)
 {
     int64_t most = count < SL_BUCKET_LENGTHS_MOST ? count : SL_BUCKET_LENGTHS_MOST, total = 0, seen = 0, group = 0;
     for (int64_t i = 0; i < count; i++)
@@ -64,8 +60,7 @@ group_lengths(const int64_t *records, int64_t count, int32_t *out_group)
     return group;
 }
 
-static int64_t
-find_length(const int32_t *length, int64_t count, int32_t wanted)
+static int64_t find_length(const int32_t *length, int64_t count, int32_t wanted)
 {
     int64_t low = 0, high = count - 1;
     while (low < high) {
@@ -78,9 +73,8 @@ find_length(const int32_t *length, int64_t count, int32_t wanted)
     return low;
 }
 
-static seqlstm_status
-add_sources(struct sl_histogram *h, const int32_t *lengths, const int32_t *sources, int64_t records,
-            struct seqlstm_error *err)
+static seqlstm_status add_sources(struct sl_histogram *h, const int32_t *lengths, const int32_t *sources,
+                                  int64_t records, struct seqlstm_error *err)
 {
     int64_t count, *held = NULL;
     int32_t *group = NULL;
@@ -104,9 +98,8 @@ add_sources(struct sl_histogram *h, const int32_t *lengths, const int32_t *sourc
     return status;
 }
 
-seqlstm_status
-sl_histogram_make(const int32_t *lengths, const int32_t *sources, int64_t records, struct sl_histogram *out,
-                  struct seqlstm_error *err)
+seqlstm_status sl_histogram_make(const int32_t *lengths, const int32_t *sources, int64_t records,
+                                 struct sl_histogram *out, struct seqlstm_error *err)
 {
     struct sl_histogram h = {0};
     seqlstm_status status = count_lengths(lengths, records, &h.count, &h.length, &h.records, err);
@@ -119,8 +112,7 @@ sl_histogram_make(const int32_t *lengths, const int32_t *sources, int64_t record
     return status;
 }
 
-void
-sl_histogram_deinit(struct sl_histogram *histogram)
+void sl_histogram_deinit(struct sl_histogram *histogram)
 {
     free(histogram->length);
     free(histogram->records);
@@ -129,16 +121,14 @@ sl_histogram_deinit(struct sl_histogram *histogram)
     memset(histogram, 0, sizeof *histogram);
 }
 
-void
-sl_edges_deinit(struct sl_edges *edges)
+void sl_edges_deinit(struct sl_edges *edges)
 {
     free(edges->lengths);
     memset(edges, 0, sizeof *edges);
 }
 
 /* Sequences in a full batch of a bucket. */
-static int64_t
-batch_of(const struct sl_bucket_rule *rule, int64_t edge)
+static int64_t batch_of(const struct sl_bucket_rule *rule, int64_t edge)
 {
     int64_t size = rule->batch_size > 0 ? rule->batch_size : INT64_MAX;
     if (rule->max_tokens > 0 && edge > 0 && rule->max_tokens / edge < size)
@@ -147,9 +137,8 @@ batch_of(const struct sl_bucket_rule *rule, int64_t edge)
 }
 
 /* Of one batch of `width` sequences, of `held` that the bucket has. */
-static double
-price_batch(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last,
-            int64_t width, int64_t held)
+static double price_batch(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last,
+                          int64_t width, int64_t held)
 {
     const struct sl_step_cost *cost = rule->cost;
     double price = cost ? cost->batch_ns : 0;
@@ -167,9 +156,8 @@ price_batch(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int
 
 /* Of the sources of a bucket, longest first in batches of `size`: each as long as its first. The batch of what is left
  * over is narrower. */
-static double
-price_sources(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last,
-              int64_t size, int64_t held)
+static double price_sources(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first,
+                            int64_t last, int64_t size, int64_t held)
 {
     const int64_t n = h->source_count, *low = h->below + first * n, *high = h->below + last * n;
     int64_t before = 0, narrow = held / size * size; /* where the batch of the rest begins, if there is one */
@@ -187,8 +175,7 @@ price_sources(const struct sl_bucket_rule *rule, const struct sl_histogram *h, i
 }
 
 /* Steps of the sources of a bucket. */
-static int64_t
-count_source_rows(const struct sl_histogram *h, int64_t first, int64_t last)
+static int64_t count_source_rows(const struct sl_histogram *h, int64_t first, int64_t last)
 {
     const int64_t n = h->source_count, *low = h->below + first * n, *high = h->below + last * n;
     int64_t rows = 0;
@@ -197,8 +184,7 @@ count_source_rows(const struct sl_histogram *h, int64_t first, int64_t last)
     return rows;
 }
 
-double
-sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last)
+double sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last)
 {
     int64_t held = 0;
     for (int64_t i = first; i < last; i++)
@@ -223,8 +209,7 @@ struct table {
     int32_t *begin;              /* [most + 1, row] */
 };
 
-static void
-table_deinit(struct table *t)
+static void table_deinit(struct table *t)
 {
     sl_histogram_deinit(&t->lengths);
     free(t->price);
@@ -232,8 +217,7 @@ table_deinit(struct table *t)
 }
 
 /* At most as many lengths as the program looks at one by one. */
-static seqlstm_status
-join_lengths(const struct sl_histogram *h, struct sl_histogram *out, struct seqlstm_error *err)
+static seqlstm_status join_lengths(const struct sl_histogram *h, struct sl_histogram *out, struct seqlstm_error *err)
 {
     size_t sources = (size_t)h->source_count;
     int32_t *group = calloc((size_t)h->count + 1, sizeof *group);
@@ -261,8 +245,7 @@ join_lengths(const struct sl_histogram *h, struct sl_histogram *out, struct seql
     return SEQLSTM_OK;
 }
 
-static void
-fill_row(struct table *t, const double *one, int64_t k)
+static void fill_row(struct table *t, const double *one, int64_t k)
 {
     int64_t n = t->lengths.count;
     for (int64_t j = k; j <= n; j++) {
@@ -278,9 +261,8 @@ fill_row(struct table *t, const double *one, int64_t k)
     }
 }
 
-static seqlstm_status
-table_fill(const struct sl_histogram *h, const struct sl_bucket_rule *rule, int64_t most, struct table *t,
-           struct seqlstm_error *err)
+static seqlstm_status table_fill(const struct sl_histogram *h, const struct sl_bucket_rule *rule, int64_t most,
+                                 struct table *t, struct seqlstm_error *err)
 {
     memset(t, 0, sizeof *t);
     SEQLSTM_TRY(join_lengths(h, &t->lengths, err));
@@ -304,8 +286,7 @@ table_fill(const struct sl_histogram *h, const struct sl_bucket_rule *rule, int6
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-table_read(const struct table *t, int64_t k, struct sl_edges *out, struct seqlstm_error *err)
+static seqlstm_status table_read(const struct table *t, int64_t k, struct sl_edges *out, struct seqlstm_error *err)
 {
     *out = (struct sl_edges){.count = k, .cost = t->price[k * t->row + t->lengths.count]};
     out->lengths = calloc((size_t)k + 1, sizeof *out->lengths);
@@ -318,9 +299,8 @@ table_read(const struct table *t, int64_t k, struct sl_edges *out, struct seqlst
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_edges_best(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, int64_t count,
-              struct sl_edges *out, struct seqlstm_error *err)
+seqlstm_status sl_edges_best(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, int64_t count,
+                             struct sl_edges *out, struct seqlstm_error *err)
 {
     struct table t;
     seqlstm_status status = table_fill(histogram, rule, count, &t, err);
@@ -330,9 +310,8 @@ sl_edges_best(const struct sl_histogram *histogram, const struct sl_bucket_rule 
     return status;
 }
 
-seqlstm_status
-sl_edges_auto(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, struct sl_edges *out,
-              struct seqlstm_error *err)
+seqlstm_status sl_edges_auto(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule,
+                             struct sl_edges *out, struct seqlstm_error *err)
 {
     struct table t;
     seqlstm_status status = table_fill(histogram, rule, MOST_AUTO, &t, err);
@@ -351,9 +330,8 @@ sl_edges_auto(const struct sl_histogram *histogram, const struct sl_bucket_rule 
     return status;
 }
 
-seqlstm_status
-sl_edges_greedy(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule, struct sl_edges *out,
-                struct seqlstm_error *err)
+seqlstm_status sl_edges_greedy(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule,
+                               struct sl_edges *out, struct seqlstm_error *err)
 {
     struct sl_edges edges = {0};
     edges.lengths = calloc((size_t)histogram->count + 1, sizeof *edges.lengths);
@@ -374,9 +352,8 @@ sl_edges_greedy(const struct sl_histogram *histogram, const struct sl_bucket_rul
 }
 
 /* The list, without edges below all lengths or above the first that reaches the longest. */
-static seqlstm_status
-copy_edges(const struct sl_bucketing *bucketing, const struct sl_histogram *h, const struct sl_bucket_rule *rule,
-           struct sl_edges *out, struct seqlstm_error *err)
+static seqlstm_status copy_edges(const struct sl_bucketing *bucketing, const struct sl_histogram *h,
+                                 const struct sl_bucket_rule *rule, struct sl_edges *out, struct seqlstm_error *err)
 {
     int64_t longest = h->count > 0 ? h->length[h->count - 1] : 0, at = 0;
     struct sl_edges edges = {0};
@@ -396,9 +373,8 @@ copy_edges(const struct sl_bucketing *bucketing, const struct sl_histogram *h, c
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_edges_make(const struct sl_bucketing *bucketing, const struct sl_histogram *histogram,
-              const struct sl_bucket_rule *rule, struct sl_edges *out, struct seqlstm_error *err)
+seqlstm_status sl_edges_make(const struct sl_bucketing *bucketing, const struct sl_histogram *histogram,
+                             const struct sl_bucket_rule *rule, struct sl_edges *out, struct seqlstm_error *err)
 {
     memset(out, 0, sizeof *out);
     switch (bucketing->kind) {
@@ -420,8 +396,7 @@ sl_edges_make(const struct sl_bucketing *bucketing, const struct sl_histogram *h
     return SEQLSTM_OK;
 }
 
-int64_t
-sl_edges_find(const int64_t *edges, int64_t count, int64_t length)
+int64_t sl_edges_find(const int64_t *edges, int64_t count, int64_t length)
 {
     int64_t low = 0, high = count - 1;
     while (low < high) {

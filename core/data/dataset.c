@@ -7,21 +7,18 @@
 
 #include "data/envelope.h"
 
-static const struct sl_source *
-source_of(const struct sl_model *model, enum sl_split split)
+static const struct sl_source *source_of(const struct sl_model *model, enum sl_split split)
 {
     const struct sl_source *source = &model->data.splits[split];
     return source->origin == SL_SOURCE_FROM_TRAIN ? &model->data.splits[SL_SPLIT_TRAIN] : source;
 }
 
-bool
-sl_dataset_has_split(const struct sl_model *model, enum sl_split split)
+bool sl_dataset_has_split(const struct sl_model *model, enum sl_split split)
 {
     return model->data.splits[split].origin != SL_SOURCE_NONE;
 }
 
-enum sl_split
-sl_dataset_choose_split(const struct sl_model *model)
+enum sl_split sl_dataset_choose_split(const struct sl_model *model)
 {
     return sl_dataset_has_split(model, SL_SPLIT_TEST)    ? SL_SPLIT_TEST
            : sl_dataset_has_split(model, SL_SPLIT_VALID) ? SL_SPLIT_VALID
@@ -29,8 +26,7 @@ sl_dataset_choose_split(const struct sl_model *model)
 }
 
 /* The shares of train's records that a split is: train, then valid, then test. */
-static void
-find_shares(const struct sl_model *model, enum sl_split split, double *out_from, double *out_to)
+static void find_shares(const struct sl_model *model, enum sl_split split, double *out_from, double *out_to)
 {
     const struct sl_source *splits = model->data.splits;
     double valid = splits[SL_SPLIT_VALID].origin == SL_SOURCE_FROM_TRAIN ? splits[SL_SPLIT_VALID].split : 0;
@@ -40,16 +36,14 @@ find_shares(const struct sl_model *model, enum sl_split split, double *out_from,
     *out_to = split == SL_SPLIT_TRAIN ? train_end : split == SL_SPLIT_VALID ? valid_end : 1;
 }
 
-static void
-set_pieces(struct sl_read *read, const struct sl_data_state *state)
+static void set_pieces(struct sl_read *read, const struct sl_data_state *state)
 {
     read->pieces = state->pieces;
     read->source_pieces = sl_data_state_find_source_pieces(state);
 }
 
 /* The split of `what`, whose source is found here. */
-static seqlstm_status
-read_split(const struct sl_read *what, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status read_split(const struct sl_read *what, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_model *model = what->model;
     enum sl_split split = what->split;
@@ -76,8 +70,7 @@ read_split(const struct sl_read *what, struct sl_raw *raw, struct seqlstm_error 
 }
 
 /* The files of a source, absolute as in the model. */
-static seqlstm_status
-keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_error *err)
+static seqlstm_status keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_error *err)
 {
     const struct sl_data_config *config = &d->model->data;
     struct sl_data_file files[SL_DATA_FILE_COUNT + 4];
@@ -106,8 +99,7 @@ struct pieces {
     struct sl_pieces *target, *source;
 };
 
-static void
-close_pieces(struct pieces *pieces)
+static void close_pieces(struct pieces *pieces)
 {
     sl_pieces_close(pieces->target);
     sl_pieces_close(pieces->source);
@@ -115,9 +107,8 @@ close_pieces(struct pieces *pieces)
 }
 
 /* One tokenizer's pieces: a file's, or learned from the lines of `raw` and `other`. */
-static seqlstm_status
-make_pieces(const struct sl_tokenizer *tokenizer, const struct sl_raw *raw, const struct sl_raw *other,
-            struct sl_pieces **out, struct seqlstm_error *err)
+static seqlstm_status make_pieces(const struct sl_tokenizer *tokenizer, const struct sl_raw *raw,
+                                  const struct sl_raw *other, struct sl_pieces **out, struct seqlstm_error *err)
 {
     struct sl_raw_lines lines = {.raw = raw, .then = other};
     if (tokenizer->type != SL_TOKENIZER_SENTENCEPIECE)
@@ -131,16 +122,14 @@ make_pieces(const struct sl_tokenizer *tokenizer, const struct sl_raw *raw, cons
     return status;
 }
 
-static bool
-learns_pieces(const struct sl_tokenizer *tokenizer)
+static bool learns_pieces(const struct sl_tokenizer *tokenizer)
 {
     return tokenizer->type == SL_TOKENIZER_SENTENCEPIECE && !tokenizer->model;
 }
 
 /* The pieces of the tokenizers, if they have any. Lines to learn from come from reading the training split with another
  * tokenizer: words between blanks are what the model sees whatever the source. */
-static seqlstm_status
-find_pieces(const struct sl_model *model, struct pieces *out, struct seqlstm_error *err)
+static seqlstm_status find_pieces(const struct sl_model *model, struct pieces *out, struct seqlstm_error *err)
 {
     static const char *const specials[] = {"eos"};
     const struct sl_data_config *config = &model->data;
@@ -162,8 +151,7 @@ find_pieces(const struct sl_model *model, struct pieces *out, struct seqlstm_err
 }
 
 /* Of the batches that the model asks for. */
-static seqlstm_status
-compute_envelope(const struct sl_dataset *d, struct sl_envelope *out, struct seqlstm_error *err)
+static seqlstm_status compute_envelope(const struct sl_dataset *d, struct sl_envelope *out, struct seqlstm_error *err)
 {
     const struct sl_data_config *config = &d->model->data;
     bool predicting = d->form == SL_TARGET_NONE;
@@ -174,9 +162,9 @@ compute_envelope(const struct sl_dataset *d, struct sl_envelope *out, struct seq
     return sl_envelope_compute(d, &rule, out, err);
 }
 
-static seqlstm_status
-finish(const struct sl_model *model, const struct sl_source *source, const struct sl_data_state *state,
-       struct sl_raw *raw, bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err)
+static seqlstm_status finish(const struct sl_model *model, const struct sl_source *source,
+                             const struct sl_data_state *state, struct sl_raw *raw, bool predicting,
+                             struct sl_dataset **out_dataset, struct seqlstm_error *err)
 {
     struct sl_dataset *d = NULL;
     seqlstm_status status = sl_dataset_assemble(model, state, raw, predicting, &d, err);
@@ -192,9 +180,8 @@ finish(const struct sl_model *model, const struct sl_source *source, const struc
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_dataset_open_train(const struct sl_model *model, struct sl_dataset **out_dataset, struct sl_data_state **out_state,
-                      struct seqlstm_error *err)
+seqlstm_status sl_dataset_open_train(const struct sl_model *model, struct sl_dataset **out_dataset,
+                                     struct sl_data_state **out_state, struct seqlstm_error *err)
 {
     struct sl_raw raws[SL_SPLIT_COUNT] = {{0}};
     struct pieces pieces = {NULL, NULL};
@@ -240,9 +227,8 @@ sl_dataset_open_train(const struct sl_model *model, struct sl_dataset **out_data
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_dataset_open(const struct sl_model *model, enum sl_split split, const struct sl_data_state *state,
-                struct sl_dataset **out_dataset, struct seqlstm_error *err)
+seqlstm_status sl_dataset_open(const struct sl_model *model, enum sl_split split, const struct sl_data_state *state,
+                               struct sl_dataset **out_dataset, struct seqlstm_error *err)
 {
     struct sl_read read = {.model = model, .split = split, .state = state};
     struct sl_raw raw;
@@ -252,10 +238,9 @@ sl_dataset_open(const struct sl_model *model, enum sl_split split, const struct 
     return status;
 }
 
-seqlstm_status
-sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *state,
-                      const struct sl_input_request *request, struct sl_dataset **out_dataset,
-                      struct seqlstm_error *err)
+seqlstm_status sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *state,
+                                     const struct sl_input_request *request, struct sl_dataset **out_dataset,
+                                     struct seqlstm_error *err)
 {
     struct sl_raw raw;
     struct sl_read read = {.model = model,
@@ -270,8 +255,7 @@ sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *
     return status;
 }
 
-void
-sl_dataset_close(struct sl_dataset *dataset)
+void sl_dataset_close(struct sl_dataset *dataset)
 {
     if (!dataset)
         return;
@@ -300,44 +284,37 @@ sl_dataset_close(struct sl_dataset *dataset)
     free(dataset);
 }
 
-const struct sl_data_facts *
-sl_dataset_get_facts(const struct sl_dataset *dataset)
+const struct sl_data_facts *sl_dataset_get_facts(const struct sl_dataset *dataset)
 {
     return &dataset->facts;
 }
 
-const struct sl_data_state *
-sl_dataset_get_state(const struct sl_dataset *dataset)
+const struct sl_data_state *sl_dataset_get_state(const struct sl_dataset *dataset)
 {
     return dataset->state;
 }
 
-const struct sl_model *
-sl_dataset_get_model(const struct sl_dataset *dataset)
+const struct sl_model *sl_dataset_get_model(const struct sl_dataset *dataset)
 {
     return dataset->model;
 }
 
-int64_t
-sl_dataset_get_records(const struct sl_dataset *dataset)
+int64_t sl_dataset_get_records(const struct sl_dataset *dataset)
 {
     return dataset->records;
 }
 
-int64_t
-sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record)
+int64_t sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record)
 {
     return dataset->facts.has_steps ? dataset->length[record] : 0;
 }
 
-int64_t
-sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record)
+int64_t sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record)
 {
     return dataset->source.present ? dataset->source.length[record] : 0;
 }
 
-const char *
-sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes)
+const char *sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes)
 {
     if (!dataset->target_text || !dataset->target_text_offset || dataset->target_text_offset[record] < 0)
         return NULL;
@@ -345,8 +322,7 @@ sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_t record, si
     return dataset->target_text + dataset->target_text_offset[record];
 }
 
-const char *
-sl_dataset_find_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes)
+const char *sl_dataset_find_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes)
 {
     if (!dataset->text || !dataset->text_offset || dataset->text_offset[record] < 0)
         return NULL;
@@ -354,14 +330,12 @@ sl_dataset_find_text(const struct sl_dataset *dataset, int64_t record, size_t *o
     return dataset->text + dataset->text_offset[record];
 }
 
-const struct sl_data_counts *
-sl_dataset_get_counts(const struct sl_dataset *dataset)
+const struct sl_data_counts *sl_dataset_get_counts(const struct sl_dataset *dataset)
 {
     return &dataset->counts;
 }
 
-struct sl_string_list
-sl_dataset_get_files(const struct sl_dataset *dataset)
+struct sl_string_list sl_dataset_get_files(const struct sl_dataset *dataset)
 {
     return (struct sl_string_list){(const char *const *)dataset->files, dataset->file_count};
 }

@@ -8,8 +8,7 @@
 #include "data/dataset_private.h"
 #include "data/lengths.h"
 
-void
-sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_parts, int64_t *out_steps)
+void sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_parts, int64_t *out_steps)
 {
     int64_t parts = batch_size < positions ? batch_size : positions;
     *out_parts = parts > 0 ? parts : 0;
@@ -17,8 +16,8 @@ sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_parts, int64_t
 }
 
 /* Steps of each record, ascending: its own, those that the encoder reads, or both. */
-static seqlstm_status
-sort_lengths(const struct sl_dataset *d, bool own, bool source, int32_t *out, struct seqlstm_error *err)
+static seqlstm_status sort_lengths(const struct sl_dataset *d, bool own, bool source, int32_t *out,
+                                   struct seqlstm_error *err)
 {
     for (int64_t r = 0; r < d->records; r++)
         out[r] = (own ? d->length[r] : 0) + (source ? (int32_t)sl_dataset_get_source_length(d, r) : 0);
@@ -26,8 +25,7 @@ sort_lengths(const struct sl_dataset *d, bool own, bool source, int32_t *out, st
 }
 
 /* As many of the shortest as max_tokens lets in; zero-length ones cost nothing. `lengths` ascend. */
-static int64_t
-count_fitting(const int32_t *lengths, int64_t count, int64_t max_tokens)
+static int64_t count_fitting(const int32_t *lengths, int64_t count, int64_t max_tokens)
 {
     int64_t fitting = 0, rows = 0;
     while (fitting < count && rows + lengths[fitting] <= max_tokens)
@@ -36,8 +34,7 @@ count_fitting(const int32_t *lengths, int64_t count, int64_t max_tokens)
 }
 
 /* The largest batch of sequences with steps, of which there are e->sequences at most. `lengths` ascend. */
-static void
-bound(const int32_t *lengths, int64_t count, const struct sl_envelope_rule *rule, struct sl_envelope *e)
+static void bound(const int32_t *lengths, int64_t count, const struct sl_envelope_rule *rule, struct sl_envelope *e)
 {
     int64_t longest = lengths[count - 1];
     e->uniform = rule->padding == SL_PADDING_NONE && lengths[0] == longest && longest > 0;
@@ -53,9 +50,8 @@ bound(const int32_t *lengths, int64_t count, const struct sl_envelope_rule *rule
 }
 
 /* Of records with steps; `lengths` is room for one number each. */
-static seqlstm_status
-bound_sides(const struct sl_dataset *d, const struct sl_envelope_rule *rule, int32_t *lengths, struct sl_envelope *e,
-            struct seqlstm_error *err)
+static seqlstm_status bound_sides(const struct sl_dataset *d, const struct sl_envelope_rule *rule, int32_t *lengths,
+                                  struct sl_envelope *e, struct seqlstm_error *err)
 {
     if (rule->max_tokens > 0) {
         SEQLSTM_TRY(sort_lengths(d, true, true, lengths, err));
@@ -75,9 +71,8 @@ bound_sides(const struct sl_dataset *d, const struct sl_envelope_rule *rule, int
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_envelope_compute(const struct sl_dataset *dataset, const struct sl_envelope_rule *rule, struct sl_envelope *out,
-                    struct seqlstm_error *err)
+seqlstm_status sl_envelope_compute(const struct sl_dataset *dataset, const struct sl_envelope_rule *rule,
+                                   struct sl_envelope *out, struct seqlstm_error *err)
 {
     int64_t size = rule->batch_size > 0 ? rule->batch_size : dataset->records;
     struct sl_envelope e = {.sequences = size < dataset->records ? size : dataset->records};

@@ -12,8 +12,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-static seqlstm_status
-fail_io(const char *path, const char *what, struct seqlstm_error *err)
+static seqlstm_status fail_io(const char *path, const char *what, struct seqlstm_error *err)
 {
     int code = errno;
     seqlstm_status status = code == ENOENT ? SEQLSTM_NOT_FOUND : SEQLSTM_IO;
@@ -23,8 +22,7 @@ fail_io(const char *path, const char *what, struct seqlstm_error *err)
     return status;
 }
 
-seqlstm_status
-sl_fingerprint_peek(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err)
+seqlstm_status sl_fingerprint_peek(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err)
 {
     struct stat info;
     if (stat(path, &info) != 0)
@@ -34,8 +32,7 @@ sl_fingerprint_peek(const char *path, struct sl_fingerprint *out, struct seqlstm
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_fingerprint_compute(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err)
+seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err)
 {
     seqlstm_status status = SEQLSTM_OK;
     struct sl_fingerprint found = {0};
@@ -74,8 +71,7 @@ out:
     return status;
 }
 
-bool
-sl_fingerprint_is_equal(const struct sl_fingerprint *a, const struct sl_fingerprint *b)
+bool sl_fingerprint_is_equal(const struct sl_fingerprint *a, const struct sl_fingerprint *b)
 {
     return a->size_bytes == b->size_bytes && a->crc64 == b->crc64;
 }

@@ -15,8 +15,7 @@ struct column_sums {
 };
 
 /* Adds columns of the rows that belong to a series (or of per-series targets). */
-static void
-add_rows(struct column_sums *sums, const double *values, int64_t columns, int64_t begin, int64_t end)
+static void add_rows(struct column_sums *sums, const double *values, int64_t columns, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
         for (int64_t c = 0; c < columns; c++) {
@@ -34,8 +33,7 @@ add_rows(struct column_sums *sums, const double *values, int64_t columns, int64_
     }
 }
 
-static void
-add_raw(struct column_sums *sums, const struct sl_raw *raw, bool targets)
+static void add_raw(struct column_sums *sums, const struct sl_raw *raw, bool targets)
 {
     const double *values = targets ? raw->target_values : raw->values;
     int64_t columns = targets ? raw->target_features : raw->input_features;
@@ -50,9 +48,9 @@ add_raw(struct column_sums *sums, const struct sl_raw *raw, bool targets)
 }
 
 /* offset, factor and fill of the inputs or targets; each may be NULL. */
-static seqlstm_status
-fit_columns(enum sl_scale_type type, int64_t columns, const struct sl_raw *raw, const struct sl_raw *const *others,
-            int other_count, bool targets, double *offset, double *factor, double *fill, struct seqlstm_error *err)
+static seqlstm_status fit_columns(enum sl_scale_type type, int64_t columns, const struct sl_raw *raw,
+                                  const struct sl_raw *const *others, int other_count, bool targets, double *offset,
+                                  double *factor, double *fill, struct seqlstm_error *err)
 {
     char **names = targets ? raw->target_names : raw->input_names;
     seqlstm_status status = SEQLSTM_OK;
@@ -85,8 +83,7 @@ fit_columns(enum sl_scale_type type, int64_t columns, const struct sl_raw *raw, 
 }
 
 /* How far a value is from the one before it, on average, column by column. */
-static seqlstm_status
-fit_naive(struct sl_data_state *state, const struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status fit_naive(struct sl_data_state *state, const struct sl_raw *raw, struct seqlstm_error *err)
 {
     const int64_t columns = raw->target_features;
     if (!raw->target_values || !raw->target_per_row || !raw->has_steps)
@@ -107,9 +104,8 @@ fit_naive(struct sl_data_state *state, const struct sl_raw *raw, struct seqlstm_
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fit_scaling(struct sl_data_state *state, const struct sl_raw *raw, const struct sl_raw *const *others,
-            int other_count, struct seqlstm_error *err)
+static seqlstm_status fit_scaling(struct sl_data_state *state, const struct sl_raw *raw,
+                                  const struct sl_raw *const *others, int other_count, struct seqlstm_error *err)
 {
     const struct sl_scale *scale = &raw->source->scale;
     bool fill = raw->source->missing.type == SL_MISSING_MEAN;
@@ -140,8 +136,7 @@ fit_scaling(struct sl_data_state *state, const struct sl_raw *raw, const struct 
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-copy_names(char **names, int64_t count, char ***out, struct seqlstm_error *err)
+static seqlstm_status copy_names(char **names, int64_t count, char ***out, struct seqlstm_error *err)
 {
     if (!names)
         return SEQLSTM_OK;
@@ -154,8 +149,8 @@ copy_names(char **names, int64_t count, char ***out, struct seqlstm_error *err)
 }
 
 /* Which target goes with which step or record. */
-static seqlstm_status
-find_form(const struct sl_model *model, const struct sl_raw *raw, enum sl_target_form *out, struct seqlstm_error *err)
+static seqlstm_status find_form(const struct sl_model *model, const struct sl_raw *raw, enum sl_target_form *out,
+                                struct seqlstm_error *err)
 {
     const char *name = raw->name ? raw->name : "data";
     bool step = raw->has_steps && sl_model_wants_step_targets(model);
@@ -192,9 +187,8 @@ find_form(const struct sl_model *model, const struct sl_raw *raw, enum sl_target
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-check_loss(const struct sl_model *model, const struct sl_data_state *state, const char *name,
-           struct seqlstm_error *err)
+static seqlstm_status check_loss(const struct sl_model *model, const struct sl_data_state *state, const char *name,
+                                 struct seqlstm_error *err)
 {
     enum sl_loss_kind loss = model->train.loss.kind;
     const struct sl_field_facts *target = &state->facts.target;
@@ -214,9 +208,8 @@ check_loss(const struct sl_model *model, const struct sl_data_state *state, cons
 }
 
 /* The target that does not count: a token, a number, or a label, which is then no class. */
-static seqlstm_status
-fit_ignore(struct sl_data_state *state, const struct sl_raw *raw, const char *ignore, const char *name,
-           struct seqlstm_error *err)
+static seqlstm_status fit_ignore(struct sl_data_state *state, const struct sl_raw *raw, const char *ignore,
+                                 const char *name, struct seqlstm_error *err)
 {
     const struct sl_vocabulary *known = state->classes_are_tokens ? state->tokens : state->classes;
     int64_t id = -1;
@@ -233,9 +226,8 @@ fit_ignore(struct sl_data_state *state, const struct sl_raw *raw, const char *ig
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fit_target(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
-           struct seqlstm_error *err)
+static seqlstm_status fit_target(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
+                                 struct seqlstm_error *err)
 {
     struct sl_field_facts *target = &state->facts.target;
     const char *name = raw->name ? raw->name : "data";
@@ -272,9 +264,8 @@ fit_target(struct sl_data_state *state, const struct sl_model *model, const stru
     return check_loss(model, state, name, err);
 }
 
-static seqlstm_status
-fit_input(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
-          struct seqlstm_error *err)
+static seqlstm_status fit_input(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
+                                struct seqlstm_error *err)
 {
     struct sl_field_facts *input = &state->facts.input;
     const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
@@ -297,9 +288,8 @@ fit_input(struct sl_data_state *state, const struct sl_model *model, const struc
 }
 
 /* What the encoder reads. */
-static seqlstm_status
-fit_source(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
-           struct seqlstm_error *err)
+static seqlstm_status fit_source(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
+                                 struct seqlstm_error *err)
 {
     const struct sl_tokenizer *tokenizer = &model->data.source_tokenizer;
     struct sl_field_facts *source = &state->facts.source;
@@ -314,9 +304,9 @@ fit_source(struct sl_data_state *state, const struct sl_model *model, const stru
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw, const struct sl_raw *const *others,
-                  int other_count, struct sl_data_state **out_state, struct seqlstm_error *err)
+seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
+                                 const struct sl_raw *const *others, int other_count, struct sl_data_state **out_state,
+                                 struct seqlstm_error *err)
 {
     struct sl_data_state *state = calloc(1, sizeof *state);
     if (!state)

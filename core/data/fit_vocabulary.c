@@ -7,16 +7,14 @@
 
 #include "base/text.h"
 
-static int
-compare_bytes(const struct sl_vocabulary_entry *a, const struct sl_vocabulary_entry *b)
+static int compare_bytes(const struct sl_vocabulary_entry *a, const struct sl_vocabulary_entry *b)
 {
     size_t least = a->bytes < b->bytes ? a->bytes : b->bytes;
     int order = memcmp(a->text, b->text, least);
     return order ? order : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-static int
-compare_count(const void *left, const void *right)
+static int compare_count(const void *left, const void *right)
 {
     const struct sl_vocabulary_entry *a = left, *b = right;
     if (a->count != b->count)
@@ -24,14 +22,12 @@ compare_count(const void *left, const void *right)
     return compare_bytes(a, b);
 }
 
-static int
-compare_text(const void *left, const void *right)
+static int compare_text(const void *left, const void *right)
 {
     return compare_bytes(left, right);
 }
 
-static int
-compare_number(const void *left, const void *right)
+static int compare_number(const void *left, const void *right)
 {
     const struct sl_vocabulary_entry *a = left, *b = right;
     int64_t x = 0, y = 0;
@@ -47,16 +43,14 @@ struct sl_tally {
     int64_t *counts;
 };
 
-static int64_t
-get_count(const struct sl_tally *tally, const char *text, size_t bytes)
+static int64_t get_count(const struct sl_tally *tally, const char *text, size_t bytes)
 {
     int32_t known = sl_intern_find(tally->tokens, text, bytes);
     return known < 0 ? 0 : tally->counts[known];
 }
 
 /* Adds the tokens of a raw to the joined ones, for which there is room. */
-static seqlstm_status
-join(struct sl_tally *tally, const struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status join(struct sl_tally *tally, const struct sl_raw *raw, struct seqlstm_error *err)
 {
     int64_t *counts;
     SEQLSTM_TRY(sl_raw_count_ids(raw, &counts, err));
@@ -71,8 +65,8 @@ join(struct sl_tally *tally, const struct sl_raw *raw, struct seqlstm_error *err
     return tally->joined.failed ? SL_DATA_NO_MEMORY(err) : SEQLSTM_OK;
 }
 
-static seqlstm_status
-count_tokens(const struct sl_raw *raw, const struct sl_raw *other, struct sl_tally *tally, struct seqlstm_error *err)
+static seqlstm_status count_tokens(const struct sl_raw *raw, const struct sl_raw *other, struct sl_tally *tally,
+                                   struct seqlstm_error *err)
 {
     tally->tokens = other ? &tally->joined : &raw->tokens;
     if (!other)
@@ -85,9 +79,8 @@ count_tokens(const struct sl_raw *raw, const struct sl_raw *other, struct sl_tal
 }
 
 /* The specials of the configuration at the front; returns how many. */
-static int64_t
-put_specials(const struct sl_tokenizer *config, const struct sl_tally *tally,
-             struct sl_vocabulary_entry *entries, int32_t special_ids[SL_SPECIAL_COUNT])
+static int64_t put_specials(const struct sl_tokenizer *config, const struct sl_tally *tally,
+                            struct sl_vocabulary_entry *entries, int32_t special_ids[SL_SPECIAL_COUNT])
 {
     int64_t n = 0;
     for (int s = 0; s < SL_SPECIAL_COUNT; s++)
@@ -106,8 +99,7 @@ put_specials(const struct sl_tokenizer *config, const struct sl_tally *tally,
     return n;
 }
 
-static bool
-is_special(const struct sl_vocabulary_entry *entries, int64_t specials, const char *text, size_t bytes)
+static bool is_special(const struct sl_vocabulary_entry *entries, int64_t specials, const char *text, size_t bytes)
 {
     for (int64_t i = 0; i < specials; i++)
         if (entries[i].bytes == bytes && memcmp(entries[i].text, text, bytes) == 0)
@@ -116,9 +108,8 @@ is_special(const struct sl_vocabulary_entry *entries, int64_t specials, const ch
 }
 
 /* One token per line; specials that the file does not list stand before it. */
-static seqlstm_status
-read_vocabulary(const struct sl_tokenizer *config, const struct sl_tally *tally,
-                struct sl_vocabulary **out, struct seqlstm_error *err)
+static seqlstm_status read_vocabulary(const struct sl_tokenizer *config, const struct sl_tally *tally,
+                                      struct sl_vocabulary **out, struct seqlstm_error *err)
 {
     struct sl_source source = {.file = config->vocab};
     struct sl_read read = {.source = &source};
@@ -162,9 +153,8 @@ read_vocabulary(const struct sl_tokenizer *config, const struct sl_tally *tally,
 }
 
 /* The model's pieces in its order, whether the training split has them or not. */
-static seqlstm_status
-take_pieces(const struct sl_tokenizer *config, const struct sl_pieces *pieces,
-            const struct sl_tally *tally, struct sl_vocabulary **out, struct seqlstm_error *err)
+static seqlstm_status take_pieces(const struct sl_tokenizer *config, const struct sl_pieces *pieces,
+                                  const struct sl_tally *tally, struct sl_vocabulary **out, struct seqlstm_error *err)
 {
     int32_t special_ids[SL_SPECIAL_COUNT];
     int64_t count = sl_pieces_get_count(pieces);
@@ -185,9 +175,8 @@ take_pieces(const struct sl_tokenizer *config, const struct sl_pieces *pieces,
 }
 
 /* Specials, then by count, down to `min_count` and `vocab_size`. */
-static seqlstm_status
-choose_tokens(const struct sl_tokenizer *config, const struct sl_tally *tally, const char *name,
-              struct sl_vocabulary **out, struct seqlstm_error *err)
+static seqlstm_status choose_tokens(const struct sl_tokenizer *config, const struct sl_tally *tally, const char *name,
+                                    struct sl_vocabulary **out, struct seqlstm_error *err)
 {
     int32_t special_ids[SL_SPECIAL_COUNT];
     struct sl_vocabulary_entry *entries = calloc((size_t)tally->tokens->count + SL_SPECIAL_COUNT + 1, sizeof *entries);
@@ -214,9 +203,8 @@ choose_tokens(const struct sl_tokenizer *config, const struct sl_tally *tally, c
     return status;
 }
 
-seqlstm_status
-sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const struct sl_raw *other,
-              struct sl_vocabulary **out, struct seqlstm_error *err)
+seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const struct sl_raw *other,
+                             struct sl_vocabulary **out, struct seqlstm_error *err)
 {
     struct sl_tally tally = {0};
     sl_intern_init(&tally.joined);
@@ -230,8 +218,8 @@ sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const
     return status;
 }
 
-seqlstm_status
-sl_fit_classes(const struct sl_raw *raw, const char *ignore, struct sl_vocabulary **out, struct seqlstm_error *err)
+seqlstm_status sl_fit_classes(const struct sl_raw *raw, const char *ignore, struct sl_vocabulary **out,
+                              struct seqlstm_error *err)
 {
     size_t room = (size_t)raw->labels.count + 1;
     struct sl_vocabulary_entry *entries = calloc(room, sizeof *entries);
@@ -267,8 +255,7 @@ out:
     return status;
 }
 
-seqlstm_status
-sl_fit_numbers(int64_t count, struct sl_vocabulary **out, struct seqlstm_error *err)
+seqlstm_status sl_fit_numbers(int64_t count, struct sl_vocabulary **out, struct seqlstm_error *err)
 {
     struct sl_vocabulary_entry *entries = calloc((size_t)count + 1, sizeof *entries);
     char *texts = calloc((size_t)count + 1, 16);

@@ -8,14 +8,12 @@
 
 #include "base/hash.h"
 
-void
-sl_intern_init(struct sl_intern *intern)
+void sl_intern_init(struct sl_intern *intern)
 {
     memset(intern, 0, sizeof *intern);
 }
 
-void
-sl_intern_deinit(struct sl_intern *intern)
+void sl_intern_deinit(struct sl_intern *intern)
 {
     sl_buf_deinit(&intern->text);
     sl_buf_deinit(&intern->offsets);
@@ -23,16 +21,14 @@ sl_intern_deinit(struct sl_intern *intern)
     memset(intern, 0, sizeof *intern);
 }
 
-static int64_t
-offset_of(const struct sl_intern *intern, int32_t id)
+static int64_t offset_of(const struct sl_intern *intern, int32_t id)
 {
     int64_t offset;
     memcpy(&offset, intern->offsets.data + (size_t)id * sizeof offset, sizeof offset);
     return offset;
 }
 
-const char *
-sl_intern_get(const struct sl_intern *intern, int32_t id, size_t *out_bytes)
+const char *sl_intern_get(const struct sl_intern *intern, int32_t id, size_t *out_bytes)
 {
     int64_t begin = offset_of(intern, id);
     if (out_bytes) {
@@ -43,8 +39,7 @@ sl_intern_get(const struct sl_intern *intern, int32_t id, size_t *out_bytes)
 }
 
 /* The slot that holds the text, or the free one where it belongs. */
-static size_t
-find_slot(const struct sl_intern *intern, const char *text, size_t bytes, uint32_t hash)
+static size_t find_slot(const struct sl_intern *intern, const char *text, size_t bytes, uint32_t hash)
 {
     size_t mask = intern->slot_count - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
@@ -60,8 +55,7 @@ find_slot(const struct sl_intern *intern, const char *text, size_t bytes, uint32
     }
 }
 
-static bool
-grow(struct sl_intern *intern)
+static bool grow(struct sl_intern *intern)
 {
     size_t count = intern->slot_count ? intern->slot_count * 2 : 64;
     struct sl_intern_slot *slots = malloc(count * sizeof *slots);
@@ -83,8 +77,7 @@ grow(struct sl_intern *intern)
     return true;
 }
 
-int32_t
-sl_intern_find(const struct sl_intern *intern, const char *text, size_t bytes)
+int32_t sl_intern_find(const struct sl_intern *intern, const char *text, size_t bytes)
 {
     if (intern->slot_count == 0)
         return -1;
@@ -94,8 +87,7 @@ sl_intern_find(const struct sl_intern *intern, const char *text, size_t bytes)
     return intern->slots[find_slot(intern, text, bytes, hash)].id;
 }
 
-int32_t
-sl_intern_add(struct sl_intern *intern, const char *text, size_t bytes)
+int32_t sl_intern_add(struct sl_intern *intern, const char *text, size_t bytes)
 {
     if (intern->failed)
         return -1;

@@ -5,15 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int
-ascending(const void *left, const void *right)
+static int ascending(const void *left, const void *right)
 {
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a > b) - (a < b);
 }
 
-seqlstm_status
-sl_lengths_sort(int32_t *lengths, int64_t count, struct seqlstm_error *err)
+seqlstm_status sl_lengths_sort(int32_t *lengths, int64_t count, struct seqlstm_error *err)
 {
     int32_t longest = 0;
     for (int64_t i = 0; i < count; i++)
@@ -34,8 +32,7 @@ sl_lengths_sort(int32_t *lengths, int64_t count, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static void
-fill_bins(struct sl_lengths *lengths)
+static void fill_bins(struct sl_lengths *lengths)
 {
     int64_t low = sl_lengths_get_shortest(lengths), high = sl_lengths_get_longest(lengths);
     int64_t width = (high - low + SL_LENGTH_BINS_MOST) / SL_LENGTH_BINS_MOST;
@@ -48,8 +45,8 @@ fill_bins(struct sl_lengths *lengths)
         lengths->bins[(lengths->sorted[r] - low) / width].records++;
 }
 
-seqlstm_status
-sl_lengths_init(struct sl_lengths *out, const int32_t *lengths, int64_t records, struct seqlstm_error *err)
+seqlstm_status sl_lengths_init(struct sl_lengths *out, const int32_t *lengths, int64_t records,
+                               struct seqlstm_error *err)
 {
     memset(out, 0, sizeof *out);
     out->sorted = malloc(((size_t)records + 1) * sizeof *out->sorted);
@@ -68,33 +65,28 @@ sl_lengths_init(struct sl_lengths *out, const int32_t *lengths, int64_t records,
     return status;
 }
 
-void
-sl_lengths_deinit(struct sl_lengths *lengths)
+void sl_lengths_deinit(struct sl_lengths *lengths)
 {
     free(lengths->sorted);
     memset(lengths, 0, sizeof *lengths);
 }
 
-int64_t
-sl_lengths_get_longest(const struct sl_lengths *lengths)
+int64_t sl_lengths_get_longest(const struct sl_lengths *lengths)
 {
     return lengths->records > 0 ? lengths->sorted[lengths->records - 1] : 0;
 }
 
-int64_t
-sl_lengths_get_shortest(const struct sl_lengths *lengths)
+int64_t sl_lengths_get_shortest(const struct sl_lengths *lengths)
 {
     return lengths->records > 0 ? lengths->sorted[0] : 0;
 }
 
-double
-sl_lengths_get_mean(const struct sl_lengths *lengths)
+double sl_lengths_get_mean(const struct sl_lengths *lengths)
 {
     return lengths->records > 0 ? (double)lengths->rows / (double)lengths->records : 0;
 }
 
-int64_t
-sl_lengths_get_quantile(const struct sl_lengths *lengths, double share)
+int64_t sl_lengths_get_quantile(const struct sl_lengths *lengths, double share)
 {
     if (lengths->records == 0)
         return 0;
@@ -107,8 +99,7 @@ sl_lengths_get_quantile(const struct sl_lengths *lengths, double share)
 }
 
 /* Records shorter than `length`. */
-static int64_t
-count_below(const struct sl_lengths *lengths, int64_t length)
+static int64_t count_below(const struct sl_lengths *lengths, int64_t length)
 {
     int64_t low = 0, high = lengths->records;
     while (low < high) {
@@ -121,8 +112,7 @@ count_below(const struct sl_lengths *lengths, int64_t length)
     return low;
 }
 
-int64_t
-sl_lengths_count(const struct sl_lengths *lengths, int64_t first, int64_t last)
+int64_t sl_lengths_count(const struct sl_lengths *lengths, int64_t first, int64_t last)
 {
     return last < first ? 0 : count_below(lengths, last + 1) - count_below(lengths, first);
 }

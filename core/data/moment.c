@@ -9,8 +9,7 @@
 #include "base/text.h"
 
 /* Exactly `digits` digits; false otherwise. */
-static bool
-take_digits(const char **p, const char *end, int digits, int *out)
+static bool take_digits(const char **p, const char *end, int digits, int *out)
 {
     int value = 0;
     for (int i = 0; i < digits; i++, (*p)++) {
@@ -22,8 +21,7 @@ take_digits(const char **p, const char *end, int digits, int *out)
     return true;
 }
 
-static bool
-take_char(const char **p, const char *end, char c)
+static bool take_char(const char **p, const char *end, char c)
 {
     if (*p == end || **p != c)
         return false;
@@ -31,29 +29,25 @@ take_char(const char **p, const char *end, char c)
     return true;
 }
 
-static bool
-is_leap(int year)
+static bool is_leap(int year)
 {
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-static bool
-is_date(int year, int month, int day)
+static bool is_date(int year, int month, int day)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     return month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1] + (month == 2 && is_leap(year));
 }
 
 /* Days since 1970-01-01 in the Gregorian calendar. */
-static double
-days_since_epoch(int year, int month, int day)
+static double days_since_epoch(int year, int month, int day)
 {
     struct tm tm = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day};
     return (double)timegm(&tm) / 86400.0;
 }
 
-static bool
-take_clock(const char **p, const char *end, double *out_seconds)
+static bool take_clock(const char **p, const char *end, double *out_seconds)
 {
     int hour, minute, second = 0;
     double fraction = 0, scale = 0.1;
@@ -72,8 +66,7 @@ take_clock(const char **p, const char *end, double *out_seconds)
     return true;
 }
 
-static bool
-parse_iso(const char *text, size_t bytes, double *out)
+static bool parse_iso(const char *text, size_t bytes, double *out)
 {
     const char *p = text, *end = text + bytes;
     int year, month, day = 1, zone_hours, zone_minutes = 0;
@@ -102,8 +95,7 @@ parse_iso(const char *text, size_t bytes, double *out)
     return true;
 }
 
-static bool
-parse_format(const char *text, size_t bytes, const char *format, double *out)
+static bool parse_format(const char *text, size_t bytes, const char *format, double *out)
 {
     char copy[128];
     struct tm tm = {.tm_mday = 1, .tm_year = 70};
@@ -125,8 +117,7 @@ parse_format(const char *text, size_t bytes, const char *format, double *out)
     return true;
 }
 
-bool
-sl_moment_parse(const char *text, size_t bytes, const char *format, double *out)
+bool sl_moment_parse(const char *text, size_t bytes, const char *format, double *out)
 {
     if (format)
         return parse_format(text, bytes, format, out);

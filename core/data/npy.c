@@ -15,15 +15,13 @@ struct header {
     int64_t shape[SL_NPY_DIMENSIONS];
 };
 
-static void
-skip(struct header *h, const char *set)
+static void skip(struct header *h, const char *set)
 {
     while (h->at < h->end && *h->at && strchr(set, *h->at))
         h->at++;
 }
 
-static bool
-take_string(struct header *h, char *out, size_t capacity)
+static bool take_string(struct header *h, char *out, size_t capacity)
 {
     size_t n = 0;
     if (h->at == h->end || (*h->at != '\'' && *h->at != '"'))
@@ -41,8 +39,7 @@ take_string(struct header *h, char *out, size_t capacity)
     return true;
 }
 
-static bool
-take_word(struct header *h, const char *word)
+static bool take_word(struct header *h, const char *word)
 {
     size_t n = strlen(word);
     if ((size_t)(h->end - h->at) < n || memcmp(h->at, word, n) != 0)
@@ -51,8 +48,7 @@ take_word(struct header *h, const char *word)
     return true;
 }
 
-static bool
-take_shape(struct header *h)
+static bool take_shape(struct header *h)
 {
     if (!take_word(h, "("))
         return false;
@@ -75,8 +71,7 @@ take_shape(struct header *h)
     }
 }
 
-static bool
-parse_header(struct header *h)
+static bool parse_header(struct header *h)
 {
     char key[24];
     skip(h, " ");
@@ -106,8 +101,7 @@ parse_header(struct header *h)
     }
 }
 
-static bool
-find_type(const char *descr, enum sl_npy_type *out, int64_t *out_bytes)
+static bool find_type(const char *descr, enum sl_npy_type *out, int64_t *out_bytes)
 {
     static const struct {
         const char *descr;
@@ -127,8 +121,8 @@ find_type(const char *descr, enum sl_npy_type *out, int64_t *out_bytes)
     return false;
 }
 
-seqlstm_status
-sl_npy_parse(const char *name, const void *data, size_t bytes, struct sl_npy *out, struct seqlstm_error *err)
+seqlstm_status sl_npy_parse(const char *name, const void *data, size_t bytes, struct sl_npy *out,
+                            struct seqlstm_error *err)
 {
     const unsigned char *p = data;
     struct header h = {.name = name};
@@ -180,8 +174,7 @@ sl_npy_parse(const char *name, const void *data, size_t bytes, struct sl_npy *ou
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_npy_open(const char *path, struct sl_npy *out, struct seqlstm_error *err)
+seqlstm_status sl_npy_open(const char *path, struct sl_npy *out, struct seqlstm_error *err)
 {
     struct sl_file_map map;
     SEQLSTM_TRY(sl_file_map_open(path, &map, err));
@@ -194,15 +187,13 @@ sl_npy_open(const char *path, struct sl_npy *out, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-void
-sl_npy_close(struct sl_npy *npy)
+void sl_npy_close(struct sl_npy *npy)
 {
     sl_file_map_close(&npy->map);
     memset(npy, 0, sizeof *npy);
 }
 
-bool
-sl_npy_is_integer(const struct sl_npy *npy)
+bool sl_npy_is_integer(const struct sl_npy *npy)
 {
     return npy->type != SL_NPY_FLOAT32 && npy->type != SL_NPY_FLOAT64;
 }
@@ -214,8 +205,7 @@ sl_npy_is_integer(const struct sl_npy *npy)
         return value;                                                                                                \
     }
 
-double
-sl_npy_get(const struct sl_npy *npy, int64_t element)
+double sl_npy_get(const struct sl_npy *npy, int64_t element)
 {
     if (npy->type == SL_NPY_FLOAT32)
         GET(float)
@@ -224,8 +214,7 @@ sl_npy_get(const struct sl_npy *npy, int64_t element)
     return (double)sl_npy_get_integer(npy, element);
 }
 
-int64_t
-sl_npy_get_integer(const struct sl_npy *npy, int64_t element)
+int64_t sl_npy_get_integer(const struct sl_npy *npy, int64_t element)
 {
     switch (npy->type) {
     case SL_NPY_INT8:

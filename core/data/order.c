@@ -31,8 +31,7 @@ struct making {
 };
 
 /* A number in [0, count) without bias worth speaking of: 64 bits against count < 2^53. */
-static int64_t
-below(uint64_t key, uint64_t draw, int64_t count)
+static int64_t below(uint64_t key, uint64_t draw, int64_t count)
 {
     uint32_t counter[4] = {(uint32_t)draw, (uint32_t)(draw >> 32), 0x6f726472u, 0}, word[4];
     seqlstm_philox4x32(counter, key, word);
@@ -40,8 +39,7 @@ below(uint64_t key, uint64_t draw, int64_t count)
     return (int64_t)(value % (uint64_t)count);
 }
 
-static void
-shuffle_items(uint32_t *items, int64_t count, uint64_t key)
+static void shuffle_items(uint32_t *items, int64_t count, uint64_t key)
 {
     for (int64_t i = count - 1; i > 0; i--) {
         int64_t k = below(key, (uint64_t)i, i + 1);
@@ -52,8 +50,7 @@ shuffle_items(uint32_t *items, int64_t count, uint64_t key)
 }
 
 /* Records in ascending order of this number are sorted. */
-static uint64_t
-rank_of(const struct sl_order_rule *rule, enum sorting by, uint32_t record)
+static uint64_t rank_of(const struct sl_order_rule *rule, enum sorting by, uint32_t record)
 {
     const uint32_t source = rule->source ? (uint32_t)rule->source[record] : 0;
     if (by == BY_SOURCE)
@@ -64,15 +61,13 @@ rank_of(const struct sl_order_rule *rule, enum sorting by, uint32_t record)
 }
 
 /* Rows of both sides. */
-static int64_t
-rows_of(const struct sl_order_rule *rule, uint32_t record)
+static int64_t rows_of(const struct sl_order_rule *rule, uint32_t record)
 {
     return (int64_t)rule->lengths[record] + (rule->source ? rule->source[record] : 0);
 }
 
 /* Stable; linear in the records: by each byte of the ranks that is not the same in all, the lowest first. */
-static void
-sort_items(const struct making *m, enum sorting by, int64_t begin, int64_t count)
+static void sort_items(const struct making *m, enum sorting by, int64_t begin, int64_t count)
 {
     const struct sl_order_rule *rule = m->rule;
     uint32_t *from = m->item + begin, *to = m->scratch + begin;
@@ -103,8 +98,7 @@ sort_items(const struct making *m, enum sorting by, int64_t begin, int64_t count
 }
 
 /* Records of one bucket after those of the other. Inside a bucket their order stays, but for pairs. */
-static void
-put_into_buckets(struct making *m)
+static void put_into_buckets(struct making *m)
 {
     const struct sl_order_rule *rule = m->rule;
     int64_t *at = m->wall;
@@ -127,8 +121,7 @@ put_into_buckets(struct making *m)
 }
 
 /* About how many sequences a batch has. */
-static int64_t
-usual_batch(const struct sl_order_rule *rule)
+static int64_t usual_batch(const struct sl_order_rule *rule)
 {
     int64_t size = rule->batch_size > 0 ? rule->batch_size : rule->records, rows = 0;
     for (int64_t r = 0; r < rule->records; r++)
@@ -138,8 +131,7 @@ usual_batch(const struct sl_order_rule *rule)
     return size > 1 ? size : 1;
 }
 
-static void
-sort_pools(struct making *m)
+static void sort_pools(struct making *m)
 {
     const struct sl_order_rule *rule = m->rule;
     int64_t size = usual_batch(rule);
@@ -151,8 +143,7 @@ sort_pools(struct making *m)
 }
 
 /* The length that a batch is padded to, when `longest` is that of its sequences. */
-static int64_t
-pad(const struct sl_order_rule *rule, int64_t longest)
+static int64_t pad(const struct sl_order_rule *rule, int64_t longest)
 {
     if (rule->padding == SL_PADDING_LONGEST)
         return rule->longest > longest ? rule->longest : longest;
@@ -165,8 +156,7 @@ pad(const struct sl_order_rule *rule, int64_t longest)
 }
 
 /* Ends of the batches: batch b is [first[b], first[b + 1]). */
-static void
-cut(struct making *m)
+static void cut(struct making *m)
 {
     const struct sl_order_rule *rule = m->rule;
     int64_t rows = 0, size = 0, longest = 0, wall = 0;
@@ -191,8 +181,7 @@ cut(struct making *m)
 }
 
 /* Rows that a batch computes. */
-static int64_t
-count_rows(const struct making *m, int64_t batch)
+static int64_t count_rows(const struct making *m, int64_t batch)
 {
     int64_t rows = 0, longest = 0;
     for (int64_t i = m->first[batch]; i < m->first[batch + 1]; i++) {
@@ -204,8 +193,7 @@ count_rows(const struct making *m, int64_t batch)
     return padded ? (m->first[batch + 1] - m->first[batch]) * pad(m->rule, longest) : rows;
 }
 
-static void
-order_batches(struct making *m)
+static void order_batches(struct making *m)
 {
     const struct sl_order_rule *rule = m->rule;
     int64_t largest = 0, most = -1, *sequence = m->sequence;
@@ -230,15 +218,13 @@ order_batches(struct making *m)
     sequence[0] = chosen;
 }
 
-static int64_t
-pieces_of(const struct sl_order_rule *rule, int64_t steps)
+static int64_t pieces_of(const struct sl_order_rule *rule, int64_t steps)
 {
     return rule->bptt > 0 && steps > rule->bptt ? (steps + rule->bptt - 1) / rule->bptt : 1;
 }
 
 /* The batches in their order, each sorted. */
-static void
-lay_out(struct making *m, struct sl_order *order)
+static void lay_out(struct making *m, struct sl_order *order)
 {
     int64_t filled = 0;
     for (int64_t b = 0; b < m->batches; b++) {
@@ -258,8 +244,7 @@ lay_out(struct making *m, struct sl_order *order)
     order->pieces_before[m->batches] = order->pieces;
 }
 
-static void
-making_deinit(struct making *m)
+static void making_deinit(struct making *m)
 {
     free(m->item);
     free(m->scratch);
@@ -269,8 +254,7 @@ making_deinit(struct making *m)
 }
 
 /* Records, shuffled, grouped and cut. */
-static seqlstm_status
-make_batches(const struct sl_order_rule *rule, struct making *m, struct seqlstm_error *err)
+static seqlstm_status make_batches(const struct sl_order_rule *rule, struct making *m, struct seqlstm_error *err)
 {
     size_t n = (size_t)rule->records + 1;
     if (rule->records >= (int64_t)UINT32_MAX)
@@ -303,8 +287,7 @@ make_batches(const struct sl_order_rule *rule, struct making *m, struct seqlstm_
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_order_make(const struct sl_order_rule *rule, struct sl_order *out, struct seqlstm_error *err)
+seqlstm_status sl_order_make(const struct sl_order_rule *rule, struct sl_order *out, struct seqlstm_error *err)
 {
     struct making m = {0};
     struct sl_order order = {0};
@@ -333,8 +316,7 @@ sl_order_make(const struct sl_order_rule *rule, struct sl_order *out, struct seq
     return status;
 }
 
-void
-sl_order_deinit(struct sl_order *order)
+void sl_order_deinit(struct sl_order *order)
 {
     free(order->records);
     free(order->first);
@@ -343,8 +325,7 @@ sl_order_deinit(struct sl_order *order)
     memset(order, 0, sizeof *order);
 }
 
-void
-sl_order_find(const struct sl_order *order, int64_t ordinal, int64_t *out_batch, int64_t *out_piece)
+void sl_order_find(const struct sl_order *order, int64_t ordinal, int64_t *out_batch, int64_t *out_piece)
 {
     int64_t low = 0, high = order->batches; /* pieces_before[low] <= ordinal < pieces_before[high] */
     while (high - low > 1) {

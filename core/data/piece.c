@@ -8,24 +8,21 @@
 #include "data/dataset_private.h"
 
 /* Whether a sequence ends in this piece, and so has its target here. */
-static bool
-ends_here(const struct sl_dataset *d, const struct sl_piece *p, int64_t k)
+static bool ends_here(const struct sl_dataset *d, const struct sl_piece *p, int64_t k)
 {
     int64_t total = d->length[p->record[k]];
     return p->offset + p->real[k] >= total && (p->offset < total || p->offset == 0);
 }
 
-static int32_t
-target_id(const struct sl_dataset *d, int64_t row)
+static int32_t target_id(const struct sl_dataset *d, int64_t row)
 {
     int32_t id = d->target_ids[row];
     return id == d->state->ignore_id ? -1 : id;
 }
 
 /* Ids of `count` rows: a part of the store, or read into `scratch`. */
-static seqlstm_status
-get_ids(const struct sl_dataset *d, int64_t first, int64_t count, int32_t *scratch, const int32_t **out,
-        struct seqlstm_error *err)
+static seqlstm_status get_ids(const struct sl_dataset *d, int64_t first, int64_t count, int32_t *scratch,
+                              const int32_t **out, struct seqlstm_error *err)
 {
     *out = d->input_ids ? d->input_ids + first : scratch;
     if (d->input_ids || count == 0)
@@ -36,16 +33,14 @@ get_ids(const struct sl_dataset *d, int64_t first, int64_t count, int32_t *scrat
     return SEQLSTM_OK;
 }
 
-static const char *
-get_name(const struct sl_dataset *d)
+static const char *get_name(const struct sl_dataset *d)
 {
     return d->file_count > 0 ? d->files[0] : "input";
 }
 
 /* Values of `count` rows, likewise: a file that is mapped may be cut by somebody. */
-static seqlstm_status
-get_values(const struct sl_dataset *d, int64_t first, int64_t count, float *scratch, const float **out,
-           struct seqlstm_error *err)
+static seqlstm_status get_values(const struct sl_dataset *d, int64_t first, int64_t count, float *scratch,
+                                 const float **out, struct seqlstm_error *err)
 {
     size_t features = (size_t)d->facts.input.features;
     const float *values = d->input_values + (size_t)first * features;
@@ -56,15 +51,13 @@ get_values(const struct sl_dataset *d, int64_t first, int64_t count, float *scra
 }
 
 /* Where the target values of a row or record begin. */
-static const float *
-target_values(const struct sl_dataset *d, int64_t row)
+static const float *target_values(const struct sl_dataset *d, int64_t row)
 {
     return d->target_values + (row + (d->form == SL_TARGET_AHEAD)) * d->target_columns;
 }
 
 /* Weights on the steps axis tell real rows from padded ones where the target is a value. */
-static void
-fill_weights(const struct sl_piece *p, struct sl_batch *batch)
+static void fill_weights(const struct sl_piece *p, struct sl_batch *batch)
 {
     float *weight = (float *)(uintptr_t)batch->weight.values;
     if (batch->weight.kind != SL_FIELD_VALUES || !batch->weight.on_steps)
@@ -75,9 +68,8 @@ fill_weights(const struct sl_piece *p, struct sl_batch *batch)
 }
 
 /* The steps of sequence k. `scratch` has room for the inputs of the longest and one more. */
-static seqlstm_status
-fill_sequence(const struct sl_dataset *d, const struct sl_piece *p, int64_t k, struct sl_batch *batch,
-              void *scratch, struct seqlstm_error *err)
+static seqlstm_status fill_sequence(const struct sl_dataset *d, const struct sl_piece *p, int64_t k,
+                                    struct sl_batch *batch, void *scratch, struct seqlstm_error *err)
 {
     int64_t F = batch->input.features, O = batch->target.features, first = p->first[k], real = p->real[k];
     int32_t *ids = (int32_t *)(uintptr_t)batch->input.ids, *out_ids = (int32_t *)(uintptr_t)batch->target.ids;
@@ -114,8 +106,8 @@ fill_sequence(const struct sl_dataset *d, const struct sl_piece *p, int64_t k, s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch, struct seqlstm_error *err)
+static seqlstm_status fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch,
+                                 struct seqlstm_error *err)
 {
     int64_t longest = 0;
     for (int64_t k = 0; k < p->sequences; k++)
@@ -131,8 +123,8 @@ fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch
 }
 
 /* Inputs without steps, and one target per sequence. */
-static seqlstm_status
-fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch, struct seqlstm_error *err)
+static seqlstm_status fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch,
+                                     struct seqlstm_error *err)
 {
     int64_t F = batch->input.features, O = batch->target.features;
     float *weight = (float *)(uintptr_t)batch->weight.values;
@@ -163,8 +155,7 @@ fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_b
 }
 
 /* The encoder's side. It was sorted when the batch was made. */
-static void
-fill_source(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
+static void fill_source(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
 {
     const struct sl_dataset_source *source = &d->source;
     int32_t *ids = (int32_t *)(uintptr_t)batch->source.input.ids;
@@ -176,9 +167,8 @@ fill_source(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batc
     }
 }
 
-seqlstm_status
-sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch **out_batch,
-              struct seqlstm_error *err)
+seqlstm_status sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch **out_batch,
+                             struct seqlstm_error *err)
 {
     const struct sl_data_facts *facts = &d->facts;
     bool targets = d->form != SL_TARGET_NONE, pairs = d->source.present, decodes = !pairs || targets;

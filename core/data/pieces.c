@@ -21,8 +21,7 @@ struct sl_pieces {
     size_t bytes;
 };
 
-static seqlstm_status
-find_module(const struct seqlstm_pieces_module **out, struct seqlstm_error *err)
+static seqlstm_status find_module(const struct seqlstm_pieces_module **out, struct seqlstm_error *err)
 {
     const void *table = NULL;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
@@ -41,9 +40,8 @@ find_module(const struct seqlstm_pieces_module **out, struct seqlstm_error *err)
 }
 
 /* Takes the model. */
-static seqlstm_status
-open_with(const struct seqlstm_pieces_module *module, char *model, size_t bytes, struct sl_pieces **out,
-          struct seqlstm_error *err)
+static seqlstm_status open_with(const struct seqlstm_pieces_module *module, char *model, size_t bytes,
+                                struct sl_pieces **out, struct seqlstm_error *err)
 {
     struct sl_pieces *pieces = calloc(1, sizeof *pieces);
     if (!pieces) {
@@ -60,8 +58,7 @@ open_with(const struct seqlstm_pieces_module *module, char *model, size_t bytes,
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-copy_model(const void *model, size_t bytes, char **out, struct seqlstm_error *err)
+static seqlstm_status copy_model(const void *model, size_t bytes, char **out, struct seqlstm_error *err)
 {
     char *copy = malloc(bytes + 1);
     if (!copy)
@@ -71,8 +68,7 @@ copy_model(const void *model, size_t bytes, char **out, struct seqlstm_error *er
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_pieces_open(const void *model, size_t bytes, struct sl_pieces **out, struct seqlstm_error *err)
+seqlstm_status sl_pieces_open(const void *model, size_t bytes, struct sl_pieces **out, struct seqlstm_error *err)
 {
     const struct seqlstm_pieces_module *module;
     char *copy = NULL;
@@ -81,8 +77,7 @@ sl_pieces_open(const void *model, size_t bytes, struct sl_pieces **out, struct s
     return open_with(module, copy, bytes, out, err);
 }
 
-seqlstm_status
-sl_pieces_load(const char *path, struct sl_pieces **out, struct seqlstm_error *err)
+seqlstm_status sl_pieces_load(const char *path, struct sl_pieces **out, struct seqlstm_error *err)
 {
     const struct seqlstm_pieces_module *module;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
@@ -96,10 +91,9 @@ sl_pieces_load(const char *path, struct sl_pieces **out, struct seqlstm_error *e
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_pieces_train(const struct sl_tokenizer *tokenizer, const char *name,
-                const char *(*next)(void *context, uint64_t *out_bytes), void *context, struct sl_pieces **out,
-                struct seqlstm_error *err)
+seqlstm_status sl_pieces_train(const struct sl_tokenizer *tokenizer, const char *name,
+                               const char *(*next)(void *context, uint64_t *out_bytes), void *context,
+                               struct sl_pieces **out, struct seqlstm_error *err)
 {
     const struct seqlstm_pieces_module *module;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
@@ -125,8 +119,7 @@ sl_pieces_train(const struct sl_tokenizer *tokenizer, const char *name,
     return status == SEQLSTM_OK ? open_with(module, model, bytes, out, err) : status;
 }
 
-void
-sl_pieces_close(struct sl_pieces *pieces)
+void sl_pieces_close(struct sl_pieces *pieces)
 {
     if (!pieces)
         return;
@@ -136,21 +129,18 @@ sl_pieces_close(struct sl_pieces *pieces)
     free(pieces);
 }
 
-const void *
-sl_pieces_get_model(const struct sl_pieces *pieces, size_t *out_bytes)
+const void *sl_pieces_get_model(const struct sl_pieces *pieces, size_t *out_bytes)
 {
     *out_bytes = pieces->bytes;
     return pieces->model;
 }
 
-int64_t
-sl_pieces_get_count(const struct sl_pieces *pieces)
+int64_t sl_pieces_get_count(const struct sl_pieces *pieces)
 {
     return pieces->module->count(pieces->opened);
 }
 
-const char *
-sl_pieces_get(const struct sl_pieces *pieces, int64_t id, size_t *out_bytes)
+const char *sl_pieces_get(const struct sl_pieces *pieces, int64_t id, size_t *out_bytes)
 {
     uint64_t bytes;
     const char *text = pieces->module->get(pieces->opened, id, &bytes);
@@ -158,21 +148,19 @@ sl_pieces_get(const struct sl_pieces *pieces, int64_t id, size_t *out_bytes)
     return text;
 }
 
-seqlstm_status
-sl_pieces_cut(const struct sl_pieces *pieces, const char *text, size_t bytes,
-              void (*emit)(void *context, const char *piece, uint64_t bytes), void *context, struct seqlstm_error *err)
+seqlstm_status sl_pieces_cut(const struct sl_pieces *pieces, const char *text, size_t bytes,
+                             void (*emit)(void *context, const char *piece, uint64_t bytes), void *context,
+                             struct seqlstm_error *err)
 {
     return pieces->module->cut(pieces->opened, text, bytes, emit, context, err);
 }
 
-static int
-get_digit(char c)
+static int get_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-void
-sl_pieces_join(const char *piece, size_t bytes, int begins, struct sl_buf *out)
+void sl_pieces_join(const char *piece, size_t bytes, int begins, struct sl_buf *out)
 {
     if (bytes == 6 && memcmp(piece, "<0x", 3) == 0 && piece[5] == '>' && get_digit(piece[3]) >= 0 &&
         get_digit(piece[4]) >= 0) {

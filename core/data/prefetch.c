@@ -37,8 +37,7 @@ struct sl_prefetch {
     int64_t start_ns, wait_ns;
 };
 
-static void *
-run(void *context)
+static void *run(void *context)
 {
     struct sl_prefetch *p = context;
     struct seqlstm_error error = SEQLSTM_ERROR_INIT;
@@ -64,8 +63,7 @@ run(void *context)
 }
 
 /* The thread has all signals blocked: they are the program's. */
-static seqlstm_status
-start(struct sl_prefetch *p, struct seqlstm_error *err)
+static seqlstm_status start(struct sl_prefetch *p, struct seqlstm_error *err)
 {
     sigset_t all, before;
     p->stop = false;
@@ -81,8 +79,7 @@ start(struct sl_prefetch *p, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static void
-stop(struct sl_prefetch *p)
+static void stop(struct sl_prefetch *p)
 {
     if (p->running) {
         pthread_mutex_lock(&p->mutex);
@@ -97,9 +94,8 @@ stop(struct sl_prefetch *p)
     p->head = 0;
 }
 
-seqlstm_status
-sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch,
-                   struct seqlstm_error *err)
+seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch,
+                                  struct seqlstm_error *err)
 {
     if (depth < 0 || depth > DEEPEST)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a queue of %d batches, expected 0 to %d", depth, DEEPEST);
@@ -121,8 +117,7 @@ sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **o
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_prefetch_next(struct sl_prefetch *p, struct sl_batch **out_batch, struct seqlstm_error *err)
+seqlstm_status sl_prefetch_next(struct sl_prefetch *p, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     int64_t before = sl_clock_ns();
     if (p->depth == 0) {
@@ -153,8 +148,7 @@ sl_prefetch_next(struct sl_prefetch *p, struct sl_batch **out_batch, struct seql
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_prefetch_seek(struct sl_prefetch *p, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err)
+seqlstm_status sl_prefetch_seek(struct sl_prefetch *p, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err)
 {
     stop(p);
     seqlstm_status status = sl_batcher_seek(p->batcher, epoch, ordinal, err);
@@ -169,8 +163,7 @@ sl_prefetch_seek(struct sl_prefetch *p, uint64_t epoch, uint64_t ordinal, struct
     return start(p, err);
 }
 
-void
-sl_prefetch_destroy(struct sl_prefetch *prefetch)
+void sl_prefetch_destroy(struct sl_prefetch *prefetch)
 {
     if (!prefetch)
         return;
@@ -181,14 +174,12 @@ sl_prefetch_destroy(struct sl_prefetch *prefetch)
     free(prefetch);
 }
 
-int64_t
-sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch)
+int64_t sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch)
 {
     return prefetch->wait_ns;
 }
 
-int64_t
-sl_prefetch_get_total_ns(const struct sl_prefetch *prefetch)
+int64_t sl_prefetch_get_total_ns(const struct sl_prefetch *prefetch)
 {
     return sl_clock_ns() - prefetch->start_ns;
 }

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void
-free_names(char **names, int64_t count)
+static void free_names(char **names, int64_t count)
 {
     if (!names)
         return;
@@ -16,8 +15,7 @@ free_names(char **names, int64_t count)
     free(names);
 }
 
-void
-sl_raw_deinit(struct sl_raw *raw)
+void sl_raw_deinit(struct sl_raw *raw)
 {
     if (raw->pair)
         sl_raw_deinit(raw->pair);
@@ -44,8 +42,7 @@ sl_raw_deinit(struct sl_raw *raw)
     memset(raw, 0, sizeof *raw);
 }
 
-static seqlstm_status
-read_by_type(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
+static seqlstm_status read_by_type(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
 {
     bool pairs = read->model->data.pairs;
     switch (read->source->type) {
@@ -67,8 +64,7 @@ read_by_type(const struct sl_read *read, struct sl_raw *out, struct seqlstm_erro
     return SEQLSTM_INTERNAL;
 }
 
-seqlstm_status
-sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
+seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
 {
     memset(out, 0, sizeof *out);
     out->source = read->source;
@@ -83,15 +79,13 @@ sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error
 }
 
 /* First index of a share; tolerant of 0.7 * 10 = 7.000000000000001 and the like. */
-static int64_t
-cut(double share, int64_t count)
+static int64_t cut(double share, int64_t count)
 {
     int64_t at = (int64_t)floor(share * (double)count + 1e-6);
     return at < 0 ? 0 : at > count ? count : at;
 }
 
-static void
-narrow_series(struct sl_raw *raw, int64_t first, int64_t last)
+static void narrow_series(struct sl_raw *raw, int64_t first, int64_t last)
 {
     int64_t count = last - first;
     size_t bytes = (size_t)count * sizeof(int64_t);
@@ -109,8 +103,7 @@ narrow_series(struct sl_raw *raw, int64_t first, int64_t last)
         narrow_series(raw->pair, first, last);
 }
 
-seqlstm_status
-sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows, struct seqlstm_error *err)
+seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows, struct seqlstm_error *err)
 {
     int64_t total = raw->series, first, last;
     if (by_rows) {
@@ -143,8 +136,7 @@ sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows, struct se
     return SEQLSTM_OK;
 }
 
-bool
-sl_model_wants_steps(const struct sl_model *model)
+bool sl_model_wants_steps(const struct sl_model *model)
 {
     for (size_t i = 0; i < model->layer_count; i++) {
         enum sl_layer_kind kind = model->layers[i].kind;
@@ -154,8 +146,7 @@ sl_model_wants_steps(const struct sl_model *model)
     return false;
 }
 
-bool
-sl_model_wants_step_targets(const struct sl_model *model)
+bool sl_model_wants_step_targets(const struct sl_model *model)
 {
     if (model->train.task == SL_TASK_LANGUAGE_MODEL || model->train.task == SL_TASK_TAG)
         return true;

@@ -9,8 +9,7 @@
 #include "base/text.h"
 #include "data/tokenizer.h"
 
-static int64_t
-line_of(const char *text, size_t offset)
+static int64_t line_of(const char *text, size_t offset)
 {
     int64_t line = 1;
     for (size_t i = 0; i < offset; i++)
@@ -18,8 +17,7 @@ line_of(const char *text, size_t offset)
     return line;
 }
 
-static seqlstm_status
-check_text(const char *name, const char *text, size_t bytes, struct seqlstm_error *err)
+static seqlstm_status check_text(const char *name, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     size_t bad = 0;
     if (bytes >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0))
@@ -36,8 +34,7 @@ check_text(const char *name, const char *text, size_t bytes, struct seqlstm_erro
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-from_latin_1(char **text, size_t *bytes, struct seqlstm_error *err)
+static seqlstm_status from_latin_1(char **text, size_t *bytes, struct seqlstm_error *err)
 {
     struct sl_buf out;
     sl_buf_init(&out);
@@ -59,8 +56,7 @@ from_latin_1(char **text, size_t *bytes, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static char *
-copy_bytes(const void *data, size_t bytes)
+static char *copy_bytes(const void *data, size_t bytes)
 {
     char *copy = malloc(bytes + 1);
     if (copy) {
@@ -71,9 +67,8 @@ copy_bytes(const void *data, size_t bytes)
     return copy;
 }
 
-seqlstm_status
-sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
-             struct seqlstm_error *err)
+seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
+                            struct seqlstm_error *err)
 {
     const struct sl_input_request *input = read->input;
     seqlstm_status status = SEQLSTM_OK;
@@ -117,8 +112,7 @@ sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, cha
     return SEQLSTM_OK;
 }
 
-bool
-sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes)
+bool sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes)
 {
     if (cursor->next >= cursor->end)
         return false;
@@ -134,8 +128,7 @@ sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_b
     return true;
 }
 
-bool
-sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special)
+bool sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special)
 {
     for (size_t i = 0; i < config->specials.count; i++) {
         const char *item = config->specials.items[i];
@@ -145,8 +138,7 @@ sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special)
     return false;
 }
 
-void
-sl_trim(const char **text, size_t *bytes)
+void sl_trim(const char **text, size_t *bytes)
 {
     while (*bytes > 0 && ((*text)[0] == ' ' || (*text)[0] == '\t' || (*text)[0] == '\r')) {
         (*text)++;
@@ -159,8 +151,7 @@ sl_trim(const char **text, size_t *bytes)
 /* In place of a special's number. */
 enum { NOT_WANTED = -2, NOT_SEEN = -1 };
 
-void
-sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer)
+void sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer)
 {
     memset(builder, 0, sizeof *builder);
     builder->raw = raw;
@@ -169,8 +160,7 @@ sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const st
         builder->specials[special] = sl_tokenizer_has(tokenizer, (enum sl_special)special) ? NOT_SEEN : NOT_WANTED;
 }
 
-void
-sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_offset, int64_t text_bytes)
+void sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_offset, int64_t text_bytes)
 {
     sl_buf_append(&builder->start, &builder->row_count, sizeof builder->row_count);
     sl_buf_append(&builder->line, &line, sizeof line);
@@ -178,8 +168,7 @@ sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_
     sl_buf_append(&builder->text_bytes, &text_bytes, sizeof text_bytes);
 }
 
-void
-sl_raw_builder_end(struct sl_raw_builder *builder)
+void sl_raw_builder_end(struct sl_raw_builder *builder)
 {
     int64_t start = 0;
     if (builder->start.failed || builder->start.length_bytes < sizeof start)
@@ -189,15 +178,13 @@ sl_raw_builder_end(struct sl_raw_builder *builder)
     sl_buf_append(&builder->length, &length, sizeof length);
 }
 
-static void
-add_ids(struct sl_raw_builder *builder, const int32_t *ids, int64_t count)
+static void add_ids(struct sl_raw_builder *builder, const int32_t *ids, int64_t count)
 {
     sl_buf_append(&builder->ids, ids, (size_t)count * sizeof *ids);
     builder->row_count += count;
 }
 
-static int32_t
-find_number(struct sl_raw_builder *builder, const char *token, size_t bytes)
+static int32_t find_number(struct sl_raw_builder *builder, const char *token, size_t bytes)
 {
     if (builder->tokenizer->lowercase) {
         sl_buf_truncate(&builder->scratch, 0);
@@ -210,16 +197,14 @@ find_number(struct sl_raw_builder *builder, const char *token, size_t bytes)
     return sl_intern_add(&builder->raw->tokens, token, bytes);
 }
 
-void
-sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size_t bytes)
+void sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size_t bytes)
 {
     int32_t number = find_number(builder, token, bytes);
     add_ids(builder, &number, 1);
 }
 
 /* Specials keep their spelling whatever `lowercase` says. */
-void
-sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special special)
+void sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special special)
 {
     int32_t *number = &builder->specials[special];
     if (*number == NOT_WANTED)
@@ -231,14 +216,12 @@ sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special speci
     add_ids(builder, number, 1);
 }
 
-static void
-add_piece(void *builder, const char *piece, uint64_t bytes)
+static void add_piece(void *builder, const char *piece, uint64_t bytes)
 {
     sl_raw_builder_add_token(builder, piece, (size_t)bytes);
 }
 
-void
-sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t bytes)
+void sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t bytes)
 {
     if (builder->raw->pieces) {
         if (sl_pieces_cut(builder->raw->pieces, text, bytes, add_piece, builder, NULL) != SEQLSTM_OK)
@@ -261,9 +244,8 @@ sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t
     add_ids(builder, numbers, count);
 }
 
-seqlstm_status
-sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type, const char *text, size_t bytes,
-                         int64_t line, const char *column, struct seqlstm_error *err)
+seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type, const char *text,
+                                        size_t bytes, int64_t line, const char *column, struct seqlstm_error *err)
 {
     struct sl_raw *raw = builder->raw;
     sl_trim(&text, &bytes);
@@ -284,8 +266,7 @@ sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type
 }
 
 /* One line into `text`, which may stay empty; false at the end. */
-static bool
-take_line(struct sl_raw_lines *lines)
+static bool take_line(struct sl_raw_lines *lines)
 {
     if (lines->series == lines->raw->series && lines->then)
         *lines = (struct sl_raw_lines){.raw = lines->then, .text = lines->text};
@@ -311,8 +292,7 @@ take_line(struct sl_raw_lines *lines)
     return true;
 }
 
-const char *
-sl_raw_lines_next(void *context, uint64_t *out_bytes)
+const char *sl_raw_lines_next(void *context, uint64_t *out_bytes)
 {
     struct sl_raw_lines *lines = context;
     sl_buf_truncate(&lines->text, 0);
@@ -323,8 +303,7 @@ sl_raw_lines_next(void *context, uint64_t *out_bytes)
 }
 
 /* Hands the memory over; an empty array becomes a few bytes, so that NULL means failure. */
-static void *
-take(struct sl_buf *buf, bool *ok)
+static void *take(struct sl_buf *buf, bool *ok)
 {
     void *array = NULL;
     if (!buf->failed)
@@ -333,8 +312,7 @@ take(struct sl_buf *buf, bool *ok)
     return array;
 }
 
-seqlstm_status
-sl_raw_builder_finish(struct sl_raw_builder *builder, struct seqlstm_error *err)
+seqlstm_status sl_raw_builder_finish(struct sl_raw_builder *builder, struct seqlstm_error *err)
 {
     struct sl_raw *raw = builder->raw;
     raw->rows = builder->row_count;
@@ -354,8 +332,7 @@ sl_raw_builder_finish(struct sl_raw_builder *builder, struct seqlstm_error *err)
     return ok ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
 }
 
-void
-sl_raw_builder_deinit(struct sl_raw_builder *builder)
+void sl_raw_builder_deinit(struct sl_raw_builder *builder)
 {
     struct sl_buf *bufs[] = {&builder->ids,        &builder->start,         &builder->length,
                              &builder->line,       &builder->text_offset,   &builder->text_bytes,

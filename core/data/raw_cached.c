@@ -12,16 +12,14 @@
 #define BLOCK 65536
 
 /* Texts from so many bytes on are cached. */
-static int64_t
-find_limit(void)
+static int64_t find_limit(void)
 {
     const char *said = getenv("SEQLSTM_CACHE_LEAST");
     int64_t bytes;
     return said && sl_text_parse_int64(said, strlen(said), &bytes) && bytes >= 0 ? bytes : SL_TOKEN_CACHE_LEAST_BYTES;
 }
 
-static bool
-is_large(const struct sl_read *read)
+static bool is_large(const struct sl_read *read)
 {
     struct stat status;
     const struct sl_source *source = read->source;
@@ -32,8 +30,7 @@ is_large(const struct sl_read *read)
 }
 
 /* All of it is one series. */
-static seqlstm_status
-make_stream(struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status make_stream(struct sl_raw *raw, struct seqlstm_error *err)
 {
     raw->start = calloc(1, sizeof *raw->start);
     raw->length = calloc(1, sizeof *raw->length);
@@ -45,8 +42,7 @@ make_stream(struct sl_raw *raw, struct seqlstm_error *err)
 }
 
 /* A series for each line that has tokens. */
-static seqlstm_status
-make_lines(struct sl_raw *raw, int64_t lines, struct seqlstm_error *err)
+static seqlstm_status make_lines(struct sl_raw *raw, int64_t lines, struct seqlstm_error *err)
 {
     int64_t *begin = malloc((BLOCK + 1) * sizeof *begin);
     raw->start = malloc(((size_t)lines + 1) * sizeof *raw->start);
@@ -66,8 +62,8 @@ make_lines(struct sl_raw *raw, int64_t lines, struct seqlstm_error *err)
     return status;
 }
 
-seqlstm_status
-sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw, bool *out_done, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw, bool *out_done,
+                                  struct seqlstm_error *err)
 {
     struct sl_token_cache_request request = {
         .text_path = read->source->file,
@@ -95,9 +91,8 @@ sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw, bool *out_don
 }
 
 /* Adds the ids of a range of rows of the file. */
-static seqlstm_status
-count_range(const struct sl_raw *raw, int64_t first, int64_t last, int32_t *block, int64_t *counts,
-            struct seqlstm_error *err)
+static seqlstm_status count_range(const struct sl_raw *raw, int64_t first, int64_t last, int32_t *block,
+                                  int64_t *counts, struct seqlstm_error *err)
 {
     for (int64_t at = first; at < last; at += BLOCK) {
         int64_t count = last - at < BLOCK ? last - at : BLOCK;
@@ -109,8 +104,7 @@ count_range(const struct sl_raw *raw, int64_t first, int64_t last, int32_t *bloc
 }
 
 /* The whole file has its counts with it. */
-static seqlstm_status
-count_file(const struct sl_raw *raw, int64_t *counts, struct seqlstm_error *err)
+static seqlstm_status count_file(const struct sl_raw *raw, int64_t *counts, struct seqlstm_error *err)
 {
     int64_t rows = 0;
     for (int64_t s = 0; s < raw->series; s++)
@@ -130,8 +124,7 @@ count_file(const struct sl_raw *raw, int64_t *counts, struct seqlstm_error *err)
     return status;
 }
 
-seqlstm_status
-sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, struct seqlstm_error *err)
+seqlstm_status sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, struct seqlstm_error *err)
 {
     int64_t *counts = calloc((size_t)raw->tokens.count + 1, sizeof *counts);
     seqlstm_status status = counts ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);

@@ -20,9 +20,8 @@ struct conll {
     bool want_label;
 };
 
-static seqlstm_status
-find_column(const struct sl_source *source, const char *name, const char *key, int64_t *out,
-            struct seqlstm_error *err)
+static seqlstm_status find_column(const struct sl_source *source, const char *name, const char *key, int64_t *out,
+                                  struct seqlstm_error *err)
 {
     int64_t number;
     for (size_t i = 0; i < source->columns.count; i++) {
@@ -48,9 +47,8 @@ find_column(const struct sl_source *source, const char *name, const char *key, i
 }
 
 /* Part `wanted` of the line (-1: the last one); false when the line has fewer. */
-static bool
-get_part(const struct conll *conll, const char *line, size_t bytes, int64_t wanted, const char **out,
-         size_t *out_bytes)
+static bool get_part(const struct conll *conll, const char *line, size_t bytes, int64_t wanted, const char **out,
+                     size_t *out_bytes)
 {
     const char *delimiter = conll->read->source->delimiter ? conll->read->source->delimiter : "\t";
     size_t width = strlen(delimiter), at = 0;
@@ -80,8 +78,8 @@ get_part(const struct conll *conll, const char *line, size_t bytes, int64_t want
     }
 }
 
-static seqlstm_status
-add_line(struct conll *conll, const char *line, size_t bytes, int64_t number, struct seqlstm_error *err)
+static seqlstm_status add_line(struct conll *conll, const char *line, size_t bytes, int64_t number,
+                               struct seqlstm_error *err)
 {
     const struct sl_source *source = conll->read->source;
     struct sl_raw *raw = conll->builder.raw;
@@ -102,8 +100,7 @@ add_line(struct conll *conll, const char *line, size_t bytes, int64_t number, st
                                     source->label.column ? source->label.column : "last", err);
 }
 
-static seqlstm_status
-read_all(struct conll *conll, size_t bytes, struct seqlstm_error *err)
+static seqlstm_status read_all(struct conll *conll, size_t bytes, struct seqlstm_error *err)
 {
     struct sl_raw *raw = conll->builder.raw;
     const char *comment = conll->read->source->comment;
@@ -141,8 +138,7 @@ read_all(struct conll *conll, size_t bytes, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_raw_read_conll(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_conll(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     struct conll conll = {.read = read, .label_column = -1};

@@ -29,8 +29,7 @@ struct generator {
 };
 
 /* Number `draw` of a record, uniform in [0, 1) with 53 bits. */
-static double
-uniform(const struct generator *g, int64_t record, int64_t draw)
+static double uniform(const struct generator *g, int64_t record, int64_t draw)
 {
     uint32_t counter[4] = {(uint32_t)draw, (uint32_t)((uint64_t)draw >> 32), (uint32_t)record,
                            (uint32_t)((uint64_t)record >> 32)};
@@ -40,15 +39,13 @@ uniform(const struct generator *g, int64_t record, int64_t draw)
 }
 
 /* A whole number in [0, count). */
-static int64_t
-below(const struct generator *g, int64_t record, int64_t draw, int64_t count)
+static int64_t below(const struct generator *g, int64_t record, int64_t draw, int64_t count)
 {
     int64_t value = (int64_t)(uniform(g, record, draw) * (double)count);
     return value < count ? value : count - 1;
 }
 
-static int64_t
-length_of(const struct generator *g, int64_t record)
+static int64_t length_of(const struct generator *g, int64_t record)
 {
     int64_t low = g->source->length_min, high = g->source->length_max;
     low = low < 1 ? 1 : low;
@@ -57,8 +54,7 @@ length_of(const struct generator *g, int64_t record)
 }
 
 /* Rows that a record takes up in the store. */
-static int64_t
-rows_of(const struct generator *g, int64_t record)
+static int64_t rows_of(const struct generator *g, int64_t record)
 {
     int64_t length = length_of(g, record);
     if (g->source->generator == SL_GENERATOR_SINE)
@@ -68,8 +64,7 @@ rows_of(const struct generator *g, int64_t record)
     return length;
 }
 
-static void
-make_adding(struct generator *g, int64_t record, int64_t start, int64_t length)
+static void make_adding(struct generator *g, int64_t record, int64_t start, int64_t length)
 {
     double *row = g->raw->values + start * 2;
     int64_t ten = length < 10 ? length : 10;
@@ -96,8 +91,7 @@ make_adding(struct generator *g, int64_t record, int64_t start, int64_t length)
     }
 }
 
-static void
-make_copy(struct generator *g, int64_t record, int64_t start, int64_t n)
+static void make_copy(struct generator *g, int64_t record, int64_t start, int64_t n)
 {
     int64_t delay = g->delay;
     bool reverse = g->source->generator == SL_GENERATOR_REVERSE;
@@ -111,8 +105,7 @@ make_copy(struct generator *g, int64_t record, int64_t start, int64_t n)
     }
 }
 
-static void
-make_sine(struct generator *g, int64_t record, int64_t start, int64_t rows)
+static void make_sine(struct generator *g, int64_t record, int64_t start, int64_t rows)
 {
     const double tau = 6.283185307179586;
     int64_t F = g->features;
@@ -131,8 +124,7 @@ make_sine(struct generator *g, int64_t record, int64_t start, int64_t rows)
     }
 }
 
-static seqlstm_status
-allocate(struct generator *g, struct seqlstm_error *err)
+static seqlstm_status allocate(struct generator *g, struct seqlstm_error *err)
 {
     struct sl_raw *raw = g->raw;
     size_t series = (size_t)g->source->size + 1, rows = (size_t)g->total + 1;
@@ -151,8 +143,7 @@ allocate(struct generator *g, struct seqlstm_error *err)
     return ok && raw->start && raw->length ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
 }
 
-seqlstm_status
-sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     bool symbols = source->generator == SL_GENERATOR_COPY || source->generator == SL_GENERATOR_REVERSE;

@@ -23,8 +23,7 @@ enum { SHARES = 16, VALID_SHARES = 2, TEST_SHARES = 2 };
 #define MOST_DRAWS 100000
 
 /* A whole number in [0, count). */
-static uint64_t
-draw_below(uint64_t key, uint64_t record, uint64_t draw, uint64_t count)
+static uint64_t draw_below(uint64_t key, uint64_t record, uint64_t draw, uint64_t count)
 {
     uint32_t counter[4] = {(uint32_t)draw, (uint32_t)(draw >> 32), (uint32_t)record, (uint32_t)(record >> 32)};
     uint32_t word[4];
@@ -38,8 +37,7 @@ struct sum_set {
     uint64_t mask;
 };
 
-static bool
-sum_set_init(struct sum_set *set, int64_t sums)
+static bool sum_set_init(struct sum_set *set, int64_t sums)
 {
     uint64_t count = 16;
     while (count < 2 * (uint64_t)sums)
@@ -49,8 +47,7 @@ sum_set_init(struct sum_set *set, int64_t sums)
 }
 
 /* False if it was there. */
-static bool
-sum_set_add(struct sum_set *set, uint64_t hash)
+static bool sum_set_add(struct sum_set *set, uint64_t hash)
 {
     uint64_t at = hash & set->mask;
     while (set->slots[at] != 0 && set->slots[at] != hash)
@@ -62,8 +59,7 @@ sum_set_add(struct sum_set *set, uint64_t hash)
 }
 
 /* A whole number in [0, count) from 64 random bits, of which what is left becomes the next ones. */
-static uint64_t
-take_below(uint64_t *bits, uint64_t count)
+static uint64_t take_below(uint64_t *bits, uint64_t count)
 {
     __extension__ const unsigned __int128 product = (unsigned __int128)*bits * count;
     *bits = (uint64_t)product;
@@ -91,16 +87,14 @@ static const uint64_t least[] = {0,
 
 /* A number of 1 to `digits` digits, at most 17: first how many digits, then which number of so many. Without branches,
  * which would be guessed wrong as often as not. */
-static uint64_t
-take_number(uint64_t bits, uint64_t digits)
+static uint64_t take_number(uint64_t bits, uint64_t digits)
 {
     const uint64_t low = least[take_below(&bits, digits)];
     return low + take_below(&bits, 9 * low + 10 * (uint64_t)(low == 0));
 }
 
 /* The split that a sum belongs to. */
-static enum sl_split
-find_owner(uint64_t hash)
+static enum sl_split find_owner(uint64_t hash)
 {
     uint64_t share = hash >> 32 & (SHARES - 1);
     return share < VALID_SHARES ? SL_SPLIT_VALID : share < VALID_SHARES + TEST_SHARES ? SL_SPLIT_TEST : SL_SPLIT_TRAIN;
@@ -108,8 +102,7 @@ find_owner(uint64_t hash)
 
 /* Two numbers of this split that no record before this one has; false when none was found. Two sums of the same hash
  * (of 64 bits) pass for the same sum: the later one is not made. */
-static bool
-draw_sum(const struct sl_read *read, uint64_t key, uint64_t record, struct sum_set *seen, uint64_t out[2])
+static bool draw_sum(const struct sl_read *read, uint64_t key, uint64_t record, struct sum_set *seen, uint64_t out[2])
 {
     const uint64_t digits = (uint64_t)(read->source->digits > 0 ? read->source->digits : 3);
     for (uint32_t draw = 0; draw < MOST_DRAWS; draw++) {
@@ -129,8 +122,7 @@ draw_sum(const struct sl_read *read, uint64_t key, uint64_t record, struct sum_s
 enum { MOST_WRITTEN = 24 };
 
 /* A number and the character after it, at most MOST_WRITTEN bytes; returns where they end. */
-static char *
-write_number(char *at, uint64_t number, char end)
+static char *write_number(char *at, uint64_t number, char end)
 {
     if (number < 10000) { /* how many digits it has is not to be guessed: all four are written */
         const char text[8] = {(char)('0' + number / 1000), (char)('0' + number / 100 % 10),
@@ -149,9 +141,8 @@ write_number(char *at, uint64_t number, char end)
     return at + bytes;
 }
 
-static seqlstm_status
-make_addition(const struct sl_read *read, uint64_t key, struct sl_buf *source, struct sl_buf *target,
-              struct seqlstm_error *err)
+static seqlstm_status make_addition(const struct sl_read *read, uint64_t key, struct sl_buf *source,
+                                    struct sl_buf *target, struct seqlstm_error *err)
 {
     struct sum_set seen;
     uint64_t numbers[2];
@@ -178,9 +169,8 @@ make_addition(const struct sl_read *read, uint64_t key, struct sl_buf *source, s
 }
 
 /* One line of `length` symbols, forwards or backwards. */
-static void
-put_symbols(const struct sl_source *config, uint64_t key, uint64_t record, uint64_t length, bool backwards,
-            struct sl_buf *out)
+static void put_symbols(const struct sl_source *config, uint64_t key, uint64_t record, uint64_t length, bool backwards,
+                        struct sl_buf *out)
 {
     const uint64_t symbols = (uint64_t)(config->symbols > 1 ? config->symbols : 8);
     for (uint64_t i = 0; i < length; i++) {
@@ -190,8 +180,7 @@ put_symbols(const struct sl_source *config, uint64_t key, uint64_t record, uint6
     sl_buf_append_char(out, '\n');
 }
 
-static void
-make_symbols(const struct sl_read *read, uint64_t key, struct sl_buf *source, struct sl_buf *target)
+static void make_symbols(const struct sl_read *read, uint64_t key, struct sl_buf *source, struct sl_buf *target)
 {
     const struct sl_source *config = read->source;
     const uint64_t low = (uint64_t)(config->length_min > 0 ? config->length_min : 1);
@@ -203,8 +192,7 @@ make_symbols(const struct sl_read *read, uint64_t key, struct sl_buf *source, st
     }
 }
 
-static seqlstm_status
-keep(struct sl_buf *buf, struct sl_raw *raw, size_t *out_bytes, struct seqlstm_error *err)
+static seqlstm_status keep(struct sl_buf *buf, struct sl_raw *raw, size_t *out_bytes, struct seqlstm_error *err)
 {
     raw->name = strdup(sl_generator_get_name(raw->source->generator));
     *out_bytes = buf->length_bytes;
@@ -212,9 +200,8 @@ keep(struct sl_buf *buf, struct sl_raw *raw, size_t *out_bytes, struct seqlstm_e
     return raw->name && raw->text ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
 }
 
-seqlstm_status
-sl_generate_pairs(const struct sl_read *read, struct sl_raw *source, size_t *out_source_bytes, struct sl_raw *target,
-                  size_t *out_target_bytes, struct seqlstm_error *err)
+seqlstm_status sl_generate_pairs(const struct sl_read *read, struct sl_raw *source, size_t *out_source_bytes,
+                                 struct sl_raw *target, size_t *out_target_bytes, struct seqlstm_error *err)
 {
     const struct sl_source *config = read->source;
     const uint64_t seed = config->has_seed ? config->seed : read->model->seed;

@@ -15,8 +15,7 @@
 
 #include "data/npy.h"
 
-static const char *
-shape_text(const struct sl_npy *npy, char out[96])
+static const char *shape_text(const struct sl_npy *npy, char out[96])
 {
     int used = snprintf(out, 96, "[");
     for (int i = 0; i < npy->dimensions; i++)
@@ -26,9 +25,8 @@ shape_text(const struct sl_npy *npy, char out[96])
 }
 
 /* Series of N records of T steps, shortened by `lengths`. */
-static seqlstm_status
-make_series(struct sl_raw *raw, int64_t records, int64_t steps, const struct sl_npy *lengths,
-            struct seqlstm_error *err)
+static seqlstm_status make_series(struct sl_raw *raw, int64_t records, int64_t steps, const struct sl_npy *lengths,
+                                  struct seqlstm_error *err)
 {
     size_t n = (size_t)records + 1;
     raw->start = calloc(n, sizeof *raw->start);
@@ -48,8 +46,8 @@ make_series(struct sl_raw *raw, int64_t records, int64_t steps, const struct sl_
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fail_element(const struct sl_npy *npy, int64_t element, const char *expected, struct seqlstm_error *err)
+static seqlstm_status fail_element(const struct sl_npy *npy, int64_t element, const char *expected,
+                                   struct seqlstm_error *err)
 {
     int64_t rest = element;
     char place[96] = "";
@@ -65,8 +63,8 @@ fail_element(const struct sl_npy *npy, int64_t element, const char *expected, st
                  sl_npy_get(npy, element), expected);
 }
 
-static seqlstm_status
-read_classes(const struct sl_npy *npy, int32_t **out, int64_t *out_known, struct seqlstm_error *err)
+static seqlstm_status read_classes(const struct sl_npy *npy, int32_t **out, int64_t *out_known,
+                                   struct seqlstm_error *err)
 {
     int64_t largest = 0;
     int32_t *ids = calloc((size_t)npy->elems + 1, sizeof *ids);
@@ -93,16 +91,16 @@ read_classes(const struct sl_npy *npy, int32_t **out, int64_t *out_known, struct
 
 /* The elements of the real steps of series s of an array with `width` numbers per step; behind `lengths` an
  * array may hold anything. Per-sequence arrays have one step. */
-static void
-find_range(const struct sl_raw *raw, bool per_step, int64_t width, int64_t s, int64_t *out_begin, int64_t *out_end)
+static void find_range(const struct sl_raw *raw, bool per_step, int64_t width, int64_t s, int64_t *out_begin,
+                       int64_t *out_end)
 {
     *out_begin = (per_step ? raw->start[s] : s) * width;
     *out_end = *out_begin + (per_step ? raw->length[s] : 1) * width;
 }
 
 /* Every real value a finite float32, or a NaN where `missing:` fills it. */
-static seqlstm_status
-check_values(struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width, struct seqlstm_error *err)
+static seqlstm_status check_values(struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width,
+                                   struct seqlstm_error *err)
 {
     enum sl_missing_type missing = raw->source->missing.type;
     bool fill = missing == SL_MISSING_ZERO || missing == SL_MISSING_MEAN;
@@ -120,9 +118,8 @@ check_values(struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_doubles(const struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width, double **out,
-             struct seqlstm_error *err)
+static seqlstm_status read_doubles(const struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width,
+                                   double **out, struct seqlstm_error *err)
 {
     double *values = calloc((size_t)npy->elems + 1, sizeof *values);
     if (!values)
@@ -140,9 +137,8 @@ read_doubles(const struct sl_raw *raw, const struct sl_npy *npy, bool per_step, 
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, const struct sl_npy *lengths,
-       struct seqlstm_error *err)
+static seqlstm_status read_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x,
+                             const struct sl_npy *lengths, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     bool recurrent = sl_model_wants_steps(read->model);
@@ -177,9 +173,8 @@ read_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, const s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_y(const struct sl_read *read, struct sl_raw *raw, const struct sl_npy *x, const struct sl_npy *y,
-       struct seqlstm_error *err)
+static seqlstm_status read_y(const struct sl_read *read, struct sl_raw *raw, const struct sl_npy *x,
+                             const struct sl_npy *y, struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &read->model->train;
     bool step = raw->has_steps && sl_model_wants_step_targets(read->model);
@@ -206,8 +201,8 @@ read_y(const struct sl_read *read, struct sl_raw *raw, const struct sl_npy *x, c
 }
 
 /* The array x: of the source, of a file, of standard input or of memory. *out_data is free()d. */
-static seqlstm_status
-open_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, char **out_data, struct seqlstm_error *err)
+static seqlstm_status open_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, char **out_data,
+                             struct seqlstm_error *err)
 {
     const struct sl_input_request *input = read->input;
     const char *path = input ? input->path : read->source->x;
@@ -224,8 +219,7 @@ open_x(const struct sl_read *read, struct sl_raw *raw, struct sl_npy *x, char **
     return sl_npy_parse(raw->name, *out_data, bytes, x, err);
 }
 
-seqlstm_status
-sl_raw_read_npy(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_npy(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     struct sl_npy x = {0}, y = {0}, lengths = {0};

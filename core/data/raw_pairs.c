@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void
-expect_text(struct sl_raw *raw)
+static void expect_text(struct sl_raw *raw)
 {
     raw->input_kind = SL_FIELD_IDS;
     raw->input_features = 1;
@@ -23,9 +22,8 @@ expect_text(struct sl_raw *raw)
     raw->has_steps = true;
 }
 
-seqlstm_status
-sl_pair_builder_init(struct sl_pair_builder *b, const struct sl_read *read, struct sl_raw *raw,
-                     struct seqlstm_error *err)
+seqlstm_status sl_pair_builder_init(struct sl_pair_builder *b, const struct sl_read *read, struct sl_raw *raw,
+                                    struct seqlstm_error *err)
 {
     const struct sl_data_config *config = &read->model->data;
     raw->pair = calloc(1, sizeof *raw->pair);
@@ -41,8 +39,7 @@ sl_pair_builder_init(struct sl_pair_builder *b, const struct sl_read *read, stru
     return SEQLSTM_OK;
 }
 
-static void
-add_side(struct sl_raw_builder *side, const char *line, size_t bytes, int64_t number)
+static void add_side(struct sl_raw_builder *side, const char *line, size_t bytes, int64_t number)
 {
     sl_raw_builder_begin(side, number, line - side->raw->text, (int64_t)bytes);
     sl_raw_builder_add_special(side, SL_SPECIAL_BOS);
@@ -51,9 +48,8 @@ add_side(struct sl_raw_builder *side, const char *line, size_t bytes, int64_t nu
     sl_raw_builder_end(side);
 }
 
-void
-sl_pair_builder_add(struct sl_pair_builder *b, const char *source, size_t source_bytes, int64_t source_line,
-                    const char *target, size_t target_bytes, int64_t target_line)
+void sl_pair_builder_add(struct sl_pair_builder *b, const char *source, size_t source_bytes, int64_t source_line,
+                         const char *target, size_t target_bytes, int64_t target_line)
 {
     add_side(&b->source, source, source_bytes, source_line);
     if (!b->predicting) {
@@ -64,8 +60,7 @@ sl_pair_builder_add(struct sl_pair_builder *b, const char *source, size_t source
     sl_raw_builder_end(&b->target);
 }
 
-seqlstm_status
-sl_pair_builder_finish(struct sl_pair_builder *b, seqlstm_status status, struct seqlstm_error *err)
+seqlstm_status sl_pair_builder_finish(struct sl_pair_builder *b, seqlstm_status status, struct seqlstm_error *err)
 {
     if (status == SEQLSTM_OK)
         status = sl_raw_builder_finish(&b->source, err);
@@ -78,8 +73,8 @@ sl_pair_builder_finish(struct sl_pair_builder *b, seqlstm_status status, struct 
 }
 
 /* Loads `path` in place of the source's file. */
-static seqlstm_status
-load(const struct sl_read *read, const char *path, struct sl_raw *raw, size_t *out_bytes, struct seqlstm_error *err)
+static seqlstm_status load(const struct sl_read *read, const char *path, struct sl_raw *raw, size_t *out_bytes,
+                           struct seqlstm_error *err)
 {
     struct sl_source source = *read->source;
     struct sl_read one = *read;
@@ -88,8 +83,7 @@ load(const struct sl_read *read, const char *path, struct sl_raw *raw, size_t *o
     return sl_load_text(&one, &raw->text, out_bytes, &raw->name, err);
 }
 
-static int64_t
-count_lines(const char *text, size_t bytes)
+static int64_t count_lines(const char *text, size_t bytes)
 {
     struct sl_line_cursor cursor = {text, text + bytes, 0};
     const char *line;
@@ -100,8 +94,8 @@ count_lines(const char *text, size_t bytes)
 }
 
 /* Two texts of as many lines. */
-static seqlstm_status
-add_parallel(struct sl_pair_builder *b, size_t source_bytes, size_t target_bytes, struct seqlstm_error *err)
+static seqlstm_status add_parallel(struct sl_pair_builder *b, size_t source_bytes, size_t target_bytes,
+                                   struct seqlstm_error *err)
 {
     const struct sl_raw *from = b->source.raw, *to = b->target.raw;
     int64_t sources = count_lines(from->text, source_bytes), targets = count_lines(to->text, target_bytes);
@@ -118,16 +112,14 @@ add_parallel(struct sl_pair_builder *b, size_t source_bytes, size_t target_bytes
     return SEQLSTM_OK;
 }
 
-static bool
-is_blank(const char *line, size_t bytes)
+static bool is_blank(const char *line, size_t bytes)
 {
     sl_trim(&line, &bytes);
     return bytes == 0;
 }
 
 /* Each line twice; where predicting, the source alone. `copy` is the target's own text. */
-static void
-add_lines(struct sl_pair_builder *b, size_t bytes, bool skip_blank, const char *copy)
+static void add_lines(struct sl_pair_builder *b, size_t bytes, bool skip_blank, const char *copy)
 {
     const char *text = b->source.raw->text, *line;
     struct sl_line_cursor cursor = {text, text + bytes, 0};
@@ -139,8 +131,8 @@ add_lines(struct sl_pair_builder *b, size_t bytes, bool skip_blank, const char *
 }
 
 /* Source and target out of one text. */
-static seqlstm_status
-read_same(const struct sl_read *read, struct sl_pair_builder *b, size_t bytes, struct seqlstm_error *err)
+static seqlstm_status read_same(const struct sl_read *read, struct sl_pair_builder *b, size_t bytes,
+                                struct seqlstm_error *err)
 {
     struct sl_raw *to = b->target.raw;
     const struct sl_raw *from = b->source.raw;
@@ -153,8 +145,7 @@ read_same(const struct sl_read *read, struct sl_pair_builder *b, size_t bytes, s
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_raw_read_pairs(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_pairs(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     struct sl_pair_builder b;

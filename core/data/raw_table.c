@@ -11,8 +11,7 @@
 #include "data/raw_pairs.h"
 
 /* Words for "no value": those of R, pandas and the UCI archive. */
-static bool
-is_missing(const char *text, size_t bytes)
+static bool is_missing(const char *text, size_t bytes)
 {
     static const char *const words[] = {"", "na", "n/a", "nan", "-nan", ".nan", "null", "none", "?"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -21,9 +20,8 @@ is_missing(const char *text, size_t bytes)
     return false;
 }
 
-static seqlstm_status
-parse_cell(const struct sl_table_read *t, int64_t i, int64_t column, const char *name, double *out,
-           struct seqlstm_error *err)
+static seqlstm_status parse_cell(const struct sl_table_read *t, int64_t i, int64_t column, const char *name,
+                                 double *out, struct seqlstm_error *err)
 {
     const struct sl_cell *cell = sl_table_cell(&t->table, t->order[i], column);
     const char *text = cell->text;
@@ -43,8 +41,7 @@ parse_cell(const struct sl_table_read *t, int64_t i, int64_t column, const char 
     return SEQLSTM_OK;
 }
 
-static bool
-has_nan(const double *values, int64_t count)
+static bool has_nan(const double *values, int64_t count)
 {
     for (int64_t k = 0; k < count; k++)
         if (isnan(values[k]))
@@ -53,9 +50,8 @@ has_nan(const double *values, int64_t count)
 }
 
 /* Fills row `i` of `values` from the rows before it in its group. `runs` counts filled rows per column. */
-static seqlstm_status
-fill_forward(const struct sl_table_read *t, int64_t i, double *row, const double *before, int64_t *runs,
-             int64_t count, char **names, struct seqlstm_error *err)
+static seqlstm_status fill_forward(const struct sl_table_read *t, int64_t i, double *row, const double *before,
+                                   int64_t *runs, int64_t count, char **names, struct seqlstm_error *err)
 {
     int64_t limit = t->source->missing.limit;
     for (int64_t k = 0; k < count; k++) {
@@ -76,9 +72,8 @@ fill_forward(const struct sl_table_read *t, int64_t i, double *row, const double
 }
 
 /* The rows' numbers, missing ones dealt with; out_keep[i] false: `missing: drop`. */
-static seqlstm_status
-parse_numbers(struct sl_table_read *t, const int64_t *columns, int64_t count, char **names, double *out,
-              bool *out_keep, struct seqlstm_error *err)
+static seqlstm_status parse_numbers(struct sl_table_read *t, const int64_t *columns, int64_t count, char **names,
+                                    double *out, bool *out_keep, struct seqlstm_error *err)
 {
     enum sl_missing_type missing = t->source->missing.type;
     seqlstm_status status = SEQLSTM_OK;
@@ -103,8 +98,7 @@ parse_numbers(struct sl_table_read *t, const int64_t *columns, int64_t count, ch
     return status;
 }
 
-static seqlstm_status
-parse_classes(struct sl_table_read *t, int32_t *out, bool *keep, struct seqlstm_error *err)
+static seqlstm_status parse_classes(struct sl_table_read *t, int32_t *out, bool *keep, struct seqlstm_error *err)
 {
     for (int64_t i = 0; i < t->kept; i++) {
         const struct sl_cell *cell = sl_table_cell(&t->table, t->order[i], t->label);
@@ -126,8 +120,7 @@ parse_classes(struct sl_table_read *t, int32_t *out, bool *keep, struct seqlstm_
 }
 
 /* Moves the kept rows together. */
-static void
-drop_rows(struct sl_table_read *t, const bool *keep, bool *breaks)
+static void drop_rows(struct sl_table_read *t, const bool *keep, bool *breaks)
 {
     struct sl_raw *raw = t->raw;
     int64_t to = 0, I = raw->input_features, O = raw->target_features;
@@ -152,8 +145,7 @@ drop_rows(struct sl_table_read *t, const bool *keep, bool *breaks)
 }
 
 /* Series: rows without steps; else runs of one group, cut at gaps. */
-static seqlstm_status
-make_series(struct sl_table_read *t, const bool *breaks, struct seqlstm_error *err)
+static seqlstm_status make_series(struct sl_table_read *t, const bool *breaks, struct seqlstm_error *err)
 {
     struct sl_raw *raw = t->raw;
     size_t n = (size_t)t->kept + 1;
@@ -176,8 +168,7 @@ make_series(struct sl_table_read *t, const bool *breaks, struct seqlstm_error *e
 }
 
 /* A whole sequence has one class: its rows must agree. */
-static seqlstm_status
-check_classes(const struct sl_table_read *t, struct seqlstm_error *err)
+static seqlstm_status check_classes(const struct sl_table_read *t, struct seqlstm_error *err)
 {
     const struct sl_raw *raw = t->raw;
     bool per_series = raw->target_ids && raw->has_steps && t->source->window.length == 0 &&
@@ -192,8 +183,7 @@ check_classes(const struct sl_table_read *t, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_numbers(struct sl_table_read *t, struct seqlstm_error *err)
+static seqlstm_status read_numbers(struct sl_table_read *t, struct seqlstm_error *err)
 {
     struct sl_raw *raw = t->raw;
     const struct sl_source *source = t->source;
@@ -241,8 +231,7 @@ read_numbers(struct sl_table_read *t, struct seqlstm_error *err)
     return status;
 }
 
-static seqlstm_status
-read_texts(struct sl_table_read *t, struct seqlstm_error *err)
+static seqlstm_status read_texts(struct sl_table_read *t, struct seqlstm_error *err)
 {
     struct sl_raw *raw = t->raw;
     const struct sl_source *source = t->source;
@@ -277,8 +266,7 @@ read_texts(struct sl_table_read *t, struct seqlstm_error *err)
 }
 
 /* Two texts of a row; `text` alone is both. */
-static seqlstm_status
-read_pairs(struct sl_table_read *t, struct seqlstm_error *err)
+static seqlstm_status read_pairs(struct sl_table_read *t, struct seqlstm_error *err)
 {
     struct sl_raw *raw = t->raw;
     struct sl_pair_builder b;
@@ -302,8 +290,7 @@ read_pairs(struct sl_table_read *t, struct seqlstm_error *err)
     return sl_pair_builder_finish(&b, status, err);
 }
 
-seqlstm_status
-sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     struct sl_table_read t = {

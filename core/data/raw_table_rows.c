@@ -8,8 +8,7 @@
 #include "base/text.h"
 #include "data/moment.h"
 
-static char *
-name_of(const struct sl_table *table, int64_t column)
+static char *name_of(const struct sl_table *table, int64_t column)
 {
     char number[SL_TEXT_NUMBER_BYTES];
     if (table->names)
@@ -18,9 +17,8 @@ name_of(const struct sl_table *table, int64_t column)
     return strdup(number);
 }
 
-static seqlstm_status
-keep_names(const struct sl_table *table, const int64_t *columns, int64_t count, char ***out,
-           struct seqlstm_error *err)
+static seqlstm_status keep_names(const struct sl_table *table, const int64_t *columns, int64_t count, char ***out,
+                                 struct seqlstm_error *err)
 {
     char **names = calloc((size_t)count + 1, sizeof *names);
     bool ok = names != NULL;
@@ -30,18 +28,16 @@ keep_names(const struct sl_table *table, const int64_t *columns, int64_t count, 
     return ok ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
 }
 
-static seqlstm_status
-find_list(const struct sl_table *table, struct sl_string_list names, const char *key, int64_t *out,
-          struct seqlstm_error *err)
+static seqlstm_status find_list(const struct sl_table *table, struct sl_string_list names, const char *key,
+                                int64_t *out, struct seqlstm_error *err)
 {
     for (size_t i = 0; i < names.count; i++)
         SEQLSTM_TRY(sl_table_find_column(table, names.items[i], key, &out[i], err));
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-find_one(const struct sl_table *table, const char *name, const char *key, bool needed, int64_t *out,
-         struct seqlstm_error *err)
+static seqlstm_status find_one(const struct sl_table *table, const char *name, const char *key, bool needed,
+                               int64_t *out, struct seqlstm_error *err)
 {
     *out = -1;
     if (!name)
@@ -51,8 +47,7 @@ find_one(const struct sl_table *table, const char *name, const char *key, bool n
 }
 
 /* Every column that has no other use; targets only in front of a window, where they are history. */
-static void
-default_inputs(struct sl_table_read *t)
+static void default_inputs(struct sl_table_read *t)
 {
     for (int64_t c = 0; c < t->table.columns; c++) {
         bool used = c == t->label || c == t->group || c == t->time || c == t->text;
@@ -63,8 +58,7 @@ default_inputs(struct sl_table_read *t)
     }
 }
 
-seqlstm_status
-sl_table_find_columns(struct sl_table_read *t, struct seqlstm_error *err)
+seqlstm_status sl_table_find_columns(struct sl_table_read *t, struct seqlstm_error *err)
 {
     const struct sl_source *source = t->source;
     bool predicting = t->read->input != NULL;
@@ -110,8 +104,7 @@ sl_table_find_columns(struct sl_table_read *t, struct seqlstm_error *err)
 }
 
 /* A time column that holds bare numbers, so that a bare number in `rows` is one of its moments. */
-static bool
-has_number_moments(const struct sl_table_read *t)
+static bool has_number_moments(const struct sl_table_read *t)
 {
     double value;
     if (t->time < 0 || t->table.rows == 0)
@@ -121,9 +114,8 @@ has_number_moments(const struct sl_table_read *t)
 }
 
 /* One end of `rows`: a row number, or a moment of the time column. */
-static seqlstm_status
-parse_end(const struct sl_table_read *t, const char *text, bool *out_is_moment, double *out,
-          struct seqlstm_error *err)
+static seqlstm_status parse_end(const struct sl_table_read *t, const char *text, bool *out_is_moment, double *out,
+                                struct seqlstm_error *err)
 {
     const char *format = t->source->time.format;
     size_t bytes = strlen(text);
@@ -143,8 +135,7 @@ parse_end(const struct sl_table_read *t, const char *text, bool *out_is_moment, 
                  t->table.file, text, t->time >= 0 ? " or a moment of the time column" : "");
 }
 
-static seqlstm_status
-moment_of(const struct sl_table_read *t, int64_t row, double *out, struct seqlstm_error *err)
+static seqlstm_status moment_of(const struct sl_table_read *t, int64_t row, double *out, struct seqlstm_error *err)
 {
     const struct sl_cell *cell = sl_table_cell(&t->table, row, t->time);
     const char *text = cell->text;
@@ -159,8 +150,7 @@ moment_of(const struct sl_table_read *t, int64_t row, double *out, struct seqlst
 }
 
 /* Stable order by group: count, then place. */
-static seqlstm_status
-gather_groups(struct sl_table_read *t, struct seqlstm_error *err)
+static seqlstm_status gather_groups(struct sl_table_read *t, struct seqlstm_error *err)
 {
     struct sl_intern names;
     seqlstm_status status = SEQLSTM_OK;
@@ -202,8 +192,7 @@ out:
     return status;
 }
 
-seqlstm_status
-sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_error *err)
+seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_error *err)
 {
     const struct sl_rows *rows = &t->source->rows;
     const char *texts[2] = {t->read->input ? NULL : rows->first, t->read->input ? NULL : rows->last};
@@ -236,8 +225,7 @@ sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_error *err)
     return t->group >= 0 ? gather_groups(t, err) : SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_table_check_time(const struct sl_table_read *t, bool *out_breaks, struct seqlstm_error *err)
+seqlstm_status sl_table_check_time(const struct sl_table_read *t, bool *out_breaks, struct seqlstm_error *err)
 {
     const struct sl_time *time = &t->source->time;
     for (int64_t i = 1; t->moments && i < t->kept; i++) {

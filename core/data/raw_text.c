@@ -15,17 +15,15 @@
 #include "base/text.h"
 #include "data/tokenizer.h"
 
-static bool
-is_blank_line(const char *line, size_t bytes)
+static bool is_blank_line(const char *line, size_t bytes)
 {
     sl_trim(&line, &bytes);
     return bytes == 0;
 }
 
 /* Cuts the label off a line: text and label are parts of it. False when there is no delimiter. */
-static bool
-cut_label(const struct sl_source *source, const char *line, size_t bytes, const char **out_text,
-          size_t *out_text_bytes, const char **out_label, size_t *out_label_bytes)
+static bool cut_label(const struct sl_source *source, const char *line, size_t bytes, const char **out_text,
+                      size_t *out_text_bytes, const char **out_label, size_t *out_label_bytes)
 {
     const char *delimiter = source->delimiter ? source->delimiter : "\t";
     size_t width = strlen(delimiter);
@@ -51,8 +49,7 @@ cut_label(const struct sl_source *source, const char *line, size_t bytes, const 
 }
 
 /* What every reader here starts with: the whole text, kept in the raw. */
-static seqlstm_status
-load(const struct sl_read *read, struct sl_raw *raw, size_t *out_bytes, struct seqlstm_error *err)
+static seqlstm_status load(const struct sl_read *read, struct sl_raw *raw, size_t *out_bytes, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_load_text(read, &raw->text, out_bytes, &raw->name, err));
     raw->input_kind = SL_FIELD_IDS;
@@ -61,14 +58,12 @@ load(const struct sl_read *read, struct sl_raw *raw, size_t *out_bytes, struct s
     return SEQLSTM_OK;
 }
 
-static bool
-has_label(const struct sl_read *read)
+static bool has_label(const struct sl_read *read)
 {
     return read->source->label.column && !read->input && read->source->type != SL_SOURCE_TEXT;
 }
 
-static void
-expect_label(const struct sl_read *read, struct sl_raw *raw)
+static void expect_label(const struct sl_read *read, struct sl_raw *raw)
 {
     if (!has_label(read) || read->model->train.task == SL_TASK_LANGUAGE_MODEL)
         return;
@@ -77,9 +72,8 @@ expect_label(const struct sl_read *read, struct sl_raw *raw)
 }
 
 /* Splits label from text where there is one and stores the label. */
-static seqlstm_status
-take_label(const struct sl_read *read, struct sl_raw_builder *builder, const char **line, size_t *bytes,
-           int64_t number, struct seqlstm_error *err)
+static seqlstm_status take_label(const struct sl_read *read, struct sl_raw_builder *builder, const char **line,
+                                 size_t *bytes, int64_t number, struct seqlstm_error *err)
 {
     const char *label;
     size_t label_bytes;
@@ -96,8 +90,7 @@ take_label(const struct sl_read *read, struct sl_raw_builder *builder, const cha
                                     read->source->label.column, err);
 }
 
-static seqlstm_status
-read_stream(struct sl_raw_builder *builder, size_t bytes)
+static seqlstm_status read_stream(struct sl_raw_builder *builder, size_t bytes)
 {
     struct sl_raw *raw = builder->raw;
     struct sl_line_cursor cursor = {raw->text, raw->text + bytes, 0};
@@ -121,8 +114,8 @@ read_stream(struct sl_raw_builder *builder, size_t bytes)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_lines(const struct sl_read *read, struct sl_raw_builder *builder, size_t bytes, struct seqlstm_error *err)
+static seqlstm_status read_lines(const struct sl_read *read, struct sl_raw_builder *builder, size_t bytes,
+                                 struct seqlstm_error *err)
 {
     struct sl_raw *raw = builder->raw;
     struct sl_line_cursor cursor = {raw->text, raw->text + bytes, 0};
@@ -142,8 +135,7 @@ read_lines(const struct sl_read *read, struct sl_raw_builder *builder, size_t by
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_raw_read_text(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_text(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     struct sl_raw_builder builder;
     size_t bytes;
@@ -164,8 +156,8 @@ sl_raw_read_text(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_
     return status;
 }
 
-static seqlstm_status
-add_ids(struct sl_raw_builder *builder, const char *line, size_t bytes, int64_t number, struct seqlstm_error *err)
+static seqlstm_status add_ids(struct sl_raw_builder *builder, const char *line, size_t bytes, int64_t number,
+                              struct seqlstm_error *err)
 {
     struct sl_token_cursor cursor;
     const char *word;
@@ -186,8 +178,7 @@ add_ids(struct sl_raw_builder *builder, const char *line, size_t bytes, int64_t 
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_raw_read_tokens(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_raw_read_tokens(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     struct sl_raw_builder builder;
     size_t bytes, line_bytes;

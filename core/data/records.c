@@ -14,8 +14,7 @@ struct cutter {
 };
 
 /* Steps of a record that is too long, where those are truncated; false: it is left out. */
-static bool
-fit_length(struct cutter *c, int64_t longest, int64_t *length, int64_t *source_length)
+static bool fit_length(struct cutter *c, int64_t longest, int64_t *length, int64_t *source_length)
 {
     struct sl_data_counts *counts = &c->raw->counts;
     enum sl_overflow action = c->d->model->data.batching.on_overflow;
@@ -35,8 +34,7 @@ fit_length(struct cutter *c, int64_t longest, int64_t *length, int64_t *source_l
 }
 
 /* The encoder's part of a record. */
-static void
-add_source(struct cutter *c, int64_t series, int64_t length)
+static void add_source(struct cutter *c, int64_t series, int64_t length)
 {
     const struct sl_raw *raw = c->raw;
     int32_t steps = (int32_t)length;
@@ -46,8 +44,8 @@ add_source(struct cutter *c, int64_t series, int64_t length)
     sl_buf_append(&c->target_text_bytes, &raw->text_bytes[series], sizeof *raw->text_bytes);
 }
 
-static seqlstm_status
-add_record(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
+static seqlstm_status add_record(struct cutter *c, int64_t series, int64_t start, int64_t length,
+                                 struct seqlstm_error *err)
 {
     const struct sl_raw *raw = c->raw;
     const struct sl_raw *shown = raw->pair ? raw->pair : raw; /* whose text `predict` repeats */
@@ -75,8 +73,7 @@ add_record(struct cutter *c, int64_t series, int64_t start, int64_t length, stru
 
 /* One record, or several where those that are too long are split. Pairs have been split before: a piece of theirs has
  * marks of its own. */
-static seqlstm_status
-add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
+static seqlstm_status add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
 {
     const struct sl_batching *batching = &c->d->model->data.batching;
     int64_t longest = sl_batching_find_longest(batching);
@@ -92,8 +89,7 @@ add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seql
 }
 
 /* All rows of the raw are one record. */
-static seqlstm_status
-cut_stream(struct cutter *c, struct seqlstm_error *err)
+static seqlstm_status cut_stream(struct cutter *c, struct seqlstm_error *err)
 {
     const struct sl_raw *raw = c->raw;
     int64_t behind = c->d->form == SL_TARGET_NEXT;
@@ -110,8 +106,7 @@ cut_stream(struct cutter *c, struct seqlstm_error *err)
 }
 
 /* Windows of one series. While predicting the rows behind a window need not exist. */
-static seqlstm_status
-cut_windows(struct cutter *c, int64_t series, struct seqlstm_error *err)
+static seqlstm_status cut_windows(struct cutter *c, int64_t series, struct seqlstm_error *err)
 {
     struct sl_raw *raw = c->raw;
     const struct sl_window *window = &raw->source->window;
@@ -123,8 +118,7 @@ cut_windows(struct cutter *c, int64_t series, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-cut_all(struct cutter *c, struct seqlstm_error *err)
+static seqlstm_status cut_all(struct cutter *c, struct seqlstm_error *err)
 {
     const struct sl_raw *raw = c->raw;
     bool windows = raw->source->window.length > 0 && raw->source->type != SL_SOURCE_GENERATOR &&
@@ -154,16 +148,14 @@ cut_all(struct cutter *c, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static void *
-take(struct sl_buf *buf, bool *ok)
+static void *take(struct sl_buf *buf, bool *ok)
 {
     void *array = buf->failed ? NULL : buf->data ? (void *)sl_buf_take(buf, NULL) : calloc(1, sizeof(int64_t));
     *ok = *ok && array;
     return array;
 }
 
-static void
-set_facts(struct sl_dataset *d)
+static void set_facts(struct sl_dataset *d)
 {
     d->facts.records = d->records;
     d->facts.rows = 0;
@@ -178,8 +170,7 @@ set_facts(struct sl_dataset *d)
     }
 }
 
-seqlstm_status
-sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct seqlstm_error *err)
+seqlstm_status sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct seqlstm_error *err)
 {
     struct cutter c = {.d = dataset, .raw = raw};
     bool ok = true;

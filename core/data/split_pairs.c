@@ -24,8 +24,7 @@ struct side {
     int64_t head, tail;  /* marks before and behind the words */
 };
 
-static void
-init_side(struct side *side, struct sl_raw *raw, const struct sl_tokenizer *tokenizer)
+static void init_side(struct side *side, struct sl_raw *raw, const struct sl_tokenizer *tokenizer)
 {
     memset(side, 0, sizeof *side);
     side->raw = raw;
@@ -34,24 +33,21 @@ init_side(struct side *side, struct sl_raw *raw, const struct sl_tokenizer *toke
     sl_raw_builder_init(&side->builder, &side->made, tokenizer);
 }
 
-static void
-deinit_side(struct side *side)
+static void deinit_side(struct side *side)
 {
     sl_raw_builder_deinit(&side->builder);
     sl_buf_deinit(&side->text);
 }
 
 /* The words of a series. */
-static const int32_t *
-find_words(const struct side *side, int64_t series, int64_t *out_count)
+static const int32_t *find_words(const struct side *side, int64_t series, int64_t *out_count)
 {
     *out_count = side->raw->length[series] - side->head - side->tail;
     return side->raw->ids + side->raw->start[series] + side->head;
 }
 
 /* The text of the next `count` words, as it stands in the line. */
-static void
-add_text(struct side *side, struct sl_token_cursor *cursor, int64_t count)
+static void add_text(struct side *side, struct sl_token_cursor *cursor, int64_t count)
 {
     const char *begin = NULL, *word = NULL;
     size_t bytes = 0;
@@ -62,8 +58,7 @@ add_text(struct side *side, struct sl_token_cursor *cursor, int64_t count)
 }
 
 /* Pieces of words are no parts of the line: they are joined. */
-static void
-join_words(struct side *side, const int32_t *words, int64_t count)
+static void join_words(struct side *side, const int32_t *words, int64_t count)
 {
     for (int64_t k = 0; k < count; k++) {
         size_t bytes;
@@ -72,8 +67,7 @@ join_words(struct side *side, const int32_t *words, int64_t count)
     }
 }
 
-static void
-add_mark(struct side *side, int64_t row, int64_t present)
+static void add_mark(struct side *side, int64_t row, int64_t present)
 {
     if (present > 0)
         sl_buf_append(&side->builder.ids, &side->raw->ids[row], sizeof *side->raw->ids);
@@ -81,8 +75,7 @@ add_mark(struct side *side, int64_t row, int64_t present)
 }
 
 /* A series as pieces of at most `room` words; returns how many. */
-static int64_t
-add_series(struct side *side, int64_t series, int64_t room)
+static int64_t add_series(struct side *side, int64_t series, int64_t room)
 {
     const struct sl_raw *raw = side->raw;
     int64_t words, first = raw->start[series], last = first + raw->length[series] - 1, pieces = 0, at = 0;
@@ -113,8 +106,7 @@ add_series(struct side *side, int64_t series, int64_t room)
 }
 
 /* The new arrays take the place of those that were read. */
-static seqlstm_status
-replace_arrays(struct side *side, struct seqlstm_error *err)
+static seqlstm_status replace_arrays(struct side *side, struct seqlstm_error *err)
 {
     struct sl_raw *raw = side->raw, *made = &side->made;
     seqlstm_status status = sl_raw_builder_finish(&side->builder, err);
@@ -145,8 +137,8 @@ replace_arrays(struct side *side, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_raw_split_pairs(struct sl_raw *raw, const struct sl_data_config *config, int64_t longest, struct seqlstm_error *err)
+seqlstm_status sl_raw_split_pairs(struct sl_raw *raw, const struct sl_data_config *config, int64_t longest,
+                                  struct seqlstm_error *err)
 {
     struct side target, source;
     init_side(&target, raw, &config->tokenizer);

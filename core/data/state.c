@@ -8,16 +8,14 @@
 #include "base/text.h"
 #include "data/tokenizer.h"
 
-static void
-free_names(char **names, int64_t count)
+static void free_names(char **names, int64_t count)
 {
     for (int64_t i = 0; names && i < count; i++)
         free(names[i]);
     free(names);
 }
 
-void
-sl_data_state_destroy(struct sl_data_state *state)
+void sl_data_state_destroy(struct sl_data_state *state)
 {
     if (!state)
         return;
@@ -39,83 +37,71 @@ sl_data_state_destroy(struct sl_data_state *state)
     free(state);
 }
 
-void
-sl_data_state_set_views(struct sl_data_state *state)
+void sl_data_state_set_views(struct sl_data_state *state)
 {
     state->input_scaling = (struct sl_scaling){state->input_columns, state->input_offset, state->input_factor};
     state->target_scaling = (struct sl_scaling){state->target_columns, state->target_offset, state->target_factor};
 }
 
-const struct sl_data_facts *
-sl_data_state_get_facts(const struct sl_data_state *state)
+const struct sl_data_facts *sl_data_state_get_facts(const struct sl_data_state *state)
 {
     return &state->facts;
 }
 
-const struct sl_vocabulary *
-sl_data_state_find_vocabulary(const struct sl_data_state *state)
+const struct sl_vocabulary *sl_data_state_find_vocabulary(const struct sl_data_state *state)
 {
     return state->tokens;
 }
 
-const struct sl_vocabulary *
-sl_data_state_find_source_vocabulary(const struct sl_data_state *state)
+const struct sl_vocabulary *sl_data_state_find_source_vocabulary(const struct sl_data_state *state)
 {
     if (state->facts.source.kind == SL_FIELD_NONE)
         return NULL;
     return state->source_tokens ? state->source_tokens : state->tokens;
 }
 
-const struct sl_pieces *
-sl_data_state_find_source_pieces(const struct sl_data_state *state)
+const struct sl_pieces *sl_data_state_find_source_pieces(const struct sl_data_state *state)
 {
     bool shared = state->facts.source.kind != SL_FIELD_NONE && state->source_tokens == NULL;
     return shared ? state->pieces : state->source_pieces;
 }
 
-const struct sl_vocabulary *
-sl_data_state_find_classes(const struct sl_data_state *state)
+const struct sl_vocabulary *sl_data_state_find_classes(const struct sl_data_state *state)
 {
     return state->classes_are_tokens ? state->tokens : state->classes;
 }
 
-const struct sl_scaling *
-sl_data_state_find_input_scaling(const struct sl_data_state *state)
+const struct sl_scaling *sl_data_state_find_input_scaling(const struct sl_data_state *state)
 {
     return state->input_offset ? &state->input_scaling : NULL;
 }
 
-const struct sl_scaling *
-sl_data_state_find_target_scaling(const struct sl_data_state *state)
+const struct sl_scaling *sl_data_state_find_target_scaling(const struct sl_data_state *state)
 {
     return state->target_offset ? &state->target_scaling : NULL;
 }
 
-const double *
-sl_data_state_find_naive_error(const struct sl_data_state *state, int64_t *out_columns)
+const double *sl_data_state_find_naive_error(const struct sl_data_state *state, int64_t *out_columns)
 {
     *out_columns = state->target_columns;
     return state->target_naive;
 }
 
-struct sl_string_list
-sl_data_state_get_target_names(const struct sl_data_state *state)
+struct sl_string_list sl_data_state_get_target_names(const struct sl_data_state *state)
 {
     struct sl_string_list list = {(const char *const *)state->target_names, 0};
     list.count = state->target_names ? (size_t)state->target_columns : 0;
     return list;
 }
 
-struct sl_string_list
-sl_data_state_get_input_names(const struct sl_data_state *state)
+struct sl_string_list sl_data_state_get_input_names(const struct sl_data_state *state)
 {
     struct sl_string_list list = {(const char *const *)state->input_names, 0};
     list.count = state->input_names ? (size_t)state->input_columns : 0;
     return list;
 }
 
-void
-sl_data_state_undo_targets(const struct sl_data_state *state, float *values, int64_t rows)
+void sl_data_state_undo_targets(const struct sl_data_state *state, float *values, int64_t rows)
 {
     int64_t features = state->facts.target.features, columns = state->target_columns;
     if (!state->target_offset || state->facts.target.kind != SL_FIELD_VALUES)
@@ -129,9 +115,8 @@ sl_data_state_undo_targets(const struct sl_data_state *state, float *values, int
 }
 
 /* Appends the id of one token, or says that it is unknown. */
-static seqlstm_status
-add_id(const struct sl_data_state *state, const char *token, size_t bytes, struct sl_buf *scratch, struct sl_buf *ids,
-       struct seqlstm_error *err)
+static seqlstm_status add_id(const struct sl_data_state *state, const char *token, size_t bytes, struct sl_buf *scratch,
+                             struct sl_buf *ids, struct seqlstm_error *err)
 {
     sl_buf_truncate(scratch, 0);
     sl_buf_append(scratch, token, bytes);
@@ -155,16 +140,14 @@ struct encoding {
     struct seqlstm_error *err;
 };
 
-static void
-add_piece(void *context, const char *piece, uint64_t bytes)
+static void add_piece(void *context, const char *piece, uint64_t bytes)
 {
     struct encoding *e = context;
     if (e->status == SEQLSTM_OK)
         e->status = add_id(e->state, piece, (size_t)bytes, &e->scratch, &e->ids, e->err);
 }
 
-static seqlstm_status
-add_text(struct encoding *e, const char *text, size_t bytes)
+static seqlstm_status add_text(struct encoding *e, const char *text, size_t bytes)
 {
     struct sl_token_cursor cursor;
     const char *token;
@@ -179,17 +162,15 @@ add_text(struct encoding *e, const char *text, size_t bytes)
     return e->status;
 }
 
-static void
-add_special(const struct sl_data_state *state, enum sl_special special, struct sl_buf *ids)
+static void add_special(const struct sl_data_state *state, enum sl_special special, struct sl_buf *ids)
 {
     int32_t id = sl_vocabulary_get_special(state->tokens, special);
     if (id >= 0)
         sl_buf_append(ids, &id, sizeof id);
 }
 
-seqlstm_status
-sl_data_state_encode(const struct sl_data_state *state, const char *text, size_t bytes, bool whole, int32_t **out_ids,
-                     int64_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_data_state_encode(const struct sl_data_state *state, const char *text, size_t bytes, bool whole,
+                                    int32_t **out_ids, int64_t *out_count, struct seqlstm_error *err)
 {
     struct encoding e = {.state = state, .err = err};
     size_t bad;
@@ -214,8 +195,7 @@ sl_data_state_encode(const struct sl_data_state *state, const char *text, size_t
     return status;
 }
 
-void
-sl_data_state_decode(const struct sl_data_state *state, const int32_t *ids, int64_t count, struct sl_buf *out)
+void sl_data_state_decode(const struct sl_data_state *state, const int32_t *ids, int64_t count, struct sl_buf *out)
 {
     struct sl_tokenizer config = {.type = state->tokenizer};
     if (state->tokens) {

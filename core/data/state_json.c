@@ -18,8 +18,7 @@
 
 /* ---- writing ---- */
 
-static json_t *
-numbers_json(const double *values, int64_t count)
+static json_t *numbers_json(const double *values, int64_t count)
 {
     json_t *array = values ? json_array() : json_null();
     for (int64_t i = 0; values && i < count; i++)
@@ -27,8 +26,7 @@ numbers_json(const double *values, int64_t count)
     return array;
 }
 
-static json_t *
-names_json(char **names, int64_t count)
+static json_t *names_json(char **names, int64_t count)
 {
     json_t *array = names ? json_array() : json_null();
     for (int64_t i = 0; names && i < count; i++)
@@ -36,8 +34,7 @@ names_json(char **names, int64_t count)
     return array;
 }
 
-static json_t *
-vocabulary_json(const struct sl_vocabulary *v)
+static json_t *vocabulary_json(const struct sl_vocabulary *v)
 {
     if (!v)
         return json_null();
@@ -56,15 +53,13 @@ vocabulary_json(const struct sl_vocabulary *v)
     return json_pack("{s:o, s:o, s:o}", "texts", texts, "counts", counts, "specials", specials);
 }
 
-static json_t *
-field_json(const struct sl_field_facts *f)
+static json_t *field_json(const struct sl_field_facts *f)
 {
     return json_pack("{s:i, s:b, s:I, s:I}", "kind", (int)f->kind, "on_steps", (int)f->on_steps, "features",
                      (json_int_t)f->features, "classes", (json_int_t)f->classes);
 }
 
-static json_t *
-facts_json(const struct sl_data_facts *f)
+static json_t *facts_json(const struct sl_data_facts *f)
 {
     const struct sl_envelope *e = &f->envelope;
     json_t *envelope =
@@ -85,8 +80,7 @@ facts_json(const struct sl_data_facts *f)
 }
 
 /* {"model": base64, "crc64": of its bytes, in hexadecimal} */
-static json_t *
-pieces_json(const struct sl_pieces *pieces)
+static json_t *pieces_json(const struct sl_pieces *pieces)
 {
     struct sl_buf text = {0};
     char crc[17];
@@ -100,15 +94,13 @@ pieces_json(const struct sl_pieces *pieces)
     return object;
 }
 
-static int
-append(const char *data, size_t bytes, void *out)
+static int append(const char *data, size_t bytes, void *out)
 {
     sl_buf_append(out, data, bytes);
     return ((struct sl_buf *)out)->failed ? -1 : 0;
 }
 
-seqlstm_status
-sl_data_state_write(const struct sl_data_state *s, struct sl_buf *out, struct seqlstm_error *err)
+seqlstm_status sl_data_state_write(const struct sl_data_state *s, struct sl_buf *out, struct seqlstm_error *err)
 {
     size_t before = out->length_bytes;
     int64_t I = s->input_columns, O = s->target_columns;
@@ -156,8 +148,7 @@ struct reader {
     bool no_memory;
 };
 
-static json_int_t
-get_integer(struct reader *r, const json_t *object, const char *key, json_int_t low, json_int_t high)
+static json_int_t get_integer(struct reader *r, const json_t *object, const char *key, json_int_t low, json_int_t high)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high) {
@@ -167,8 +158,7 @@ get_integer(struct reader *r, const json_t *object, const char *key, json_int_t 
     return json_integer_value(value);
 }
 
-static bool
-get_bool(struct reader *r, const json_t *object, const char *key)
+static bool get_bool(struct reader *r, const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_boolean(value))
@@ -176,8 +166,7 @@ get_bool(struct reader *r, const json_t *object, const char *key)
     return json_is_true(value);
 }
 
-static double *
-get_numbers(struct reader *r, const json_t *object, const char *key, int64_t count)
+static double *get_numbers(struct reader *r, const json_t *object, const char *key, int64_t count)
 {
     const json_t *array = json_object_get(object, key);
     if (json_is_null(array))
@@ -196,8 +185,7 @@ get_numbers(struct reader *r, const json_t *object, const char *key, int64_t cou
     return values;
 }
 
-static char **
-get_names(struct reader *r, const json_t *object, const char *key, int64_t count)
+static char **get_names(struct reader *r, const json_t *object, const char *key, int64_t count)
 {
     const json_t *array = json_object_get(object, key);
     if (json_is_null(array))
@@ -218,8 +206,7 @@ get_names(struct reader *r, const json_t *object, const char *key, int64_t count
     return names;
 }
 
-static struct sl_field_facts
-get_field(struct reader *r, const json_t *facts, const char *key)
+static struct sl_field_facts get_field(struct reader *r, const json_t *facts, const char *key)
 {
     const json_t *object = json_object_get(facts, key);
     struct sl_field_facts f = {0};
@@ -230,8 +217,7 @@ get_field(struct reader *r, const json_t *facts, const char *key)
     return f;
 }
 
-static struct sl_data_facts
-get_facts(struct reader *r, const json_t *root)
+static struct sl_data_facts get_facts(struct reader *r, const json_t *root)
 {
     const json_t *object = json_object_get(root, "facts"), *envelope = json_object_get(object, "envelope");
     struct sl_data_facts f = {0};
@@ -258,9 +244,8 @@ get_facts(struct reader *r, const json_t *root)
     return f;
 }
 
-static seqlstm_status
-get_vocabulary(struct reader *r, const json_t *root, const char *key, struct sl_vocabulary **out,
-               struct seqlstm_error *err)
+static seqlstm_status get_vocabulary(struct reader *r, const json_t *root, const char *key, struct sl_vocabulary **out,
+                                     struct seqlstm_error *err)
 {
     const json_t *object = json_object_get(root, key);
     if (json_is_null(object))
@@ -297,9 +282,8 @@ get_vocabulary(struct reader *r, const json_t *root, const char *key, struct sl_
 }
 
 /* Only the tokenizer sentencepiece has them. */
-static seqlstm_status
-get_pieces(struct reader *r, const json_t *root, const char *key, bool expected, struct sl_pieces **out,
-           struct seqlstm_error *err)
+static seqlstm_status get_pieces(struct reader *r, const json_t *root, const char *key, bool expected,
+                                 struct sl_pieces **out, struct seqlstm_error *err)
 {
     const json_t *object = json_object_get(root, key), *text = json_object_get(object, "model");
     const char *crc = json_string_value(json_object_get(object, "crc64"));
@@ -327,8 +311,7 @@ get_pieces(struct reader *r, const json_t *root, const char *key, bool expected,
 }
 
 /* Parts that must go together for later readers not to trip. */
-static void
-check_whole(struct reader *r, const struct sl_data_state *s)
+static void check_whole(struct reader *r, const struct sl_data_state *s)
 {
     const struct sl_field_facts *target = &s->facts.target;
     const struct sl_vocabulary *classes = s->classes_are_tokens ? s->tokens : s->classes;
@@ -349,9 +332,8 @@ check_whole(struct reader *r, const struct sl_data_state *s)
         r->bad = "input_columns";
 }
 
-seqlstm_status
-sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_data_state **out_state,
-                   struct seqlstm_error *err)
+seqlstm_status sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_data_state **out_state,
+                                  struct seqlstm_error *err)
 {
     json_error_t problem;
     struct reader r = {0};

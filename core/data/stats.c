@@ -31,8 +31,7 @@ struct shape {
     int64_t sequences, steps, source_steps;
 };
 
-static int
-compare_shape(const void *left, const void *right)
+static int compare_shape(const void *left, const void *right)
 {
     const struct shape *a = left, *b = right;
     if (a->sequences != b->sequences)
@@ -50,9 +49,8 @@ struct strategy {
 };
 
 /* Steps, rows and time of one batch, whose longest comes first. */
-static void
-add_batch(const struct sl_order *order, const int32_t *lengths, int64_t batch, const struct sl_step_cost *price,
-          struct sl_batching_cost *cost, struct shape *out_shape)
+static void add_batch(const struct sl_order *order, const int32_t *lengths, int64_t batch,
+                      const struct sl_step_cost *price, struct sl_batching_cost *cost, struct shape *out_shape)
 {
     const uint32_t *record = order->records + order->first[batch];
     int64_t count = order->first[batch + 1] - order->first[batch], alive = count;
@@ -75,9 +73,8 @@ add_batch(const struct sl_order *order, const int32_t *lengths, int64_t batch, c
 }
 
 /* What the encoder reads of a batch; in a rectangle all is as long as the longest, of the batch or of the data. */
-static void
-add_source(const struct sl_dataset *d, const struct sl_order *order, enum sl_padding padding, int64_t batch,
-           const struct sl_step_cost *price, struct sl_batching_cost *cost, struct shape *shape)
+static void add_source(const struct sl_dataset *d, const struct sl_order *order, enum sl_padding padding, int64_t batch,
+                       const struct sl_step_cost *price, struct sl_batching_cost *cost, struct shape *shape)
 {
     const uint32_t *record = order->records + order->first[batch];
     int64_t count = order->first[batch + 1] - order->first[batch], rows = 0;
@@ -101,9 +98,9 @@ add_source(const struct sl_dataset *d, const struct sl_order *order, enum sl_pad
     cost->steps += shape->source_steps;
 }
 
-static seqlstm_status
-count_order(const struct sl_dataset *d, const struct sl_order_rule *rule, const struct sl_step_cost *price,
-            struct sl_batching_cost *cost, struct seqlstm_error *err)
+static seqlstm_status count_order(const struct sl_dataset *d, const struct sl_order_rule *rule,
+                                  const struct sl_step_cost *price, struct sl_batching_cost *cost,
+                                  struct seqlstm_error *err)
 {
     struct sl_order order = {0};
     SEQLSTM_TRY(sl_order_make(rule, &order, err));
@@ -126,8 +123,7 @@ count_order(const struct sl_dataset *d, const struct sl_order_rule *rule, const 
     return SEQLSTM_OK;
 }
 
-static struct sl_order_rule
-rule_of(const struct sl_dataset *d, enum sl_padding padding)
+static struct sl_order_rule rule_of(const struct sl_dataset *d, enum sl_padding padding)
 {
     const struct sl_data_config *config = &d->model->data;
     bool limited = config->batch_size > 0 || config->batching.max_tokens > 0;
@@ -143,16 +139,15 @@ rule_of(const struct sl_dataset *d, enum sl_padding padding)
                                   .key = seqlstm_mix64(d->model->seed, 0x7374617473, 0)};
 }
 
-static bool
-is_chosen(const struct sl_batching *batching, const struct strategy *s)
+static bool is_chosen(const struct sl_batching *batching, const struct strategy *s)
 {
     return batching->bucketing.kind == s->bucketing.kind && batching->padding == s->padding &&
            (s->bucketing.kind != SL_BUCKETING_COUNT || batching->bucketing.count == s->bucketing.count);
 }
 
-static seqlstm_status
-add_strategy(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_histogram *histogram,
-             const struct strategy *s, const struct sl_step_cost *price, struct seqlstm_error *err)
+static seqlstm_status add_strategy(struct sl_data_stats *stats, const struct sl_dataset *d,
+                                   const struct sl_histogram *histogram, const struct strategy *s,
+                                   const struct sl_step_cost *price, struct seqlstm_error *err)
 {
     struct sl_edges edges;
     struct sl_order_rule rule = rule_of(d, s->padding);
@@ -180,8 +175,7 @@ add_strategy(struct sl_data_stats *stats, const struct sl_dataset *d, const stru
 }
 
 /* Ten, twenty, … up to the longest, in steps of a power of ten; at most MOST_TENS - 1 of them. */
-static struct sl_bucketing
-list_tens(int64_t longest, int64_t *edges)
+static struct sl_bucketing list_tens(int64_t longest, int64_t *edges)
 {
     int64_t step = 10, count = 0;
     while (longest / step >= MOST_TENS - 1)
@@ -191,9 +185,8 @@ list_tens(int64_t longest, int64_t *edges)
     return (struct sl_bucketing){.kind = SL_BUCKETING_LENGTHS, .edges = edges, .edge_count = (size_t)count};
 }
 
-static seqlstm_status
-find_bound(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price,
-           struct seqlstm_error *err)
+static seqlstm_status find_bound(struct sl_data_stats *stats, const struct sl_dataset *d,
+                                 const struct sl_step_cost *price, struct seqlstm_error *err)
 {
     struct sl_batching_cost least = {0};
     struct sl_order_rule rule = rule_of(d, SL_PADDING_NONE);
@@ -218,9 +211,8 @@ find_bound(struct sl_data_stats *stats, const struct sl_dataset *d, const struct
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price,
-               struct seqlstm_error *err)
+static seqlstm_status add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d,
+                                     const struct sl_step_cost *price, struct seqlstm_error *err)
 {
     const struct sl_batching *batching = &d->model->data.batching;
     const struct sl_bucketing off = {.kind = SL_BUCKETING_OFF}, pools = {.kind = SL_BUCKETING_POOLS};
@@ -262,8 +254,7 @@ add_strategies(struct sl_data_stats *stats, const struct sl_dataset *d, const st
     return status == SEQLSTM_OK ? find_bound(stats, d, price, err) : status;
 }
 
-static void
-add_stream(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price)
+static void add_stream(struct sl_data_stats *stats, const struct sl_dataset *d, const struct sl_step_cost *price)
 {
     int64_t positions = d->length[0], parts, steps, bptt = d->model->data.batching.bptt;
     sl_stream_cut(positions, d->model->data.batch_size > 0 ? d->model->data.batch_size : 1, &parts, &steps);
@@ -284,9 +275,8 @@ add_stream(struct sl_data_stats *stats, const struct sl_dataset *d, const struct
     stats->least_seconds = cost.seconds;
 }
 
-seqlstm_status
-sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost *cost,
-                     struct sl_data_stats **out_stats, struct seqlstm_error *err)
+seqlstm_status sl_data_stats_create(const struct sl_dataset *dataset, const struct sl_step_cost *cost,
+                                    struct sl_data_stats **out_stats, struct seqlstm_error *err)
 {
     struct sl_data_stats *stats = calloc(1, sizeof *stats);
     seqlstm_status status = SEQLSTM_OK;
@@ -327,8 +317,7 @@ out:
     return SEQLSTM_OK;
 }
 
-void
-sl_data_stats_destroy(struct sl_data_stats *stats)
+void sl_data_stats_destroy(struct sl_data_stats *stats)
 {
     if (!stats)
         return;
@@ -339,58 +328,49 @@ sl_data_stats_destroy(struct sl_data_stats *stats)
     free(stats);
 }
 
-const struct sl_lengths *
-sl_data_stats_get_lengths(const struct sl_data_stats *stats)
+const struct sl_lengths *sl_data_stats_get_lengths(const struct sl_data_stats *stats)
 {
     return &stats->lengths;
 }
 
-const struct sl_lengths *
-sl_data_stats_find_source_lengths(const struct sl_data_stats *stats)
+const struct sl_lengths *sl_data_stats_find_source_lengths(const struct sl_data_stats *stats)
 {
     return stats->has_source ? &stats->source : NULL;
 }
 
-int64_t
-sl_data_stats_get_vocabulary(const struct sl_data_stats *stats)
+int64_t sl_data_stats_get_vocabulary(const struct sl_data_stats *stats)
 {
     return stats->vocabulary;
 }
 
-int64_t
-sl_data_stats_get_source_vocabulary(const struct sl_data_stats *stats)
+int64_t sl_data_stats_get_source_vocabulary(const struct sl_data_stats *stats)
 {
     return stats->source_vocabulary;
 }
 
-int64_t
-sl_data_stats_get_classes(const struct sl_data_stats *stats)
+int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats)
 {
     return stats->classes;
 }
 
-int64_t
-sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_pieces)
+int64_t sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_pieces)
 {
     *out_pieces = stats->pieces;
     return stats->split;
 }
 
-const struct sl_batching_cost *
-sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count)
+const struct sl_batching_cost *sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count)
 {
     *out_count = stats->cost_count;
     return stats->costs;
 }
 
-int64_t
-sl_data_stats_get_least_steps(const struct sl_data_stats *stats)
+int64_t sl_data_stats_get_least_steps(const struct sl_data_stats *stats)
 {
     return stats->least_steps;
 }
 
-double
-sl_data_stats_get_least_seconds(const struct sl_data_stats *stats)
+double sl_data_stats_get_least_seconds(const struct sl_data_stats *stats)
 {
     return stats->least_seconds;
 }

@@ -19,21 +19,18 @@ struct parser {
     struct sl_buf lines;
 };
 
-static bool
-at_delimiter(const struct parser *p, const char *at)
+static bool at_delimiter(const struct parser *p, const char *at)
 {
     return (size_t)(p->end - at) >= p->delimiter_bytes && memcmp(at, p->delimiter, p->delimiter_bytes) == 0;
 }
 
-static bool
-at_line_end(const struct parser *p, const char *at)
+static bool at_line_end(const struct parser *p, const char *at)
 {
     return at == p->end || *at == '\n' || (*at == '\r' && (at + 1 == p->end || at[1] == '\n'));
 }
 
 /* A cell that begins with a quote; `next` stands on it. */
-static seqlstm_status
-parse_quoted(struct parser *p, struct sl_cell *out, struct seqlstm_error *err)
+static seqlstm_status parse_quoted(struct parser *p, struct sl_cell *out, struct seqlstm_error *err)
 {
     int64_t begin_line = p->line;
     char *write = ++p->next;
@@ -60,8 +57,7 @@ parse_quoted(struct parser *p, struct sl_cell *out, struct seqlstm_error *err)
 }
 
 /* One row; its cells are appended. A blank line appends none. */
-static seqlstm_status
-parse_row(struct parser *p, int64_t *out_cells, struct seqlstm_error *err)
+static seqlstm_status parse_row(struct parser *p, int64_t *out_cells, struct seqlstm_error *err)
 {
     int64_t count = 0;
     if (at_line_end(p, p->next)) {
@@ -92,8 +88,7 @@ parse_row(struct parser *p, int64_t *out_cells, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-parse_rows(struct parser *p, int64_t *columns, struct seqlstm_error *err)
+static seqlstm_status parse_rows(struct parser *p, int64_t *columns, struct seqlstm_error *err)
 {
     while (p->next < p->end) {
         int64_t line = p->line, count;
@@ -113,8 +108,8 @@ parse_rows(struct parser *p, int64_t *columns, struct seqlstm_error *err)
 }
 
 /* The header's cells or `columns` as names. Takes the first row off the cells. */
-static seqlstm_status
-make_names(struct sl_table *table, bool header, struct sl_string_list given, struct seqlstm_error *err)
+static seqlstm_status make_names(struct sl_table *table, bool header, struct sl_string_list given,
+                                 struct seqlstm_error *err)
 {
     if (!header && given.count == 0)
         return SEQLSTM_OK;
@@ -143,9 +138,9 @@ make_names(struct sl_table *table, bool header, struct sl_string_list given, str
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_table_parse(const char *file, char *text, size_t bytes, const char *delimiter, bool quotes, bool header,
-               struct sl_string_list expected_names, struct sl_table *out, struct seqlstm_error *err)
+seqlstm_status sl_table_parse(const char *file, char *text, size_t bytes, const char *delimiter, bool quotes,
+                              bool header, struct sl_string_list expected_names, struct sl_table *out,
+                              struct seqlstm_error *err)
 {
     struct parser p = {.file = file,
                        .next = text,
@@ -179,8 +174,7 @@ sl_table_parse(const char *file, char *text, size_t bytes, const char *delimiter
     return SEQLSTM_OK;
 }
 
-void
-sl_table_deinit(struct sl_table *table)
+void sl_table_deinit(struct sl_table *table)
 {
     free(table->cells);
     free(table->lines);
@@ -188,8 +182,8 @@ sl_table_deinit(struct sl_table *table)
     memset(table, 0, sizeof *table);
 }
 
-static seqlstm_status
-fail_unknown(const struct sl_table *table, const char *name, const char *key, struct seqlstm_error *err)
+static seqlstm_status fail_unknown(const struct sl_table *table, const char *name, const char *key,
+                                   struct seqlstm_error *err)
 {
     char list[400];
     size_t used = 0;
@@ -215,9 +209,8 @@ fail_unknown(const struct sl_table *table, const char *name, const char *key, st
     return SEQLSTM_INVALID_CONFIG;
 }
 
-seqlstm_status
-sl_table_find_column(const struct sl_table *table, const char *name, const char *key, int64_t *out_column,
-                     struct seqlstm_error *err)
+seqlstm_status sl_table_find_column(const struct sl_table *table, const char *name, const char *key,
+                                    int64_t *out_column, struct seqlstm_error *err)
 {
     size_t bytes = strlen(name);
     int64_t number;

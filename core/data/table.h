@@ -40,8 +40,7 @@ void sl_table_deinit(struct sl_table *table);
 seqlstm_status sl_table_find_column(const struct sl_table *table, const char *name, const char *key,
                                     int64_t *out_column, struct seqlstm_error *err);
 
-static inline const struct sl_cell *
-sl_table_cell(const struct sl_table *table, int64_t row, int64_t column)
+static inline const struct sl_cell *sl_table_cell(const struct sl_table *table, int64_t row, int64_t column)
 {
     return &table->cells[row * table->columns + column];
 }

@@ -20,8 +20,8 @@
 #define CHUNK_BYTES ((int64_t)4 << 20)
 #define LOOK_BYTES  4096
 
-seqlstm_status
-sl_token_write_at(int fd, const char *path, const void *data, size_t bytes, int64_t offset, struct seqlstm_error *err)
+seqlstm_status sl_token_write_at(int fd, const char *path, const void *data, size_t bytes, int64_t offset,
+                                 struct seqlstm_error *err)
 {
     const char *from = data;
     while (bytes > 0) {
@@ -37,8 +37,7 @@ sl_token_write_at(int fd, const char *path, const void *data, size_t bytes, int6
     return SEQLSTM_OK;
 }
 
-int64_t
-sl_token_builder_take(struct sl_token_builder *b)
+int64_t sl_token_builder_take(struct sl_token_builder *b)
 {
     pthread_mutex_lock(&b->mutex);
     int64_t chunk = b->stop || b->next >= b->chunk_count ? -1 : b->next++;
@@ -48,15 +47,13 @@ sl_token_builder_take(struct sl_token_builder *b)
 
 /* ---- tokens ------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-no_memory(struct sl_token_worker *w)
+static seqlstm_status no_memory(struct sl_token_worker *w)
 {
     return seqlstm_error_set(&w->error, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to cut %s into tokens",
                              w->builder->request->text_path);
 }
 
-static seqlstm_status
-flush(struct sl_token_worker *w)
+static seqlstm_status flush(struct sl_token_worker *w)
 {
     size_t bytes = (size_t)w->blocked * sizeof *w->block;
     SEQLSTM_TRY(sl_token_write_at(w->spill, w->builder->out_path, w->block, bytes, w->spill_bytes, &w->error));
@@ -65,8 +62,7 @@ flush(struct sl_token_worker *w)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-add(struct sl_token_worker *w, const char *token, size_t bytes)
+static seqlstm_status add(struct sl_token_worker *w, const char *token, size_t bytes)
 {
     int32_t id = sl_word_table_add(&w->words, token, bytes);
     if (id < 0)
@@ -78,16 +74,14 @@ add(struct sl_token_worker *w, const char *token, size_t bytes)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-add_special(struct sl_token_worker *w, enum sl_special special)
+static seqlstm_status add_special(struct sl_token_worker *w, enum sl_special special)
 {
     const char *token = sl_special_get_token(special);
     return w->builder->has[special] ? add(w, token, strlen(token)) : SEQLSTM_OK;
 }
 
 /* Between blanks, as sl_token_cursor cuts them. */
-static seqlstm_status
-add_words(struct sl_token_worker *w, const char *text, size_t bytes)
+static seqlstm_status add_words(struct sl_token_worker *w, const char *text, size_t bytes)
 {
     struct sl_word_edges edges;
     sl_word_edges_init(&edges, text, bytes);
@@ -102,8 +96,7 @@ add_words(struct sl_token_worker *w, const char *text, size_t bytes)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-add_text(struct sl_token_worker *w, const char *text, size_t bytes)
+static seqlstm_status add_text(struct sl_token_worker *w, const char *text, size_t bytes)
 {
     const struct sl_tokenizer *tokenizer = w->builder->request->tokenizer;
     struct sl_token_cursor cursor;
@@ -126,8 +119,7 @@ add_text(struct sl_token_worker *w, const char *text, size_t bytes)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-begin_line(struct sl_token_worker *w)
+static seqlstm_status begin_line(struct sl_token_worker *w)
 {
     if (w->line_count == w->line_room) {
         int64_t room = w->line_room ? 2 * w->line_room : 4096;
@@ -142,8 +134,7 @@ begin_line(struct sl_token_worker *w)
 }
 
 /* One line, or the part of one that is in the chunk, with what marks its begin and its end. */
-static seqlstm_status
-add_line(struct sl_token_worker *w, const char *line, size_t bytes, bool begins, bool ends)
+static seqlstm_status add_line(struct sl_token_worker *w, const char *line, size_t bytes, bool begins, bool ends)
 {
     const struct sl_token_build *request = w->builder->request;
     if (begins)
@@ -167,8 +158,7 @@ add_line(struct sl_token_worker *w, const char *line, size_t bytes, bool begins,
 
 /* ---- chunks ------------------------------------------------------------------------------------------- */
 
-static bool
-is_border(const struct sl_token_build *request, char before, char behind)
+static bool is_border(const struct sl_token_build *request, char before, char behind)
 {
     if (!request->stream)
         return before == '\n';
@@ -178,8 +168,7 @@ is_border(const struct sl_token_build *request, char before, char behind)
 }
 
 /* The first place from the chunk's nominal begin on where no token is cut. */
-static seqlstm_status
-find_border(struct sl_token_worker *w, int64_t chunk, int64_t *out)
+static seqlstm_status find_border(struct sl_token_worker *w, int64_t chunk, int64_t *out)
 {
     const struct sl_token_builder *b = w->builder;
     char bytes[LOOK_BYTES];
@@ -202,8 +191,7 @@ find_border(struct sl_token_worker *w, int64_t chunk, int64_t *out)
 }
 
 /* Lines of the text before `offset`, plus one. Read again: it is wanted for one message. */
-static int64_t
-line_of(const struct sl_token_builder *b, int64_t offset)
+static int64_t line_of(const struct sl_token_builder *b, int64_t offset)
 {
     char bytes[LOOK_BYTES];
     int64_t line = 1;
@@ -217,8 +205,7 @@ line_of(const struct sl_token_builder *b, int64_t offset)
     return line;
 }
 
-static seqlstm_status
-check_text(struct sl_token_worker *w, const char *text, int64_t bytes, int64_t offset)
+static seqlstm_status check_text(struct sl_token_worker *w, const char *text, int64_t bytes, int64_t offset)
 {
     const char *path = w->builder->request->text_path, *nul;
     size_t bad;
@@ -240,8 +227,7 @@ check_text(struct sl_token_worker *w, const char *text, int64_t bytes, int64_t o
 }
 
 /* Reads [from, to) with the byte before it, which is what *out_text points behind. */
-static seqlstm_status
-load(struct sl_token_worker *w, int64_t from, int64_t to, const char **out_text)
+static seqlstm_status load(struct sl_token_worker *w, int64_t from, int64_t to, const char **out_text)
 {
     const struct sl_token_builder *b = w->builder;
     int64_t before = from > b->begin, bytes = to - from + before;
@@ -258,8 +244,7 @@ load(struct sl_token_worker *w, int64_t from, int64_t to, const char **out_text)
     return check_text(w, *out_text, to - from, from);
 }
 
-static seqlstm_status
-cut_chunk(struct sl_token_worker *w, int64_t number)
+static seqlstm_status cut_chunk(struct sl_token_worker *w, int64_t number)
 {
     struct sl_token_builder *b = w->builder;
     int64_t from, to;
@@ -288,8 +273,7 @@ cut_chunk(struct sl_token_worker *w, int64_t number)
     return SEQLSTM_OK;
 }
 
-static void
-cut_chunks(struct sl_token_worker *w)
+static void cut_chunks(struct sl_token_worker *w)
 {
     for (int64_t chunk; w->status == SEQLSTM_OK && (chunk = sl_token_builder_take(w->builder)) >= 0;)
         w->status = cut_chunk(w, chunk);
@@ -302,8 +286,7 @@ struct start {
     void (*run)(struct sl_token_worker *worker);
 };
 
-static void *
-start_worker(void *context)
+static void *start_worker(void *context)
 {
     const struct start *start = context;
     struct sl_token_worker *w = start->worker;
@@ -317,9 +300,8 @@ start_worker(void *context)
 }
 
 /* Workers that cannot be started leave their chunks to the first, which runs here. Signals are the program's. */
-seqlstm_status
-sl_token_builder_work(struct sl_token_builder *b, void (*run)(struct sl_token_worker *worker),
-                      struct seqlstm_error *err)
+seqlstm_status sl_token_builder_work(struct sl_token_builder *b, void (*run)(struct sl_token_worker *worker),
+                                     struct seqlstm_error *err)
 {
     struct start starts[SL_TOKEN_THREADS_MOST];
     bool started[SL_TOKEN_THREADS_MOST] = {false};
@@ -353,8 +335,7 @@ sl_token_builder_work(struct sl_token_builder *b, void (*run)(struct sl_token_wo
 
 /* ---- life --------------------------------------------------------------------------------------------- */
 
-static void
-builder_deinit(struct sl_token_builder *b)
+static void builder_deinit(struct sl_token_builder *b)
 {
     for (int i = 0; b->workers && i < b->worker_count; i++) {
         struct sl_token_worker *w = &b->workers[i];
@@ -378,8 +359,7 @@ builder_deinit(struct sl_token_builder *b)
 }
 
 /* The byte order mark, and that it is none of UTF-16. */
-static seqlstm_status
-look_at_begin(struct sl_token_builder *b, struct seqlstm_error *err)
+static seqlstm_status look_at_begin(struct sl_token_builder *b, struct seqlstm_error *err)
 {
     unsigned char mark[3] = {0};
     size_t bytes = b->size < 3 ? (size_t)b->size : 3;
@@ -391,8 +371,7 @@ look_at_begin(struct sl_token_builder *b, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-open_files(struct sl_token_builder *b, struct seqlstm_error *err)
+static seqlstm_status open_files(struct sl_token_builder *b, struct seqlstm_error *err)
 {
     struct stat status;
     b->text_fd = open(b->request->text_path, O_RDONLY | O_CLOEXEC);
@@ -420,8 +399,7 @@ open_files(struct sl_token_builder *b, struct seqlstm_error *err)
 }
 
 /* The text must be at the end what it was at the beginning. */
-static seqlstm_status
-check_unchanged(const struct sl_token_builder *b, struct seqlstm_error *err)
+static seqlstm_status check_unchanged(const struct sl_token_builder *b, struct seqlstm_error *err)
 {
     struct stat status;
     const struct sl_token_source *source = &b->request->source;
@@ -434,8 +412,7 @@ check_unchanged(const struct sl_token_builder *b, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-build(struct sl_token_builder *b, struct seqlstm_error *err)
+static seqlstm_status build(struct sl_token_builder *b, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(open_files(b, err));
     b->chunk_count = (b->size - b->begin + b->chunk_bytes - 1) / b->chunk_bytes;
@@ -447,8 +424,7 @@ build(struct sl_token_builder *b, struct seqlstm_error *err)
     return sl_token_merge(b, err);
 }
 
-seqlstm_status
-sl_token_build(const struct sl_token_build *request, const char *out_path, struct seqlstm_error *err)
+seqlstm_status sl_token_build(const struct sl_token_build *request, const char *out_path, struct seqlstm_error *err)
 {
     struct sl_token_builder b = {.request = request,
                                  .out_path = out_path,

@@ -22,8 +22,7 @@
 #define ENDS_BYTES 65536
 
 /* NULL with SEQLSTM_OK: the environment names none. */
-static seqlstm_status
-find_folder(const char *said, char **out, struct seqlstm_error *err)
+static seqlstm_status find_folder(const char *said, char **out, struct seqlstm_error *err)
 {
     static const struct {
         const char *variable, *below;
@@ -42,8 +41,8 @@ find_folder(const char *said, char **out, struct seqlstm_error *err)
     return found ? sl_file_make_folders(*out, err) : SEQLSTM_OK;
 }
 
-static seqlstm_status
-describe_source(const struct sl_token_cache_request *request, struct sl_token_source *out, struct seqlstm_error *err)
+static seqlstm_status describe_source(const struct sl_token_cache_request *request, struct sl_token_source *out,
+                                      struct seqlstm_error *err)
 {
     struct stat status;
     seqlstm_status result = SEQLSTM_OK;
@@ -77,8 +76,8 @@ describe_source(const struct sl_token_cache_request *request, struct sl_token_so
 }
 
 /* Opens what is there. *out_file is NULL where it has to be made (anew). */
-static seqlstm_status
-look(const char *path, const struct sl_token_source *source, struct sl_token_file **out_file, struct seqlstm_error *err)
+static seqlstm_status look(const char *path, const struct sl_token_source *source, struct sl_token_file **out_file,
+                           struct seqlstm_error *err)
 {
     seqlstm_status status = sl_token_file_open(path, true, out_file, err);
     if (status == SEQLSTM_NOT_FOUND || status == SEQLSTM_CORRUPT_DATA) {
@@ -95,9 +94,9 @@ look(const char *path, const struct sl_token_source *source, struct sl_token_fil
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-make(const struct sl_token_cache_request *request, const struct sl_token_source *source, const char *folder,
-     const char *path, const char *temporary, struct sl_token_file **out_file, struct seqlstm_error *err)
+static seqlstm_status make(const struct sl_token_cache_request *request, const struct sl_token_source *source,
+                           const char *folder, const char *path, const char *temporary, struct sl_token_file **out_file,
+                           struct seqlstm_error *err)
 {
     int threads = request->threads > 0 ? request->threads : (int)sl_cpu_count();
     struct sl_token_build build = {.text_path = request->text_path,
@@ -117,9 +116,9 @@ make(const struct sl_token_cache_request *request, const struct sl_token_source 
 }
 
 /* With the lock held nobody else makes it: a temporary that is there is what a crash has left. */
-static seqlstm_status
-make_locked(const struct sl_token_cache_request *request, const struct sl_token_source *source, const char *folder,
-            const char *path, struct sl_token_file **out_file, struct seqlstm_error *err)
+static seqlstm_status make_locked(const struct sl_token_cache_request *request, const struct sl_token_source *source,
+                                  const char *folder, const char *path, struct sl_token_file **out_file,
+                                  struct seqlstm_error *err)
 {
     char *lock = NULL, *temporary = NULL;
     seqlstm_status status = SEQLSTM_OK;
@@ -146,9 +145,8 @@ make_locked(const struct sl_token_cache_request *request, const struct sl_token_
     return status;
 }
 
-seqlstm_status
-sl_token_cache_open(const struct sl_token_cache_request *request, struct sl_token_file **out_file,
-                    struct seqlstm_error *err)
+seqlstm_status sl_token_cache_open(const struct sl_token_cache_request *request, struct sl_token_file **out_file,
+                                   struct seqlstm_error *err)
 {
     struct sl_token_source source;
     char *folder = NULL, *path = NULL, *text = NULL;

@@ -25,14 +25,12 @@ struct sl_token_file {
 
 _Static_assert(sizeof(struct sl_token_header) == 128, "the header has a fixed size");
 
-static int64_t
-round_up(int64_t bytes)
+static int64_t round_up(int64_t bytes)
 {
     return (bytes + 7) / 8 * 8;
 }
 
-bool
-sl_token_layout_make(const struct sl_token_header *h, struct sl_token_layout *out)
+bool sl_token_layout_make(const struct sl_token_header *h, struct sl_token_layout *out)
 {
     if (h->tokens < 0 || h->lines < 0 || h->types < 0 || h->text_bytes < 0 || h->tokens > MOST || h->lines > MOST ||
         h->types > INT32_MAX || h->text_bytes > MOST || (h->id_bytes != 2 && h->id_bytes != 4))
@@ -46,8 +44,8 @@ sl_token_layout_make(const struct sl_token_header *h, struct sl_token_layout *ou
     return true;
 }
 
-seqlstm_status
-sl_token_read_at(int fd, const char *path, void *out, size_t bytes, int64_t offset, struct seqlstm_error *err)
+seqlstm_status sl_token_read_at(int fd, const char *path, void *out, size_t bytes, int64_t offset,
+                                struct seqlstm_error *err)
 {
     char *to = out;
     while (bytes > 0) {
@@ -66,14 +64,12 @@ sl_token_read_at(int fd, const char *path, void *out, size_t bytes, int64_t offs
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fail(const struct sl_token_file *file, const char *what, struct seqlstm_error *err)
+static seqlstm_status fail(const struct sl_token_file *file, const char *what, struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: %s", file->path, what);
 }
 
-static seqlstm_status
-check_header(struct sl_token_file *file, struct seqlstm_error *err)
+static seqlstm_status check_header(struct sl_token_file *file, struct seqlstm_error *err)
 {
     struct sl_token_header *h = &file->header;
     struct stat status;
@@ -94,8 +90,7 @@ check_header(struct sl_token_file *file, struct seqlstm_error *err)
 }
 
 /* The checksum of the body, and no id beyond the types. */
-static seqlstm_status
-prove_body(const struct sl_token_file *file, struct seqlstm_error *err)
+static seqlstm_status prove_body(const struct sl_token_file *file, struct seqlstm_error *err)
 {
     const struct sl_token_header *h = &file->header;
     int64_t ids_end = file->layout.ids + h->tokens * h->id_bytes;
@@ -126,8 +121,8 @@ prove_body(const struct sl_token_file *file, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_token_file_open(const char *path, bool prove, struct sl_token_file **out_file, struct seqlstm_error *err)
+seqlstm_status sl_token_file_open(const char *path, bool prove, struct sl_token_file **out_file,
+                                  struct seqlstm_error *err)
 {
     struct sl_token_file *file = calloc(1, sizeof *file);
     if (!file)
@@ -151,8 +146,7 @@ sl_token_file_open(const char *path, bool prove, struct sl_token_file **out_file
     return SEQLSTM_OK;
 }
 
-void
-sl_token_file_close(struct sl_token_file *file)
+void sl_token_file_close(struct sl_token_file *file)
 {
     if (!file)
         return;
@@ -162,14 +156,13 @@ sl_token_file_close(struct sl_token_file *file)
     free(file);
 }
 
-const struct sl_token_header *
-sl_token_file_get_header(const struct sl_token_file *file)
+const struct sl_token_header *sl_token_file_get_header(const struct sl_token_file *file)
 {
     return &file->header;
 }
 
-seqlstm_status
-sl_token_file_read_texts(const struct sl_token_file *file, struct sl_intern *out, struct seqlstm_error *err)
+seqlstm_status sl_token_file_read_texts(const struct sl_token_file *file, struct sl_intern *out,
+                                        struct seqlstm_error *err)
 {
     const struct sl_token_header *h = &file->header;
     int64_t *begin = malloc(((size_t)h->types + 1) * sizeof *begin);
@@ -196,24 +189,21 @@ sl_token_file_read_texts(const struct sl_token_file *file, struct sl_intern *out
     return status;
 }
 
-seqlstm_status
-sl_token_file_read_counts(const struct sl_token_file *file, int64_t *out, struct seqlstm_error *err)
+seqlstm_status sl_token_file_read_counts(const struct sl_token_file *file, int64_t *out, struct seqlstm_error *err)
 {
     return sl_token_read_at(file->fd, file->path, out, (size_t)file->header.types * sizeof *out, file->layout.count,
                             err);
 }
 
-seqlstm_status
-sl_token_file_read_lines(const struct sl_token_file *file, int64_t first, int64_t count, int64_t *out,
-                         struct seqlstm_error *err)
+seqlstm_status sl_token_file_read_lines(const struct sl_token_file *file, int64_t first, int64_t count, int64_t *out,
+                                        struct seqlstm_error *err)
 {
     return sl_token_read_at(file->fd, file->path, out, (size_t)count * sizeof *out,
                             file->layout.line_begin + 8 * first, err);
 }
 
-seqlstm_status
-sl_token_file_read(const struct sl_token_file *file, int64_t first, int64_t count, int32_t *out,
-                   struct seqlstm_error *err)
+seqlstm_status sl_token_file_read(const struct sl_token_file *file, int64_t first, int64_t count, int32_t *out,
+                                  struct seqlstm_error *err)
 {
     const struct sl_token_header *h = &file->header;
     if (first < 0 || count < 0 || first + count > h->tokens)
@@ -234,8 +224,7 @@ sl_token_file_read(const struct sl_token_file *file, int64_t first, int64_t coun
     return SEQLSTM_OK;
 }
 
-int64_t
-sl_token_file_find_line(const struct sl_token_file *file, int64_t token)
+int64_t sl_token_file_find_line(const struct sl_token_file *file, int64_t token)
 {
     int64_t low = 0, high = file->header.lines, begin;
     while (low < high) { /* the first line that begins behind the token */

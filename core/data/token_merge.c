@@ -18,8 +18,7 @@ struct type {
     int32_t number; /* in the joined table */
 };
 
-static int
-most_frequent(const void *left, const void *right)
+static int most_frequent(const void *left, const void *right)
 {
     const struct type *a = left, *b = right;
     if (a->count != b->count)
@@ -28,15 +27,13 @@ most_frequent(const void *left, const void *right)
     return order ? order : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-static seqlstm_status
-no_memory(const struct sl_token_builder *b, struct seqlstm_error *err)
+static seqlstm_status no_memory(const struct sl_token_builder *b, struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the vocabulary of %s", b->request->text_path);
 }
 
 /* Every worker's texts into `all`, whose numbers go into final_id until rank puts the final ids there. */
-static seqlstm_status
-join(struct sl_token_builder *b, struct sl_intern *all, struct seqlstm_error *err)
+static seqlstm_status join(struct sl_token_builder *b, struct sl_intern *all, struct seqlstm_error *err)
 {
     for (int i = 0; i < b->worker_count; i++) {
         struct sl_token_worker *w = &b->workers[i];
@@ -54,8 +51,8 @@ join(struct sl_token_builder *b, struct sl_intern *all, struct seqlstm_error *er
 }
 
 /* Counts, the order by them, and final ids in the workers' tables. */
-static seqlstm_status
-rank(struct sl_token_builder *b, const struct sl_intern *all, struct type *types, struct seqlstm_error *err)
+static seqlstm_status rank(struct sl_token_builder *b, const struct sl_intern *all, struct type *types,
+                           struct seqlstm_error *err)
 {
     int32_t *final_id = malloc(((size_t)all->count + 1) * sizeof *final_id);
     int64_t *counts = malloc(((size_t)all->count + 1) * sizeof *counts);
@@ -87,8 +84,7 @@ rank(struct sl_token_builder *b, const struct sl_intern *all, struct type *types
 
 /* ---- chunks ------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-place_chunks(struct sl_token_builder *b, struct seqlstm_error *err)
+static seqlstm_status place_chunks(struct sl_token_builder *b, struct seqlstm_error *err)
 {
     b->tokens_before = calloc((size_t)b->chunk_count + 1, sizeof *b->tokens_before);
     b->lines_before = calloc((size_t)b->chunk_count + 1, sizeof *b->lines_before);
@@ -102,8 +98,8 @@ place_chunks(struct sl_token_builder *b, struct seqlstm_error *err)
 }
 
 /* A block of numbers into ids of the file. */
-static seqlstm_status
-move_ids(struct sl_token_worker *w, const struct sl_token_chunk *chunk, int64_t from, int64_t count, int64_t to)
+static seqlstm_status move_ids(struct sl_token_worker *w, const struct sl_token_chunk *chunk, int64_t from,
+                               int64_t count, int64_t to)
 {
     const struct sl_token_builder *b = w->builder;
     const struct sl_token_worker *owner = &b->workers[chunk->worker];
@@ -121,8 +117,7 @@ move_ids(struct sl_token_worker *w, const struct sl_token_chunk *chunk, int64_t 
                              b->layout.ids + (to + from) * b->header.id_bytes, &w->error);
 }
 
-static seqlstm_status
-move_lines(struct sl_token_worker *w, const struct sl_token_chunk *chunk, int64_t number)
+static seqlstm_status move_lines(struct sl_token_worker *w, const struct sl_token_chunk *chunk, int64_t number)
 {
     const struct sl_token_builder *b = w->builder;
     int64_t begins[1024], before = b->tokens_before[number];
@@ -139,8 +134,7 @@ move_lines(struct sl_token_worker *w, const struct sl_token_chunk *chunk, int64_
     return SEQLSTM_OK;
 }
 
-static void
-move_chunks(struct sl_token_worker *w)
+static void move_chunks(struct sl_token_worker *w)
 {
     const struct sl_token_builder *b = w->builder;
     for (int64_t number; w->status == SEQLSTM_OK && (number = sl_token_builder_take(w->builder)) >= 0;) {
@@ -156,8 +150,7 @@ move_chunks(struct sl_token_worker *w)
 
 /* ---- the rest of the file ----------------------------------------------------------------------------- */
 
-static seqlstm_status
-write_types(const struct sl_token_builder *b, const struct type *types, struct seqlstm_error *err)
+static seqlstm_status write_types(const struct sl_token_builder *b, const struct type *types, struct seqlstm_error *err)
 {
     size_t count = (size_t)b->header.types;
     int64_t *numbers = malloc((count + 1) * sizeof *numbers), at = 0;
@@ -184,8 +177,7 @@ write_types(const struct sl_token_builder *b, const struct type *types, struct s
     return status;
 }
 
-static seqlstm_status
-write_header(struct sl_token_builder *b, struct seqlstm_error *err)
+static seqlstm_status write_header(struct sl_token_builder *b, struct seqlstm_error *err)
 {
     struct sl_token_header *h = &b->header;
     char *block = (char *)b->workers[0].block;
@@ -202,9 +194,8 @@ write_header(struct sl_token_builder *b, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-write_file(struct sl_token_builder *b, const struct sl_intern *all, const struct type *types,
-           struct seqlstm_error *err)
+static seqlstm_status write_file(struct sl_token_builder *b, const struct sl_intern *all, const struct type *types,
+                                 struct seqlstm_error *err)
 {
     struct sl_token_header *h = &b->header;
     *h = (struct sl_token_header){.magic = SL_TOKEN_MAGIC,
@@ -227,8 +218,7 @@ write_file(struct sl_token_builder *b, const struct sl_intern *all, const struct
     return write_header(b, err);
 }
 
-seqlstm_status
-sl_token_merge(struct sl_token_builder *b, struct seqlstm_error *err)
+seqlstm_status sl_token_merge(struct sl_token_builder *b, struct seqlstm_error *err)
 {
     struct sl_intern all;
     struct type *types = NULL;

@@ -8,27 +8,23 @@
 #include "base/text.h"
 #include "data/pieces.h"
 
-static bool
-is_blank(char c)
+static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool
-is_digit(char c)
+static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
 /* Letters of every script count: a byte of a multi-byte character is one. */
-static bool
-is_word(char c)
+static bool is_word(char c)
 {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
 }
 
-void
-sl_token_cursor_init(struct sl_token_cursor *cursor, enum sl_tokenizer_type type, const char *text, size_t bytes)
+void sl_token_cursor_init(struct sl_token_cursor *cursor, enum sl_tokenizer_type type, const char *text, size_t bytes)
 {
     cursor->type = type;
     cursor->next = text;
@@ -36,8 +32,7 @@ sl_token_cursor_init(struct sl_token_cursor *cursor, enum sl_tokenizer_type type
 }
 
 /* Whether the punctuation at p, inside a chunk [begin, end), joins its neighbours. */
-static bool
-joins(const char *begin, const char *p, const char *end)
+static bool joins(const char *begin, const char *p, const char *end)
 {
     if (p == begin || p + 1 == end)
         return false;
@@ -46,8 +41,7 @@ joins(const char *begin, const char *p, const char *end)
     return (*p == '.' || *p == ',') && is_digit(p[-1]) && is_digit(p[1]);
 }
 
-static const char *
-word_end(const char *p, const char *end)
+static const char *word_end(const char *p, const char *end)
 {
     const char *begin = p;
     if (!is_word(*p))
@@ -57,8 +51,7 @@ word_end(const char *p, const char *end)
     return p;
 }
 
-bool
-sl_token_cursor_next(struct sl_token_cursor *cursor, const char **out_token, size_t *out_bytes)
+bool sl_token_cursor_next(struct sl_token_cursor *cursor, const char **out_token, size_t *out_bytes)
 {
     const char *p = cursor->next, *end = cursor->end;
     if (cursor->type == SL_TOKENIZER_CHAR) {
@@ -91,8 +84,7 @@ sl_token_cursor_next(struct sl_token_cursor *cursor, const char **out_token, siz
 }
 
 /* The lower-case partner among the characters of one or two bytes, or the character itself. */
-static uint32_t
-lower(uint32_t c)
+static uint32_t lower(uint32_t c)
 {
     if (c >= 'A' && c <= 'Z')
         return c + 32;
@@ -113,8 +105,7 @@ lower(uint32_t c)
     return c;
 }
 
-void
-sl_text_lower(char *text, size_t bytes)
+void sl_text_lower(char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes;) {
         uint32_t code_point;
@@ -127,9 +118,8 @@ sl_text_lower(char *text, size_t bytes)
     }
 }
 
-void
-sl_tokens_join(const struct sl_tokenizer *config, const struct sl_vocabulary *vocabulary, const int32_t *ids,
-               int64_t count, struct sl_buf *out)
+void sl_tokens_join(const struct sl_tokenizer *config, const struct sl_vocabulary *vocabulary, const int32_t *ids,
+                    int64_t count, struct sl_buf *out)
 {
     int32_t eos = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS);
     int32_t bos = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS);

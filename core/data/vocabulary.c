@@ -13,10 +13,9 @@ struct sl_vocabulary {
     int32_t special_ids[SL_SPECIAL_COUNT];
 };
 
-seqlstm_status
-sl_vocabulary_create(const struct sl_vocabulary_entry *entries, int64_t count,
-                     const int32_t special_ids[SL_SPECIAL_COUNT], struct sl_vocabulary **out,
-                     struct seqlstm_error *err)
+seqlstm_status sl_vocabulary_create(const struct sl_vocabulary_entry *entries, int64_t count,
+                                    const int32_t special_ids[SL_SPECIAL_COUNT], struct sl_vocabulary **out,
+                                    struct seqlstm_error *err)
 {
     seqlstm_status status = SEQLSTM_OK;
     struct sl_vocabulary *v = calloc(1, sizeof *v);
@@ -49,8 +48,7 @@ sl_vocabulary_create(const struct sl_vocabulary_entry *entries, int64_t count,
     return SEQLSTM_OK;
 }
 
-void
-sl_vocabulary_destroy(struct sl_vocabulary *vocabulary)
+void sl_vocabulary_destroy(struct sl_vocabulary *vocabulary)
 {
     if (!vocabulary)
         return;
@@ -59,45 +57,38 @@ sl_vocabulary_destroy(struct sl_vocabulary *vocabulary)
     free(vocabulary);
 }
 
-int64_t
-sl_vocabulary_get_size(const struct sl_vocabulary *vocabulary)
+int64_t sl_vocabulary_get_size(const struct sl_vocabulary *vocabulary)
 {
     return vocabulary->texts.count;
 }
 
-const char *
-sl_vocabulary_get_text(const struct sl_vocabulary *vocabulary, int32_t id, size_t *out_bytes)
+const char *sl_vocabulary_get_text(const struct sl_vocabulary *vocabulary, int32_t id, size_t *out_bytes)
 {
     return sl_intern_get(&vocabulary->texts, id, out_bytes);
 }
 
-int64_t
-sl_vocabulary_get_count(const struct sl_vocabulary *vocabulary, int32_t id)
+int64_t sl_vocabulary_get_count(const struct sl_vocabulary *vocabulary, int32_t id)
 {
     return vocabulary->counts[id];
 }
 
-int32_t
-sl_vocabulary_find(const struct sl_vocabulary *vocabulary, const char *text, size_t bytes)
+int32_t sl_vocabulary_find(const struct sl_vocabulary *vocabulary, const char *text, size_t bytes)
 {
     return sl_intern_find(&vocabulary->texts, text, bytes);
 }
 
-int32_t
-sl_vocabulary_get_special(const struct sl_vocabulary *vocabulary, enum sl_special special)
+int32_t sl_vocabulary_get_special(const struct sl_vocabulary *vocabulary, enum sl_special special)
 {
     return vocabulary->special_ids[special];
 }
 
-const char *
-sl_special_get_name(enum sl_special special)
+const char *sl_special_get_name(enum sl_special special)
 {
     static const char *const names[] = {"pad", "unk", "bos", "eos"};
     return names[special];
 }
 
-const char *
-sl_special_get_token(enum sl_special special)
+const char *sl_special_get_token(enum sl_special special)
 {
     static const char *const tokens[] = {"<pad>", "<unk>", "<bos>", "<eos>"};
     return tokens[special];

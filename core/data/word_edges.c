@@ -10,8 +10,7 @@ enum { BLOCK = 64 };
 
 /* A bit for each of eight bytes, the first lowest: whether it is no blank. Sums stay inside their byte, since bit 7 of
  * each is cleared first; bytes from 0x80 on are no blanks. */
-static uint64_t
-find_solid(const char *text)
+static uint64_t find_solid(const char *text)
 {
     uint64_t x;
     memcpy(&x, text, sizeof x);
@@ -27,8 +26,7 @@ find_solid(const char *text)
     return ((solid >> 7) * UINT64_C(0x0102040810204080)) >> 56;
 }
 
-void
-sl_word_edges_init(struct sl_word_edges *edges, const char *text, size_t bytes)
+void sl_word_edges_init(struct sl_word_edges *edges, const char *text, size_t bytes)
 {
     edges->text = text;
     edges->bytes = bytes;
@@ -36,8 +34,7 @@ sl_word_edges_init(struct sl_word_edges *edges, const char *text, size_t bytes)
     edges->inside = 0;
 }
 
-int
-sl_word_edges_next(struct sl_word_edges *edges)
+int sl_word_edges_next(struct sl_word_edges *edges)
 {
     size_t *at = edges->at;
     if (edges->inside)

@@ -9,14 +9,12 @@
 
 #define FIRST_SLOTS_LOG 12
 
-void
-sl_word_table_init(struct sl_word_table *table)
+void sl_word_table_init(struct sl_word_table *table)
 {
     memset(table, 0, sizeof *table);
 }
 
-void
-sl_word_table_deinit(struct sl_word_table *table)
+void sl_word_table_deinit(struct sl_word_table *table)
 {
     sl_memory_free(NULL, table->slots);
     sl_buf_deinit(&table->text);
@@ -33,8 +31,7 @@ struct key {
 /* A tail with this bit says that the head is a hash: words with the same one are compared. */
 #define LONG (UINT64_C(1) << 63)
 
-static uint64_t
-load(const char *from)
+static uint64_t load(const char *from)
 {
     uint64_t value;
     memcpy(&value, from, sizeof value);
@@ -42,8 +39,7 @@ load(const char *from)
 }
 
 /* More than 8 bytes, the last 8 of them once more. Only the order of a table depends on it, no number. */
-static struct key
-hash_long(const char *word, size_t bytes)
+static struct key hash_long(const char *word, size_t bytes)
 {
     uint64_t hash = bytes;
     for (size_t at = 0; at + 8 < bytes; at += 8) {
@@ -54,16 +50,14 @@ hash_long(const char *word, size_t bytes)
     return (struct key){hash ^ hash >> 29, LONG};
 }
 
-static inline struct key
-key_of_medium(const char *word, size_t bytes)
+static inline struct key key_of_medium(const char *word, size_t bytes)
 {
     uint64_t last = load(word + bytes - 8);
     uint64_t tail = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? last >> (8 * (16 - bytes)) : 0;
     return tail == 0 || tail & LONG ? hash_long(word, bytes) : (struct key){load(word), tail};
 }
 
-static struct key
-key_of(const char *word, size_t bytes)
+static struct key key_of(const char *word, size_t bytes)
 {
     uint64_t head = 0;
     if (bytes > 16)
@@ -75,23 +69,20 @@ key_of(const char *word, size_t bytes)
 }
 
 /* The same where 8 bytes can be read. */
-static inline struct key
-key_of_padded(const char *word, size_t bytes)
+static inline struct key key_of_padded(const char *word, size_t bytes)
 {
     if (bytes > 8 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
         return key_of(word, bytes);
     return (struct key){load(word) & (~UINT64_C(0) >> (64 - 8 * bytes)), 0};
 }
 
-static size_t
-place_of(struct key key, int shift)
+static size_t place_of(struct key key, int shift)
 {
     uint64_t mixed = key.head ^ (key.tail ^ key.tail >> 31) * UINT64_C(0xD6E8FEB86659FD93);
     return (size_t)(((mixed ^ mixed >> 29) * UINT64_C(0x9E3779B97F4A7C15)) >> shift);
 }
 
-static bool
-grow(struct sl_word_table *table)
+static bool grow(struct sl_word_table *table)
 {
     int log = table->slots ? 64 - table->shift + 1 : FIRST_SLOTS_LOG;
     size_t count = (size_t)1 << log, old = table->slots ? count / 2 : 0;
@@ -114,8 +105,7 @@ grow(struct sl_word_table *table)
     return true;
 }
 
-const char *
-sl_word_table_get(const struct sl_word_table *table, int32_t number, size_t *out_bytes)
+const char *sl_word_table_get(const struct sl_word_table *table, int32_t number, size_t *out_bytes)
 {
     int64_t ends[2] = {0, (int64_t)table->text.length_bytes};
     size_t known = number + 1 < table->count ? sizeof ends : sizeof ends[0];
@@ -124,15 +114,14 @@ sl_word_table_get(const struct sl_word_table *table, int32_t number, size_t *out
     return table->text.data + ends[0];
 }
 
-static int32_t
-fail(struct sl_word_table *table)
+static int32_t fail(struct sl_word_table *table)
 {
     table->failed = true;
     return -1;
 }
 
-static int32_t
-add_new(struct sl_word_table *table, struct sl_word_slot *slot, struct key key, const char *word, size_t bytes)
+static int32_t add_new(struct sl_word_table *table, struct sl_word_slot *slot, struct key key, const char *word,
+                       size_t bytes)
 {
     int64_t begin = (int64_t)table->text.length_bytes;
     sl_buf_append(&table->text, word, bytes);
@@ -143,8 +132,7 @@ add_new(struct sl_word_table *table, struct sl_word_slot *slot, struct key key, 
     return table->count++;
 }
 
-static bool
-is_word(const struct sl_word_table *table, int32_t number, const char *word, size_t bytes)
+static bool is_word(const struct sl_word_table *table, int32_t number, const char *word, size_t bytes)
 {
     size_t known_bytes;
     const char *known = sl_word_table_get(table, number, &known_bytes);
@@ -152,8 +140,7 @@ is_word(const struct sl_word_table *table, int32_t number, const char *word, siz
 }
 
 /* Half of the slots stay free when so many are added. */
-static bool
-make_room(struct sl_word_table *table, int count)
+static bool make_room(struct sl_word_table *table, int count)
 {
     while (!table->failed &&
            (!table->slots || ((size_t)table->count + (size_t)count) * 2 > (size_t)1 << (64 - table->shift)))
@@ -162,8 +149,7 @@ make_room(struct sl_word_table *table, int count)
 }
 
 /* With room for one more. */
-static inline int32_t
-add_at(struct sl_word_table *table, size_t at, struct key key, const char *word, size_t bytes)
+static inline int32_t add_at(struct sl_word_table *table, size_t at, struct key key, const char *word, size_t bytes)
 {
     size_t mask = ((size_t)1 << (64 - table->shift)) - 1;
     for (;; at = (at + 1) & mask) {
@@ -179,15 +165,13 @@ add_at(struct sl_word_table *table, size_t at, struct key key, const char *word,
     }
 }
 
-int32_t
-sl_word_table_add(struct sl_word_table *table, const char *word, size_t bytes)
+int32_t sl_word_table_add(struct sl_word_table *table, const char *word, size_t bytes)
 {
     struct key key = key_of(word, bytes);
     return make_room(table, 1) ? add_at(table, place_of(key, table->shift), key, word, bytes) : -1;
 }
 
-bool
-sl_word_table_add_many(struct sl_word_table *table, const char *text, const size_t *at, int count, uint32_t *out)
+bool sl_word_table_add_many(struct sl_word_table *table, const char *text, const size_t *at, int count, uint32_t *out)
 {
     struct key keys[SL_WORD_TABLE_MANY];
     if (!make_room(table, count))
@@ -204,8 +188,7 @@ sl_word_table_add_many(struct sl_word_table *table, const char *text, const size
     return !table->failed;
 }
 
-void
-sl_word_table_read_counts(const struct sl_word_table *table, int64_t *counts)
+void sl_word_table_read_counts(const struct sl_word_table *table, int64_t *counts)
 {
     memset(counts, 0, (size_t)table->count * sizeof *counts);
     for (size_t i = 0; table->slots && i < (size_t)1 << (64 - table->shift); i++)

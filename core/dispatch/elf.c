@@ -24,25 +24,22 @@ struct view {
 };
 
 /* The `bytes` bytes at `offset`, or NULL when the file is shorter. */
-static const void *
-at(struct view view, uint64_t offset, uint64_t bytes)
+static const void *at(struct view view, uint64_t offset, uint64_t bytes)
 {
     if (offset > view.bytes || bytes > view.bytes - offset)
         return NULL;
     return view.data + offset;
 }
 
-static bool
-is_query_symbol(const char *name)
+static bool is_query_symbol(const char *name)
 {
     size_t n = strlen(QUERY_PREFIX);
     return strncmp(name, QUERY_PREFIX, n) == 0 && name[n] != 0 &&
            strspn(name + n, "0123456789") == strlen(name + n);
 }
 
-static seqlstm_status
-check_symbols(struct view view, const ElfW(Shdr) *symbols, const ElfW(Shdr) *strings,
-              struct seqlstm_error *err)
+static seqlstm_status check_symbols(struct view view, const ElfW(Shdr) *symbols, const ElfW(Shdr) *strings,
+                                    struct seqlstm_error *err)
 {
     uint64_t count = symbols->sh_size / sizeof(ElfW(Sym));
     const char *text = at(view, strings->sh_offset, strings->sh_size);
@@ -74,8 +71,7 @@ check_symbols(struct view view, const ElfW(Shdr) *symbols, const ElfW(Shdr) *str
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-check_image(struct view view, struct seqlstm_error *err)
+static seqlstm_status check_image(struct view view, struct seqlstm_error *err)
 {
     const ElfW(Ehdr) *head = at(view, 0, sizeof *head);
     if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
@@ -102,8 +98,7 @@ check_image(struct view view, struct seqlstm_error *err)
     SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it exports nothing");
 }
 
-seqlstm_status
-sl_elf_check_plugin(const char *path, struct seqlstm_error *err)
+seqlstm_status sl_elf_check_plugin(const char *path, struct seqlstm_error *err)
 {
     struct stat status;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -144,8 +139,7 @@ struct collection {
     bool failed;
 };
 
-static const char *
-read_build_id(struct sl_arena *arena, const struct dl_phdr_info *info)
+static const char *read_build_id(struct sl_arena *arena, const struct dl_phdr_info *info)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -187,8 +181,7 @@ relocated(const struct dl_phdr_info *info, ElfW(Addr) address)
     return address < info->dlpi_addr ? address + info->dlpi_addr : address;
 }
 
-static bool
-read_dynamic(struct collection *all, const struct dl_phdr_info *info, struct object *object)
+static bool read_dynamic(struct collection *all, const struct dl_phdr_info *info, struct object *object)
 {
     const ElfW(Dyn) *dynamic = NULL;
     for (int i = 0; i < info->dlpi_phnum; i++)
@@ -218,8 +211,7 @@ read_dynamic(struct collection *all, const struct dl_phdr_info *info, struct obj
     return true;
 }
 
-static int
-visit(struct dl_phdr_info *info, size_t bytes, void *context)
+static int visit(struct dl_phdr_info *info, size_t bytes, void *context)
 {
     struct collection *all = context;
     (void)bytes;
@@ -249,8 +241,7 @@ failed:
     return 1;
 }
 
-static struct object *
-find_object(struct collection *all, const char *soname)
+static struct object *find_object(struct collection *all, const char *soname)
 {
     for (uint32_t i = 0; i < all->count; i++) {
         const char *slash = strrchr(all->objects[i].path, '/');
@@ -261,9 +252,8 @@ find_object(struct collection *all, const char *soname)
     return NULL;
 }
 
-seqlstm_status
-sl_elf_collect(struct sl_arena *arena, const char *path, struct sl_backend_file **out_files,
-               uint32_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_elf_collect(struct sl_arena *arena, const char *path, struct sl_backend_file **out_files,
+                              uint32_t *out_count, struct seqlstm_error *err)
 {
     struct collection all = {.arena = arena};
     dl_iterate_phdr(visit, &all);
@@ -299,9 +289,8 @@ sl_elf_collect(struct sl_arena *arena, const char *path, struct sl_backend_file 
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_elf_list(struct sl_arena *arena, struct sl_backend_file **out_files, uint32_t *out_count,
-            struct seqlstm_error *err)
+seqlstm_status sl_elf_list(struct sl_arena *arena, struct sl_backend_file **out_files, uint32_t *out_count,
+                           struct seqlstm_error *err)
 {
     struct collection all = {.arena = arena};
     dl_iterate_phdr(visit, &all);

@@ -15,8 +15,7 @@
 #include <xmmintrin.h>
 #define FP_FLAGS 0x3Fu /* exception flags of MXCSR: not a mode */
 
-struct sl_fp_state
-sl_fp_state_get(void)
+struct sl_fp_state sl_fp_state_get(void)
 {
     uint16_t control;
     __asm__ volatile("fnstcw %0" : "=m"(control));
@@ -24,16 +23,14 @@ sl_fp_state_get(void)
     return state;
 }
 
-void
-sl_fp_state_set(struct sl_fp_state state)
+void sl_fp_state_set(struct sl_fp_state state)
 {
     uint16_t control = (uint16_t)state.x87;
     __asm__ volatile("fldcw %0" : : "m"(control));
     _mm_setcsr((_mm_getcsr() & FP_FLAGS) | state.vector);
 }
 #elif defined(__aarch64__)
-struct sl_fp_state
-sl_fp_state_get(void)
+struct sl_fp_state sl_fp_state_get(void)
 {
     uint64_t control;
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
@@ -41,8 +38,7 @@ sl_fp_state_get(void)
     return state;
 }
 
-void
-sl_fp_state_set(struct sl_fp_state state)
+void sl_fp_state_set(struct sl_fp_state state)
 {
     uint64_t control = state.vector;
     __asm__ volatile("msr fpcr, %0" : : "r"(control));
@@ -50,23 +46,20 @@ sl_fp_state_set(struct sl_fp_state state)
 #else
 #include <fenv.h>
 
-struct sl_fp_state
-sl_fp_state_get(void)
+struct sl_fp_state sl_fp_state_get(void)
 {
     struct sl_fp_state state = {(uint32_t)fegetround(), 0};
     return state;
 }
 
-void
-sl_fp_state_set(struct sl_fp_state state)
+void sl_fp_state_set(struct sl_fp_state state)
 {
     fesetround((int)state.vector);
 }
 #endif
 
 /* Names of the locale's categories. Asking through langinfo does not touch the locale. */
-static void
-locale_names(char *out, size_t capacity)
+static void locale_names(char *out, size_t capacity)
 {
 #ifdef _NL_LOCALE_NAME
     sl_text_snprintf(out, capacity, "%s %s %s", nl_langinfo(_NL_LOCALE_NAME(LC_CTYPE)),
@@ -77,8 +70,7 @@ locale_names(char *out, size_t capacity)
 #endif
 }
 
-void
-sl_process_guard_begin(struct sl_process_guard *guard)
+void sl_process_guard_begin(struct sl_process_guard *guard)
 {
     struct stat status;
     guard->fp = sl_fp_state_get();
@@ -92,8 +84,7 @@ sl_process_guard_begin(struct sl_process_guard *guard)
         guard->has_action[s] = sigaction(s, NULL, &guard->actions[s]) == 0;
 }
 
-static bool
-handler_changed(const struct sigaction *a, const struct sigaction *b)
+static bool handler_changed(const struct sigaction *a, const struct sigaction *b)
 {
     if ((a->sa_flags & SA_SIGINFO) != (b->sa_flags & SA_SIGINFO))
         return true;
@@ -102,8 +93,7 @@ handler_changed(const struct sigaction *a, const struct sigaction *b)
     return a->sa_handler != b->sa_handler;
 }
 
-bool
-sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t capacity_bytes)
+bool sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t capacity_bytes)
 {
     bool changed = false;
     struct sl_fp_state fp = sl_fp_state_get();

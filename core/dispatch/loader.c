@@ -17,9 +17,8 @@
 
 enum { DEVICES_MAX = 1024, OPS_MAX = 4096, OPTIONS_MAX = 1024, DESC_BYTES_MAX = 1 << 16 };
 
-seqlstm_status
-sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record,
-                 enum sl_backend_status status, struct seqlstm_error *err, const char *format, ...)
+seqlstm_status sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record, enum sl_backend_status status,
+                                struct seqlstm_error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -35,8 +34,7 @@ sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record,
 
 /* ---- who may have written the file ----------------------------------------------------------- */
 
-static seqlstm_status
-check_owner_of(const char *path, bool is_ancestor, struct seqlstm_error *err)
+static seqlstm_status check_owner_of(const char *path, bool is_ancestor, struct seqlstm_error *err)
 {
     struct stat status;
     if (stat(path, &status) != 0)
@@ -50,8 +48,7 @@ check_owner_of(const char *path, bool is_ancestor, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_loader_check_owner(const char *path, struct seqlstm_error *err)
+seqlstm_status sl_loader_check_owner(const char *path, struct seqlstm_error *err)
 {
     char folder[PATH_MAX];
     if (strlen(path) >= sizeof folder)
@@ -71,8 +68,7 @@ sl_loader_check_owner(const char *path, struct seqlstm_error *err)
 
 /* ---- the table -------------------------------------------------------------------------------- */
 
-static bool
-id_is_valid(const char *id)
+static bool id_is_valid(const char *id)
 {
     if (!id || id[0] < 'a' || id[0] > 'z')
         return false;
@@ -81,8 +77,7 @@ id_is_valid(const char *id)
 }
 
 /* The first required slot that is NULL, by name, or NULL. */
-static const char *
-missing_slot(const struct seqlstm_backend *t)
+static const char *missing_slot(const struct seqlstm_backend *t)
 {
     const struct {
         const char *name;
@@ -107,8 +102,7 @@ missing_slot(const struct seqlstm_backend *t)
 }
 
 /* Descriptor sizes and options. Returns what is wrong with them, or NULL. */
-static const char *
-bad_lists(const struct seqlstm_backend *t)
+static const char *bad_lists(const struct seqlstm_backend *t)
 {
     if (t->desc_count > OPS_MAX || (t->desc_count > 0 && !t->desc_bytes))
         return "its list of operations (desc_bytes) is missing or too long";
@@ -126,16 +120,15 @@ bad_lists(const struct seqlstm_backend *t)
 }
 
 /* A draft must be matched exactly; from major 1 on a host has all that its minors brought. */
-static bool
-abi_fits(uint32_t major, uint32_t minor_needed)
+static bool abi_fits(uint32_t major, uint32_t minor_needed)
 {
     return major == SEQLSTM_ABI_MAJOR &&
            (SEQLSTM_ABI_MAJOR == 0 ? minor_needed == SEQLSTM_ABI_MINOR : minor_needed <= SEQLSTM_ABI_MINOR);
 }
 
-static seqlstm_status
-read_table(struct sl_arena *arena, const struct seqlstm_backend *found,
-           struct sl_backend_record *record, struct seqlstm_backend *out, struct seqlstm_error *err)
+static seqlstm_status read_table(struct sl_arena *arena, const struct seqlstm_backend *found,
+                                 struct sl_backend_record *record, struct seqlstm_backend *out,
+                                 struct seqlstm_error *err)
 {
     const uint32_t required = SEQLSTM_END_OF(out, op_destroy);
     if (!found)
@@ -174,10 +167,8 @@ read_table(struct sl_arena *arena, const struct seqlstm_backend *found,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_loader_query(struct sl_arena *arena, seqlstm_backend_query_fn query,
-                struct sl_backend_record *record, struct seqlstm_backend *out_table,
-                struct seqlstm_error *err)
+seqlstm_status sl_loader_query(struct sl_arena *arena, seqlstm_backend_query_fn query, struct sl_backend_record *record,
+                               struct seqlstm_backend *out_table, struct seqlstm_error *err)
 {
     struct sl_process_guard guard;
     char change[256];
@@ -198,9 +189,8 @@ sl_loader_query(struct sl_arena *arena, seqlstm_backend_query_fn query,
 
 /* ---- the file ----------------------------------------------------------------------------------- */
 
-static seqlstm_status
-map_file(struct sl_arena *arena, const char *path, struct sl_backend_record *record,
-         seqlstm_backend_query_fn *out_query, struct seqlstm_error *err)
+static seqlstm_status map_file(struct sl_arena *arena, const char *path, struct sl_backend_record *record,
+                               seqlstm_backend_query_fn *out_query, struct seqlstm_error *err)
 {
     struct sl_process_guard guard;
     char change[256];
@@ -229,10 +219,8 @@ map_file(struct sl_arena *arena, const char *path, struct sl_backend_record *rec
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_loader_load(struct sl_arena *arena, const char *path, bool trust,
-               struct sl_backend_record *record, struct seqlstm_backend *out_table,
-               struct seqlstm_error *err)
+seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool trust, struct sl_backend_record *record,
+                              struct seqlstm_backend *out_table, struct seqlstm_error *err)
 {
     char real[PATH_MAX];
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
@@ -262,16 +250,14 @@ sl_loader_load(struct sl_arena *arena, const char *path, bool trust,
 
 /* ---- the instance --------------------------------------------------------------------------------- */
 
-static bool
-is_text(const char *text, size_t capacity)
+static bool is_text(const char *text, size_t capacity)
 {
     return text[0] != 0 && memchr(text, 0, capacity) != NULL;
 }
 
-static seqlstm_status
-read_devices(struct sl_arena *arena, const struct seqlstm_backend *table,
-             struct seqlstm_instance *instance, struct sl_backend_record *record,
-             struct seqlstm_error *err)
+static seqlstm_status read_devices(struct sl_arena *arena, const struct seqlstm_backend *table,
+                                   struct seqlstm_instance *instance, struct sl_backend_record *record,
+                                   struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     uint32_t count = 0;
@@ -301,11 +287,10 @@ read_devices(struct sl_arena *arena, const struct seqlstm_backend *table,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
-               const struct seqlstm_host *host, const struct seqlstm_setting *settings,
-               uint32_t setting_count, struct sl_backend_record *record,
-               struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+seqlstm_status sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
+                              const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                              uint32_t setting_count, struct sl_backend_record *record,
+                              struct seqlstm_instance **out_instance, struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     struct sl_process_guard guard;

@@ -40,8 +40,7 @@ struct sl_registry {
     const struct sl_registry_entry *entries; /* the request's, while it is worked on */
 };
 
-const char *
-sl_backend_status_name(enum sl_backend_status status)
+const char *sl_backend_status_name(enum sl_backend_status status)
 {
     static const char *const names[] = {"ok", "unavailable", "refused", "not_found", "shadowed"};
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
@@ -49,14 +48,13 @@ sl_backend_status_name(enum sl_backend_status status)
 
 /* ---- making records ------------------------------------------------------------------------- */
 
-static seqlstm_status
-no_memory(struct seqlstm_error *err)
+static seqlstm_status no_memory(struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while loading backends");
 }
 
-static struct sl_backend_record *
-add_record(struct sl_registry *r, const struct sl_registry_entry *entry, const char *id)
+static struct sl_backend_record *add_record(struct sl_registry *r, const struct sl_registry_entry *entry,
+                                            const char *id)
 {
     struct node *node = SL_ARENA_NEW(&r->arena, struct node);
     if (!node)
@@ -82,15 +80,13 @@ add_record(struct sl_registry *r, const struct sl_registry_entry *entry, const c
     return record;
 }
 
-static bool
-is_open(const struct sl_registry *r, const char *id)
+static bool is_open(const struct sl_registry *r, const char *id)
 {
     return sl_registry_find_backend(r, id) != NULL;
 }
 
 /* Checks settings, opens, and appends the backend when all went well. */
-static bool
-has_processor(const struct sl_backend_record *record)
+static bool has_processor(const struct sl_backend_record *record)
 {
     for (uint32_t d = 0; d < record->device_count; d++)
         if (strncmp(record->devices[d].device_class, "cpu", 3) == 0)
@@ -98,10 +94,9 @@ has_processor(const struct sl_backend_record *record)
     return false;
 }
 
-static seqlstm_status
-open_backend(struct sl_registry *r, const struct sl_registry_request *request,
-             const struct sl_registry_entry *entry, const struct seqlstm_backend *table,
-             struct sl_backend_record *record, struct seqlstm_error *err)
+static seqlstm_status open_backend(struct sl_registry *r, const struct sl_registry_request *request,
+                                   const struct sl_registry_entry *entry, const struct seqlstm_backend *table,
+                                   struct sl_backend_record *record, struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     record->id = sl_arena_strdup(&r->arena, table->id);
@@ -151,8 +146,7 @@ open_backend(struct sl_registry *r, const struct sl_registry_request *request,
     return SEQLSTM_OK;
 }
 
-static void
-report(const struct sl_registry_request *request, const struct sl_backend_record *record)
+static void report(const struct sl_registry_request *request, const struct sl_backend_record *record)
 {
     const char *file = record->file ? record->file : "built in";
     if (record->status == SL_BACKEND_OK)
@@ -165,10 +159,9 @@ report(const struct sl_registry_request *request, const struct sl_backend_record
 /* ---- loading -------------------------------------------------------------------------------- */
 
 /* `expected_id` is what the file's name promises, or NULL. */
-static seqlstm_status
-load_file(struct sl_registry *r, const struct sl_registry_request *request,
-          const struct sl_registry_entry *entry, const char *path, const char *expected_id,
-          struct seqlstm_error *err)
+static seqlstm_status load_file(struct sl_registry *r, const struct sl_registry_request *request,
+                                const struct sl_registry_entry *entry, const char *path, const char *expected_id,
+                                struct seqlstm_error *err)
 {
     struct seqlstm_backend table;
     struct sl_backend_record *record = add_record(r, entry, expected_id);
@@ -189,10 +182,9 @@ load_file(struct sl_registry *r, const struct sl_registry_request *request,
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-load_builtin(struct sl_registry *r, const struct sl_registry_request *request,
-             const struct sl_registry_entry *entry, const struct sl_backend_builtin *builtin,
-             struct seqlstm_error *err)
+static seqlstm_status load_builtin(struct sl_registry *r, const struct sl_registry_request *request,
+                                   const struct sl_registry_entry *entry, const struct sl_backend_builtin *builtin,
+                                   struct seqlstm_error *err)
 {
     struct seqlstm_backend table;
     struct sl_backend_record *record = add_record(r, entry, builtin->id);
@@ -205,9 +197,8 @@ load_builtin(struct sl_registry *r, const struct sl_registry_request *request,
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-add_shadowed(struct sl_registry *r, const char *id, const char *file, const char *by,
-             struct seqlstm_error *err)
+static seqlstm_status add_shadowed(struct sl_registry *r, const char *id, const char *file, const char *by,
+                                   struct seqlstm_error *err)
 {
     struct sl_backend_record *record = add_record(r, NULL, id);
     if (!record)
@@ -216,8 +207,7 @@ add_shadowed(struct sl_registry *r, const char *id, const char *file, const char
     return sl_record_refuse(&r->arena, record, SL_BACKEND_SHADOWED, err, "%s was found first", by);
 }
 
-static const struct sl_backend_builtin *
-find_builtin(const struct sl_registry_request *request, const char *id)
+static const struct sl_backend_builtin *find_builtin(const struct sl_registry_request *request, const char *id)
 {
     for (uint32_t i = 0; i < request->builtin_count; i++)
         if (strcmp(request->builtins[i].id, id) == 0)
@@ -225,9 +215,8 @@ find_builtin(const struct sl_registry_request *request, const char *id)
     return NULL;
 }
 
-static seqlstm_status
-load_by_id(struct sl_registry *r, const struct sl_registry_request *request,
-           const struct sl_registry_entry *entry, struct seqlstm_error *err)
+static seqlstm_status load_by_id(struct sl_registry *r, const struct sl_registry_request *request,
+                                 const struct sl_registry_entry *entry, struct seqlstm_error *err)
 {
     const char **files;
     uint32_t count;
@@ -253,9 +242,8 @@ load_by_id(struct sl_registry *r, const struct sl_registry_request *request,
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-load_by_path(struct sl_registry *r, const struct sl_registry_request *request,
-             const struct sl_registry_entry *entry, struct seqlstm_error *err)
+static seqlstm_status load_by_path(struct sl_registry *r, const struct sl_registry_request *request,
+                                   const struct sl_registry_entry *entry, struct seqlstm_error *err)
 {
     char folder[PATH_MAX];
     if (entry->name[0] == '/')
@@ -269,8 +257,7 @@ load_by_path(struct sl_registry *r, const struct sl_registry_request *request,
 }
 
 /* Is there a record for this id or this very file? */
-static const struct sl_backend_record *
-find_record(const struct sl_registry *r, const char *id, const char *file)
+static const struct sl_backend_record *find_record(const struct sl_registry *r, const char *id, const char *file)
 {
     for (const struct node *n = r->first_node; n; n = n->next)
         if (strcmp(n->record.id, id) == 0 || (n->record.file && strcmp(n->record.file, file) == 0))
@@ -278,8 +265,8 @@ find_record(const struct sl_registry *r, const char *id, const char *file)
     return NULL;
 }
 
-static seqlstm_status
-load_all(struct sl_registry *r, const struct sl_registry_request *request, struct seqlstm_error *err)
+static seqlstm_status load_all(struct sl_registry *r, const struct sl_registry_request *request,
+                               struct seqlstm_error *err)
 {
     const char **files;
     uint32_t count;
@@ -300,9 +287,8 @@ load_all(struct sl_registry *r, const struct sl_registry_request *request, struc
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_registry_create(const struct sl_registry_request *request, struct sl_registry **out_registry,
-                   struct seqlstm_error *err)
+seqlstm_status sl_registry_create(const struct sl_registry_request *request, struct sl_registry **out_registry,
+                                  struct seqlstm_error *err)
 {
     seqlstm_status rc;
     struct sl_registry *r = calloc(1, sizeof *r);
@@ -333,8 +319,7 @@ sl_registry_create(const struct sl_registry_request *request, struct sl_registry
     return SEQLSTM_OK;
 }
 
-void
-sl_registry_destroy(struct sl_registry *registry)
+void sl_registry_destroy(struct sl_registry *registry)
 {
     if (!registry)
         return;
@@ -344,8 +329,7 @@ sl_registry_destroy(struct sl_registry *registry)
     free(registry);
 }
 
-seqlstm_status
-sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_error *err)
+seqlstm_status sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_error *err)
 {
     for (const struct node *n = registry->first_node; n; n = n->next) {
         const struct sl_backend_record *record = &n->record;
@@ -359,8 +343,7 @@ sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_er
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err)
+seqlstm_status sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err)
 {
     struct sl_buf text = {0};
     sl_buf_printf(&text, "the backend `%.200s` is not loaded", id);
@@ -381,14 +364,12 @@ sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, st
 
 /* ---- accessors ------------------------------------------------------------------------------- */
 
-uint32_t
-sl_registry_get_record_count(const struct sl_registry *registry)
+uint32_t sl_registry_get_record_count(const struct sl_registry *registry)
 {
     return registry->record_count;
 }
 
-const struct sl_backend_record *
-sl_registry_get_record(const struct sl_registry *registry, uint32_t index)
+const struct sl_backend_record *sl_registry_get_record(const struct sl_registry *registry, uint32_t index)
 {
     const struct node *node = registry->first_node;
     while (index--)
@@ -396,26 +377,22 @@ sl_registry_get_record(const struct sl_registry *registry, uint32_t index)
     return &node->record;
 }
 
-uint32_t
-sl_registry_get_folder_count(const struct sl_registry *registry)
+uint32_t sl_registry_get_folder_count(const struct sl_registry *registry)
 {
     return registry->search.folder_count;
 }
 
-const char *
-sl_registry_get_folder(const struct sl_registry *registry, uint32_t index)
+const char *sl_registry_get_folder(const struct sl_registry *registry, uint32_t index)
 {
     return registry->search.folders[index];
 }
 
-uint32_t
-sl_registry_get_backend_count(const struct sl_registry *registry)
+uint32_t sl_registry_get_backend_count(const struct sl_registry *registry)
 {
     return registry->backend_count;
 }
 
-struct sl_backend *
-sl_registry_get_backend(const struct sl_registry *registry, uint32_t index)
+struct sl_backend *sl_registry_get_backend(const struct sl_registry *registry, uint32_t index)
 {
     struct sl_backend *backend = registry->first_backend;
     while (index--)
@@ -423,8 +400,7 @@ sl_registry_get_backend(const struct sl_registry *registry, uint32_t index)
     return backend;
 }
 
-struct sl_backend *
-sl_registry_find_backend(const struct sl_registry *registry, const char *id)
+struct sl_backend *sl_registry_find_backend(const struct sl_registry *registry, const char *id)
 {
     for (struct sl_backend *b = registry->first_backend; b; b = b->next)
         if (strcmp(b->id, id) == 0)
@@ -432,56 +408,47 @@ sl_registry_find_backend(const struct sl_registry *registry, const char *id)
     return NULL;
 }
 
-const char *
-sl_backend_get_id(const struct sl_backend *backend)
+const char *sl_backend_get_id(const struct sl_backend *backend)
 {
     return backend->id;
 }
 
-const struct seqlstm_backend *
-sl_backend_get_table(const struct sl_backend *backend)
+const struct seqlstm_backend *sl_backend_get_table(const struct sl_backend *backend)
 {
     return &backend->table;
 }
 
-struct seqlstm_instance *
-sl_backend_get_instance(const struct sl_backend *backend)
+struct seqlstm_instance *sl_backend_get_instance(const struct sl_backend *backend)
 {
     return backend->instance;
 }
 
-uint32_t
-sl_backend_get_device_count(const struct sl_backend *backend)
+uint32_t sl_backend_get_device_count(const struct sl_backend *backend)
 {
     return backend->record->device_count;
 }
 
-const struct seqlstm_device_info *
-sl_backend_get_device(const struct sl_backend *backend, uint32_t index)
+const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend *backend, uint32_t index)
 {
     return &backend->record->devices[index];
 }
 
-const struct sl_backend_record *
-sl_backend_get_record(const struct sl_backend *backend)
+const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *backend)
 {
     return backend->record;
 }
 
-int32_t
-sl_backend_get_wished_device(const struct sl_backend *backend)
+int32_t sl_backend_get_wished_device(const struct sl_backend *backend)
 {
     return backend->device;
 }
 
-int64_t
-sl_backend_get_live_bytes(const struct sl_backend *backend)
+int64_t sl_backend_get_live_bytes(const struct sl_backend *backend)
 {
     return backend->host.memory.live_bytes;
 }
 
-int64_t
-sl_backend_get_peak_bytes(const struct sl_backend *backend)
+int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend)
 {
     return backend->host.memory.peak_bytes;
 }

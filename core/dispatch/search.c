@@ -18,15 +18,13 @@
 
 enum { FOLDERS_MAX = 64 };
 
-static seqlstm_status
-no_memory(struct seqlstm_error *err)
+static seqlstm_status no_memory(struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while looking for backends");
 }
 
-static seqlstm_status
-add_folder(struct sl_search *search, struct sl_arena *arena, const char *folder,
-           struct seqlstm_error *err)
+static seqlstm_status add_folder(struct sl_search *search, struct sl_arena *arena, const char *folder,
+                                 struct seqlstm_error *err)
 {
     size_t length = strlen(folder);
     while (length > 1 && folder[length - 1] == '/')
@@ -43,8 +41,8 @@ add_folder(struct sl_search *search, struct sl_arena *arena, const char *folder,
 }
 
 /* A colon-separated list. Empty parts mean nothing; relative ones would depend on the current folder. */
-static seqlstm_status
-add_list(struct sl_search *search, struct sl_arena *arena, const char *list, struct seqlstm_error *err)
+static seqlstm_status add_list(struct sl_search *search, struct sl_arena *arena, const char *list,
+                               struct seqlstm_error *err)
 {
     while (list && *list) {
         size_t length = strcspn(list, ":");
@@ -63,8 +61,7 @@ add_list(struct sl_search *search, struct sl_arena *arena, const char *list, str
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-add_user_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
+static seqlstm_status add_user_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
 {
     const char *data = secure_getenv("XDG_DATA_HOME");
     const char *home = secure_getenv("HOME");
@@ -80,8 +77,7 @@ add_user_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm
 }
 
 /* Cuts the last component of `path`; false: there is none. */
-static bool
-cut_last(char *path)
+static bool cut_last(char *path)
 {
     char *slash = strrchr(path, '/');
     if (slash)
@@ -90,8 +86,7 @@ cut_last(char *path)
 }
 
 /* Is `path` TAIL below a prefix? Then it is cut to the prefix. */
-static bool
-cut_tail(char *path, const char *tail)
+static bool cut_tail(char *path, const char *tail)
 {
     size_t length = strlen(path), end = strlen(tail);
     if (length <= end || path[length - end - 1] != '/' || strcmp(path + length - end, tail) != 0)
@@ -102,8 +97,7 @@ cut_tail(char *path, const char *tail)
 
 /* The build tree that the program lies in, or the backends of the prefix that it is installed in: wherever that
  * was moved to. */
-static seqlstm_status
-add_program_folders(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
+static seqlstm_status add_program_folders(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
 {
     char program[PATH_MAX], path[PATH_MAX + 64];
     struct stat status;
@@ -125,8 +119,7 @@ add_program_folders(struct sl_search *search, struct sl_arena *arena, struct seq
 }
 
 /* The same for a program of somebody else that uses libseqlstm.so: its backends lie beside the library. */
-static seqlstm_status
-add_library_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
+static seqlstm_status add_library_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
 {
     Dl_info info;
     char library[PATH_MAX], path[PATH_MAX + 64];
@@ -138,9 +131,8 @@ add_library_folder(struct sl_search *search, struct sl_arena *arena, struct seql
     return stat(path, &status) == 0 ? add_folder(search, arena, path, err) : SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *const *folders,
-               uint32_t folder_count, bool only_folders, struct seqlstm_error *err)
+seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *const *folders,
+                              uint32_t folder_count, bool only_folders, struct seqlstm_error *err)
 {
     search->folder_count = 0;
     search->folders = SL_ARENA_ARRAY(arena, const char *, FOLDERS_MAX);
@@ -162,8 +154,7 @@ sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *con
     return add_folder(search, arena, SL_BACKENDS_DIR, err);
 }
 
-const char *
-sl_search_id(struct sl_arena *arena, const char *file)
+const char *sl_search_id(struct sl_arena *arena, const char *file)
 {
     const char *slash = strrchr(file, '/');
     const char *name = slash ? slash + 1 : file;
@@ -182,8 +173,7 @@ struct files {
     uint32_t count, capacity;
 };
 
-static seqlstm_status
-add_file(struct files *files, const char *folder, const char *name, struct seqlstm_error *err)
+static seqlstm_status add_file(struct files *files, const char *folder, const char *name, struct seqlstm_error *err)
 {
     if (files->count == files->capacity) {
         uint32_t capacity = files->capacity ? 2 * files->capacity : 16;
@@ -202,14 +192,12 @@ add_file(struct files *files, const char *folder, const char *name, struct seqls
     return SEQLSTM_OK;
 }
 
-static int
-compare_names(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static seqlstm_status
-list_folder(struct files *files, const char *folder, struct seqlstm_error *err)
+static seqlstm_status list_folder(struct files *files, const char *folder, struct seqlstm_error *err)
 {
     DIR *stream = opendir(folder);
     if (!stream)
@@ -225,9 +213,8 @@ list_folder(struct files *files, const char *folder, struct seqlstm_error *err)
     return rc;
 }
 
-seqlstm_status
-sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
-               const char ***out_files, uint32_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
+                              const char ***out_files, uint32_t *out_count, struct seqlstm_error *err)
 {
     struct files files = {.arena = arena};
     for (uint32_t i = 0; i < search->folder_count; i++) {

@@ -9,8 +9,7 @@
 
 enum { KEYS_SHOWN = 64 };
 
-static const struct seqlstm_option *
-find_option(const struct seqlstm_backend *table, const char *key)
+static const struct seqlstm_option *find_option(const struct seqlstm_backend *table, const char *key)
 {
     for (uint32_t i = 0; i < table->option_count; i++)
         if (strcmp(table->options[i].key, key) == 0)
@@ -18,8 +17,7 @@ find_option(const struct seqlstm_backend *table, const char *key)
     return NULL;
 }
 
-static bool
-is_one_of(const char *choices, const char *value)
+static bool is_one_of(const char *choices, const char *value)
 {
     size_t length = strlen(value);
     for (const char *p = choices;;) {
@@ -33,24 +31,21 @@ is_one_of(const char *choices, const char *value)
 }
 
 /* Is `type` the word, alone or with a range behind it? */
-static bool
-is_number(const char *type, const char *word)
+static bool is_number(const char *type, const char *word)
 {
     size_t length = strlen(word);
     return strncmp(type, word, length) == 0 && (type[length] == 0 || type[length] == ' ');
 }
 
 /* Reads " LOW..HIGH" behind the word; false: there is none. */
-static bool
-find_range(const char *type, double *low, double *high)
+static bool find_range(const char *type, double *low, double *high)
 {
     const char *text = strchr(type, ' '), *dots = text ? strstr(text, "..") : NULL;
     return dots && sl_text_parse_float64(text + 1, (size_t)(dots - text - 1), low) &&
            sl_text_parse_float64(dots + 2, strlen(dots + 2), high);
 }
 
-static bool
-has_type(const char *type, const char *value)
+static bool has_type(const char *type, const char *value)
 {
     int64_t integer;
     double number, low, high;
@@ -67,8 +62,7 @@ has_type(const char *type, const char *value)
     return strcmp(type, "string") == 0 || is_one_of(type, value);
 }
 
-static seqlstm_status
-unknown_key(const struct seqlstm_backend *table, const char *key, struct seqlstm_error *err)
+static seqlstm_status unknown_key(const struct seqlstm_backend *table, const char *key, struct seqlstm_error *err)
 {
     const char *names[KEYS_SHOWN];
     char list[400] = "";
@@ -87,9 +81,8 @@ unknown_key(const struct seqlstm_backend *table, const char *key, struct seqlstm
                  key, near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", list);
 }
 
-seqlstm_status
-sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_setting *settings,
-                  uint32_t setting_count, int32_t *out_wrong, struct seqlstm_error *err)
+seqlstm_status sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_setting *settings,
+                                 uint32_t setting_count, int32_t *out_wrong, struct seqlstm_error *err)
 {
     for (uint32_t i = 0; i < setting_count; i++) {
         if (out_wrong)

@@ -6,9 +6,8 @@
 #include "base/text.h"
 #include "dispatch/registry.h"
 
-static seqlstm_status
-refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
-       const char *reason)
+static seqlstm_status refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
+                             const char *reason)
 {
     memset(answer, 0, sizeof *answer);
     answer->struct_size = (uint32_t)sizeof *answer;
@@ -19,15 +18,13 @@ refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char
     return SEQLSTM_OK;
 }
 
-static bool
-is_terminated(const char *text, size_t capacity)
+static bool is_terminated(const char *text, size_t capacity)
 {
     return memchr(text, 0, capacity) != NULL;
 }
 
 /* What is wrong with an answer, or NULL. */
-static const char *
-nonsense(const struct seqlstm_answer *a)
+static const char *nonsense(const struct seqlstm_answer *a)
 {
     if (a->accepted > 1)
         return "neither yes nor no";
@@ -55,10 +52,9 @@ nonsense(const struct seqlstm_answer *a)
     return NULL;
 }
 
-seqlstm_status
-sl_table_supports(const struct seqlstm_backend *table, const char *device_class,
-                  const struct seqlstm_desc *desc, struct seqlstm_answer *out_answer,
-                  struct seqlstm_error *err)
+seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char *device_class,
+                                 const struct seqlstm_desc *desc, struct seqlstm_answer *out_answer,
+                                 struct seqlstm_error *err)
 {
     char text[256];
     const char *name = sl_op_name(desc->op);
@@ -97,10 +93,8 @@ sl_table_supports(const struct seqlstm_backend *table, const char *device_class,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_backend_supports(const struct sl_backend *backend, uint32_t device,
-                    const struct seqlstm_desc *desc, struct seqlstm_answer *out_answer,
-                    struct seqlstm_error *err)
+seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t device, const struct seqlstm_desc *desc,
+                                   struct seqlstm_answer *out_answer, struct seqlstm_error *err)
 {
     if (device >= sl_backend_get_device_count(backend))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backend %s has no device %u",

@@ -18,8 +18,7 @@ enum {
 
 typedef double lanes __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
 
-static double
-dot(const double *a, const double *b, int64_t n)
+static double dot(const double *a, const double *b, int64_t n)
 {
     double sums[8] = {0}, sum = 0;
     int64_t i = 0;
@@ -34,8 +33,7 @@ dot(const double *a, const double *b, int64_t n)
 }
 
 /* y -= a x. Eight at a time, as in dot, which the compiler makes vectors of. */
-static void
-subtract(double *restrict y, double a, const double *restrict x, int64_t n)
+static void subtract(double *restrict y, double a, const double *restrict x, int64_t n)
 {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
@@ -46,8 +44,7 @@ subtract(double *restrict y, double a, const double *restrict x, int64_t n)
 }
 
 /* w[i][j] += rows of a by rows of q over n columns; rows are `stride` apart, those of w `w_stride`. */
-static void
-multiply_tile(const double *a, const double *q, int64_t stride, int64_t n, double *w, int64_t w_stride)
+static void multiply_tile(const double *a, const double *q, int64_t stride, int64_t n, double *w, int64_t w_stride)
 {
     lanes sums[PAIR][TILE] = {{{0}}};
     int64_t k = 0;
@@ -64,9 +61,8 @@ multiply_tile(const double *a, const double *q, int64_t stride, int64_t n, doubl
         }
 }
 
-static void
-subtract_tile(double *restrict a, const double *restrict q, int64_t stride, int64_t n, const double *w,
-              int64_t w_stride)
+static void subtract_tile(double *restrict a, const double *restrict q, int64_t stride, int64_t n, const double *w,
+                          int64_t w_stride)
 {
     int64_t k = 0;
     for (; k + LANES <= n; k += LANES)
@@ -83,8 +79,7 @@ subtract_tile(double *restrict a, const double *restrict q, int64_t stride, int6
 }
 
 /* Takes off the rows of a what they have of the rows of q. Whole pairs and tiles; w [rows, q_rows] is scratch. */
-static void
-project_out(double *a, int64_t rows, const double *q, int64_t q_rows, int64_t columns, double *w)
+static void project_out(double *a, int64_t rows, const double *q, int64_t q_rows, int64_t columns, double *w)
 {
     memset(w, 0, (size_t)(rows * q_rows) * sizeof *w);
     for (int64_t at = 0; at < columns; at += DEPTH) {
@@ -103,8 +98,7 @@ project_out(double *a, int64_t rows, const double *q, int64_t q_rows, int64_t co
 
 /* Row i against the rows from `first` on; what it has of those before that was taken off, up to rounding. Where nearly
  * all of it goes, that rounding is no longer small beside what is left: then against all of them. */
-static void
-finish_row(double *m, int64_t i, int64_t first, int64_t columns)
+static void finish_row(double *m, int64_t i, int64_t first, int64_t columns)
 {
     double *row = m + i * columns, length = sqrt(dot(row, row, columns));
     for (int round = 0; round < 2; round++) {
@@ -122,8 +116,7 @@ finish_row(double *m, int64_t i, int64_t first, int64_t columns)
 }
 
 /* A panel against all before it; `w` as in project_out. */
-static void
-project_panel_out(double *a, int64_t rows, const double *q, int64_t q_rows, int64_t columns, double *w)
+static void project_panel_out(double *a, int64_t rows, const double *q, int64_t q_rows, int64_t columns, double *w)
 {
     double length[PANEL];
     for (int64_t i = 0; i < rows; i++)
@@ -136,8 +129,7 @@ project_panel_out(double *a, int64_t rows, const double *q, int64_t q_rows, int6
         project_out(a, rows, q, q_rows, columns, w);
 }
 
-bool
-sl_orthonormalize(double *m, int64_t rows, int64_t columns)
+bool sl_orthonormalize(double *m, int64_t rows, int64_t columns)
 {
     double *w = rows > PANEL ? malloc((size_t)(PANEL * rows) * sizeof *w) : NULL;
     if (rows > PANEL && !w)

@@ -5,8 +5,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-void
-sl_npy_append_header(struct sl_buf *out, int dimensions, const int64_t *shape)
+void sl_npy_append_header(struct sl_buf *out, int dimensions, const int64_t *shape)
 {
     enum { PREFIX_BYTES = 10, ALIGNMENT = 64 };
     assert(dimensions >= 1 && dimensions <= 4);

@@ -38,20 +38,17 @@ static const struct {
     {"U64", 8},  {"I64", 8}, {"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8},
 };
 
-const char *
-sl_safetensors_dtype_get_name(enum sl_safetensors_dtype dtype)
+const char *sl_safetensors_dtype_get_name(enum sl_safetensors_dtype dtype)
 {
     return DTYPES[dtype].name;
 }
 
-size_t
-sl_safetensors_dtype_get_bytes(enum sl_safetensors_dtype dtype)
+size_t sl_safetensors_dtype_get_bytes(enum sl_safetensors_dtype dtype)
 {
     return DTYPES[dtype].bytes;
 }
 
-int64_t
-sl_safetensors_count_elems(const struct sl_safetensors_entry *entry)
+int64_t sl_safetensors_count_elems(const struct sl_safetensors_entry *entry)
 {
     int64_t elems = 1;
     for (int32_t i = 0; i < entry->rank; i++)
@@ -64,9 +61,8 @@ sl_safetensors_count_elems(const struct sl_safetensors_entry *entry)
 
 #define CORRUPT(...) SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, __VA_ARGS__)
 
-static seqlstm_status
-read_shape(const struct sl_safetensors *file, const char *name, json_t *shape, struct sl_safetensors_entry *entry,
-           struct seqlstm_error *err)
+static seqlstm_status read_shape(const struct sl_safetensors *file, const char *name, json_t *shape,
+                                 struct sl_safetensors_entry *entry, struct seqlstm_error *err)
 {
     if (!json_is_array(shape) || json_array_size(shape) > SL_SAFETENSORS_RANK)
         CORRUPT("%s: the shape of `%s` is not a list of at most %d sizes", file->name, name, SL_SAFETENSORS_RANK);
@@ -80,9 +76,8 @@ read_shape(const struct sl_safetensors *file, const char *name, json_t *shape, s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_dtype(const struct sl_safetensors *file, const char *name, json_t *dtype, struct sl_safetensors_entry *entry,
-           struct seqlstm_error *err)
+static seqlstm_status read_dtype(const struct sl_safetensors *file, const char *name, json_t *dtype,
+                                 struct sl_safetensors_entry *entry, struct seqlstm_error *err)
 {
     if (!json_is_string(dtype))
         CORRUPT("%s: `%s` has no dtype", file->name, name);
@@ -94,9 +89,8 @@ read_dtype(const struct sl_safetensors *file, const char *name, json_t *dtype, s
     CORRUPT("%s: `%s` has the unknown dtype `%.32s`", file->name, name, json_string_value(dtype));
 }
 
-static seqlstm_status
-read_entry(const struct sl_safetensors *file, const char *name, json_t *value, struct sl_safetensors_entry *entry,
-           struct seqlstm_error *err)
+static seqlstm_status read_entry(const struct sl_safetensors *file, const char *name, json_t *value,
+                                 struct sl_safetensors_entry *entry, struct seqlstm_error *err)
 {
     size_t data_bytes = file->size_bytes - SL_SAFETENSORS_LENGTH_BYTES - file->header_bytes;
     if (!json_is_object(value) || json_object_size(value) != 3)
@@ -120,8 +114,7 @@ read_entry(const struct sl_safetensors *file, const char *name, json_t *value, s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_metadata(struct sl_safetensors *file, json_t *metadata, struct seqlstm_error *err)
+static seqlstm_status read_metadata(struct sl_safetensors *file, json_t *metadata, struct seqlstm_error *err)
 {
     const char *key;
     json_t *value;
@@ -134,8 +127,7 @@ read_metadata(struct sl_safetensors *file, json_t *metadata, struct seqlstm_erro
     return SEQLSTM_OK;
 }
 
-static int
-compare_places(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
     const struct sl_safetensors_entry *x = a, *y = b;
     if (x->data != y->data)
@@ -143,16 +135,14 @@ compare_places(const void *a, const void *b)
     return x->data_bytes < y->data_bytes ? -1 : x->data_bytes > y->data_bytes;
 }
 
-static int
-compare_names(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     const struct sl_safetensors_entry *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
 }
 
 /* Sorted by place, each entry begins where the one before ends, and the last ends at the end. */
-static seqlstm_status
-check_cover(const struct sl_safetensors *file, struct seqlstm_error *err)
+static seqlstm_status check_cover(const struct sl_safetensors *file, struct seqlstm_error *err)
 {
     const char *next = file->bytes + SL_SAFETENSORS_LENGTH_BYTES + file->header_bytes;
     for (int32_t i = 0; i < file->count; i++) {
@@ -169,8 +159,7 @@ check_cover(const struct sl_safetensors *file, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-read_header(struct sl_safetensors *file, struct seqlstm_error *err)
+static seqlstm_status read_header(struct sl_safetensors *file, struct seqlstm_error *err)
 {
     json_error_t json_error;
     const char *text = file->bytes + SL_SAFETENSORS_LENGTH_BYTES;
@@ -205,8 +194,7 @@ read_header(struct sl_safetensors *file, struct seqlstm_error *err)
 
 /* ---- open and close ----------------------------------------------------------------------------------- */
 
-static seqlstm_status
-read_file(struct sl_safetensors *file, struct seqlstm_error *err)
+static seqlstm_status read_file(struct sl_safetensors *file, struct seqlstm_error *err)
 {
     if (file->size_bytes < SL_SAFETENSORS_LENGTH_BYTES)
         CORRUPT("%s: %zu bytes are too few for a safetensors file", file->name, file->size_bytes);
@@ -221,9 +209,8 @@ read_file(struct sl_safetensors *file, struct seqlstm_error *err)
     return read_header(file, err);
 }
 
-static seqlstm_status
-open_file(const char *name, const struct sl_file_map *map, const char *bytes, size_t size_bytes,
-          struct sl_safetensors **out_file, struct seqlstm_error *err)
+static seqlstm_status open_file(const char *name, const struct sl_file_map *map, const char *bytes, size_t size_bytes,
+                                struct sl_safetensors **out_file, struct seqlstm_error *err)
 {
     struct sl_safetensors *file = calloc(1, sizeof *file);
     if (!file)
@@ -247,8 +234,7 @@ open_file(const char *name, const struct sl_file_map *map, const char *bytes, si
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_safetensors_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err)
+seqlstm_status sl_safetensors_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err)
 {
     struct sl_file_map map;
     SEQLSTM_TRY(sl_file_map_open(path, &map, err));
@@ -258,15 +244,13 @@ sl_safetensors_open(const char *path, struct sl_safetensors **out_file, struct s
     return status;
 }
 
-seqlstm_status
-sl_safetensors_open_bytes(const char *name, const void *data, size_t bytes, struct sl_safetensors **out_file,
-                          struct seqlstm_error *err)
+seqlstm_status sl_safetensors_open_bytes(const char *name, const void *data, size_t bytes,
+                                         struct sl_safetensors **out_file, struct seqlstm_error *err)
 {
     return open_file(name, NULL, data, bytes, out_file, err);
 }
 
-void
-sl_safetensors_close(struct sl_safetensors *file)
+void sl_safetensors_close(struct sl_safetensors *file)
 {
     if (!file)
         return;
@@ -280,8 +264,7 @@ sl_safetensors_close(struct sl_safetensors *file)
 
 /* ---- access --------------------------------------------------------------------------------------------- */
 
-seqlstm_status
-sl_safetensors_verify(const struct sl_safetensors *file, struct seqlstm_error *err)
+seqlstm_status sl_safetensors_verify(const struct sl_safetensors *file, struct seqlstm_error *err)
 {
     static const char ZEROS[SL_SAFETENSORS_CHECKSUM_DIGITS + 1] = "0000000000000000";
     const char *sum = sl_safetensors_find_text(file, SL_SAFETENSORS_CHECKSUM);
@@ -305,20 +288,17 @@ sl_safetensors_verify(const struct sl_safetensors *file, struct seqlstm_error *e
     return SEQLSTM_OK;
 }
 
-int32_t
-sl_safetensors_get_count(const struct sl_safetensors *file)
+int32_t sl_safetensors_get_count(const struct sl_safetensors *file)
 {
     return file->count;
 }
 
-const struct sl_safetensors_entry *
-sl_safetensors_get_entry(const struct sl_safetensors *file, int32_t index)
+const struct sl_safetensors_entry *sl_safetensors_get_entry(const struct sl_safetensors *file, int32_t index)
 {
     return &file->entries[index];
 }
 
-const struct sl_safetensors_entry *
-sl_safetensors_find(const struct sl_safetensors *file, const char *name)
+const struct sl_safetensors_entry *sl_safetensors_find(const struct sl_safetensors *file, const char *name)
 {
     struct sl_safetensors_entry wanted = {.name = name};
     const struct sl_safetensors_entry *key = &wanted;
@@ -327,16 +307,14 @@ sl_safetensors_find(const struct sl_safetensors *file, const char *name)
     return found ? *found : NULL;
 }
 
-const char *
-sl_safetensors_find_text(const struct sl_safetensors *file, const char *key)
+const char *sl_safetensors_find_text(const struct sl_safetensors *file, const char *key)
 {
     return json_string_value(json_object_get(file->metadata, key));
 }
 
 /* ---- conversion --------------------------------------------------------------------------------------- */
 
-static float
-float_of_bits(uint32_t bits)
+static float float_of_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -344,8 +322,7 @@ float_of_bits(uint32_t bits)
 }
 
 /* IEEE 754 binary16, subnormal numbers and NaN included. */
-static float
-float_of_half(uint16_t half)
+static float float_of_half(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t exponent = (half >> 10) & 31u, fraction = half & 1023u;
@@ -358,8 +335,7 @@ float_of_half(uint16_t half)
     return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-static float
-read_float(const char *data, enum sl_safetensors_dtype dtype, int64_t i)
+static float read_float(const char *data, enum sl_safetensors_dtype dtype, int64_t i)
 {
     uint16_t half;
     double wide;
@@ -376,9 +352,8 @@ read_float(const char *data, enum sl_safetensors_dtype dtype, int64_t i)
     }
 }
 
-seqlstm_status
-sl_safetensors_read_float32(const struct sl_safetensors_entry *entry, float *out, int64_t elems,
-                            struct seqlstm_error *err)
+seqlstm_status sl_safetensors_read_float32(const struct sl_safetensors_entry *entry, float *out, int64_t elems,
+                                           struct seqlstm_error *err)
 {
     if (entry->dtype < SL_SAFETENSORS_F16)
         CORRUPT("`%s` is %s, not a tensor of floats", entry->name, DTYPES[entry->dtype].name);

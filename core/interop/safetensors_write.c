@@ -14,15 +14,13 @@
 #include "base/text.h"
 #include "interop/safetensors_private.h"
 
-static int
-compare_texts(const void *a, const void *b)
+static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Names are valid UTF-8 and distinct. `names` is reordered. */
-static seqlstm_status
-check_names(const char **names, size_t count, const char *what, struct seqlstm_error *err)
+static seqlstm_status check_names(const char **names, size_t count, const char *what, struct seqlstm_error *err)
 {
     for (size_t i = 0; i < count; i++)
         if (!sl_text_is_utf8(names[i], strlen(names[i]), NULL))
@@ -34,8 +32,7 @@ check_names(const char **names, size_t count, const char *what, struct seqlstm_e
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-check_content(const struct sl_safetensors_content *content, struct seqlstm_error *err)
+static seqlstm_status check_content(const struct sl_safetensors_content *content, struct seqlstm_error *err)
 {
     size_t entries = (size_t)content->entry_count, texts = (size_t)content->text_count;
     const char **names = malloc((entries + texts + 2) * sizeof *names);
@@ -57,8 +54,8 @@ check_content(const struct sl_safetensors_content *content, struct seqlstm_error
     return status;
 }
 
-static seqlstm_status
-count_bytes(const struct sl_safetensors_entry *entry, size_t *out_bytes, struct seqlstm_error *err)
+static seqlstm_status count_bytes(const struct sl_safetensors_entry *entry, size_t *out_bytes,
+                                  struct seqlstm_error *err)
 {
     int64_t elems = sl_safetensors_count_elems(entry), bytes = 0;
     if (entry->rank < 0 || entry->rank > SL_SAFETENSORS_RANK || elems < 0 ||
@@ -68,8 +65,7 @@ count_bytes(const struct sl_safetensors_entry *entry, size_t *out_bytes, struct 
     return SEQLSTM_OK;
 }
 
-static void
-put_metadata(struct sl_buf *header, const struct sl_safetensors_content *content, size_t *out_checksum)
+static void put_metadata(struct sl_buf *header, const struct sl_safetensors_content *content, size_t *out_checksum)
 {
     sl_buf_printf(header, "\"%s\":{", SL_SAFETENSORS_METADATA);
     const char *comma = "";
@@ -90,9 +86,8 @@ put_metadata(struct sl_buf *header, const struct sl_safetensors_content *content
     sl_buf_append_char(header, '}');
 }
 
-static seqlstm_status
-put_header(struct sl_buf *header, const struct sl_safetensors_content *content, size_t *out_checksum,
-           struct seqlstm_error *err)
+static seqlstm_status put_header(struct sl_buf *header, const struct sl_safetensors_content *content,
+                                 size_t *out_checksum, struct seqlstm_error *err)
 {
     size_t place = 0;
     bool metadata = content->checksum || content->text_count > 0;
@@ -124,8 +119,7 @@ put_header(struct sl_buf *header, const struct sl_safetensors_content *content, 
     return SEQLSTM_OK;
 }
 
-static void
-set_checksum(struct sl_buf *header, const struct sl_safetensors_content *content, size_t place)
+static void set_checksum(struct sl_buf *header, const struct sl_safetensors_content *content, size_t place)
 {
     uint64_t crc = sl_crc64(0, header->data, header->length_bytes);
     for (int32_t i = 0; i < content->entry_count; i++) {
@@ -138,9 +132,8 @@ set_checksum(struct sl_buf *header, const struct sl_safetensors_content *content
     memcpy(header->data + place, digits, SL_SAFETENSORS_CHECKSUM_DIGITS);
 }
 
-static seqlstm_status
-write_all(struct sl_file_writer *writer, const struct sl_buf *header, const struct sl_safetensors_content *content,
-          struct seqlstm_error *err)
+static seqlstm_status write_all(struct sl_file_writer *writer, const struct sl_buf *header,
+                                const struct sl_safetensors_content *content, struct seqlstm_error *err)
 {
     unsigned char length[SL_SAFETENSORS_LENGTH_BYTES];
     for (int i = 0; i < SL_SAFETENSORS_LENGTH_BYTES; i++)
@@ -156,8 +149,8 @@ write_all(struct sl_file_writer *writer, const struct sl_buf *header, const stru
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_safetensors_write(const char *path, const struct sl_safetensors_content *content, struct seqlstm_error *err)
+seqlstm_status sl_safetensors_write(const char *path, const struct sl_safetensors_content *content,
+                                    struct seqlstm_error *err)
 {
     struct sl_buf header = {0};
     struct sl_file_writer *writer = NULL;

@@ -30,8 +30,7 @@ struct stand {
 
 /* ---- setting up --------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-prepare(struct stand *s)
+static seqlstm_status prepare(struct stand *s)
 {
     const struct sl_ab_request *r = s->request;
     struct sl_arena *arena = &s->report->arena;
@@ -44,8 +43,7 @@ prepare(struct stand *s)
     return sl_pool_create(r->threads, &s->pool, s->err);
 }
 
-static struct sl_side_request
-describe_side(const struct stand *s, bool is_b, bool alone)
+static struct sl_side_request describe_side(const struct stand *s, bool is_b, bool alone)
 {
     return (struct sl_side_request){.session = s->request->session,
                                     .own = is_b ? &s->b : &s->a,
@@ -57,8 +55,7 @@ describe_side(const struct stand *s, bool is_b, bool alone)
                                     .interrupt = s->request->interrupt};
 }
 
-static seqlstm_status
-open_parties(struct stand *s)
+static seqlstm_status open_parties(struct stand *s)
 {
     const struct sl_ab_request *r = s->request;
     if (r->worker && (r->separate || strcmp(s->a.name, s->b.name) != 0))
@@ -74,15 +71,13 @@ open_parties(struct stand *s)
 }
 
 /* "cpu-blas:packed" */
-static const char *
-name_choice(struct stand *s, const struct sl_party_choice *choice)
+static const char *name_choice(struct stand *s, const struct sl_party_choice *choice)
 {
     return sl_arena_printf(&s->report->arena, "%s%s%s", choice->id, choice->variant[0] ? ":" : "", choice->variant);
 }
 
 /* Why a layer is not compared. */
-static seqlstm_status
-explain_layer(struct stand *s, const struct sl_pair *pair, struct sl_ab_layer *layer)
+static seqlstm_status explain_layer(struct stand *s, const struct sl_pair *pair, struct sl_ab_layer *layer)
 {
     const struct sl_party_unit *a = &s->report->a.units[pair->unit], *b = &s->report->b.units[pair->unit];
     const char *pinned = "it is pinned in the model file";
@@ -98,15 +93,13 @@ explain_layer(struct stand *s, const struct sl_pair *pair, struct sl_ab_layer *l
     return SEQLSTM_OK;
 }
 
-static bool
-wants_input_grad(const struct sl_graph *graph, const struct sl_node *node)
+static bool wants_input_grad(const struct sl_graph *graph, const struct sl_node *node)
 {
     int32_t t = node->slots[0];
     return t >= 0 && graph->tensors[t].needs_grad;
 }
 
-static seqlstm_status
-make_layers(struct stand *s)
+static seqlstm_status make_layers(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     bool training = report->graph->phase == SL_PHASE_TRAIN;
@@ -136,8 +129,7 @@ make_layers(struct stand *s)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-plan_parties(struct stand *s)
+static seqlstm_status plan_parties(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     for (int i = 0; i < 2; i++)
@@ -161,8 +153,7 @@ plan_parties(struct stand *s)
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
-static seqlstm_status
-judge_parties(struct stand *s)
+static seqlstm_status judge_parties(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     int32_t units = sl_unit_count(report->graph);
@@ -183,8 +174,7 @@ judge_parties(struct stand *s)
 }
 
 /* ‖a - b‖ / ‖b‖; not a number where one side has one. */
-static double
-distance(const float *a, const float *b, int64_t elems)
+static double distance(const float *a, const float *b, int64_t elems)
 {
     double apart = 0, size = 0;
     for (int64_t i = 0; i < elems; i++) {
@@ -196,8 +186,7 @@ distance(const float *a, const float *b, int64_t elems)
 }
 
 /* One step of the whole model on each side, equal weights, batch and masks. */
-static seqlstm_status
-compare_steps(struct stand *s)
+static seqlstm_status compare_steps(struct stand *s)
 {
     struct sl_party_result a, b;
     int64_t ns;
@@ -224,8 +213,7 @@ compare_steps(struct stand *s)
 
 /* ---- all of it ---------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-time_parties(struct stand *s)
+static seqlstm_status time_parties(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     const struct sl_ab_request *r = s->request;
@@ -261,8 +249,7 @@ time_parties(struct stand *s)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-run(struct stand *s)
+static seqlstm_status run(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     SEQLSTM_TRY(prepare(s));
@@ -283,8 +270,7 @@ run(struct stand *s)
     return report->numeric_ok ? time_parties(s) : SEQLSTM_OK;
 }
 
-static void
-release(struct stand *s)
+static void release(struct stand *s)
 {
     for (int i = 0; i < 2; i++)
         if (s->parties[i])
@@ -293,8 +279,8 @@ release(struct stand *s)
     sl_pool_destroy(s->pool);
 }
 
-seqlstm_status
-sl_ab_run(const struct sl_ab_request *request, struct sl_ab_report **out_report, struct seqlstm_error *err)
+seqlstm_status sl_ab_run(const struct sl_ab_request *request, struct sl_ab_report **out_report,
+                         struct seqlstm_error *err)
 {
     struct stand stand = {.request = request, .report = calloc(1, sizeof *stand.report), .err = err};
     if (!stand.report)
@@ -309,8 +295,7 @@ sl_ab_run(const struct sl_ab_request *request, struct sl_ab_report **out_report,
     return SEQLSTM_OK;
 }
 
-void
-sl_ab_report_destroy(struct sl_ab_report *report)
+void sl_ab_report_destroy(struct sl_ab_report *report)
 {
     if (!report)
         return;
@@ -319,8 +304,7 @@ sl_ab_report_destroy(struct sl_ab_report *report)
     free(report);
 }
 
-seqlstm_status
-sl_ab_serve(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err)
+seqlstm_status sl_ab_serve(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err)
 {
     struct stand stand = {.request = request, .report = calloc(1, sizeof *stand.report), .err = err};
     if (!stand.report)
@@ -335,8 +319,7 @@ sl_ab_serve(const struct sl_ab_request *request, bool is_b, struct seqlstm_error
     return status;
 }
 
-seqlstm_status
-sl_ab_probe(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err)
+seqlstm_status sl_ab_probe(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err)
 {
     struct sl_arena arena;
     struct sl_contender contender;

@@ -8,16 +8,14 @@
 #include "base/op_signature.h"
 #include "lab/ab.h"
 
-static double
-worst_of(const struct sl_ab_layer *layer)
+static double worst_of(const struct sl_ab_layer *layer)
 {
     return fmax(layer->verdict_a.worst, layer->verdict_b.worst);
 }
 
 /* ---- the table ---------------------------------------------------------------------------------------------- */
 
-static int
-name_width(const struct sl_ab_report *report)
+static int name_width(const struct sl_ab_report *report)
 {
     int width = 10;
     for (int32_t l = 0; l < report->layer_count; l++)
@@ -26,8 +24,7 @@ name_width(const struct sl_ab_report *report)
 }
 
 /* Milliseconds with four digits. */
-static void
-print_ms(struct sl_buf *out, double ns)
+static void print_ms(struct sl_buf *out, double ns)
 {
     double ms = 1e-6 * ns;
     if (ns <= 0) {
@@ -37,8 +34,7 @@ print_ms(struct sl_buf *out, double ns)
     sl_buf_printf(out, "  %8.*f", ms < 9.9995 ? 4 : ms < 99.995 ? 3 : ms < 999.95 ? 2 : 1, ms);
 }
 
-static void
-print_interval(struct sl_buf *out, const struct sl_interval *interval)
+static void print_interval(struct sl_buf *out, const struct sl_interval *interval)
 {
     if (interval->rounds == 0)
         sl_buf_append_text(out, "       –                 ");
@@ -48,8 +44,7 @@ print_interval(struct sl_buf *out, const struct sl_interval *interval)
         sl_buf_printf(out, "  %6.3f  %6.3f … %-6.3f", interval->ratio, interval->low, interval->high);
 }
 
-static void
-print_share(struct sl_buf *out, double gflop, double ns, double peak)
+static void print_share(struct sl_buf *out, double gflop, double ns, double peak)
 {
     if (gflop > 0 && ns > 0 && peak > 0)
         sl_buf_printf(out, " %3.0f %%", 100 * gflop * 1e9 / ns / peak);
@@ -57,9 +52,8 @@ print_share(struct sl_buf *out, double gflop, double ns, double peak)
         sl_buf_append_text(out, "     –");
 }
 
-static void
-print_row(const struct sl_ab_report *report, int width, const char *name, double a_ns, double b_ns, double gflop,
-          const struct sl_interval *interval, struct sl_buf *out)
+static void print_row(const struct sl_ab_report *report, int width, const char *name, double a_ns, double b_ns,
+                      double gflop, const struct sl_interval *interval, struct sl_buf *out)
 {
     sl_buf_printf(out, "%-*s", width, name);
     print_ms(out, a_ns);
@@ -70,8 +64,7 @@ print_row(const struct sl_ab_report *report, int width, const char *name, double
     print_share(out, gflop, b_ns, report->peak_gflops);
 }
 
-static void
-print_head(const struct sl_ab_report *report, struct sl_buf *out)
+static void print_head(const struct sl_ab_report *report, struct sl_buf *out)
 {
     const struct sl_party_facts *facts[2] = {&report->a, &report->b};
     const char *texts[2] = {report->a_text, report->b_text};
@@ -86,8 +79,7 @@ print_head(const struct sl_ab_report *report, struct sl_buf *out)
     sl_buf_append_char(out, '\n');
 }
 
-static void
-print_times(const struct sl_ab_report *report, struct sl_buf *out)
+static void print_times(const struct sl_ab_report *report, struct sl_buf *out)
 {
     int width = name_width(report);
     sl_buf_printf(out, "%-*s  %8s  %8s  %6s  %2.0f %% interval     of peak\n", width, "layer", "A, ms", "B, ms",
@@ -101,8 +93,7 @@ print_times(const struct sl_ab_report *report, struct sl_buf *out)
     sl_buf_append_char(out, '\n');
 }
 
-static void
-print_choices(const struct sl_ab_report *report, struct sl_buf *out)
+static void print_choices(const struct sl_ab_report *report, struct sl_buf *out)
 {
     int32_t common = 0;
     for (int32_t l = 0; l < report->layer_count; l++) {
@@ -114,8 +105,7 @@ print_choices(const struct sl_ab_report *report, struct sl_buf *out)
     }
 }
 
-static void
-print_numbers(const struct sl_ab_report *report, struct sl_buf *out)
+static void print_numbers(const struct sl_ab_report *report, struct sl_buf *out)
 {
     double worst = 0;
     for (int32_t l = 0; l < report->layer_count; l++)
@@ -136,8 +126,7 @@ print_numbers(const struct sl_ab_report *report, struct sl_buf *out)
                   report->graph->phase == SL_PHASE_TRAIN ? "all gradients" : "outputs", report->difference);
 }
 
-static void
-print_verdict(const struct sl_ab_report *report, struct sl_buf *out)
+static void print_verdict(const struct sl_ab_report *report, struct sl_buf *out)
 {
     const struct sl_interval *step = &report->step;
     if (step->rounds < SL_INTERVAL_ROUNDS_LEAST)
@@ -153,8 +142,7 @@ print_verdict(const struct sl_ab_report *report, struct sl_buf *out)
         sl_buf_printf(out, "Time: no difference was found (%lld rounds)\n", (long long)step->rounds);
 }
 
-void
-sl_ab_report_print_table(const struct sl_ab_report *report, struct sl_buf *out)
+void sl_ab_report_print_table(const struct sl_ab_report *report, struct sl_buf *out)
 {
     print_head(report, out);
     if (report->timed)
@@ -168,14 +156,12 @@ sl_ab_report_print_table(const struct sl_ab_report *report, struct sl_buf *out)
 
 /* ---- JSON --------------------------------------------------------------------------------------------------- */
 
-static json_t *
-number(double value)
+static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *
-write_times(double a_ns, double b_ns, double gflop, double peak, const struct sl_interval *interval)
+static json_t *write_times(double a_ns, double b_ns, double gflop, double peak, const struct sl_interval *interval)
 {
     bool timed = interval->rounds > 0;
     double a = a_ns > 0 ? gflop * 1e9 / a_ns : 0, b = b_ns > 0 ? gflop * 1e9 / b_ns : 0;
@@ -186,8 +172,7 @@ write_times(double a_ns, double b_ns, double gflop, double peak, const struct sl
                      "fraction_of_peak", "a", number(peak > 0 ? a / peak : 0), "b", number(peak > 0 ? b / peak : 0));
 }
 
-static json_t *
-write_layer(const struct sl_ab_report *report, const struct sl_ab_layer *layer)
+static json_t *write_layer(const struct sl_ab_report *report, const struct sl_ab_layer *layer)
 {
     json_t *object = write_times(layer->a_ns, layer->b_ns, layer->gflop, report->peak_gflops, &layer->interval);
     json_t *head = json_pack("{s:s,s:s,s:s,s:s,s:b,s:o,s:o,s:o,s:s?,s:b}", "name", layer->node->name, "op",
@@ -203,15 +188,13 @@ write_layer(const struct sl_ab_report *report, const struct sl_ab_layer *layer)
     return head;
 }
 
-static json_t *
-write_side(const struct sl_party_facts *facts, const char *text)
+static json_t *write_side(const struct sl_party_facts *facts, const char *text)
 {
     return json_pack("{s:s,s:s,s:s,s:s}", "said", text, "id", facts->id, "version", facts->version, "file",
                      facts->file);
 }
 
-seqlstm_status
-sl_ab_report_print_json(const struct sl_ab_report *report, struct sl_buf *out, struct seqlstm_error *err)
+seqlstm_status sl_ab_report_print_json(const struct sl_ab_report *report, struct sl_buf *out, struct seqlstm_error *err)
 {
     json_t *layers = json_array();
     for (int32_t l = 0; l < report->layer_count; l++)

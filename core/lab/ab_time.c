@@ -35,8 +35,7 @@ struct pace {
     int32_t lead, steps, blocks;
 };
 
-static seqlstm_status
-start_both(struct timer *t, bool b_first, int32_t batch, double *out_step_ns)
+static seqlstm_status start_both(struct timer *t, bool b_first, int32_t batch, double *out_step_ns)
 {
     struct sl_party *const *parties = t->request->parties;
     *out_step_ns = 0;
@@ -52,8 +51,7 @@ start_both(struct timer *t, bool b_first, int32_t batch, double *out_step_ns)
     return SEQLSTM_OK;
 }
 
-static struct pace
-choose_pace(const struct timer *t, double step_ns, double setup_ns)
+static struct pace choose_pace(const struct timer *t, double step_ns, double setup_ns)
 {
     struct pace pace = {.steps = 1};
     double steps = ceil(turn_ns_least / fmax(step_ns, 1));
@@ -66,8 +64,7 @@ choose_pace(const struct timer *t, double step_ns, double setup_ns)
 }
 
 /* One block: both orders, so that drift and the place in the order cancel. */
-static seqlstm_status
-run_block(struct timer *t, const struct pace *pace, bool b_first, int32_t block)
+static seqlstm_status run_block(struct timer *t, const struct pace *pace, bool b_first, int32_t block)
 {
     for (int32_t c = 0; c < t->columns; c++)
         t->block_logs[c * BLOCKS_MOST + block] = 0;
@@ -85,8 +82,7 @@ run_block(struct timer *t, const struct pace *pace, bool b_first, int32_t block)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-run_round(struct timer *t)
+static seqlstm_status run_round(struct timer *t)
 {
     uint64_t key = seqlstm_mix64(t->request->seed, 0xAB, (uint64_t)t->rounds);
     double step_ns;
@@ -107,8 +103,7 @@ run_round(struct timer *t)
 
 /* Is the interval of the whole step as narrow as wanted? Its width alone is looked at, never where it lies: so it
  * holds the true ratio as often as one of a fixed number of rounds. Few looks: each has a third more rounds. */
-static bool
-is_narrow(struct timer *t)
+static bool is_narrow(struct timer *t)
 {
     struct sl_interval i;
     if (t->request->within <= 0)
@@ -121,8 +116,7 @@ is_narrow(struct timer *t)
 }
 
 /* Enough rounds, or no more time: an interval needs its least number, and its width. */
-static bool
-is_over(struct timer *t, double gone)
+static bool is_over(struct timer *t, double gone)
 {
     const struct sl_ab_time_request *r = t->request;
     if (t->rounds == ROUNDS_MOST)
@@ -133,8 +127,7 @@ is_over(struct timer *t, double gone)
            (gone >= r->seconds && t->rounds >= SL_INTERVAL_ROUNDS_LEAST && is_narrow(t));
 }
 
-static seqlstm_status
-run(struct timer *t)
+static seqlstm_status run(struct timer *t)
 {
     int64_t begin = sl_clock_ns();
     for (double gone = 0; !is_over(t, gone); gone = 1e-9 * (double)(sl_clock_ns() - begin)) {
@@ -147,8 +140,7 @@ run(struct timer *t)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-summarise(struct timer *t, struct sl_ab_time *out_times)
+static seqlstm_status summarise(struct timer *t, struct sl_ab_time *out_times)
 {
     for (int32_t c = 0; c < t->columns; c++) {
         int64_t at = (int64_t)c * ROUNDS_MOST;
@@ -160,8 +152,8 @@ summarise(struct timer *t, struct sl_ab_time *out_times)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_ab_time_run(const struct sl_ab_time_request *request, struct sl_ab_time *out_times, struct seqlstm_error *err)
+seqlstm_status sl_ab_time_run(const struct sl_ab_time_request *request, struct sl_ab_time *out_times,
+                              struct seqlstm_error *err)
 {
     struct timer t = {.request = request, .columns = 1 + request->calls, .err = err};
     size_t columns = (size_t)t.columns, rounds = columns * ROUNDS_MOST, blocks = columns * BLOCKS_MOST;

@@ -2,28 +2,24 @@
 /* See batch_rows.h. */
 #include "lab/batch_rows.h"
 
-const struct seqlstm_axis *
-sl_batch_get_axis(const struct sl_batch *batch, enum sl_axis axis)
+const struct seqlstm_axis *sl_batch_get_axis(const struct sl_batch *batch, enum sl_axis axis)
 {
     return sl_axis_is_source(axis) ? &batch->source.axis : &batch->axis;
 }
 
-int64_t
-sl_batch_count_rows(const struct sl_batch *batch, enum sl_axis axis)
+int64_t sl_batch_count_rows(const struct sl_batch *batch, enum sl_axis axis)
 {
     if (axis == SL_AXIS_FREE)
         return 0;
     return sl_axis_is_steps(axis) ? sl_batch_get_axis(batch, axis)->rows : batch->sequences;
 }
 
-int64_t
-sl_batch_count_node_rows(const struct sl_batch *batch, const struct sl_graph *graph, const struct sl_node *node)
+int64_t sl_batch_count_node_rows(const struct sl_batch *batch, const struct sl_graph *graph, const struct sl_node *node)
 {
     return sl_batch_count_rows(batch, sl_graph_get_axis(graph, node));
 }
 
-int64_t
-sl_batch_count_rows_in(const struct sl_batch *batch, const struct sl_graph *graph, const struct sl_node *node)
+int64_t sl_batch_count_rows_in(const struct sl_batch *batch, const struct sl_graph *graph, const struct sl_node *node)
 {
     uint32_t op = node->desc.head.op;
     int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_GATHER_X
@@ -34,8 +30,7 @@ sl_batch_count_rows_in(const struct sl_batch *batch, const struct sl_graph *grap
 }
 
 /* Of each row of the decoder's steps: its sequence, or what a table says about that. */
-static void
-load_steps(const struct seqlstm_axis *axis, const int32_t *table, double *out)
+static void load_steps(const struct seqlstm_axis *axis, const int32_t *table, double *out)
 {
     for (int64_t t = 0; t < axis->steps; t++)
         for (int32_t k = 0; k < axis->batch_sizes[t]; k++)
@@ -43,8 +38,7 @@ load_steps(const struct seqlstm_axis *axis, const int32_t *table, double *out)
 }
 
 /* Where the rows of memory m begin, one memory behind the other, and where each is gathered from. */
-static void
-load_memories(const struct seqlstm_axis *source, int64_t capacity, double *offsets, double *rows)
+static void load_memories(const struct seqlstm_axis *source, int64_t capacity, double *offsets, double *rows)
 {
     int64_t first = 0;
     for (int64_t m = 0; m < capacity; m++) {
@@ -59,8 +53,7 @@ load_memories(const struct seqlstm_axis *source, int64_t capacity, double *offse
         offsets[capacity] = (double)first;
 }
 
-bool
-sl_batch_load_index(const struct sl_batch *batch, const struct sl_tensor *tensor, double *out)
+bool sl_batch_load_index(const struct sl_batch *batch, const struct sl_tensor *tensor, double *out)
 {
     const struct sl_source_side *source = &batch->source;
     switch (tensor->role) {

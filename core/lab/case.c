@@ -11,8 +11,7 @@ static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",  "bwd",    
                                                       "repeat", "same", "memory", "threads", "alternate",
                                                       "claim", "idle"};
 
-const char *
-sl_case_pass_name(enum sl_case_pass pass)
+const char *sl_case_pass_name(enum sl_case_pass pass)
 {
     return (unsigned)pass < SL_PASS_COUNT ? pass_names[pass] : "unknown";
 }
@@ -22,21 +21,18 @@ struct sizes {
     int64_t of[26];
 };
 
-static int64_t
-size_or(const struct sizes *s, char letter, int64_t fallback)
+static int64_t size_or(const struct sizes *s, char letter, int64_t fallback)
 {
     int64_t value = s->of[letter - 'A'];
     return value > 0 ? value : fallback;
 }
 
-static bool
-is(const char *field, size_t length, const char *word)
+static bool is(const char *field, size_t length, const char *word)
 {
     return strlen(word) == length && strncmp(field, word, length) == 0;
 }
 
-static seqlstm_status
-parse_sizes(const char *field, size_t length, struct sizes *s, struct seqlstm_error *err)
+static seqlstm_status parse_sizes(const char *field, size_t length, struct sizes *s, struct seqlstm_error *err)
 {
     memset(s, 0, sizeof *s);
     size_t i = 0;
@@ -57,8 +53,7 @@ parse_sizes(const char *field, size_t length, struct sizes *s, struct seqlstm_er
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-parse_op(const char *field, size_t length, union seqlstm_any_desc *d, struct seqlstm_error *err)
+static seqlstm_status parse_op(const char *field, size_t length, union seqlstm_any_desc *d, struct seqlstm_error *err)
 {
     static const char *const cells[] = {"lstm", "gru", "rnn"};
     for (uint32_t i = 0; i < 3; i++)
@@ -76,8 +71,7 @@ parse_op(const char *field, size_t length, union seqlstm_any_desc *d, struct seq
                  (int)length, field);
 }
 
-static seqlstm_status
-parse_lengths(const char *field, size_t length, struct sl_case *c, struct seqlstm_error *err)
+static seqlstm_status parse_lengths(const char *field, size_t length, struct sl_case *c, struct seqlstm_error *err)
 {
     static const char *const names[] = {"ragged", "uniform", "ones", "long", "flat"};
     for (int i = 0; i < 5; i++)
@@ -90,8 +84,7 @@ parse_lengths(const char *field, size_t length, struct sl_case *c, struct seqlst
                  (int)length, field);
 }
 
-static seqlstm_status
-parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_error *err)
+static seqlstm_status parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_error *err)
 {
     static const struct {
         const char *name;
@@ -114,8 +107,7 @@ parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_
                  (int)length, field);
 }
 
-static void
-init_recurrent(struct seqlstm_recurrent_desc *d, const struct sizes *s)
+static void init_recurrent(struct seqlstm_recurrent_desc *d, const struct sizes *s)
 {
     d->direction = size_or(s, 'D', 1) == 2 ? SEQLSTM_DIRECTION_BIDIRECTIONAL : SEQLSTM_DIRECTION_FORWARD;
     d->options = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT;
@@ -136,8 +128,7 @@ init_recurrent(struct seqlstm_recurrent_desc *d, const struct sizes *s)
 }
 
 /* Everything of a descriptor that sizes say; options follow. */
-static void
-init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
+static void init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
 {
     const int64_t c = size_or(s, 'C', 7), i = size_or(s, 'I', 5), o = size_or(s, 'O', c);
     switch (d->head.op) {
@@ -219,16 +210,14 @@ init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
     }
 }
 
-static bool
-is_flat_vector(uint32_t op)
+static bool is_flat_vector(uint32_t op)
 {
     return op == SEQLSTM_OP_FINITE_CHECK || op == SEQLSTM_OP_SQUARED_NORM || op == SEQLSTM_OP_OPTIMIZER ||
            op == SEQLSTM_OP_VECTOR;
 }
 
 /* Operations that exist in training mode only make sense there; the others follow the pass. */
-static void
-init_head(struct sl_case *c, const struct sizes *s)
+static void init_head(struct sl_case *c, const struct sizes *s)
 {
     struct seqlstm_desc *head = &c->desc.head;
     head->struct_size = sl_op_desc_bytes(head->op);
@@ -255,8 +244,7 @@ init_head(struct sl_case *c, const struct sizes *s)
         head->flags |= SEQLSTM_DESC_UNIFORM;
 }
 
-static seqlstm_status
-parse_options(const char *field, struct sl_case *c, struct seqlstm_error *err)
+static seqlstm_status parse_options(const char *field, struct sl_case *c, struct seqlstm_error *err)
 {
     while (*field) {
         size_t length = strcspn(field, ",");
@@ -267,8 +255,7 @@ parse_options(const char *field, struct sl_case *c, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_case_parse(const char *text, struct sl_case *out_case, struct seqlstm_error *err)
+seqlstm_status sl_case_parse(const char *text, struct sl_case *out_case, struct seqlstm_error *err)
 {
     struct sl_case c;
     struct sizes s;
@@ -315,8 +302,7 @@ sl_case_parse(const char *text, struct sl_case *out_case, struct seqlstm_error *
     return SEQLSTM_OK;
 }
 
-void
-sl_case_clear_rates(struct sl_case *c)
+void sl_case_clear_rates(struct sl_case *c)
 {
     if (c->desc.head.op == SEQLSTM_OP_RECURRENT) {
         struct seqlstm_recurrent_desc *d = &c->desc.recurrent;

@@ -114,8 +114,7 @@ static const struct option options[] = {
 };
 
 /* Index of a word in "a|b|c", or -1. */
-static int
-word_index(const char *words, const char *word)
+static int word_index(const char *words, const char *word)
 {
     size_t length = strlen(word);
     int index = 0;
@@ -129,8 +128,7 @@ word_index(const char *words, const char *word)
 }
 
 /* ONNX's defaults, and values of our own where it has none worth testing. */
-static void
-fill_activation(struct seqlstm_activation *a, uint32_t kind)
+static void fill_activation(struct seqlstm_activation *a, uint32_t kind)
 {
     static const float alpha[SEQLSTM_ACT_COUNT] = {
         [SEQLSTM_ACT_LEAKY_RELU] = 0.01f, [SEQLSTM_ACT_THRESHOLDED_RELU] = 0.1f,
@@ -145,8 +143,7 @@ fill_activation(struct seqlstm_activation *a, uint32_t kind)
     a->beta = beta[kind];
 }
 
-static bool
-set_activation(struct sl_case *c, const struct option *o, const char *value)
+static bool set_activation(struct sl_case *c, const struct option *o, const char *value)
 {
     struct seqlstm_activation *field = (void *)((char *)c + o->offset);
     char name[48];
@@ -171,8 +168,7 @@ set_activation(struct sl_case *c, const struct option *o, const char *value)
     return false;
 }
 
-static bool
-set_dtype(uint32_t *field, const char *value)
+static bool set_dtype(uint32_t *field, const char *value)
 {
     static const char words[] = "f32|tf32|bf16|f16|f64|i32|i8|u8";
     int index = word_index(words, value);
@@ -183,8 +179,7 @@ set_dtype(uint32_t *field, const char *value)
 }
 
 /* Applies one table row; false: the value makes no sense. */
-static bool
-apply(struct sl_case *c, const struct option *o, const char *value)
+static bool apply(struct sl_case *c, const struct option *o, const char *value)
 {
     void *field = (char *)c + o->offset;
     int64_t integer;
@@ -228,8 +223,7 @@ apply(struct sl_case *c, const struct option *o, const char *value)
     return false;
 }
 
-seqlstm_status
-sl_case_apply_option(struct sl_case *c, const char *option, size_t length, struct seqlstm_error *err)
+seqlstm_status sl_case_apply_option(struct sl_case *c, const char *option, size_t length, struct seqlstm_error *err)
 {
     char name[64], value[64] = "";
     size_t name_length = 0;

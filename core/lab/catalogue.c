@@ -12,14 +12,12 @@
 static const char *const level_names[SL_LEVEL_COUNT] = {"load",     "contract", "claims", "forward",
                                                         "backward", "memory",   "threads"};
 
-const char *
-sl_level_name(enum sl_level level)
+const char *sl_level_name(enum sl_level level)
 {
     return (unsigned)level < SL_LEVEL_COUNT ? level_names[level] : "unknown";
 }
 
-enum sl_level
-sl_level_find(const char *name)
+enum sl_level sl_level_find(const char *name)
 {
     int level = 0;
     while (level < SL_LEVEL_COUNT && strcmp(name, level_names[level]) != 0)
@@ -291,15 +289,13 @@ static const struct plain low_precision[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *
-cell_name(char letter)
+static const char *cell_name(char letter)
 {
     return letter == 'l' ? "lstm" : letter == 'g' ? "gru" : "rnn";
 }
 
-static void
-emit_as(const char *dtype, sl_catalogue_fn *fn, void *context, enum sl_level level, const char *op, const char *pass,
-        const char *sizes, const char *extra, const char *lengths, const char *options)
+static void emit_as(const char *dtype, sl_catalogue_fn *fn, void *context, enum sl_level level, const char *op,
+                    const char *pass, const char *sizes, const char *extra, const char *lengths, const char *options)
 {
     char text[SL_CASE_TEXT_BYTES];
     sl_text_snprintf(text, sizeof text, "%s:%s:%s%s:%s:%s%s%s", op, pass, sizes, extra, dtype, lengths,
@@ -307,22 +303,19 @@ emit_as(const char *dtype, sl_catalogue_fn *fn, void *context, enum sl_level lev
     fn(context, level, text);
 }
 
-static void
-emit(sl_catalogue_fn *fn, void *context, enum sl_level level, const char *op, const char *pass, const char *sizes,
-     const char *extra, const char *lengths, const char *options)
+static void emit(sl_catalogue_fn *fn, void *context, enum sl_level level, const char *op, const char *pass,
+                 const char *sizes, const char *extra, const char *lengths, const char *options)
 {
     emit_as("f32", fn, context, level, op, pass, sizes, extra, lengths, options);
 }
 
-static bool
-has_word(const char *options, const char *word)
+static bool has_word(const char *options, const char *word)
 {
     return strstr(options, word) != NULL;
 }
 
 /* Does a recurrent variation belong into a pass? */
-static bool
-fits(const struct variation *v, const char *pass)
+static bool fits(const struct variation *v, const char *pass)
 {
     bool states = has_word(v->options, "initial,final");
     if (strcmp(pass, "ranges") == 0)
@@ -334,9 +327,8 @@ fits(const struct variation *v, const char *pass)
     return true;
 }
 
-static void
-each_recurrent(enum sl_level level, const char *pass, bool all_shapes, size_t stride, sl_catalogue_fn *fn,
-               void *context)
+static void each_recurrent(enum sl_level level, const char *pass, bool all_shapes, size_t stride, sl_catalogue_fn *fn,
+                           void *context)
 {
     for (size_t i = 0; i < COUNT(variations); i += stride) {
         const struct variation *v = &variations[i];
@@ -355,8 +347,7 @@ each_recurrent(enum sl_level level, const char *pass, bool all_shapes, size_t st
     }
 }
 
-static void
-each_large(enum sl_level level, const char *pass, bool full, sl_catalogue_fn *fn, void *context)
+static void each_large(enum sl_level level, const char *pass, bool full, sl_catalogue_fn *fn, void *context)
 {
     for (size_t s = 0; s < COUNT(large_shapes) + (full ? COUNT(larger_shapes) : 0); s++) {
         const struct shape *shape =
@@ -369,8 +360,7 @@ each_large(enum sl_level level, const char *pass, bool full, sl_catalogue_fn *fn
     }
 }
 
-static bool
-is_forward_only(const char *op)
+static bool is_forward_only(const char *op)
 {
     static const char *const ops[] = {"top_k", "finite_check", "squared_norm", "optimizer", "vector"};
     for (size_t i = 0; i < COUNT(ops); i++)
@@ -379,9 +369,8 @@ is_forward_only(const char *op)
     return false;
 }
 
-static void
-each_plain(enum sl_level level, const char *pass, bool backward, bool full, size_t stride, sl_catalogue_fn *fn,
-           void *context)
+static void each_plain(enum sl_level level, const char *pass, bool backward, bool full, size_t stride,
+                       sl_catalogue_fn *fn, void *context)
 {
     for (size_t i = 0; i < COUNT(plains); i += stride) {
         const struct plain *p = &plains[i];
@@ -391,8 +380,7 @@ each_plain(enum sl_level level, const char *pass, bool backward, bool full, size
     }
 }
 
-static void
-each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn, void *context)
+static void each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn, void *context)
 {
     static const char *const dtypes[] = {"f32-bf16", "f32-tf32", "f32-f16"};
     for (size_t i = 0; i < COUNT(low_precision); i++) {
@@ -410,8 +398,7 @@ static const struct {
 } idle_cells[] = {{"lstm", ""}, {"lstm", "backward"}, {"gru", "reset_after"},
                   {"gru", "reset_after,backward"}, {"rnn", ""}};
 
-void
-sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *context)
+void sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *context)
 {
     switch (level) {
     case SL_LEVEL_CLAIMS:

@@ -13,15 +13,13 @@ struct random {
     uint64_t key, counter;
 };
 
-static uint32_t
-below(struct random *r, uint32_t count)
+static uint32_t below(struct random *r, uint32_t count)
 {
     return (uint32_t)(seqlstm_uniform(r->key, r->counter++, 0, 0) * (float)count);
 }
 
 /* Small sizes often, those around vector widths now and then. */
-static uint32_t
-size(struct random *r)
+static uint32_t size(struct random *r)
 {
     static const uint32_t sizes[] = {1,  1,  2,  3,  4,  5,  6,  7,  8,  9,  12, 15, 16,
                                      17, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 97};
@@ -29,15 +27,13 @@ size(struct random *r)
     return sizes[below(r, most)];
 }
 
-static void
-append(char *text, const char *option)
+static void append(char *text, const char *option)
 {
     size_t used = strlen(text);
     sl_text_snprintf(text + used, SL_CASE_TEXT_BYTES - used, "%s%s", used ? "," : "", option);
 }
 
-static const char *
-pick_activation(struct random *r, bool gate)
+static const char *pick_activation(struct random *r, bool gate)
 {
     static const char *const names[] = {"tanh", "sigmoid", "relu", "leaky_relu", "leaky_relu/0.2", "elu", "softsign",
                                         "scaled_tanh", "affine", "linear", "softplus", "hard_sigmoid"};
@@ -45,8 +41,7 @@ pick_activation(struct random *r, bool gate)
     return gate ? gates[below(r, 4)] : names[below(r, 12)];
 }
 
-static void
-add_options(struct random *r, const char *cell, char *options)
+static void add_options(struct random *r, const char *cell, char *options)
 {
     static const char *const any[] = {"no_bias", "dropout", "recurrent_dropout", "zoneout_hidden", "weight_drop",
                                       "gate_clip", "stream", "no_dx", "dropout=0.5", "recurrent_dropout=0.1"};
@@ -81,8 +76,7 @@ add_options(struct random *r, const char *cell, char *options)
     }
 }
 
-void
-sl_catalogue_random(uint64_t seed, uint64_t index, char out_text[SL_CASE_TEXT_BYTES])
+void sl_catalogue_random(uint64_t seed, uint64_t index, char out_text[SL_CASE_TEXT_BYTES])
 {
     static const char *const cells[] = {"lstm", "lstm", "gru", "rnn"};
     static const char *const passes[] = {"bwd", "bwd", "bwd", "inf", "ranges", "repeat", "threads", "same", "memory",

@@ -10,22 +10,19 @@
 #include "dispatch/registry.h"
 #include "lab/tolerance.h"
 
-const char *
-sl_verdict_name(enum sl_verdict verdict)
+const char *sl_verdict_name(enum sl_verdict verdict)
 {
     static const char *const names[SL_VERDICT_COUNT] = {"pass", "fail", "crash", "skip", "unsupported",
                                                              "xfail", "xpass"};
     return (unsigned)verdict < SL_VERDICT_COUNT ? names[verdict] : "unknown";
 }
 
-bool
-sl_verdict_is_bad(enum sl_verdict verdict)
+bool sl_verdict_is_bad(enum sl_verdict verdict)
 {
     return verdict == SL_VERDICT_FAIL || verdict == SL_VERDICT_CRASH || verdict == SL_VERDICT_XPASS;
 }
 
-void
-sl_check_fail(struct sl_check *check, const char *format, ...)
+void sl_check_fail(struct sl_check *check, const char *format, ...)
 {
     struct sl_check_result *r = check->result;
     if (r->verdict == SL_VERDICT_FAIL)
@@ -38,8 +35,7 @@ sl_check_fail(struct sl_check *check, const char *format, ...)
     sl_text_snprintf(r->variant, sizeof r->variant, "%s", check->variant ? check->variant : "");
 }
 
-bool
-sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what, const struct seqlstm_error *err)
+bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what, const struct seqlstm_error *err)
 {
     if (rc == SEQLSTM_OK)
         return true;
@@ -56,8 +52,7 @@ sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what, con
 /* ---- comparing -------------------------------------------------------------------------------- */
 
 /* Sensitivity of a result, measured when the first element is beyond its tolerance; NULL: unknown. */
-static const double *
-movement_of(struct sl_check *check, int32_t k, bool gradient)
+static const double *movement_of(struct sl_check *check, int32_t k, bool gradient)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (!check->condition && sl_condition_create(check->arena, &check->bench->reference, check->data,
@@ -68,8 +63,7 @@ movement_of(struct sl_check *check, int32_t k, bool gradient)
 
 /* Do inputs moved by 16 units of rounding (2^-20) move this result by a thousandth of its size? Then rounding alone
  * decides what comes out, and neither pass nor fail would mean anything. */
-static bool
-is_chaotic(const double *expected, const double *movement, int64_t n)
+static bool is_chaotic(const double *expected, const double *movement, int64_t n)
 {
     double size = 0, moved = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -79,9 +73,8 @@ is_chaotic(const double *expected, const double *movement, int64_t n)
     return moved > 1e-6 * size;
 }
 
-static void
-compare_slot(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
-             int32_t k, bool gradient, const char *what)
+static void compare_slot(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
+                         int32_t k, bool gradient, const char *what)
 {
     const struct sl_data *d = check->data;
     const struct sl_slot *slot = &d->slots[k];
@@ -120,8 +113,7 @@ out:
     sl_arena_deinit(&scratch);
 }
 
-static bool
-is_asked(const struct sl_data *d, int32_t k, uint32_t parts)
+static bool is_asked(const struct sl_data *d, int32_t k, uint32_t parts)
 {
     const struct sl_slot *s = &d->slots[k];
     if (s->role == SL_SLOT_PARAM)
@@ -133,9 +125,8 @@ is_asked(const struct sl_data *d, int32_t k, uint32_t parts)
     return (parts & SEQLSTM_BACKWARD_INPUTS) && !d->c.no_input_grad;
 }
 
-void
-sl_check_compare(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
-                 bool gradients, uint32_t parts, const char *what)
+void sl_check_compare(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,
+                      bool gradients, uint32_t parts, const char *what)
 {
     char damage[200];
     for (int32_t k = 0; k < check->data->count && check->result->verdict == SL_VERDICT_PASS; k++)
@@ -150,16 +141,14 @@ sl_check_compare(struct sl_check *check, const struct sl_runner *got, const stru
 
 /* ---- inf, fwd, bwd ------------------------------------------------------------------------------ */
 
-static bool
-has_backward(const struct sl_check *check)
+static bool has_backward(const struct sl_check *check)
 {
     return check->data->c.pass == SL_PASS_BACKWARD && sl_op_has_backward(check->data->c.desc.head.op);
 }
 
 #define ALL_PARTS (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS)
 
-static bool
-run_reference(struct sl_check *check, struct sl_runner *expected, bool accumulate)
+static bool run_reference(struct sl_check *check, struct sl_runner *expected, bool accumulate)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     return sl_check_status(check, sl_runner_forward(expected, &err), "forward of the reference", &err) &&
@@ -168,9 +157,8 @@ run_reference(struct sl_check *check, struct sl_runner *expected, bool accumulat
 }
 
 /* Forward and one backward, compared with what the reference's last backward left (all parts of it). */
-static bool
-compare_backward(struct sl_check *check, struct sl_runner *got, struct sl_runner *expected, uint32_t parts,
-                 bool accumulate, const char *what)
+static bool compare_backward(struct sl_check *check, struct sl_runner *got, struct sl_runner *expected, uint32_t parts,
+                             bool accumulate, const char *what)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (!sl_check_status(check, sl_runner_forward(got, &err), "forward", &err) ||
@@ -180,8 +168,7 @@ compare_backward(struct sl_check *check, struct sl_runner *got, struct sl_runner
     return check->result->verdict == SL_VERDICT_PASS;
 }
 
-void
-sl_check_numbers(struct sl_check *check)
+void sl_check_numbers(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_runner *got = NULL, *expected = NULL;
@@ -216,8 +203,7 @@ out:
 
 /* ---- one case ------------------------------------------------------------------------------------- */
 
-static void
-run_pass(struct sl_check *check)
+static void run_pass(struct sl_check *check)
 {
     switch (check->data->c.pass) {
     case SL_PASS_RANGES:
@@ -253,8 +239,7 @@ run_pass(struct sl_check *check)
 }
 
 /* One of several variants that op_create refuses, which the detail then says: it is the others' turn. */
-static bool
-is_refused(struct sl_check *check, const struct seqlstm_desc *desc)
+static bool is_refused(struct sl_check *check, const struct seqlstm_desc *desc)
 {
     const struct sl_subject *s = &check->bench->subject;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -268,8 +253,7 @@ is_refused(struct sl_check *check, const struct seqlstm_desc *desc)
     return status == SEQLSTM_UNSUPPORTED;
 }
 
-void
-sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_result *out_result)
+void sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_check_result *out_result)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_arena arena;

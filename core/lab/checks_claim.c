@@ -71,16 +71,14 @@ union wide_desc {
     unsigned char bytes[sizeof(union seqlstm_any_desc) + 64];
 };
 
-static seqlstm_status
-ask(const struct sl_bench *bench, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-    struct seqlstm_error *err)
+static seqlstm_status ask(const struct sl_bench *bench, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                          struct seqlstm_error *err)
 {
     return sl_table_supports(bench->subject.table, bench->subject.device_class, desc, answer, err);
 }
 
 /* Every known field with a value or a bit of the future: the answer must be no, with a reason. */
-static void
-check_unknown(struct sl_check *check)
+static void check_unknown(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     uint32_t op = check->data->c.desc.head.op;
@@ -106,8 +104,7 @@ check_unknown(struct sl_check *check)
     }
 }
 
-static void
-check_future_bytes(struct sl_check *check)
+static void check_future_bytes(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct seqlstm_backend *table = check->bench->subject.table;
@@ -128,8 +125,7 @@ check_future_bytes(struct sl_check *check)
 }
 
 /* The same question gives the same answer, byte for byte, in under a millisecond. */
-static void
-check_pure(struct sl_check *check)
+static void check_pure(struct sl_check *check)
 {
     const struct sl_subject *s = &check->bench->subject;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -155,8 +151,7 @@ check_pure(struct sl_check *check)
 }
 
 /* A yes is a promise: each variant can be created, for any batch up to the bounds. */
-static void
-check_promise(struct sl_check *check)
+static void check_promise(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_runner *runner = NULL;
@@ -168,8 +163,7 @@ check_promise(struct sl_check *check)
         check->result->verdict = SL_VERDICT_PASS; /* op_create may still refuse, with a reason */
 }
 
-void
-sl_check_claim(struct sl_check *check)
+void sl_check_claim(struct sl_check *check)
 {
     check_pure(check);
     check_unknown(check);

@@ -17,8 +17,7 @@ enum { ELEMENTS_PER_SLOT = 20 };
 #define TOLERANCE 2e-7
 
 /* Value of the functional after a forward. */
-static bool
-functional(struct sl_check *check, struct sl_runner *runner, double *out)
+static bool functional(struct sl_check *check, struct sl_runner *runner, double *out)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct sl_data *d = check->data;
@@ -46,8 +45,7 @@ functional(struct sl_check *check, struct sl_runner *runner, double *out)
     return true;
 }
 
-static double
-scale_of(const double *v, int64_t n)
+static double scale_of(const double *v, int64_t n)
 {
     double squares = 0;
     for (int64_t i = 0; i < n; i++)
@@ -55,8 +53,7 @@ scale_of(const double *v, int64_t n)
     return sqrt(squares / (double)n);
 }
 
-static void
-check_slot(struct sl_check *check, struct sl_runner *runner, int32_t k, const double *gradient)
+static void check_slot(struct sl_check *check, struct sl_runner *runner, int32_t k, const double *gradient)
 {
     const struct sl_data *d = check->data;
     const struct sl_slot *slot = &d->slots[k];
@@ -83,8 +80,7 @@ check_slot(struct sl_check *check, struct sl_runner *runner, int32_t k, const do
     }
 }
 
-void
-sl_check_differences(struct sl_check *check)
+void sl_check_differences(struct sl_check *check)
 {
     const uint32_t all = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS;
     const struct sl_data *d = check->data;

@@ -2,8 +2,7 @@
 /* The pass about bytes that an operation says its calls leave alone: memory is predicted without them. */
 #include "lab/checks.h"
 
-static void
-check_mode(struct sl_check *check, uint32_t mode)
+static void check_mode(struct sl_check *check, uint32_t mode)
 {
     struct sl_data data = *check->data;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -28,8 +27,7 @@ check_mode(struct sl_check *check, uint32_t mode)
     sl_runner_destroy(runner);
 }
 
-void
-sl_check_idle(struct sl_check *check)
+void sl_check_idle(struct sl_check *check)
 {
     check_mode(check, SEQLSTM_MODE_TRAINING);
     if (check->result->verdict == SL_VERDICT_PASS)

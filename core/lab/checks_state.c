@@ -8,22 +8,19 @@
 
 #define ALL_PARTS (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS)
 
-static void
-skip(struct sl_check *check, const char *reason)
+static void skip(struct sl_check *check, const char *reason)
 {
     check->result->verdict = SL_VERDICT_SKIP;
     sl_text_snprintf(check->result->detail, sizeof check->result->detail, "%s", reason);
 }
 
-static bool
-can_go_backward(const struct sl_check *check)
+static bool can_go_backward(const struct sl_check *check)
 {
     return sl_op_has_backward(check->data->c.desc.head.op) && check->data->c.desc.head.mode == SEQLSTM_MODE_TRAINING;
 }
 
 /* Forward, and backward where there is one. */
-static bool
-run_once(struct sl_check *check, struct sl_runner *runner)
+static bool run_once(struct sl_check *check, struct sl_runner *runner)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (!sl_check_status(check, sl_runner_forward(runner, &err), "forward", &err))
@@ -32,8 +29,8 @@ run_once(struct sl_check *check, struct sl_runner *runner)
            sl_check_status(check, sl_runner_backward(runner, ALL_PARTS, false, &err), "backward", &err);
 }
 
-static struct sl_runner *
-make_runner(struct sl_check *check, const struct sl_subject *subject, const struct sl_cuts *cuts)
+static struct sl_runner *make_runner(struct sl_check *check, const struct sl_subject *subject,
+                                     const struct sl_cuts *cuts)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_runner *runner = NULL;
@@ -45,8 +42,7 @@ make_runner(struct sl_check *check, const struct sl_subject *subject, const stru
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-void
-sl_check_ranges(struct sl_check *check)
+void sl_check_ranges(struct sl_check *check)
 {
     const struct sl_data *d = check->data;
     const uint32_t states = SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE;
@@ -67,8 +63,7 @@ sl_check_ranges(struct sl_check *check)
 
 /* ---- repeat ---------------------------------------------------------------------------------- */
 
-void
-sl_check_repeat(struct sl_check *check)
+void sl_check_repeat(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_data *other;
@@ -105,8 +100,7 @@ out:
 
 /* ---- same ------------------------------------------------------------------------------------ */
 
-void
-sl_check_same(struct sl_check *check)
+void sl_check_same(struct sl_check *check)
 {
     struct sl_data training = *check->data, inference = *check->data;
     sl_case_clear_rates(&training.c);
@@ -130,8 +124,7 @@ sl_check_same(struct sl_check *check)
 
 enum { ALLOCATIONS_TRIED = 200 };
 
-void
-sl_check_memory(struct sl_check *check)
+void sl_check_memory(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_host *host = check->bench->host;
@@ -178,8 +171,7 @@ struct worker {
 
 enum { CONCURRENT_RUNS = 3 };
 
-static void *
-work(void *argument)
+static void *work(void *argument)
 {
     struct worker *w = argument;
     for (int i = 0; i < CONCURRENT_RUNS && w->rc == SEQLSTM_OK; i++) {
@@ -193,8 +185,7 @@ work(void *argument)
 }
 
 /* Two queues, two bindings, at the same time; each must give what it gives alone. */
-static void
-check_concurrent(struct sl_check *check, struct sl_runner *const runners[2])
+static void check_concurrent(struct sl_check *check, struct sl_runner *const runners[2])
 {
     struct worker workers[2];
     pthread_t threads[2];
@@ -223,8 +214,7 @@ check_concurrent(struct sl_check *check, struct sl_runner *const runners[2])
             sl_check_fail(check, "two queues at once gave other bits than one alone: something is shared");
 }
 
-void
-sl_check_threads(struct sl_check *check)
+void sl_check_threads(struct sl_check *check)
 {
     struct sl_bench *bench = check->bench;
     struct sl_runner *runners[8] = {NULL};
@@ -255,8 +245,7 @@ out:
 /* ---- alternate ------------------------------------------------------------------------------- */
 
 /* Two plugins of one domain share queues: the executor gives them layers of one model in turn. */
-void
-sl_check_alternate(struct sl_check *check)
+void sl_check_alternate(struct sl_check *check)
 {
     struct sl_bench *bench = check->bench;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -8,8 +8,7 @@
 
 #define BLANKS " \t\r"
 
-bool
-sl_pattern_matches(const char *pattern, const char *text)
+bool sl_pattern_matches(const char *pattern, const char *text)
 {
     for (; *pattern; pattern++, text++) {
         if (*pattern == '*') {
@@ -29,8 +28,7 @@ sl_pattern_matches(const char *pattern, const char *text)
 /* ---- the file ------------------------------------------------------------------------------------ */
 
 /* The next word of a line, cut off; *line then stands at what follows. */
-static char *
-take_word(char **line)
+static char *take_word(char **line)
 {
     char *word = *line + strspn(*line, BLANKS);
     char *end = word + strcspn(word, BLANKS);
@@ -40,8 +38,8 @@ take_word(char **line)
     return word;
 }
 
-static seqlstm_status
-parse_line(struct sl_arena *arena, char *line, int number, struct sl_claim *out, struct seqlstm_error *err)
+static seqlstm_status parse_line(struct sl_arena *arena, char *line, int number, struct sl_claim *out,
+                                 struct seqlstm_error *err)
 {
     static const char *const words[] = {"claim", "unsupported", "xfail"};
     const char *word = take_word(&line), *pattern = take_word(&line);
@@ -67,9 +65,8 @@ parse_line(struct sl_arena *arena, char *line, int number, struct sl_claim *out,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_claims_parse(struct sl_arena *arena, char *text, struct sl_claim **out_claims, uint32_t *out_count,
-                struct seqlstm_error *err)
+seqlstm_status sl_claims_parse(struct sl_arena *arena, char *text, struct sl_claim **out_claims, uint32_t *out_count,
+                               struct seqlstm_error *err)
 {
     uint32_t lines = 1, count = 0;
     for (const char *p = text; *p; p++)
@@ -95,8 +92,7 @@ sl_claims_parse(struct sl_arena *arena, char *text, struct sl_claim **out_claims
 /* ---- judging ------------------------------------------------------------------------------------- */
 
 /* Another verdict, with what the check had said behind it. */
-static void
-change(struct sl_check_result *result, enum sl_verdict verdict, const char *text, const char *detail)
+static void change(struct sl_check_result *result, enum sl_verdict verdict, const char *text, const char *detail)
 {
     char said[sizeof result->detail];
     sl_text_snprintf(said, sizeof said, "%s", result->detail);
@@ -105,8 +101,8 @@ change(struct sl_check_result *result, enum sl_verdict verdict, const char *text
     result->verdict = verdict;
 }
 
-static const struct sl_claim *
-find(const struct sl_claim *claims, uint32_t count, enum sl_claim_kind kind, const char *name)
+static const struct sl_claim *find(const struct sl_claim *claims, uint32_t count, enum sl_claim_kind kind,
+                                   const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
         if (claims[i].kind == kind && sl_pattern_matches(claims[i].pattern, name))
@@ -114,8 +110,7 @@ find(const struct sl_claim *claims, uint32_t count, enum sl_claim_kind kind, con
     return NULL;
 }
 
-void
-sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *name, struct sl_check_result *result)
+void sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *name, struct sl_check_result *result)
 {
     const struct sl_claim *claim = find(claims, count, SL_CLAIM_SUPPORTED, name);
     const struct sl_claim *without = find(claims, count, SL_CLAIM_UNSUPPORTED, name);

@@ -10,15 +10,13 @@
 enum { DRAWS = 4 };
 
 /* 16 units of rounding of the activation's dtype. */
-static double
-movement(const struct sl_data *d)
+static double movement(const struct sl_data *d)
 {
     return 16 * sl_dtype_eps(d->c.dtype);
 }
 
 /* A copy of the data whose floating-point inputs are moved; the rest is shared. */
-static struct sl_data *
-perturb(struct sl_arena *arena, const struct sl_data *data, uint64_t draw)
+static struct sl_data *perturb(struct sl_arena *arena, const struct sl_data *data, uint64_t draw)
 {
     struct sl_data *copy = SL_ARENA_NEW(arena, struct sl_data);
     double **values = SL_ARENA_ARRAY(arena, double *, (size_t)data->count);
@@ -43,8 +41,8 @@ perturb(struct sl_arena *arena, const struct sl_data *data, uint64_t draw)
     return copy;
 }
 
-static seqlstm_status
-run(struct sl_runner *runner, const struct sl_data *data, bool backward, struct seqlstm_error *err)
+static seqlstm_status run(struct sl_runner *runner, const struct sl_data *data, bool backward,
+                          struct seqlstm_error *err)
 {
     const uint32_t all = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS;
     sl_runner_set_data(runner, data);
@@ -53,8 +51,7 @@ run(struct sl_runner *runner, const struct sl_data *data, bool backward, struct 
 }
 
 /* Widens `largest` by the distance of `now` to `base`. */
-static void
-widen(double *largest, const double *base, const double *now, int64_t n)
+static void widen(double *largest, const double *base, const double *now, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         double moved = fabs(now[i] - base[i]);
@@ -68,8 +65,8 @@ struct reading {
     double *scratch;
 };
 
-static bool
-read_base(struct sl_arena *arena, const struct sl_runner *runner, const struct sl_data *d, struct reading *r)
+static bool read_base(struct sl_arena *arena, const struct sl_runner *runner, const struct sl_data *d,
+                      struct reading *r)
 {
     int64_t most = 1;
     for (int g = 0; g < 2; g++) {
@@ -96,9 +93,9 @@ read_base(struct sl_arena *arena, const struct sl_runner *runner, const struct s
     return r->scratch != NULL;
 }
 
-seqlstm_status
-sl_condition_create(struct sl_arena *arena, const struct sl_subject *reference, const struct sl_data *data,
-                    struct sl_condition **out_condition, struct seqlstm_error *err)
+seqlstm_status sl_condition_create(struct sl_arena *arena, const struct sl_subject *reference,
+                                   const struct sl_data *data, struct sl_condition **out_condition,
+                                   struct seqlstm_error *err)
 {
     struct sl_condition *condition = SL_ARENA_NEW(arena, struct sl_condition);
     struct sl_runner *runner = NULL;

@@ -34,8 +34,7 @@ struct sl_conformance_report {
 
 /* ---- selection -------------------------------------------------------------------------------- */
 
-static bool
-is_glob(const char *name)
+static bool is_glob(const char *name)
 {
     return strpbrk(name, "*?") != NULL;
 }
@@ -46,8 +45,7 @@ struct selection {
     void *context;
 };
 
-static void
-offer(void *context, enum sl_level level, const char *text)
+static void offer(void *context, enum sl_level level, const char *text)
 {
     struct selection *s = context;
     bool wanted = s->request->case_count == 0;
@@ -57,16 +55,14 @@ offer(void *context, enum sl_level level, const char *text)
         s->fn(s->context, level, text);
 }
 
-static bool
-has_level(const struct sl_conformance_request *request, enum sl_level level)
+static bool has_level(const struct sl_conformance_request *request, enum sl_level level)
 {
     return request->levels == 0 || (request->levels & (1u << level)) != 0;
 }
 
 /* Calls fn for every selected case string; names that are no globs are run as they are. */
-static void
-each_case(const struct sl_conformance_request *request,
-          void (*fn)(void *context, enum sl_level level, const char *name), void *context)
+static void each_case(const struct sl_conformance_request *request,
+                      void (*fn)(void *context, enum sl_level level, const char *name), void *context)
 {
     bool any_glob = request->case_count == 0 && request->random == 0;
     for (uint32_t i = 0; i < request->random; i++) {
@@ -87,8 +83,7 @@ each_case(const struct sl_conformance_request *request,
 }
 
 /* Level of a case by its pass; for those named directly. */
-static enum sl_level
-level_of(const struct sl_case *c)
+static enum sl_level level_of(const struct sl_case *c)
 {
     switch (c->pass) {
     case SL_PASS_CLAIM:
@@ -111,8 +106,7 @@ level_of(const struct sl_case *c)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-static void
-keep_result(struct sl_conformance_report *r, const struct sl_conformance_result *result)
+static void keep_result(struct sl_conformance_report *r, const struct sl_conformance_result *result)
 {
     if (r->count == r->capacity) {
         uint32_t capacity = r->capacity ? 2 * r->capacity : 256;
@@ -137,8 +131,7 @@ keep_result(struct sl_conformance_report *r, const struct sl_conformance_result 
         r->request->on_result(r->request->context, &copy);
 }
 
-static void
-run_case(void *context, enum sl_level level, const char *name)
+static void run_case(void *context, enum sl_level level, const char *name)
 {
     struct sl_conformance_report *r = context;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -163,16 +156,14 @@ run_case(void *context, enum sl_level level, const char *name)
     keep_result(r, &result);
 }
 
-static void
-keep_level_result(void *context, const char *name, const struct sl_check_result *check)
+static void keep_level_result(void *context, const char *name, const struct sl_check_result *check)
 {
     struct sl_conformance_report *r = context;
     struct sl_conformance_result result = {.level = r->level, .name = name, .check = *check};
     keep_result(r, &result);
 }
 
-static void
-run_levels(struct sl_conformance_report *r, struct sl_workbench *w)
+static void run_levels(struct sl_conformance_report *r, struct sl_workbench *w)
 {
     const struct sl_conformance_request *request = r->request;
     if (request->case_count > 0 || request->random > 0)
@@ -190,8 +181,7 @@ struct claimed {
     bool found;
 };
 
-static void
-look_for_claim(void *context, enum sl_level level, const char *name)
+static void look_for_claim(void *context, enum sl_level level, const char *name)
 {
     struct claimed *c = context;
     (void)level;
@@ -199,8 +189,7 @@ look_for_claim(void *context, enum sl_level level, const char *name)
 }
 
 /* A claim that no case can match promises nothing: most likely a slip of the pen. */
-static void
-check_claims(struct sl_conformance_report *r)
+static void check_claims(struct sl_conformance_report *r)
 {
     const struct sl_conformance_request *request = r->request;
     if (request->case_count > 0 || request->random > 0 || request->levels != 0)
@@ -221,15 +210,14 @@ check_claims(struct sl_conformance_report *r)
     }
 }
 
-static const char *
-copy_text(struct sl_arena *arena, const char *text)
+static const char *copy_text(struct sl_arena *arena, const char *text)
 {
     return text ? sl_arena_strdup(arena, text) : NULL;
 }
 
 /* The record outlives the workbench it came from. */
-static seqlstm_status
-keep_record(struct sl_conformance_report *r, const struct sl_backend_record *from, struct seqlstm_error *err)
+static seqlstm_status keep_record(struct sl_conformance_report *r, const struct sl_backend_record *from,
+                                  struct seqlstm_error *err)
 {
     r->record = *from;
     r->record.id = copy_text(&r->arena, from->id);
@@ -254,9 +242,8 @@ keep_record(struct sl_conformance_report *r, const struct sl_backend_record *fro
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_conformance_run(const struct sl_conformance_request *request, struct sl_conformance_report **out_report,
-                   struct seqlstm_error *err)
+seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
+                                  struct sl_conformance_report **out_report, struct seqlstm_error *err)
 {
     struct sl_conformance_report *r = calloc(1, sizeof *r);
     struct sl_workbench *w = calloc(1, sizeof *w);
@@ -305,8 +292,7 @@ out:
     return rc;
 }
 
-void
-sl_conformance_report_destroy(struct sl_conformance_report *report)
+void sl_conformance_report_destroy(struct sl_conformance_report *report)
 {
     if (!report)
         return;
@@ -317,41 +303,37 @@ sl_conformance_report_destroy(struct sl_conformance_report *report)
 
 /* ---- the report ---------------------------------------------------------------------------------- */
 
-void
-sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times, uint32_t count)
+void sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times,
+                                     uint32_t count)
 {
     report->times = times;
     report->time_count = count;
     report->timed = true;
 }
 
-bool
-sl_conformance_report_is_timed(const struct sl_conformance_report *report)
+bool sl_conformance_report_is_timed(const struct sl_conformance_report *report)
 {
     return report->timed;
 }
 
-const struct sl_case_time *
-sl_conformance_report_get_times(const struct sl_conformance_report *report, uint32_t *out_count)
+const struct sl_case_time *sl_conformance_report_get_times(const struct sl_conformance_report *report,
+                                                           uint32_t *out_count)
 {
     *out_count = report->time_count;
     return report->times;
 }
 
-uint32_t
-sl_conformance_report_get_count(const struct sl_conformance_report *report, enum sl_verdict verdict)
+uint32_t sl_conformance_report_get_count(const struct sl_conformance_report *report, enum sl_verdict verdict)
 {
     return report->verdicts[verdict];
 }
 
-uint32_t
-sl_conformance_report_get_size(const struct sl_conformance_report *report)
+uint32_t sl_conformance_report_get_size(const struct sl_conformance_report *report)
 {
     return report->count;
 }
 
-uint32_t
-sl_conformance_report_count_bad(const struct sl_conformance_report *report)
+uint32_t sl_conformance_report_count_bad(const struct sl_conformance_report *report)
 {
     uint32_t bad = 0;
     for (int v = 0; v < SL_VERDICT_COUNT; v++)
@@ -359,30 +341,28 @@ sl_conformance_report_count_bad(const struct sl_conformance_report *report)
     return bad;
 }
 
-const struct sl_conformance_result *
-sl_conformance_report_get(const struct sl_conformance_report *report, uint32_t index)
+const struct sl_conformance_result *sl_conformance_report_get(const struct sl_conformance_report *report,
+                                                              uint32_t index)
 {
     return &report->results[index];
 }
 
-const struct sl_backend_record *
-sl_conformance_report_get_record(const struct sl_conformance_report *report)
+const struct sl_backend_record *sl_conformance_report_get_record(const struct sl_conformance_report *report)
 {
     return &report->record;
 }
 
 /* ---- lists and workers ----------------------------------------------------------------------------- */
 
-static void
-print_name(void *context, enum sl_level level, const char *name)
+static void print_name(void *context, enum sl_level level, const char *name)
 {
     (void)level;
     sl_buf_append_text(context, name);
     sl_buf_append_char(context, '\n');
 }
 
-seqlstm_status
-sl_conformance_list(const struct sl_conformance_request *request, struct sl_buf *out, struct seqlstm_error *err)
+seqlstm_status sl_conformance_list(const struct sl_conformance_request *request, struct sl_buf *out,
+                                   struct seqlstm_error *err)
 {
     each_case(request, print_name, out);
     if (out->failed)
@@ -390,8 +370,8 @@ sl_conformance_list(const struct sl_conformance_request *request, struct sl_buf 
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_conformance_work(const struct sl_conformance_request *request, int in, int out, struct seqlstm_error *err)
+seqlstm_status sl_conformance_work(const struct sl_conformance_request *request, int in, int out,
+                                   struct seqlstm_error *err)
 {
     struct sl_workbench *w = calloc(1, sizeof *w);
     if (!w)

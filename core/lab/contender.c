@@ -10,15 +10,14 @@
 
 enum { SETTINGS_MOST = 32, DEVICES_MOST = 1024 };
 
-static seqlstm_status
-no_memory(struct seqlstm_error *err)
+static seqlstm_status no_memory(struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the name of a backend");
 }
 
 /* "key=value,key=value" */
-static seqlstm_status
-parse_settings(struct sl_arena *arena, const char *text, struct sl_contender *c, struct seqlstm_error *err)
+static seqlstm_status parse_settings(struct sl_arena *arena, const char *text, struct sl_contender *c,
+                                     struct seqlstm_error *err)
 {
     struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, SETTINGS_MOST);
     if (!settings)
@@ -52,9 +51,8 @@ parse_settings(struct sl_arena *arena, const char *text, struct sl_contender *c,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_contender_parse(struct sl_arena *arena, const char *text, struct sl_contender *out_contender,
-                   struct seqlstm_error *err)
+seqlstm_status sl_contender_parse(struct sl_arena *arena, const char *text, struct sl_contender *out_contender,
+                                  struct seqlstm_error *err)
 {
     struct sl_contender c = {.text = sl_arena_strdup(arena, text)};
     const char *comma = strchr(text, ',');
@@ -88,8 +86,7 @@ sl_contender_parse(struct sl_arena *arena, const char *text, struct sl_contender
     return SEQLSTM_OK;
 }
 
-struct sl_registry_entry
-sl_contender_get_entry(const struct sl_contender *contender)
+struct sl_registry_entry sl_contender_get_entry(const struct sl_contender *contender)
 {
     return (struct sl_registry_entry){.name = contender->name,
                                       .settings = contender->settings,
@@ -97,8 +94,7 @@ sl_contender_get_entry(const struct sl_contender *contender)
                                       .device = contender->device};
 }
 
-bool
-sl_contender_is_same(const struct sl_contender *a, const struct sl_contender *b)
+bool sl_contender_is_same(const struct sl_contender *a, const struct sl_contender *b)
 {
     if (strcmp(a->name, b->name) != 0 || a->setting_count != b->setting_count || a->device != b->device)
         return false;
@@ -109,9 +105,8 @@ sl_contender_is_same(const struct sl_contender *a, const struct sl_contender *b)
     return true;
 }
 
-seqlstm_status
-sl_contender_find(const struct sl_contender *contender, const struct sl_registry *registry,
-                  struct sl_backend **out_backend, struct seqlstm_error *err)
+seqlstm_status sl_contender_find(const struct sl_contender *contender, const struct sl_registry *registry,
+                                 struct sl_backend **out_backend, struct seqlstm_error *err)
 {
     bool is_file = contender->name[0] == '/';
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {

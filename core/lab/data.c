@@ -15,22 +15,19 @@ struct random {
 };
 
 /* Uniform in [0, 1), 24 bits. */
-static double
-uniform(struct random *r)
+static double uniform(struct random *r)
 {
     return (double)seqlstm_uniform(r->key, r->counter++, 0, 0);
 }
 
-static int64_t
-below(struct random *r, int64_t count)
+static int64_t below(struct random *r, int64_t count)
 {
     return (int64_t)(uniform(r) * (double)count);
 }
 
 /* ---- the axis ----------------------------------------------------------------------------------- */
 
-static int32_t
-length_of(const struct sl_case *c, struct random *r, int64_t sequence)
+static int32_t length_of(const struct sl_case *c, struct random *r, int64_t sequence)
 {
     switch (c->lengths) {
     case SL_LENGTHS_ONES:
@@ -44,8 +41,7 @@ length_of(const struct sl_case *c, struct random *r, int64_t sequence)
     }
 }
 
-static bool
-make_axis(struct sl_arena *arena, struct sl_data *d, struct random *r)
+static bool make_axis(struct sl_arena *arena, struct sl_data *d, struct random *r)
 {
     const struct sl_case *c = &d->c;
     int64_t steps = c->lengths == SL_LENGTHS_ONES ? 1 : c->steps, b = c->sequences;
@@ -89,8 +85,7 @@ make_axis(struct sl_arena *arena, struct sl_data *d, struct random *r)
 }
 
 /* Where the memories of an attention begin: the first is as long as allowed, of ragged ones every third is empty. */
-static bool
-make_memories(struct sl_arena *arena, struct sl_data *d, struct random *r)
+static bool make_memories(struct sl_arena *arena, struct sl_data *d, struct random *r)
 {
     const struct seqlstm_desc *head = &d->c.desc.head;
     const int64_t count = head->max_sequences, longest = head->max_steps;
@@ -107,8 +102,7 @@ make_memories(struct sl_arena *arena, struct sl_data *d, struct random *r)
     return true;
 }
 
-static int64_t
-slot_rows(const struct sl_data *d, const struct sl_slot *slot)
+static int64_t slot_rows(const struct sl_data *d, const struct sl_slot *slot)
 {
     switch (slot->axis) {
     case SL_SLOT_ON_ROWS:
@@ -125,8 +119,7 @@ slot_rows(const struct sl_data *d, const struct sl_slot *slot)
 
 /* ---- values -------------------------------------------------------------------------------------- */
 
-static int64_t
-class_count(const struct sl_data *d)
+static int64_t class_count(const struct sl_data *d)
 {
     const union seqlstm_any_desc *u = &d->c.desc;
     return u->head.op == SEQLSTM_OP_LOSS ? u->loss.features
@@ -136,8 +129,7 @@ class_count(const struct sl_data *d)
 }
 
 /* Scatter: distinct rows of y, one in eight skipped. */
-static void
-fill_distinct(struct random *r, double *v, int64_t n, int64_t rows)
+static void fill_distinct(struct random *r, double *v, int64_t n, int64_t rows)
 {
     int64_t stride = 1, at = below(r, rows);
     for (int64_t s = 2; s < rows; s++)
@@ -160,8 +152,7 @@ fill_distinct(struct random *r, double *v, int64_t n, int64_t rows)
 }
 
 /* The memory that each query looks at. */
-static void
-fill_memory_of(const struct sl_data *d, struct random *r, double *v, int64_t n)
+static void fill_memory_of(const struct sl_data *d, struct random *r, double *v, int64_t n)
 {
     const int64_t count = d->c.desc.head.max_sequences;
     int64_t alive = count, m = 0;
@@ -180,8 +171,7 @@ fill_memory_of(const struct sl_data *d, struct random *r, double *v, int64_t n)
     }
 }
 
-static void
-fill_integers(const struct sl_data *d, struct random *r, const struct sl_slot *slot, double *v, int64_t n)
+static void fill_integers(const struct sl_data *d, struct random *r, const struct sl_slot *slot, double *v, int64_t n)
 {
     if (slot->role == SL_SLOT_INOUT) { /* FINITE_CHECK's flag */
         memset(v, 0, (size_t)n * sizeof *v);
@@ -203,8 +193,7 @@ fill_integers(const struct sl_data *d, struct random *r, const struct sl_slot *s
 }
 
 /* [low, high) by what the slot means. */
-static void
-range_of(const struct sl_data *d, const struct sl_slot *slot, double *low, double *high)
+static void range_of(const struct sl_data *d, const struct sl_slot *slot, double *low, double *high)
 {
     double size = d->c.saturated ? 6 : 1;
     uint32_t op = d->c.desc.head.op;
@@ -233,8 +222,7 @@ range_of(const struct sl_data *d, const struct sl_slot *slot, double *low, doubl
         *low = 1, *high = 4;
 }
 
-static void
-fill_floats(const struct sl_data *d, struct random *r, const struct sl_slot *slot, double *v, int64_t n)
+static void fill_floats(const struct sl_data *d, struct random *r, const struct sl_slot *slot, double *v, int64_t n)
 {
     double low, high;
     bool row_weight = strcmp(slot->name, "weight") == 0;
@@ -250,14 +238,12 @@ fill_floats(const struct sl_data *d, struct random *r, const struct sl_slot *slo
         v[0] = (double)INFINITY;
 }
 
-static seqlstm_status
-no_memory(const struct sl_case *c, struct seqlstm_error *err)
+static seqlstm_status no_memory(const struct sl_case *c, struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the data of case %s", c->text);
 }
 
-static seqlstm_status
-fill_slots(struct sl_arena *arena, struct sl_data *d, uint64_t seed, struct seqlstm_error *err)
+static seqlstm_status fill_slots(struct sl_arena *arena, struct sl_data *d, uint64_t seed, struct seqlstm_error *err)
 {
     const struct sl_case *c = &d->c;
     for (int32_t k = 0; k < d->count; k++) {
@@ -289,9 +275,8 @@ fill_slots(struct sl_arena *arena, struct sl_data *d, uint64_t seed, struct seql
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_data_create(struct sl_arena *arena, const struct sl_case *c, uint64_t seed, uint64_t value_seed,
-               struct sl_data **out_data, struct seqlstm_error *err)
+seqlstm_status sl_data_create(struct sl_arena *arena, const struct sl_case *c, uint64_t seed, uint64_t value_seed,
+                              struct sl_data **out_data, struct seqlstm_error *err)
 {
     struct sl_data *d = SL_ARENA_NEW(arena, struct sl_data);
     struct sl_slot *slots = SL_ARENA_ARRAY(arena, struct sl_slot, SL_SLOTS_MAX);

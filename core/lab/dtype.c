@@ -6,8 +6,7 @@
 #include "lab/data.h"
 
 /* Rounds to `bits` significant bits (24, 11, 8), subnormals below 2^low excepted. */
-static double
-round_to(double value, int bits, int low)
+static double round_to(double value, int bits, int low)
 {
     if (value == 0 || !isfinite(value))
         return value;
@@ -17,8 +16,7 @@ round_to(double value, int bits, int low)
     return ldexp(nearbyint(ldexp(value, -unit)), unit);
 }
 
-double
-sl_dtype_round(uint32_t dtype, double value)
+double sl_dtype_round(uint32_t dtype, double value)
 {
     switch (dtype) {
     case SEQLSTM_FLOAT64:
@@ -37,8 +35,7 @@ sl_dtype_round(uint32_t dtype, double value)
     }
 }
 
-double
-sl_dtype_eps(uint32_t dtype)
+double sl_dtype_eps(uint32_t dtype)
 {
     switch (dtype) {
     case SEQLSTM_FLOAT64:
@@ -55,8 +52,7 @@ sl_dtype_eps(uint32_t dtype)
     }
 }
 
-static uint16_t
-to_bfloat16(double value)
+static uint16_t to_bfloat16(double value)
 {
     float rounded = (float)sl_dtype_round(SEQLSTM_BFLOAT16, value);
     uint32_t bits;
@@ -64,8 +60,7 @@ to_bfloat16(double value)
     return (uint16_t)(bits >> 16);
 }
 
-static double
-from_bfloat16(uint16_t half)
+static double from_bfloat16(uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16;
     float value;
@@ -73,8 +68,7 @@ from_bfloat16(uint16_t half)
     return (double)value;
 }
 
-static uint16_t
-to_float16(double value)
+static uint16_t to_float16(double value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     if (isnan(value))
@@ -89,8 +83,7 @@ to_float16(double value)
     return (uint16_t)(sign | ((exponent + 14) << 10) | ((int)ldexp(fraction, 11) & 0x3FF));
 }
 
-static double
-from_float16(uint16_t half)
+static double from_float16(uint16_t half)
 {
     int exponent = (half >> 10) & 31, fraction = half & 0x3FF;
     double v = exponent == 31 ? (fraction ? NAN : INFINITY)
@@ -99,8 +92,7 @@ from_float16(uint16_t half)
     return half & 0x8000 ? -v : v;
 }
 
-void
-sl_dtype_store(uint32_t dtype, void *to, const double *from, int64_t elems)
+void sl_dtype_store(uint32_t dtype, void *to, const double *from, int64_t elems)
 {
     for (int64_t i = 0; i < elems; i++)
         switch (dtype) {
@@ -125,8 +117,7 @@ sl_dtype_store(uint32_t dtype, void *to, const double *from, int64_t elems)
         }
 }
 
-void
-sl_dtype_load(uint32_t dtype, const void *from, double *to, int64_t elems)
+void sl_dtype_load(uint32_t dtype, const void *from, double *to, int64_t elems)
 {
     for (int64_t i = 0; i < elems; i++)
         switch (dtype) {
@@ -153,8 +144,7 @@ sl_dtype_load(uint32_t dtype, const void *from, double *to, int64_t elems)
         }
 }
 
-bool
-sl_slot_is_float(const struct sl_slot *slot)
+bool sl_slot_is_float(const struct sl_slot *slot)
 {
     return slot->dtype != SEQLSTM_INT32 && slot->dtype != SEQLSTM_INT8 && slot->dtype != SEQLSTM_UINT8;
 }

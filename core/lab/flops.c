@@ -3,8 +3,7 @@
 #include "lab/flops.h"
 
 /* Products of all layers and directions for one row: input ones of the first layer apart. */
-static void
-count_recurrent(const struct seqlstm_recurrent_desc *d, double *out_first_input, double *out_rest)
+static void count_recurrent(const struct seqlstm_recurrent_desc *d, double *out_first_input, double *out_rest)
 {
     double gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
     double hidden = (double)d->hidden, width = d->projection ? (double)d->projection : hidden;
@@ -15,8 +14,7 @@ count_recurrent(const struct seqlstm_recurrent_desc *d, double *out_first_input,
     *out_rest = 2 * directions * (layers * own + (layers - 1) * gates * hidden * above);
 }
 
-double
-sl_flops_count(const struct sl_node *node, int64_t rows, bool backward, bool input_grad)
+double sl_flops_count(const struct sl_node *node, int64_t rows, bool backward, bool input_grad)
 {
     const union seqlstm_any_desc *u = &node->desc;
     double input = 0, rest = 0;

@@ -9,8 +9,8 @@
 
 #define POISON 0xFF /* NaN in float16, bfloat16, float32 and float64; -1 as an integer */
 
-seqlstm_status
-sl_guarded_init(struct sl_guarded *buffer, struct sl_twins *twins, uint64_t bytes, struct seqlstm_error *err)
+seqlstm_status sl_guarded_init(struct sl_guarded *buffer, struct sl_twins *twins, uint64_t bytes,
+                               struct seqlstm_error *err)
 {
     uint64_t rounded = (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
     memset(buffer, 0, sizeof *buffer);
@@ -34,30 +34,26 @@ sl_guarded_init(struct sl_guarded *buffer, struct sl_twins *twins, uint64_t byte
     return SEQLSTM_OK;
 }
 
-void *
-sl_guarded_get_address(const struct sl_guarded *buffer)
+void *sl_guarded_get_address(const struct sl_guarded *buffer)
 {
     return buffer->data && buffer->twin ? buffer->twin + SL_GUARD_BYTES : buffer->data;
 }
 
-seqlstm_status
-sl_twins_upload(const struct sl_twins *twins, struct seqlstm_error *err)
+seqlstm_status sl_twins_upload(const struct sl_twins *twins, struct seqlstm_error *err)
 {
     for (const struct sl_guarded *b = twins->first; b; b = b->next)
         SEQLSTM_TRY(sl_domain_upload(twins->domain, b->twin, b->block, (int64_t)b->block_bytes, err));
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_twins_download(const struct sl_twins *twins, struct seqlstm_error *err)
+seqlstm_status sl_twins_download(const struct sl_twins *twins, struct seqlstm_error *err)
 {
     for (const struct sl_guarded *b = twins->first; b; b = b->next)
         SEQLSTM_TRY(sl_domain_download(twins->domain, b->block, b->twin, (int64_t)b->block_bytes, err));
     return SEQLSTM_OK;
 }
 
-void
-sl_guarded_deinit(struct sl_guarded *buffer)
+void sl_guarded_deinit(struct sl_guarded *buffer)
 {
     if (buffer->twin)
         sl_domain_release(buffer->twins->domain, buffer->twin);
@@ -65,15 +61,13 @@ sl_guarded_deinit(struct sl_guarded *buffer)
     memset(buffer, 0, sizeof *buffer);
 }
 
-void
-sl_guarded_poison(struct sl_guarded *buffer)
+void sl_guarded_poison(struct sl_guarded *buffer)
 {
     if (buffer->data)
         memset(buffer->data, POISON, (size_t)buffer->bytes);
 }
 
-uint64_t
-sl_guarded_count_untouched(const struct sl_guarded *buffer, uint64_t least_bytes)
+uint64_t sl_guarded_count_untouched(const struct sl_guarded *buffer, uint64_t least_bytes)
 {
     const unsigned char *bytes = buffer->data;
     uint64_t count = 0, run = 0;
@@ -88,8 +82,7 @@ sl_guarded_count_untouched(const struct sl_guarded *buffer, uint64_t least_bytes
     return count;
 }
 
-int64_t
-sl_guarded_check(const struct sl_guarded *buffer)
+int64_t sl_guarded_check(const struct sl_guarded *buffer)
 {
     if (!buffer->block)
         return 0;

@@ -11,15 +11,13 @@
 
 enum { RESAMPLES = 4000 };
 
-static int
-compare(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-double
-sl_median(double *values, int64_t count)
+double sl_median(double *values, int64_t count)
 {
     if (count <= 0)
         return (double)NAN;
@@ -28,8 +26,7 @@ sl_median(double *values, int64_t count)
 }
 
 /* Mean of the middle 60 % of `count` numbers, of which sorted[k] occurs times[k] times. */
-static double
-trimmed_mean(const double *sorted, const int32_t *times, int64_t count)
+static double trimmed_mean(const double *sorted, const int32_t *times, int64_t count)
 {
     int64_t cut = count / 5, from = cut, to = count - cut, at = 0;
     double sum = 0;
@@ -44,8 +41,7 @@ trimmed_mean(const double *sorted, const int32_t *times, int64_t count)
 
 /* Correlation of neighbours. Values beyond the middle 80 % are pulled to its ends, so that one interruption neither
  * hides nor feigns a trend. */
-static double
-neighbour_correlation(const double *values, const double *sorted, int64_t count)
+static double neighbour_correlation(const double *values, const double *sorted, int64_t count)
 {
     double low = sorted[count / 10], high = sorted[count - 1 - count / 10], mean = 0, squares = 0, products = 0;
     for (int64_t i = 0; i < count; i++)
@@ -59,8 +55,7 @@ neighbour_correlation(const double *values, const double *sorted, int64_t count)
     return squares > 0 ? products / squares : 0;
 }
 
-static int64_t
-block_length(const double *values, const double *sorted, int64_t count)
+static int64_t block_length(const double *values, const double *sorted, int64_t count)
 {
     double r = neighbour_correlation(values, sorted, count);
     if (r <= 2 / sqrt((double)count))
@@ -71,8 +66,7 @@ block_length(const double *values, const double *sorted, int64_t count)
 }
 
 /* z with P(Z <= z) = p, by bisection on erfc. */
-static double
-normal_quantile(double p)
+static double normal_quantile(double p)
 {
     double low = -10, high = 10;
     for (int i = 0; i < 80; i++) {
@@ -86,8 +80,7 @@ normal_quantile(double p)
 }
 
 /* Student's t from the normal quantile (Fisher and Cornish's series, to 1/nu³). */
-static double
-student_quantile(double z, double nu)
+static double student_quantile(double z, double nu)
 {
     double z2 = z * z;
     double g1 = (z2 + 1) * z / 4;
@@ -97,8 +90,7 @@ student_quantile(double z, double nu)
 }
 
 /* The share of resamples below the interval. */
-static double
-tail_of(double confidence, int64_t count, int64_t block)
+static double tail_of(double confidence, int64_t count, int64_t block)
 {
     double n = floor((double)count / (double)block);
     n = n < SL_INTERVAL_ROUNDS_LEAST ? SL_INTERVAL_ROUNDS_LEAST : n;
@@ -107,8 +99,7 @@ tail_of(double confidence, int64_t count, int64_t block)
 }
 
 /* One resample: blocks that begin anywhere and wrap around. times[rank of a round]: how often it was drawn. */
-static void
-draw(const int32_t *ranks, int64_t count, int64_t block, uint64_t key, uint64_t number, int32_t *times)
+static void draw(const int32_t *ranks, int64_t count, int64_t block, uint64_t key, uint64_t number, int32_t *times)
 {
     int64_t done = 0;
     memset(times, 0, (size_t)count * sizeof *times);
@@ -124,8 +115,7 @@ struct work {
     int32_t *ranks, *times;  /* [count] */
 };
 
-static bool
-work_init(struct work *w, const double *logs, int64_t count)
+static bool work_init(struct work *w, const double *logs, int64_t count)
 {
     size_t n = (size_t)count;
     w->sorted = malloc(n * sizeof *w->sorted);
@@ -150,8 +140,7 @@ work_init(struct work *w, const double *logs, int64_t count)
     return true;
 }
 
-static void
-work_deinit(struct work *w)
+static void work_deinit(struct work *w)
 {
     free(w->sorted);
     free(w->means);
@@ -159,9 +148,8 @@ work_deinit(struct work *w)
     free(w->times);
 }
 
-seqlstm_status
-sl_interval_compute(const double *logs, int64_t count, double confidence, uint64_t seed,
-                    struct sl_interval *out_interval, struct seqlstm_error *err)
+seqlstm_status sl_interval_compute(const double *logs, int64_t count, double confidence, uint64_t seed,
+                                   struct sl_interval *out_interval, struct seqlstm_error *err)
 {
     struct sl_interval interval = {.ratio = (double)NAN, .low = 0, .high = (double)INFINITY, .rounds = count,
                                    .block = 1};

@@ -16,8 +16,7 @@ struct contract {
 
 typedef void contract_fn(struct contract *c);
 
-static void
-fail(struct contract *c, const char *detail)
+static void fail(struct contract *c, const char *detail)
 {
     if (c->result->verdict == SL_VERDICT_FAIL)
         return;
@@ -26,8 +25,7 @@ fail(struct contract *c, const char *detail)
 }
 
 /* A small case of the first operation that the backend accepts; false: none. */
-static bool
-find_case(const struct contract *c, struct sl_case *out_case)
+static bool find_case(const struct contract *c, struct sl_case *out_case)
 {
     static const char *const texts[] = {
         "lstm:bwd:T3B2I3H5:f32:ragged", "gru:bwd:T3B2I3H5:f32:ragged", "dense:bwd:R5I3O4:f32:flat",
@@ -45,8 +43,8 @@ find_case(const struct contract *c, struct sl_case *out_case)
 }
 
 /* Runs the small case on another instance. */
-static void
-run_small(struct contract *c, struct seqlstm_instance *instance, struct sl_host *host, struct seqlstm_queue *queue)
+static void run_small(struct contract *c, struct seqlstm_instance *instance, struct sl_host *host,
+                      struct seqlstm_queue *queue)
 {
     struct sl_case small;
     struct sl_bench bench = c->w->bench;
@@ -74,8 +72,7 @@ run_small(struct contract *c, struct seqlstm_instance *instance, struct sl_host 
         fail(c, result.detail);
 }
 
-static struct seqlstm_instance *
-open_with(struct contract *c, struct sl_host *host, struct sl_arena *arena)
+static struct seqlstm_instance *open_with(struct contract *c, struct sl_host *host, struct sl_arena *arena)
 {
     struct sl_backend_record record = {0};
     struct seqlstm_instance *instance = NULL;
@@ -88,8 +85,7 @@ open_with(struct contract *c, struct sl_host *host, struct sl_arena *arena)
     return instance;
 }
 
-static void
-minimal_host(struct contract *c)
+static void minimal_host(struct contract *c)
 {
     struct sl_arena arena = {0};
     struct sl_host host;
@@ -104,8 +100,7 @@ minimal_host(struct contract *c)
     sl_arena_deinit(&arena);
 }
 
-static void
-two_instances(struct contract *c)
+static void two_instances(struct contract *c)
 {
     struct sl_arena arena = {0};
     struct sl_host hosts[2];
@@ -127,8 +122,7 @@ two_instances(struct contract *c)
     sl_arena_deinit(&arena);
 }
 
-static void
-memory_in_open(struct contract *c)
+static void memory_in_open(struct contract *c)
 {
     const struct seqlstm_backend *table = &c->w->table;
     for (int64_t n = 0; n < 100; n++) {
@@ -151,16 +145,14 @@ memory_in_open(struct contract *c)
     fail(c, "open still failed when 100 allocations had been allowed");
 }
 
-static void
-null_arguments(struct contract *c)
+static void null_arguments(struct contract *c)
 {
     c->w->table.close(NULL);
     c->w->table.op_destroy(NULL);
     c->w->table.binding_destroy(NULL);
 }
 
-static void
-unknown_extension(struct contract *c)
+static void unknown_extension(struct contract *c)
 {
     const struct seqlstm_backend *table = &c->w->table;
     if (!table->get_extension)
@@ -171,8 +163,7 @@ unknown_extension(struct contract *c)
         fail(c, "get_extension took an id with something behind it for the id itself");
 }
 
-static void
-device_out_of_range(struct contract *c)
+static void device_out_of_range(struct contract *c)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_device_info info = {.struct_size = sizeof info};
@@ -181,8 +172,7 @@ device_out_of_range(struct contract *c)
         fail(c, "device_info succeeded for a device beyond device_count");
 }
 
-static void
-unknown_variant(struct contract *c)
+static void unknown_variant(struct contract *c)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_op *op = NULL;
@@ -198,8 +188,7 @@ unknown_variant(struct contract *c)
 }
 
 /* An error record of another host: too small to be written, or NULL. */
-static void
-foreign_error(struct contract *c)
+static void foreign_error(struct contract *c)
 {
     struct {
         struct seqlstm_error err;
@@ -218,8 +207,7 @@ foreign_error(struct contract *c)
 }
 
 /* Structs of a later host: longer, with members that this plugin does not know. They must stay as they are. */
-static void
-long_structs(struct contract *c)
+static void long_structs(struct contract *c)
 {
     struct {
         struct seqlstm_device_info info;
@@ -238,8 +226,7 @@ long_structs(struct contract *c)
         fail(c, "device_info gave another name the second time");
 }
 
-static void
-unknown_device_class(struct contract *c)
+static void unknown_device_class(struct contract *c)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_case small;
@@ -252,9 +239,8 @@ unknown_device_class(struct contract *c)
         fail(c, "supports says yes for the device class quantum:q9");
 }
 
-void
-sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
-                      void *context)
+void sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
+                           void *context)
 {
     static const struct {
         const char *name;

@@ -9,15 +9,13 @@
 #include "dispatch/loader.h"
 #include "lab/workbench.h"
 
-static void
-fail(struct sl_check_result *r, const char *detail)
+static void fail(struct sl_check_result *r, const char *detail)
 {
     r->verdict = SL_VERDICT_FAIL;
     sl_text_snprintf(r->detail, sizeof r->detail, "%s", detail);
 }
 
-static void
-check_dependencies(struct sl_workbench *w, struct sl_check_result *r)
+static void check_dependencies(struct sl_workbench *w, struct sl_check_result *r)
 {
     for (uint32_t i = 1; i < w->record.file_count; i++) {
         const char *slash = strrchr(w->record.files[i].path, '/');
@@ -28,8 +26,7 @@ check_dependencies(struct sl_workbench *w, struct sl_check_result *r)
         fail(r, "the file has no Build-ID: plans and caches cannot name it (link with --build-id)");
 }
 
-static void
-check_query(struct sl_workbench *w, const struct sl_conformance_request *request, struct sl_check_result *r)
+static void check_query(struct sl_workbench *w, const struct sl_conformance_request *request, struct sl_check_result *r)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     int64_t start = sl_clock_process_cpu_ns(); /* a busy machine is not the plugin's fault */
@@ -43,8 +40,7 @@ check_query(struct sl_workbench *w, const struct sl_conformance_request *request
     sl_arena_deinit(&again.arena);
 }
 
-static void
-check_operations(struct sl_workbench *w, struct sl_check_result *r)
+static void check_operations(struct sl_workbench *w, struct sl_check_result *r)
 {
     uint32_t offered = 0;
     for (uint32_t op = 1; op < SEQLSTM_OP_COUNT && op < w->table.desc_count; op++) {
@@ -61,9 +57,8 @@ check_operations(struct sl_workbench *w, struct sl_check_result *r)
         fail(r, "it offers no operation");
 }
 
-void
-sl_level_load_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
-                  void *context)
+void sl_level_load_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
+                       void *context)
 {
     struct sl_check_result r = {0};
     check_dependencies(w, &r);

@@ -7,15 +7,14 @@
 #include "base/text.h"
 #include "dispatch/choice.h"
 
-static void
-refuse(struct sl_offer *offer, const char *reason)
+static void refuse(struct sl_offer *offer, const char *reason)
 {
     sl_text_snprintf(offer->reason, sizeof offer->reason, "%.250s", reason);
 }
 
-static seqlstm_status
-try_variants(const struct sl_backend *backend, const struct sl_node *node, const char *variant,
-             const struct seqlstm_answer *answer, struct sl_offer *offer, struct seqlstm_error *err)
+static seqlstm_status try_variants(const struct sl_backend *backend, const struct sl_node *node, const char *variant,
+                                   const struct seqlstm_answer *answer, struct sl_offer *offer,
+                                   struct seqlstm_error *err)
 {
     const struct seqlstm_backend *table = sl_backend_get_table(backend);
     struct seqlstm_error refused = SEQLSTM_ERROR_INIT;
@@ -44,9 +43,8 @@ try_variants(const struct sl_backend *backend, const struct sl_node *node, const
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_offer_ask(const struct sl_backend *backend, const struct sl_graph *graph, const struct sl_node *node,
-             const char *variant, struct sl_offer *out_offer, struct seqlstm_error *err)
+seqlstm_status sl_offer_ask(const struct sl_backend *backend, const struct sl_graph *graph, const struct sl_node *node,
+                            const char *variant, struct sl_offer *out_offer, struct seqlstm_error *err)
 {
     struct sl_offer offer = {.option = ""};
     struct seqlstm_answer answer;

@@ -31,14 +31,12 @@ struct walk {
     struct seqlstm_error *err;
 };
 
-static seqlstm_status
-no_memory(struct walk *w)
+static seqlstm_status no_memory(struct walk *w)
 {
     SEQLSTM_FAIL(w->err, SEQLSTM_NO_MEMORY, "no memory for the reference's run of the model");
 }
 
-static int64_t
-tensor_elems(const struct walk *w, const struct sl_tensor *tensor)
+static int64_t tensor_elems(const struct walk *w, const struct sl_tensor *tensor)
 {
     bool free = tensor->axis == SL_AXIS_FREE;
     return (free ? tensor->rows : sl_batch_count_rows(w->request->batch, tensor->axis)) * tensor->features;
@@ -46,15 +44,13 @@ tensor_elems(const struct walk *w, const struct sl_tensor *tensor)
 
 /* ---- what is known before anything runs ------------------------------------------------------------------- */
 
-static void
-load_field(const struct sl_field *field, int64_t elems, double *out)
+static void load_field(const struct sl_field *field, int64_t elems, double *out)
 {
     for (int64_t i = 0; i < elems; i++)
         out[i] = field->kind == SL_FIELD_IDS ? (double)field->ids[i] : (double)field->values[i];
 }
 
-static void
-load_tensor(struct walk *w, const struct sl_tensor *tensor, int64_t elems, double *out)
+static void load_tensor(struct walk *w, const struct sl_tensor *tensor, int64_t elems, double *out)
 {
     const struct sl_oracle_request *r = w->request;
     switch (tensor->role) {
@@ -89,8 +85,7 @@ load_tensor(struct walk *w, const struct sl_tensor *tensor, int64_t elems, doubl
     }
 }
 
-static seqlstm_status
-make_rows_axis(struct walk *w)
+static seqlstm_status make_rows_axis(struct walk *w)
 {
     const struct sl_batch *batch = w->request->batch;
     int64_t n = batch->sequences;
@@ -118,8 +113,7 @@ make_rows_axis(struct walk *w)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-begin(struct walk *w)
+static seqlstm_status begin(struct walk *w)
 {
     size_t tensors = (size_t)w->graph->tensor_count;
     size_t units = (size_t)(w->graph->node_count + w->graph->alternative_count);
@@ -141,39 +135,34 @@ begin(struct walk *w)
 
 /* ---- one operation as data of the kit ------------------------------------------------------------------------ */
 
-static const struct seqlstm_axis *
-axis_of(const struct walk *w, const struct sl_node *node)
+static const struct seqlstm_axis *axis_of(const struct walk *w, const struct sl_node *node)
 {
     enum sl_axis axis = sl_graph_get_axis(w->graph, node);
     return sl_axis_is_steps(axis) ? sl_batch_get_axis(w->request->batch, axis) : &w->rows[sl_axis_is_source(axis)];
 }
 
-static bool
-is_state(const struct sl_slot *slot)
+static bool is_state(const struct sl_slot *slot)
 {
     return slot->axis == SL_SLOT_ON_STATES;
 }
 
 /* The tensor that slot k reads: of a state that a loop carries where it begins, since here its calls take all steps at
  * once; -1: zeros. */
-static int32_t
-tensor_of(const struct walk *w, const struct sl_node *node, const struct sl_slot *slot, int32_t k)
+static int32_t tensor_of(const struct walk *w, const struct sl_node *node, const struct sl_slot *slot, int32_t k)
 {
     int32_t t = k < node->slot_count ? node->slots[k] : -1;
     bool carried = t >= 0 && is_state(slot) && w->graph->tensors[t].role == SL_TENSOR_BEFORE;
     return carried ? w->graph->loop.carries[w->graph->tensors[t].owner].initial : t;
 }
 
-static int64_t
-slot_rows(const struct sl_data *d, const struct sl_slot *slot)
+static int64_t slot_rows(const struct sl_data *d, const struct sl_slot *slot)
 {
     if (slot->axis == SL_SLOT_FREE)
         return slot->rows;
     return slot->axis == SL_SLOT_ON_ROWS ? d->rows : slot->axis == SL_SLOT_ON_ROWS_IN ? d->rows_in : d->axis.sequences;
 }
 
-static void
-describe_case(const struct walk *w, const struct sl_node *node, struct sl_data *d)
+static void describe_case(const struct walk *w, const struct sl_node *node, struct sl_data *d)
 {
     bool training = w->graph->phase == SL_PHASE_TRAIN && node->needs_backward;
     struct sl_case *c = &d->c;
@@ -193,8 +182,8 @@ describe_case(const struct walk *w, const struct sl_node *node, struct sl_data *
             c->no_input_grad = false;
 }
 
-static seqlstm_status
-make_data(struct walk *w, struct sl_arena *arena, const struct sl_node *node, struct sl_data **out_data)
+static seqlstm_status make_data(struct walk *w, struct sl_arena *arena, const struct sl_node *node,
+                                struct sl_data **out_data)
 {
     struct sl_data *d = SL_ARENA_NEW(arena, struct sl_data);
     int32_t count;
@@ -245,8 +234,8 @@ make_data(struct walk *w, struct sl_arena *arena, const struct sl_node *node, st
 }
 
 /* Sums start at zero for each node; the walk keeps what they became for nobody. */
-static void
-keep_outputs(struct walk *w, const struct sl_node *node, const struct sl_data *d, const struct sl_runner *runner)
+static void keep_outputs(struct walk *w, const struct sl_node *node, const struct sl_data *d,
+                         const struct sl_runner *runner)
 {
     for (int32_t k = 0; k < d->count; k++) {
         if (d->slots[k].role != SL_SLOT_OUTPUT)
@@ -258,9 +247,8 @@ keep_outputs(struct walk *w, const struct sl_node *node, const struct sl_data *d
     }
 }
 
-static seqlstm_status
-keep_gradients(struct walk *w, struct sl_arena *arena, const struct sl_node *node, const struct sl_data *d,
-               const struct sl_runner *runner)
+static seqlstm_status keep_gradients(struct walk *w, struct sl_arena *arena, const struct sl_node *node,
+                                     const struct sl_data *d, const struct sl_runner *runner)
 {
     for (int32_t k = 0; k < d->count; k++) {
         int32_t t = d->slots[k].role == SL_SLOT_INPUT ? tensor_of(w, node, &d->slots[k], k) : -1;
@@ -283,8 +271,7 @@ keep_gradients(struct walk *w, struct sl_arena *arena, const struct sl_node *nod
 
 /* ---- forward ----------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-run_node(struct walk *w, const struct sl_node *node)
+static seqlstm_status run_node(struct walk *w, const struct sl_node *node)
 {
     struct sl_arena arena;
     struct sl_data *d = NULL;
@@ -305,8 +292,7 @@ run_node(struct walk *w, const struct sl_node *node)
 }
 
 /* What a loop reads of the step before, from what its calls have written so far. */
-static void
-fill_before(struct walk *w, const struct sl_carry *carry)
+static void fill_before(struct walk *w, const struct sl_carry *carry)
 {
     const struct seqlstm_axis *axis = &w->request->batch->axis;
     int64_t features = w->graph->tensors[carry->before].features;
@@ -319,8 +305,7 @@ fill_before(struct walk *w, const struct sl_carry *carry)
 }
 
 /* The body takes all steps at once, as often as there are steps: each time one step more is right. */
-static seqlstm_status
-run_loop(struct walk *w)
+static seqlstm_status run_loop(struct walk *w)
 {
     const struct sl_loop *loop = &w->graph->loop;
     for (int64_t t = 0; t < w->request->batch->axis.steps; t++) {
@@ -332,8 +317,7 @@ run_loop(struct walk *w)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-walk_forward(struct walk *w)
+static seqlstm_status walk_forward(struct walk *w)
 {
     const struct sl_loop *loop = &w->graph->loop;
     for (int32_t n = 0; n < w->graph->node_count; n++) {
@@ -348,8 +332,7 @@ walk_forward(struct walk *w)
 /* ---- judging ----------------------------------------------------------------------------------------------- */
 
 /* Which gradients the program itself would ask for. */
-static uint32_t
-parts_of(const struct walk *w, const struct sl_node *node, const struct sl_data *d)
+static uint32_t parts_of(const struct walk *w, const struct sl_node *node, const struct sl_data *d)
 {
     uint32_t parts = d->c.no_input_grad ? 0 : SEQLSTM_BACKWARD_INPUTS;
     for (int32_t k = 0; k < d->count; k++)
@@ -361,8 +344,7 @@ parts_of(const struct walk *w, const struct sl_node *node, const struct sl_data 
     return parts;
 }
 
-static bool
-has_upstream(const struct sl_node *node, const struct sl_data *d)
+static bool has_upstream(const struct sl_node *node, const struct sl_data *d)
 {
     if (node->desc.head.op == SEQLSTM_OP_LOSS || node->desc.head.op == SEQLSTM_OP_DENSE_LOSS)
         return true;
@@ -372,8 +354,7 @@ has_upstream(const struct sl_node *node, const struct sl_data *d)
     return false;
 }
 
-static struct sl_subject
-make_subject(const struct sl_backend *backend, uint32_t device, struct sl_queue *queue)
+static struct sl_subject make_subject(const struct sl_backend *backend, uint32_t device, struct sl_queue *queue)
 {
     return (struct sl_subject){.table = sl_backend_get_table(backend),
                                .instance = sl_backend_get_instance(backend),
@@ -383,9 +364,9 @@ make_subject(const struct sl_backend *backend, uint32_t device, struct sl_queue 
 }
 
 /* `expected` has run. Errors of the subject are verdicts. */
-static void
-compare_there(struct walk *w, struct sl_domain *domain, struct sl_judgement *j, const struct sl_data *d,
-              struct sl_runner *expected, uint32_t parts, struct sl_arena *arena, struct sl_check_result *result)
+static void compare_there(struct walk *w, struct sl_domain *domain, struct sl_judgement *j, const struct sl_data *d,
+                          struct sl_runner *expected, uint32_t parts, struct sl_arena *arena,
+                          struct sl_check_result *result)
 {
     struct sl_bench bench = {.subject = make_subject(j->backend, j->offer.device, domain ? &domain->queue : &w->queue),
                              .reference = w->reference,
@@ -405,9 +386,8 @@ compare_there(struct walk *w, struct sl_domain *domain, struct sl_judgement *j, 
 }
 
 /* In the memory of the backend's device. */
-static void
-compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct sl_runner *expected, uint32_t parts,
-        struct sl_arena *arena, struct sl_check_result *result)
+static void compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct sl_runner *expected,
+                    uint32_t parts, struct sl_arena *arena, struct sl_check_result *result)
 {
     const char *name = sl_backend_get_device(j->backend, j->offer.device)->domain;
     struct sl_domain domain = {.table = NULL};
@@ -427,9 +407,9 @@ compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct 
     }
 }
 
-static seqlstm_status
-judge_one(struct walk *w, const struct sl_node *node, const struct sl_data *d, struct sl_runner *expected,
-          uint32_t parts, const struct sl_oracle_subject *subject, struct sl_arena *arena, struct sl_judgement *j)
+static seqlstm_status judge_one(struct walk *w, const struct sl_node *node, const struct sl_data *d,
+                                struct sl_runner *expected, uint32_t parts, const struct sl_oracle_subject *subject,
+                                struct sl_arena *arena, struct sl_judgement *j)
 {
     struct sl_check_result result = {.verdict = SL_VERDICT_PASS};
     *j = (struct sl_judgement){.node = node, .backend = subject->backend, .backward = parts != 0, .detail = ""};
@@ -447,8 +427,7 @@ judge_one(struct walk *w, const struct sl_node *node, const struct sl_data *d, s
 }
 
 /* Runs the reference on one node or alternative, and everybody against it. `into`: the first of the judgements. */
-static seqlstm_status
-judge(struct walk *w, const struct sl_node *node, bool keep, struct sl_judgement *into)
+static seqlstm_status judge(struct walk *w, const struct sl_node *node, bool keep, struct sl_judgement *into)
 {
     struct sl_arena arena;
     struct sl_data *d = NULL;
@@ -478,8 +457,7 @@ judge(struct walk *w, const struct sl_node *node, bool keep, struct sl_judgement
 }
 
 /* Alternatives whose last node is n, judged before their nodes hand gradients on to others. */
-static seqlstm_status
-walk_back(struct walk *w)
+static seqlstm_status walk_back(struct walk *w)
 {
     int32_t subjects = w->request->subject_count;
     w->count = (w->graph->node_count + w->graph->alternative_count) * subjects;
@@ -498,9 +476,8 @@ walk_back(struct walk *w)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_oracle_run(const struct sl_oracle_request *request, struct sl_arena *arena, struct sl_judgement **out_judgements,
-              int32_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_oracle_run(const struct sl_oracle_request *request, struct sl_arena *arena,
+                             struct sl_judgement **out_judgements, int32_t *out_count, struct seqlstm_error *err)
 {
     struct walk w = {.request = request, .graph = request->graph, .arena = arena, .err = err};
     const struct seqlstm_backend *table = sl_backend_get_table(request->reference);

@@ -12,16 +12,14 @@
 
 enum { SHOWN = 80 };
 
-static void
-lead(const struct sl_outlet *outlet, bool away)
+static void lead(const struct sl_outlet *outlet, bool away)
 {
     for (int k = 0; k < 2; k++)
         if (outlet->kept[k] >= 0)
             dup2(away ? outlet->file : outlet->kept[k], STDOUT_FILENO + k);
 }
 
-static void
-write_log(void *context, enum sl_log_level level, const char *message)
+static void write_log(void *context, enum sl_log_level level, const char *message)
 {
     struct sl_outlet *outlet = context;
     pthread_mutex_lock(&outlet->lock);
@@ -33,8 +31,7 @@ write_log(void *context, enum sl_log_level level, const char *message)
     pthread_mutex_unlock(&outlet->lock);
 }
 
-void
-sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool stderr_too)
+void sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool stderr_too)
 {
     memset(outlet, 0, sizeof *outlet);
     pthread_mutex_init(&outlet->lock, NULL);
@@ -46,16 +43,14 @@ sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool stderr
         outlet->log = (struct sl_log){.write = write_log, .context = outlet, .level = inner->level};
 }
 
-void
-sl_outlet_deinit(struct sl_outlet *outlet)
+void sl_outlet_deinit(struct sl_outlet *outlet)
 {
     if (outlet->file >= 0)
         close(outlet->file);
     pthread_mutex_destroy(&outlet->lock);
 }
 
-void
-sl_outlet_begin(struct sl_outlet *outlet)
+void sl_outlet_begin(struct sl_outlet *outlet)
 {
     if (outlet->depth++ > 0 || outlet->file < 0)
         return;
@@ -67,8 +62,7 @@ sl_outlet_begin(struct sl_outlet *outlet)
     pthread_mutex_unlock(&outlet->lock);
 }
 
-bool
-sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
+bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
 {
     if (--outlet->depth > 0 || outlet->file < 0)
         return false;

@@ -13,8 +13,7 @@ struct maker {
     struct seqlstm_error *err;
 };
 
-static const struct sl_pin *
-find_pin(const struct maker *m, const struct sl_node *node)
+static const struct sl_pin *find_pin(const struct maker *m, const struct sl_node *node)
 {
     const struct sl_dispatch_config *dispatch = &m->graph->model->dispatch;
     for (size_t p = 0; node->layer >= 0 && p < dispatch->pin_count; p++)
@@ -23,14 +22,12 @@ find_pin(const struct maker *m, const struct sl_node *node)
     return NULL;
 }
 
-static bool
-both_accept(const struct maker *m, int32_t unit)
+static bool both_accept(const struct maker *m, int32_t unit)
 {
     return m->a->units[unit].accepted && m->b->units[unit].accepted;
 }
 
-static struct sl_party_choice
-choose(int32_t unit, const char *id, const char *variant)
+static struct sl_party_choice choose(int32_t unit, const char *id, const char *variant)
 {
     struct sl_party_choice choice = {.unit = unit};
     sl_text_snprintf(choice.id, sizeof choice.id, "%s", id);
@@ -38,8 +35,7 @@ choose(int32_t unit, const char *id, const char *variant)
     return choice;
 }
 
-static struct sl_pair
-compare(const struct maker *m, int32_t unit)
+static struct sl_pair compare(const struct maker *m, int32_t unit)
 {
     return (struct sl_pair){.unit = unit,
                             .compared = true,
@@ -47,8 +43,7 @@ compare(const struct maker *m, int32_t unit)
                             .b = choose(unit, m->b->id, m->b->units[unit].variant)};
 }
 
-static bool
-offers(const struct sl_party_unit *unit, const char *id, const char *variant)
+static bool offers(const struct sl_party_unit *unit, const char *id, const char *variant)
 {
     for (int32_t o = 0; o < unit->other_count; o++)
         if (strcmp(unit->others[o].id, id) == 0 && strcmp(unit->others[o].variant, variant) == 0)
@@ -57,8 +52,7 @@ offers(const struct sl_party_unit *unit, const char *id, const char *variant)
 }
 
 /* 0: rather not; larger is better. */
-static int
-rank(const struct maker *m, const char *id)
+static int rank(const struct maker *m, const char *id)
 {
     bool is_side = strcmp(id, m->a->id) == 0 || strcmp(id, m->b->id) == 0;
     if (is_side && !m->sides_help)
@@ -67,8 +61,7 @@ rank(const struct maker *m, const char *id)
 }
 
 /* The best backend that both sides have and that accepts the unit on both. */
-static seqlstm_status
-find_common(const struct maker *m, int32_t unit, struct sl_pair *out_pair)
+static seqlstm_status find_common(const struct maker *m, int32_t unit, struct sl_pair *out_pair)
 {
     const struct sl_party_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
     int best = 0;
@@ -86,8 +79,7 @@ find_common(const struct maker *m, int32_t unit, struct sl_pair *out_pair)
                  m->a->id, a->accepted ? "accepts it" : a->reason, m->b->id, b->accepted ? "accepts it" : b->reason);
 }
 
-static seqlstm_status
-pair_node(const struct maker *m, int32_t n, struct sl_pair *out_pair)
+static seqlstm_status pair_node(const struct maker *m, int32_t n, struct sl_pair *out_pair)
 {
     const struct sl_pin *pin = find_pin(m, &m->graph->nodes[n]);
     *out_pair = (struct sl_pair){.unit = n};
@@ -107,8 +99,7 @@ pair_node(const struct maker *m, int32_t n, struct sl_pair *out_pair)
 }
 
 /* An alternative that begins at node n, is accepted by both and covers nothing that is pinned; -1. */
-static int32_t
-find_alternative(const struct maker *m, int32_t n)
+static int32_t find_alternative(const struct maker *m, int32_t n)
 {
     int32_t found = -1, covered = 0;
     for (int32_t k = 0; k < m->graph->alternative_count; k++) {
@@ -125,8 +116,7 @@ find_alternative(const struct maker *m, int32_t n)
     return found;
 }
 
-static seqlstm_status
-fail_alone(const struct maker *m)
+static seqlstm_status fail_alone(const struct maker *m)
 {
     int32_t unit = 0; /* the first that one of them refused with a reason worth reading */
     for (int32_t u = m->graph->node_count - 1; u >= 0; u--)
@@ -139,10 +129,9 @@ fail_alone(const struct maker *m)
                  b->accepted ? "accepts it" : b->reason);
 }
 
-seqlstm_status
-sl_pairing_create(struct sl_arena *arena, const struct sl_graph *graph, const struct sl_party_facts *a,
-                  const struct sl_party_facts *b, bool sides_help, struct sl_pair **out_pairs, int32_t *out_count,
-                  struct seqlstm_error *err)
+seqlstm_status sl_pairing_create(struct sl_arena *arena, const struct sl_graph *graph, const struct sl_party_facts *a,
+                                 const struct sl_party_facts *b, bool sides_help, struct sl_pair **out_pairs,
+                                 int32_t *out_count, struct seqlstm_error *err)
 {
     struct maker maker = {graph, a, b, sides_help, err};
     struct sl_pair *pairs = SL_ARENA_ARRAY(arena, struct sl_pair, (size_t)graph->node_count);

@@ -94,14 +94,12 @@ struct sl_party {
     const struct sl_party_table *table;
 };
 
-static inline int32_t
-sl_unit_count(const struct sl_graph *graph)
+static inline int32_t sl_unit_count(const struct sl_graph *graph)
 {
     return graph->node_count + graph->alternative_count;
 }
 
-static inline const struct sl_node *
-sl_unit_get(const struct sl_graph *graph, int32_t unit)
+static inline const struct sl_node *sl_unit_get(const struct sl_graph *graph, int32_t unit)
 {
     return unit < graph->node_count ? &graph->nodes[unit] : &graph->alternatives[unit - graph->node_count].node;
 }

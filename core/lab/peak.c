@@ -38,8 +38,7 @@ struct work {
 typedef float vector_4 __attribute__((vector_size(16)));
 #define PLAIN(x, a, b) ((x) * (a) + (b))
 
-static float
-chain_4(int turns)
+static float chain_4(int turns)
 {
     CHAIN_BODY(vector_4, 4, PLAIN);
 }
@@ -58,8 +57,7 @@ chain_16(int turns)
 }
 #endif
 
-float
-sl_peak_run_chain(int turns, double *out_flops)
+float sl_peak_run_chain(int turns, double *out_flops)
 {
     int lanes = 4;
     float result = 0;
@@ -80,8 +78,7 @@ sl_peak_run_chain(int turns, double *out_flops)
     return result;
 }
 
-static void
-run_member(void *context, int32_t member, int32_t members)
+static void run_member(void *context, int32_t member, int32_t members)
 {
     struct work *work = context;
     double flops;
@@ -98,8 +95,7 @@ run_member(void *context, int32_t member, int32_t members)
         work->flops = flops;
 }
 
-double
-sl_peak_measure(struct sl_pool *pool)
+double sl_peak_measure(struct sl_pool *pool)
 {
     double best = 0;
     for (int pass = 0; pass < PASSES; pass++) {

@@ -57,8 +57,7 @@ struct remote {
 
 /* ---- bytes -------------------------------------------------------------------------------------------------- */
 
-static bool
-send_all(int fd, const void *data, size_t bytes)
+static bool send_all(int fd, const void *data, size_t bytes)
 {
     const char *at = data;
     while (bytes > 0) {
@@ -73,8 +72,7 @@ send_all(int fd, const void *data, size_t bytes)
     return true;
 }
 
-static bool
-receive_all(int fd, void *data, size_t bytes)
+static bool receive_all(int fd, void *data, size_t bytes)
 {
     char *at = data;
     while (bytes > 0) {
@@ -91,8 +89,8 @@ receive_all(int fd, void *data, size_t bytes)
 
 /* ---- the child process -------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-spawn(const char *const *worker, const char *role, pid_t *out_pid, int *out_socket, struct seqlstm_error *err)
+static seqlstm_status spawn(const char *const *worker, const char *role, pid_t *out_pid, int *out_socket,
+                            struct seqlstm_error *err)
 {
     const char *argv[ARGUMENTS_MOST];
     int count = 0, ends[2] = {-1, -1};
@@ -120,8 +118,7 @@ spawn(const char *const *worker, const char *role, pid_t *out_pid, int *out_sock
 }
 
 /* Waits for the child; the status of waitpid. */
-static int
-bury(struct remote *r)
+static int bury(struct remote *r)
 {
     int status = 0;
     if (r->socket >= 0)
@@ -133,8 +130,7 @@ bury(struct remote *r)
     return status;
 }
 
-static seqlstm_status
-mourn(struct remote *r, struct seqlstm_error *err)
+static seqlstm_status mourn(struct remote *r, struct seqlstm_error *err)
 {
     int status = bury(r);
     if (WIFSIGNALED(status))
@@ -145,8 +141,8 @@ mourn(struct remote *r, struct seqlstm_error *err)
 }
 
 /* One request and its reply, which then stands in r->room. */
-static seqlstm_status
-ask(struct remote *r, struct head head, const void *payload, int64_t expected_least, struct seqlstm_error *err)
+static seqlstm_status ask(struct remote *r, struct head head, const void *payload, int64_t expected_least,
+                          struct seqlstm_error *err)
 {
     struct head reply;
     if (!send_all(r->socket, &head, sizeof head) || !send_all(r->socket, payload, (size_t)head.bytes) ||
@@ -175,8 +171,7 @@ ask(struct remote *r, struct head head, const void *payload, int64_t expected_le
 
 /* ---- the party ---------------------------------------------------------------------------------------------- */
 
-static void
-remote_close(struct sl_party *party)
+static void remote_close(struct sl_party *party)
 {
     struct remote *r = (struct remote *)party;
     if (!r)
@@ -186,9 +181,8 @@ remote_close(struct sl_party *party)
     free(r);
 }
 
-static seqlstm_status
-remote_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party_facts *out_facts,
-                 struct seqlstm_error *err)
+static seqlstm_status remote_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party_facts *out_facts,
+                                       struct seqlstm_error *err)
 {
     struct remote *r = (struct remote *)party;
     int64_t units = r->units * (int64_t)sizeof *out_facts->units;
@@ -201,8 +195,8 @@ remote_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-remote_plan(struct sl_party *party, const struct sl_party_choice *choices, int32_t count, struct seqlstm_error *err)
+static seqlstm_status remote_plan(struct sl_party *party, const struct sl_party_choice *choices, int32_t count,
+                                  struct seqlstm_error *err)
 {
     struct remote *r = (struct remote *)party;
     r->calls = count;
@@ -210,8 +204,8 @@ remote_plan(struct sl_party *party, const struct sl_party_choice *choices, int32
                err);
 }
 
-static seqlstm_status
-remote_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts, struct seqlstm_error *err)
+static seqlstm_status remote_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts,
+                                   struct seqlstm_error *err)
 {
     struct remote *r = (struct remote *)party;
     int64_t bytes = r->units * (int64_t)sizeof *out_verdicts;
@@ -220,9 +214,8 @@ remote_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts, stru
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-remote_start(struct sl_party *party, int32_t batch, struct sl_party_result *out_result, int64_t *out_ns,
-             struct seqlstm_error *err)
+static seqlstm_status remote_start(struct sl_party *party, int32_t batch, struct sl_party_result *out_result,
+                                   int64_t *out_ns, struct seqlstm_error *err)
 {
     struct remote *r = (struct remote *)party;
     struct started started;
@@ -234,14 +227,13 @@ remote_start(struct sl_party *party, int32_t batch, struct sl_party_result *out_
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-remote_stop(struct sl_party *party, struct seqlstm_error *err)
+static seqlstm_status remote_stop(struct sl_party *party, struct seqlstm_error *err)
 {
     return ask((struct remote *)party, (struct head){.what = ASK_STOP}, NULL, 0, err);
 }
 
-static seqlstm_status
-remote_take_turn(struct sl_party *party, int32_t lead, int32_t steps, double *out_ns, struct seqlstm_error *err)
+static seqlstm_status remote_take_turn(struct sl_party *party, int32_t lead, int32_t steps, double *out_ns,
+                                       struct seqlstm_error *err)
 {
     struct remote *r = (struct remote *)party;
     int64_t bytes = (1 + r->calls) * (int64_t)sizeof *out_ns;
@@ -260,9 +252,8 @@ static const struct sl_party_table table = {
     .take_turn = remote_take_turn,
 };
 
-static seqlstm_status
-open_role(const char *const *worker, const char *role, char name, int32_t units, struct remote **out_remote,
-          struct seqlstm_error *err)
+static seqlstm_status open_role(const char *const *worker, const char *role, char name, int32_t units,
+                                struct remote **out_remote, struct seqlstm_error *err)
 {
     struct remote *r = calloc(1, sizeof *r);
     if (!r)
@@ -277,9 +268,8 @@ open_role(const char *const *worker, const char *role, char name, int32_t units,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_remote_open(const char *const *worker, bool is_b, int32_t units, struct sl_party **out_party,
-               struct seqlstm_error *err)
+seqlstm_status sl_remote_open(const char *const *worker, bool is_b, int32_t units, struct sl_party **out_party,
+                              struct seqlstm_error *err)
 {
     struct remote *r = NULL;
     SEQLSTM_TRY(open_role(worker, is_b ? "b" : "a", is_b ? 'B' : 'A', units, &r, err));
@@ -290,8 +280,8 @@ sl_remote_open(const char *const *worker, bool is_b, int32_t units, struct sl_pa
 /* ---- do they need it? --------------------------------------------------------------------------------------- */
 
 /* A library (not the plugins themselves, which come first) of one soname and two contents. */
-static const char *
-find_conflict(struct sl_arena *arena, const struct mapped *a, int32_t a_count, const struct mapped *b, int32_t b_count)
+static const char *find_conflict(struct sl_arena *arena, const struct mapped *a, int32_t a_count,
+                                 const struct mapped *b, int32_t b_count)
 {
     for (int32_t i = 1; i < a_count; i++)
         for (int32_t k = 1; k < b_count; k++)
@@ -301,9 +291,8 @@ find_conflict(struct sl_arena *arena, const struct mapped *a, int32_t a_count, c
     return NULL;
 }
 
-seqlstm_status
-sl_remote_find_reason(const char *const *worker, bool forced, struct sl_arena *arena, const char **out_reason,
-                      struct seqlstm_error *err)
+seqlstm_status sl_remote_find_reason(const char *const *worker, bool forced, struct sl_arena *arena,
+                                     const char **out_reason, struct seqlstm_error *err)
 {
     struct remote *sides[2] = {NULL, NULL};
     struct mapped *files[2] = {NULL, NULL};
@@ -333,9 +322,8 @@ sl_remote_find_reason(const char *const *worker, bool forced, struct sl_arena *a
 
 /* ---- the child's side --------------------------------------------------------------------------------------- */
 
-static bool
-reply(seqlstm_status status, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
-      const struct seqlstm_error *err)
+static bool reply(seqlstm_status status, const void *first, size_t first_bytes, const void *second, size_t second_bytes,
+                  const struct seqlstm_error *err)
 {
     struct head head = {.what = status, .bytes = (int64_t)(first_bytes + second_bytes)};
     if (status != SEQLSTM_OK) {
@@ -356,8 +344,7 @@ struct server {
     struct seqlstm_error *err;
 };
 
-static bool
-serve_plan(struct server *s, const struct head *head)
+static bool serve_plan(struct server *s, const struct head *head)
 {
     size_t count = (size_t)head->a;
     s->calls = head->a;
@@ -368,8 +355,7 @@ serve_plan(struct server *s, const struct head *head)
     return reply(s->party->table->plan(s->party, s->choices, s->calls, s->err), NULL, 0, NULL, 0, s->err);
 }
 
-static bool
-serve_start(struct server *s, int32_t batch)
+static bool serve_start(struct server *s, int32_t batch)
 {
     struct sl_party_result result = {0};
     struct started started = {0};
@@ -379,8 +365,7 @@ serve_start(struct server *s, int32_t batch)
     return reply(status, &started, sizeof started, result.values, (size_t)result.elems * sizeof *result.values, s->err);
 }
 
-static bool
-serve_one(struct server *s, const struct head *head)
+static bool serve_one(struct server *s, const struct head *head)
 {
     const struct sl_party_table *t = s->party->table;
     struct sl_party_facts facts = {.unit_count = 0};
@@ -406,8 +391,7 @@ serve_one(struct server *s, const struct head *head)
     }
 }
 
-seqlstm_status
-sl_remote_serve(struct sl_party *party, int32_t units, seqlstm_status status, struct seqlstm_error *err)
+seqlstm_status sl_remote_serve(struct sl_party *party, int32_t units, seqlstm_status status, struct seqlstm_error *err)
 {
     struct server s = {.party = party, .units = units, .err = err};
     struct head head;
@@ -422,8 +406,8 @@ sl_remote_serve(struct sl_party *party, int32_t units, seqlstm_status status, st
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_remote_answer_probe(const struct sl_backend *backend, seqlstm_status status, struct seqlstm_error *err)
+seqlstm_status sl_remote_answer_probe(const struct sl_backend *backend, seqlstm_status status,
+                                      struct seqlstm_error *err)
 {
     const struct sl_backend_record *record = backend ? sl_backend_get_record(backend) : NULL;
     struct head head;

@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "lab/conformance.h"
 
-static void
-append_string(struct sl_buf *out, const char *text)
+static void append_string(struct sl_buf *out, const char *text)
 {
     sl_buf_append_char(out, '"');
     for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p; p++) {
@@ -22,15 +21,13 @@ append_string(struct sl_buf *out, const char *text)
     sl_buf_append_char(out, '"');
 }
 
-static void
-append_member(struct sl_buf *out, const char *key, const char *text)
+static void append_member(struct sl_buf *out, const char *key, const char *text)
 {
     sl_buf_printf(out, "\"%s\": ", key);
     append_string(out, text);
 }
 
-static void
-append_backend(struct sl_buf *out, const struct sl_backend_record *record)
+static void append_backend(struct sl_buf *out, const struct sl_backend_record *record)
 {
     sl_buf_append_text(out, "  \"backend\": {");
     append_member(out, "id", record->id);
@@ -49,8 +46,7 @@ append_backend(struct sl_buf *out, const struct sl_backend_record *record)
     sl_buf_append_text(out, "},\n");
 }
 
-static void
-append_result(struct sl_buf *out, const struct sl_conformance_result *r)
+static void append_result(struct sl_buf *out, const struct sl_conformance_result *r)
 {
     char worst[SL_TEXT_NUMBER_BYTES];
     sl_text_print_float64(worst, r->check.worst);
@@ -68,8 +64,7 @@ append_result(struct sl_buf *out, const struct sl_conformance_result *r)
 }
 
 /* "bench": [...], when cases were to be timed. */
-static void
-append_times(struct sl_buf *out, const struct sl_conformance_report *report)
+static void append_times(struct sl_buf *out, const struct sl_conformance_report *report)
 {
     uint32_t count;
     const struct sl_case_time *times = sl_conformance_report_get_times(report, &count);
@@ -96,8 +91,7 @@ append_times(struct sl_buf *out, const struct sl_conformance_report *report)
     sl_buf_append_text(out, count ? "\n  ]" : "]");
 }
 
-void
-sl_conformance_report_print_json(const struct sl_conformance_report *report, struct sl_buf *out)
+void sl_conformance_report_print_json(const struct sl_conformance_report *report, struct sl_buf *out)
 {
     uint32_t count = sl_conformance_report_get_size(report);
     sl_buf_append_text(out, "{\n  \"schema\": \"seqlstm.conformance/1\",\n");

@@ -2,8 +2,7 @@
 /* The conformance report as JUnit XML, which most build services draw. */
 #include "lab/conformance.h"
 
-static void
-append_escaped(struct sl_buf *out, const char *text)
+static void append_escaped(struct sl_buf *out, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
         if (*p == '<')
@@ -19,8 +18,7 @@ append_escaped(struct sl_buf *out, const char *text)
     }
 }
 
-static void
-append_case(struct sl_buf *out, const struct sl_conformance_result *r)
+static void append_case(struct sl_buf *out, const struct sl_conformance_result *r)
 {
     enum sl_verdict v = r->check.verdict;
     sl_buf_printf(out, "    <testcase classname=\"%s\" name=\"", sl_level_name(r->level));
@@ -36,8 +34,7 @@ append_case(struct sl_buf *out, const struct sl_conformance_result *r)
     sl_buf_append_text(out, "\"/></testcase>\n");
 }
 
-void
-sl_conformance_report_print_junit(const struct sl_conformance_report *report, struct sl_buf *out)
+void sl_conformance_report_print_junit(const struct sl_conformance_report *report, struct sl_buf *out)
 {
     uint32_t size = sl_conformance_report_get_size(report);
     sl_buf_append_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"");

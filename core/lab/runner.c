@@ -7,8 +7,7 @@
 #include "dispatch/registry.h"
 
 /* The reference computes in float64 whatever the roles say, and is asked in its own words. */
-static void
-clear_dtypes(union seqlstm_any_desc *desc)
+static void clear_dtypes(union seqlstm_any_desc *desc)
 {
     struct seqlstm_desc *h = &desc->head;
     if (h->op == SEQLSTM_OP_RECURRENT)
@@ -18,8 +17,7 @@ clear_dtypes(union seqlstm_any_desc *desc)
 }
 
 /* Which dtype a slot is handed over in. The float64 twins keep the 16-bit types of CAST. */
-static uint32_t
-handed_dtype(const struct sl_runner *r, const struct sl_slot *s)
+static uint32_t handed_dtype(const struct sl_runner *r, const struct sl_slot *s)
 {
     if (!r->subject.float64 || !sl_slot_is_float(s))
         return s->dtype;
@@ -27,29 +25,25 @@ handed_dtype(const struct sl_runner *r, const struct sl_slot *s)
     return narrow ? s->dtype : SEQLSTM_FLOAT64;
 }
 
-static bool
-is_state(const struct sl_runner *r, int32_t slot, int which)
+static bool is_state(const struct sl_runner *r, int32_t slot, int which)
 {
     const struct sl_slot *s = &r->data->slots[slot];
     return r->desc.head.op == SEQLSTM_OP_RECURRENT && s->role != SL_SLOT_ABSENT &&
            s->axis == SL_SLOT_ON_STATES && (slot - SEQLSTM_RECURRENT_STATES) % 4 / 2 == which;
 }
 
-bool
-sl_runner_is_initial(const struct sl_runner *r, int32_t slot)
+bool sl_runner_is_initial(const struct sl_runner *r, int32_t slot)
 {
     return is_state(r, slot, 0);
 }
 
-bool
-sl_runner_is_final(const struct sl_runner *r, int32_t slot)
+bool sl_runner_is_final(const struct sl_runner *r, int32_t slot)
 {
     return is_state(r, slot, 1);
 }
 
 /* Does the slot have a gradient that backward writes or reads? */
-static bool
-has_gradient(const struct sl_runner *r, int32_t k)
+static bool has_gradient(const struct sl_runner *r, int32_t k)
 {
     const struct sl_slot *s = &r->data->slots[k];
     if (!sl_slot_is_float(s))
@@ -58,8 +52,7 @@ has_gradient(const struct sl_runner *r, int32_t k)
            (s->role == SL_SLOT_OUTPUT && r->data->upstream[k]);
 }
 
-static seqlstm_status
-make_buffers(struct sl_runner *r, struct seqlstm_error *err)
+static seqlstm_status make_buffers(struct sl_runner *r, struct seqlstm_error *err)
 {
     for (int32_t k = 0; k < r->count; k++) {
         const struct sl_slot *s = &r->data->slots[k];
@@ -76,8 +69,7 @@ make_buffers(struct sl_runner *r, struct seqlstm_error *err)
 }
 
 /* Pointers of piece k into whole tensors, and the states between pieces. */
-static seqlstm_status
-make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
+static seqlstm_status make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
 {
     struct sl_runner_piece *piece = &r->pieces[p];
     const struct seqlstm_axis *axis = &r->data->axis;
@@ -117,8 +109,7 @@ make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static void
-make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int32_t p, struct seqlstm_bind *bind)
+static void make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int32_t p, struct seqlstm_bind *bind)
 {
     const struct sl_data *d = r->data;
     bind->struct_size = (uint32_t)sizeof *bind;
@@ -137,8 +128,7 @@ make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int32_t p, stru
     }
 }
 
-static seqlstm_status
-bind_piece(struct sl_runner *r, struct sl_runner_piece *piece, struct seqlstm_error *err)
+static seqlstm_status bind_piece(struct sl_runner *r, struct sl_runner_piece *piece, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(r->subject.table->op_bind(r->op, r->subject.queue, &piece->bind, &piece->binding, err));
     if (!piece->binding)
@@ -147,8 +137,7 @@ bind_piece(struct sl_runner *r, struct sl_runner_piece *piece, struct seqlstm_er
 }
 
 /* Whole tensors, the first piece's initial states. */
-static seqlstm_status
-make_whole(struct sl_runner *r, struct seqlstm_error *err)
+static seqlstm_status make_whole(struct sl_runner *r, struct seqlstm_error *err)
 {
     struct sl_runner_piece *whole = &r->whole;
     make_bind(r, NULL, 0, &whole->bind);
@@ -163,8 +152,7 @@ make_whole(struct sl_runner *r, struct seqlstm_error *err)
     return bind_piece(r, whole, err);
 }
 
-static seqlstm_status
-create_op(struct sl_runner *r, const char *variant, struct seqlstm_error *err)
+static seqlstm_status create_op(struct sl_runner *r, const char *variant, struct seqlstm_error *err)
 {
     const struct sl_subject *s = &r->subject;
     SEQLSTM_TRY(sl_table_supports(s->table, s->device_class, &r->desc.head, &r->answer, err));
@@ -181,9 +169,8 @@ create_op(struct sl_runner *r, const char *variant, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, const char *variant,
-                 const struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err)
+seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, const char *variant,
+                                const struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err)
 {
     struct sl_runner *r = calloc(1, sizeof *r);
     seqlstm_status rc = SEQLSTM_NO_MEMORY;
@@ -232,8 +219,7 @@ no_memory:
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", data->c.text);
 }
 
-void
-sl_runner_destroy(struct sl_runner *r)
+void sl_runner_destroy(struct sl_runner *r)
 {
     if (!r)
         return;
@@ -261,20 +247,17 @@ sl_runner_destroy(struct sl_runner *r)
     free(r);
 }
 
-const struct seqlstm_answer *
-sl_runner_get_answer(const struct sl_runner *runner)
+const struct seqlstm_answer *sl_runner_get_answer(const struct sl_runner *runner)
 {
     return &runner->answer;
 }
 
-void
-sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data)
+void sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data)
 {
     runner->data = data;
 }
 
-void
-sl_runner_move_slopes(struct sl_runner *runner, double distance, uint64_t draw)
+void sl_runner_move_slopes(struct sl_runner *runner, double distance, uint64_t draw)
 {
     runner->slope_distance = distance;
     runner->slope_draw = draw;

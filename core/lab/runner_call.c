@@ -8,8 +8,8 @@
 #include "dispatch/guard.h"
 
 /* What a call may not do to the thread that made it. */
-static seqlstm_status
-check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc, struct seqlstm_error *err)
+static seqlstm_status check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc,
+                                 struct seqlstm_error *err)
 {
     struct sl_fp_state after = sl_fp_state_get();
     if (after.vector == before->vector && after.x87 == before->x87)
@@ -19,8 +19,7 @@ check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc
                  before->vector, after.vector, before->x87, after.x87);
 }
 
-static const struct sl_guarded *
-reserve_of(const struct sl_runner *r, int32_t p)
+static const struct sl_guarded *reserve_of(const struct sl_runner *r, int32_t p)
 {
     return &r->pieces[r->stepwise ? 0 : p].reserve;
 }
@@ -28,8 +27,7 @@ reserve_of(const struct sl_runner *r, int32_t p)
 /* ---- forward -------------------------------------------------------------------------------- */
 
 /* Rows of the final states that ended in piece p: from the piece's own state to the whole's. */
-static void
-collect_finals(struct sl_runner *r, int32_t p)
+static void collect_finals(struct sl_runner *r, int32_t p)
 {
     const int32_t *alive = r->data->axis.batch_sizes;
     for (int32_t k = 0; k < r->count; k++) {
@@ -42,8 +40,7 @@ collect_finals(struct sl_runner *r, int32_t p)
     }
 }
 
-seqlstm_status
-sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
+seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
 {
     const struct seqlstm_backend *table = r->subject.table;
     for (int32_t k = 0; k < r->count; k++) {
@@ -89,8 +86,7 @@ sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-static uint32_t
-part_of(const struct sl_runner *r, int32_t k)
+static uint32_t part_of(const struct sl_runner *r, int32_t k)
 {
     if (r->data->slots[k].role == SL_SLOT_PARAM)
         return SEQLSTM_BACKWARD_WEIGHTS;
@@ -98,8 +94,7 @@ part_of(const struct sl_runner *r, int32_t k)
 }
 
 /* Is this gradient an output of backward under `parts`? */
-static bool
-is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
+static bool is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
 {
     const struct sl_slot *s = &r->data->slots[k];
     if (s->role != SL_SLOT_INPUT && s->role != SL_SLOT_PARAM)
@@ -109,8 +104,7 @@ is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
     return (part_of(r, k) & parts) != 0;
 }
 
-static void
-fill_grads(struct sl_runner *r, bool accumulate)
+static void fill_grads(struct sl_runner *r, bool accumulate)
 {
     for (int32_t k = 0; k < r->count; k++) {
         const struct sl_slot *s = &r->data->slots[k];
@@ -126,8 +120,7 @@ fill_grads(struct sl_runner *r, bool accumulate)
 }
 
 /* Upstream of the sequences that ended in piece p; the others' came from piece p + 1's backward. */
-static void
-spread_finals(struct sl_runner *r, int32_t p)
+static void spread_finals(struct sl_runner *r, int32_t p)
 {
     const int32_t *alive = r->data->axis.batch_sizes;
     for (int32_t k = 0; k < r->count; k++) {
@@ -145,9 +138,9 @@ spread_finals(struct sl_runner *r, int32_t p)
 }
 
 /* One call; the workspace is poisoned before it. */
-static seqlstm_status
-go_back(struct sl_runner *r, const struct sl_runner_piece *piece, const struct sl_guarded *reserve, void *const *grads,
-        uint32_t parts, struct seqlstm_error *err)
+static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_piece *piece,
+                              const struct sl_guarded *reserve, void *const *grads, uint32_t parts,
+                              struct seqlstm_error *err)
 {
     if (!r->watches_idle)
         sl_guarded_poison(&r->workspace);
@@ -173,8 +166,7 @@ go_back(struct sl_runner *r, const struct sl_runner_piece *piece, const struct s
     return sl_twins_download(&r->twins, err);
 }
 
-seqlstm_status
-sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct seqlstm_error *err)
+seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct seqlstm_error *err)
 {
     if (!r->backward)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s has no backward", r->subject.table->id);

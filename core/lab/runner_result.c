@@ -7,8 +7,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-bool
-sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *out)
+bool sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *out)
 {
     const struct sl_guarded *buffer = gradient ? &r->grads[slot] : &r->values[slot];
     enum sl_slot_role role = r->data->slots[slot].role;
@@ -20,8 +19,7 @@ sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *o
     return true;
 }
 
-static bool
-report_damage(const struct sl_guarded *buffer, const char *name, char *text, size_t capacity)
+static bool report_damage(const struct sl_guarded *buffer, const char *name, char *text, size_t capacity)
 {
     int64_t at = sl_guarded_check(buffer);
     if (at == 0)
@@ -33,8 +31,7 @@ report_damage(const struct sl_guarded *buffer, const char *name, char *text, siz
 }
 
 /* An input must still hold what was stored. */
-static bool
-input_changed(const struct sl_runner *r, int32_t k, char *text, size_t capacity)
+static bool input_changed(const struct sl_runner *r, int32_t k, char *text, size_t capacity)
 {
     enum sl_slot_role role = r->data->slots[k].role;
     if (role != SL_SLOT_INPUT && role != SL_SLOT_PARAM && role != SL_SLOT_CONST)
@@ -52,8 +49,7 @@ input_changed(const struct sl_runner *r, int32_t k, char *text, size_t capacity)
     return false;
 }
 
-bool
-sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacity_bytes)
+bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacity_bytes)
 {
     for (int32_t k = 0; k < r->count; k++) {
         char name[64];
@@ -79,8 +75,8 @@ sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacity_byt
            report_damage(&r->packed, "the packed weights", text, capacity_bytes);
 }
 
-seqlstm_status
-sl_runner_ask_idle(struct sl_runner *r, uint64_t *out_workspace, uint64_t *out_reserve, struct seqlstm_error *err)
+seqlstm_status sl_runner_ask_idle(struct sl_runner *r, uint64_t *out_workspace, uint64_t *out_reserve,
+                                  struct seqlstm_error *err)
 {
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL};
     SEQLSTM_TRY(r->subject.table->op_sizes(r->op, &sizes, err));
@@ -95,8 +91,7 @@ sl_runner_ask_idle(struct sl_runner *r, uint64_t *out_workspace, uint64_t *out_r
     return SEQLSTM_OK;
 }
 
-static bool
-is_busy(const struct sl_guarded *buffer, uint64_t idle, const char *name, char *text, size_t capacity)
+static bool is_busy(const struct sl_guarded *buffer, uint64_t idle, const char *name, char *text, size_t capacity)
 {
     const uint64_t untouched = sl_guarded_count_untouched(buffer, 2u << 20);
     if (untouched >= idle)
@@ -108,15 +103,14 @@ is_busy(const struct sl_guarded *buffer, uint64_t idle, const char *name, char *
     return true;
 }
 
-bool
-sl_runner_find_busy(const struct sl_runner *r, uint64_t workspace, uint64_t reserve, char *text, size_t capacity_bytes)
+bool sl_runner_find_busy(const struct sl_runner *r, uint64_t workspace, uint64_t reserve, char *text,
+                         size_t capacity_bytes)
 {
     return is_busy(&r->workspace, workspace, "workspace", text, capacity_bytes) ||
            is_busy(&r->pieces[0].reserve, reserve, "reserve", text, capacity_bytes);
 }
 
-uint64_t
-sl_runner_digest(const struct sl_runner *r)
+uint64_t sl_runner_digest(const struct sl_runner *r)
 {
     uint64_t digest = 0;
     for (int32_t k = 0; k < r->count; k++) {

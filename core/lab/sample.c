@@ -7,8 +7,7 @@
 
 #include "data/batcher.h"
 
-int64_t
-sl_batch_get_rows(const struct sl_batch *batch)
+int64_t sl_batch_get_rows(const struct sl_batch *batch)
 {
     return batch->has_steps ? batch->axis.rows + batch->source.axis.rows : batch->sequences;
 }
@@ -16,14 +15,12 @@ sl_batch_get_rows(const struct sl_batch *batch)
 /* ---- repeating ---------------------------------------------------------------------------------------- */
 
 /* Sequence k of the longer batch is this one of the short one: neighbours stay neighbours, so lengths stay sorted. */
-static int64_t
-origin_of(const struct sl_batch *from, int64_t sequences, int64_t k)
+static int64_t origin_of(const struct sl_batch *from, int64_t sequences, int64_t k)
 {
     return k * from->sequences / sequences;
 }
 
-static void
-copy_row(const struct sl_field *from, int64_t from_row, const struct sl_field *to, int64_t to_row)
+static void copy_row(const struct sl_field *from, int64_t from_row, const struct sl_field *to, int64_t to_row)
 {
     if (from->kind == SL_FIELD_IDS)
         ((int32_t *)(uintptr_t)to->ids)[to_row] = from->ids[from_row];
@@ -32,9 +29,8 @@ copy_row(const struct sl_field *from, int64_t from_row, const struct sl_field *t
                (size_t)from->features * sizeof *from->values);
 }
 
-static void
-copy_field(const struct sl_batch *from, const struct sl_field *source, const struct sl_batch *to,
-           const struct sl_field *target)
+static void copy_field(const struct sl_batch *from, const struct sl_field *source, const struct sl_batch *to,
+                       const struct sl_field *target)
 {
     if (source->kind == SL_FIELD_NONE)
         return;
@@ -50,15 +46,13 @@ copy_field(const struct sl_batch *from, const struct sl_field *source, const str
     }
 }
 
-static int32_t
-get_source_length(const struct sl_batch *batch, int64_t k)
+static int32_t get_source_length(const struct sl_batch *batch, int64_t k)
 {
     int64_t place = batch->source.present ? batch->source.place[k] : batch->source.axis.sequences;
     return place < batch->source.axis.sequences ? batch->source.axis.lengths[place] : 0;
 }
 
-static void
-copy_source(const struct sl_batch *from, const struct sl_batch *to)
+static void copy_source(const struct sl_batch *from, const struct sl_batch *to)
 {
     uint64_t *ids = (uint64_t *)(uintptr_t)to->source.axis.sequence_id;
     for (int64_t k = 0; k < to->sequences; k++) {
@@ -70,8 +64,8 @@ copy_source(const struct sl_batch *from, const struct sl_batch *to)
     }
 }
 
-seqlstm_status
-sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch **out_batch, struct seqlstm_error *err)
+seqlstm_status sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch **out_batch,
+                               struct seqlstm_error *err)
 {
     struct sl_batch *made = NULL;
     int32_t *lengths = malloc((size_t)sequences * 2 * sizeof *lengths);
@@ -115,14 +109,12 @@ sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch
 
 /* ---- sampling ----------------------------------------------------------------------------------------- */
 
-static void
-widen_to(int64_t *most, int64_t value)
+static void widen_to(int64_t *most, int64_t value)
 {
     *most = value > *most ? value : *most;
 }
 
-static void
-widen(struct sl_envelope *envelope, const struct sl_batch *batch)
+static void widen(struct sl_envelope *envelope, const struct sl_batch *batch)
 {
     widen_to(&envelope->sequences, batch->sequences);
     widen_to(&envelope->steps, batch->axis.steps);
@@ -132,9 +124,8 @@ widen(struct sl_envelope *envelope, const struct sl_batch *batch)
 }
 
 /* Batch `ordinal`, filled up to `wanted` sequences; NULL where nothing is in it. */
-static seqlstm_status
-take(struct sl_batcher *batcher, uint64_t ordinal, int64_t wanted, struct sl_batch **out_batch,
-     struct seqlstm_error *err)
+static seqlstm_status take(struct sl_batcher *batcher, uint64_t ordinal, int64_t wanted, struct sl_batch **out_batch,
+                           struct seqlstm_error *err)
 {
     struct sl_batch *batch = NULL;
     SEQLSTM_TRY(sl_batcher_seek(batcher, 0, ordinal, err));
@@ -155,8 +146,8 @@ take(struct sl_batcher *batcher, uint64_t ordinal, int64_t wanted, struct sl_bat
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fill(struct sl_sample *sample, struct sl_batcher *batcher, int64_t wanted, int32_t most, struct seqlstm_error *err)
+static seqlstm_status fill(struct sl_sample *sample, struct sl_batcher *batcher, int64_t wanted, int32_t most,
+                           struct seqlstm_error *err)
 {
     int64_t batches = sl_batcher_get_batches(batcher);
     int32_t count = batches < most ? (int32_t)batches : most;
@@ -173,9 +164,8 @@ fill(struct sl_sample *sample, struct sl_batcher *batcher, int64_t wanted, int32
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_sample_create(const struct sl_dataset *data, uint64_t seed, int64_t batch_size, int32_t most,
-                 struct sl_sample *out_sample, struct seqlstm_error *err)
+seqlstm_status sl_sample_create(const struct sl_dataset *data, uint64_t seed, int64_t batch_size, int32_t most,
+                                struct sl_sample *out_sample, struct seqlstm_error *err)
 {
     struct sl_sample sample = {.count = 0};
     struct sl_batcher *batcher = NULL;
@@ -200,8 +190,7 @@ sl_sample_create(const struct sl_dataset *data, uint64_t seed, int64_t batch_siz
     return SEQLSTM_OK;
 }
 
-void
-sl_sample_deinit(struct sl_sample *sample)
+void sl_sample_deinit(struct sl_sample *sample)
 {
     for (int32_t b = 0; b < sample->count; b++)
         sl_batch_destroy(sample->batches[b]);

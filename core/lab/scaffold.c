@@ -17,8 +17,7 @@ enum { ID_MAX = 32 };
 static const char *const kinds[] = {"language_model", "classify", "tag", "regress", "forecast"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static seqlstm_status
-check_id(const char *id, struct seqlstm_error *err)
+static seqlstm_status check_id(const char *id, struct seqlstm_error *err)
 {
     size_t length = strlen(id);
     bool fits = length > 0 && length <= ID_MAX && id[0] >= 'a' && id[0] <= 'z';
@@ -35,8 +34,7 @@ check_id(const char *id, struct seqlstm_error *err)
 }
 
 /* Makes the folder; one that exists must be empty. */
-static seqlstm_status
-make_folder(const char *folder, struct seqlstm_error *err)
+static seqlstm_status make_folder(const char *folder, struct seqlstm_error *err)
 {
     bool empty = true;
     if (sl_file_exists(folder)) {
@@ -56,8 +54,7 @@ make_folder(const char *folder, struct seqlstm_error *err)
 }
 
 /* The text with every @NAME@ replaced. */
-static void
-fill(const char *text, const char *name, struct sl_buf *out)
+static void fill(const char *text, const char *name, struct sl_buf *out)
 {
     static const char mark[] = "@NAME@";
     for (const char *next; (next = strstr(text, mark)) != NULL; text = next + sizeof mark - 1) {
@@ -68,8 +65,8 @@ fill(const char *text, const char *name, struct sl_buf *out)
 }
 
 /* Every template below `set` ("backend/") into the folder. */
-static seqlstm_status
-write_set(const char *set, const char *name, const char *folder, struct sl_buf *out_files, struct seqlstm_error *err)
+static seqlstm_status write_set(const char *set, const char *name, const char *folder, struct sl_buf *out_files,
+                                struct seqlstm_error *err)
 {
     size_t prefix = strlen(set);
     SEQLSTM_TRY(make_folder(folder, err));
@@ -94,15 +91,15 @@ write_set(const char *set, const char *name, const char *folder, struct sl_buf *
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_scaffold_backend(const char *id, const char *folder, struct sl_buf *out_files, struct seqlstm_error *err)
+seqlstm_status sl_scaffold_backend(const char *id, const char *folder, struct sl_buf *out_files,
+                                   struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_id(id, err));
     return write_set("backend/", id, folder, out_files, err);
 }
 
-seqlstm_status
-sl_scaffold_model(const char *kind, const char *folder, struct sl_buf *out_files, struct seqlstm_error *err)
+seqlstm_status sl_scaffold_model(const char *kind, const char *folder, struct sl_buf *out_files,
+                                 struct seqlstm_error *err)
 {
     char set[64], all[128] = "";
     size_t n = 0, length = 0;

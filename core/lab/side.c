@@ -37,14 +37,12 @@ struct side {
     double *times; /* [1 + calls][STEPS_MOST] */
 };
 
-static struct side *
-side_of(struct sl_party *party)
+static struct side *side_of(struct sl_party *party)
 {
     return (struct side *)party;
 }
 
-static void
-release(struct side *side)
+static void release(struct side *side)
 {
     sl_exec_destroy(side->exec);
     sl_params_destroy(side->weights);
@@ -52,8 +50,7 @@ release(struct side *side)
     side->weights = NULL;
 }
 
-static void
-side_close(struct sl_party *party)
+static void side_close(struct sl_party *party)
 {
     struct side *side = side_of(party);
     if (!side)
@@ -69,8 +66,7 @@ side_close(struct sl_party *party)
 
 /* ---- offers ------------------------------------------------------------------------------------------------- */
 
-static void
-write_refusal(const struct sl_offer *offer, const struct sl_node *node, char *out, size_t bytes)
+static void write_refusal(const struct sl_offer *offer, const struct sl_node *node, char *out, size_t bytes)
 {
     char place[200] = "";
     if (offer->no_operation) {
@@ -84,8 +80,8 @@ write_refusal(const struct sl_offer *offer, const struct sl_node *node, char *ou
                      offer->option[0] || place[0] ? ": " : "", offer->reason);
 }
 
-static seqlstm_status
-ask_unit(struct side *side, const struct sl_node *node, struct sl_party_unit *unit, struct seqlstm_error *err)
+static seqlstm_status ask_unit(struct side *side, const struct sl_node *node, struct sl_party_unit *unit,
+                               struct seqlstm_error *err)
 {
     const struct sl_graph *graph = side->request.graph;
     struct sl_offer offer;
@@ -111,9 +107,8 @@ ask_unit(struct side *side, const struct sl_node *node, struct sl_party_unit *un
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-side_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party_facts *out_facts,
-               struct seqlstm_error *err)
+static seqlstm_status side_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party_facts *out_facts,
+                                     struct seqlstm_error *err)
 {
     struct side *side = side_of(party);
     const struct sl_graph *graph = side->request.graph;
@@ -139,8 +134,8 @@ side_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party_f
 
 /* ---- planning ----------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-side_plan(struct sl_party *party, const struct sl_party_choice *choices, int32_t count, struct seqlstm_error *err)
+static seqlstm_status side_plan(struct sl_party *party, const struct sl_party_choice *choices, int32_t count,
+                                struct seqlstm_error *err)
 {
     struct side *side = side_of(party);
     const struct sl_graph *graph = side->request.graph;
@@ -173,9 +168,8 @@ side_plan(struct sl_party *party, const struct sl_party_choice *choices, int32_t
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
-static seqlstm_status
-judge(struct side *side, const struct sl_graph *graph, const struct sl_sample *sample,
-      struct sl_party_verdict *out_verdicts, struct seqlstm_error *err)
+static seqlstm_status judge(struct side *side, const struct sl_graph *graph, const struct sl_sample *sample,
+                            struct sl_party_verdict *out_verdicts, struct seqlstm_error *err)
 {
     struct sl_oracle_subject subject = {.backend = side->backend, .variant = side->request.own->variant};
     struct sl_oracle_request request = {.graph = graph,
@@ -206,8 +200,8 @@ judge(struct side *side, const struct sl_graph *graph, const struct sl_sample *s
     return status;
 }
 
-static seqlstm_status
-side_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts, struct seqlstm_error *err)
+static seqlstm_status side_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts,
+                                 struct seqlstm_error *err)
 {
     struct side *side = side_of(party);
     struct sl_session *session = side->request.session;
@@ -226,8 +220,7 @@ side_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts, struct
 
 /* ---- steps -------------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-run_step(struct side *side, struct sl_exec_result *out_result, struct seqlstm_error *err)
+static seqlstm_status run_step(struct side *side, struct sl_exec_result *out_result, struct seqlstm_error *err)
 {
     const struct sl_exec_update update = {.count = ++side->updates};
     struct sl_exec_step step = side->step;
@@ -236,9 +229,8 @@ run_step(struct side *side, struct sl_exec_result *out_result, struct seqlstm_er
 }
 
 /* The gradients before anything else is done to them, or the output. */
-static seqlstm_status
-read_result(struct side *side, const struct sl_exec_result *step, struct sl_party_result *out,
-            struct seqlstm_error *err)
+static seqlstm_status read_result(struct side *side, const struct sl_exec_result *step, struct sl_party_result *out,
+                                  struct seqlstm_error *err)
 {
     *out = (struct sl_party_result){.loss = step->weight_sum > 0 ? step->loss_sum / step->weight_sum : 0};
     if (side->request.graph->phase == SL_PHASE_TRAIN) {
@@ -254,8 +246,7 @@ read_result(struct side *side, const struct sl_exec_result *step, struct sl_part
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-make_exec(struct side *side, struct seqlstm_error *err)
+static seqlstm_status make_exec(struct side *side, struct seqlstm_error *err)
 {
     const struct sl_graph *graph = side->request.graph;
     const struct sl_model *model = sl_session_get_model(side->request.session);
@@ -269,9 +260,8 @@ make_exec(struct side *side, struct seqlstm_error *err)
     return sl_exec_create(&request, &side->exec, err);
 }
 
-static seqlstm_status
-side_start(struct sl_party *party, int32_t batch, struct sl_party_result *out_result, int64_t *out_ns,
-           struct seqlstm_error *err)
+static seqlstm_status side_start(struct sl_party *party, int32_t batch, struct sl_party_result *out_result,
+                                 int64_t *out_ns, struct seqlstm_error *err)
 {
     struct side *side = side_of(party);
     struct sl_exec_result result;
@@ -289,16 +279,15 @@ side_start(struct sl_party *party, int32_t batch, struct sl_party_result *out_re
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-side_stop(struct sl_party *party, struct seqlstm_error *err)
+static seqlstm_status side_stop(struct sl_party *party, struct seqlstm_error *err)
 {
     (void)err;
     release(side_of(party));
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-side_take_turn(struct sl_party *party, int32_t lead, int32_t steps, double *out_ns, struct seqlstm_error *err)
+static seqlstm_status side_take_turn(struct sl_party *party, int32_t lead, int32_t steps, double *out_ns,
+                                     struct seqlstm_error *err)
 {
     struct side *side = side_of(party);
     struct sl_exec_result result;
@@ -336,8 +325,7 @@ static const struct sl_party_table table = {
 
 /* Both sides list what they compare in one order, so that what neither takes falls to the same backend. Two files of
  * one id cannot be loaded together: then each side has its own alone. */
-static seqlstm_status
-load(struct side *side, struct seqlstm_error *err)
+static seqlstm_status load(struct side *side, struct seqlstm_error *err)
 {
     const struct sl_contender *own = side->request.own, *other = side->request.other;
     struct sl_registry_entry entries[2];
@@ -355,8 +343,8 @@ load(struct side *side, struct seqlstm_error *err)
     return sl_contender_find(own, side->registry, &side->backend, err);
 }
 
-seqlstm_status
-sl_side_open(const struct sl_side_request *request, struct sl_party **out_party, struct seqlstm_error *err)
+seqlstm_status sl_side_open(const struct sl_side_request *request, struct sl_party **out_party,
+                            struct seqlstm_error *err)
 {
     struct side *side = calloc(1, sizeof *side);
     if (!side)

@@ -44,14 +44,12 @@ struct course {
 
 /* ---- who takes part ----------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-no_memory(struct sweep *s)
+static seqlstm_status no_memory(struct sweep *s)
 {
     SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the sweep");
 }
 
-static seqlstm_status
-list_backends(struct sweep *s)
+static seqlstm_status list_backends(struct sweep *s)
 {
     const struct sl_sweep_request *r = s->request;
     struct sl_registry *registry = NULL;
@@ -77,8 +75,7 @@ list_backends(struct sweep *s)
     return status;
 }
 
-static seqlstm_status
-list_candidates(struct sweep *s)
+static seqlstm_status list_candidates(struct sweep *s)
 {
     const struct sl_sweep_request *r = s->request;
     struct sl_sweep_report *report = s->report;
@@ -111,8 +108,8 @@ list_candidates(struct sweep *s)
 /* ---- one batch size ----------------------------------------------------------------------------------------- */
 
 /* The coarsest unit that the backend takes at node n; -1: none. */
-static int32_t
-find_own(const struct sl_graph *graph, const struct sl_party_facts *facts, int32_t n, int32_t *out_covered)
+static int32_t find_own(const struct sl_graph *graph, const struct sl_party_facts *facts, int32_t n,
+                        int32_t *out_covered)
 {
     int32_t found = facts->units[n].accepted ? n : -1;
     *out_covered = 1;
@@ -128,9 +125,8 @@ find_own(const struct sl_graph *graph, const struct sl_party_facts *facts, int32
 }
 
 /* What runs where; *out_flops of what runs on the backend itself. False: some unit is run by nobody. */
-static bool
-choose(const struct sl_graph *graph, const struct sl_party_facts *facts, struct sl_party_choice *choices,
-       int32_t *out_count, double *out_flops)
+static bool choose(const struct sl_graph *graph, const struct sl_party_facts *facts, struct sl_party_choice *choices,
+                   int32_t *out_count, double *out_flops)
 {
     *out_count = 0;
     *out_flops = 0;
@@ -150,8 +146,7 @@ choose(const struct sl_graph *graph, const struct sl_party_facts *facts, struct 
     return true;
 }
 
-static seqlstm_status
-exclude(struct sweep *s, struct sl_sweep_candidate *candidate, bool failed, const char *reason)
+static seqlstm_status exclude(struct sweep *s, struct sl_sweep_candidate *candidate, bool failed, const char *reason)
 {
     candidate->excluded = sl_arena_strdup(&s->report->arena, reason);
     candidate->failed = failed;
@@ -160,9 +155,9 @@ exclude(struct sweep *s, struct sl_sweep_candidate *candidate, bool failed, cons
 }
 
 /* Layers with products that others run. */
-static seqlstm_status
-note_loans(struct sweep *s, const struct sl_graph *graph, const struct sl_party_facts *facts,
-           const struct sl_party_choice *choices, int32_t count, struct sl_sweep_candidate *candidate)
+static seqlstm_status note_loans(struct sweep *s, const struct sl_graph *graph, const struct sl_party_facts *facts,
+                                 const struct sl_party_choice *choices, int32_t count,
+                                 struct sl_sweep_candidate *candidate)
 {
     struct sl_arena *arena = &s->report->arena;
     struct sl_sweep_loan *loans = SL_ARENA_ARRAY(arena, struct sl_sweep_loan, (size_t)count + 1);
@@ -186,8 +181,8 @@ note_loans(struct sweep *s, const struct sl_graph *graph, const struct sl_party_
 }
 
 /* Numbers before times, once for each candidate. */
-static seqlstm_status
-judge(struct sweep *s, struct course *course, int32_t c, const struct sl_party_choice *choices, int32_t count)
+static seqlstm_status judge(struct sweep *s, struct course *course, int32_t c, const struct sl_party_choice *choices,
+                            int32_t count)
 {
     size_t units = (size_t)sl_unit_count(course->graph);
     struct sl_party_verdict *verdicts = calloc(units, sizeof *verdicts);
@@ -208,8 +203,7 @@ judge(struct sweep *s, struct course *course, int32_t c, const struct sl_party_c
     return status;
 }
 
-static seqlstm_status
-open_candidate(struct sweep *s, struct course *course, int32_t c, bool first)
+static seqlstm_status open_candidate(struct sweep *s, struct course *course, int32_t c, bool first)
 {
     struct sl_sweep_candidate *candidate = &s->report->candidates[c];
     const struct sl_contender *backend = &s->backends[c / s->thread_count];
@@ -254,8 +248,7 @@ open_candidate(struct sweep *s, struct course *course, int32_t c, bool first)
     return status;
 }
 
-static seqlstm_status
-open_course(struct sweep *s, struct course *course, int64_t batch, struct sl_sweep_batch *out)
+static seqlstm_status open_course(struct sweep *s, struct course *course, int64_t batch, struct sl_sweep_batch *out)
 {
     const struct sl_sweep_request *r = s->request;
     int32_t candidates = s->report->candidate_count;
@@ -286,8 +279,7 @@ open_course(struct sweep *s, struct course *course, int64_t batch, struct sl_swe
     return SEQLSTM_OK;
 }
 
-static void
-close_course(struct sweep *s, struct course *course)
+static void close_course(struct sweep *s, struct course *course)
 {
     for (int32_t c = 0; course->parties && c < s->report->candidate_count; c++)
         if (course->parties[c])
@@ -300,8 +292,7 @@ close_course(struct sweep *s, struct course *course)
     sl_sample_deinit(&course->sample);
 }
 
-static seqlstm_status
-take_turn(struct sweep *s, struct course *course, int32_t c, struct sl_sweep_cell *cell)
+static seqlstm_status take_turn(struct sweep *s, struct course *course, int32_t c, struct sl_sweep_cell *cell)
 {
     struct sl_party *party = course->parties[c];
     struct sl_party_result result;
@@ -317,8 +308,7 @@ take_turn(struct sweep *s, struct course *course, int32_t c, struct sl_sweep_cel
 }
 
 /* All candidates once, in an order of its own. */
-static seqlstm_status
-run_round(struct sweep *s, struct course *course, int32_t round, struct sl_sweep_batch *batch)
+static seqlstm_status run_round(struct sweep *s, struct course *course, int32_t round, struct sl_sweep_batch *batch)
 {
     int32_t candidates = s->report->candidate_count;
     uint64_t key = seqlstm_mix64(s->report->model->seed, (uint64_t)batch->batch, (uint64_t)round);
@@ -333,8 +323,7 @@ run_round(struct sweep *s, struct course *course, int32_t round, struct sl_sweep
     return SEQLSTM_OK;
 }
 
-static void
-choose_winner(struct sl_sweep_report *report, struct sl_sweep_batch *batch)
+static void choose_winner(struct sl_sweep_report *report, struct sl_sweep_batch *batch)
 {
     int32_t before = report->batch_count > 0 ? report->batches[report->batch_count - 1].winner : -1;
     for (int32_t c = 0; c < report->candidate_count; c++)
@@ -346,8 +335,7 @@ choose_winner(struct sl_sweep_report *report, struct sl_sweep_batch *batch)
         batch->winner = before;
 }
 
-static seqlstm_status
-run_batch(struct sweep *s, int64_t batch, double seconds)
+static seqlstm_status run_batch(struct sweep *s, int64_t batch, double seconds)
 {
     struct course course = {.graph = NULL};
     struct sl_sweep_batch *out = &s->report->batches[s->report->batch_count];
@@ -378,8 +366,7 @@ run_batch(struct sweep *s, int64_t batch, double seconds)
 /* ---- all of them -------------------------------------------------------------------------------------------- */
 
 /* Seconds that one round of the newest batch size takes at least: two steps to warm up and one timed, each. */
-static double
-shortest_round(const struct sl_sweep_report *report)
+static double shortest_round(const struct sl_sweep_report *report)
 {
     double ns = 0;
     for (int32_t c = 0; report->batch_count > 0 && c < report->candidate_count; c++)
@@ -387,8 +374,7 @@ shortest_round(const struct sl_sweep_report *report)
     return 1e-9 * ns;
 }
 
-static seqlstm_status
-run_batches(struct sweep *s, const int64_t *batches, int32_t count)
+static seqlstm_status run_batches(struct sweep *s, const int64_t *batches, int32_t count)
 {
     double share = s->request->seconds / count;
     for (int32_t b = 0; b < count; b++) {
@@ -405,8 +391,7 @@ run_batches(struct sweep *s, const int64_t *batches, int32_t count)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-check_left(struct sweep *s)
+static seqlstm_status check_left(struct sweep *s)
 {
     for (int32_t c = 0; c < s->report->candidate_count; c++)
         if (!s->report->candidates[c].excluded)
@@ -420,8 +405,7 @@ check_left(struct sweep *s)
                  s->report->candidates[0].excluded);
 }
 
-static void
-find_crossover(struct sl_sweep_report *report)
+static void find_crossover(struct sl_sweep_report *report)
 {
     int32_t last = report->batch_count - 1;
     if (last < 0 || report->batches[last].winner == report->batches[0].winner)
@@ -432,8 +416,7 @@ find_crossover(struct sl_sweep_report *report)
     report->crossover = report->batches[b].batch;
 }
 
-static seqlstm_status
-run(struct sweep *s)
+static seqlstm_status run(struct sweep *s)
 {
     const struct sl_sweep_request *r = s->request;
     int64_t powers[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -451,8 +434,8 @@ run(struct sweep *s)
     return check_left(s);
 }
 
-seqlstm_status
-sl_sweep_run(const struct sl_sweep_request *request, struct sl_sweep_report **out_report, struct seqlstm_error *err)
+seqlstm_status sl_sweep_run(const struct sl_sweep_request *request, struct sl_sweep_report **out_report,
+                            struct seqlstm_error *err)
 {
     struct sweep sweep = {.request = request, .report = calloc(1, sizeof *sweep.report), .err = err};
     if (!sweep.report)
@@ -468,8 +451,7 @@ sl_sweep_run(const struct sl_sweep_request *request, struct sl_sweep_report **ou
     return SEQLSTM_OK;
 }
 
-void
-sl_sweep_report_destroy(struct sl_sweep_report *report)
+void sl_sweep_report_destroy(struct sl_sweep_report *report)
 {
     if (!report)
         return;

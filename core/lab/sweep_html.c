@@ -30,8 +30,7 @@ static const char style[] =
 
 static const char *const dashes[LINES] = {"", "7 4", "2 3", "9 3 2 3", "", "7 4", "2 3", "9 3 2 3"};
 
-static void
-put_text(struct sl_buf *out, const char *text)
+static void put_text(struct sl_buf *out, const char *text)
 {
     for (; *text; text++)
         switch (*text) {
@@ -52,8 +51,7 @@ put_text(struct sl_buf *out, const char *text)
         }
 }
 
-static void
-put_candidate(struct sl_buf *out, const struct sl_sweep_candidate *candidate)
+static void put_candidate(struct sl_buf *out, const struct sl_sweep_candidate *candidate)
 {
     struct sl_buf text = {0};
     sl_sweep_print_candidate(candidate, &text);
@@ -61,8 +59,7 @@ put_candidate(struct sl_buf *out, const struct sl_sweep_candidate *candidate)
     sl_buf_deinit(&text);
 }
 
-static void
-put_sentence(struct sl_buf *out, const struct sl_sweep_report *report)
+static void put_sentence(struct sl_buf *out, const struct sl_sweep_report *report)
 {
     struct sl_buf text = {0};
     sl_sweep_print_sentence(report, &text);
@@ -71,15 +68,13 @@ put_sentence(struct sl_buf *out, const struct sl_sweep_report *report)
 }
 
 /* Rows per second; 0: not timed. */
-static double
-rate_of(const struct sl_sweep_report *report, int32_t b, int32_t c)
+static double rate_of(const struct sl_sweep_report *report, int32_t b, int32_t c)
 {
     const struct sl_sweep_batch *batch = &report->batches[b];
     return batch->cells[c].rounds > 0 ? (double)batch->rows / (1e-9 * batch->cells[c].step_ns) : 0;
 }
 
-static void
-put_rate(struct sl_buf *out, double rate)
+static void put_rate(struct sl_buf *out, double rate)
 {
     double scaled = rate >= 1e6 ? rate / 1e6 : rate >= 1e3 ? rate / 1e3 : rate;
     sl_buf_printf(out, "%.*f%s", scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0, scaled,
@@ -88,21 +83,18 @@ put_rate(struct sl_buf *out, double rate)
 
 /* ---- axes --------------------------------------------------------------------------------------------------- */
 
-static double
-x_of(const struct plot *p, double batch)
+static double x_of(const struct plot *p, double batch)
 {
     double span = p->x_high - p->x_low;
     return LEFT + (WIDTH - LEFT - RIGHT) * (span > 0 ? (log(batch) - p->x_low) / span : 0.5);
 }
 
-static double
-y_of(const struct plot *p, double rate)
+static double y_of(const struct plot *p, double rate)
 {
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (log(rate) - p->y_low) / (p->y_high - p->y_low);
 }
 
-static void
-measure(struct plot *p)
+static void measure(struct plot *p)
 {
     const struct sl_sweep_report *r = p->report;
     double low = (double)INFINITY, high = 0;
@@ -120,8 +112,7 @@ measure(struct plot *p)
     p->y_high = log(high * 1.25);
 }
 
-static void
-put_axes(const struct plot *p, struct sl_buf *out)
+static void put_axes(const struct plot *p, struct sl_buf *out)
 {
     const struct sl_sweep_report *r = p->report;
     static const double steps[] = {1, 2, 5};
@@ -162,8 +153,7 @@ put_axes(const struct plot *p, struct sl_buf *out)
 
 /* ---- lines -------------------------------------------------------------------------------------------------- */
 
-static void
-put_marker(struct sl_buf *out, int shape, double x, double y)
+static void put_marker(struct sl_buf *out, int shape, double x, double y)
 {
     switch (shape % 4) {
     case 0:
@@ -180,8 +170,7 @@ put_marker(struct sl_buf *out, int shape, double x, double y)
     }
 }
 
-static void
-put_line(const struct plot *p, int32_t c, struct sl_buf *out)
+static void put_line(const struct plot *p, int32_t c, struct sl_buf *out)
 {
     const struct sl_sweep_report *r = p->report;
     const struct sl_sweep_candidate *candidate = &r->candidates[c];
@@ -208,8 +197,7 @@ put_line(const struct plot *p, int32_t c, struct sl_buf *out)
 }
 
 /* Names at the right ends, from the top down, never on top of each other. */
-static void
-put_names(const struct plot *p, struct sl_buf *out)
+static void put_names(const struct plot *p, struct sl_buf *out)
 {
     const struct sl_sweep_report *r = p->report;
     double below = TOP - LABEL;
@@ -235,8 +223,7 @@ put_names(const struct plot *p, struct sl_buf *out)
     }
 }
 
-static void
-put_plot(const struct sl_sweep_report *report, struct sl_buf *out)
+static void put_plot(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     struct plot plot = {.report = report};
     measure(&plot);
@@ -256,8 +243,7 @@ put_plot(const struct sl_sweep_report *report, struct sl_buf *out)
 
 /* ---- the page ----------------------------------------------------------------------------------------------- */
 
-static void
-put_table(const struct sl_sweep_report *report, struct sl_buf *out)
+static void put_table(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     sl_buf_append_text(out, "<div class=\"wide\"><table><caption>Steps of sequences per second (time of a whole batch, "
                             "ms); the fastest of a row is bold, within 3 % the first</caption>\n"
@@ -290,8 +276,7 @@ put_table(const struct sl_sweep_report *report, struct sl_buf *out)
     sl_buf_append_text(out, "</tbody></table></div>\n");
 }
 
-static void
-put_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out)
+static void put_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out)
 {
     struct sl_buf text = {0};
     sl_sweep_print_loan(candidate, l, &text);
@@ -301,8 +286,7 @@ put_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *o
     sl_buf_deinit(&text);
 }
 
-static void
-put_notes(const struct sl_sweep_report *report, struct sl_buf *out)
+static void put_notes(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     for (int32_t c = 0; c < report->candidate_count; c++)
         for (int32_t l = 0; l < sl_sweep_count_loans(report, c); l++)
@@ -321,8 +305,7 @@ put_notes(const struct sl_sweep_report *report, struct sl_buf *out)
                       (long long)report->skipped_from);
 }
 
-void
-sl_sweep_print_html(const struct sl_sweep_report *report, struct sl_buf *out)
+void sl_sweep_print_html(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     const char *phase = report->phase == SL_PHASE_TRAIN ? "Training" : "Inference";
     sl_buf_append_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"

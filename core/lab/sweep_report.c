@@ -8,27 +8,23 @@
 #include "base/text.h"
 #include "lab/sweep.h"
 
-void
-sl_sweep_print_candidate(const struct sl_sweep_candidate *candidate, struct sl_buf *out)
+void sl_sweep_print_candidate(const struct sl_sweep_candidate *candidate, struct sl_buf *out)
 {
     sl_buf_printf(out, "%s, %d thread%s", candidate->name, candidate->threads, candidate->threads == 1 ? "" : "s");
 }
 
-static double
-rows_per_s(const struct sl_sweep_batch *batch, const struct sl_sweep_cell *cell)
+static double rows_per_s(const struct sl_sweep_batch *batch, const struct sl_sweep_cell *cell)
 {
     return cell->rounds > 0 ? (double)batch->rows / (1e-9 * cell->step_ns) : 0;
 }
 
-static double
-share_of_peak(const struct sl_sweep_report *report, const struct sl_sweep_batch *batch, int32_t c)
+static double share_of_peak(const struct sl_sweep_report *report, const struct sl_sweep_batch *batch, int32_t c)
 {
     double peak = report->candidates[c].peak_gflops;
     return peak > 0 && batch->cells[c].rounds > 0 ? batch->gflop / (1e-9 * batch->cells[c].step_ns) / peak : 0;
 }
 
-int32_t
-sl_sweep_count_loans(const struct sl_sweep_report *report, int32_t c)
+int32_t sl_sweep_count_loans(const struct sl_sweep_report *report, int32_t c)
 {
     const struct sl_sweep_candidate *candidates = report->candidates;
     for (int32_t before = 0; before < c; before++)
@@ -37,8 +33,7 @@ sl_sweep_count_loans(const struct sl_sweep_report *report, int32_t c)
     return candidates[c].excluded ? 0 : candidates[c].loan_count;
 }
 
-void
-sl_sweep_print_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out)
+void sl_sweep_print_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out)
 {
     const struct sl_sweep_loan *loan = &candidate->loans[l];
     sl_buf_printf(out, "%s: %s runs on %s:%s; %s", candidate->name, loan->layer, loan->id, loan->variant,
@@ -47,8 +42,7 @@ sl_sweep_print_loan(const struct sl_sweep_candidate *candidate, int32_t l, struc
 
 /* ---- sentences ---------------------------------------------------------------------------------------------- */
 
-static void
-print_segments(const struct sl_sweep_report *report, const char *between, struct sl_buf *out)
+static void print_segments(const struct sl_sweep_report *report, const char *between, struct sl_buf *out)
 {
     int32_t begin = 0;
     for (int32_t b = 0; b < report->batch_count; b++) {
@@ -75,8 +69,7 @@ print_segments(const struct sl_sweep_report *report, const char *between, struct
     }
 }
 
-void
-sl_sweep_print_sentence(const struct sl_sweep_report *report, struct sl_buf *out)
+void sl_sweep_print_sentence(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     print_segments(report, "; ", out);
     if (report->batch_count > 0 && report->batches[0].winner >= 0)
@@ -86,8 +79,7 @@ sl_sweep_print_sentence(const struct sl_sweep_report *report, struct sl_buf *out
 /* ---- the table ---------------------------------------------------------------------------------------------- */
 
 /* Three digits and a unit: "812 k", "1.23 M". */
-static void
-print_rate(double rate, char out[16])
+static void print_rate(double rate, char out[16])
 {
     double scaled = rate >= 1e6 ? rate / 1e6 : rate >= 1e3 ? rate / 1e3 : rate;
     const char *unit = rate >= 1e6 ? " M" : rate >= 1e3 ? " k" : "";
@@ -98,8 +90,7 @@ print_rate(double rate, char out[16])
 }
 
 /* Right-aligned; one character may be several bytes. */
-static void
-print_cell(struct sl_buf *out, int width, const char *text, bool wins)
+static void print_cell(struct sl_buf *out, int width, const char *text, bool wins)
 {
     int columns = 0;
     for (const char *p = text; *p; p++)
@@ -111,8 +102,7 @@ print_cell(struct sl_buf *out, int width, const char *text, bool wins)
 
 enum { CELL = 12 };
 
-static void
-print_heads(const struct sl_sweep_report *report, struct sl_buf *out)
+static void print_heads(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     sl_buf_append_text(out, " batch");
     for (int32_t c = 0; c < report->candidate_count; c++) {
@@ -134,8 +124,7 @@ print_heads(const struct sl_sweep_report *report, struct sl_buf *out)
     sl_buf_append_text(out, "       ms   peak\n");
 }
 
-static void
-print_batch(const struct sl_sweep_report *report, const struct sl_sweep_batch *batch, struct sl_buf *out)
+static void print_batch(const struct sl_sweep_report *report, const struct sl_sweep_batch *batch, struct sl_buf *out)
 {
     sl_buf_printf(out, "%6lld", (long long)batch->batch);
     for (int32_t c = 0; c < report->candidate_count; c++) {
@@ -151,8 +140,7 @@ print_batch(const struct sl_sweep_report *report, const struct sl_sweep_batch *b
     sl_buf_append_char(out, '\n');
 }
 
-static void
-print_excluded(const struct sl_sweep_report *report, struct sl_buf *out)
+static void print_excluded(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     for (int32_t c = 0; c < report->candidate_count; c++) {
         const struct sl_sweep_candidate *candidate = &report->candidates[c];
@@ -167,8 +155,7 @@ print_excluded(const struct sl_sweep_report *report, struct sl_buf *out)
                       (long long)report->skipped_from);
 }
 
-static void
-print_loans(const struct sl_sweep_report *report, struct sl_buf *out)
+static void print_loans(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     for (int32_t c = 0; c < report->candidate_count; c++)
         for (int32_t l = 0; l < sl_sweep_count_loans(report, c); l++) {
@@ -177,8 +164,7 @@ print_loans(const struct sl_sweep_report *report, struct sl_buf *out)
         }
 }
 
-void
-sl_sweep_print_table(const struct sl_sweep_report *report, struct sl_buf *out)
+void sl_sweep_print_table(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     sl_buf_printf(out, "%s of %s, steps of sequences per second\n\n",
                   report->phase == SL_PHASE_TRAIN ? "training" : "inference", report->model->name);
@@ -195,8 +181,7 @@ sl_sweep_print_table(const struct sl_sweep_report *report, struct sl_buf *out)
 
 /* ---- JSON --------------------------------------------------------------------------------------------------- */
 
-static void
-add_rows(const struct sl_sweep_report *report, json_t *rows)
+static void add_rows(const struct sl_sweep_report *report, json_t *rows)
 {
     for (int32_t b = 0; b < report->batch_count; b++)
         for (int32_t c = 0; c < report->candidate_count; c++) {
@@ -215,8 +200,7 @@ add_rows(const struct sl_sweep_report *report, json_t *rows)
         }
 }
 
-static json_t *
-list_loans(const struct sl_sweep_report *report)
+static json_t *list_loans(const struct sl_sweep_report *report)
 {
     json_t *list = json_array();
     for (int32_t c = 0; c < report->candidate_count; c++)
@@ -229,8 +213,7 @@ list_loans(const struct sl_sweep_report *report)
     return list;
 }
 
-static json_t *
-list_excluded(const struct sl_sweep_report *report)
+static json_t *list_excluded(const struct sl_sweep_report *report)
 {
     json_t *list = json_array();
     for (int32_t c = 0; c < report->candidate_count; c++)
@@ -242,8 +225,7 @@ list_excluded(const struct sl_sweep_report *report)
     return list;
 }
 
-seqlstm_status
-sl_sweep_print_json(const struct sl_sweep_report *report, struct sl_buf *out, struct seqlstm_error *err)
+seqlstm_status sl_sweep_print_json(const struct sl_sweep_report *report, struct sl_buf *out, struct seqlstm_error *err)
 {
     struct sl_buf sentence = {0};
     json_t *rows = json_array();

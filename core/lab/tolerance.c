@@ -53,8 +53,7 @@ static const struct line table[] = {
 };
 
 /* Length of the sums behind one element of a slot. */
-static double
-sum_length(const struct sl_data *d, const struct sl_slot *slot, bool gradient)
+static double sum_length(const struct sl_data *d, const struct sl_slot *slot, bool gradient)
 {
     const union seqlstm_any_desc *u = &d->c.desc;
     double rows = gradient && slot->role == SL_SLOT_PARAM ? (double)d->rows : 0;
@@ -93,8 +92,7 @@ sum_length(const struct sl_data *d, const struct sl_slot *slot, bool gradient)
 
 /* Errors of one step reach the next through gates that damp them: they add up like a walk, not like a power.
  * Stacks pass them on from layer to layer. */
-static double
-growth(const struct sl_data *d)
+static double growth(const struct sl_data *d)
 {
     if (d->c.desc.head.op != SEQLSTM_OP_RECURRENT)
         return 1;
@@ -106,8 +104,7 @@ growth(const struct sl_data *d)
  * slopes such as 1 - y², whose error is relative to 1. A twentieth, because sums and products shrink both. Attention
  * over one row that outweighs the others: gradients are products of upstream, value and key, of which the difference
  * in its softmax leaves next to nothing; the error of the difference stays. */
-static double
-floor_of(const struct sl_data *d, bool gradient)
+static double floor_of(const struct sl_data *d, bool gradient)
 {
     uint32_t op = d->c.desc.head.op;
     if (op == SEQLSTM_OP_RECURRENT)
@@ -117,8 +114,7 @@ floor_of(const struct sl_data *d, bool gradient)
     return gradient && (op == SEQLSTM_OP_DENSE || op == SEQLSTM_OP_ACTIVATION) ? 0.05 : 0;
 }
 
-struct sl_tolerance
-sl_tolerance_get(const struct sl_data *data, int32_t slot, bool gradient)
+struct sl_tolerance sl_tolerance_get(const struct sl_data *data, int32_t slot, bool gradient)
 {
     const struct sl_slot *s = &data->slots[slot];
     double c = 0;
@@ -132,9 +128,8 @@ sl_tolerance_get(const struct sl_data *data, int32_t slot, bool gradient)
     return tolerance;
 }
 
-void
-sl_compare(const double *got, const double *expected, const double *movement, int64_t elems,
-           struct sl_tolerance tolerance, struct sl_comparison *out_comparison)
+void sl_compare(const double *got, const double *expected, const double *movement, int64_t elems,
+                struct sl_tolerance tolerance, struct sl_comparison *out_comparison)
 {
     struct sl_comparison c = {0};
     double squares = 0;

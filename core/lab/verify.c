@@ -36,9 +36,9 @@ struct sl_verify_report {
 
 /* ---- shared ------------------------------------------------------------------------------------------------ */
 
-seqlstm_status
-sl_lab_graph_create(const struct sl_session *session, enum sl_phase phase, const struct sl_envelope *envelope,
-                    struct sl_graph **out_graph, struct seqlstm_error *err)
+seqlstm_status sl_lab_graph_create(const struct sl_session *session, enum sl_phase phase,
+                                   const struct sl_envelope *envelope, struct sl_graph **out_graph,
+                                   struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(sl_session_find_data_state(session));
     facts.envelope = *envelope;
@@ -51,9 +51,8 @@ sl_lab_graph_create(const struct sl_session *session, enum sl_phase phase, const
 }
 
 /* Of a walk of the reference: forward twice, backward once. */
-static seqlstm_status
-count_flops(const struct sl_session *session, const struct sl_sample *sample, double *out_flops,
-            struct seqlstm_error *err)
+static seqlstm_status count_flops(const struct sl_session *session, const struct sl_sample *sample, double *out_flops,
+                                  struct seqlstm_error *err)
 {
     struct sl_graph *graph = NULL;
     double flops = 0;
@@ -70,9 +69,8 @@ count_flops(const struct sl_session *session, const struct sl_sample *sample, do
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_lab_sample_small(const struct sl_session *session, int64_t most, struct sl_sample *out_sample,
-                    struct seqlstm_error *err)
+seqlstm_status sl_lab_sample_small(const struct sl_session *session, int64_t most, struct sl_sample *out_sample,
+                                   struct seqlstm_error *err)
 {
     const struct sl_dataset *data = sl_session_find_train_data(session);
     uint64_t seed = sl_session_get_model(session)->seed;
@@ -89,9 +87,9 @@ sl_lab_sample_small(const struct sl_session *session, int64_t most, struct sl_sa
 
 /* ---- running ----------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-list_subjects(struct sl_verify_report *report, const char *only, struct sl_oracle_subject **out_subjects,
-              int32_t *out_count, struct seqlstm_error *err)
+static seqlstm_status list_subjects(struct sl_verify_report *report, const char *only,
+                                    struct sl_oracle_subject **out_subjects, int32_t *out_count,
+                                    struct seqlstm_error *err)
 {
     uint32_t backends = sl_registry_get_backend_count(report->registry);
     struct sl_oracle_subject *subjects = SL_ARENA_ARRAY(&report->arena, struct sl_oracle_subject, backends + 1);
@@ -114,9 +112,9 @@ list_subjects(struct sl_verify_report *report, const char *only, struct sl_oracl
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-run_walk(struct sl_verify_report *report, const struct sl_verify_request *request, enum sl_phase phase,
-         const struct sl_oracle_subject *subjects, int32_t subject_count, struct walk *walk, struct seqlstm_error *err)
+static seqlstm_status run_walk(struct sl_verify_report *report, const struct sl_verify_request *request,
+                               enum sl_phase phase, const struct sl_oracle_subject *subjects, int32_t subject_count,
+                               struct walk *walk, struct seqlstm_error *err)
 {
     uint64_t seed = sl_session_get_model(request->session)->seed;
     SEQLSTM_TRY(sl_lab_graph_create(request->session, phase, &report->sample.envelope, &walk->graph, err));
@@ -139,8 +137,8 @@ run_walk(struct sl_verify_report *report, const struct sl_verify_request *reques
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-run(struct sl_verify_report *report, const struct sl_verify_request *request, struct seqlstm_error *err)
+static seqlstm_status run(struct sl_verify_report *report, const struct sl_verify_request *request,
+                          struct seqlstm_error *err)
 {
     struct sl_oracle_subject *subjects = NULL;
     int32_t count = 0;
@@ -160,8 +158,8 @@ run(struct sl_verify_report *report, const struct sl_verify_request *request, st
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_verify_run(const struct sl_verify_request *request, struct sl_verify_report **out_report, struct seqlstm_error *err)
+seqlstm_status sl_verify_run(const struct sl_verify_request *request, struct sl_verify_report **out_report,
+                             struct seqlstm_error *err)
 {
     struct sl_verify_report *report = calloc(1, sizeof *report);
     if (!report)
@@ -175,8 +173,7 @@ sl_verify_run(const struct sl_verify_request *request, struct sl_verify_report *
     return SEQLSTM_OK;
 }
 
-void
-sl_verify_report_destroy(struct sl_verify_report *report)
+void sl_verify_report_destroy(struct sl_verify_report *report)
 {
     if (!report)
         return;
@@ -193,34 +190,30 @@ sl_verify_report_destroy(struct sl_verify_report *report)
 
 /* ---- reading ----------------------------------------------------------------------------------------------- */
 
-int32_t
-sl_verify_report_get_count(const struct sl_verify_report *report)
+int32_t sl_verify_report_get_count(const struct sl_verify_report *report)
 {
     return report->walks[0].count + report->walks[1].count;
 }
 
-const struct sl_judgement *
-sl_verify_report_get(const struct sl_verify_report *report, int32_t index, enum sl_phase *out_phase)
+const struct sl_judgement *sl_verify_report_get(const struct sl_verify_report *report, int32_t index,
+                                                enum sl_phase *out_phase)
 {
     int walk = index >= report->walks[0].count;
     *out_phase = phases[walk];
     return &report->walks[walk].judgements[walk ? index - report->walks[0].count : index];
 }
 
-int32_t
-sl_verify_report_get_failures(const struct sl_verify_report *report)
+int32_t sl_verify_report_get_failures(const struct sl_verify_report *report)
 {
     return report->failures;
 }
 
-struct sl_envelope
-sl_verify_report_get_batch(const struct sl_verify_report *report)
+struct sl_envelope sl_verify_report_get_batch(const struct sl_verify_report *report)
 {
     return report->sample.envelope;
 }
 
-static json_t *
-write_judgement(const struct sl_judgement *j, enum sl_phase phase)
+static json_t *write_judgement(const struct sl_judgement *j, enum sl_phase phase)
 {
     const struct sl_offer *offer = &j->offer;
     json_t *object = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:o,s:s}", "phase",
@@ -238,8 +231,8 @@ write_judgement(const struct sl_judgement *j, enum sl_phase phase)
     return object;
 }
 
-seqlstm_status
-sl_verify_report_print_json(const struct sl_verify_report *report, struct sl_buf *out, struct seqlstm_error *err)
+seqlstm_status sl_verify_report_print_json(const struct sl_verify_report *report, struct sl_buf *out,
+                                           struct seqlstm_error *err)
 {
     json_t *layers = json_array();
     int32_t totals[SL_VERDICT_COUNT] = {0};

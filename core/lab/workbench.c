@@ -7,8 +7,8 @@
 #include "dispatch/loader.h"
 #include "dispatch/settings.h"
 
-seqlstm_status
-sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
+seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request,
+                                 struct seqlstm_error *err)
 {
     for (uint32_t i = 0; i < request->builtin_count; i++)
         if (strcmp(request->builtins[i].id, request->file) == 0)
@@ -16,8 +16,8 @@ sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *r
     return sl_loader_load(&w->arena, request->file, request->trust, &w->record, &w->table, err);
 }
 
-static seqlstm_status
-open_subject(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
+static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_conformance_request *request,
+                                   struct seqlstm_error *err)
 {
     if (w->record.status == SL_BACKEND_OK) {
         SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, NULL, err));
@@ -35,8 +35,8 @@ open_subject(struct sl_workbench *w, const struct sl_conformance_request *reques
                  w->record.reason);
 }
 
-static seqlstm_status
-open_reference(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
+static seqlstm_status open_reference(struct sl_workbench *w, const struct sl_conformance_request *request,
+                                     struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_loader_query(&w->arena, request->reference, &w->reference_record, &w->reference_table, err));
     if (w->reference_record.status == SL_BACKEND_OK) {
@@ -54,8 +54,8 @@ open_reference(struct sl_workbench *w, const struct sl_conformance_request *requ
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *request, struct seqlstm_error *err)
+seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *request,
+                                 struct seqlstm_error *err)
 {
     memset(w, 0, sizeof *w);
     sl_outlet_init(&w->outlet, request->log, request->worker || request->is_worker);
@@ -107,8 +107,7 @@ sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *r
     return SEQLSTM_OK;
 }
 
-void
-sl_workbench_deinit(struct sl_workbench *w)
+void sl_workbench_deinit(struct sl_workbench *w)
 {
     for (int i = 0; i < SL_WORKBENCH_QUEUES; i++)
         sl_domain_close(&w->domains[i]);

@@ -33,9 +33,8 @@ struct sl_workers {
     int to, from;
 };
 
-seqlstm_status
-sl_workers_create(const char *const *argv, int64_t timeout_ns, struct sl_workers **out_workers,
-                  struct seqlstm_error *err)
+seqlstm_status sl_workers_create(const char *const *argv, int64_t timeout_ns, struct sl_workers **out_workers,
+                                 struct seqlstm_error *err)
 {
     struct sl_workers *w = calloc(1, sizeof *w);
     if (!w)
@@ -49,8 +48,7 @@ sl_workers_create(const char *const *argv, int64_t timeout_ns, struct sl_workers
 
 /* ---- one worker --------------------------------------------------------------------------------- */
 
-static bool
-start(struct sl_workers *w)
+static bool start(struct sl_workers *w)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     posix_spawn_file_actions_t actions;
@@ -89,8 +87,7 @@ start(struct sl_workers *w)
 }
 
 /* Closes the pipes and waits; `kill_first` for one that hangs. Returns the status of waitpid. */
-static int
-stop(struct sl_workers *w, bool kill_first)
+static int stop(struct sl_workers *w, bool kill_first)
 {
     int status = 0;
     if (w->pid == 0)
@@ -106,8 +103,7 @@ stop(struct sl_workers *w, bool kill_first)
     return status;
 }
 
-void
-sl_workers_destroy(struct sl_workers *workers)
+void sl_workers_destroy(struct sl_workers *workers)
 {
     if (!workers)
         return;
@@ -117,8 +113,7 @@ sl_workers_destroy(struct sl_workers *workers)
 
 /* ---- lines ---------------------------------------------------------------------------------------- */
 
-static bool
-write_all(int fd, const char *text, size_t length)
+static bool write_all(int fd, const char *text, size_t length)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
     sigaction(SIGPIPE, &ignore, &old);
@@ -145,8 +140,7 @@ struct limit {
 };
 
 /* Processor time of a process and its threads; 0 when it cannot be known. */
-static int64_t
-get_cpu_ns(pid_t pid)
+static int64_t get_cpu_ns(pid_t pid)
 {
     clockid_t clock;
     struct timespec t;
@@ -156,8 +150,7 @@ get_cpu_ns(pid_t pid)
 }
 
 /* One line without its newline; longer ones are cut. */
-static enum read_outcome
-read_line(int fd, const struct limit *limit, char line[LINE_BYTES])
+static enum read_outcome read_line(int fd, const struct limit *limit, char line[LINE_BYTES])
 {
     size_t length = 0;
     for (;;) {
@@ -187,8 +180,7 @@ read_line(int fd, const struct limit *limit, char line[LINE_BYTES])
 }
 
 /* Cuts the next field off a line. */
-static char *
-next_field(char **line)
+static char *next_field(char **line)
 {
     char *field = *line, *tab = strchr(field, '\t');
     if (tab) {
@@ -200,8 +192,7 @@ next_field(char **line)
     return field;
 }
 
-static bool
-parse_result(char *line, struct sl_check_result *out)
+static bool parse_result(char *line, struct sl_check_result *out)
 {
     char *verdict = next_field(&line), *worst = next_field(&line), *variant = next_field(&line);
     int v = 0;
@@ -217,8 +208,7 @@ parse_result(char *line, struct sl_check_result *out)
     return true;
 }
 
-void
-sl_workers_run(struct sl_workers *w, const char *name, struct sl_check_result *out_result)
+void sl_workers_run(struct sl_workers *w, const char *name, struct sl_check_result *out_result)
 {
     char line[LINE_BYTES];
     memset(out_result, 0, sizeof *out_result);
@@ -256,8 +246,7 @@ sl_workers_run(struct sl_workers *w, const char *name, struct sl_check_result *o
 
 /* ---- the worker's side ------------------------------------------------------------------------------ */
 
-seqlstm_status
-sl_worker_serve(struct sl_bench *bench, int in, int out, struct seqlstm_error *err)
+seqlstm_status sl_worker_serve(struct sl_bench *bench, int in, int out, struct seqlstm_error *err)
 {
     char line[LINE_BYTES];
     const struct limit none = {0};

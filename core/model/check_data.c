@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "model/sections.h"
 
-static void
-check_label(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+static void check_label(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
 {
     const char *column = source->label.column;
     const struct sl_node *label = sl_node_find(split, "label");
@@ -20,8 +19,7 @@ check_label(struct sl_reader *reader, const struct sl_node *split, const struct 
 }
 
 /* A source of pairs has its two sides, or one text that is both, and no label. */
-static void
-check_pairs(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+static void check_pairs(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
 {
     static const char *const others[] = {"file", "text", "label", "inputs", "targets", "group", "window", "time"};
     bool lines = source->type == SL_SOURCE_LINES;
@@ -49,8 +47,7 @@ check_pairs(struct sl_reader *reader, const struct sl_node *split, const struct 
     }
 }
 
-static void
-check_table(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+static void check_table(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
 {
     /* By what was said, not by what could be read: a broken value has its own error. */
     bool numeric = sl_node_find(split, "inputs") != NULL, text = sl_node_find(split, "text") != NULL;
@@ -84,14 +81,12 @@ check_table(struct sl_reader *reader, const struct sl_node *split, const struct 
                          "`columns` names the columns of a table without header");
 }
 
-static bool
-is_row_number(const char *text, int64_t *out)
+static bool is_row_number(const char *text, int64_t *out)
 {
     return text != NULL && sl_text_parse_int64(text, strlen(text), out);
 }
 
-static void
-check_rows(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+static void check_rows(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
 {
     const struct sl_rows *rows = &source->rows;
     int64_t first, last;
@@ -112,8 +107,8 @@ check_rows(struct sl_reader *reader, const struct sl_node *split, const struct s
                          "`rows` are counted from 1, and the last is not before the first");
 }
 
-static void
-check_split(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source, bool pairs)
+static void check_split(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source,
+                        bool pairs)
 {
     if (source->origin != SL_SOURCE_FILES)
         return;
@@ -134,9 +129,8 @@ check_split(struct sl_reader *reader, const struct sl_node *split, const struct 
     check_rows(reader, split, source);
 }
 
-static void
-check_stream(struct sl_reader *reader, struct sl_node *data, struct sl_node *batching,
-             struct sl_model *model)
+static void check_stream(struct sl_reader *reader, struct sl_node *data, struct sl_node *batching,
+                         struct sl_model *model)
 {
     const struct sl_source *train = &model->data.splits[SL_SPLIT_TRAIN];
     bool streams = train->type == SL_SOURCE_TEXT || train->type == SL_SOURCE_TOKENS;
@@ -167,8 +161,7 @@ check_stream(struct sl_reader *reader, struct sl_node *data, struct sl_node *bat
 }
 
 /* Padded steps come after the real ones: what looks back from the end would see them. */
-static void
-check_padding(struct sl_reader *reader, const struct sl_node *batching, const struct sl_model *model)
+static void check_padding(struct sl_reader *reader, const struct sl_node *batching, const struct sl_model *model)
 {
     struct sl_place place = sl_reader_get_place(batching, "pad_to");
     const struct sl_layer *last = model->layer_count > 0 ? &model->layers[model->layer_count - 1] : NULL;
@@ -193,9 +186,8 @@ check_padding(struct sl_reader *reader, const struct sl_node *batching, const st
 }
 
 /* Pieces of a pair are pairs only where word k of the source is word k of the target. */
-static void
-check_pieces_of_pairs(struct sl_reader *reader, const struct sl_node *data, const struct sl_node *batching,
-                      const struct sl_model *model)
+static void check_pieces_of_pairs(struct sl_reader *reader, const struct sl_node *data, const struct sl_node *batching,
+                                  const struct sl_model *model)
 {
     static const char *const hint = "`truncate` cuts both sides, `drop` leaves such pairs out";
     struct sl_place place = sl_reader_get_place(batching, "on_overflow");
@@ -223,8 +215,7 @@ check_pieces_of_pairs(struct sl_reader *reader, const struct sl_node *data, cons
 }
 
 /* `max_tokens` alone: as many sequences as fit. */
-static void
-check_batch_size(struct sl_node *data, struct sl_model *model)
+static void check_batch_size(struct sl_node *data, struct sl_model *model)
 {
     if (model->data.batching.max_tokens == 0 || sl_reader_was_said(data, "batch_size"))
         return;
@@ -232,8 +223,7 @@ check_batch_size(struct sl_node *data, struct sl_model *model)
     model->data.batch_size = 0;
 }
 
-static void
-check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *model)
+static void check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *model)
 {
     struct sl_node *batching = sl_node_find(data, "batching");
     if (batching == NULL || batching->kind != SL_NODE_MAP)
@@ -255,8 +245,7 @@ check_batching(struct sl_reader *reader, struct sl_node *data, struct sl_model *
 }
 
 /* A decoder begins with bos, and says eos when it is done. */
-static void
-check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tokenizer *tokenizer)
+static void check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tokenizer *tokenizer)
 {
     bool bos = false, eos = false;
     for (size_t i = 0; i < tokenizer->specials.count; i++) {
@@ -267,8 +256,7 @@ check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tok
         sl_reader_report(reader, "E0317", place, NULL, NULL, "a decoder needs the specials `bos` and `eos`");
 }
 
-static void
-check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tokenizer *tokenizer)
+static void check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tokenizer *tokenizer)
 {
     if (tokenizer->type != SL_TOKENIZER_SENTENCEPIECE || node == NULL)
         return;
@@ -284,8 +272,7 @@ check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tok
 }
 
 /* The lines of `conll` are tokens: nothing cuts them. */
-static void
-check_cut(struct sl_reader *reader, const struct sl_node *node, const struct sl_model *model)
+static void check_cut(struct sl_reader *reader, const struct sl_node *node, const struct sl_model *model)
 {
     if (node == NULL || model->data.splits[SL_SPLIT_TRAIN].type != SL_SOURCE_CONLL ||
         model->data.tokenizer.type == SL_TOKENIZER_WHITESPACE)
@@ -295,8 +282,7 @@ check_cut(struct sl_reader *reader, const struct sl_node *node, const struct sl_
                      model->data.tokenizer.type == SL_TOKENIZER_CHAR ? "characters" : "pieces");
 }
 
-void
-sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
+void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
     static const char *const keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
     struct sl_node *data = sl_node_find(root, "data");

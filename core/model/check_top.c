@@ -4,8 +4,7 @@
 
 #include "model/sections.h"
 
-static void
-check_pins(struct sl_reader *reader, const struct sl_model *model)
+static void check_pins(struct sl_reader *reader, const struct sl_model *model)
 {
     for (size_t i = 0; i < model->dispatch.pin_count; i++) {
         const struct sl_pin *pin = &model->dispatch.pins[i];
@@ -26,8 +25,7 @@ check_pins(struct sl_reader *reader, const struct sl_model *model)
     }
 }
 
-static bool
-is_unbounded(const struct sl_activation *activation)
+static bool is_unbounded(const struct sl_activation *activation)
 {
     switch (activation->kind) {
     case SL_ACTIVATION_LINEAR:
@@ -43,8 +41,7 @@ is_unbounded(const struct sl_activation *activation)
     }
 }
 
-static void
-warn_of_growth(struct sl_reader *reader, const struct sl_model *model)
+static void warn_of_growth(struct sl_reader *reader, const struct sl_model *model)
 {
     for (size_t i = 0; i < model->layer_count && reader->errors == 0; i++) {
         const struct sl_layer *layer = &model->layers[i];
@@ -63,9 +60,7 @@ warn_of_growth(struct sl_reader *reader, const struct sl_model *model)
     }
 }
 
-void
-sl_model_check_top(struct sl_reader *reader, const struct sl_node *root,
-                   const struct sl_model *model)
+void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model)
 {
     const struct sl_node *version = sl_node_find(root, "seqlstm");
     if (version != NULL && version->kind == SL_NODE_SCALAR && model->version != 1 &&

@@ -10,22 +10,19 @@ struct check {
     const struct sl_model *model;
 };
 
-static bool
-is_class_loss(enum sl_loss_kind loss)
+static bool is_class_loss(enum sl_loss_kind loss)
 {
     return loss == SL_LOSS_CROSS_ENTROPY || loss == SL_LOSS_BINARY_CROSS_ENTROPY;
 }
 
-static struct sl_place
-get_value_place(const struct sl_node *map, const char *key)
+static struct sl_place get_value_place(const struct sl_node *map, const char *key)
 {
     const struct sl_node *node = sl_node_find(map, key);
     return node != NULL && node->place.line > 0 ? node->place : map->place;
 }
 
 /* The loss against the task, and against the activation of the output. */
-static void
-check_loss(const struct check *c)
+static void check_loss(const struct check *c)
 {
     const struct sl_train_config *train = &c->model->train;
     const struct sl_layer *last = &c->model->layers[c->model->layer_count - 1];
@@ -59,8 +56,7 @@ check_loss(const struct check *c)
 }
 
 /* Whether the model yields what the task needs: one thing per step, or per sequence. */
-static void
-check_output_shape(const struct check *c)
+static void check_output_shape(const struct check *c)
 {
     const struct sl_layer *last = &c->model->layers[c->model->layer_count - 1];
     enum sl_task task = c->model->train.task;
@@ -87,8 +83,7 @@ check_output_shape(const struct check *c)
 }
 
 /* Layers that look ahead, where looking ahead is cheating or impossible. */
-static void
-check_directions(const struct check *c)
+static void check_directions(const struct check *c)
 {
     bool stream = c->model->data.batching.unit == SL_UNIT_STREAM;
     enum sl_task task = c->model->train.task;
@@ -115,8 +110,7 @@ check_directions(const struct check *c)
 }
 
 /* Encoder and decoder want pairs, whole ones. */
-static void
-check_sides(const struct check *c)
+static void check_sides(const struct check *c)
 {
     bool sides = c->model->encoder_count > 0, pairs = c->model->train.task == SL_TASK_SEQ2SEQ;
     const struct sl_batching *batching = &c->model->data.batching;
@@ -131,8 +125,7 @@ check_sides(const struct check *c)
                          "a decoder reads its target as a whole, not in pieces");
 }
 
-static bool
-is_measured(const struct sl_metric_list *list, enum sl_metric metric)
+static bool is_measured(const struct sl_metric_list *list, enum sl_metric metric)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i] == metric)
@@ -142,9 +135,7 @@ is_measured(const struct sl_metric_list *list, enum sl_metric metric)
 
 /* `valid.accuracy`: is there such a split, is the metric measured on it? Sets the mode where it was not
  * said. */
-static void
-check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
-              enum sl_monitor_mode *mode)
+static void check_monitor(const struct check *c, struct sl_node *map, const char *monitor, enum sl_monitor_mode *mode)
 {
     struct sl_place place = sl_node_find(map, "monitor") ? get_value_place(map, "monitor")
                                                          : map->place;
@@ -186,8 +177,7 @@ check_monitor(const struct check *c, struct sl_node *map, const char *monitor,
 }
 
 /* Metrics of one task alone. */
-static void
-check_special_metrics(const struct check *c, const struct sl_node *node, const struct sl_metric_list *list)
+static void check_special_metrics(const struct check *c, const struct sl_node *node, const struct sl_metric_list *list)
 {
     const enum sl_task task = c->model->train.task;
     for (size_t i = 0; node != NULL && i < list->count && i < node->count; i++) {
@@ -204,8 +194,7 @@ check_special_metrics(const struct check *c, const struct sl_node *node, const s
     }
 }
 
-static void
-check_metrics(const struct check *c, const struct sl_node *map, const struct sl_metric_list *list)
+static void check_metrics(const struct check *c, const struct sl_node *map, const struct sl_metric_list *list)
 {
     const struct sl_node *node = sl_node_find(map, "metrics");
     bool regress = c->model->train.task == SL_TASK_REGRESS;
@@ -228,8 +217,7 @@ check_metrics(const struct check *c, const struct sl_node *map, const struct sl_
     }
 }
 
-static void
-check_schedule(const struct check *c, struct sl_train_config *train)
+static void check_schedule(const struct check *c, struct sl_train_config *train)
 {
     struct sl_node *node = sl_node_find(c->train, "schedule");
     struct sl_schedule *s = &train->schedule;
@@ -258,8 +246,7 @@ check_schedule(const struct check *c, struct sl_train_config *train)
         check_monitor(c, node, s->monitor, NULL);
 }
 
-static void
-check_watching(const struct check *c, struct sl_train_config *train)
+static void check_watching(const struct check *c, struct sl_train_config *train)
 {
     struct sl_node *stopping = sl_node_find(c->train, "early_stopping");
     struct sl_node *checkpoint = sl_node_find(c->train, "checkpoint");
@@ -278,8 +265,7 @@ check_watching(const struct check *c, struct sl_train_config *train)
 }
 
 /* Without a `valid` split there is nothing to validate on. */
-static void
-check_validate(const struct check *c)
+static void check_validate(const struct check *c)
 {
     sl_reader_drop_idle(c->reader, c->train, "validate",
                         c->model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE,
@@ -289,8 +275,7 @@ check_validate(const struct check *c)
         check_metrics(c, validate, &c->model->train.validate.metrics);
 }
 
-static void
-check_class_weight(const struct check *c)
+static void check_class_weight(const struct check *c)
 {
     const struct sl_train_config *train = &c->model->train;
     bool weighted = train->balanced_classes || train->class_weight_count > 0;
@@ -300,8 +285,7 @@ check_class_weight(const struct check *c)
                          sl_task_get_name(train->task));
 }
 
-void
-sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
+void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
     struct sl_node *node = sl_node_find(root, "train");
     const struct check c = {reader, node, model};

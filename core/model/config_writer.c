@@ -15,15 +15,13 @@ struct writing {
     size_t line_start; /* where the current line begins in `out` */
 };
 
-static bool
-is_shown(const struct writing *w, const struct sl_node *node)
+static bool is_shown(const struct writing *w, const struct sl_node *node)
 {
     return !(w->flags & SL_CONFIG_MINIMAL) || !node->is_default;
 }
 
 /* Whether a plain scalar of these characters reads back as itself, in a flow list too. */
-static bool
-is_plain_safe(const char *text)
+static bool is_plain_safe(const char *text)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+-";
     if (text[0] == 0 || strspn(text, safe) != strlen(text))
@@ -31,8 +29,7 @@ is_plain_safe(const char *text)
     return strcmp(text, "-") != 0 && strncmp(text, "---", 3) != 0 && strncmp(text, "...", 3) != 0;
 }
 
-static void
-append_quoted(struct sl_buf *out, const char *text)
+static void append_quoted(struct sl_buf *out, const char *text)
 {
     sl_buf_append_char(out, '"');
     for (const char *p = text; *p != 0; p++) {
@@ -59,15 +56,13 @@ append_quoted(struct sl_buf *out, const char *text)
     sl_buf_append_char(out, '"');
 }
 
-static bool
-is_null_word(const char *text)
+static bool is_null_word(const char *text)
 {
     return strcmp(text, "~") == 0 || strcmp(text, "null") == 0 || strcmp(text, "Null") == 0 ||
            strcmp(text, "NULL") == 0;
 }
 
-static void
-append_scalar(struct sl_buf *out, const struct sl_node *node)
+static void append_scalar(struct sl_buf *out, const struct sl_node *node)
 {
     if (!node->quoted && (node->text[0] == 0 || is_null_word(node->text)))
         sl_buf_append_char(out, '~');
@@ -78,8 +73,7 @@ append_scalar(struct sl_buf *out, const struct sl_node *node)
 }
 
 /* A key, which is text whatever it looks like. */
-static void
-append_key(struct sl_buf *out, const char *key)
+static void append_key(struct sl_buf *out, const char *key)
 {
     if (is_plain_safe(key) && !is_null_word(key))
         sl_buf_append_text(out, key);
@@ -87,16 +81,14 @@ append_key(struct sl_buf *out, const char *key)
         append_quoted(out, key);
 }
 
-static void
-begin_line(struct writing *w, int indent)
+static void begin_line(struct writing *w, int indent)
 {
     w->line_start = w->out->length_bytes;
     sl_buf_fill(w->out, ' ', (size_t)indent);
 }
 
 /* Ends a line that holds a value, with where it comes from. */
-static void
-end_line(struct writing *w, const struct sl_node *node)
+static void end_line(struct writing *w, const struct sl_node *node)
 {
     if (w->flags & SL_CONFIG_ORIGIN) {
         size_t length = w->out->length_bytes - w->line_start;
@@ -112,8 +104,7 @@ end_line(struct writing *w, const struct sl_node *node)
     sl_buf_append_char(w->out, '\n');
 }
 
-static bool
-is_flat_list(const struct sl_node *node)
+static bool is_flat_list(const struct sl_node *node)
 {
     if (node->kind != SL_NODE_LIST)
         return false;
@@ -123,8 +114,7 @@ is_flat_list(const struct sl_node *node)
     return true;
 }
 
-static size_t
-count_shown(const struct writing *w, const struct sl_node *map)
+static size_t count_shown(const struct writing *w, const struct sl_node *map)
 {
     size_t shown = 0;
     for (size_t i = 0; i < map->count; i++)
@@ -136,8 +126,7 @@ static void write_pairs(struct writing *w, const struct sl_node *map, int indent
 static void write_items(struct writing *w, const struct sl_node *list, int indent);
 
 /* Behind `key:`: on the same line, or below it. */
-static void
-write_value(struct writing *w, const struct sl_node *node, int indent)
+static void write_value(struct writing *w, const struct sl_node *node, int indent)
 {
     if (node->kind == SL_NODE_SCALAR) {
         sl_buf_append_char(w->out, ' ');
@@ -164,8 +153,7 @@ write_value(struct writing *w, const struct sl_node *node, int indent)
 }
 
 /* The pairs of a map; the first one of a list item stands behind its `- `. */
-static void
-write_pairs(struct writing *w, const struct sl_node *map, int indent, bool in_item)
+static void write_pairs(struct writing *w, const struct sl_node *map, int indent, bool in_item)
 {
     for (size_t i = 0; i < map->count; i++) {
         if (!is_shown(w, map->pairs[i].value))
@@ -179,8 +167,7 @@ write_pairs(struct writing *w, const struct sl_node *map, int indent, bool in_it
     }
 }
 
-static void
-write_items(struct writing *w, const struct sl_node *list, int indent)
+static void write_items(struct writing *w, const struct sl_node *list, int indent)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct sl_node *item = list->items[i];
@@ -195,9 +182,8 @@ write_items(struct writing *w, const struct sl_node *list, int indent)
     }
 }
 
-seqlstm_status
-sl_model_write_config(const struct sl_model *model, unsigned flags, struct sl_buf *out,
-                      struct seqlstm_error *err)
+seqlstm_status sl_model_write_config(const struct sl_model *model, unsigned flags, struct sl_buf *out,
+                                     struct seqlstm_error *err)
 {
     struct writing w = {out, flags, out->length_bytes};
     write_pairs(&w, model->document, 0, false);

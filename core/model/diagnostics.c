@@ -11,8 +11,7 @@
 #include "base/buf.h"
 #include "model/diagnostics_private.h"
 
-seqlstm_status
-sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm_error *err)
+seqlstm_status sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm_error *err)
 {
     struct sl_diagnostics *diagnostics = calloc(1, sizeof *diagnostics);
     if (diagnostics == NULL)
@@ -22,8 +21,7 @@ sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-void
-sl_diagnostics_destroy(struct sl_diagnostics *diagnostics)
+void sl_diagnostics_destroy(struct sl_diagnostics *diagnostics)
 {
     if (diagnostics == NULL)
         return;
@@ -34,8 +32,7 @@ sl_diagnostics_destroy(struct sl_diagnostics *diagnostics)
 }
 
 /* Room for one more element; false: no memory. */
-static bool
-make_room(void **items, size_t count, size_t *capacity, size_t element_bytes)
+static bool make_room(void **items, size_t count, size_t *capacity, size_t element_bytes)
 {
     if (count < *capacity)
         return true;
@@ -48,8 +45,7 @@ make_room(void **items, size_t count, size_t *capacity, size_t element_bytes)
     return true;
 }
 
-const struct sl_source_file *
-sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *name)
+const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *name)
 {
     for (size_t i = 0; name != NULL && i < diagnostics->file_count; i++)
         if (strcmp(diagnostics->files[i].name, name) == 0)
@@ -57,9 +53,7 @@ sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *n
     return NULL;
 }
 
-void
-sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, const char *text,
-                        size_t text_bytes)
+void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, const char *text, size_t text_bytes)
 {
     void *files = diagnostics->files;
     struct sl_source_file added = {0};
@@ -86,14 +80,12 @@ sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, co
     diagnostics->files[diagnostics->file_count++] = added;
 }
 
-static bool
-same_text(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-static bool
-is_known(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
+static bool is_known(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
 {
     for (size_t i = 0; i < diagnostics->finding_count; i++) {
         const struct sl_diagnostic *old = &diagnostics->findings[i];
@@ -107,8 +99,7 @@ is_known(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *f
 }
 
 /* A copy without control characters, which a quoted key may bring and a terminal would obey. */
-static const char *
-keep(struct sl_diagnostics *diagnostics, const char *text)
+static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
 {
     if (text == NULL)
         return NULL;
@@ -121,8 +112,7 @@ keep(struct sl_diagnostics *diagnostics, const char *text)
     return copy;
 }
 
-void
-sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
+void sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
 {
     /* A hopeless file must not cost quadratic time: beyond the limit findings only count. */
     bool room = diagnostics->finding_count < SL_DIAGNOSTICS_KEPT;
@@ -154,9 +144,8 @@ sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diagnosti
     diagnostics->findings[diagnostics->finding_count++] = copy;
 }
 
-void
-sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code, struct sl_place place,
-                    const char *format, ...)
+void sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code, struct sl_place place,
+                         const char *format, ...)
 {
     struct sl_buf message;
     sl_buf_init(&message);
@@ -171,27 +160,23 @@ sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code, struct
     sl_buf_deinit(&message);
 }
 
-void
-sl_diagnostics_forget(struct sl_diagnostics *diagnostics)
+void sl_diagnostics_forget(struct sl_diagnostics *diagnostics)
 {
     diagnostics->finding_count = 0;
     memset(diagnostics->counts, 0, sizeof diagnostics->counts);
 }
 
-size_t
-sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity)
+size_t sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity)
 {
     return diagnostics->counts[severity];
 }
 
-bool
-sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics)
+bool sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics)
 {
     return diagnostics->failed;
 }
 
-enum sl_severity
-sl_diagnostic_get_severity(const struct sl_diagnostic *finding)
+enum sl_severity sl_diagnostic_get_severity(const struct sl_diagnostic *finding)
 {
     return finding->code[0] == 'W' ? SL_SEVERITY_WARNING : SL_SEVERITY_ERROR;
 }

@@ -31,14 +31,12 @@ struct ranked {
     size_t arrival;
 };
 
-static int
-compare_sizes(size_t a, size_t b)
+static int compare_sizes(size_t a, size_t b)
 {
     return a < b ? -1 : a > b;
 }
 
-static int
-compare_ranked(const void *left, const void *right)
+static int compare_ranked(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
     int order = compare_sizes(a->file_rank, b->file_rank);
@@ -50,8 +48,7 @@ compare_ranked(const void *left, const void *right)
 }
 
 /* All findings in order; NULL: no memory. Freed by the caller. */
-static struct ranked *
-sort_findings(const struct sl_diagnostics *diagnostics)
+static struct ranked *sort_findings(const struct sl_diagnostics *diagnostics)
 {
     struct ranked *sorted = malloc((diagnostics->finding_count + 1) * sizeof *sorted);
     if (sorted == NULL)
@@ -69,8 +66,7 @@ sort_findings(const struct sl_diagnostics *diagnostics)
 
 /* Bytes of the line break at `text`, 0 if none: LF, CR LF, CR, and the three that YAML 1.1 adds and
  * libyaml counts as lines: NEL, LS, PS. */
-static size_t
-line_break(const char *text, size_t left)
+static size_t line_break(const char *text, size_t left)
 {
     if (text[0] == '\n')
         return 1;
@@ -84,8 +80,7 @@ line_break(const char *text, size_t left)
 }
 
 /* The text of line `line` (from 1) without its break; false: there is none. */
-static bool
-find_line(const struct sl_source_file *file, int line, const char **out_text, size_t *out_bytes)
+static bool find_line(const struct sl_source_file *file, int line, const char **out_text, size_t *out_bytes)
 {
     size_t at = 0, bytes = file->text_bytes;
     const char *text = file->text;
@@ -107,8 +102,7 @@ find_line(const struct sl_source_file *file, int line, const char **out_text, si
 }
 
 /* Columns that a character takes on a terminal. */
-static int
-character_width(uint32_t c)
+static int character_width(uint32_t c)
 {
     static const struct {
         uint32_t first, last;
@@ -126,8 +120,7 @@ character_width(uint32_t c)
 }
 
 /* Appends one character of a source line as a terminal may see it and returns its columns. */
-static int
-append_character(struct sl_buf *out, const char *text, size_t bytes, uint32_t c)
+static int append_character(struct sl_buf *out, const char *text, size_t bytes, uint32_t c)
 {
     if (c == '\t') {
         sl_buf_fill(out, ' ', TAB_COLUMNS);
@@ -143,9 +136,8 @@ append_character(struct sl_buf *out, const char *text, size_t bytes, uint32_t c)
 }
 
 /* Appends the shown part of a line; returns in columns where the carets start and how many. */
-static void
-append_source(struct sl_buf *out, const char *text, size_t bytes, const struct sl_place *place,
-              int *out_indent, int *out_carets)
+static void append_source(struct sl_buf *out, const char *text, size_t bytes, const struct sl_place *place,
+                          int *out_indent, int *out_carets)
 {
     int first = 1;
     if (place->column > WINDOW - BEFORE / 2)
@@ -178,8 +170,7 @@ append_source(struct sl_buf *out, const char *text, size_t bytes, const struct s
     *out_carets = carets > 0 ? carets : 1;
 }
 
-static int
-count_digits(int value)
+static int count_digits(int value)
 {
     int digits = 1;
     for (; value >= 10; value /= 10)
@@ -187,9 +178,8 @@ count_digits(int value)
     return digits;
 }
 
-static void
-append_snippet(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding,
-               int gutter, bool color, struct sl_buf *out)
+static void append_snippet(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding, int gutter,
+                           bool color, struct sl_buf *out)
 {
     const char *blue = color ? BLUE : "", *reset = color ? RESET : "";
     bool is_error = sl_diagnostic_get_severity(finding) == SL_SEVERITY_ERROR;
@@ -212,9 +202,8 @@ append_snippet(const struct sl_diagnostics *diagnostics, const struct sl_diagnos
     sl_buf_printf(out, "%s\n", reset);
 }
 
-static void
-append_finding(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding,
-               bool color, struct sl_buf *out)
+static void append_finding(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding, bool color,
+                           struct sl_buf *out)
 {
     const char *blue = color ? BLUE : "", *bold = color ? BOLD : "", *reset = color ? RESET : "";
     bool is_error = sl_diagnostic_get_severity(finding) == SL_SEVERITY_ERROR;
@@ -239,9 +228,8 @@ append_finding(const struct sl_diagnostics *diagnostics, const struct sl_diagnos
     sl_buf_append_char(out, '\n');
 }
 
-seqlstm_status
-sl_diagnostics_render(const struct sl_diagnostics *diagnostics, bool color, struct sl_buf *out,
-                      struct seqlstm_error *err)
+seqlstm_status sl_diagnostics_render(const struct sl_diagnostics *diagnostics, bool color, struct sl_buf *out,
+                                     struct seqlstm_error *err)
 {
     struct ranked *sorted = sort_findings(diagnostics);
     if (sorted == NULL || diagnostics->failed) {
@@ -259,16 +247,14 @@ sl_diagnostics_render(const struct sl_diagnostics *diagnostics, bool color, stru
     return SEQLSTM_OK;
 }
 
-static void
-append_member(struct sl_buf *out, const char *key, const char *text)
+static void append_member(struct sl_buf *out, const char *key, const char *text)
 {
     sl_buf_printf(out, ", \"%s\": ", key);
     sl_json_append_string(out, text);
 }
 
-seqlstm_status
-sl_diagnostics_write_json(const struct sl_diagnostics *diagnostics, struct sl_buf *out,
-                          struct seqlstm_error *err)
+seqlstm_status sl_diagnostics_write_json(const struct sl_diagnostics *diagnostics, struct sl_buf *out,
+                                         struct seqlstm_error *err)
 {
     struct ranked *sorted = sort_findings(diagnostics);
     if (sorted == NULL || diagnostics->failed) {

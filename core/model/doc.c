@@ -32,8 +32,7 @@ struct reading {
     bool no_memory;
 };
 
-static struct sl_place
-place_of(const struct reading *r, yaml_mark_t start, yaml_mark_t end)
+static struct sl_place place_of(const struct reading *r, yaml_mark_t start, yaml_mark_t end)
 {
     struct sl_place place = {r->file, (int)start.line + 1, (int)start.column + 1, 1};
     if (end.line == start.line && end.column > start.column)
@@ -43,9 +42,7 @@ place_of(const struct reading *r, yaml_mark_t start, yaml_mark_t end)
     return place;
 }
 
-static void
-fail(struct reading *r, const char *code, struct sl_place place, const char *message,
-     const char *help)
+static void fail(struct reading *r, const char *code, struct sl_place place, const char *message, const char *help)
 {
     if (!r->broken && !r->no_memory) {
         struct sl_diagnostic finding = {
@@ -55,8 +52,7 @@ fail(struct reading *r, const char *code, struct sl_place place, const char *mes
     r->broken = true;
 }
 
-static void *
-need(struct reading *r, void *memory)
+static void *need(struct reading *r, void *memory)
 {
     if (memory == NULL)
         r->no_memory = true;
@@ -64,8 +60,7 @@ need(struct reading *r, void *memory)
 }
 
 /* The place of a byte of the text. */
-static struct sl_place
-place_of_byte(const struct reading *r, size_t offset)
+static struct sl_place place_of_byte(const struct reading *r, size_t offset)
 {
     struct sl_place place = {r->file, 1, 1, 1};
     for (size_t i = 0; i < offset && i < r->text_bytes; i++) {
@@ -81,8 +76,7 @@ place_of_byte(const struct reading *r, size_t offset)
 }
 
 /* Marks count characters, and what stands before an indentation is ASCII. */
-static bool
-is_tab(const struct reading *r, yaml_mark_t mark)
+static bool is_tab(const struct reading *r, yaml_mark_t mark)
 {
     const char *at = r->text, *end = r->text + r->text_bytes;
     for (size_t line = 0; line < mark.line && at; line++) {
@@ -92,8 +86,7 @@ is_tab(const struct reading *r, yaml_mark_t mark)
     return at && mark.column < (size_t)(end - at) && at[mark.column] == '\t';
 }
 
-static void
-report_parser_error(struct reading *r)
+static void report_parser_error(struct reading *r)
 {
     const yaml_parser_t *p = &r->parser;
     if (p->error == YAML_MEMORY_ERROR) {
@@ -119,8 +112,7 @@ report_parser_error(struct reading *r)
 }
 
 /* Makes the next event current; false: stop. */
-static bool
-next_event(struct reading *r)
+static bool next_event(struct reading *r)
 {
     yaml_event_delete(&r->event);
     memset(&r->event, 0, sizeof r->event);
@@ -133,8 +125,7 @@ next_event(struct reading *r)
     return true;
 }
 
-static bool
-count_nodes(struct reading *r, size_t added, struct sl_place place)
+static bool count_nodes(struct reading *r, size_t added, struct sl_place place)
 {
     r->nodes += added;
     if (r->nodes <= SL_DOC_MAX_NODES)
@@ -143,8 +134,7 @@ count_nodes(struct reading *r, size_t added, struct sl_place place)
     return false;
 }
 
-static size_t
-size_of_tree(const struct sl_node *node)
+static size_t size_of_tree(const struct sl_node *node)
 {
     size_t size = 1;
     for (size_t i = 0; i < node->count; i++)
@@ -152,8 +142,7 @@ size_of_tree(const struct sl_node *node)
     return size;
 }
 
-static bool
-check_tag(struct reading *r, const yaml_char_t *tag)
+static bool check_tag(struct reading *r, const yaml_char_t *tag)
 {
     if (tag == NULL)
         return true;
@@ -164,8 +153,7 @@ check_tag(struct reading *r, const yaml_char_t *tag)
     return false;
 }
 
-static struct anchor *
-add_anchor(struct reading *r, const yaml_char_t *name, struct sl_node *node)
+static struct anchor *add_anchor(struct reading *r, const yaml_char_t *name, struct sl_node *node)
 {
     if (name == NULL)
         return NULL;
@@ -181,8 +169,7 @@ add_anchor(struct reading *r, const yaml_char_t *name, struct sl_node *node)
     return anchor;
 }
 
-static int
-depth_of_tree(const struct sl_node *node)
+static int depth_of_tree(const struct sl_node *node)
 {
     int deepest = 0;
     for (size_t i = 0; i < node->count; i++) {
@@ -192,14 +179,12 @@ depth_of_tree(const struct sl_node *node)
     return deepest + 1;
 }
 
-static void
-fail_depth(struct reading *r, struct sl_place place)
+static void fail_depth(struct reading *r, struct sl_place place)
 {
     fail(r, "E0004", place, "lists and maps are nested more than 64 deep", NULL);
 }
 
-static struct sl_node *
-read_alias(struct reading *r, int depth)
+static struct sl_node *read_alias(struct reading *r, int depth)
 {
     const char *name = (const char *)r->event.data.alias.anchor;
     struct sl_place place = place_of(r, r->event.start_mark, r->event.end_mark);
@@ -224,8 +209,7 @@ read_alias(struct reading *r, int depth)
     return need(r, sl_node_copy(r->arena, anchor->node));
 }
 
-static struct sl_node *
-read_scalar(struct reading *r)
+static struct sl_node *read_scalar(struct reading *r)
 {
     struct sl_place place = place_of(r, r->event.start_mark, r->event.end_mark);
     const char *text = (const char *)r->event.data.scalar.value;
@@ -248,8 +232,7 @@ read_scalar(struct reading *r)
 
 static struct sl_node *read_node(struct reading *r, int depth);
 
-static struct sl_node *
-read_list(struct reading *r, int depth)
+static struct sl_node *read_list(struct reading *r, int depth)
 {
     struct sl_place place = place_of(r, r->event.start_mark, r->event.start_mark);
     if (!check_tag(r, r->event.data.sequence_start.tag))
@@ -271,8 +254,7 @@ read_list(struct reading *r, int depth)
 }
 
 /* Copies what `from` has and `map` lacks: the meaning of `<<`. */
-static bool
-merge_map(struct reading *r, struct sl_node *map, const struct sl_node *from)
+static bool merge_map(struct reading *r, struct sl_node *map, const struct sl_node *from)
 {
     if (from->kind == SL_NODE_LIST) {
         for (size_t i = 0; i < from->count; i++)
@@ -297,8 +279,7 @@ merge_map(struct reading *r, struct sl_node *map, const struct sl_node *from)
     return true;
 }
 
-static bool
-check_key(struct reading *r, const struct sl_node *map, const char *key, struct sl_place place)
+static bool check_key(struct reading *r, const struct sl_node *map, const char *key, struct sl_place place)
 {
     const struct sl_pair *before = sl_node_find_pair(map, key);
     if (before != NULL) {
@@ -318,8 +299,7 @@ check_key(struct reading *r, const struct sl_node *map, const char *key, struct 
     return true;
 }
 
-static struct sl_node *
-read_map(struct reading *r, int depth)
+static struct sl_node *read_map(struct reading *r, int depth)
 {
     struct sl_place place = place_of(r, r->event.start_mark, r->event.start_mark);
     if (!check_tag(r, r->event.data.mapping_start.tag))
@@ -363,8 +343,7 @@ read_map(struct reading *r, int depth)
 }
 
 /* Reads the node that the current event begins; NULL after an error. */
-static struct sl_node *
-read_node(struct reading *r, int depth)
+static struct sl_node *read_node(struct reading *r, int depth)
 {
     struct sl_place place = place_of(r, r->event.start_mark, r->event.start_mark);
     if (depth > SL_DOC_MAX_DEPTH) {
@@ -388,8 +367,7 @@ read_node(struct reading *r, int depth)
     }
 }
 
-static struct sl_node *
-read_document(struct reading *r)
+static struct sl_node *read_document(struct reading *r)
 {
     struct sl_place start = {r->file, 0, 0, 0};
     if (!next_event(r) || !next_event(r)) /* STREAM-START, then DOCUMENT-START or STREAM-END */
@@ -410,10 +388,9 @@ read_document(struct reading *r)
     return r->broken ? NULL : root;
 }
 
-seqlstm_status
-sl_doc_parse(struct sl_arena *arena, const char *file, const char *folder, const char *text,
-             size_t text_bytes, struct sl_diagnostics *diagnostics, struct sl_node **out,
-             struct seqlstm_error *err)
+seqlstm_status sl_doc_parse(struct sl_arena *arena, const char *file, const char *folder, const char *text,
+                            size_t text_bytes, struct sl_diagnostics *diagnostics, struct sl_node **out,
+                            struct seqlstm_error *err)
 {
     if (text_bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark, as editors on Windows write */
         text += 3;

@@ -13,16 +13,14 @@
 
 enum { MAX_STEPS = 16 }; /* of a dotted path; the schema is far less deep */
 
-static bool
-says_other_type(const struct sl_node *base, const struct sl_node *over)
+static bool says_other_type(const struct sl_node *base, const struct sl_node *over)
 {
     const struct sl_node *a = sl_node_find(base, "type"), *b = sl_node_find(over, "type");
     return a != NULL && b != NULL && strcmp(a->text, b->text) != 0;
 }
 
 /* `adam` becomes `{type: adam}`. */
-static struct sl_node *
-expand_word(struct sl_arena *arena, struct sl_node *word)
+static struct sl_node *expand_word(struct sl_arena *arena, struct sl_node *word)
 {
     struct sl_node *map = sl_node_create(arena, SL_NODE_MAP, word->place, word->folder);
     if (map == NULL || !sl_node_append_pair(arena, map, "type", word->place, word))
@@ -30,8 +28,7 @@ expand_word(struct sl_arena *arena, struct sl_node *word)
     return map;
 }
 
-static bool
-overlay_pair(struct sl_arena *arena, struct sl_node *base, const struct sl_pair *pair)
+static bool overlay_pair(struct sl_arena *arena, struct sl_node *base, const struct sl_pair *pair)
 {
     if (sl_node_is_null(pair->value)) {
         sl_node_remove(base, pair->key);
@@ -45,8 +42,7 @@ overlay_pair(struct sl_arena *arena, struct sl_node *base, const struct sl_pair 
     return old->value != NULL;
 }
 
-struct sl_node *
-sl_doc_overlay(struct sl_arena *arena, struct sl_node *base, struct sl_node *over)
+struct sl_node *sl_doc_overlay(struct sl_arena *arena, struct sl_node *base, struct sl_node *over)
 {
     if (base == NULL || over->kind != SL_NODE_MAP || base->kind == SL_NODE_LIST)
         return over;
@@ -70,8 +66,7 @@ struct step {
 };
 
 /* Cuts the next step off *path; false: malformed. `first` is false behind a step. */
-static bool
-next_step(struct sl_arena *arena, const char **path, bool first, struct step *out)
+static bool next_step(struct sl_arena *arena, const char **path, bool first, struct step *out)
 {
     const char *p = *path;
     if (*p == '[') {
@@ -94,8 +89,7 @@ next_step(struct sl_arena *arena, const char **path, bool first, struct step *ou
 }
 
 /* The slot of list element `step`: by index, or by the `name:` of the element. */
-static struct sl_node **
-find_item(const struct sl_node *list, const struct step *step)
+static struct sl_node **find_item(const struct sl_node *list, const struct step *step)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct sl_node *name = sl_node_find(list->items[i], "name");
@@ -108,9 +102,8 @@ find_item(const struct sl_node *list, const struct step *step)
 
 /* The slot that one step below `*at` leads to; maps grow as needed. NULL: there is none, or no
  * memory. */
-static struct sl_node **
-descend(struct sl_arena *arena, struct sl_node **at, const struct step *step,
-        struct sl_place place, bool *out_no_memory)
+static struct sl_node **descend(struct sl_arena *arena, struct sl_node **at, const struct step *step,
+                                struct sl_place place, bool *out_no_memory)
 {
     if ((*at)->kind == SL_NODE_LIST)
         return find_item(*at, step);
@@ -137,9 +130,8 @@ descend(struct sl_arena *arena, struct sl_node **at, const struct step *step,
 }
 
 /* The value, with the columns that it has behind `path=`. */
-static seqlstm_status
-parse_value(struct sl_arena *arena, const char *label, const char *assignment, size_t path_bytes,
-            struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
+static seqlstm_status parse_value(struct sl_arena *arena, const char *label, const char *assignment, size_t path_bytes,
+                                  struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
 {
     size_t bytes = strlen(assignment);
     char *padded = sl_arena_strdup(arena, assignment);
@@ -159,19 +151,16 @@ parse_value(struct sl_arena *arena, const char *label, const char *assignment, s
     return SEQLSTM_OK;
 }
 
-static void
-report_path(struct sl_diagnostics *diagnostics, struct sl_place place, const char *message,
-            const char *help)
+static void report_path(struct sl_diagnostics *diagnostics, struct sl_place place, const char *message,
+                        const char *help)
 {
     struct sl_diagnostic finding = {
         .code = "E0009", .place = place, .message = message, .help = help};
     sl_diagnostics_add(diagnostics, &finding);
 }
 
-seqlstm_status
-sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const char *origin,
-              const char *assignment, struct sl_diagnostics *diagnostics,
-              struct seqlstm_error *err)
+seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const char *origin, const char *assignment,
+                             struct sl_diagnostics *diagnostics, struct seqlstm_error *err)
 {
     const char *equals = strchr(assignment, '=');
     size_t path_bytes = equals ? (size_t)(equals - assignment) : strlen(assignment);
@@ -234,9 +223,8 @@ sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const char *origin,
 }
 
 /* Reads one file without its includes. */
-static seqlstm_status
-load_file(struct sl_arena *arena, const char *path, const struct sl_place *from,
-          struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
+static seqlstm_status load_file(struct sl_arena *arena, const char *path, const struct sl_place *from,
+                                struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
 {
     struct seqlstm_error reason = SEQLSTM_ERROR_INIT;
     char *text = NULL, *folder = NULL, *absolute = NULL;
@@ -266,10 +254,9 @@ load_file(struct sl_arena *arena, const char *path, const struct sl_place *from,
     return status;
 }
 
-static seqlstm_status
-load_include(struct sl_arena *arena, const struct sl_node *name,
-             struct sl_diagnostics *diagnostics, struct sl_node **merged,
-             struct seqlstm_error *err)
+static seqlstm_status load_include(struct sl_arena *arena, const struct sl_node *name,
+                                   struct sl_diagnostics *diagnostics, struct sl_node **merged,
+                                   struct seqlstm_error *err)
 {
     if (name->kind != SL_NODE_SCALAR || sl_node_is_null(name)) {
         sl_diagnostics_addf(diagnostics, "E0010", name->place,
@@ -304,9 +291,8 @@ load_include(struct sl_arena *arena, const struct sl_node *name,
 }
 
 /* Puts what `root` includes below it. */
-static seqlstm_status
-resolve_includes(struct sl_arena *arena, struct sl_diagnostics *diagnostics,
-                 struct sl_node **root, struct seqlstm_error *err)
+static seqlstm_status resolve_includes(struct sl_arena *arena, struct sl_diagnostics *diagnostics,
+                                       struct sl_node **root, struct seqlstm_error *err)
 {
     const struct sl_node *include = sl_node_find(*root, "include");
     if (include == NULL)
@@ -324,18 +310,15 @@ resolve_includes(struct sl_arena *arena, struct sl_diagnostics *diagnostics,
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_doc_load(struct sl_arena *arena, const char *path, const struct sl_place *from,
-            struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
+seqlstm_status sl_doc_load(struct sl_arena *arena, const char *path, const struct sl_place *from,
+                           struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(load_file(arena, path, from, diagnostics, out, err));
     return *out ? resolve_includes(arena, diagnostics, out, err) : SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_doc_load_text(struct sl_arena *arena, const char *file, const char *text, size_t text_bytes,
-                 struct sl_diagnostics *diagnostics, struct sl_node **out,
-                 struct seqlstm_error *err)
+seqlstm_status sl_doc_load_text(struct sl_arena *arena, const char *file, const char *text, size_t text_bytes,
+                                struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
 {
     char *absolute = NULL;
     SEQLSTM_TRY(sl_file_absolute(file, &absolute, err));

@@ -5,8 +5,7 @@
 #include "base/arena.h"
 #include "model/doc.h"
 
-struct sl_pair *
-sl_node_find_pair(const struct sl_node *map, const char *key)
+struct sl_pair *sl_node_find_pair(const struct sl_node *map, const char *key)
 {
     if (map == NULL || map->kind != SL_NODE_MAP)
         return NULL;
@@ -16,15 +15,13 @@ sl_node_find_pair(const struct sl_node *map, const char *key)
     return NULL;
 }
 
-struct sl_node *
-sl_node_find(const struct sl_node *map, const char *key)
+struct sl_node *sl_node_find(const struct sl_node *map, const char *key)
 {
     const struct sl_pair *pair = sl_node_find_pair(map, key);
     return pair ? pair->value : NULL;
 }
 
-bool
-sl_node_is_null(const struct sl_node *node)
+bool sl_node_is_null(const struct sl_node *node)
 {
     static const char *const words[] = {"", "~", "null", "Null", "NULL"};
     if (node->kind != SL_NODE_SCALAR || node->quoted)
@@ -35,15 +32,13 @@ sl_node_is_null(const struct sl_node *node)
     return false;
 }
 
-const char *
-sl_node_kind_get_name(enum sl_node_kind kind)
+const char *sl_node_kind_get_name(enum sl_node_kind kind)
 {
     return kind == SL_NODE_MAP ? "a map" : kind == SL_NODE_LIST ? "a list" : "a single value";
 }
 
-struct sl_node *
-sl_node_create(struct sl_arena *arena, enum sl_node_kind kind, struct sl_place place,
-               const char *folder)
+struct sl_node *sl_node_create(struct sl_arena *arena, enum sl_node_kind kind, struct sl_place place,
+                               const char *folder)
 {
     struct sl_node *node = SL_ARENA_NEW(arena, struct sl_node);
     if (node == NULL)
@@ -55,9 +50,8 @@ sl_node_create(struct sl_arena *arena, enum sl_node_kind kind, struct sl_place p
     return node;
 }
 
-struct sl_node *
-sl_node_create_scalar(struct sl_arena *arena, struct sl_place place, const char *folder,
-                      const char *text)
+struct sl_node *sl_node_create_scalar(struct sl_arena *arena, struct sl_place place, const char *folder,
+                                      const char *text)
 {
     struct sl_node *node = sl_node_create(arena, SL_NODE_SCALAR, place, folder);
     const char *copy = sl_arena_strdup(arena, text);
@@ -68,8 +62,7 @@ sl_node_create_scalar(struct sl_arena *arena, struct sl_place place, const char 
 }
 
 /* Room for one more element of `element_bytes`; the old array stays in the arena. */
-static bool
-make_room(struct sl_arena *arena, struct sl_node *node, void **array, size_t element_bytes)
+static bool make_room(struct sl_arena *arena, struct sl_node *node, void **array, size_t element_bytes)
 {
     if (node->count < node->capacity)
         return true;
@@ -84,8 +77,7 @@ make_room(struct sl_arena *arena, struct sl_node *node, void **array, size_t ele
     return true;
 }
 
-bool
-sl_node_append_item(struct sl_arena *arena, struct sl_node *list, struct sl_node *item)
+bool sl_node_append_item(struct sl_arena *arena, struct sl_node *list, struct sl_node *item)
 {
     void *items = list->items;
     if (item == NULL || !make_room(arena, list, &items, sizeof(struct sl_node *)))
@@ -95,9 +87,8 @@ sl_node_append_item(struct sl_arena *arena, struct sl_node *list, struct sl_node
     return true;
 }
 
-bool
-sl_node_append_pair(struct sl_arena *arena, struct sl_node *map, const char *key,
-                    struct sl_place key_place, struct sl_node *value)
+bool sl_node_append_pair(struct sl_arena *arena, struct sl_node *map, const char *key, struct sl_place key_place,
+                         struct sl_node *value)
 {
     void *pairs = map->pairs;
     if (value == NULL || key == NULL || !make_room(arena, map, &pairs, sizeof(struct sl_pair)))
@@ -107,8 +98,7 @@ sl_node_append_pair(struct sl_arena *arena, struct sl_node *map, const char *key
     return true;
 }
 
-void
-sl_node_remove(struct sl_node *map, const char *key)
+void sl_node_remove(struct sl_node *map, const char *key)
 {
     struct sl_pair *pair = sl_node_find_pair(map, key);
     if (pair == NULL)
@@ -118,8 +108,7 @@ sl_node_remove(struct sl_node *map, const char *key)
     map->count--;
 }
 
-struct sl_node *
-sl_node_copy(struct sl_arena *arena, const struct sl_node *node)
+struct sl_node *sl_node_copy(struct sl_arena *arena, const struct sl_node *node)
 {
     struct sl_node *copy = sl_node_create(arena, node->kind, node->place, node->folder);
     if (copy == NULL)

@@ -183,8 +183,7 @@ static const struct sl_explanation explanations[] = {
      "activation behind the layer.\n"},
 };
 
-const struct sl_explanation *
-sl_explain_find(const char *code)
+const struct sl_explanation *sl_explain_find(const char *code)
 {
     for (size_t i = 0; i < sizeof explanations / sizeof *explanations; i++)
         if (strcasecmp(explanations[i].code, code) == 0)
@@ -192,8 +191,7 @@ sl_explain_find(const char *code)
     return NULL;
 }
 
-const struct sl_explanation *
-sl_explain_get_all(size_t *out_count)
+const struct sl_explanation *sl_explain_get_all(size_t *out_count)
 {
     *out_count = sizeof explanations / sizeof *explanations;
     return explanations;

@@ -12,15 +12,13 @@
 #include "model/doc_merge.h"
 #include "model/sections.h"
 
-static seqlstm_status
-no_memory(struct seqlstm_error *err, const char *path)
+static seqlstm_status no_memory(struct seqlstm_error *err, const char *path)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to load the model %s", path);
 }
 
 /* A model file is a map; so is an overlay. */
-static bool
-check_root(struct sl_diagnostics *diagnostics, const struct sl_node *root)
+static bool check_root(struct sl_diagnostics *diagnostics, const struct sl_node *root)
 {
     if (root->kind == SL_NODE_MAP)
         return true;
@@ -30,9 +28,9 @@ check_root(struct sl_diagnostics *diagnostics, const struct sl_node *root)
 }
 
 /* Lays overlays and flags onto *root. What cannot be read is reported and left out. */
-static seqlstm_status
-apply_request(const struct sl_model_request *request, struct sl_arena *arena,
-              struct sl_diagnostics *diagnostics, struct sl_node **root, struct seqlstm_error *err)
+static seqlstm_status apply_request(const struct sl_model_request *request, struct sl_arena *arena,
+                                    struct sl_diagnostics *diagnostics, struct sl_node **root,
+                                    struct seqlstm_error *err)
 {
     static const struct sl_place command_line;
     seqlstm_status first = SEQLSTM_OK;
@@ -56,8 +54,7 @@ apply_request(const struct sl_model_request *request, struct sl_arena *arena,
 }
 
 /* The file's name without folder and ending, as far as it can be a name. */
-static void
-set_default_name(struct sl_reader *reader, struct sl_node *root, const char *path)
+static void set_default_name(struct sl_reader *reader, struct sl_node *root, const char *path)
 {
     const char *file = sl_path_name(path);
     const char *dot = strrchr(file, '.');
@@ -81,15 +78,13 @@ set_default_name(struct sl_reader *reader, struct sl_node *root, const char *pat
 }
 
 /* `model: {encoder: …, decoder: …}` */
-static bool
-has_sides(const struct sl_node *root)
+static bool has_sides(const struct sl_node *root)
 {
     const struct sl_node *model = sl_node_find(root, "model");
     return model != NULL && model->kind == SL_NODE_MAP && sl_node_find(model, "encoder") != NULL;
 }
 
-static void
-read_model(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
+static void read_model(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
     set_default_name(reader, root, model->path);
     model->data.pairs = has_sides(root); /* data are read first, and some are pairs for such a model alone */
@@ -108,9 +103,8 @@ read_model(struct sl_reader *reader, struct sl_node *root, struct sl_model *mode
 }
 
 /* From the merged tree to the model; takes over nothing on failure. */
-static seqlstm_status
-build(struct sl_model *model, struct sl_node *root, struct sl_diagnostics *diagnostics,
-      struct seqlstm_error *err)
+static seqlstm_status build(struct sl_model *model, struct sl_node *root, struct sl_diagnostics *diagnostics,
+                            struct seqlstm_error *err)
 {
     struct sl_reader reader = {.arena = model->arena, .diagnostics = diagnostics};
     if (root != NULL && check_root(diagnostics, root))
@@ -124,8 +118,7 @@ build(struct sl_model *model, struct sl_node *root, struct sl_diagnostics *diagn
     return SEQLSTM_OK;
 }
 
-static struct sl_model *
-create(const char *path)
+static struct sl_model *create(const char *path)
 {
     struct sl_arena arena;
     sl_arena_init(&arena);
@@ -142,8 +135,7 @@ create(const char *path)
     return model;
 }
 
-void
-sl_model_destroy(struct sl_model *model)
+void sl_model_destroy(struct sl_model *model)
 {
     if (model == NULL)
         return;
@@ -151,9 +143,8 @@ sl_model_destroy(struct sl_model *model)
     sl_arena_deinit(&arena);
 }
 
-seqlstm_status
-sl_model_load(const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
-              struct sl_model **out, struct seqlstm_error *err)
+seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
+                             struct sl_model **out, struct seqlstm_error *err)
 {
     static const struct sl_place command_line;
     struct sl_node *root = NULL;
@@ -173,10 +164,9 @@ sl_model_load(const struct sl_model_request *request, struct sl_diagnostics *dia
     return status;
 }
 
-seqlstm_status
-sl_model_load_text(const char *name, const char *text, size_t text_bytes,
-                   const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
-                   struct sl_model **out, struct seqlstm_error *err)
+seqlstm_status sl_model_load_text(const char *name, const char *text, size_t text_bytes,
+                                  const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
+                                  struct sl_model **out, struct seqlstm_error *err)
 {
     struct sl_node *root = NULL;
     struct sl_model *model = create(name);
@@ -195,8 +185,7 @@ sl_model_load_text(const char *name, const char *text, size_t text_bytes,
     return status;
 }
 
-const struct sl_layer *
-sl_model_find_layer(const struct sl_model *model, const char *name)
+const struct sl_layer *sl_model_find_layer(const struct sl_model *model, const char *name)
 {
     for (size_t i = 0; i < model->layer_count; i++)
         if (model->layers[i].name != NULL && strcmp(model->layers[i].name, name) == 0)

@@ -4,9 +4,7 @@
 
 #include "model/sections.h"
 
-void
-sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-                   void *field)
+void sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_dispatch_config *dispatch =
         (struct sl_dispatch_config *)((char *)field - offsetof(struct sl_dispatch_config, pins));
@@ -28,9 +26,8 @@ sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option, str
     dispatch->pin_count = node->count;
 }
 
-void
-sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *option,
-                             struct sl_node *node, void *field)
+void sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
+                                  void *field)
 {
     struct sl_backend_entry *entry = field;
     if (node->kind != SL_NODE_MAP) {
@@ -54,8 +51,7 @@ sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *o
 }
 
 /* Tells an id from a file, and makes the file's path absolute in the tree too. */
-static void
-resolve_plugin(struct sl_reader *reader, struct sl_node *node, struct sl_backend_entry *entry)
+static void resolve_plugin(struct sl_reader *reader, struct sl_node *node, struct sl_backend_entry *entry)
 {
     struct sl_node *plugin = sl_node_find(node, "plugin");
     size_t length = entry->id ? strlen(entry->id) : 0;
@@ -75,15 +71,12 @@ resolve_plugin(struct sl_reader *reader, struct sl_node *node, struct sl_backend
                          NULL, "`%s` is not the id of a backend", entry->id);
 }
 
-static bool
-same_text(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-void
-sl_model_read_backends(struct sl_reader *reader, const struct sl_option *option,
-                       struct sl_node *node, void *field)
+void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_model *model = field;
     if (node->kind != SL_NODE_LIST || node->count == 0) {

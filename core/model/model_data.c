@@ -13,8 +13,7 @@ static const char *const split_keys[SL_SPLIT_COUNT] = {"train", "valid", "test"}
 /* Keys that belong to one split alone. */
 static const char *const own_keys[] = {"file", "x", "y", "lengths", "rows", "size", "seed", "split"};
 
-static int
-get_source_type(const struct sl_node *split)
+static int get_source_type(const struct sl_node *split)
 {
     const struct sl_node *type = sl_node_find(split, "type");
     const struct sl_word *word = type != NULL && type->kind == SL_NODE_SCALAR
@@ -24,8 +23,7 @@ get_source_type(const struct sl_node *split)
 }
 
 /* `source` and `target` are files, or columns of a table. */
-static bool
-is_own_key(const char *key, const struct sl_node *train)
+static bool is_own_key(const char *key, const struct sl_node *train)
 {
     for (size_t i = 0; i < sizeof own_keys / sizeof *own_keys; i++)
         if (strcmp(own_keys[i], key) == 0)
@@ -34,15 +32,13 @@ is_own_key(const char *key, const struct sl_node *train)
 }
 
 /* A split that reads files of its own. */
-static bool
-is_source(const struct sl_node *split)
+static bool is_source(const struct sl_node *split)
 {
     return split != NULL && split->kind == SL_NODE_MAP && sl_node_find(split, "split") == NULL;
 }
 
 /* A copy of a pair in a split that lacks the key. */
-static void
-copy_pair(struct sl_reader *reader, struct sl_node *split, const struct sl_pair *pair)
+static void copy_pair(struct sl_reader *reader, struct sl_node *split, const struct sl_pair *pair)
 {
     if (sl_node_find(split, pair->key) == NULL &&
         !sl_node_append_pair(reader->arena, split, pair->key, pair->place,
@@ -51,8 +47,7 @@ copy_pair(struct sl_reader *reader, struct sl_node *split, const struct sl_pair 
 }
 
 /* Copies one option of `data:` into the splits that can have it; false: none can. */
-static bool
-spread_pair(struct sl_reader *reader, const struct sl_node *data, const struct sl_pair *pair)
+static bool spread_pair(struct sl_reader *reader, const struct sl_node *data, const struct sl_pair *pair)
 {
     bool used = false;
     for (int s = 0; s < SL_SPLIT_COUNT; s++) {
@@ -69,8 +64,7 @@ spread_pair(struct sl_reader *reader, const struct sl_node *data, const struct s
     return used;
 }
 
-static void
-spread_source_options(struct sl_reader *reader, struct sl_node *data)
+static void spread_source_options(struct sl_reader *reader, struct sl_node *data)
 {
     /* The type first: it says which of the others fit. */
     struct sl_pair *type = sl_node_find_pair(data, "type");
@@ -95,8 +89,7 @@ spread_source_options(struct sl_reader *reader, struct sl_node *data)
     }
 }
 
-static void
-inherit_from_train(struct sl_reader *reader, const struct sl_node *data)
+static void inherit_from_train(struct sl_reader *reader, const struct sl_node *data)
 {
     const struct sl_node *train = sl_node_find(data, "train");
     if (!is_source(train))
@@ -112,8 +105,7 @@ inherit_from_train(struct sl_reader *reader, const struct sl_node *data)
 }
 
 /* Options of a generator that the one named has: defaults for them, an error for the others. */
-static void
-complete_generator(struct sl_reader *reader, struct sl_node *split, struct sl_source *source)
+static void complete_generator(struct sl_reader *reader, struct sl_node *split, struct sl_source *source)
 {
     static const struct {
         const char *key, *fallback;
@@ -148,8 +140,7 @@ complete_generator(struct sl_reader *reader, struct sl_node *split, struct sl_so
 }
 
 /* `{split: 0.1}`: nothing else. */
-static void
-read_cut(struct sl_reader *reader, struct sl_node *node, struct sl_source *source, const char *key)
+static void read_cut(struct sl_reader *reader, struct sl_node *node, struct sl_source *source, const char *key)
 {
     static const struct sl_option fraction = {.key = "split",
                                               .kind = SL_VALUE_FLOAT,
@@ -164,9 +155,7 @@ read_cut(struct sl_reader *reader, struct sl_node *node, struct sl_source *sourc
     sl_reader_read_value(reader, &fraction, sl_node_find(node, "split"), &source->split);
 }
 
-static void
-read_split(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-           void *field)
+static void read_split(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_source *source = field;
     source->place = node->place;
@@ -194,9 +183,7 @@ static const struct sl_custom split_custom = {
     "\"exclusiveMaximum\": 1}}}, {\"$ref\": \"#/$defs/data.train\"}]}"};
 
 /* Read behind the sources, whose type decides whether there is one (read_tokenizer). */
-static void
-read_nothing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-             void *field)
+static void read_nothing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     (void)reader, (void)option, (void)node, (void)field;
 }
@@ -228,8 +215,7 @@ const struct sl_section sl_section_data = {
     "data", "the data", NULL, 0, NULL, NULL, data_options,
     "what is learned from; format options of the sources may stand here, for all splits"};
 
-static bool
-has_text(const struct sl_data_config *data)
+static bool has_text(const struct sl_data_config *data)
 {
     const struct sl_source *train = &data->splits[SL_SPLIT_TRAIN];
     switch (train->type) {
@@ -248,8 +234,7 @@ has_text(const struct sl_data_config *data)
 }
 
 /* `specials: [word, …]` of those that are not NULL, unless something was said. */
-static void
-set_specials(struct sl_reader *reader, struct sl_node *tokenizer, const char *const words[3])
+static void set_specials(struct sl_reader *reader, struct sl_node *tokenizer, const char *const words[3])
 {
     static const struct sl_place nowhere;
     if (sl_node_find(tokenizer, "specials") != NULL)
@@ -266,8 +251,7 @@ set_specials(struct sl_reader *reader, struct sl_node *tokenizer, const char *co
 }
 
 /* `[unk]`; `[unk, eos]` for a text of words; `[unk, bos, eos]` for what a decoder says. */
-static void
-set_default_specials(struct sl_reader *reader, struct sl_node *tokenizer, const struct sl_data_config *data)
+static void set_default_specials(struct sl_reader *reader, struct sl_node *tokenizer, const struct sl_data_config *data)
 {
     const struct sl_node *type = sl_node_find(tokenizer, "type");
     bool words = type != NULL && strcmp(type->text, "char") != 0;
@@ -277,8 +261,7 @@ set_default_specials(struct sl_reader *reader, struct sl_node *tokenizer, const 
 }
 
 /* The tokenizer of the target reads the source too, but for the marks at the ends. */
-static void
-derive_source_tokenizer(struct sl_reader *reader, struct sl_data_config *data)
+static void derive_source_tokenizer(struct sl_reader *reader, struct sl_data_config *data)
 {
     struct sl_string_list *specials = &data->source_tokenizer.specials;
     data->source_tokenizer = data->tokenizer;
@@ -290,8 +273,7 @@ derive_source_tokenizer(struct sl_reader *reader, struct sl_data_config *data)
     *specials = (struct sl_string_list){kept, count};
 }
 
-static void
-read_source_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_config *data)
+static void read_source_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_config *data)
 {
     static const struct sl_option option = {
         .key = "source_tokenizer", .kind = SL_VALUE_SECTION, .section = &sl_section_tokenizer};
@@ -317,8 +299,7 @@ read_source_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_
     sl_reader_read_value(reader, &option, tokenizer, &data->source_tokenizer);
 }
 
-static void
-read_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_config *data)
+static void read_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_config *data)
 {
     static const struct sl_option option = {
         .key = "tokenizer", .kind = SL_VALUE_SECTION, .section = &sl_section_tokenizer};
@@ -350,16 +331,13 @@ read_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_co
 }
 
 /* Whether the source alone says that it holds pairs. */
-static bool
-has_pairs(const struct sl_source *train)
+static bool has_pairs(const struct sl_source *train)
 {
     return train->source_file || train->target_file || train->source_column || train->target_column ||
            (train->type == SL_SOURCE_GENERATOR && train->generator == SL_GENERATOR_ADDITION);
 }
 
-void
-sl_model_read_data(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-                   void *field)
+void sl_model_read_data(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_data_config *data = field;
     (void)option;

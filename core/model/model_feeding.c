@@ -10,8 +10,7 @@
 #include "model/sections.h"
 
 /* Marks what `layer` takes, and what those take. */
-static void
-mark_ancestors(const struct sl_layer *layers, const struct sl_layer *layer, bool *marked)
+static void mark_ancestors(const struct sl_layer *layers, const struct sl_layer *layer, bool *marked)
 {
     for (size_t i = 0; i < layer->from_count; i++) {
         int from = layer->from[i];
@@ -22,8 +21,7 @@ mark_ancestors(const struct sl_layer *layers, const struct sl_layer *layer, bool
     }
 }
 
-static int
-find_reader(struct sl_reader *reader, const struct sl_model *model, const struct sl_layer *attention)
+static int find_reader(struct sl_reader *reader, const struct sl_model *model, const struct sl_layer *attention)
 {
     bool *marked = sl_reader_alloc(reader, model->layer_count, sizeof *marked);
     if (marked == NULL)
@@ -39,15 +37,13 @@ find_reader(struct sl_reader *reader, const struct sl_model *model, const struct
     return -1;
 }
 
-static bool
-is_rowwise(enum sl_layer_kind kind)
+static bool is_rowwise(enum sl_layer_kind kind)
 {
     return kind == SL_LAYER_DENSE || kind == SL_LAYER_ACTIVATION || kind == SL_LAYER_DROPOUT ||
            kind == SL_LAYER_LAYER_NORM;
 }
 
-static int
-find_giver(const struct sl_model *model, const struct sl_layer *attention)
+static int find_giver(const struct sl_model *model, const struct sl_layer *attention)
 {
     int giver = attention->index;
     for (int i = giver + 1; i + 1 < (int)model->layer_count; i++) {
@@ -59,8 +55,7 @@ find_giver(const struct sl_model *model, const struct sl_layer *attention)
     return giver;
 }
 
-void
-sl_model_find_feeding(struct sl_reader *reader, struct sl_model *model)
+void sl_model_find_feeding(struct sl_reader *reader, struct sl_model *model)
 {
     const struct sl_layer *first = NULL;
     for (size_t i = model->encoder_count; i < model->layer_count && model->encoder_count > 0; i++) {

@@ -11,9 +11,7 @@ static const char *const initializer_keys[] = {
 
 enum { INITIALIZER_KEYS = sizeof initializer_keys / sizeof *initializer_keys };
 
-void
-sl_model_read_init(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-                   void *field)
+void sl_model_read_init(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_initializer ignored = {0};
     (void)option, (void)field;
@@ -34,8 +32,7 @@ sl_model_read_init(struct sl_reader *reader, const struct sl_option *option, str
 }
 
 /* What `init: pytorch` gives a parameter: uniform, but vectors of tokens are normal. */
-static void
-set_pytorch_initializer(struct sl_reader *reader, struct sl_node *layer, const char *key)
+static void set_pytorch_initializer(struct sl_reader *reader, struct sl_node *layer, const char *key)
 {
     if (strcmp(key, "embeddings_initializer") != 0) {
         sl_reader_set_default(reader, layer, key, "fan_uniform");
@@ -48,8 +45,7 @@ set_pytorch_initializer(struct sl_reader *reader, struct sl_node *layer, const c
     }
 }
 
-static void
-set_init_defaults(struct sl_reader *reader, struct sl_node *layer, int kind)
+static void set_init_defaults(struct sl_reader *reader, struct sl_node *layer, int kind)
 {
     if (reader->init == SL_INIT_KERAS)
         return;
@@ -67,8 +63,7 @@ set_init_defaults(struct sl_reader *reader, struct sl_node *layer, int kind)
 }
 
 /* Options that another one switches off. */
-static void
-drop_idle_options(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layer)
+static void drop_idle_options(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layer)
 {
     if (layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU || layer->kind == SL_LAYER_RNN) {
         struct sl_recurrent *r = &layer->recurrent;
@@ -107,8 +102,7 @@ drop_idle_options(struct sl_reader *reader, struct sl_node *node, struct sl_laye
     }
 }
 
-static void
-read_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layer)
+static void read_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layer)
 {
     int kind = -1;
     if (node->kind == SL_NODE_SCALAR && !sl_reader_expand(reader, node, "type"))
@@ -138,8 +132,7 @@ read_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *laye
 }
 
 /* A list of layers; false after a report. */
-static bool
-check_list(struct sl_reader *reader, const char *key, const struct sl_node *node)
+static bool check_list(struct sl_reader *reader, const char *key, const struct sl_node *node)
 {
     if (node->kind == SL_NODE_LIST && node->count > 0)
         return true;
@@ -149,16 +142,15 @@ check_list(struct sl_reader *reader, const char *key, const struct sl_node *node
     return false;
 }
 
-void
-sl_model_read_side(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+void sl_model_read_side(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     (void)field;
     check_list(reader, option->key, node);
 }
 
 /* The lists of `node` one behind the other, the encoder's first; how many are the encoder's. 0: none are to be read. */
-static size_t
-collect_nodes(struct sl_reader *reader, struct sl_node *node, struct sl_node ***out_nodes, size_t *out_encoder_count)
+static size_t collect_nodes(struct sl_reader *reader, struct sl_node *node, struct sl_node ***out_nodes,
+                            size_t *out_encoder_count)
 {
     static const struct sl_node nothing = {.kind = SL_NODE_LIST};
     const struct sl_node *encoder = &nothing, *decoder = node;
@@ -183,9 +175,7 @@ collect_nodes(struct sl_reader *reader, struct sl_node *node, struct sl_node ***
     return nodes ? encoder->count + decoder->count : 0;
 }
 
-void
-sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option,
-                     struct sl_node *node, void *field)
+void sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_model *model = field;
     struct sl_node **nodes = NULL;

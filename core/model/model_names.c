@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "model/sections.h"
 
-static const struct sl_layer *
-find_named(const struct sl_layer *layers, size_t count, const char *name)
+static const struct sl_layer *find_named(const struct sl_layer *layers, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (layers[i].name != NULL && strcmp(layers[i].name, name) == 0)
@@ -15,9 +14,8 @@ find_named(const struct sl_layer *layers, size_t count, const char *name)
 }
 
 /* `lstm_1`, `lstm_2`: the ordinal among the layers of that kind, further up where a name is taken. */
-static void
-name_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layers, size_t count,
-           size_t index)
+static void name_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layers, size_t count,
+                       size_t index)
 {
     struct sl_layer *layer = &layers[index];
     if (layer->name != NULL || (int)layer->kind < 0)
@@ -34,8 +32,7 @@ name_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *laye
     layer->name = name;
 }
 
-static void
-check_unique_names(struct sl_reader *reader, const struct sl_layer_list *list)
+static void check_unique_names(struct sl_reader *reader, const struct sl_layer_list *list)
 {
     const struct sl_layer *layers = list->layers;
     for (size_t i = 0; i < list->count; i++) {
@@ -58,8 +55,7 @@ check_unique_names(struct sl_reader *reader, const struct sl_layer_list *list)
 }
 
 /* Layers whose outputs one may take: those before it on its side; a repeat takes the encoder's. */
-static void
-find_givers(const struct sl_layer_list *list, size_t index, size_t *out_first, size_t *out_end)
+static void find_givers(const struct sl_layer_list *list, size_t index, size_t *out_first, size_t *out_end)
 {
     const struct sl_layer *layer = &list->layers[index];
     bool across = layer->kind == SL_LAYER_REPEAT;
@@ -68,9 +64,8 @@ find_givers(const struct sl_layer_list *list, size_t index, size_t *out_first, s
 }
 
 /* The layer that a `from` entry names; false after a report. */
-static bool
-resolve_name(struct sl_reader *reader, const struct sl_node *node, const struct sl_layer_list *list, size_t index,
-             int *out)
+static bool resolve_name(struct sl_reader *reader, const struct sl_node *node, const struct sl_layer_list *list,
+                         size_t index, int *out)
 {
     const char *names[256];
     size_t known = 0, first, end;
@@ -111,16 +106,14 @@ resolve_name(struct sl_reader *reader, const struct sl_node *node, const struct 
 }
 
 /* Without `from`: the layer before it; for the first one the input of its side; for a repeat the encoder's last. */
-static int
-get_default_from(const struct sl_layer_list *list, size_t index)
+static int get_default_from(const struct sl_layer_list *list, size_t index)
 {
     if (list->layers[index].kind == SL_LAYER_REPEAT && list->encoder_count > 0)
         return (int)list->encoder_count - 1;
     return index == 0 || index == list->encoder_count ? SL_LAYER_MODEL_INPUT : (int)index - 1;
 }
 
-static void
-resolve_from(struct sl_reader *reader, const struct sl_layer_list *list, size_t index)
+static void resolve_from(struct sl_reader *reader, const struct sl_layer_list *list, size_t index)
 {
     struct sl_layer *layer = &list->layers[index];
     const struct sl_node *from = sl_node_find(list->nodes[index], "from");
@@ -153,9 +146,8 @@ resolve_from(struct sl_reader *reader, const struct sl_layer_list *list, size_t 
     }
 }
 
-static void
-resolve_tie(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers,
-            size_t count, struct sl_layer *layer)
+static void resolve_tie(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers, size_t count,
+                        struct sl_layer *layer)
 {
     if (layer->kind != SL_LAYER_OUTPUT || layer->dense.tie == NULL)
         return;
@@ -170,9 +162,8 @@ resolve_tie(struct sl_reader *reader, const struct sl_node *node, struct sl_laye
                          layer->dense.tie);
 }
 
-static void
-resolve_share(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers, size_t count,
-              struct sl_layer *layer)
+static void resolve_share(struct sl_reader *reader, const struct sl_node *node, struct sl_layer *layers, size_t count,
+                          struct sl_layer *layer)
 {
     if (layer->kind != SL_LAYER_EMBEDDING || layer->embedding.share == NULL)
         return;
@@ -196,8 +187,7 @@ resolve_share(struct sl_reader *reader, const struct sl_node *node, struct sl_la
 }
 
 /* The layer whose states a recurrent one starts from, where the file says it. */
-static void
-resolve_state(struct sl_reader *reader, const struct sl_layer_list *list, struct sl_layer *layer)
+static void resolve_state(struct sl_reader *reader, const struct sl_layer_list *list, struct sl_layer *layer)
 {
     if (!sl_layer_is_recurrent(layer))
         return;
@@ -228,8 +218,7 @@ resolve_state(struct sl_reader *reader, const struct sl_layer_list *list, struct
 
 /* A decoder that says nothing starts where the encoder ended: its recurrent layers take the states of the encoder's one
  * by one, in order. Where a vector is repeated it is all that the decoder gets. */
-static void
-match_states(struct sl_reader *reader, const struct sl_layer_list *list)
+static void match_states(struct sl_reader *reader, const struct sl_layer_list *list)
 {
     size_t giver = 0;
     for (size_t i = list->encoder_count; i < list->count; i++)
@@ -255,8 +244,7 @@ match_states(struct sl_reader *reader, const struct sl_layer_list *list)
     }
 }
 
-void
-sl_model_resolve_names(struct sl_reader *reader, const struct sl_layer_list *list)
+void sl_model_resolve_names(struct sl_reader *reader, const struct sl_layer_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         name_layer(reader, list->nodes[i], list->layers, list->count, i);
@@ -270,8 +258,8 @@ sl_model_resolve_names(struct sl_reader *reader, const struct sl_layer_list *lis
     match_states(reader, list);
 }
 
-const struct sl_layer *
-sl_model_find_embedding(struct sl_reader *reader, const struct sl_node *node, const struct sl_layer_list *list)
+const struct sl_layer *sl_model_find_embedding(struct sl_reader *reader, const struct sl_node *node,
+                                               const struct sl_layer_list *list)
 {
     if (node == NULL || node->kind != SL_NODE_SCALAR)
         return NULL;

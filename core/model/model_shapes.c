@@ -21,8 +21,7 @@ struct inference {
     size_t count;
 };
 
-static int
-get_input_shape(const struct sl_data_config *data)
+static int get_input_shape(const struct sl_data_config *data)
 {
     const struct sl_source *train = &data->splits[SL_SPLIT_TRAIN];
     if (train->origin != SL_SOURCE_FILES)
@@ -51,23 +50,20 @@ get_input_shape(const struct sl_data_config *data)
     return UNKNOWN;
 }
 
-static struct edge
-get_edge(const struct inference *in, int index)
+static struct edge get_edge(const struct inference *in, int index)
 {
     if (index == SL_LAYER_MODEL_INPUT)
         return (struct edge){get_input_shape(&in->model->data), UNKNOWN};
     return in->edges[index];
 }
 
-static const char *
-get_edge_name(const struct inference *in, int index)
+static const char *get_edge_name(const struct inference *in, int index)
 {
     return index == SL_LAYER_MODEL_INPUT ? "the data" : in->layers[index].name;
 }
 
 /* The layer upstream that could have returned a sequence; NULL: none. */
-static const struct sl_layer *
-find_culprit(const struct inference *in, int index)
+static const struct sl_layer *find_culprit(const struct inference *in, int index)
 {
     while (index != SL_LAYER_MODEL_INPUT) {
         const struct sl_layer *layer = &in->layers[index];
@@ -80,8 +76,7 @@ find_culprit(const struct inference *in, int index)
     return NULL;
 }
 
-static void
-report_needs_sequence(const struct inference *in, const struct sl_layer *layer)
+static void report_needs_sequence(const struct inference *in, const struct sl_layer *layer)
 {
     const struct sl_layer *culprit = find_culprit(in, layer->from[0]);
     const char *upstream = get_edge_name(in, layer->from[0]);
@@ -102,16 +97,14 @@ report_needs_sequence(const struct inference *in, const struct sl_layer *layer)
                      upstream);
 }
 
-static int64_t
-get_recurrent_width(const struct sl_recurrent *r)
+static int64_t get_recurrent_width(const struct sl_recurrent *r)
 {
     int64_t one = r->projection > 0 ? r->projection : r->units;
     bool doubled = r->direction == SL_DIRECTION_BIDIRECTIONAL && r->merge == SL_MERGE_CONCAT;
     return one > 0 ? one * (1 + doubled) : UNKNOWN;
 }
 
-static struct edge
-infer_recurrent(const struct inference *in, const struct sl_layer *layer, struct edge input)
+static struct edge infer_recurrent(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     if (input.shape == SL_SHAPE_VECTOR)
         report_needs_sequence(in, layer);
@@ -120,8 +113,7 @@ infer_recurrent(const struct inference *in, const struct sl_layer *layer, struct
 }
 
 /* concat, add: all inputs alike. */
-static struct edge
-infer_join(const struct inference *in, const struct sl_layer *layer)
+static struct edge infer_join(const struct inference *in, const struct sl_layer *layer)
 {
     struct edge result = get_edge(in, layer->from[0]);
     bool concat = layer->kind == SL_LAYER_CONCAT;
@@ -158,8 +150,7 @@ infer_join(const struct inference *in, const struct sl_layer *layer)
 }
 
 /* Tokens flow into embeddings alone, and embeddings take nothing else. */
-static bool
-check_tokens(const struct inference *in, const struct sl_layer *layer, struct edge input)
+static bool check_tokens(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     bool embedding = layer->kind == SL_LAYER_EMBEDDING;
     if (input.shape == UNKNOWN || embedding == (input.shape == SL_SHAPE_TOKENS))
@@ -176,8 +167,7 @@ check_tokens(const struct inference *in, const struct sl_layer *layer, struct ed
 }
 
 /* repeat: what it takes has one row a sequence. */
-static void
-check_repeat(const struct inference *in, const struct sl_layer *layer, struct edge input)
+static void check_repeat(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     const struct sl_layer *giver = &in->layers[layer->from[0]];
     if (input.shape != SL_SHAPE_SEQUENCE)
@@ -192,8 +182,7 @@ check_repeat(const struct inference *in, const struct sl_layer *layer, struct ed
 }
 
 /* attention: steps of the decoder over those of the encoder's last layer. */
-static struct edge
-infer_attention(const struct inference *in, const struct sl_layer *layer, struct edge query)
+static struct edge infer_attention(const struct inference *in, const struct sl_layer *layer, struct edge query)
 {
     int last = (int)in->model->encoder_count - 1;
     struct edge memory = last < 0 ? query : in->edges[last];
@@ -218,8 +207,7 @@ infer_attention(const struct inference *in, const struct sl_layer *layer, struct
     return (struct edge){SL_SHAPE_SEQUENCE, widths ? query.width + memory.width : UNKNOWN};
 }
 
-static void
-check_tie(const struct inference *in, const struct sl_layer *layer, struct edge input)
+static void check_tie(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     if (layer->dense.tie_layer < 0)
         return;
@@ -235,8 +223,7 @@ check_tie(const struct inference *in, const struct sl_layer *layer, struct edge 
 }
 
 /* One mask for a whole sequence is any mask, where a sequence has one row. */
-static void
-check_mask(const struct inference *in, const struct sl_layer *layer, struct edge input)
+static void check_mask(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     if (layer->dropout.mask != SL_DROPOUT_MASK_SEQUENCE || input.shape != SL_SHAPE_VECTOR)
         return;
@@ -245,8 +232,7 @@ check_mask(const struct inference *in, const struct sl_layer *layer, struct edge
                      get_edge_name(in, layer->from[0]));
 }
 
-static struct edge
-infer_layer(const struct inference *in, const struct sl_layer *layer)
+static struct edge infer_layer(const struct inference *in, const struct sl_layer *layer)
 {
     struct edge input = get_edge(in, layer->from[0]);
     if (!check_tokens(in, layer, input))
@@ -288,8 +274,7 @@ infer_layer(const struct inference *in, const struct sl_layer *layer)
 }
 
 /* States count as well as outputs. */
-static bool
-gives_states(const struct inference *in, size_t index)
+static bool gives_states(const struct inference *in, size_t index)
 {
     for (size_t i = index + 1; i < in->count; i++)
         if (sl_layer_is_recurrent(&in->layers[i]) && in->layers[i].recurrent.initial_state.layer == (int)index)
@@ -297,8 +282,7 @@ gives_states(const struct inference *in, size_t index)
     return false;
 }
 
-static void
-check_used(const struct inference *in)
+static void check_used(const struct inference *in)
 {
     for (size_t i = 0; i + 1 < in->count; i++)
         if (!in->layers[i].output_used && in->layers[i].name != NULL && !gives_states(in, i))
@@ -309,8 +293,7 @@ check_used(const struct inference *in)
                              NULL, "nothing takes the output of %s", in->layers[i].name);
 }
 
-void
-sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)
+void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)
 {
     struct inference in = {reader, model, layers, NULL, model->layer_count};
     in.edges = sl_reader_alloc(reader, in.count, sizeof *in.edges);

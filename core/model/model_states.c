@@ -12,29 +12,25 @@ struct check {
     struct sl_place place; /* of `initial_state`, or of the layer */
 };
 
-static int64_t
-get_directions(const struct sl_recurrent *r)
+static int64_t get_directions(const struct sl_recurrent *r)
 {
     return r->direction == SL_DIRECTION_BIDIRECTIONAL ? 2 : 1;
 }
 
-static int64_t
-get_width(const struct sl_recurrent *r)
+static int64_t get_width(const struct sl_recurrent *r)
 {
     return r->projection > 0 ? r->projection : r->units;
 }
 
 /* What the states that reach one (layer, direction) are wide. */
-static int64_t
-get_given(const struct check *c, int64_t width)
+static int64_t get_given(const struct check *c, int64_t width)
 {
     const struct sl_recurrent *from = &c->giver->recurrent, *to = &c->layer->recurrent;
     bool joined = get_directions(from) > get_directions(to) && to->initial_state.bridge != SL_BRIDGE_SUM;
     return joined ? 2 * width : width;
 }
 
-static void
-report(const struct check *c, const char *help, const char *what, int64_t given, int64_t wanted)
+static void report(const struct check *c, const char *help, const char *what, int64_t given, int64_t wanted)
 {
     sl_reader_report(c->reader, "E0321", c->place, help, NULL,
                      "the %s of %s has %lld features, and %s takes %lld", what, c->giver->name, (long long)given,
@@ -42,8 +38,7 @@ report(const struct check *c, const char *help, const char *what, int64_t given,
 }
 
 /* Copied or added, states keep their kind and width. */
-static void
-check_widths(const struct check *c)
+static void check_widths(const struct check *c)
 {
     const struct sl_recurrent *from = &c->giver->recurrent, *to = &c->layer->recurrent;
     int64_t h = get_given(c, get_width(from)), cell = get_given(c, from->units);
@@ -62,8 +57,7 @@ check_widths(const struct check *c)
         report(c, help, "cell state", cell, to->units);
 }
 
-static void
-check_pair(const struct check *c)
+static void check_pair(const struct check *c)
 {
     const struct sl_recurrent *to = &c->layer->recurrent;
     enum sl_bridge bridge = to->initial_state.bridge;
@@ -98,8 +92,7 @@ check_pair(const struct check *c)
 }
 
 /* A stream or a later piece goes on with its own states, so it has no place for others. */
-static void
-check_unit(const struct check *c, const struct sl_model *model)
+static void check_unit(const struct check *c, const struct sl_model *model)
 {
     const struct sl_batching *batching = &model->data.batching;
     if (batching->unit == SL_UNIT_STREAM || batching->bptt > 0)
@@ -109,8 +102,7 @@ check_unit(const struct check *c, const struct sl_model *model)
 }
 
 /* Where nothing crosses, the decoder writes without having read. */
-static void
-check_crossing(struct sl_reader *reader, const struct sl_model *model, const struct sl_layer *layers)
+static void check_crossing(struct sl_reader *reader, const struct sl_model *model, const struct sl_layer *layers)
 {
     for (size_t i = model->encoder_count; i < model->layer_count; i++) {
         const struct sl_layer *layer = &layers[i];
@@ -124,8 +116,7 @@ check_crossing(struct sl_reader *reader, const struct sl_model *model, const str
                      "the decoder takes nothing from the encoder");
 }
 
-void
-sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)
+void sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)
 {
     for (size_t i = 0; i < model->layer_count; i++) {
         const struct sl_layer *layer = &layers[i];

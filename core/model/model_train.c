@@ -5,16 +5,14 @@
 
 #include "model/sections.h"
 
-static bool
-yields_vector(const struct sl_model *model)
+static bool yields_vector(const struct sl_model *model)
 {
     return model->layer_count > 0 &&
            model->layers[model->layer_count - 1].output_shape == SL_SHAPE_VECTOR;
 }
 
 /* The activation of the model's output; linear where the last layer has none. */
-const struct sl_activation *
-sl_model_get_output_activation(const struct sl_model *model)
+const struct sl_activation *sl_model_get_output_activation(const struct sl_model *model)
 {
     static const struct sl_activation linear = {SL_ACTIVATION_LINEAR, 0, 0};
     if (model->layer_count == 0)
@@ -25,8 +23,7 @@ sl_model_get_output_activation(const struct sl_model *model)
     return last->kind == SL_LAYER_ACTIVATION ? &last->activation : &linear;
 }
 
-static const char *
-infer_npy_task(const struct sl_node *train, const struct sl_model *model)
+static const char *infer_npy_task(const struct sl_node *train, const struct sl_model *model)
 {
     const struct sl_node *loss = sl_node_find(train, "loss");
     const struct sl_node *type = loss != NULL && loss->kind == SL_NODE_MAP
@@ -40,8 +37,7 @@ infer_npy_task(const struct sl_node *train, const struct sl_model *model)
     return !classes ? "regress" : yields_vector(model) ? "classify" : "tag";
 }
 
-static const char *
-infer_task(const struct sl_node *train, const struct sl_model *model)
+static const char *infer_task(const struct sl_node *train, const struct sl_model *model)
 {
     const struct sl_source *source = &model->data.splits[SL_SPLIT_TRAIN];
     if (model->data.pairs)
@@ -67,8 +63,7 @@ infer_task(const struct sl_node *train, const struct sl_model *model)
     }
 }
 
-static const char *
-infer_loss(const char *task, const struct sl_model *model)
+static const char *infer_loss(const char *task, const struct sl_model *model)
 {
     if (strcmp(task, "regress") == 0)
         return "mse";
@@ -79,15 +74,13 @@ infer_loss(const char *task, const struct sl_model *model)
 
 /* In batches of like lengths a mean over each batch would give a step of a short sentence the weight of several of a
  * long one, and train another model than shuffled batches do. */
-static const char *
-infer_reduction(const struct sl_model *model)
+static const char *infer_reduction(const struct sl_model *model)
 {
     const struct sl_batching *batching = &model->data.batching;
     return batching->unit == SL_UNIT_SEQUENCE && batching->bucketing.kind != SL_BUCKETING_OFF ? "step_mean" : "mean";
 }
 
-static void
-set_default_metrics(struct sl_reader *reader, struct sl_node *train)
+static void set_default_metrics(struct sl_reader *reader, struct sl_node *train)
 {
     static const struct sl_place nowhere;
     const struct sl_node *metrics = sl_node_find(train, "metrics");
@@ -107,9 +100,7 @@ set_default_metrics(struct sl_reader *reader, struct sl_node *train)
         sl_reader_set_default_copy(reader, validate, "metrics", metrics);
 }
 
-void
-sl_model_read_train(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-                    void *field)
+void sl_model_read_train(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_train_config *train = field;
     const struct sl_model *model =

@@ -8,8 +8,7 @@
 
 enum { PATH_BYTES = 512 };
 
-static size_t
-count_said(const struct sl_node *node)
+static size_t count_said(const struct sl_node *node)
 {
     size_t said = 0;
     for (size_t i = 0; i < node->count; i++) {
@@ -20,9 +19,8 @@ count_said(const struct sl_node *node)
     return said;
 }
 
-static void
-collect(struct sl_reader *reader, const struct sl_node *node, const char *prefix,
-        struct sl_place_entry *entries, size_t *count)
+static void collect(struct sl_reader *reader, const struct sl_node *node, const char *prefix,
+                    struct sl_place_entry *entries, size_t *count)
 {
     for (size_t i = 0; i < node->count && !reader->no_memory; i++) {
         bool is_map = node->kind == SL_NODE_MAP;
@@ -37,15 +35,13 @@ collect(struct sl_reader *reader, const struct sl_node *node, const char *prefix
     }
 }
 
-static int
-compare_entries(const void *left, const void *right)
+static int compare_entries(const void *left, const void *right)
 {
     const struct sl_place_entry *a = left, *b = right;
     return strcmp(a->path, b->path);
 }
 
-struct sl_place_list
-sl_places_collect(struct sl_reader *reader, const struct sl_node *node)
+struct sl_place_list sl_places_collect(struct sl_reader *reader, const struct sl_node *node)
 {
     struct sl_place_list list = {0};
     struct sl_place_entry *entries =
@@ -60,8 +56,7 @@ sl_places_collect(struct sl_reader *reader, const struct sl_node *node)
     return list;
 }
 
-const struct sl_place_entry *
-sl_places_find(const struct sl_place_list *places, const char *path)
+const struct sl_place_entry *sl_places_find(const struct sl_place_list *places, const char *path)
 {
     const struct sl_place_entry wanted = {.path = path};
     if (places->count == 0)
@@ -70,8 +65,7 @@ sl_places_find(const struct sl_place_list *places, const char *path)
 }
 
 /* The entry of `path` or of the longest prefix of it that was said; NULL: none. */
-static const struct sl_place_entry *
-find_longest(const struct sl_place_list *places, const char *path)
+static const struct sl_place_entry *find_longest(const struct sl_place_list *places, const char *path)
 {
     char prefix[PATH_BYTES];
     size_t length = strlen(path);
@@ -90,21 +84,18 @@ find_longest(const struct sl_place_list *places, const char *path)
     return NULL;
 }
 
-struct sl_place
-sl_layer_find_option_place(const struct sl_layer *layer, const char *key)
+struct sl_place sl_layer_find_option_place(const struct sl_layer *layer, const char *key)
 {
     const struct sl_place_entry *entry = find_longest(&layer->places, key);
     return entry ? entry->key : layer->place;
 }
 
-bool
-sl_layer_has_option(const struct sl_layer *layer, const char *key)
+bool sl_layer_has_option(const struct sl_layer *layer, const char *key)
 {
     return sl_places_find(&layer->places, key) != NULL;
 }
 
-struct sl_place
-sl_model_find_place(const struct sl_model *model, const char *path)
+struct sl_place sl_model_find_place(const struct sl_model *model, const char *path)
 {
     static const struct sl_place nowhere;
     const struct sl_place_entry *entry = find_longest(&model->places, path);

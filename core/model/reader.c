@@ -10,8 +10,7 @@
 #include "base/text.h"
 #include "model/reader_private.h"
 
-void *
-sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_bytes)
+void *sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_bytes)
 {
     void *memory = sl_arena_alloc_array(reader->arena, count, element_bytes);
     if (memory == NULL)
@@ -19,8 +18,7 @@ sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_bytes)
     return memory;
 }
 
-const char *
-sl_reader_printf(struct sl_reader *reader, const char *format, ...)
+const char *sl_reader_printf(struct sl_reader *reader, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -31,9 +29,8 @@ sl_reader_printf(struct sl_reader *reader, const char *format, ...)
     return text ? text : "";
 }
 
-void
-sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place place,
-                 const char *help, const char *note, const char *format, ...)
+void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place place, const char *help,
+                      const char *note, const char *format, ...)
 {
     struct sl_buf message;
     sl_buf_init(&message);
@@ -54,15 +51,13 @@ sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place pla
         reader->errors++;
 }
 
-void
-sl_reader_refuse_later(struct sl_reader *reader, struct sl_place place, const char *what)
+void sl_reader_refuse_later(struct sl_reader *reader, struct sl_place place, const char *what)
 {
     sl_reader_report(reader, "E0401", place, NULL, NULL, "%s is not available in this version",
                      what);
 }
 
-bool
-sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char *key)
+bool sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char *key)
 {
     if (node->kind != SL_NODE_SCALAR)
         return true;
@@ -76,8 +71,8 @@ sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char *key
     return false;
 }
 
-static struct sl_node *
-add_default(struct sl_reader *reader, struct sl_node *map, const char *key, struct sl_node *value)
+static struct sl_node *add_default(struct sl_reader *reader, struct sl_node *map, const char *key,
+                                   struct sl_node *value)
 {
     static const struct sl_place nowhere;
     if (value == NULL ||
@@ -88,9 +83,7 @@ add_default(struct sl_reader *reader, struct sl_node *map, const char *key, stru
     return value;
 }
 
-struct sl_node *
-sl_reader_set_default(struct sl_reader *reader, struct sl_node *map, const char *key,
-                      const char *text)
+struct sl_node *sl_reader_set_default(struct sl_reader *reader, struct sl_node *map, const char *key, const char *text)
 {
     static const struct sl_place nowhere;
     struct sl_node *old = sl_node_find(map, key);
@@ -105,17 +98,15 @@ sl_reader_set_default(struct sl_reader *reader, struct sl_node *map, const char 
     return add_default(reader, map, key, value);
 }
 
-static void
-mark_default(struct sl_node *node)
+static void mark_default(struct sl_node *node)
 {
     node->is_default = true;
     for (size_t i = 0; i < node->count; i++)
         mark_default(node->kind == SL_NODE_MAP ? node->pairs[i].value : node->items[i]);
 }
 
-struct sl_node *
-sl_reader_set_default_copy(struct sl_reader *reader, struct sl_node *map, const char *key,
-                           const struct sl_node *value)
+struct sl_node *sl_reader_set_default_copy(struct sl_reader *reader, struct sl_node *map, const char *key,
+                                           const struct sl_node *value)
 {
     struct sl_node *old = sl_node_find(map, key);
     if (old != NULL)
@@ -126,22 +117,19 @@ sl_reader_set_default_copy(struct sl_reader *reader, struct sl_node *map, const 
     return add_default(reader, map, key, copy);
 }
 
-bool
-sl_reader_was_said(const struct sl_node *map, const char *key)
+bool sl_reader_was_said(const struct sl_node *map, const char *key)
 {
     const struct sl_node *value = sl_node_find(map, key);
     return value != NULL && !value->is_default;
 }
 
-struct sl_place
-sl_reader_get_place(const struct sl_node *map, const char *key)
+struct sl_place sl_reader_get_place(const struct sl_node *map, const char *key)
 {
     const struct sl_pair *pair = sl_node_find_pair(map, key);
     return pair != NULL && pair->place.line > 0 ? pair->place : map->place;
 }
 
-const char *
-sl_reader_describe(struct sl_reader *reader, const struct sl_section *section, int variant)
+const char *sl_reader_describe(struct sl_reader *reader, const struct sl_section *section, int variant)
 {
     if (section->variants == NULL || variant < 0)
         return section->noun;
@@ -154,9 +142,8 @@ sl_reader_describe(struct sl_reader *reader, const struct sl_section *section, i
 }
 
 /* Sets the variant; false: it cannot be known, and the rest of the map is not read. */
-static bool
-read_variant(struct sl_reader *reader, const struct sl_section *section, struct sl_node *map,
-             void *out, int *out_variant)
+static bool read_variant(struct sl_reader *reader, const struct sl_section *section, struct sl_node *map, void *out,
+                         int *out_variant)
 {
     *out_variant = -1;
     if (section->variants == NULL)
@@ -190,8 +177,7 @@ read_variant(struct sl_reader *reader, const struct sl_section *section, struct 
 
 /* Whether a key of another framework in this map stood for `key`: then its lack is not an error of its
  * own. */
-static bool
-stands_for(const struct sl_section *section, const struct sl_node *map, const char *key)
+static bool stands_for(const struct sl_section *section, const struct sl_node *map, const char *key)
 {
     for (size_t i = 0; i < map->count; i++) {
         const char *said = map->pairs[i].key;
@@ -206,9 +192,8 @@ stands_for(const struct sl_section *section, const struct sl_node *map, const ch
     return false;
 }
 
-static void
-read_option(struct sl_reader *reader, const struct sl_section *section,
-            const struct sl_option *option, struct sl_node *map, int variant, void *out)
+static void read_option(struct sl_reader *reader, const struct sl_section *section, const struct sl_option *option,
+                        struct sl_node *map, int variant, void *out)
 {
     struct sl_node *node = sl_node_find(map, option->key);
     if (node != NULL && sl_node_is_null(node)) {
@@ -232,9 +217,7 @@ read_option(struct sl_reader *reader, const struct sl_section *section,
     }
 }
 
-void
-sl_reader_read_section(struct sl_reader *reader, const struct sl_section *section,
-                       struct sl_node *node, void *out)
+void sl_reader_read_section(struct sl_reader *reader, const struct sl_section *section, struct sl_node *node, void *out)
 {
     int variant;
     if (node->kind == SL_NODE_SCALAR && (section->bare_key != NULL || section->variants != NULL) &&

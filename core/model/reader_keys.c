@@ -10,8 +10,7 @@
 enum { MOST_KEYS = 128 };
 
 /* "momentum, nesterov and rmsprop": the variants that have the key. */
-static const char *
-list_variants(struct sl_reader *reader, const struct sl_section *section, const char *key)
+static const char *list_variants(struct sl_reader *reader, const struct sl_section *section, const char *key)
 {
     const char *names[32];
     size_t count = 0;
@@ -29,8 +28,7 @@ list_variants(struct sl_reader *reader, const struct sl_section *section, const 
     return kept;
 }
 
-static const char *
-closest_key(const struct sl_section *section, int variant, const char *key)
+static const char *closest_key(const struct sl_section *section, int variant, const char *key)
 {
     const char *names[MOST_KEYS];
     size_t count = 0;
@@ -43,8 +41,7 @@ closest_key(const struct sl_section *section, int variant, const char *key)
 }
 
 /* The section that has this very key, where that is one only. */
-static const struct sl_section *
-find_home(const char *key)
+static const struct sl_section *find_home(const char *key)
 {
     const struct sl_section *home = NULL;
     for (const struct sl_section *const *s = sl_schema_sections; *s != NULL; s++) {
@@ -58,9 +55,8 @@ find_home(const char *key)
 }
 
 /* "use `units: 650`". */
-static const char *
-help_of_synonym(struct sl_reader *reader, const struct sl_synonym *synonym,
-                const struct sl_node *value)
+static const char *help_of_synonym(struct sl_reader *reader, const struct sl_synonym *synonym,
+                                   const struct sl_node *value)
 {
     if (synonym->help != NULL)
         return synonym->help;
@@ -69,9 +65,8 @@ help_of_synonym(struct sl_reader *reader, const struct sl_synonym *synonym,
     return sl_reader_printf(reader, "use `%s`", synonym->key);
 }
 
-static void
-report_unknown(struct sl_reader *reader, const struct sl_section *section,
-               const struct sl_pair *pair, int variant)
+static void report_unknown(struct sl_reader *reader, const struct sl_section *section, const struct sl_pair *pair,
+                           int variant)
 {
     const struct sl_synonym *synonym = sl_synonym_find(pair->key, section);
     const struct sl_section *home = find_home(pair->key);
@@ -93,9 +88,8 @@ report_unknown(struct sl_reader *reader, const struct sl_section *section,
     reader->errors++;
 }
 
-void
-sl_reader_check_keys(struct sl_reader *reader, const struct sl_section *section,
-                     const struct sl_node *map, int variant)
+void sl_reader_check_keys(struct sl_reader *reader, const struct sl_section *section, const struct sl_node *map,
+                          int variant)
 {
     for (size_t i = 0; i < map->count; i++) {
         const struct sl_pair *pair = &map->pairs[i];

@@ -13,9 +13,8 @@ static const char name_letters[] =
 
 /* Appends the value of the variable that `text` (behind `${`) names and returns the rest of the path;
  * NULL after a report. */
-static const char *
-append_variable(struct sl_reader *reader, const struct sl_node *node, const char *text,
-                struct sl_buf *out)
+static const char *append_variable(struct sl_reader *reader, const struct sl_node *node, const char *text,
+                                   struct sl_buf *out)
 {
     size_t length = strspn(text, name_letters);
     const char *end = strchr(text, '}');
@@ -46,8 +45,7 @@ append_variable(struct sl_reader *reader, const struct sl_node *node, const char
     return end + 1;
 }
 
-const char *
-sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, bool absolute)
+const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, bool absolute)
 {
     struct sl_buf expanded;
     sl_buf_init(&expanded);

@@ -10,9 +10,8 @@
 #include "model/reader_private.h"
 #include "model/train_config.h"
 
-void
-sl_reader_report_type(struct sl_reader *reader, const struct sl_option *option,
-                      const struct sl_node *node, const char *wanted)
+void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                           const char *wanted)
 {
     const char *help = NULL;
     if (node->kind != SL_NODE_SCALAR) {
@@ -26,9 +25,7 @@ sl_reader_report_type(struct sl_reader *reader, const struct sl_option *option,
                      option->key, wanted, node->text);
 }
 
-static void
-read_bool(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
-          bool *out)
+static void read_bool(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node, bool *out)
 {
     static const char *const yes[] = {"true", "True", "TRUE"};
     static const char *const no[] = {"false", "False", "FALSE"};
@@ -41,15 +38,13 @@ read_bool(struct sl_reader *reader, const struct sl_option *option, const struct
     sl_reader_report_type(reader, option, node, "true or false");
 }
 
-static bool
-has_limits(const struct sl_option *option)
+static bool has_limits(const struct sl_option *option)
 {
     return option->min != 0 || option->max != 0;
 }
 
 /* "at least 1", "above 0 and below 1", "from 0 to 1". */
-static const char *
-describe_limits(struct sl_reader *reader, const struct sl_option *o)
+static const char *describe_limits(struct sl_reader *reader, const struct sl_option *o)
 {
     char low[SL_TEXT_NUMBER_BYTES], high[SL_TEXT_NUMBER_BYTES];
     sl_text_print_float64(low, o->min);
@@ -63,9 +58,8 @@ describe_limits(struct sl_reader *reader, const struct sl_option *o)
     return sl_reader_printf(reader, "%s %s and %s %s", above, low, below, high);
 }
 
-static bool
-check_limits(struct sl_reader *reader, const struct sl_option *option,
-             const struct sl_node *node, double value)
+static bool check_limits(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                         double value)
 {
     bool low = option->flags & SL_OPTION_ABOVE ? value > option->min : value >= option->min;
     bool high = option->flags & SL_OPTION_BELOW ? value < option->max : value <= option->max;
@@ -80,9 +74,7 @@ check_limits(struct sl_reader *reader, const struct sl_option *option,
     return false;
 }
 
-static bool
-read_int(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
-         int64_t *out)
+static bool read_int(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node, int64_t *out)
 {
     int64_t value;
     double number;
@@ -101,8 +93,8 @@ read_int(struct sl_reader *reader, const struct sl_option *option, const struct 
 }
 
 /* Rates that masks would round to 0 or to 1 (seqlstm_mask_count). */
-static bool
-check_rate(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node, double value)
+static bool check_rate(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                       double value)
 {
     const double half_a_step = 0x1p-17;
     if (value == 0 || (value >= half_a_step && value < 1 - half_a_step))
@@ -113,9 +105,8 @@ check_rate(struct sl_reader *reader, const struct sl_option *option, const struc
     return false;
 }
 
-static void
-read_float(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
-           double *out)
+static void read_float(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                       double *out)
 {
     double value;
     if (node->kind != SL_NODE_SCALAR || node->quoted ||
@@ -126,8 +117,7 @@ read_float(struct sl_reader *reader, const struct sl_option *option, const struc
         *out = value;
 }
 
-static bool
-is_name(const char *text)
+static bool is_name(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     return text[0] != 0 && strchr(letters, text[0]) != NULL &&
@@ -135,9 +125,8 @@ is_name(const char *text)
                0;
 }
 
-static void
-read_text(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
-          const char **out)
+static void read_text(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                      const char **out)
 {
     if (node->kind != SL_NODE_SCALAR) {
         sl_reader_report_type(reader, option, node, "a text");
@@ -154,9 +143,8 @@ read_text(struct sl_reader *reader, const struct sl_option *option, const struct
     *out = node->text;
 }
 
-static void
-read_texts(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
-           struct sl_string_list *out)
+static void read_texts(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                       struct sl_string_list *out)
 {
     if (node->kind != SL_NODE_LIST) {
         sl_reader_report(reader, "E0101", node->place,
@@ -184,8 +172,7 @@ read_texts(struct sl_reader *reader, const struct sl_option *option, const struc
     *out = (struct sl_string_list){items, node->count};
 }
 
-const char *
-sl_reader_list_words(struct sl_reader *reader, const struct sl_word *words)
+const char *sl_reader_list_words(struct sl_reader *reader, const struct sl_word *words)
 {
     struct sl_buf text;
     sl_buf_init(&text);
@@ -208,8 +195,7 @@ sl_reader_list_words(struct sl_reader *reader, const struct sl_word *words)
     return kept;
 }
 
-static void
-report_word(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node)
+static void report_word(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node)
 {
     const char *names[64];
     size_t count = 0;
@@ -232,9 +218,7 @@ report_word(struct sl_reader *reader, const struct sl_option *option, const stru
     reader->errors++;
 }
 
-static void
-read_word(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
-          int *out)
+static void read_word(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node, int *out)
 {
     if (node->kind != SL_NODE_SCALAR) {
         if (option->flags & SL_OPTION_FIXED)
@@ -257,8 +241,7 @@ read_word(struct sl_reader *reader, const struct sl_option *option, const struct
 }
 
 /* The period in the text; false: it is none. `10Mt`: digits, perhaps a multiplier, a unit. */
-static bool
-parse_period(const char *text, struct sl_period *out)
+static bool parse_period(const char *text, struct sl_period *out)
 {
     static const struct {
         char letter;
@@ -288,16 +271,14 @@ parse_period(const char *text, struct sl_period *out)
     return false;
 }
 
-static bool
-allows_unit(const struct sl_option *option, enum sl_period_unit unit)
+static bool allows_unit(const struct sl_option *option, enum sl_period_unit unit)
 {
     static const char letters[] = "-uets";
     return option->period_units == NULL || strchr(option->period_units, letters[unit]) != NULL;
 }
 
-static void
-read_period(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
-            struct sl_period *out)
+static void read_period(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                        struct sl_period *out)
 {
     struct sl_period period;
     if (node->kind != SL_NODE_SCALAR) {
@@ -318,8 +299,7 @@ read_period(struct sl_reader *reader, const struct sl_option *option, const stru
 }
 
 /* False, and a report, where an option that has one value in this version got another. */
-static bool
-check_fixed(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node)
+static bool check_fixed(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node)
 {
     if (!(option->flags & SL_OPTION_FIXED) || option->kind == SL_VALUE_WORD)
         return true;
@@ -333,9 +313,7 @@ check_fixed(struct sl_reader *reader, const struct sl_option *option, const stru
     return false;
 }
 
-void
-sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option,
-                     struct sl_node *node, void *field)
+void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     int64_t integer;
     if (!check_fixed(reader, option, node))

@@ -9,8 +9,7 @@
 #include "model/schema.h"
 #include "model/schema_table.h"
 
-static void
-append_words(struct sl_buf *out, const struct sl_word *words)
+static void append_words(struct sl_buf *out, const struct sl_word *words)
 {
     bool first = true;
     sl_buf_append_text(out, "{\"enum\": [");
@@ -24,16 +23,14 @@ append_words(struct sl_buf *out, const struct sl_word *words)
     sl_buf_append_text(out, "]}");
 }
 
-static void
-append_limit(struct sl_buf *out, const char *key, double value)
+static void append_limit(struct sl_buf *out, const char *key, double value)
 {
     char text[SL_TEXT_NUMBER_BYTES];
     sl_text_print_float64(text, value);
     sl_buf_printf(out, ", \"%s\": %s", key, text);
 }
 
-static void
-append_number(struct sl_buf *out, const struct sl_option *option, const char *type)
+static void append_number(struct sl_buf *out, const struct sl_option *option, const char *type)
 {
     sl_buf_printf(out, "{\"type\": \"%s\"", type);
     if (option->min != 0 || option->max != 0) {
@@ -46,8 +43,7 @@ append_number(struct sl_buf *out, const struct sl_option *option, const char *ty
     sl_buf_append_char(out, '}');
 }
 
-static void
-append_value(struct sl_buf *out, const struct sl_option *option)
+static void append_value(struct sl_buf *out, const struct sl_option *option)
 {
     switch (option->kind) {
     case SL_VALUE_BOOL:
@@ -94,8 +90,7 @@ append_value(struct sl_buf *out, const struct sl_option *option)
 }
 
 /* `"key": {…}`, with what the option says; later ones are left out, so that editors do not offer them. */
-static void
-append_property(struct sl_buf *out, const struct sl_option *option, bool *first)
+static void append_property(struct sl_buf *out, const struct sl_option *option, bool *first)
 {
     if (option->kind == SL_VALUE_LATER)
         return;
@@ -120,8 +115,7 @@ append_property(struct sl_buf *out, const struct sl_option *option, bool *first)
     sl_buf_append_char(out, '}');
 }
 
-static void
-append_required(struct sl_buf *out, const struct sl_section *section, int variant, bool needs_type)
+static void append_required(struct sl_buf *out, const struct sl_section *section, int variant, bool needs_type)
 {
     bool first = true;
     sl_buf_append_text(out, "}, \"required\": [");
@@ -142,8 +136,7 @@ append_required(struct sl_buf *out, const struct sl_section *section, int varian
 }
 
 /* The object that one variant (or, with -1, a section without variants) is. */
-static void
-append_object(struct sl_buf *out, const struct sl_section *section, const struct sl_word *variant)
+static void append_object(struct sl_buf *out, const struct sl_section *section, const struct sl_word *variant)
 {
     bool first = true;
     sl_buf_append_text(out, "{\"type\": \"object\", \"additionalProperties\": false, "
@@ -170,8 +163,7 @@ append_object(struct sl_buf *out, const struct sl_section *section, const struct
                         section != &sl_section_source);
 }
 
-static void
-append_section(struct sl_buf *out, const struct sl_section *section)
+static void append_section(struct sl_buf *out, const struct sl_section *section)
 {
     bool first = true;
     sl_buf_append_text(out, "{\"description\": ");
@@ -201,8 +193,7 @@ append_section(struct sl_buf *out, const struct sl_section *section)
     sl_buf_append_text(out, "]}");
 }
 
-seqlstm_status
-sl_schema_write_json(struct sl_buf *out, struct seqlstm_error *err)
+seqlstm_status sl_schema_write_json(struct sl_buf *out, struct seqlstm_error *err)
 {
     sl_buf_append_text(out, "{\"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
                             " \"title\": \"seqlstm model file\",\n"

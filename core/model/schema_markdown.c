@@ -7,8 +7,7 @@
 #include "model/schema.h"
 #include "model/schema_table.h"
 
-static void
-append_words(struct sl_buf *out, const struct sl_word *words)
+static void append_words(struct sl_buf *out, const struct sl_word *words)
 {
     const char *separator = "";
     for (; words->word != NULL; words++) {
@@ -19,8 +18,7 @@ append_words(struct sl_buf *out, const struct sl_word *words)
     }
 }
 
-static void
-append_limits(struct sl_buf *out, const struct sl_option *option)
+static void append_limits(struct sl_buf *out, const struct sl_option *option)
 {
     char low[SL_TEXT_NUMBER_BYTES], high[SL_TEXT_NUMBER_BYTES];
     sl_text_print_float64(low, option->min);
@@ -35,8 +33,7 @@ append_limits(struct sl_buf *out, const struct sl_option *option)
 }
 
 /* A link to the heading of a section; headings lose their dots in an anchor. */
-static void
-append_link(struct sl_buf *out, const char *path)
+static void append_link(struct sl_buf *out, const char *path)
 {
     sl_buf_printf(out, "[%s](#", path);
     for (; *path != 0; path++)
@@ -45,8 +42,7 @@ append_link(struct sl_buf *out, const char *path)
     sl_buf_append_char(out, ')');
 }
 
-static void
-append_form(struct sl_buf *out, const struct sl_option *option)
+static void append_form(struct sl_buf *out, const struct sl_option *option)
 {
     switch (option->kind) {
     case SL_VALUE_BOOL:
@@ -94,8 +90,7 @@ append_form(struct sl_buf *out, const struct sl_option *option)
     }
 }
 
-static size_t
-count_variants(const struct sl_section *section, const struct sl_option *option, bool having)
+static size_t count_variants(const struct sl_section *section, const struct sl_option *option, bool having)
 {
     size_t count = 0;
     for (const struct sl_word *w = section->variants; w->word != NULL; w++)
@@ -104,8 +99,7 @@ count_variants(const struct sl_section *section, const struct sl_option *option,
 }
 
 /* The variants that have the option; the shorter of the list and its complement. */
-static void
-append_owners(struct sl_buf *out, const struct sl_section *section, const struct sl_option *option)
+static void append_owners(struct sl_buf *out, const struct sl_section *section, const struct sl_option *option)
 {
     if (option->variants == SL_ALL_VARIANTS) {
         sl_buf_append_text(out, "all");
@@ -122,8 +116,7 @@ append_owners(struct sl_buf *out, const struct sl_section *section, const struct
     }
 }
 
-static void
-append_default(struct sl_buf *out, const struct sl_option *option)
+static void append_default(struct sl_buf *out, const struct sl_option *option)
 {
     if (option->flags & SL_OPTION_REQUIRED)
         sl_buf_append_text(out, "required");
@@ -135,8 +128,7 @@ append_default(struct sl_buf *out, const struct sl_option *option)
         sl_buf_printf(out, "`%s`", option->fallback);
 }
 
-static void
-append_options(struct sl_buf *out, const struct sl_section *section)
+static void append_options(struct sl_buf *out, const struct sl_section *section)
 {
     bool variants = section->variants != NULL;
     sl_buf_printf(out, "| key |%s value | default | meaning |\n| --- |%s --- | --- | --- |\n",
@@ -156,8 +148,7 @@ append_options(struct sl_buf *out, const struct sl_section *section)
     }
 }
 
-seqlstm_status
-sl_schema_write_markdown(struct sl_buf *out, struct seqlstm_error *err)
+seqlstm_status sl_schema_write_markdown(struct sl_buf *out, struct seqlstm_error *err)
 {
     for (const struct sl_section *const *s = sl_schema_sections; *s != NULL; s++) {
         char first = (*s)->doc[0];

@@ -19,8 +19,7 @@ const struct sl_section *const sl_schema_sections[] = {
     NULL,
 };
 
-const char *
-sl_word_get_name(const struct sl_word *words, int value)
+const char *sl_word_get_name(const struct sl_word *words, int value)
 {
     for (; words->word != NULL; words++)
         if (words->value == value)
@@ -28,8 +27,7 @@ sl_word_get_name(const struct sl_word *words, int value)
     return "?";
 }
 
-const struct sl_word *
-sl_word_find(const struct sl_word *words, const char *word)
+const struct sl_word *sl_word_find(const struct sl_word *words, const char *word)
 {
     for (; words->word != NULL; words++)
         if (strcmp(words->word, word) == 0)
@@ -37,14 +35,12 @@ sl_word_find(const struct sl_word *words, const char *word)
     return NULL;
 }
 
-bool
-sl_option_belongs(const struct sl_option *option, int value)
+bool sl_option_belongs(const struct sl_option *option, int value)
 {
     return option->variants == SL_ALL_VARIANTS || value < 0 || (option->variants >> value & 1) != 0;
 }
 
-const struct sl_option *
-sl_option_find(const struct sl_section *section, const char *key, int value)
+const struct sl_option *sl_option_find(const struct sl_section *section, const char *key, int value)
 {
     for (const struct sl_option *option = section->options; option->key != NULL; option++)
         if (strcmp(option->key, key) == 0 && sl_option_belongs(option, value))

@@ -32,8 +32,7 @@ static const struct sl_word padding_words[] = {
     {"longest", SL_PADDING_LONGEST, "to the longest sequence of the data", false},
     {NULL, 0, NULL, false}};
 
-static void
-read_edges(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
+static void read_edges(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
 {
     static const struct sl_option number = {
         .key = "bucketing", .kind = SL_VALUE_INT, .min = 1, .max = INT32_MAX};
@@ -58,8 +57,7 @@ read_edges(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *
 }
 
 /* `{count: 16}` or `{generator: greedy}`. */
-static void
-read_generator(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
+static void read_generator(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
 {
     static const struct sl_option number = {
         .key = "count", .kind = SL_VALUE_INT, .min = 1, .max = 1000};
@@ -77,9 +75,7 @@ read_generator(struct sl_reader *reader, struct sl_node *node, struct sl_bucketi
     }
 }
 
-static void
-read_bucketing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-               void *field)
+static void read_bucketing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option word = {
         .key = "bucketing", .kind = SL_VALUE_WORD, .words = bucketing_words};
@@ -128,8 +124,7 @@ static const struct sl_option batching_options[] = {
 const struct sl_section sl_section_batching = {"data.batching", "the batching", NULL, 0, NULL, NULL,
                                                batching_options, "how sequences become batches"};
 
-int64_t
-sl_batching_find_longest(const struct sl_batching *batching)
+int64_t sl_batching_find_longest(const struct sl_batching *batching)
 {
     const struct sl_bucketing *bucketing = &batching->bucketing;
     int64_t longest = batching->max_length;
@@ -141,8 +136,7 @@ sl_batching_find_longest(const struct sl_batching *batching)
     return longest;
 }
 
-const char *
-sl_bucketing_get_name(enum sl_bucketing_kind kind)
+const char *sl_bucketing_get_name(enum sl_bucketing_kind kind)
 {
     static const char *const names[] = {"off", "pools", "auto", "count", "lengths", "greedy"};
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "?";

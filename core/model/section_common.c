@@ -69,9 +69,7 @@ static const struct sl_word initializer_words[] = {
     {NULL, 0, NULL, false}};
 
 /* `range: r` is from -r to r. */
-static void
-read_range(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-           void *field)
+static void read_range(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option number = {
         .key = "range", .kind = SL_VALUE_FLOAT, .flags = SL_OPTION_ABOVE, .max = SL_NO_LIMIT};
@@ -128,8 +126,7 @@ const struct sl_section sl_section_zoneout = {
 static const struct sl_option activation_option = {
     .key = "activation", .kind = SL_VALUE_SECTION, .section = &sl_section_activation};
 
-static void
-read_one(struct sl_reader *reader, struct sl_node *node, struct sl_activation *out)
+static void read_one(struct sl_reader *reader, struct sl_node *node, struct sl_activation *out)
 {
     sl_reader_read_value(reader, &activation_option, node, out);
     if (out->kind == SL_ACTIVATION_SOFTMAX)
@@ -138,9 +135,8 @@ read_one(struct sl_reader *reader, struct sl_node *node, struct sl_activation *o
 }
 
 /* One activation for both directions, or `{forward: …, backward: …}`. */
-static void
-read_activation_pair(struct sl_reader *reader, const struct sl_option *option,
-                     struct sl_node *node, void *field)
+static void read_activation_pair(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
+                                 void *field)
 {
     static const char *const sides[] = {"forward", "backward"};
     struct sl_activation *pair = field;
@@ -170,9 +166,7 @@ const struct sl_custom sl_custom_activation_pair = {
     "[\"forward\", \"backward\"], \"additionalProperties\": false, \"properties\": {\"forward\": "
     "{\"$ref\": \"#/$defs/activation\"}, \"backward\": {\"$ref\": \"#/$defs/activation\"}}}]}"};
 
-void
-sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const char *key, bool active,
-                    const char *needs)
+void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const char *key, bool active, const char *needs)
 {
     if (active || sl_node_find(map, key) == NULL)
         return;

@@ -73,9 +73,7 @@ static const struct sl_word tokenizer_words[] = {
     {NULL, 0, NULL, false}};
 
 /* One character. */
-static void
-read_delimiter(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-               void *field)
+static void read_delimiter(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     uint32_t c;
     size_t length = node->kind == SL_NODE_SCALAR ? strlen(node->text) : 0;
@@ -87,9 +85,7 @@ read_delimiter(struct sl_reader *reader, const struct sl_option *option, struct 
 }
 
 /* `[first, last]`, either may be `~`. */
-static void
-read_rows(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-          void *field)
+static void read_rows(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_rows *rows = field;
     bool fine = node->kind == SL_NODE_LIST && node->count == 2;
@@ -106,9 +102,7 @@ read_rows(struct sl_reader *reader, const struct sl_option *option, struct sl_no
 }
 
 /* A number of steps, or `[shortest, longest]`. */
-static void
-read_length(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-            void *field)
+static void read_length(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option number = {
         .key = "length", .kind = SL_VALUE_INT, .min = 1, .max = 1000000};
@@ -127,9 +121,7 @@ read_length(struct sl_reader *reader, const struct sl_option *option, struct sl_
 }
 
 /* A time, as a number of seconds. */
-static void
-read_step(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-          void *field)
+static void read_step(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option time_step = {
         .key = "step", .kind = SL_VALUE_PERIOD, .period_units = "s"};
@@ -140,9 +132,7 @@ read_step(struct sl_reader *reader, const struct sl_option *option, struct sl_no
 }
 
 /* A path, or `from_train`. */
-static void
-read_vocab(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-           void *field)
+static void read_vocab(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option path = {.key = "vocab", .kind = SL_VALUE_PATH};
     (void)option;
@@ -151,9 +141,7 @@ read_vocab(struct sl_reader *reader, const struct sl_option *option, struct sl_n
 }
 
 /* A list out of the four special tokens. */
-static void
-read_specials(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-              void *field)
+static void read_specials(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const char *const known[] = {"pad", "unk", "bos", "eos"};
     static const struct sl_option texts = {.key = "specials", .kind = SL_VALUE_TEXTS};
@@ -356,8 +344,7 @@ const struct sl_section sl_section_tokenizer = {
     "data.tokenizer", "the tokenizer", tokenizer_words, offsetof(struct sl_tokenizer, type), NULL,
     NULL, tokenizer_options, "how text becomes tokens"};
 
-int
-sl_source_list_files(const struct sl_source *source, struct sl_data_file out[SL_DATA_FILE_COUNT])
+int sl_source_list_files(const struct sl_source *source, struct sl_data_file out[SL_DATA_FILE_COUNT])
 {
     const struct sl_data_file files[] = {
         {"file", source->file},          {"source", source->source_file}, {"target", source->target_file},
@@ -369,20 +356,17 @@ sl_source_list_files(const struct sl_source *source, struct sl_data_file out[SL_
     return count;
 }
 
-const char *
-sl_source_type_get_name(enum sl_source_type type)
+const char *sl_source_type_get_name(enum sl_source_type type)
 {
     return sl_word_get_name(sl_words_source_type, (int)type);
 }
 
-const char *
-sl_generator_get_name(enum sl_generator generator)
+const char *sl_generator_get_name(enum sl_generator generator)
 {
     return sl_word_get_name(sl_words_generator, (int)generator);
 }
 
-const char *
-sl_split_get_name(enum sl_split split)
+const char *sl_split_get_name(enum sl_split split)
 {
     static const char *const names[] = {"train", "valid", "test"};
     return (unsigned)split < SL_SPLIT_COUNT ? names[split] : "?";

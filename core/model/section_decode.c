@@ -37,8 +37,7 @@ static const struct sl_option decode_options[] = {
 const struct sl_section sl_section_decode = {"decode", "the decoding", NULL, 0, NULL, NULL, decode_options,
                                              "how a decoder writes: greedily, by beam search, or by drawing"};
 
-void
-sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model)
+void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model)
 {
     const struct sl_decode_config *decode = &model->decode;
     struct sl_node *node = sl_node_find(root, "decode");

@@ -64,9 +64,7 @@ static const struct sl_word score_words[] = {
     {NULL, 0, NULL, false}};
 
 /* `units` of a dense layer: an integer, or the width of the target. */
-static void
-read_units(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-           void *field)
+static void read_units(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option number = {
         .key = "units", .kind = SL_VALUE_INT, .min = 1, .max = INT32_MAX};
@@ -78,9 +76,7 @@ read_units(struct sl_reader *reader, const struct sl_option *option, struct sl_n
 }
 
 /* Names of layers: looked up once all layers are known (model_layers.c). */
-static void
-read_from(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-          void *field)
+static void read_from(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     (void)field;
     bool fine = node->kind != SL_NODE_MAP && (node->kind == SL_NODE_SCALAR || node->count > 0);
@@ -258,14 +254,12 @@ const struct sl_section sl_section_layer = {
     "model", "a layer", kind_words, AT(kind), NULL, NULL, layer_options,
     "a list of layers in order, each a map with `type:` or a bare word; or an encoder and a decoder"};
 
-const char *
-sl_layer_kind_get_name(enum sl_layer_kind kind)
+const char *sl_layer_kind_get_name(enum sl_layer_kind kind)
 {
     return sl_word_get_name(kind_words, (int)kind);
 }
 
-const char *
-sl_activation_kind_get_name(enum sl_activation_kind kind)
+const char *sl_activation_kind_get_name(enum sl_activation_kind kind)
 {
     return sl_word_get_name(sl_words_activation, (int)kind);
 }

@@ -70,9 +70,7 @@ static const struct sl_word schedule_words[] = {
     {NULL, 0, NULL, false}};
 
 /* `divide_by: d` is `factor: 1/d`. */
-static void
-read_divide_by(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-               void *field)
+static void read_divide_by(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option number = {
         .key = "divide_by", .kind = SL_VALUE_FLOAT, .min = 1, .max = SL_NO_LIMIT};
@@ -124,14 +122,12 @@ const struct sl_section sl_section_schedule = {
     "train.schedule", "the schedule", schedule_words, offsetof(struct sl_schedule, kind), NULL, NULL,
     schedule_options, "how the learning rate changes"};
 
-const char *
-sl_optimizer_kind_get_name(enum sl_optimizer_kind kind)
+const char *sl_optimizer_kind_get_name(enum sl_optimizer_kind kind)
 {
     return sl_word_get_name(optimizer_words, (int)kind);
 }
 
-const char *
-sl_schedule_kind_get_name(enum sl_schedule_kind kind)
+const char *sl_schedule_kind_get_name(enum sl_schedule_kind kind)
 {
     return sl_word_get_name(schedule_words, (int)kind);
 }

@@ -40,14 +40,12 @@ const struct sl_section sl_section_teacher_forcing = {
     "train.teacher_forcing", "teacher forcing", teacher_words, AT(kind), NULL, NULL, teacher_options,
     "what a decoder reads in training: the target's token with probability p, else its own; drawn for each step"};
 
-const char *
-sl_teacher_kind_get_name(enum sl_teacher_kind kind)
+const char *sl_teacher_kind_get_name(enum sl_teacher_kind kind)
 {
     return sl_word_get_name(teacher_words, (int)kind);
 }
 
-static bool
-decoder_reads_tokens(const struct sl_model *model)
+static bool decoder_reads_tokens(const struct sl_model *model)
 {
     for (size_t i = model->encoder_count; i < model->layer_count; i++)
         if (model->layers[i].kind == SL_LAYER_EMBEDDING)
@@ -55,8 +53,7 @@ decoder_reads_tokens(const struct sl_model *model)
     return false;
 }
 
-void
-sl_model_check_teacher(struct sl_reader *reader, struct sl_node *train, const struct sl_model *model)
+void sl_model_check_teacher(struct sl_reader *reader, struct sl_node *train, const struct sl_model *model)
 {
     const struct sl_teacher_forcing *teacher = &model->train.teacher_forcing;
     const struct sl_node *node = sl_node_find(train, "teacher_forcing");

@@ -39,17 +39,13 @@ static const struct sl_word device_words[] = {
     {NULL, 0, NULL, false}};
 
 /* `include` was followed when the file was read. */
-static void
-read_include(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-             void *field)
+static void read_include(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     (void)reader, (void)option, (void)node, (void)field;
 }
 
 /* auto, cpu; numbered devices and lists of them belong to a later version. */
-static void
-read_device(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-            void *field)
+static void read_device(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option word = {
         .key = "device", .kind = SL_VALUE_WORD, .words = device_words};
@@ -65,9 +61,7 @@ read_device(struct sl_reader *reader, const struct sl_option *option, struct sl_
 }
 
 /* The run folder: variables are replaced, but it stays relative to the current directory. */
-static void
-read_dir(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-         void *field)
+static void read_dir(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     if (node->kind != SL_NODE_SCALAR || node->text[0] == 0) {
         sl_reader_report_type(reader, option, node, "a path");

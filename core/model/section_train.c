@@ -63,9 +63,7 @@ static const struct sl_word divergence_words[] = {
     {NULL, 0, NULL, false}};
 
 /* A list of metrics. */
-static void
-read_metrics(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-             void *field)
+static void read_metrics(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option word = {
         .key = "metrics", .kind = SL_VALUE_WORD, .words = sl_words_metric};
@@ -81,9 +79,8 @@ read_metrics(struct sl_reader *reader, const struct sl_option *option, struct sl
 }
 
 /* `{label: weight}`, or `balanced`. */
-static void
-read_class_weight(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-                  void *field)
+static void read_class_weight(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
+                              void *field)
 {
     struct sl_train_config *train =
         (struct sl_train_config *)((char *)field - AT(class_weights));
@@ -109,9 +106,7 @@ read_class_weight(struct sl_reader *reader, const struct sl_option *option, stru
 }
 
 /* A run's name, or with a slash its folder. */
-static void
-read_run(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-         void *field)
+static void read_run(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     const struct sl_option value = {
         .key = option->key,
@@ -121,9 +116,7 @@ read_run(struct sl_reader *reader, const struct sl_option *option, struct sl_nod
 }
 
 /* `valid.loss`: the split and the metric are checked once all is known (check_train.c). */
-static void
-read_monitor(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
-             void *field)
+static void read_monitor(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     const char *dot = node->kind == SL_NODE_SCALAR ? strchr(node->text, '.') : NULL;
     if (dot == NULL || dot == node->text || dot[1] == 0) {
@@ -266,26 +259,22 @@ const struct sl_section sl_section_ema = {
     "train.ema", "the moving average", NULL, 0, NULL, "decay", ema_options,
     "running averages of the parameters; a bare number is the decay"};
 
-const char *
-sl_task_get_name(enum sl_task task)
+const char *sl_task_get_name(enum sl_task task)
 {
     return sl_word_get_name(sl_words_task, (int)task);
 }
 
-const char *
-sl_loss_kind_get_name(enum sl_loss_kind kind)
+const char *sl_loss_kind_get_name(enum sl_loss_kind kind)
 {
     return sl_word_get_name(loss_words, (int)kind);
 }
 
-const char *
-sl_metric_get_name(enum sl_metric metric)
+const char *sl_metric_get_name(enum sl_metric metric)
 {
     return sl_word_get_name(sl_words_metric, (int)metric);
 }
 
-enum sl_monitor_mode
-sl_metric_get_mode(enum sl_metric metric)
+enum sl_monitor_mode sl_metric_get_mode(enum sl_metric metric)
 {
     switch (metric) {
     case SL_METRIC_ACCURACY:
@@ -302,8 +291,7 @@ sl_metric_get_mode(enum sl_metric metric)
     }
 }
 
-bool
-sl_metric_is_of_texts(enum sl_metric metric)
+bool sl_metric_is_of_texts(enum sl_metric metric)
 {
     return metric == SL_METRIC_EXACT_MATCH || metric == SL_METRIC_BLEU || metric == SL_METRIC_CHRF;
 }

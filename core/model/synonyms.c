@@ -238,8 +238,7 @@ static const struct sl_synonym synonyms[] = {
     {"gpu", NULL, "auto", ELSEWHERE, NULL},
 };
 
-const struct sl_synonym *
-sl_synonym_find(const char *word, const struct sl_section *section)
+const struct sl_synonym *sl_synonym_find(const char *word, const struct sl_section *section)
 {
     const struct sl_synonym *anywhere = NULL;
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {

@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-seqlstm_status
-sl_average_init(struct sl_average *average, enum sl_average_kind kind, double decay, struct sl_params *params,
-                struct sl_memory *memory, struct seqlstm_error *err)
+seqlstm_status sl_average_init(struct sl_average *average, enum sl_average_kind kind, double decay,
+                               struct sl_params *params, struct sl_memory *memory, struct seqlstm_error *err)
 {
     struct sl_average made = {.kind = kind, .decay = decay, .params = params, .memory = memory};
     if (kind != SL_AVERAGE_NONE) {
@@ -19,15 +18,13 @@ sl_average_init(struct sl_average *average, enum sl_average_kind kind, double de
     return SEQLSTM_OK;
 }
 
-void
-sl_average_deinit(struct sl_average *average)
+void sl_average_deinit(struct sl_average *average)
 {
     sl_memory_free(average->memory, average->values);
     memset(average, 0, sizeof *average);
 }
 
-void
-sl_average_start(struct sl_average *average)
+void sl_average_start(struct sl_average *average)
 {
     if (average->kind == SL_AVERAGE_NONE || average->active)
         return;
@@ -36,8 +33,7 @@ sl_average_start(struct sl_average *average)
     average->count = 1;
 }
 
-seqlstm_status
-sl_average_update(struct sl_average *average, struct sl_exec *exec, struct seqlstm_error *err)
+seqlstm_status sl_average_update(struct sl_average *average, struct sl_exec *exec, struct seqlstm_error *err)
 {
     if (!average->active)
         return SEQLSTM_OK;
@@ -48,8 +44,7 @@ sl_average_update(struct sl_average *average, struct sl_exec *exec, struct seqls
     return SEQLSTM_OK;
 }
 
-void
-sl_average_swap(struct sl_average *average)
+void sl_average_swap(struct sl_average *average)
 {
     if (!average->active)
         return;

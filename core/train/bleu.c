@@ -21,29 +21,25 @@
 #include "data/intern.h"
 #include "train/ngram.h"
 
-static bool
-is_digit(char c)
+static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool
-is_point(char c)
+static bool is_point(char c)
 {
     return c == '.' || c == ',';
 }
 
 /* Punctuation that always stands alone: all of ASCII's but ' , - . */
-static bool
-stands_alone(char c)
+static bool stands_alone(char c)
 {
     return (c >= '!' && c <= '&') || (c >= '(' && c <= '+') || c == '/' || (c >= ':' && c <= '@') ||
            (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
 /* Appends `text` with every `from` replaced by `to`. */
-static void
-replace(const struct sl_buf *text, const char *from, const char *to, struct sl_buf *out)
+static void replace(const struct sl_buf *text, const char *from, const char *to, struct sl_buf *out)
 {
     const size_t bytes = strlen(from);
     sl_buf_truncate(out, 0);
@@ -60,16 +56,14 @@ replace(const struct sl_buf *text, const char *from, const char *to, struct sl_b
 /* One replacement of two neighbours at a time: c[i] and c[i + 1] apart, and a blank before or behind them. */
 enum rule { POINT_BEHIND, POINT_BEFORE, DASH };
 
-static bool
-applies(enum rule rule, char a, char b)
+static bool applies(enum rule rule, char a, char b)
 {
     return rule == POINT_BEHIND ? !is_digit(a) && is_point(b)
            : rule == POINT_BEFORE ? is_point(a) && !is_digit(b)
                                   : is_digit(a) && b == '-';
 }
 
-static void
-part(enum rule rule, const struct sl_buf *text, struct sl_buf *out)
+static void part(enum rule rule, const struct sl_buf *text, struct sl_buf *out)
 {
     sl_buf_truncate(out, 0);
     for (size_t i = 0; i < text->length_bytes; i++) {
@@ -90,8 +84,7 @@ part(enum rule rule, const struct sl_buf *text, struct sl_buf *out)
 }
 
 /* The text of 13a, before it is cut at blanks. */
-static void
-separate(const char *text, size_t bytes, struct sl_buf *out)
+static void separate(const char *text, size_t bytes, struct sl_buf *out)
 {
     static const char *const pairs[][2] = {{"<skipped>", ""}, {"-\n", ""}, {"\n", " "},    {"&quot;", "\""},
                                            {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"}};
@@ -120,8 +113,7 @@ separate(const char *text, size_t bytes, struct sl_buf *out)
 }
 
 /* Blanks at the end go first, so that "-\n" is none of the text's. */
-static size_t
-strip(const char *text, size_t bytes)
+static size_t strip(const char *text, size_t bytes)
 {
     size_t end = 0, at = 0, begin, word;
     while (sl_word_next(text, bytes, &at, &begin, &word))
@@ -129,8 +121,7 @@ strip(const char *text, size_t bytes)
     return end;
 }
 
-static void
-prepare(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct sl_buf *out)
+static void prepare(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct sl_buf *out)
 {
     bytes = strip(text, bytes);
     if (tokenizer == SL_BLEU_13A)
@@ -139,8 +130,7 @@ prepare(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct
         sl_buf_append(out, text, bytes);
 }
 
-void
-sl_bleu_tokenize(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct sl_buf *out)
+void sl_bleu_tokenize(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct sl_buf *out)
 {
     struct sl_buf words = {0};
     size_t at = 0, begin, word;
@@ -155,8 +145,8 @@ sl_bleu_tokenize(enum sl_bleu_tokenizer tokenizer, const char *text, size_t byte
 }
 
 /* Numbers of the words, the same for the same word. */
-static void
-number(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct sl_intern *known, struct sl_buf *ids)
+static void number(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct sl_intern *known,
+                   struct sl_buf *ids)
 {
     struct sl_buf words = {0};
     size_t at = 0, begin, word;
@@ -169,9 +159,9 @@ number(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct 
     sl_buf_deinit(&words);
 }
 
-seqlstm_status
-sl_bleu_add(struct sl_bleu_sums *sums, enum sl_bleu_tokenizer tokenizer, const char *hypothesis,
-            size_t hypothesis_bytes, const char *reference, size_t reference_bytes, struct seqlstm_error *err)
+seqlstm_status sl_bleu_add(struct sl_bleu_sums *sums, enum sl_bleu_tokenizer tokenizer, const char *hypothesis,
+                           size_t hypothesis_bytes, const char *reference, size_t reference_bytes,
+                           struct seqlstm_error *err)
 {
     struct sl_intern known;
     struct sl_buf said = {0}, meant = {0};
@@ -200,8 +190,7 @@ sl_bleu_add(struct sl_bleu_sums *sums, enum sl_bleu_tokenizer tokenizer, const c
     return SEQLSTM_OK;
 }
 
-double
-sl_bleu_compute(const struct sl_bleu_sums *sums)
+double sl_bleu_compute(const struct sl_bleu_sums *sums)
 {
     double logs = 0, any = 0, smoothing = 1;
     for (int n = 0; n < SL_BLEU_ORDER; n++)
@@ -222,8 +211,7 @@ sl_bleu_compute(const struct sl_bleu_sums *sums)
     return penalty * exp(logs / SL_BLEU_ORDER);
 }
 
-const char *
-sl_bleu_get_signature(enum sl_bleu_tokenizer tokenizer)
+const char *sl_bleu_get_signature(enum sl_bleu_tokenizer tokenizer)
 {
     return tokenizer == SL_BLEU_13A ? "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"
                                     : "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp";

@@ -15,8 +15,8 @@ static const char *const STATES[3] = {"optimizer.1.", "optimizer.2.", "optimizer
 
 /* ---- writing ------------------------------------------------------------------------------------------ */
 
-static seqlstm_status
-list_tensors(const struct sl_checkpoint_content *content, struct sl_tensor_list *list, struct seqlstm_error *err)
+static seqlstm_status list_tensors(const struct sl_checkpoint_content *content, struct sl_tensor_list *list,
+                                   struct seqlstm_error *err)
 {
     const struct sl_params *params = content->params;
     SEQLSTM_TRY(sl_tensor_list_add(list, params, "", params->values, err));
@@ -32,9 +32,8 @@ list_tensors(const struct sl_checkpoint_content *content, struct sl_tensor_list 
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-write_file(const char *path, const struct sl_checkpoint_content *content, const char *state,
-           struct seqlstm_error *err)
+static seqlstm_status write_file(const char *path, const struct sl_checkpoint_content *content, const char *state,
+                                 struct seqlstm_error *err)
 {
     struct sl_tensor_list list = {0};
     int32_t text_count = 0;
@@ -59,8 +58,7 @@ write_file(const char *path, const struct sl_checkpoint_content *content, const 
 }
 
 /* Reads the file back: the disk may lie. */
-static seqlstm_status
-prove(const char *path, struct seqlstm_error *err)
+static seqlstm_status prove(const char *path, struct seqlstm_error *err)
 {
     struct sl_safetensors *file = NULL;
     SEQLSTM_TRY(sl_checkpoint_open(path, &file, err));
@@ -68,9 +66,8 @@ prove(const char *path, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content, char **out_path,
-                    struct seqlstm_error *err)
+seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content, char **out_path,
+                                   struct seqlstm_error *err)
 {
     struct sl_buf path = {0}, state = {0};
     sl_buf_printf(&path, "%s/update-%012" PRId64 ".safetensors", folder, content->state->updates);
@@ -94,8 +91,7 @@ sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *cont
 
 /* ---- reading ------------------------------------------------------------------------------------------ */
 
-static seqlstm_status
-check_format(const struct sl_safetensors *file, const char *path, struct seqlstm_error *err)
+static seqlstm_status check_format(const struct sl_safetensors *file, const char *path, struct seqlstm_error *err)
 {
     const char *format = sl_safetensors_find_text(file, "format");
     const char *version = sl_safetensors_find_text(file, "version");
@@ -107,8 +103,7 @@ check_format(const struct sl_safetensors *file, const char *path, struct seqlstm
     return sl_safetensors_verify(file, err);
 }
 
-seqlstm_status
-sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err)
+seqlstm_status sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err)
 {
     struct sl_safetensors *file = NULL;
     SEQLSTM_TRY(sl_safetensors_open(path, &file, err));
@@ -122,8 +117,7 @@ sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct se
 }
 
 /* Does any tensor of the file begin with the prefix? */
-static bool
-has_prefix(const struct sl_safetensors *file, const char *prefix)
+static bool has_prefix(const struct sl_safetensors *file, const char *prefix)
 {
     for (int32_t i = 0; i < sl_safetensors_get_count(file); i++)
         if (strncmp(sl_safetensors_get_entry(file, i)->name, prefix, strlen(prefix)) == 0)
@@ -132,9 +126,8 @@ has_prefix(const struct sl_safetensors *file, const char *prefix)
 }
 
 /* An optional group of tensors: absent, or whole and wanted. */
-static seqlstm_status
-check_group(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params, const float *flat,
-            struct seqlstm_error *err)
+static seqlstm_status check_group(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params,
+                                  const float *flat, struct seqlstm_error *err)
 {
     if (!has_prefix(file, prefix))
         return SEQLSTM_OK;
@@ -144,9 +137,8 @@ check_group(const struct sl_safetensors *file, const char *prefix, const struct 
     return sl_tensors_check(file, prefix, params, err);
 }
 
-static seqlstm_status
-check_carried(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
-              const struct sl_safetensors_entry **out_entry, struct seqlstm_error *err)
+static seqlstm_status check_carried(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
+                                    const struct sl_safetensors_entry **out_entry, struct seqlstm_error *err)
 {
     const struct sl_safetensors_entry *entry = sl_safetensors_find(file, "carried");
     int64_t elems = entry ? sl_safetensors_count_elems(entry) : 0;
@@ -158,9 +150,8 @@ check_carried(const struct sl_safetensors *file, const struct sl_checkpoint_targ
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
-                   struct seqlstm_error *err)
+seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
+                                  struct seqlstm_error *err)
 {
     struct sl_params *params = target->params;
     struct sl_train_state state;

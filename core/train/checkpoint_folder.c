@@ -25,8 +25,7 @@ struct scan {
     size_t capacity;
 };
 
-static void
-scan_deinit(struct scan *scan)
+static void scan_deinit(struct scan *scan)
 {
     for (size_t i = 0; i < scan->count; i++)
         free(scan->items[i].path);
@@ -34,8 +33,7 @@ scan_deinit(struct scan *scan)
 }
 
 /* update-N.safetensors -> N. */
-static bool
-parse_name(const char *name, int64_t *out_update)
+static bool parse_name(const char *name, int64_t *out_update)
 {
     size_t length = strlen(name), prefix = sizeof PREFIX - 1, suffix = sizeof SUFFIX - 1;
     if (length <= prefix + suffix || strncmp(name, PREFIX, prefix) != 0 ||
@@ -47,15 +45,13 @@ parse_name(const char *name, int64_t *out_update)
     return sl_text_parse_int64(name + prefix, length - prefix - suffix, out_update);
 }
 
-static int
-compare_updates(const void *a, const void *b)
+static int compare_updates(const void *a, const void *b)
 {
     const struct found *x = a, *y = b;
     return x->update > y->update ? -1 : x->update < y->update;
 }
 
-static bool
-scan_add(struct scan *scan, const char *folder, const char *name, int64_t update)
+static bool scan_add(struct scan *scan, const char *folder, const char *name, int64_t update)
 {
     if (scan->count == scan->capacity) {
         size_t capacity = scan->capacity ? 2 * scan->capacity : 16;
@@ -73,8 +69,7 @@ scan_add(struct scan *scan, const char *folder, const char *name, int64_t update
 }
 
 /* A folder that does not exist holds nothing. */
-static seqlstm_status
-scan_folder(const char *folder, struct scan *scan, struct seqlstm_error *err)
+static seqlstm_status scan_folder(const char *folder, struct scan *scan, struct seqlstm_error *err)
 {
     DIR *dir = opendir(folder);
     if (!dir && errno == ENOENT)
@@ -95,8 +90,7 @@ scan_folder(const char *folder, struct scan *scan, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static bool
-is_best(const struct sl_train_state *state, int64_t update)
+static bool is_best(const struct sl_train_state *state, int64_t update)
 {
     for (int64_t i = 0; i < state->best_count; i++)
         if (state->best_entries[i].update == update)
@@ -104,16 +98,14 @@ is_best(const struct sl_train_state *state, int64_t update)
     return false;
 }
 
-static void
-remove_file(const char *path, const struct sl_log *log)
+static void remove_file(const char *path, const struct sl_log *log)
 {
     if (unlink(path) != 0 && errno != ENOENT)
         sl_log_printf(log, SL_LOG_WARN, "cannot remove the old checkpoint %s: error %d", path, errno);
 }
 
 /* Temporaries of writers that were killed: ".update-N.safetensors.tmp-PID-K". There is one writer per run. */
-static void
-remove_temporaries(const char *folder, const struct sl_log *log)
+static void remove_temporaries(const char *folder, const struct sl_log *log)
 {
     DIR *dir = opendir(folder);
     if (!dir)
@@ -130,9 +122,8 @@ remove_temporaries(const char *folder, const struct sl_log *log)
     closedir(dir);
 }
 
-void
-sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_train_state *state,
-                    const struct sl_log *log)
+void sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_train_state *state,
+                         const struct sl_log *log)
 {
     struct scan scan = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -150,9 +141,8 @@ sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_train
     scan_deinit(&scan);
 }
 
-seqlstm_status
-sl_checkpoint_open_latest(const char *folder, const struct sl_log *log, struct sl_safetensors **out_file,
-                          char **out_path, struct seqlstm_error *err)
+seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log *log, struct sl_safetensors **out_file,
+                                         char **out_path, struct seqlstm_error *err)
 {
     struct scan scan = {0};
     struct sl_safetensors *file = NULL;

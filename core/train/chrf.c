@@ -9,8 +9,7 @@
 #include "base/text.h"
 #include "train/ngram.h"
 
-static void
-list_characters(const char *text, size_t bytes, struct sl_buf *out)
+static void list_characters(const char *text, size_t bytes, struct sl_buf *out)
 {
     for (size_t at = 0, length; at < bytes; at += length) {
         uint32_t c = 0;
@@ -24,9 +23,8 @@ list_characters(const char *text, size_t bytes, struct sl_buf *out)
     }
 }
 
-seqlstm_status
-sl_chrf_add(struct sl_chrf_sums *sums, const char *hypothesis, size_t hypothesis_bytes, const char *reference,
-            size_t reference_bytes, struct seqlstm_error *err)
+seqlstm_status sl_chrf_add(struct sl_chrf_sums *sums, const char *hypothesis, size_t hypothesis_bytes,
+                           const char *reference, size_t reference_bytes, struct seqlstm_error *err)
 {
     struct sl_buf said = {0}, meant = {0};
     list_characters(hypothesis, hypothesis_bytes, &said);
@@ -52,8 +50,7 @@ sl_chrf_add(struct sl_chrf_sums *sums, const char *hypothesis, size_t hypothesis
     return SEQLSTM_OK;
 }
 
-double
-sl_chrf_compute(const struct sl_chrf_sums *sums)
+double sl_chrf_compute(const struct sl_chrf_sums *sums)
 {
     const double factor = 4; /* beta 2, squared */
     double precision = 0, recall = 0, orders = 0;
@@ -71,8 +68,7 @@ sl_chrf_compute(const struct sl_chrf_sums *sums)
     return 100 * (1 + factor) * precision * recall / (factor * precision + recall);
 }
 
-const char *
-sl_chrf_get_signature(void)
+const char *sl_chrf_get_signature(void)
 {
     return "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no";
 }

@@ -7,15 +7,13 @@
 
 #include "base/text.h"
 
-bool
-sl_class_weights_are_on(const struct sl_model *model)
+bool sl_class_weights_are_on(const struct sl_model *model)
 {
     return model->train.balanced_classes || model->train.class_weight_count > 0;
 }
 
-static seqlstm_status
-set_given(const struct sl_train_config *config, const struct sl_vocabulary *classes, float *weights,
-          struct seqlstm_error *err)
+static seqlstm_status set_given(const struct sl_train_config *config, const struct sl_vocabulary *classes,
+                                float *weights, struct seqlstm_error *err)
 {
     for (size_t i = 0; i < config->class_weight_count; i++) {
         const char *label = config->class_weights[i].label;
@@ -38,8 +36,8 @@ set_given(const struct sl_train_config *config, const struct sl_vocabulary *clas
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-count_targets(struct sl_batcher *batcher, int64_t *counts, int64_t classes, struct seqlstm_error *err)
+static seqlstm_status count_targets(struct sl_batcher *batcher, int64_t *counts, int64_t classes,
+                                    struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_batcher_seek(batcher, 0, 0, err));
     for (;;) {
@@ -57,8 +55,8 @@ count_targets(struct sl_batcher *batcher, int64_t *counts, int64_t classes, stru
     }
 }
 
-static seqlstm_status
-set_balanced(struct sl_batcher *counting, float *weights, int64_t classes, struct seqlstm_error *err)
+static seqlstm_status set_balanced(struct sl_batcher *counting, float *weights, int64_t classes,
+                                   struct seqlstm_error *err)
 {
     int64_t *counts = calloc((size_t)classes, sizeof *counts);
     if (!counts)
@@ -74,10 +72,9 @@ set_balanced(struct sl_batcher *counting, float *weights, int64_t classes, struc
     return status;
 }
 
-seqlstm_status
-sl_class_weights_create(const struct sl_model *model, const struct sl_data_state *state,
-                        struct sl_batcher *counting, float **out_weights, int64_t *out_count,
-                        struct seqlstm_error *err)
+seqlstm_status sl_class_weights_create(const struct sl_model *model, const struct sl_data_state *state,
+                                       struct sl_batcher *counting, float **out_weights, int64_t *out_count,
+                                       struct seqlstm_error *err)
 {
     if (!sl_class_weights_are_on(model)) {
         *out_weights = NULL;

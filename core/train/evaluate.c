@@ -8,9 +8,8 @@
 #include "data/dataset.h"
 
 /* Scores the best text that the decoder has written for each sequence of the batch. */
-static seqlstm_status
-add_texts(struct sl_text_sums *sums, struct sl_decoder *decoder, const struct sl_dataset *dataset,
-          const struct sl_batch *batch, struct seqlstm_error *err)
+static seqlstm_status add_texts(struct sl_text_sums *sums, struct sl_decoder *decoder, const struct sl_dataset *dataset,
+                                const struct sl_batch *batch, struct seqlstm_error *err)
 {
     struct sl_buf said = {0};
     seqlstm_status status = SEQLSTM_OK;
@@ -32,10 +31,9 @@ add_texts(struct sl_text_sums *sums, struct sl_decoder *decoder, const struct sl
     return status;
 }
 
-static seqlstm_status
-evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl_batcher *batcher,
-               const struct sl_batch *batch, const struct sl_metric_rule *rule, struct sl_evaluation *evaluation,
-               struct seqlstm_error *err)
+static seqlstm_status evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl_batcher *batcher,
+                                     const struct sl_batch *batch, const struct sl_metric_rule *rule,
+                                     struct sl_evaluation *evaluation, struct seqlstm_error *err)
 {
     struct sl_exec_step step = {0};
     struct sl_exec_result result;
@@ -52,10 +50,9 @@ evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
-            const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
-            struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
+                           const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
+                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
 {
     struct sl_evaluation evaluation;
     memset(&evaluation, 0, sizeof evaluation);

@@ -6,16 +6,14 @@
 
 enum { FIRST = 65536, GOOD_ENOUGH = 2000, LARGEST = 1 << 24 };
 
-double
-sl_loss_scale_get(struct sl_loss_scale *state)
+double sl_loss_scale_get(struct sl_loss_scale *state)
 {
     if (state->scale <= 0)
         state->scale = FIRST;
     return state->scale;
 }
 
-bool
-sl_loss_scale_settle(struct sl_loss_scale *state, double squares)
+bool sl_loss_scale_settle(struct sl_loss_scale *state, double squares)
 {
     if (!isfinite(squares) && state->scale > 1) {
         state->scale /= 2;

@@ -11,15 +11,13 @@ _Static_assert((int)SL_SPAN_TAGS >= (int)SL_METRIC_CLASSES, "tags are looked up 
 static const double LN_2 = 0.69314718055994530942;
 
 /* Without smoothing and class weights the loss operation has computed the cross-entropy already. */
-static bool
-entropy_is_loss(const struct sl_train_config *config, bool weighted_classes)
+static bool entropy_is_loss(const struct sl_train_config *config, bool weighted_classes)
 {
     return config->loss.kind == SL_LOSS_CROSS_ENTROPY && config->loss.label_smoothing == 0 && !weighted_classes;
 }
 
 /* Number of the first class that is no BIO tag; -1: all are. */
-static int64_t
-parse_tags(const struct sl_data_state *state, struct sl_span_tag tags[SL_METRIC_CLASSES])
+static int64_t parse_tags(const struct sl_data_state *state, struct sl_span_tag tags[SL_METRIC_CLASSES])
 {
     const char *names[SL_METRIC_CLASSES];
     const struct sl_vocabulary *classes = state ? sl_data_state_find_classes(state) : NULL;
@@ -32,10 +30,9 @@ parse_tags(const struct sl_data_state *state, struct sl_span_tag tags[SL_METRIC_
     return -1;
 }
 
-void
-sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_config *config,
-                    const struct sl_metric_list *list, bool is_logits, bool weighted_classes,
-                    const struct sl_data_state *state)
+void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_config *config,
+                         const struct sl_metric_list *list, bool is_logits, bool weighted_classes,
+                         const struct sl_data_state *state)
 {
     memset(rule, 0, sizeof *rule);
     rule->wanted[SL_METRIC_LOSS] = true;
@@ -51,8 +48,8 @@ sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_config *c
     rule->scaling = state ? sl_data_state_find_target_scaling(state) : NULL;
 }
 
-bool
-sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list, bool weighted_classes)
+bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
+                            bool weighted_classes)
 {
     for (size_t i = 0; i < list->count; i++) {
         enum sl_metric metric = list->items[i];
@@ -64,8 +61,7 @@ sl_metric_needs_output(const struct sl_train_config *config, const struct sl_met
     return false;
 }
 
-static seqlstm_status
-check_tags(const struct sl_data_state *state, enum sl_metric metric, struct seqlstm_error *err)
+static seqlstm_status check_tags(const struct sl_data_state *state, enum sl_metric metric, struct seqlstm_error *err)
 {
     struct sl_span_tag tags[SL_METRIC_CLASSES];
     const int64_t wrong = parse_tags(state, tags);
@@ -77,8 +73,7 @@ check_tags(const struct sl_data_state *state, enum sl_metric metric, struct seql
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-check_naive(const struct sl_data_state *state, struct seqlstm_error *err)
+static seqlstm_status check_naive(const struct sl_data_state *state, struct seqlstm_error *err)
 {
     int64_t columns = 0;
     const double *naive = sl_data_state_find_naive_error(state, &columns);
@@ -93,8 +88,8 @@ check_naive(const struct sl_data_state *state, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_metric_check(const struct sl_metric_list *list, const struct sl_data_state *state, struct seqlstm_error *err)
+seqlstm_status sl_metric_check(const struct sl_metric_list *list, const struct sl_data_state *state,
+                               struct seqlstm_error *err)
 {
     const struct sl_field_facts *target = &sl_data_state_get_facts(state)->target;
     const int64_t classes = target->kind == SL_FIELD_IDS ? target->classes : target->features;
@@ -111,14 +106,12 @@ sl_metric_check(const struct sl_metric_list *list, const struct sl_data_state *s
     return SEQLSTM_OK;
 }
 
-static bool
-wants_f1(const struct sl_metric_rule *rule)
+static bool wants_f1(const struct sl_metric_rule *rule)
 {
     return rule->wanted[SL_METRIC_F1_MACRO] || rule->wanted[SL_METRIC_F1_MICRO];
 }
 
-static int64_t
-find_largest(const float *row, int64_t count)
+static int64_t find_largest(const float *row, int64_t count)
 {
     int64_t best = 0;
     for (int64_t i = 1; i < count; i++)
@@ -128,8 +121,7 @@ find_largest(const float *row, int64_t count)
 }
 
 /* -log softmax(row)[target] */
-static double
-cross_entropy(const float *row, int64_t count, int64_t target)
+static double cross_entropy(const float *row, int64_t count, int64_t target)
 {
     double most = row[0];
     for (int64_t i = 1; i < count; i++)
@@ -140,9 +132,8 @@ cross_entropy(const float *row, int64_t count, int64_t target)
     return most + log(sum) - (double)row[target];
 }
 
-static void
-add_classes(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const float *row, int64_t count,
-            int32_t target, double weight)
+static void add_classes(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const float *row, int64_t count,
+                        int32_t target, double weight)
 {
     if (target < 0 || target >= count)
         return;
@@ -163,9 +154,8 @@ add_classes(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, cons
     }
 }
 
-static void
-add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const float *row, int64_t count,
-           const float *target, double weight)
+static void add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const float *row, int64_t count,
+                       const float *target, double weight)
 {
     bool logits = rule->is_logits && rule->loss == SL_LOSS_BINARY_CROSS_ENTROPY;
     double correct = 0, squared = 0, absolute = 0, squared_original = 0, absolute_original = 0, scaled = 0;
@@ -203,9 +193,8 @@ add_values(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const
 }
 
 /* Tags of whole sequences. */
-static void
-add_spans(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
-          const struct sl_field *output)
+static void add_spans(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
+                      const struct sl_field *output)
 {
     const int64_t classes = output->features;
     for (int64_t k = 0; classes <= SL_METRIC_CLASSES && k < batch->axis.sequences; k++) {
@@ -225,8 +214,7 @@ add_spans(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const 
     }
 }
 
-bool
-sl_metric_rule_reads_output(const struct sl_metric_rule *rule)
+bool sl_metric_rule_reads_output(const struct sl_metric_rule *rule)
 {
     for (int metric = 0; metric < SL_METRIC_COUNT; metric++) {
         bool entropy = metric == SL_METRIC_PERPLEXITY || metric == SL_METRIC_BITS_PER_TOKEN;
@@ -237,8 +225,7 @@ sl_metric_rule_reads_output(const struct sl_metric_rule *rule)
     return false;
 }
 
-bool
-sl_metric_rule_reads_texts(const struct sl_metric_rule *rule)
+bool sl_metric_rule_reads_texts(const struct sl_metric_rule *rule)
 {
     for (int metric = 0; metric < SL_METRIC_COUNT; metric++)
         if (rule->wanted[metric] && sl_metric_is_of_texts((enum sl_metric)metric))
@@ -246,8 +233,7 @@ sl_metric_rule_reads_texts(const struct sl_metric_rule *rule)
     return false;
 }
 
-bool
-sl_metric_needs_texts(const struct sl_metric_list *list)
+bool sl_metric_needs_texts(const struct sl_metric_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         if (sl_metric_is_of_texts(list->items[i]))
@@ -255,16 +241,14 @@ sl_metric_needs_texts(const struct sl_metric_list *list)
     return false;
 }
 
-void
-sl_metric_rule_drop_texts(struct sl_metric_rule *rule)
+void sl_metric_rule_drop_texts(struct sl_metric_rule *rule)
 {
     for (int metric = 0; metric < SL_METRIC_COUNT; metric++)
         rule->wanted[metric] = rule->wanted[metric] && !sl_metric_is_of_texts((enum sl_metric)metric);
 }
 
-void
-sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
-              const struct sl_field *output, const struct sl_exec_result *result)
+void sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
+                   const struct sl_field *output, const struct sl_exec_result *result)
 {
     sums->loss += result->loss_sum;
     sums->loss_weight += result->weight_sum;
@@ -295,8 +279,7 @@ sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, co
     }
 }
 
-void
-sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other)
+void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other)
 {
     sums->loss += other->loss;
     sums->loss_weight += other->loss_weight;
@@ -324,30 +307,26 @@ sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *oth
     }
 }
 
-static void
-put(struct sl_metric_values *values, const char *name, double value, const char *signature)
+static void put(struct sl_metric_values *values, const char *name, double value, const char *signature)
 {
     assert(values->count < SL_METRIC_VALUES);
     values->items[values->count++] = (struct sl_metric_value){name, value, signature};
 }
 
-static const char *
-find_signature(enum sl_metric metric)
+static const char *find_signature(enum sl_metric metric)
 {
     return metric == SL_METRIC_BLEU   ? sl_bleu_get_signature(SL_BLEU_13A)
            : metric == SL_METRIC_CHRF ? sl_chrf_get_signature()
                                       : NULL;
 }
 
-static double
-mean(double sum, double weight)
+static double mean(double sum, double weight)
 {
     return weight > 0 ? sum / weight : NAN;
 }
 
 /* NaN where no class occurs. */
-static double
-compute_f1(const struct sl_metric_sums *sums, bool macro)
+static double compute_f1(const struct sl_metric_sums *sums, bool macro)
 {
     double sum = 0, classes = 0, hits = 0, wrong = 0;
     for (int k = 0; k < SL_METRIC_CLASSES; k++) {
@@ -362,8 +341,7 @@ compute_f1(const struct sl_metric_sums *sums, bool macro)
     return macro ? mean(sum, classes) : mean(2 * hits, 2 * hits + wrong);
 }
 
-static double
-compute(const struct sl_metric_sums *sums, enum sl_metric metric)
+static double compute(const struct sl_metric_sums *sums, enum sl_metric metric)
 {
     double entropy = mean(sums->entropy, sums->entropy_weight);
     switch (metric) {
@@ -403,9 +381,8 @@ compute(const struct sl_metric_sums *sums, enum sl_metric metric)
     return NAN;
 }
 
-void
-sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_sums *sums,
-                 struct sl_metric_values *out_values)
+void sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_sums *sums,
+                      struct sl_metric_values *out_values)
 {
     memset(out_values, 0, sizeof *out_values);
     for (int metric = 0; metric < SL_METRIC_COUNT; metric++)
@@ -423,8 +400,7 @@ sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_sums 
         put(out_values, "rmse_original", sqrt(squared), NULL);
 }
 
-double
-sl_metric_values_get(const struct sl_metric_values *values, enum sl_metric metric)
+double sl_metric_values_get(const struct sl_metric_values *values, enum sl_metric metric)
 {
     const char *name = sl_metric_get_name(metric);
     for (int32_t i = 0; i < values->count; i++)

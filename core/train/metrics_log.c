@@ -25,8 +25,7 @@ struct sl_metrics_log {
     struct sl_buf line;
 };
 
-static seqlstm_status
-fail(const char *action, const char *path, int number, struct seqlstm_error *err)
+static seqlstm_status fail(const char *action, const char *path, int number, struct seqlstm_error *err)
 {
     char reason[128];
     const char *text = strerror_r(number, reason, sizeof reason);
@@ -43,8 +42,7 @@ struct limits {
 };
 
 /* Is the line a whole row within the limits? */
-static bool
-line_stays(const char *line, size_t bytes, const struct limits *limits, double *seconds)
+static bool line_stays(const char *line, size_t bytes, const struct limits *limits, double *seconds)
 {
     json_t *row = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
     json_t *update = json_object_get(row, "update"), *time = json_object_get(row, "seconds");
@@ -58,8 +56,7 @@ line_stays(const char *line, size_t bytes, const struct limits *limits, double *
 }
 
 /* Bytes of the lines that stay. */
-static size_t
-measure(const char *data, size_t bytes, const struct limits *limits, double *seconds)
+static size_t measure(const char *data, size_t bytes, const struct limits *limits, double *seconds)
 {
     size_t kept = 0;
     while (kept < bytes) {
@@ -71,9 +68,8 @@ measure(const char *data, size_t bytes, const struct limits *limits, double *sec
     return kept;
 }
 
-seqlstm_status
-sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation, struct sl_metrics_log **out_log,
-                    double *out_seconds, struct seqlstm_error *err)
+seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation,
+                                   struct sl_metrics_log **out_log, double *out_seconds, struct seqlstm_error *err)
 {
     struct limits limits = {last_update, last_validation};
     double seconds = 0;
@@ -104,8 +100,7 @@ sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validati
     return SEQLSTM_OK;
 }
 
-static void
-put_optional(struct sl_buf *line, const char *key, double value)
+static void put_optional(struct sl_buf *line, const char *key, double value)
 {
     if (isnan(value))
         return;
@@ -113,8 +108,7 @@ put_optional(struct sl_buf *line, const char *key, double value)
     sl_json_append_number(line, value);
 }
 
-static void
-put_row(struct sl_buf *line, const struct sl_metrics_row *row)
+static void put_row(struct sl_buf *line, const struct sl_metrics_row *row)
 {
     sl_buf_printf(line, "{\"update\":%" PRId64 ",\"epoch\":", row->update);
     sl_json_append_number(line, row->epoch);
@@ -134,8 +128,8 @@ put_row(struct sl_buf *line, const struct sl_metrics_row *row)
     sl_buf_append_text(line, "}}\n");
 }
 
-seqlstm_status
-sl_metrics_log_append(struct sl_metrics_log *log, const struct sl_metrics_row *row, struct seqlstm_error *err)
+seqlstm_status sl_metrics_log_append(struct sl_metrics_log *log, const struct sl_metrics_row *row,
+                                     struct seqlstm_error *err)
 {
     sl_buf_truncate(&log->line, 0);
     put_row(&log->line, row);
@@ -152,8 +146,7 @@ sl_metrics_log_append(struct sl_metrics_log *log, const struct sl_metrics_row *r
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_metrics_log_sync(struct sl_metrics_log *log, struct seqlstm_error *err)
+seqlstm_status sl_metrics_log_sync(struct sl_metrics_log *log, struct seqlstm_error *err)
 {
     /* EINVAL: a pipe or a device, which needs no syncing. */
     if (fsync(log->fd) != 0 && errno != EINVAL)
@@ -161,8 +154,7 @@ sl_metrics_log_sync(struct sl_metrics_log *log, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-void
-sl_metrics_log_close(struct sl_metrics_log *log)
+void sl_metrics_log_close(struct sl_metrics_log *log)
 {
     if (!log)
         return;

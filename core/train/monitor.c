@@ -7,14 +7,12 @@
 #include <string.h>
 
 /* NaN is better than nothing and nothing is worse than it. */
-static bool
-is_better(enum sl_monitor_mode mode, double value, double than, double by)
+static bool is_better(enum sl_monitor_mode mode, double value, double than, double by)
 {
     return mode == SL_MODE_MAX ? value > than + by : value < than - by;
 }
 
-bool
-sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule *rule, double value)
+bool sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule *rule, double value)
 {
     bool improved = !isnan(value) &&
                     (!monitor->has_best || is_better(rule->mode, value, monitor->best, rule->min_delta));
@@ -28,8 +26,7 @@ sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule *rule
     return improved;
 }
 
-bool
-sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric *out_metric)
+bool sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric *out_metric)
 {
     const char *dot = strchr(text, '.');
     if (!dot)
@@ -49,8 +46,7 @@ sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric *out
     return false;
 }
 
-bool
-sl_non_monotone_update(struct sl_non_monotone *trigger, int64_t patience, enum sl_monitor_mode mode, double value)
+bool sl_non_monotone_update(struct sl_non_monotone *trigger, int64_t patience, enum sl_monitor_mode mode, double value)
 {
     assert(patience >= 1 && patience <= SL_NON_MONOTONE_MOST);
     bool fires = !trigger->fired && trigger->count > patience &&

@@ -4,8 +4,7 @@
 
 #include "base/text.h"
 
-size_t
-sl_blank_find(const char *text, size_t bytes)
+size_t sl_blank_find(const char *text, size_t bytes)
 {
     uint32_t c;
     const size_t length = bytes > 0 ? sl_text_utf8_decode(text, bytes, &c) : 0;
@@ -17,8 +16,7 @@ sl_blank_find(const char *text, size_t bytes)
     return blank ? length : 0;
 }
 
-bool
-sl_word_next(const char *text, size_t bytes, size_t *at, size_t *out_begin, size_t *out_bytes)
+bool sl_word_next(const char *text, size_t bytes, size_t *at, size_t *out_begin, size_t *out_bytes)
 {
     size_t blank;
     while ((blank = sl_blank_find(text + *at, bytes - *at)) > 0)
@@ -30,8 +28,7 @@ sl_word_next(const char *text, size_t bytes, size_t *at, size_t *out_begin, size
     return *out_bytes > 0;
 }
 
-static int
-compare(const int32_t *a, const int32_t *b, int64_t order)
+static int compare(const int32_t *a, const int32_t *b, int64_t order)
 {
     for (int64_t i = 0; i < order; i++)
         if (a[i] != b[i])
@@ -39,8 +36,7 @@ compare(const int32_t *a, const int32_t *b, int64_t order)
     return 0;
 }
 
-static void
-sift(const int32_t **grams, int64_t root, int64_t count, int64_t order)
+static void sift(const int32_t **grams, int64_t root, int64_t count, int64_t order)
 {
     for (int64_t child; (child = 2 * root + 1) < count; root = child) {
         child += child + 1 < count && compare(grams[child], grams[child + 1], order) < 0;
@@ -53,8 +49,7 @@ sift(const int32_t **grams, int64_t root, int64_t count, int64_t order)
 }
 
 /* Heap sort: qsort takes no order with it. */
-static void
-sort(const int32_t **grams, int64_t count, int64_t order)
+static void sort(const int32_t **grams, int64_t count, int64_t order)
 {
     for (int64_t i = count / 2; i-- > 0;)
         sift(grams, i, count, order);
@@ -66,8 +61,7 @@ sort(const int32_t **grams, int64_t count, int64_t order)
     }
 }
 
-static int64_t
-list(const int32_t *ids, int64_t count, int64_t order, const int32_t **grams)
+static int64_t list(const int32_t *ids, int64_t count, int64_t order, const int32_t **grams)
 {
     const int64_t found = count >= order ? count - order + 1 : 0;
     for (int64_t i = 0; i < found; i++)
@@ -76,9 +70,8 @@ list(const int32_t *ids, int64_t count, int64_t order, const int32_t **grams)
     return found;
 }
 
-void
-sl_ngram_count(const int32_t *hypothesis, int64_t hypothesis_count, const int32_t *reference, int64_t reference_count,
-               int64_t order, const int32_t **scratch, struct sl_ngram_counts *out)
+void sl_ngram_count(const int32_t *hypothesis, int64_t hypothesis_count, const int32_t *reference,
+                    int64_t reference_count, int64_t order, const int32_t **scratch, struct sl_ngram_counts *out)
 {
     const int32_t **said = scratch, **meant = scratch + hypothesis_count;
     *out = (struct sl_ngram_counts){.hypothesis = list(hypothesis, hypothesis_count, order, said),

@@ -7,8 +7,7 @@
 /* Shares of an epoch are quotients: 3 * 0.1 must count as 0.3. */
 static const double ROUNDING = 1e-9;
 
-double
-sl_progress_get(const struct sl_progress *progress, enum sl_period_unit unit)
+double sl_progress_get(const struct sl_progress *progress, enum sl_period_unit unit)
 {
     switch (unit) {
     case SL_PERIOD_UPDATES:
@@ -25,8 +24,7 @@ sl_progress_get(const struct sl_progress *progress, enum sl_period_unit unit)
     return 0;
 }
 
-bool
-sl_period_is_due(const struct sl_period *period, const struct sl_progress *before, const struct sl_progress *now)
+bool sl_period_is_due(const struct sl_period *period, const struct sl_progress *before, const struct sl_progress *now)
 {
     if (period->unit == SL_PERIOD_NONE || !(period->count > 0))
         return false;
@@ -35,8 +33,7 @@ sl_period_is_due(const struct sl_period *period, const struct sl_progress *befor
     return floor(to + ROUNDING) > floor(from + ROUNDING);
 }
 
-bool
-sl_period_is_over(const struct sl_period *period, const struct sl_progress *now)
+bool sl_period_is_over(const struct sl_period *period, const struct sl_progress *now)
 {
     return period->unit == SL_PERIOD_NONE ||
            sl_progress_get(now, period->unit) >= period->count * (1 - ROUNDING);

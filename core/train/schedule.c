@@ -6,14 +6,12 @@
 
 static const double PI = 3.14159265358979323846;
 
-static bool
-is_said(const struct sl_period *period)
+static bool is_said(const struct sl_period *period)
 {
     return period->unit != SL_PERIOD_NONE;
 }
 
-seqlstm_status
-sl_schedule_check(const struct sl_train_config *config, struct seqlstm_error *err)
+seqlstm_status sl_schedule_check(const struct sl_train_config *config, struct seqlstm_error *err)
 {
     const struct sl_schedule *schedule = &config->schedule;
     bool steps = schedule->kind == SL_SCHEDULE_STEP || schedule->kind == SL_SCHEDULE_EXPONENTIAL;
@@ -31,8 +29,8 @@ sl_schedule_check(const struct sl_train_config *config, struct seqlstm_error *er
 }
 
 /* Periods that have passed since `start`, negative before it. */
-static double
-periods_since(const struct sl_schedule *schedule, const struct sl_period *start, const struct sl_progress *progress)
+static double periods_since(const struct sl_schedule *schedule, const struct sl_period *start,
+                            const struct sl_progress *progress)
 {
     double t = sl_progress_get(progress, schedule->every.unit);
     double from = is_said(start) ? start->count : 0;
@@ -40,8 +38,7 @@ periods_since(const struct sl_schedule *schedule, const struct sl_period *start,
 }
 
 /* The share of `over` behind the run, at most 1. */
-static double
-share_of_run(const struct sl_train_config *config, const struct sl_progress *progress)
+static double share_of_run(const struct sl_train_config *config, const struct sl_progress *progress)
 {
     const struct sl_period *over = &config->schedule.over;
     double share = 0;
@@ -56,8 +53,7 @@ share_of_run(const struct sl_train_config *config, const struct sl_progress *pro
     return fmin(share, 1);
 }
 
-static double
-one_cycle(const struct sl_schedule *schedule, double x)
+static double one_cycle(const struct sl_schedule *schedule, double x)
 {
     double low = schedule->max / schedule->divide_start;
     double end = schedule->max / schedule->divide_end;
@@ -67,8 +63,7 @@ one_cycle(const struct sl_schedule *schedule, double x)
     return end + (schedule->max - end) * (1 + cos(PI * down)) / 2;
 }
 
-static double
-warm_up(const struct sl_period *warmup, const struct sl_progress *progress)
+static double warm_up(const struct sl_period *warmup, const struct sl_progress *progress)
 {
     if (!is_said(warmup) || !(warmup->count > 0))
         return 1;
@@ -78,9 +73,8 @@ warm_up(const struct sl_period *warmup, const struct sl_progress *progress)
     return fmin(1, t / warmup->count);
 }
 
-double
-sl_schedule_rate(const struct sl_train_config *config, const struct sl_schedule_state *state,
-                 const struct sl_progress *progress)
+double sl_schedule_rate(const struct sl_train_config *config, const struct sl_schedule_state *state,
+                        const struct sl_progress *progress)
 {
     const struct sl_schedule *schedule = &config->schedule;
     double rate = config->optimizer.learning_rate;
@@ -118,8 +112,7 @@ sl_schedule_rate(const struct sl_train_config *config, const struct sl_schedule_
     return rate * warm_up(&schedule->warmup, progress);
 }
 
-bool
-sl_schedule_observe(const struct sl_train_config *config, struct sl_schedule_state *state, double value)
+bool sl_schedule_observe(const struct sl_train_config *config, struct sl_schedule_state *state, double value)
 {
     const struct sl_schedule *schedule = &config->schedule;
     if (schedule->kind != SL_SCHEDULE_PLATEAU)

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-bool
-sl_span_tag_parse(const char *const *names, int32_t index, struct sl_span_tag *out)
+bool sl_span_tag_parse(const char *const *names, int32_t index, struct sl_span_tag *out)
 {
     const char *name = names[index];
     *out = (struct sl_span_tag){.part = SL_SPAN_OUTSIDE};
@@ -21,8 +20,7 @@ sl_span_tag_parse(const char *const *names, int32_t index, struct sl_span_tag *o
 }
 
 /* Whether a span ends in front of this tag; a new one may begin here. */
-static bool
-advance(struct sl_span_side *side, enum sl_span_rule rule, struct sl_span_tag tag, int64_t step)
+static bool advance(struct sl_span_side *side, enum sl_span_rule rule, struct sl_span_tag tag, int64_t step)
 {
     if (side->open && tag.part == SL_SPAN_INSIDE && tag.type == side->type)
         return false;
@@ -33,9 +31,8 @@ advance(struct sl_span_side *side, enum sl_span_rule rule, struct sl_span_tag ta
     return ended;
 }
 
-void
-sl_span_walk_step(struct sl_span_walk *walk, enum sl_span_rule rule, struct sl_span_tag said, struct sl_span_tag meant,
-                  struct sl_span_sums *sums)
+void sl_span_walk_step(struct sl_span_walk *walk, enum sl_span_rule rule, struct sl_span_tag said,
+                       struct sl_span_tag meant, struct sl_span_sums *sums)
 {
     const struct sl_span_side before = walk->said, right = walk->meant;
     const bool said_ended = advance(&walk->said, rule, said, walk->step);
@@ -46,15 +43,13 @@ sl_span_walk_step(struct sl_span_walk *walk, enum sl_span_rule rule, struct sl_s
     walk->step++;
 }
 
-void
-sl_span_walk_end(struct sl_span_walk *walk, enum sl_span_rule rule, struct sl_span_sums *sums)
+void sl_span_walk_end(struct sl_span_walk *walk, enum sl_span_rule rule, struct sl_span_sums *sums)
 {
     const struct sl_span_tag outside = {.part = SL_SPAN_OUTSIDE};
     sl_span_walk_step(walk, rule, outside, outside, sums);
 }
 
-double
-sl_span_compute_f1(const struct sl_span_sums *sums)
+double sl_span_compute_f1(const struct sl_span_sums *sums)
 {
     return sums->said + sums->meant > 0 ? 2 * sums->found / (sums->said + sums->meant) : 0;
 }

@@ -5,8 +5,7 @@
 #include <math.h>
 
 /* The share of the way from `from` to `to`. */
-static double
-get_share(const struct sl_train_config *config, const struct sl_progress *progress)
+static double get_share(const struct sl_train_config *config, const struct sl_progress *progress)
 {
     const struct sl_period *over = &config->teacher_forcing.over;
     double share = 0;
@@ -19,8 +18,7 @@ get_share(const struct sl_train_config *config, const struct sl_progress *progre
     return fmin(share, 1);
 }
 
-double
-sl_teacher_probability(const struct sl_train_config *config, const struct sl_progress *progress)
+double sl_teacher_probability(const struct sl_train_config *config, const struct sl_progress *progress)
 {
     const struct sl_teacher_forcing *teacher = &config->teacher_forcing;
     double i = teacher->every.count > 0 ? sl_progress_get(progress, teacher->every.unit) / teacher->every.count : 0;

@@ -11,8 +11,7 @@
 enum { NAME_BYTES = 512 };
 
 /* A matrix of one column stays a matrix; what a parameter is, its last word says. */
-static bool
-is_vector(const struct sl_param_view *view)
+static bool is_vector(const struct sl_param_view *view)
 {
     static const char *const VECTORS[] = {"bias", "peephole", "norm", "gain"};
     const char *dot = strrchr(view->name, '.');
@@ -23,16 +22,14 @@ is_vector(const struct sl_param_view *view)
     return false;
 }
 
-static void
-set_shape(struct sl_safetensors_entry *entry, const struct sl_param_view *view)
+static void set_shape(struct sl_safetensors_entry *entry, const struct sl_param_view *view)
 {
     entry->rank = is_vector(view) ? 1 : 2;
     entry->shape[0] = view->rows;
     entry->shape[1] = view->columns;
 }
 
-static struct sl_safetensors_entry *
-add(struct sl_tensor_list *list, const char *prefix, const char *name)
+static struct sl_safetensors_entry *add(struct sl_tensor_list *list, const char *prefix, const char *name)
 {
     if (list->count == list->capacity) {
         int32_t capacity = list->capacity ? 2 * list->capacity : 32;
@@ -52,9 +49,8 @@ add(struct sl_tensor_list *list, const char *prefix, const char *name)
     return entry;
 }
 
-seqlstm_status
-sl_tensor_list_add(struct sl_tensor_list *list, const struct sl_params *params, const char *prefix, const float *flat,
-                   struct seqlstm_error *err)
+seqlstm_status sl_tensor_list_add(struct sl_tensor_list *list, const struct sl_params *params, const char *prefix,
+                                  const float *flat, struct seqlstm_error *err)
 {
     for (int32_t i = 0; i < params->view_count; i++) {
         struct sl_safetensors_entry *entry = add(list, prefix, params->views[i].name);
@@ -66,9 +62,8 @@ sl_tensor_list_add(struct sl_tensor_list *list, const struct sl_params *params, 
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_tensor_list_add_vector(struct sl_tensor_list *list, const char *name, const float *data, int64_t elems,
-                          struct seqlstm_error *err)
+seqlstm_status sl_tensor_list_add_vector(struct sl_tensor_list *list, const char *name, const float *data,
+                                         int64_t elems, struct seqlstm_error *err)
 {
     struct sl_safetensors_entry *entry = add(list, "", name);
     if (!entry)
@@ -79,16 +74,14 @@ sl_tensor_list_add_vector(struct sl_tensor_list *list, const char *name, const f
     return SEQLSTM_OK;
 }
 
-void
-sl_tensor_list_deinit(struct sl_tensor_list *list)
+void sl_tensor_list_deinit(struct sl_tensor_list *list)
 {
     sl_arena_deinit(&list->arena);
     free(list->entries);
     memset(list, 0, sizeof *list);
 }
 
-static void
-print_shape(char *out, size_t bytes, const struct sl_safetensors_entry *entry)
+static void print_shape(char *out, size_t bytes, const struct sl_safetensors_entry *entry)
 {
     size_t used = 0;
     out[0] = 0;
@@ -96,9 +89,8 @@ print_shape(char *out, size_t bytes, const struct sl_safetensors_entry *entry)
         used += (size_t)sl_text_snprintf(out + used, bytes - used, "%s%" PRId64, i ? ", " : "", entry->shape[i]);
 }
 
-seqlstm_status
-sl_tensor_find(const struct sl_safetensors *file, const char *prefix, const struct sl_param_view *view,
-               const struct sl_safetensors_entry **out_entry, struct seqlstm_error *err)
+seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *prefix, const struct sl_param_view *view,
+                              const struct sl_safetensors_entry **out_entry, struct seqlstm_error *err)
 {
     char name[NAME_BYTES];
     int length = sl_text_snprintf(name, sizeof name, "%s%s", prefix, view->name);
@@ -122,9 +114,8 @@ sl_tensor_find(const struct sl_safetensors *file, const char *prefix, const stru
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_tensors_check(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params,
-                 struct seqlstm_error *err)
+seqlstm_status sl_tensors_check(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params,
+                                struct seqlstm_error *err)
 {
     for (int32_t i = 0; i < params->view_count; i++) {
         const struct sl_safetensors_entry *entry = NULL;
@@ -135,9 +126,8 @@ sl_tensors_check(const struct sl_safetensors *file, const char *prefix, const st
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_tensors_read(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params, float *flat,
-                struct seqlstm_error *err)
+seqlstm_status sl_tensors_read(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params,
+                               float *flat, struct seqlstm_error *err)
 {
     for (int32_t i = 0; i < params->view_count; i++) {
         const struct sl_param_view *view = &params->views[i];

@@ -6,8 +6,7 @@
 
 #include "train/ngram.h"
 
-static bool
-has_equal_words(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+static bool has_equal_words(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
     size_t a_at = 0, b_at = 0, a_begin, b_begin, a_word, b_word;
     for (;;) {
@@ -21,9 +20,9 @@ has_equal_words(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
     }
 }
 
-seqlstm_status
-sl_text_sums_add(struct sl_text_sums *sums, enum sl_bleu_tokenizer tokenizer, const char *hypothesis,
-                 size_t hypothesis_bytes, const char *reference, size_t reference_bytes, struct seqlstm_error *err)
+seqlstm_status sl_text_sums_add(struct sl_text_sums *sums, enum sl_bleu_tokenizer tokenizer, const char *hypothesis,
+                                size_t hypothesis_bytes, const char *reference, size_t reference_bytes,
+                                struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_bleu_add(&sums->bleu, tokenizer, hypothesis, hypothesis_bytes, reference, reference_bytes, err));
     SEQLSTM_TRY(sl_chrf_add(&sums->chrf, hypothesis, hypothesis_bytes, reference, reference_bytes, err));
@@ -32,8 +31,7 @@ sl_text_sums_add(struct sl_text_sums *sums, enum sl_bleu_tokenizer tokenizer, co
     return SEQLSTM_OK;
 }
 
-void
-sl_text_sums_merge(struct sl_text_sums *sums, const struct sl_text_sums *other)
+void sl_text_sums_merge(struct sl_text_sums *sums, const struct sl_text_sums *other)
 {
     for (int n = 0; n < SL_BLEU_ORDER; n++) {
         sums->bleu.matches[n] += other->bleu.matches[n];
@@ -50,8 +48,7 @@ sl_text_sums_merge(struct sl_text_sums *sums, const struct sl_text_sums *other)
     sums->segments += other->segments;
 }
 
-double
-sl_text_sums_get_exact_match(const struct sl_text_sums *sums)
+double sl_text_sums_get_exact_match(const struct sl_text_sums *sums)
 {
     return sums->segments > 0 ? sums->equal / sums->segments : NAN;
 }

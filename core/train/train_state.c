@@ -90,8 +90,7 @@ static const struct {
 };
 enum { CLASS_COUNTS_OF_TABLE = sizeof CLASS_COUNTS / sizeof *CLASS_COUNTS };
 
-static int
-count_classes(const struct sl_metric_sums *sums)
+static int count_classes(const struct sl_metric_sums *sums)
 {
     int count = SL_METRIC_CLASSES;
     while (count > 0 && sums->hits[count - 1] == 0 && sums->missed[count - 1] == 0 && sums->alarms[count - 1] == 0)
@@ -100,8 +99,7 @@ count_classes(const struct sl_metric_sums *sums)
 }
 
 /* One [hits, missed, alarms] for each class; nothing where f1 is not measured. */
-static void
-write_classes(const struct sl_train_state *state, struct sl_buf *out)
+static void write_classes(const struct sl_train_state *state, struct sl_buf *out)
 {
     for (int i = 0; i < CLASS_COUNTS_OF_TABLE; i++) {
         const struct sl_metric_sums *sums =
@@ -123,14 +121,12 @@ write_classes(const struct sl_train_state *state, struct sl_buf *out)
 }
 
 /* How many of trigger.recent hold a value. */
-static int64_t
-count_recent(const struct sl_train_state *state)
+static int64_t count_recent(const struct sl_train_state *state)
 {
     return state->trigger.count < SL_NON_MONOTONE_MOST ? state->trigger.count : SL_NON_MONOTONE_MOST;
 }
 
-void
-sl_train_state_write(const struct sl_train_state *state, struct sl_buf *out)
+void sl_train_state_write(const struct sl_train_state *state, struct sl_buf *out)
 {
     sl_buf_append_char(out, '{');
     for (int i = 0; i < MEMBER_COUNT_OF_TABLE; i++) {
@@ -161,8 +157,7 @@ sl_train_state_write(const struct sl_train_state *state, struct sl_buf *out)
     sl_buf_append_char(out, '}');
 }
 
-static bool
-read_float64(json_t *value, double *out)
+static bool read_float64(json_t *value, double *out)
 {
     const char *text = json_string_value(value);
     if (json_is_number(value))
@@ -179,8 +174,7 @@ read_float64(json_t *value, double *out)
 }
 
 /* Counts are never negative: a bound on every one keeps later arithmetic from overflowing. */
-static bool
-read_count(json_t *value, int64_t *out)
+static bool read_count(json_t *value, int64_t *out)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > INT64_MAX / 4)
         return false;
@@ -188,8 +182,7 @@ read_count(json_t *value, int64_t *out)
     return true;
 }
 
-static bool
-read_member(json_t *value, enum member_type type, void *place)
+static bool read_member(json_t *value, enum member_type type, void *place)
 {
     if (type == MEMBER_COUNT)
         return read_count(value, place);
@@ -201,8 +194,7 @@ read_member(json_t *value, enum member_type type, void *place)
     return true;
 }
 
-static bool
-read_classes(json_t *root, struct sl_train_state *state)
+static bool read_classes(json_t *root, struct sl_train_state *state)
 {
     for (int i = 0; i < CLASS_COUNTS_OF_TABLE; i++) {
         struct sl_metric_sums *sums = (struct sl_metric_sums *)(void *)((char *)state + CLASS_COUNTS[i].offset);
@@ -220,8 +212,7 @@ read_classes(json_t *root, struct sl_train_state *state)
     return true;
 }
 
-static bool
-read_lists(json_t *root, struct sl_train_state *state)
+static bool read_lists(json_t *root, struct sl_train_state *state)
 {
     json_t *recent = json_object_get(root, "trigger.recent"), *best = json_object_get(root, "best_entries");
     if (!json_is_array(recent) || (int64_t)json_array_size(recent) != count_recent(state))
@@ -241,8 +232,8 @@ read_lists(json_t *root, struct sl_train_state *state)
     return true;
 }
 
-seqlstm_status
-sl_train_state_read(const char *text, size_t bytes, struct sl_train_state *out_state, struct seqlstm_error *err)
+seqlstm_status sl_train_state_read(const char *text, size_t bytes, struct sl_train_state *out_state,
+                                   struct seqlstm_error *err)
 {
     struct sl_train_state state;
     memset(&state, 0, sizeof state);

@@ -12,8 +12,7 @@
 #include "base/file.h"
 #include "train/trainer_private.h"
 
-const char *
-sl_train_end_get_name(enum sl_train_end end)
+const char *sl_train_end_get_name(enum sl_train_end end)
 {
     static const char *const NAMES[] = {
         [SL_END_EPOCHS] = "epochs",       [SL_END_UPDATES] = "updates",
@@ -25,8 +24,7 @@ sl_train_end_get_name(enum sl_train_end end)
 
 /* ---- create ------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-check_config(const struct sl_trainer_request *request, struct seqlstm_error *err)
+static seqlstm_status check_config(const struct sl_trainer_request *request, struct seqlstm_error *err)
 {
     const struct sl_train_config *config = &request->model->train;
     if (config->epochs <= 0 && config->updates <= 0 && config->max_time.unit == SL_PERIOD_NONE)
@@ -45,8 +43,7 @@ check_config(const struct sl_trainer_request *request, struct seqlstm_error *err
     return sl_schedule_check(config, err);
 }
 
-static seqlstm_status
-copy_texts(struct sl_trainer *trainer, struct seqlstm_error *err)
+static seqlstm_status copy_texts(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_trainer_request *request = &trainer->request;
     struct sl_safetensors_text *texts =
@@ -68,8 +65,7 @@ copy_texts(struct sl_trainer *trainer, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-make_copies(struct sl_trainer *trainer, struct seqlstm_error *err)
+static seqlstm_status make_copies(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_train_config *config = trainer->config;
     struct sl_params *params = trainer->request.params;
@@ -89,8 +85,8 @@ make_copies(struct sl_trainer *trainer, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **out_trainer, struct seqlstm_error *err)
+seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **out_trainer,
+                                 struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_config(request, err));
     struct sl_trainer *trainer = calloc(1, sizeof *trainer);
@@ -120,8 +116,7 @@ sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **
     return SEQLSTM_OK;
 }
 
-void
-sl_trainer_destroy(struct sl_trainer *trainer)
+void sl_trainer_destroy(struct sl_trainer *trainer)
 {
     if (!trainer)
         return;
@@ -136,8 +131,8 @@ sl_trainer_destroy(struct sl_trainer *trainer)
     free(trainer);
 }
 
-seqlstm_status
-sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *checkpoint, struct seqlstm_error *err)
+seqlstm_status sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *checkpoint,
+                                  struct seqlstm_error *err)
 {
     struct sl_checkpoint_target target = {
         .params = trainer->request.params,
@@ -159,15 +154,13 @@ sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *chec
 
 /* ---- the loop ----------------------------------------------------------------------------------------- */
 
-static int64_t
-read_clock(const struct sl_trainer *trainer)
+static int64_t read_clock(const struct sl_trainer *trainer)
 {
     const struct sl_trainer_request *request = &trainer->request;
     return request->clock_ns ? request->clock_ns(request->clock_context) : sl_clock_ns();
 }
 
-void
-sl_trainer_look(struct sl_trainer *trainer)
+void sl_trainer_look(struct sl_trainer *trainer)
 {
     const struct sl_train_state *state = &trainer->state;
     double share = (double)state->ordinal / (double)state->epoch_batches;
@@ -180,8 +173,7 @@ sl_trainer_look(struct sl_trainer *trainer)
 }
 
 /* Have all epochs or updates been made? */
-static bool
-is_complete(const struct sl_trainer *trainer)
+static bool is_complete(const struct sl_trainer *trainer)
 {
     const struct sl_train_config *config = trainer->config;
     return (config->epochs > 0 && trainer->state.epoch >= config->epochs) ||
@@ -189,8 +181,7 @@ is_complete(const struct sl_trainer *trainer)
 }
 
 /* True when the run is at an end. */
-static bool
-find_end(const struct sl_trainer *trainer, enum sl_train_end *out_end)
+static bool find_end(const struct sl_trainer *trainer, enum sl_train_end *out_end)
 {
     const struct sl_train_config *config = trainer->config;
     const struct sl_train_state *state = &trainer->state;
@@ -214,8 +205,7 @@ find_end(const struct sl_trainer *trainer, enum sl_train_end *out_end)
     return true;
 }
 
-static seqlstm_status
-run_update(struct sl_trainer *trainer, struct seqlstm_error *err)
+static seqlstm_status run_update(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_train_config *config = trainer->config;
     struct sl_progress before = trainer->progress;
@@ -239,8 +229,7 @@ run_update(struct sl_trainer *trainer, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-loop(struct sl_trainer *trainer, enum sl_train_end *out_end, struct seqlstm_error *err)
+static seqlstm_status loop(struct sl_trainer *trainer, enum sl_train_end *out_end, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     bool kept = false;
@@ -256,8 +245,7 @@ loop(struct sl_trainer *trainer, enum sl_train_end *out_end, struct seqlstm_erro
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-start(struct sl_trainer *trainer, struct seqlstm_error *err)
+static seqlstm_status start(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     if (trainer->metrics_path) {
@@ -279,8 +267,7 @@ start(struct sl_trainer *trainer, struct seqlstm_error *err)
 }
 
 /* Leaves in params what is to be saved as the result. */
-static void
-settle(struct sl_trainer *trainer, enum sl_train_end end)
+static void settle(struct sl_trainer *trainer, enum sl_train_end end)
 {
     struct sl_params *params = trainer->request.params;
     bool natural = end == SL_END_EPOCHS || end == SL_END_UPDATES || end == SL_END_EARLY_STOPPING;
@@ -293,8 +280,7 @@ settle(struct sl_trainer *trainer, enum sl_train_end end)
     }
 }
 
-seqlstm_status
-sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, struct seqlstm_error *err)
+seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result, struct seqlstm_error *err)
 {
     struct sl_train_result result;
     const struct sl_train_state *state = &trainer->state;

@@ -8,8 +8,7 @@
 #include "train/evaluate.h"
 #include "train/trainer_private.h"
 
-static struct sl_train_report
-make_report(const struct sl_trainer *trainer, const struct sl_metric_values *values)
+static struct sl_train_report make_report(const struct sl_trainer *trainer, const struct sl_metric_values *values)
 {
     const struct sl_train_state *state = &trainer->state;
     double seconds = trainer->progress.seconds - trainer->report_seconds;
@@ -30,17 +29,15 @@ make_report(const struct sl_trainer *trainer, const struct sl_metric_values *val
     };
 }
 
-static void
-notify(const struct sl_trainer *trainer, void (*tell)(void *, const struct sl_train_report *),
-       const struct sl_train_report *report)
+static void notify(const struct sl_trainer *trainer, void (*tell)(void *, const struct sl_train_report *),
+                   const struct sl_train_report *report)
 {
     if (tell)
         tell(trainer->request.observer.context, report);
 }
 
-static seqlstm_status
-append_row(struct sl_trainer *trainer, const char *split, const char *span, const struct sl_train_report *report,
-           struct seqlstm_error *err)
+static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, const char *span,
+                                 const struct sl_train_report *report, struct seqlstm_error *err)
 {
     if (!trainer->metrics)
         return SEQLSTM_OK;
@@ -60,9 +57,8 @@ append_row(struct sl_trainer *trainer, const char *split, const char *span, cons
     return sl_metrics_log_append(trainer->metrics, &row, err);
 }
 
-seqlstm_status
-sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
-                  struct seqlstm_error *err)
+seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
+                                 struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     struct sl_metric_values values;
@@ -93,8 +89,7 @@ sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, 
 /* ---- validation --------------------------------------------------------------------------------------- */
 
 /* The watched number: of the last validation, or of the epoch's training. */
-static double
-find_watched(const struct sl_trainer *trainer, const char *monitor)
+static double find_watched(const struct sl_trainer *trainer, const char *monitor)
 {
     enum sl_split split = SL_SPLIT_VALID;
     enum sl_metric metric = SL_METRIC_LOSS;
@@ -112,8 +107,7 @@ find_watched(const struct sl_trainer *trainer, const char *monitor)
 }
 
 /* The weights that were just evaluated. */
-static void
-keep_weights(struct sl_trainer *trainer)
+static void keep_weights(struct sl_trainer *trainer)
 {
     const struct sl_params *params = trainer->request.params;
     memcpy(trainer->best, params->values, (size_t)params->elems * sizeof(float));
@@ -122,8 +116,7 @@ keep_weights(struct sl_trainer *trainer)
     trainer->state.best_sums = trainer->state.valid_sums;
 }
 
-static bool
-observe_stopping(struct sl_trainer *trainer)
+static bool observe_stopping(struct sl_trainer *trainer)
 {
     const struct sl_early_stopping *stopping = &trainer->config->early_stopping;
     if (!stopping->enabled || !sl_period_is_over(&stopping->start, &trainer->progress))
@@ -136,8 +129,7 @@ observe_stopping(struct sl_trainer *trainer)
 }
 
 /* Puts the update into the list of the best where it belongs; true when it is there. */
-static bool
-observe_best(struct sl_trainer *trainer)
+static bool observe_best(struct sl_trainer *trainer)
 {
     const struct sl_checkpoint *config = &trainer->config->checkpoint;
     struct sl_train_state *state = &trainer->state;
@@ -162,8 +154,7 @@ observe_best(struct sl_trainer *trainer)
     return true;
 }
 
-static void
-observe_trigger(struct sl_trainer *trainer)
+static void observe_trigger(struct sl_trainer *trainer)
 {
     if (trainer->average.kind != SL_AVERAGE_MEAN || trainer->average.active)
         return;
@@ -172,8 +163,7 @@ observe_trigger(struct sl_trainer *trainer)
         sl_average_start(&trainer->average);
 }
 
-seqlstm_status
-sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err)
+seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     struct sl_evaluation evaluation;
@@ -214,8 +204,7 @@ sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_e
 
 /* ---- checkpoints -------------------------------------------------------------------------------------- */
 
-seqlstm_status
-sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
+seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     if (!trainer->checkpoints)
         return SEQLSTM_OK;

@@ -12,16 +12,14 @@
 
 /* ---- batches ------------------------------------------------------------------------------------------ */
 
-void
-sl_trainer_drop_group(struct sl_trainer *trainer)
+void sl_trainer_drop_group(struct sl_trainer *trainer)
 {
     for (int32_t i = 0; i < trainer->group_count; i++)
         sl_batch_destroy(trainer->group[i]);
     trainer->group_count = 0;
 }
 
-static seqlstm_status
-group_add(struct sl_trainer *trainer, struct sl_batch *batch, struct seqlstm_error *err)
+static seqlstm_status group_add(struct sl_trainer *trainer, struct sl_batch *batch, struct seqlstm_error *err)
 {
     if (trainer->group_count == trainer->group_capacity) {
         int32_t capacity = trainer->group_capacity ? 2 * trainer->group_capacity : 8;
@@ -38,15 +36,13 @@ group_add(struct sl_trainer *trainer, struct sl_batch *batch, struct seqlstm_err
 }
 
 /* With bptt in unit: sequence a batch comes in pieces, which belong to one update. */
-static bool
-has_pieces(const struct sl_trainer *trainer)
+static bool has_pieces(const struct sl_trainer *trainer)
 {
     const struct sl_batching *batching = &trainer->request.model->data.batching;
     return batching->unit == SL_UNIT_SEQUENCE && batching->bptt > 0;
 }
 
-seqlstm_status
-sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err)
+seqlstm_status sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     int64_t wanted = trainer->config->accumulate > 1 ? trainer->config->accumulate : 1;
     struct sl_batch *next = trainer->pending;
@@ -71,8 +67,7 @@ sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err)
 /* ---- forward and backward ----------------------------------------------------------------------------- */
 
 /* Target steps of a mean update: a function of the data and the model, not of the batches. */
-static double
-get_mean_steps(const struct sl_trainer *trainer)
+static double get_mean_steps(const struct sl_trainer *trainer)
 {
     const struct sl_data_config *data = &trainer->request.model->data;
     const struct sl_data_facts *facts = trainer->request.facts;
@@ -85,8 +80,7 @@ get_mean_steps(const struct sl_trainer *trainer)
 }
 
 /* What the gradient of the summed loss is multiplied with; 0 when nothing weighs anything. */
-static double
-compute_normaliser(const struct sl_trainer *trainer)
+static double compute_normaliser(const struct sl_trainer *trainer)
 {
     enum sl_loss_reduction reduction = trainer->config->loss.reduction;
     bool stream = trainer->request.model->data.batching.unit == SL_UNIT_STREAM;
@@ -105,8 +99,8 @@ compute_normaliser(const struct sl_trainer *trainer)
     return weight > 0 && by > 0 ? 1 / by : 0;
 }
 
-static seqlstm_status
-run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *sums, struct seqlstm_error *err)
+static seqlstm_status run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *sums,
+                                struct seqlstm_error *err)
 {
     uint64_t mask_step = 0;
     for (int32_t i = 0; i < trainer->group_count; i++) {
@@ -146,8 +140,7 @@ run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *
 
 /* ---- behind the update -------------------------------------------------------------------------------- */
 
-static seqlstm_status
-follow_average(struct sl_trainer *trainer, struct seqlstm_error *err)
+static seqlstm_status follow_average(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_average *average = &trainer->average;
     if (average->kind == SL_AVERAGE_EMA && !average->active) {
@@ -163,8 +156,7 @@ follow_average(struct sl_trainer *trainer, struct seqlstm_error *err)
 }
 
 /* Loss or gradient is NaN or infinite. */
-static void
-diverge(struct sl_trainer *trainer, const char *what, double value)
+static void diverge(struct sl_trainer *trainer, const char *what, double value)
 {
     struct sl_train_state *state = &trainer->state;
     bool skip = trainer->config->on_divergence == SL_DIVERGENCE_SKIP;
@@ -186,8 +178,7 @@ diverge(struct sl_trainer *trainer, const char *what, double value)
 }
 
 /* The loss is finite: whether the gradients were says if the parameters have changed. */
-static seqlstm_status
-follow_update(struct sl_trainer *trainer, struct seqlstm_error *err)
+static seqlstm_status follow_update(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     if (trainer->request.scales_loss && sl_loss_scale_settle(&state->loss_scale, trainer->squares)) {
@@ -206,8 +197,7 @@ follow_update(struct sl_trainer *trainer, struct seqlstm_error *err)
     return follow_average(trainer, err);
 }
 
-static void
-advance(struct sl_trainer *trainer, const struct sl_metric_sums *sums)
+static void advance(struct sl_trainer *trainer, const struct sl_metric_sums *sums)
 {
     struct sl_train_state *state = &trainer->state;
     state->updates++;
@@ -220,8 +210,7 @@ advance(struct sl_trainer *trainer, const struct sl_metric_sums *sums)
     trainer->changed = true;
 }
 
-seqlstm_status
-sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err)
+seqlstm_status sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     struct sl_metric_sums sums;

@@ -8,9 +8,8 @@
 #include "train/checkpoint.h"
 #include "train/tensors.h"
 
-seqlstm_status
-sl_weights_save(const struct sl_params *params, const char *path, const struct sl_safetensors_text *texts,
-                int32_t text_count, struct seqlstm_error *err)
+seqlstm_status sl_weights_save(const struct sl_params *params, const char *path,
+                               const struct sl_safetensors_text *texts, int32_t text_count, struct seqlstm_error *err)
 {
     struct sl_tensor_list list = {0};
     struct sl_safetensors_text *all = malloc(((size_t)text_count + 2) * sizeof *all);
@@ -31,23 +30,20 @@ sl_weights_save(const struct sl_params *params, const char *path, const struct s
 }
 
 /* Checkpoints hold more than weights; where averaging was active the averaged ones are meant. */
-static bool
-is_checkpoint(const struct sl_safetensors *file)
+static bool is_checkpoint(const struct sl_safetensors *file)
 {
     const char *format = sl_safetensors_find_text(file, "format");
     return format && strcmp(format, SL_CHECKPOINT_FORMAT) == 0;
 }
 
-static const char *
-choose_prefix(const struct sl_safetensors *file)
+static const char *choose_prefix(const struct sl_safetensors *file)
 {
     bool averaged = is_checkpoint(file) && sl_safetensors_find_text(file, "averaged");
     return averaged ? SL_CHECKPOINT_AVERAGE : "";
 }
 
-static seqlstm_status
-check(const struct sl_safetensors *file, const struct sl_params *params, unsigned flags,
-      struct sl_weights_report *report, struct seqlstm_error *err)
+static seqlstm_status check(const struct sl_safetensors *file, const struct sl_params *params, unsigned flags,
+                            struct sl_weights_report *report, struct seqlstm_error *err)
 {
     const char *prefix = choose_prefix(file);
     for (int32_t i = 0; i < params->view_count; i++) {
@@ -68,9 +64,8 @@ check(const struct sl_safetensors *file, const struct sl_params *params, unsigne
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-load(const struct sl_safetensors *file, struct sl_params *params, unsigned flags, struct sl_weights_report *report,
-     struct seqlstm_error *err)
+static seqlstm_status load(const struct sl_safetensors *file, struct sl_params *params, unsigned flags,
+                           struct sl_weights_report *report, struct seqlstm_error *err)
 {
     if (sl_safetensors_find_text(file, "checksum"))
         SEQLSTM_TRY(sl_safetensors_verify(file, err));
@@ -80,9 +75,8 @@ load(const struct sl_safetensors *file, struct sl_params *params, unsigned flags
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-sl_weights_load(struct sl_params *params, const char *path, unsigned flags, struct sl_weights_report *out_report,
-                struct seqlstm_error *err)
+seqlstm_status sl_weights_load(struct sl_params *params, const char *path, unsigned flags,
+                               struct sl_weights_report *out_report, struct seqlstm_error *err)
 {
     struct sl_safetensors *file = NULL;
     struct sl_weights_report report = {0, 0, 0};

@@ -31,9 +31,9 @@ struct seqlstm_binding {
 
 /* ---- instance and device ---------------------------------------------------------------------- */
 
-static seqlstm_status
-minimal_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-             struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status minimal_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
 {
     (void)settings;
     (void)setting_count; /* the table declares no options, so the host lets none pass */
@@ -45,15 +45,14 @@ minimal_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
     return SEQLSTM_OK;
 }
 
-static void
-minimal_close(struct seqlstm_instance *instance)
+static void minimal_close(struct seqlstm_instance *instance)
 {
     if (instance)
         instance->host->release(instance->host->context, instance);
 }
 
-static seqlstm_status
-minimal_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
+static seqlstm_status minimal_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                           struct seqlstm_error *err)
 {
     (void)instance;
     (void)err;
@@ -61,9 +60,8 @@ minimal_device_count(struct seqlstm_instance *instance, uint32_t *out_count, str
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-minimal_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
-                    struct seqlstm_error *err)
+static seqlstm_status minimal_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                          struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     (void)instance;
     if (device != 0)
@@ -78,9 +76,8 @@ minimal_device_info(struct seqlstm_instance *instance, uint32_t device, struct s
 
 /* ---- capability --------------------------------------------------------------------------------- */
 
-static seqlstm_status
-minimal_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-                 struct seqlstm_error *err)
+static seqlstm_status minimal_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                       struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     (void)err;
     if (strncmp(device_class, "cpu", 3) != 0) {
@@ -106,9 +103,9 @@ minimal_supports(const char *device_class, const struct seqlstm_desc *desc, stru
 
 /* ---- create and bind ---------------------------------------------------------------------------- */
 
-static seqlstm_status
-minimal_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
-                  const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status minimal_op_create(struct seqlstm_instance *instance, uint32_t device,
+                                        const struct seqlstm_desc *desc, const char *variant,
+                                        struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     const struct seqlstm_activation_desc *d = (const struct seqlstm_activation_desc *)(const void *)desc;
     if (device != 0 || strcmp(variant, "loop") != 0)
@@ -122,16 +119,15 @@ minimal_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     return SEQLSTM_OK;
 }
 
-static void
-minimal_op_destroy(struct seqlstm_op *op)
+static void minimal_op_destroy(struct seqlstm_op *op)
 {
     if (op)
         op->instance->host->release(op->instance->host->context, op);
 }
 
 /* Backward recomputes the sign from x, so nothing is kept between the two. */
-static seqlstm_status
-minimal_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status minimal_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err)
 {
     (void)op;
     (void)err;
@@ -141,9 +137,9 @@ minimal_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-minimal_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-                struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status minimal_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                      const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                      struct seqlstm_error *err)
 {
     (void)queue;
     const struct seqlstm_host *host = op->instance->host;
@@ -156,8 +152,7 @@ minimal_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
     return SEQLSTM_OK;
 }
 
-static void
-minimal_binding_destroy(struct seqlstm_binding *binding)
+static void minimal_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding)
         binding->op->instance->host->release(binding->op->instance->host->context, binding);
@@ -170,25 +165,22 @@ struct work {
     float *out; /* y, or dx */
 };
 
-static void
-relu(void *argument, int64_t begin, int64_t end)
+static void relu(void *argument, int64_t begin, int64_t end)
 {
     const struct work *w = argument;
     for (int64_t i = begin; i < end; i++)
         w->out[i] = w->x[i] > 0 ? w->x[i] : 0;
 }
 
-static void
-relu_backward(void *argument, int64_t begin, int64_t end)
+static void relu_backward(void *argument, int64_t begin, int64_t end)
 {
     const struct work *w = argument;
     for (int64_t i = begin; i < end; i++)
         w->out[i] = w->dy && w->x[i] > 0 ? w->dy[i] : 0; /* dy may be NULL: zero everywhere */
 }
 
-static seqlstm_status
-minimal_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-                struct seqlstm_error *err)
+static seqlstm_status minimal_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                      const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     (void)err;
     struct work w = {.x = args->slots[SEQLSTM_UNARY_X], .out = args->slots[SEQLSTM_UNARY_Y]};
@@ -196,9 +188,8 @@ minimal_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, co
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-minimal_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-                 struct seqlstm_error *err)
+static seqlstm_status minimal_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     (void)err;
     struct work w = {.x = args->slots[SEQLSTM_UNARY_X],
@@ -245,8 +236,7 @@ static const struct seqlstm_backend table = {
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
 
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
 {
     (void)host_minor;
     return &table;

@@ -54,9 +54,8 @@ struct seqlstm_error {
 #if defined(__GNUC__)
 __attribute__((format(printf, 5, 6)))
 #endif
-static inline seqlstm_status
-seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code, const char *file, int line,
-                  const char *format, ...)
+static inline seqlstm_status seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code, const char *file,
+                                               int line, const char *format, ...)
 {
     /* the caller's record may be of an older version than ours: shorter, but never without a message */
     if (err == NULL || err->struct_size < offsetof(struct seqlstm_error, message) + sizeof err->message)

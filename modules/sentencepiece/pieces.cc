@@ -43,8 +43,7 @@ class Lines : public sp::SentenceIterator {
 };
 
 template <class Call>
-int32_t
-guarded(seqlstm_error *err, const Call &call)
+int32_t guarded(seqlstm_error *err, const Call &call)
 {
     try {
         const sp::util::Status status = call();
@@ -59,8 +58,7 @@ guarded(seqlstm_error *err, const Call &call)
     }
 }
 
-int32_t
-train(const seqlstm_pieces_training *training, void **out_model, uint64_t *out_bytes, seqlstm_error *err)
+int32_t train(const seqlstm_pieces_training *training, void **out_model, uint64_t *out_bytes, seqlstm_error *err)
 {
     std::string model;
     int32_t status = guarded(err, [&] {
@@ -84,20 +82,17 @@ train(const seqlstm_pieces_training *training, void **out_model, uint64_t *out_b
     return SEQLSTM_OK;
 }
 
-void
-release(void *model)
+void release(void *model)
 {
     std::free(model);
 }
 
-void
-close(seqlstm_pieces *pieces)
+void close(seqlstm_pieces *pieces)
 {
     delete pieces;
 }
 
-int32_t
-open(const void *model, uint64_t bytes, seqlstm_pieces **out, seqlstm_error *err)
+int32_t open(const void *model, uint64_t bytes, seqlstm_pieces **out, seqlstm_error *err)
 {
     seqlstm_pieces *pieces = nullptr;
     int32_t status = guarded(err, [&] {
@@ -112,14 +107,12 @@ open(const void *model, uint64_t bytes, seqlstm_pieces **out, seqlstm_error *err
     return SEQLSTM_OK;
 }
 
-int64_t
-count(const seqlstm_pieces *pieces)
+int64_t count(const seqlstm_pieces *pieces)
 {
     return pieces->processor.GetPieceSize();
 }
 
-const char *
-get(const seqlstm_pieces *pieces, int64_t id, uint64_t *out_bytes)
+const char *get(const seqlstm_pieces *pieces, int64_t id, uint64_t *out_bytes)
 {
     const int number = static_cast<int>(id);
     const sp::SentencePieceProcessor &processor = pieces->processor;
@@ -129,9 +122,8 @@ get(const seqlstm_pieces *pieces, int64_t id, uint64_t *out_bytes)
     return text.c_str();
 }
 
-int32_t
-cut(const seqlstm_pieces *pieces, const char *text, uint64_t bytes, void (*emit)(void *, const char *, uint64_t),
-    void *context, seqlstm_error *err)
+int32_t cut(const seqlstm_pieces *pieces, const char *text, uint64_t bytes,
+            void (*emit)(void *, const char *, uint64_t), void *context, seqlstm_error *err)
 {
     return guarded(err, [&] {
         std::vector<std::string> out;

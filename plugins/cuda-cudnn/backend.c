@@ -19,9 +19,9 @@ static const struct seqlstm_option options[] = {
 
 /* ---- instance --------------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-             struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
 {
     const char *library = "auto";
     bool captures = true;
@@ -52,8 +52,7 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
     return SEQLSTM_OK;
 }
 
-static void
-backend_close(struct seqlstm_instance *instance)
+static void backend_close(struct seqlstm_instance *instance)
 {
     if (instance == NULL)
         return;
@@ -62,8 +61,8 @@ backend_close(struct seqlstm_instance *instance)
     host_release(&host, instance);
 }
 
-static seqlstm_status
-backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err)
 {
     (void)err;
     sizes->workspace_bytes = op->workspace_bytes;
@@ -74,8 +73,7 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
 }
 
 /* An operation that was made is a promise: what cuDNN refuses now is a failure. */
-static seqlstm_status
-keep_promise(seqlstm_status status, struct seqlstm_error *err)
+static seqlstm_status keep_promise(seqlstm_status status, struct seqlstm_error *err)
 {
     if (status != SEQLSTM_UNSUPPORTED)
         return status;
@@ -84,9 +82,9 @@ keep_promise(seqlstm_status status, struct seqlstm_error *err)
     return SEQLSTM_DEVICE;
 }
 
-static seqlstm_status
-backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-                struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                      const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                      struct seqlstm_error *err)
 {
     if (queue->native_stream == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn needs a queue of a CUDA device");
@@ -95,9 +93,8 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-static struct cdn_call
-make_call(struct seqlstm_binding *b, int32_t plan, struct seqlstm_queue *queue, void *const *slots, void *workspace,
-          void *reserve, const void *packed)
+static struct cdn_call make_call(struct seqlstm_binding *b, int32_t plan, struct seqlstm_queue *queue,
+                                 void *const *slots, void *workspace, void *reserve, const void *packed)
 {
     return (struct cdn_call){.binding = b,
                              .op = b->op,
@@ -111,8 +108,7 @@ make_call(struct seqlstm_binding *b, int32_t plan, struct seqlstm_queue *queue, 
 }
 
 /* Goes on to the next plan, for this call and all later ones. False: there is none. */
-static bool
-fall_back(struct cdn_call *call)
+static bool fall_back(struct cdn_call *call)
 {
     struct seqlstm_binding *b = call->binding;
     if (b->active + 1 >= b->op->plan_count || !b->runs[b->active + 1].usable)
@@ -122,9 +118,8 @@ fall_back(struct cdn_call *call)
     return true;
 }
 
-static seqlstm_status
-backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-                struct seqlstm_error *err)
+static seqlstm_status backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue,
+                                      const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     struct cdn_call call = make_call(b, b->active, queue, args->slots, args->workspace, args->reserve, args->packed);
     SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
@@ -134,9 +129,8 @@ backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const st
     return keep_promise(status, err);
 }
 
-static seqlstm_status
-backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-                 struct seqlstm_error *err)
+static seqlstm_status backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     if (b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "an operation in inference mode has no backward");
@@ -155,9 +149,8 @@ backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const s
     return keep_promise(status, err);
 }
 
-static seqlstm_status
-backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
-                     const struct seqlstm_step *step, struct seqlstm_error *err)
+static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                           void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
 {
     (void)step;
     SEQLSTM_TRY(gpu_use(op->ordinal, err));

@@ -46,8 +46,7 @@ static const struct seqlstm_option options[] = {
 /* ---- instance --------------------------------------------------------------------------------------------- */
 
 /* Its absence is noted, and told where it is asked for. One that is named must be there. */
-static seqlstm_status
-open_cublaslt(struct seqlstm_instance *instance, const char *place, struct seqlstm_error *err)
+static seqlstm_status open_cublaslt(struct seqlstm_instance *instance, const char *place, struct seqlstm_error *err)
 {
     const struct seqlstm_host *host = &instance->domain.host;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
@@ -67,9 +66,9 @@ open_cublaslt(struct seqlstm_instance *instance, const char *place, struct seqls
     return status;
 }
 
-static seqlstm_status
-backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-             struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
 {
     bool captures = true;
     const char *cublaslt = CG_LT_DEFAULT;
@@ -96,8 +95,7 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
     return SEQLSTM_OK;
 }
 
-static void
-backend_close(struct seqlstm_instance *instance)
+static void backend_close(struct seqlstm_instance *instance)
 {
     if (instance == NULL)
         return;
@@ -109,8 +107,7 @@ backend_close(struct seqlstm_instance *instance)
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
 /* The variants that depend on the very device. */
-static seqlstm_status
-lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
+static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const struct gpu_device *device = &op->instance->domain.devices[op->device];
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
@@ -132,8 +129,7 @@ lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
 }
 
 /* The products of the largest batch: what cuBLASLt has no algorithm for is refused here. */
-static seqlstm_status
-try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *err)
+static seqlstm_status try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
     struct seqlstm_binding trial = {.op = op, .bind = {.rows = op->desc.head.max_rows}};
@@ -146,9 +142,9 @@ try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *err)
     return status;
 }
 
-static seqlstm_status
-backend_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
-                  const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status backend_op_create(struct seqlstm_instance *instance, uint32_t device,
+                                        const struct seqlstm_desc *desc, const char *variant,
+                                        struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     struct seqlstm_device_info info = {.struct_size = sizeof info};
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
@@ -176,15 +172,13 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     return SEQLSTM_OK;
 }
 
-static void
-backend_op_destroy(struct seqlstm_op *op)
+static void backend_op_destroy(struct seqlstm_op *op)
 {
     if (op)
         host_release(&op->instance->domain.host, op);
 }
 
-static uint32_t
-get_capture(uint32_t op)
+static uint32_t get_capture(uint32_t op)
 {
     switch (op) {
     case SEQLSTM_OP_FINITE_CHECK:
@@ -197,8 +191,8 @@ get_capture(uint32_t op)
     }
 }
 
-static seqlstm_status
-backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err)
 {
     (void)err;
     sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
@@ -210,8 +204,7 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     return SEQLSTM_OK;
 }
 
-static void
-backend_binding_destroy(struct seqlstm_binding *binding)
+static void backend_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding == NULL)
         return;
@@ -222,8 +215,7 @@ backend_binding_destroy(struct seqlstm_binding *binding)
 }
 
 /* The operation is a promise: rows that cuBLASLt has no algorithm for go to our own kernels. */
-static seqlstm_status
-bind_cublaslt(struct seqlstm_binding *b, struct seqlstm_error *err)
+static seqlstm_status bind_cublaslt(struct seqlstm_binding *b, struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     const seqlstm_status status = cg_dense_lt_open(b, &why);
@@ -236,9 +228,9 @@ bind_cublaslt(struct seqlstm_binding *b, struct seqlstm_error *err)
     return status;
 }
 
-static seqlstm_status
-backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-                struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                      const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                      struct seqlstm_error *err)
 {
     if (queue->native_stream == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-generic needs a queue of a CUDA device");
@@ -265,8 +257,7 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
 
 /* ---- calls ------------------------------------------------------------------------------------------------- */
 
-struct cg_live
-cg_live_make(const struct seqlstm_step *step)
+struct cg_live cg_live_make(const struct seqlstm_step *step)
 {
     struct cg_live live = {0};
     memcpy(&live.step, step, step->struct_size < sizeof live.step ? step->struct_size : sizeof live.step);
@@ -275,16 +266,14 @@ cg_live_make(const struct seqlstm_step *step)
 }
 
 /* cuBLASLt wants its workspace so. */
-static unsigned char *
-align_up(unsigned char *pointer)
+static unsigned char *align_up(unsigned char *pointer)
 {
     return pointer + (CG_LT_WORKSPACE_ALIGNMENT - (uintptr_t)pointer % CG_LT_WORKSPACE_ALIGNMENT) %
                          CG_LT_WORKSPACE_ALIGNMENT;
 }
 
-static seqlstm_status
-begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_step *step,
-           struct cg_call *call, struct seqlstm_error *err)
+static seqlstm_status begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue,
+                                 const struct seqlstm_step *step, struct cg_call *call, struct seqlstm_error *err)
 {
     call->op = b->op;
     call->binding = b;
@@ -302,9 +291,8 @@ begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct 
     return b->axis.block ? cg_axis_renew(&b->axis, b->op, b->bind.axis, queue->native_stream, err) : SEQLSTM_OK;
 }
 
-static seqlstm_status
-backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-                struct seqlstm_error *err)
+static seqlstm_status backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue,
+                                      const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     struct cg_call call = {.slots = args->slots, .workspace = args->workspace, .reserve = args->reserve,
                            .packed = args->packed};
@@ -312,9 +300,8 @@ backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const st
     return b->op->family->forward(&call, err);
 }
 
-static seqlstm_status
-backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-                 struct seqlstm_error *err)
+static seqlstm_status backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     if (b->op->family->backward == NULL || b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u has no backward here", b->op->desc.head.op);
@@ -325,9 +312,8 @@ backend_backward(struct seqlstm_binding *b, struct seqlstm_queue *queue, const s
     return b->op->family->backward(&call, err);
 }
 
-static seqlstm_status
-backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
-                     const struct seqlstm_step *step, struct seqlstm_error *err)
+static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                           void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(gpu_use(op->ordinal, err));
     return op->desc.head.op == SEQLSTM_OP_RECURRENT

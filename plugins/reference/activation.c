@@ -4,15 +4,13 @@
 
 #include "reference.h"
 
-static double
-sigmoid(double x)
+static double sigmoid(double x)
 {
     const double e = exp(-fabs(x)); /* never overflows */
     return x >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-double
-ref_activate(const struct seqlstm_activation *activation, double x)
+double ref_activate(const struct seqlstm_activation *activation, double x)
 {
     const double alpha = (double)activation->alpha, beta = (double)activation->beta;
     switch (activation->kind) {
@@ -43,8 +41,7 @@ ref_activate(const struct seqlstm_activation *activation, double x)
     }
 }
 
-double
-ref_activation_slope(const struct seqlstm_activation *activation, double x)
+double ref_activation_slope(const struct seqlstm_activation *activation, double x)
 {
     const double alpha = (double)activation->alpha, beta = (double)activation->beta;
     double y;
@@ -82,8 +79,7 @@ ref_activation_slope(const struct seqlstm_activation *activation, double x)
 }
 
 /* log of the sum of exp(x), without overflow */
-static double
-log_sum_exp(const double *x, int64_t n)
+static double log_sum_exp(const double *x, int64_t n)
 {
     double most = x[0], sum = 0;
     for (int64_t k = 1; k < n; k++)
@@ -93,8 +89,7 @@ log_sum_exp(const double *x, int64_t n)
     return most + log(sum);
 }
 
-void
-ref_activate_row(const struct seqlstm_activation *activation, const double *x, double *y, int64_t n)
+void ref_activate_row(const struct seqlstm_activation *activation, const double *x, double *y, int64_t n)
 {
     if (activation->kind == SEQLSTM_ACT_SOFTMAX || activation->kind == SEQLSTM_ACT_LOG_SOFTMAX) {
         const double total = log_sum_exp(x, n);
@@ -106,9 +101,8 @@ ref_activate_row(const struct seqlstm_activation *activation, const double *x, d
         y[k] = ref_activate(activation, x[k]);
 }
 
-void
-ref_activation_backward_row(const struct seqlstm_activation *activation, const double *x, const double *y,
-                            const double *dy, double *dx, int64_t n)
+void ref_activation_backward_row(const struct seqlstm_activation *activation, const double *x, const double *y,
+                                 const double *dy, double *dx, int64_t n)
 {
     if (activation->kind == SEQLSTM_ACT_SOFTMAX) {
         const double inner = ref_dot(n, dy, y);
@@ -128,8 +122,7 @@ ref_activation_backward_row(const struct seqlstm_activation *activation, const d
 
 /* ---- the operation ------------------------------------------------------------------------------- */
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     ref_slot_set(&slot[SEQLSTM_UNARY_X], REF_INPUT, extent->rows * desc->activation.features);
     ref_slot_set(&slot[SEQLSTM_UNARY_Y], REF_OUTPUT, extent->rows * desc->activation.features);
@@ -137,15 +130,13 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* One row of y and one of dx. */
-static int64_t
-scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;
     return 2 * desc->activation.features;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_activation_desc *d = &call->desc->activation;
@@ -156,8 +147,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_activation_desc *d = &call->desc->activation;

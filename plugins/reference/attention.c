@@ -5,14 +5,12 @@
 
 #include "reference.h"
 
-static bool
-is_shared(const union seqlstm_any_desc *desc)
+static bool is_shared(const union seqlstm_any_desc *desc)
 {
     return desc->attention.options & SEQLSTM_ATTENTION_SHARED;
 }
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_attention_desc *d = &desc->attention;
     const int64_t rows = extent->rows, memory = extent->rows_in;
@@ -29,8 +27,7 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* The weights of one query and their gradients. */
-static int64_t
-scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;
     return 2 * desc->head.max_steps;
@@ -44,14 +41,12 @@ struct look {
     double *dquery, *dkeys, *dvalues, *dscore;
 };
 
-static double *
-offset_by(double *from, int64_t elems)
+static double *offset_by(double *from, int64_t elems)
 {
     return from ? from + elems : NULL;
 }
 
-static seqlstm_status
-find_memory(const struct ref_call *call, int64_t q, struct look *look, struct seqlstm_error *err)
+static seqlstm_status find_memory(const struct ref_call *call, int64_t q, struct look *look, struct seqlstm_error *err)
 {
     const struct seqlstm_attention_desc *d = &call->desc->attention;
     const int32_t *offsets = call->values[SEQLSTM_ATTENTION_OFFSETS];
@@ -83,8 +78,7 @@ find_memory(const struct ref_call *call, int64_t q, struct look *look, struct se
 }
 
 /* a = softmax of the scores; S >= 1 */
-static void
-weigh(const struct look *look, double *a)
+static void weigh(const struct look *look, double *a)
 {
     const int64_t key = look->d->key;
     double most = -INFINITY, sum = 0;
@@ -104,8 +98,7 @@ weigh(const struct look *look, double *a)
         a[j] /= sum;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_attention_desc *d = &call->desc->attention;
     double *context = call->values[SEQLSTM_ATTENTION_CONTEXT], *weights = call->values[SEQLSTM_ATTENTION_WEIGHT_ROWS];
@@ -126,8 +119,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
 }
 
 /* Through the score of row j, whose gradient is `de`. */
-static void
-backward_score(const struct look *look, int64_t j, double de)
+static void backward_score(const struct look *look, int64_t j, double de)
 {
     const int64_t key = look->d->key;
     for (int64_t i = 0; i < key; i++) {
@@ -146,8 +138,7 @@ backward_score(const struct look *look, int64_t j, double de)
     }
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_attention_desc *d = &call->desc->attention;
     const double *dcontext = call->grads[SEQLSTM_ATTENTION_CONTEXT];

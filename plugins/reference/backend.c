@@ -43,9 +43,9 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_
 
 /* ---- instance ------------------------------------------------------------------------------------ */
 
-static seqlstm_status
-backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-             struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
 {
     if (setting_count > 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the reference backend has no option `%s`, it has none at all",
@@ -58,15 +58,14 @@ backend_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
     return SEQLSTM_OK;
 }
 
-static void
-backend_close(struct seqlstm_instance *instance)
+static void backend_close(struct seqlstm_instance *instance)
 {
     if (instance)
         host_release(&instance->host, instance);
 }
 
-static seqlstm_status
-backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
+static seqlstm_status backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                           struct seqlstm_error *err)
 {
     (void)instance;
     (void)err;
@@ -74,9 +73,8 @@ backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count, str
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backend_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
-                    struct seqlstm_error *err)
+static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                          struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     (void)instance;
     if (device != 0)
@@ -91,8 +89,7 @@ backend_device_info(struct seqlstm_instance *instance, uint32_t device, struct s
 
 /* ---- capability ----------------------------------------------------------------------------------- */
 
-static bool
-accept_dtypes(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
+static bool accept_dtypes(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
 {
     if (!answer_float32_edges(answer, REF_ID, &d->head))
         return false;
@@ -103,9 +100,8 @@ accept_dtypes(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
     return d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast);
 }
 
-static seqlstm_status
-backend_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-                 struct seqlstm_error *err)
+static seqlstm_status backend_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                       struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     static const char *const variants[] = {"loops", NULL};
     union seqlstm_any_desc copy;
@@ -121,9 +117,9 @@ backend_supports(const char *device_class, const struct seqlstm_desc *desc, stru
 
 /* ---- operations ------------------------------------------------------------------------------------ */
 
-static seqlstm_status
-backend_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
-                  const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status backend_op_create(struct seqlstm_instance *instance, uint32_t device,
+                                        const struct seqlstm_desc *desc, const char *variant,
+                                        struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     if (device != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u of the reference backend, which has one", device);
@@ -141,16 +137,15 @@ backend_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     return SEQLSTM_OK;
 }
 
-static void
-backend_op_destroy(struct seqlstm_op *op)
+static void backend_op_destroy(struct seqlstm_op *op)
 {
     if (op)
         host_release(&op->instance->host, op);
 }
 
 /* Upper bounds: every slot and every gradient as float64, and the family's scratch. */
-static seqlstm_status
-backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_desc *head = &op->desc.head;
@@ -175,8 +170,8 @@ backend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
 }
 
 /* The rows that the slots of this binding have, once it fits the descriptor. */
-static seqlstm_status
-measure(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct ref_extent *out, struct seqlstm_error *err)
+static seqlstm_status measure(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct ref_extent *out,
+                              struct seqlstm_error *err)
 {
     SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
     *out = (struct ref_extent){.rows = bind->rows,
@@ -188,9 +183,9 @@ measure(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct ref
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-                struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                      const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                      struct seqlstm_error *err)
 {
     (void)queue;
     struct ref_extent extent;
@@ -215,8 +210,7 @@ backend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
     return SEQLSTM_OK;
 }
 
-static void
-backend_binding_destroy(struct seqlstm_binding *binding)
+static void backend_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding)
         host_release(&binding->op->instance->host, binding);
@@ -224,9 +218,8 @@ backend_binding_destroy(struct seqlstm_binding *binding)
 
 /* A guess, so that a plan by estimates never prefers the oracle: one nanosecond for each row and each
  * parameter that meets it, and for each element moved. */
-static seqlstm_status
-backend_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_cost *cost,
-                 struct seqlstm_error *err)
+static seqlstm_status backend_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind,
+                                       struct seqlstm_cost *cost, struct seqlstm_error *err)
 {
     struct ref_extent extent;
     SEQLSTM_TRY(measure(op, bind, &extent, err));
@@ -253,8 +246,7 @@ static const struct seqlstm_float64 float64_table = {
     .backward_moved = ref_backward64_moved,
 };
 
-static const void *
-backend_get_extension(struct seqlstm_instance *instance, const char *id)
+static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
 {
     (void)instance;
     return strcmp(id, SEQLSTM_FLOAT64_EXTENSION) == 0 ? &float64_table : NULL;

@@ -8,8 +8,7 @@
 #include "reference.h"
 
 /* A value with a few bits of significand: rounds |x| to `bits` significant bits, no finer than 2^min_exponent. */
-static double
-round_to(double x, int bits, int min_exponent)
+static double round_to(double x, int bits, int min_exponent)
 {
     if (x == 0 || !isfinite(x))
         return x;
@@ -22,8 +21,7 @@ round_to(double x, int bits, int min_exponent)
 }
 
 /* The bits of x in a format of `fraction` fraction bits and `exponent` exponent bits. */
-static uint16_t
-encode(double x, int fraction, int exponent)
+static uint16_t encode(double x, int fraction, int exponent)
 {
     const int bias = (1 << (exponent - 1)) - 1;
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
@@ -40,8 +38,7 @@ encode(double x, int fraction, int exponent)
     return (uint16_t)(sign | (uint16_t)((e - 1 + bias) << fraction) | (uint16_t)ldexp(m, fraction));
 }
 
-static double
-decode(uint16_t word, int fraction, int exponent)
+static double decode(uint16_t word, int fraction, int exponent)
 {
     const int bias = (1 << (exponent - 1)) - 1, e = word >> fraction & ((1 << exponent) - 1);
     const int f = word & ((1 << fraction) - 1);
@@ -53,8 +50,7 @@ decode(uint16_t word, int fraction, int exponent)
     return word & 0x8000 ? -x : x;
 }
 
-static double
-read_element(const void *from, uint32_t dtype, int64_t k)
+static double read_element(const void *from, uint32_t dtype, int64_t k)
 {
     if (dtype == SEQLSTM_BFLOAT16)
         return decode(((const uint16_t *)from)[k], 7, 8);
@@ -63,8 +59,7 @@ read_element(const void *from, uint32_t dtype, int64_t k)
     return ((const double *)from)[k];
 }
 
-static void
-write_element(void *to, uint32_t dtype, int64_t k, double x)
+static void write_element(void *to, uint32_t dtype, int64_t k, double x)
 {
     if (dtype == SEQLSTM_BFLOAT16)
         ((uint16_t *)to)[k] = encode(x, 7, 8);
@@ -74,8 +69,7 @@ write_element(void *to, uint32_t dtype, int64_t k, double x)
         ((double *)to)[k] = x;
 }
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const int64_t n = extent->rows * desc->cast.features;
     ref_slot_set_typed(&slot[SEQLSTM_UNARY_X], REF_INPUT, desc->cast.from, n);
@@ -83,16 +77,14 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
     return SEQLSTM_UNARY_SLOTS;
 }
 
-static void
-convert(const struct ref_call *call, const void *from, uint32_t from_dtype, void *to, uint32_t to_dtype)
+static void convert(const struct ref_call *call, const void *from, uint32_t from_dtype, void *to, uint32_t to_dtype)
 {
     const int64_t n = call->extent->rows * call->desc->cast.features;
     for (int64_t k = 0; k < n; k++)
         write_element(to, to_dtype, k, read_element(from, from_dtype, k));
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_cast_desc *d = &call->desc->cast;
@@ -100,8 +92,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_cast_desc *d = &call->desc->cast;

@@ -2,8 +2,7 @@
 /* DENSE: y = act(x W' + b), row by row. Backward recomputes the pre-activation z. */
 #include "reference.h"
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_dense_desc *d = &desc->dense;
     ref_slot_set(&slot[SEQLSTM_DENSE_X], REF_INPUT, extent->rows * d->input);
@@ -14,15 +13,13 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* One row each of z, y and dz. */
-static int64_t
-scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;
     return 3 * desc->dense.output;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_dense_desc *d = &call->desc->dense;
@@ -36,8 +33,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_dense_desc *d = &call->desc->dense;

@@ -3,8 +3,7 @@
  * function of who the row belongs to (philox.h), so nothing is kept. */
 #include "reference.h"
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     ref_slot_set(&slot[SEQLSTM_UNARY_X], REF_INPUT, extent->rows * desc->dropout.features);
     ref_slot_set(&slot[SEQLSTM_UNARY_Y], REF_OUTPUT, extent->rows * desc->dropout.features);
@@ -12,9 +11,8 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* to[row] = or += from[row] * mask, for one row of sequence b at the absolute position `step`. */
-static void
-mask_row(const struct ref_call *call, uint64_t key, int64_t row, int64_t b, uint32_t step, const double *from,
-         double *to, bool add)
+static void mask_row(const struct ref_call *call, uint64_t key, int64_t row, int64_t b, uint32_t step,
+                     const double *from, double *to, bool add)
 {
     const struct seqlstm_dropout_desc *d = &call->desc->dropout;
     from += row * d->features;
@@ -25,8 +23,7 @@ mask_row(const struct ref_call *call, uint64_t key, int64_t row, int64_t b, uint
     }
 }
 
-static void
-mask_all(const struct ref_call *call, const double *from, double *to, bool add)
+static void mask_all(const struct ref_call *call, const double *from, double *to, bool add)
 {
     const struct seqlstm_dropout_desc *d = &call->desc->dropout;
     const struct seqlstm_axis *axis = call->bind->axis;
@@ -51,16 +48,14 @@ mask_all(const struct ref_call *call, const double *from, double *to, bool add)
         }
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     mask_all(call, call->values[SEQLSTM_UNARY_X], call->values[SEQLSTM_UNARY_Y], false);
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     if (call->grads[SEQLSTM_UNARY_X] && call->grads[SEQLSTM_UNARY_Y])

@@ -4,8 +4,7 @@
 
 #include "reference.h"
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_embedding_desc *d = &desc->embedding;
     ref_slot_set_typed(&slot[SEQLSTM_EMBEDDING_IDS], REF_CONST, SEQLSTM_INT32, extent->rows);
@@ -14,8 +13,7 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
     return SEQLSTM_EMBEDDING_SLOTS;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_embedding_desc *d = &call->desc->embedding;
     const int32_t *ids = call->values[SEQLSTM_EMBEDDING_IDS];
@@ -33,8 +31,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_embedding_desc *d = &call->desc->embedding;

@@ -10,35 +10,31 @@
 
 #include "reference.h"
 
-static bool
-reads(enum ref_access access)
+static bool reads(enum ref_access access)
 {
     return access != REF_OUTPUT && access != REF_ABSENT;
 }
 
-static bool
-writes(enum ref_access access)
+static bool writes(enum ref_access access)
 {
     return access == REF_OUTPUT || access == REF_INOUT;
 }
 
-static void
-load(const float *from, double *to, int64_t n)
+static void load(const float *from, double *to, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
         to[k] = (double)from[k];
 }
 
-static void
-store(const double *from, float *to, int64_t n, bool add)
+static void store(const double *from, float *to, int64_t n, bool add)
 {
     for (int64_t k = 0; k < n; k++)
         to[k] = (float)(add ? (double)to[k] + from[k] : from[k]);
 }
 
 /* Has forward's pointer of every slot that it needs? */
-static seqlstm_status
-check_slots(const struct seqlstm_binding *b, uint32_t slot_count, void *const *slots, struct seqlstm_error *err)
+static seqlstm_status check_slots(const struct seqlstm_binding *b, uint32_t slot_count, void *const *slots,
+                                  struct seqlstm_error *err)
 {
     if (slot_count != (uint32_t)b->slot_count)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, expected %d", slot_count, b->slot_count);
@@ -50,8 +46,7 @@ check_slots(const struct seqlstm_binding *b, uint32_t slot_count, void *const *s
 
 /* Fills values[] from the caller's slots; returns the workspace behind what was taken. In backward the
  * outputs of forward are not read: families recompute what they need from inputs and reserve. */
-static double *
-take_values(struct seqlstm_binding *b, void *const *slots, bool wide, bool backward, double *workspace)
+static double *take_values(struct seqlstm_binding *b, void *const *slots, bool wide, bool backward, double *workspace)
 {
     for (int32_t k = 0; k < b->slot_count; k++) {
         const struct ref_slot *slot = &b->slots[k];
@@ -71,8 +66,8 @@ take_values(struct seqlstm_binding *b, void *const *slots, bool wide, bool backw
     return workspace;
 }
 
-static struct ref_call
-make_call(const struct seqlstm_binding *b, const struct seqlstm_step *step, double *scratch, void *reserve)
+static struct ref_call make_call(const struct seqlstm_binding *b, const struct seqlstm_step *step, double *scratch,
+                                 void *reserve)
 {
     return (struct ref_call){.desc = &b->op->desc,
                              .bind = &b->bind,
@@ -83,8 +78,8 @@ make_call(const struct seqlstm_binding *b, const struct seqlstm_step *step, doub
                              .reserve = b->op->desc.head.mode == SEQLSTM_MODE_TRAINING ? reserve : NULL};
 }
 
-static seqlstm_status
-forward(struct seqlstm_binding *b, const struct seqlstm_forward *args, bool wide, struct seqlstm_error *err)
+static seqlstm_status forward(struct seqlstm_binding *b, const struct seqlstm_forward *args, bool wide,
+                              struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_slots(b, args->slot_count, args->slots, err));
     double *scratch = take_values(b, args->slots, wide, false, args->workspace);
@@ -96,8 +91,7 @@ forward(struct seqlstm_binding *b, const struct seqlstm_forward *args, bool wide
     return SEQLSTM_OK;
 }
 
-static bool
-wanted(enum ref_access access, uint32_t parts)
+static bool wanted(enum ref_access access, uint32_t parts)
 {
     switch (access) {
     case REF_INPUT:
@@ -112,14 +106,12 @@ wanted(enum ref_access access, uint32_t parts)
 }
 
 /* Bytes of one element of a gradient array: 16-bit gradients exist in CAST alone, and stay as they are. */
-static bool
-is_float(uint32_t dtype)
+static bool is_float(uint32_t dtype)
 {
     return dtype == SEQLSTM_FLOAT32 || dtype == SEQLSTM_FLOAT64;
 }
 
-static double *
-take_grads(struct seqlstm_binding *b, void *const *grads, uint32_t parts, bool wide, double *workspace)
+static double *take_grads(struct seqlstm_binding *b, void *const *grads, uint32_t parts, bool wide, double *workspace)
 {
     for (int32_t k = 0; k < b->slot_count; k++) {
         const struct ref_slot *slot = &b->slots[k];
@@ -141,9 +133,8 @@ take_grads(struct seqlstm_binding *b, void *const *grads, uint32_t parts, bool w
     return workspace;
 }
 
-static seqlstm_status
-backward(struct seqlstm_binding *b, const struct seqlstm_backward *args, bool wide, double slope_distance,
-         uint64_t slope_draw, struct seqlstm_error *err)
+static seqlstm_status backward(struct seqlstm_binding *b, const struct seqlstm_backward *args, bool wide,
+                               double slope_distance, uint64_t slope_draw, struct seqlstm_error *err)
 {
     if (b->op->family->backward == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u has no backward", b->op->desc.head.op);
@@ -165,41 +156,37 @@ backward(struct seqlstm_binding *b, const struct seqlstm_backward *args, bool wi
     return SEQLSTM_OK;
 }
 
-seqlstm_status
-ref_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-            struct seqlstm_error *err)
+seqlstm_status ref_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                           const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     (void)queue;
     return forward(binding, args, false, err);
 }
 
-seqlstm_status
-ref_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-             struct seqlstm_error *err)
+seqlstm_status ref_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                            const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     (void)queue;
     return backward(binding, args, false, 0, 0, err);
 }
 
-seqlstm_status
-ref_forward64(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-              struct seqlstm_error *err)
+seqlstm_status ref_forward64(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                             const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     (void)queue;
     return forward(binding, args, true, err);
 }
 
-seqlstm_status
-ref_backward64(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-               struct seqlstm_error *err)
+seqlstm_status ref_backward64(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                              const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     (void)queue;
     return backward(binding, args, true, 0, 0, err);
 }
 
-seqlstm_status
-ref_backward64_moved(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-                     double distance, uint64_t draw, struct seqlstm_error *err)
+seqlstm_status ref_backward64_moved(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_backward *args, double distance, uint64_t draw,
+                                    struct seqlstm_error *err)
 {
     (void)queue;
     return backward(binding, args, true, distance, draw, err);

@@ -4,8 +4,7 @@
 
 #include "reference.h"
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const int64_t n = desc->gather.features;
     ref_slot_set(&slot[SEQLSTM_GATHER_X], REF_INPUT, extent->rows_in * n);
@@ -16,9 +15,8 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* to[i] += from[index[i]] for i < count, where from has `limit` rows (`pull`), or to[index[i]] += from[i]. */
-static seqlstm_status
-add_rows(const struct ref_call *call, const double *from, double *to, int64_t count, int64_t limit, bool pull,
-         struct seqlstm_error *err)
+static seqlstm_status add_rows(const struct ref_call *call, const double *from, double *to, int64_t count,
+                               int64_t limit, bool pull, struct seqlstm_error *err)
 {
     const int32_t *index = call->values[SEQLSTM_GATHER_INDEX];
     const int64_t n = call->desc->gather.features;
@@ -32,8 +30,7 @@ add_rows(const struct ref_call *call, const double *from, double *to, int64_t co
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct ref_extent *e = call->extent;
     const bool gather = call->desc->head.op == SEQLSTM_OP_GATHER;
@@ -43,8 +40,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
                     gather ? e->rows_in : e->rows, gather, err);
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct ref_extent *e = call->extent;
     const bool gather = call->desc->head.op == SEQLSTM_OP_GATHER;

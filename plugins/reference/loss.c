@@ -8,8 +8,7 @@
 #include "reference.h"
 
 /* mean over n of f(x - target) and its derivative */
-static double
-pointwise(const struct ref_loss_rule *rule, const double *x, const double *target, double *grad)
+static double pointwise(const struct ref_loss_rule *rule, const double *x, const double *target, double *grad)
 {
     const double n = (double)rule->n, delta = rule->delta;
     double loss = 0;
@@ -42,8 +41,7 @@ pointwise(const struct ref_loss_rule *rule, const double *x, const double *targe
 }
 
 /* -sum over the smoothed target distribution of log softmax(x) */
-static double
-cross_entropy(const struct ref_loss_rule *rule, const double *x, int32_t target, double *grad)
+static double cross_entropy(const struct ref_loss_rule *rule, const double *x, int32_t target, double *grad)
 {
     const int64_t n = rule->n;
     const double each = rule->label_smoothing / (double)n, rest = 1 - rule->label_smoothing;
@@ -63,9 +61,8 @@ cross_entropy(const struct ref_loss_rule *rule, const double *x, int32_t target,
     return loss;
 }
 
-seqlstm_status
-ref_loss_row(const struct ref_loss_rule *rule, int64_t row, const double *x, double *out_loss, double *out_weight,
-             double *grad, struct seqlstm_error *err)
+seqlstm_status ref_loss_row(const struct ref_loss_rule *rule, int64_t row, const double *x, double *out_loss,
+                            double *out_weight, double *grad, struct seqlstm_error *err)
 {
     if (rule->kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
         *out_loss = pointwise(rule, x, rule->targets + row * rule->n, grad);
@@ -89,8 +86,7 @@ ref_loss_row(const struct ref_loss_rule *rule, int64_t row, const double *x, dou
 
 /* ---- the operations --------------------------------------------------------------------------------- */
 
-static void
-common_slots(uint32_t kind, uint32_t options, int64_t rows, int64_t classes, struct ref_slot *slot)
+static void common_slots(uint32_t kind, uint32_t options, int64_t rows, int64_t classes, struct ref_slot *slot)
 {
     const bool cross = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
     ref_slot_set_typed(&slot[SEQLSTM_LOSS_TARGET], REF_CONST, cross ? SEQLSTM_INT32 : SEQLSTM_FLOAT32,
@@ -101,8 +97,7 @@ common_slots(uint32_t kind, uint32_t options, int64_t rows, int64_t classes, str
     ref_slot_set(&slot[SEQLSTM_LOSS_ROW_LOSSES], REF_OUTPUT, options & SEQLSTM_LOSS_ROW_LOSS ? rows : 0);
 }
 
-static int32_t
-loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_loss_desc *d = &desc->loss;
     ref_slot_set(&slot[SEQLSTM_LOSS_X], REF_INPUT, extent->rows * d->features);
@@ -110,8 +105,8 @@ loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, 
     return SEQLSTM_LOSS_SLOTS;
 }
 
-static int32_t
-dense_loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t dense_loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent,
+                                struct ref_slot *slot)
 {
     const struct seqlstm_dense_loss_desc *d = &desc->dense_loss;
     ref_slot_set(&slot[SEQLSTM_LOSS_X], REF_INPUT, extent->rows * d->input);
@@ -122,22 +117,19 @@ dense_loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *ex
 }
 
 /* One row of logits and one of their gradient. */
-static int64_t
-loss_scratch(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t loss_scratch(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;
     return 2 * desc->loss.features;
 }
 
-static int64_t
-dense_loss_scratch(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t dense_loss_scratch(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;
     return 2 * desc->dense_loss.output;
 }
 
-static struct ref_loss_rule
-make_rule(const struct ref_call *call)
+static struct ref_loss_rule make_rule(const struct ref_call *call)
 {
     const bool compound = call->desc->head.op == SEQLSTM_OP_DENSE_LOSS;
     const struct seqlstm_loss_desc *d = &call->desc->loss;
@@ -152,8 +144,7 @@ make_rule(const struct ref_call *call)
 }
 
 /* The logits of one row: the row itself, or the dense layer's output in scratch. */
-static const double *
-logits(const struct ref_call *call, int64_t row)
+static const double *logits(const struct ref_call *call, int64_t row)
 {
     const double *x = call->values[SEQLSTM_LOSS_X];
     if (call->desc->head.op == SEQLSTM_OP_LOSS)
@@ -164,8 +155,7 @@ logits(const struct ref_call *call, int64_t row)
     return call->scratch;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct ref_loss_rule rule = make_rule(call);
     const double *weights = call->values[SEQLSTM_LOSS_WEIGHT];
@@ -185,8 +175,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct ref_loss_rule rule = make_rule(call);
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;

@@ -2,8 +2,7 @@
 /* MERGE: several inputs of equal rows become one row: side by side, or element by element. */
 #include "reference.h"
 
-static int64_t
-output_width(const struct seqlstm_merge_desc *d)
+static int64_t output_width(const struct seqlstm_merge_desc *d)
 {
     int64_t width = 0;
     for (uint32_t k = 0; k < d->inputs; k++)
@@ -11,8 +10,7 @@ output_width(const struct seqlstm_merge_desc *d)
     return d->kind == SEQLSTM_MERGE_CONCAT ? width : d->widths[0];
 }
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_merge_desc *d = &desc->merge;
     ref_slot_set(&slot[SEQLSTM_MERGE_Y], REF_OUTPUT, extent->rows * output_width(d));
@@ -21,8 +19,7 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
     return SEQLSTM_MERGE_SLOTS;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_merge_desc *d = &call->desc->merge;
@@ -48,8 +45,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
 }
 
 /* d y / d x_k at element `at` of an element-wise merge */
-static double
-slope(const struct ref_call *call, uint32_t k, int64_t at)
+static double slope(const struct ref_call *call, uint32_t k, int64_t at)
 {
     const struct seqlstm_merge_desc *d = &call->desc->merge;
     if (d->kind == SEQLSTM_MERGE_AVE)
@@ -61,8 +57,7 @@ slope(const struct ref_call *call, uint32_t k, int64_t at)
     return product;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_merge_desc *d = &call->desc->merge;

@@ -6,8 +6,7 @@
 
 #include "reference.h"
 
-double
-ref_normalise(const double *x, double *y, int64_t n, double epsilon)
+double ref_normalise(const double *x, double *y, int64_t n, double epsilon)
 {
     double mean = 0, variance = 0;
     for (int64_t k = 0; k < n; k++)
@@ -22,8 +21,7 @@ ref_normalise(const double *x, double *y, int64_t n, double epsilon)
     return scale;
 }
 
-void
-ref_normalise_backward(const double *y, double scale, const double *dy, double *dx, int64_t n)
+void ref_normalise_backward(const double *y, double scale, const double *dy, double *dx, int64_t n)
 {
     double mean_dy = 0, mean_dyy = 0;
     for (int64_t k = 0; k < n; k++) {
@@ -36,8 +34,7 @@ ref_normalise_backward(const double *y, double scale, const double *dy, double *
         dx[k] = scale * (dy[k] - mean_dy - y[k] * mean_dyy);
 }
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_layer_norm_desc *d = &desc->layer_norm;
     ref_slot_set(&slot[SEQLSTM_NORM_X], REF_INPUT, extent->rows * d->features);
@@ -48,15 +45,13 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* One row each of N(x), d N(x) and dx. */
-static int64_t
-scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;
     return 3 * desc->layer_norm.features;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_layer_norm_desc *d = &call->desc->layer_norm;
@@ -73,8 +68,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_layer_norm_desc *d = &call->desc->layer_norm;

@@ -4,8 +4,7 @@
 
 #include "reference.h"
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_optimizer_desc *d = &desc->optimizer;
     const int64_t n = extent->rows;
@@ -27,8 +26,7 @@ struct state {
     double *s1, *s2, *s3;
 };
 
-static double
-adam(const struct seqlstm_optimizer_desc *d, double lr, double t, double g, struct state s)
+static double adam(const struct seqlstm_optimizer_desc *d, double lr, double t, double g, struct state s)
 {
     const double b1 = (double)d->beta_1, b2 = (double)d->beta_2;
     double *m = s.s1, *v = s.s2;
@@ -40,8 +38,7 @@ adam(const struct seqlstm_optimizer_desc *d, double lr, double t, double g, stru
     return lr * (*m / (1 - pow(b1, t))) / (sqrt(w / (1 - pow(b2, t))) + (double)d->epsilon);
 }
 
-static double
-rmsprop(const struct seqlstm_optimizer_desc *d, double lr, double g, struct state s)
+static double rmsprop(const struct seqlstm_optimizer_desc *d, double lr, double g, struct state s)
 {
     const double rho = (double)d->rho;
     double *v = s.s1, *m = s.s2, *a = s.s3, spread;
@@ -57,8 +54,7 @@ rmsprop(const struct seqlstm_optimizer_desc *d, double lr, double g, struct stat
     return *m = (double)d->momentum * *m + lr * q;
 }
 
-static double
-adadelta(const struct seqlstm_optimizer_desc *d, double lr, double g, struct state s)
+static double adadelta(const struct seqlstm_optimizer_desc *d, double lr, double g, struct state s)
 {
     const double rho = (double)d->rho, epsilon = (double)d->epsilon;
     double *v = s.s1, *u = s.s2;
@@ -69,8 +65,7 @@ adadelta(const struct seqlstm_optimizer_desc *d, double lr, double g, struct sta
 }
 
 /* What is taken off the parameter. */
-static double
-update(const struct seqlstm_optimizer_desc *d, double lr, double t, double g, struct state s)
+static double update(const struct seqlstm_optimizer_desc *d, double lr, double t, double g, struct state s)
 {
     const double mu = (double)d->momentum;
     switch (d->kind) {
@@ -94,8 +89,7 @@ update(const struct seqlstm_optimizer_desc *d, double lr, double t, double g, st
     }
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_optimizer_desc *d = &call->desc->optimizer;

@@ -2,8 +2,7 @@
 /* POOL: one row per sequence out of the rows of its steps. */
 #include "reference.h"
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     ref_slot_set(&slot[SEQLSTM_UNARY_X], REF_INPUT, extent->rows * desc->pool.features);
     ref_slot_set(&slot[SEQLSTM_UNARY_Y], REF_OUTPUT, extent->sequences * desc->pool.features);
@@ -11,8 +10,7 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* Row of the first step at which feature k of sequence b is largest. */
-static int64_t
-largest(const struct seqlstm_axis *axis, int64_t b, const double *x, int64_t features, int64_t k)
+static int64_t largest(const struct seqlstm_axis *axis, int64_t b, const double *x, int64_t features, int64_t k)
 {
     int64_t best = b;
     for (int32_t t = 1; t < axis->lengths[b]; t++) {
@@ -23,8 +21,7 @@ largest(const struct seqlstm_axis *axis, int64_t b, const double *x, int64_t fea
     return best;
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_pool_desc *d = &call->desc->pool;
@@ -48,8 +45,7 @@ forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-backward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const struct seqlstm_pool_desc *d = &call->desc->pool;

@@ -2,38 +2,32 @@
 /* Slots and sizes of a recurrent stack, and the views of a call on which the other files work. */
 #include "recurrent.h"
 
-static int64_t
-gates_of(const struct seqlstm_recurrent_desc *d)
+static int64_t gates_of(const struct seqlstm_recurrent_desc *d)
 {
     return d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
 }
 
-static int64_t
-directions_of(const struct seqlstm_recurrent_desc *d)
+static int64_t directions_of(const struct seqlstm_recurrent_desc *d)
 {
     return d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
 }
 
-static int64_t
-out_of(const struct seqlstm_recurrent_desc *d)
+static int64_t out_of(const struct seqlstm_recurrent_desc *d)
 {
     return d->projection > 0 ? d->projection : d->hidden;
 }
 
-static int64_t
-merged_of(const struct seqlstm_recurrent_desc *d)
+static int64_t merged_of(const struct seqlstm_recurrent_desc *d)
 {
     return directions_of(d) == 2 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * out_of(d) : out_of(d);
 }
 
-static int64_t
-widest_input(const struct seqlstm_recurrent_desc *d)
+static int64_t widest_input(const struct seqlstm_recurrent_desc *d)
 {
     return d->layers > 1 && merged_of(d) > d->input ? merged_of(d) : d->input;
 }
 
-static struct ref_record_layout
-layout_of(const struct seqlstm_recurrent_desc *d)
+static struct ref_record_layout layout_of(const struct seqlstm_recurrent_desc *d)
 {
     const int64_t gh = gates_of(d) * d->hidden;
     struct ref_record_layout r = {.n = -1, .c_raw = -1, .c = -1, .u = -1, .v = -1, .dh = -1, .dc = -1};
@@ -63,8 +57,7 @@ layout_of(const struct seqlstm_recurrent_desc *d)
     return r;
 }
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_recurrent_desc *d = &desc->recurrent;
     const int64_t gh = gates_of(d) * d->hidden, out = out_of(d), ld = d->layers * directions_of(d);
@@ -95,16 +88,14 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
     return (int32_t)SEQLSTM_RECURRENT_SLOTS(ld);
 }
 
-static int64_t
-reserve_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t reserve_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     const struct seqlstm_recurrent_desc *d = &desc->recurrent;
     const int64_t record = layout_of(d).elems;
     return extent->rows * d->layers * (directions_of(d) * record + merged_of(d));
 }
 
-int64_t
-ref_layer_scratch(const struct seqlstm_recurrent_desc *d, int64_t states)
+int64_t ref_layer_scratch(const struct seqlstm_recurrent_desc *d, int64_t states)
 {
     const int64_t masks = states * (widest_input(d) + out_of(d));
     const int64_t w_h = gates_of(d) * d->hidden * out_of(d);
@@ -113,8 +104,7 @@ ref_layer_scratch(const struct seqlstm_recurrent_desc *d, int64_t states)
 
 /* Inference has no reserve: the records stand in the workspace. Backward carries dh and dc, and the
  * gradients of two layers' outputs. */
-static int64_t
-scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
+static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     const struct seqlstm_recurrent_desc *d = &desc->recurrent;
     const bool training = desc->head.mode == SEQLSTM_MODE_TRAINING;
@@ -123,8 +113,7 @@ scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *exten
     return ref_layer_scratch(d, extent->states) + (training ? carry + flow : reserve_elems(desc, extent));
 }
 
-struct ref_stack
-ref_stack_make(const struct ref_call *call, double *reserve)
+struct ref_stack ref_stack_make(const struct ref_call *call, double *reserve)
 {
     const struct seqlstm_recurrent_desc *d = &call->desc->recurrent;
     const struct seqlstm_bind *bind = call->bind;
@@ -153,34 +142,29 @@ ref_stack_make(const struct ref_call *call, double *reserve)
                               .later = stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS)};
 }
 
-double *
-ref_stack_records(const struct ref_stack *stack, int64_t layer, int64_t direction)
+double *ref_stack_records(const struct ref_stack *stack, int64_t layer, int64_t direction)
 {
     const int64_t layers_below = layer * stack->directions + direction;
     return stack->reserve + (layers_below * stack->kept_rows + stack->kept_row0) * stack->layout.elems;
 }
 
-double *
-ref_stack_output(const struct ref_stack *stack, int64_t layer)
+double *ref_stack_output(const struct ref_stack *stack, int64_t layer)
 {
     double *outputs = stack->reserve + stack->layers * stack->directions * stack->kept_rows * stack->layout.elems;
     return outputs + (layer * stack->kept_rows + stack->kept_row0) * stack->merged;
 }
 
-const double *
-ref_stack_input(const struct ref_stack *stack, int64_t layer)
+const double *ref_stack_input(const struct ref_stack *stack, int64_t layer)
 {
     return layer == 0 ? stack->call->values[SEQLSTM_RECURRENT_X] : ref_stack_output(stack, layer - 1);
 }
 
-int64_t
-ref_stack_input_width(const struct ref_stack *stack, int64_t layer)
+int64_t ref_stack_input_width(const struct ref_stack *stack, int64_t layer)
 {
     return layer == 0 ? stack->desc->input : stack->merged;
 }
 
-static uint64_t
-mask_key(const struct ref_layer *y, uint32_t which)
+static uint64_t mask_key(const struct ref_layer *y, uint32_t which)
 {
     const struct seqlstm_step *step = y->stack->call->step;
     const uint64_t stream = y->desc->stream_base + (uint64_t)(SEQLSTM_STREAMS_PER_LAYER * y->layer + 16 * y->direction);
@@ -188,8 +172,7 @@ mask_key(const struct ref_layer *y, uint32_t which)
 }
 
 /* One mask per sequence, [states, n]; NULL when it is all ones. */
-static const double *
-sequence_mask(const struct ref_layer *y, uint32_t which, float rate, int64_t n, double *mask)
+static const double *sequence_mask(const struct ref_layer *y, uint32_t which, float rate, int64_t n, double *mask)
 {
     if (!y->training || rate == 0)
         return NULL;
@@ -203,8 +186,7 @@ sequence_mask(const struct ref_layer *y, uint32_t which, float rate, int64_t n, 
     return mask;
 }
 
-void
-ref_layer_mask_weights(const struct ref_layer *y, const double *from, double *into)
+void ref_layer_mask_weights(const struct ref_layer *y, const double *from, double *into)
 {
     const uint64_t key = mask_key(y, SEQLSTM_MASK_WEIGHT);
     const uint32_t step = y->stack->call->step->weight_mask_step;
@@ -212,8 +194,7 @@ ref_layer_mask_weights(const struct ref_layer *y, const double *from, double *in
         into[k] = from[k] * (double)seqlstm_mask(key, (uint64_t)k, step, SEQLSTM_WEIGHT_SEQUENCE, y->desc->weight_drop);
 }
 
-struct ref_layer
-ref_layer_make(const struct ref_stack *stack, int64_t layer, int64_t direction, double **scratch)
+struct ref_layer ref_layer_make(const struct ref_stack *stack, int64_t layer, int64_t direction, double **scratch)
 {
     const struct seqlstm_recurrent_desc *d = stack->desc;
     const int64_t ld = stack->layers * stack->directions, n = layer * stack->directions + direction;
@@ -263,8 +244,7 @@ ref_layer_make(const struct ref_stack *stack, int64_t layer, int64_t direction, 
     return y;
 }
 
-const double *
-ref_layer_h_before(const struct ref_layer *y, int64_t b, int64_t t)
+const double *ref_layer_h_before(const struct ref_layer *y, int64_t b, int64_t t)
 {
     const int64_t before = ref_layer_previous(y, b, t);
     if (before >= 0)
@@ -272,8 +252,7 @@ ref_layer_h_before(const struct ref_layer *y, int64_t b, int64_t t)
     return y->h0 ? y->h0 + b * y->out : NULL;
 }
 
-const double *
-ref_layer_c_before(const struct ref_layer *y, int64_t b, int64_t t)
+const double *ref_layer_c_before(const struct ref_layer *y, int64_t b, int64_t t)
 {
     const int64_t before = ref_layer_previous(y, b, t);
     if (y->layout->c < 0)
@@ -283,8 +262,7 @@ ref_layer_c_before(const struct ref_layer *y, int64_t b, int64_t t)
     return y->c0 ? y->c0 + b * y->hidden : NULL;
 }
 
-bool
-ref_zoneout_keeps(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t, int64_t element)
+bool ref_zoneout_keeps(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t, int64_t element)
 {
     const struct seqlstm_axis *axis = y->stack->axis;
     return seqlstm_mask_drops(key, (uint64_t)element, axis->position0[b] + (uint32_t)t, axis->sequence_id[b], rate);

@@ -80,22 +80,19 @@ double *ref_stack_output(const struct ref_stack *stack, int64_t layer);
 const double *ref_stack_input(const struct ref_stack *stack, int64_t layer);
 int64_t ref_stack_input_width(const struct ref_stack *stack, int64_t layer);
 
-static inline double *
-ref_layer_record(const struct ref_layer *y, int64_t row)
+static inline double *ref_layer_record(const struct ref_layer *y, int64_t row)
 {
     return y->records + row * y->layout->elems;
 }
 
 /* Row of (sequence b, step t) in the range. */
-static inline int64_t
-ref_stack_row(const struct ref_stack *stack, int64_t b, int64_t t)
+static inline int64_t ref_stack_row(const struct ref_stack *stack, int64_t b, int64_t t)
 {
     return stack->axis->row_offsets[t] - stack->row0 + b;
 }
 
 /* The step that was processed before t for sequence b, or -1 when b starts at t. */
-static inline int64_t
-ref_layer_previous(const struct ref_layer *y, int64_t b, int64_t t)
+static inline int64_t ref_layer_previous(const struct ref_layer *y, int64_t b, int64_t t)
 {
     if (y->reverse)
         return t + 1 < y->stack->t1 && b < y->stack->axis->batch_sizes[t + 1] ? t + 1 : -1;

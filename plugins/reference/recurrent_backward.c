@@ -8,8 +8,7 @@
 #include "recurrent.h"
 
 /* Gradient of one direction's h at every row, from the gradient of the merged output. */
-static void
-split(const struct ref_stack *stack, int64_t layer, int64_t direction, const double *dy, double *dh)
+static void split(const struct ref_stack *stack, int64_t layer, int64_t direction, const double *dy, double *dh)
 {
     const int64_t n = stack->out;
     for (int64_t row = 0; row < stack->rows; row++) {
@@ -27,8 +26,7 @@ split(const struct ref_stack *stack, int64_t layer, int64_t direction, const dou
     }
 }
 
-static void
-set_or_zero(double *to, const double *from, int64_t n)
+static void set_or_zero(double *to, const double *from, int64_t n)
 {
     if (from)
         memcpy(to, from, (size_t)n * sizeof *to);
@@ -37,8 +35,7 @@ set_or_zero(double *to, const double *from, int64_t n)
 }
 
 /* The gradients of h and c at one step: from above and from the step after it, or, for the later dW, as they were. */
-static void
-meet(const struct ref_layer *y, const double *dh_row, double *record, double *dh, double *dc)
+static void meet(const struct ref_layer *y, const double *dh_row, double *record, double *dh, double *dc)
 {
     const struct ref_record_layout *layout = y->layout;
     if (y->stack->later) {
@@ -54,8 +51,8 @@ meet(const struct ref_layer *y, const double *dh_row, double *record, double *dh
 }
 
 /* All steps of one layer in one direction. dh_rows: gradient of h by row. dx: NULL if not wanted. */
-static void
-run_direction(const struct ref_layer *y, const double *x, const double *dh_rows, double *dx, double *carried)
+static void run_direction(const struct ref_layer *y, const double *x, const double *dh_rows, double *dx,
+                          double *carried)
 {
     const struct ref_stack *stack = y->stack;
     double *const *grads = stack->call->grads;
@@ -84,8 +81,7 @@ run_direction(const struct ref_layer *y, const double *x, const double *dh_rows,
         ref_axpy(stack->states * y->hidden, 1, dc, dc0);
 }
 
-static void
-take_parameter_gradients(struct ref_layer *y)
+static void take_parameter_gradients(struct ref_layer *y)
 {
     const struct ref_stack *stack = y->stack;
     const int64_t ld = stack->layers * stack->directions, n = y->layer * stack->directions + y->direction;
@@ -98,9 +94,8 @@ take_parameter_gradients(struct ref_layer *y)
     y->dnorm = grad[SEQLSTM_PARAM_NORM];
 }
 
-static void
-run_layer_direction(const struct ref_stack *stack, int64_t l, int64_t direction, const double *dy, double *dh_rows,
-                    double *dx, double *carried, double *scratch)
+static void run_layer_direction(const struct ref_stack *stack, int64_t l, int64_t direction, const double *dy,
+                                double *dh_rows, double *dx, double *carried, double *scratch)
 {
     struct ref_layer y = ref_layer_make(stack, l, direction, &scratch);
     take_parameter_gradients(&y);
@@ -119,8 +114,7 @@ run_layer_direction(const struct ref_stack *stack, int64_t l, int64_t direction,
     }
 }
 
-seqlstm_status
-ref_recurrent_backward(const struct ref_call *call, struct seqlstm_error *err)
+seqlstm_status ref_recurrent_backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     if (call->reserve == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of a recurrent layer needs forward's reserve");

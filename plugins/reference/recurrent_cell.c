@@ -6,8 +6,7 @@
 
 #include "norm.h"
 
-int64_t
-ref_cell_scratch(const struct seqlstm_recurrent_desc *d)
+int64_t ref_cell_scratch(const struct seqlstm_recurrent_desc *d)
 {
     const int64_t out = d->projection > 0 ? d->projection : d->hidden;
     const int64_t merged = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 * out : out;
@@ -15,8 +14,7 @@ ref_cell_scratch(const struct seqlstm_recurrent_desc *d)
     return 2 * input + 3 * out + 6 * 4 * d->hidden + 5 * d->hidden;
 }
 
-struct ref_work
-ref_work_make(const struct ref_layer *y)
+struct ref_work ref_work_make(const struct ref_layer *y)
 {
     const int64_t gh = y->gates * y->hidden;
     struct ref_work w = {.x = y->scratch};
@@ -38,21 +36,18 @@ ref_work_make(const struct ref_layer *y)
     return w;
 }
 
-double
-ref_clip(double z, float limit)
+double ref_clip(double z, float limit)
 {
     const double most = (double)limit;
     return limit == 0 ? z : z > most ? most : z < -most ? -most : z;
 }
 
-double
-ref_clip_slope(double z, float limit)
+double ref_clip_slope(double z, float limit)
 {
     return limit > 0 && (z > (double)limit || z < -(double)limit) ? 0 : 1;
 }
 
-void
-ref_work_inputs(const struct ref_layer *y, struct ref_work *w, int64_t b, const double *x, const double *h_before)
+void ref_work_inputs(const struct ref_layer *y, struct ref_work *w, int64_t b, const double *x, const double *h_before)
 {
     for (int64_t k = 0; k < y->input; k++)
         w->x[k] = x[k] * ref_or_one(y->mask_x, b * y->input + k);
@@ -60,8 +55,7 @@ ref_work_inputs(const struct ref_layer *y, struct ref_work *w, int64_t b, const 
         w->h[k] = ref_or_zero(h_before, k) * ref_or_one(y->mask_h, b * y->out + k);
 }
 
-double
-ref_normalise_gates(const struct ref_layer *y, const struct ref_work *w, const double *raw, double *out)
+double ref_normalise_gates(const struct ref_layer *y, const struct ref_work *w, const double *raw, double *out)
 {
     int64_t n = 0;
     for (int64_t j = 0; j < y->gates * y->hidden; j++)
@@ -76,8 +70,7 @@ ref_normalise_gates(const struct ref_layer *y, const struct ref_work *w, const d
 
 /* u = W_x x~ and v = W_h~ h~, normalised and weighted with LAYER_NORM. The candidate rows of v of a GRU
  * without reset_after come later: they need r. */
-static void
-products(const struct ref_layer *y, struct ref_work *w, double *record)
+static void products(const struct ref_layer *y, struct ref_work *w, double *record)
 {
     const int64_t gh = y->gates * y->hidden;
     const bool late = y->desc->cell == SEQLSTM_CELL_GRU && !(y->desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
@@ -96,8 +89,8 @@ products(const struct ref_layer *y, struct ref_work *w, double *record)
 }
 
 /* What is carried after zoneout: the value before, the new one, or in inference the expectation. */
-static double
-carry(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t, int64_t k, double before, double now)
+static double carry(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t, int64_t k, double before,
+                    double now)
 {
     if (rate == 0)
         return now;
@@ -107,21 +100,19 @@ carry(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t,
     return kept * before + (1 - kept) * now;
 }
 
-static double
-gate(const struct ref_layer *y, double z)
+static double gate(const struct ref_layer *y, double z)
 {
     return ref_activate(y->gate, ref_clip(z, y->desc->gate_clip));
 }
 
-static double
-candidate(const struct ref_layer *y, double z)
+static double candidate(const struct ref_layer *y, double z)
 {
     return ref_activate(y->candidate, ref_clip(z, y->desc->gate_clip));
 }
 
 /* Leaves h^ in work.h_new and c in the record. */
-static void
-lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const double *c_before, double *record)
+static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const double *c_before,
+                 double *record)
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t n = y->hidden;
@@ -157,8 +148,7 @@ lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const 
         memcpy(w->h_new, w->out, (size_t)n * sizeof *w->h_new);
 }
 
-static void
-gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, double *record)
+static void gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, double *record)
 {
     const int64_t n = y->hidden;
     const bool after = y->desc->options & SEQLSTM_RECURRENT_RESET_AFTER;
@@ -185,9 +175,8 @@ gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, doubl
     }
 }
 
-void
-ref_cell_forward(const struct ref_layer *y, int64_t b, int64_t t, const double *x, const double *h_before,
-                 const double *c_before, double *record)
+void ref_cell_forward(const struct ref_layer *y, int64_t b, int64_t t, const double *x, const double *h_before,
+                      const double *c_before, double *record)
 {
     struct ref_work w = ref_work_make(y);
     ref_work_inputs(y, &w, b, x, h_before);

@@ -21,14 +21,12 @@ struct ref_work {
 struct ref_work ref_work_make(const struct ref_layer *y);
 
 /* Element k of a vector that may be absent, being all zeros or all ones. */
-static inline double
-ref_or_zero(const double *x, int64_t k)
+static inline double ref_or_zero(const double *x, int64_t k)
 {
     return x ? x[k] : 0;
 }
 
-static inline double
-ref_or_one(const double *x, int64_t k)
+static inline double ref_or_one(const double *x, int64_t k)
 {
     return x ? x[k] : 1;
 }
@@ -40,8 +38,7 @@ void ref_work_inputs(const struct ref_layer *y, struct ref_work *w, int64_t b, c
 double ref_normalise_gates(const struct ref_layer *y, const struct ref_work *w, const double *raw, double *out);
 
 /* Is row j of the gates without meaning (f with COUPLED_GATES)? */
-static inline bool
-ref_gate_unused(const struct ref_layer *y, int64_t j)
+static inline bool ref_gate_unused(const struct ref_layer *y, int64_t j)
 {
     return (y->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) && j >= y->hidden && j < 2 * y->hidden;
 }

@@ -8,8 +8,7 @@
 #include "norm.h"
 
 /* d raw from d normalised, in place, over the gates in use. */
-static void
-normalise_gates_backward(const struct ref_layer *y, const double *normalised, double scale, double *d)
+static void normalise_gates_backward(const struct ref_layer *y, const double *normalised, double scale, double *d)
 {
     const int64_t gh = y->gates * y->hidden;
     double mean_d = 0, mean_dn = 0, n = 0;
@@ -24,8 +23,7 @@ normalise_gates_backward(const struct ref_layer *y, const double *normalised, do
 }
 
 /* Of those functions whose slope backends make from the value: moved up or down, for backward_moved. */
-static double
-slope(const struct ref_layer *y, const struct seqlstm_activation *f, double z)
+static double slope(const struct ref_layer *y, const struct seqlstm_activation *f, double z)
 {
     const struct ref_call *call = y->stack->call;
     double largest = 0;
@@ -42,33 +40,28 @@ slope(const struct ref_layer *y, const struct seqlstm_activation *f, double z)
     return ref_activation_slope(f, z) + (*call->slope_draw & 1 ? largest : -largest) * call->slope_distance;
 }
 
-static double
-gate_slope(const struct ref_layer *y, double z)
+static double gate_slope(const struct ref_layer *y, double z)
 {
     return slope(y, y->gate, ref_clip(z, y->desc->gate_clip)) * ref_clip_slope(z, y->desc->gate_clip);
 }
 
-static double
-candidate_slope(const struct ref_layer *y, double z)
+static double candidate_slope(const struct ref_layer *y, double z)
 {
     return slope(y, y->candidate, ref_clip(z, y->desc->gate_clip)) * ref_clip_slope(z, y->desc->gate_clip);
 }
 
-static double
-gate(const struct ref_layer *y, double z)
+static double gate(const struct ref_layer *y, double z)
 {
     return ref_activate(y->gate, ref_clip(z, y->desc->gate_clip));
 }
 
-static double
-candidate(const struct ref_layer *y, double z)
+static double candidate(const struct ref_layer *y, double z)
 {
     return ref_activate(y->candidate, ref_clip(z, y->desc->gate_clip));
 }
 
 /* From dh^ through the projection and the output gate: dc^ in work.e (of this path alone), dz_o, d norm_c. */
-static void
-lstm_output(const struct ref_layer *y, struct ref_work *w, const double *record, const double *dh_new)
+static void lstm_output(const struct ref_layer *y, struct ref_work *w, const double *record, const double *dh_new)
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t n = y->hidden;
@@ -107,9 +100,8 @@ lstm_output(const struct ref_layer *y, struct ref_work *w, const double *record,
 }
 
 /* Fills work.dz and dc_before. */
-static void
-lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const double *c_before, const double *record,
-     const double *dh_new, const double *dc, double *dc_before)
+static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const double *c_before,
+                 const double *record, const double *dh_new, const double *dc, double *dc_before)
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t n = y->hidden;
@@ -143,9 +135,8 @@ lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const 
 
 /* Fills work.du and work.dv (without reset_after the candidate rows of dv are those of W_hn~ (r * h~), and
  * work.dh gets what flows through r * h~); adds to dh_before what flows through z * h'. */
-static void
-gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, const double *record, const double *dh_new,
-    double *dh_before)
+static void gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, const double *record,
+                const double *dh_new, double *dh_before)
 {
     const int64_t n = y->hidden;
     const bool after = y->desc->options & SEQLSTM_RECURRENT_RESET_AFTER;
@@ -184,8 +175,7 @@ gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, const
 }
 
 /* From d(N(z) * weight) to dz, for u and for v; d norm_x and d norm_h. */
-static void
-layer_norm(const struct ref_layer *y, struct ref_work *w, const double *record)
+static void layer_norm(const struct ref_layer *y, struct ref_work *w, const double *record)
 {
     const int64_t gh = y->gates * y->hidden;
     w->u_scale = ref_normalise_gates(y, w, record + y->layout->u, w->u);
@@ -202,10 +192,9 @@ layer_norm(const struct ref_layer *y, struct ref_work *w, const double *record)
     normalise_gates_backward(y, w->v, w->v_scale, w->dv);
 }
 
-void
-ref_cell_backward(const struct ref_layer *y, int64_t b, int64_t t, const double *x, const double *h_before,
-                  const double *c_before, const double *record, const double *dh, const double *dc, double *dx,
-                  double *dh_before, double *dc_before)
+void ref_cell_backward(const struct ref_layer *y, int64_t b, int64_t t, const double *x, const double *h_before,
+                       const double *c_before, const double *record, const double *dh, const double *dc, double *dx,
+                       double *dh_before, double *dc_before)
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t gh = y->gates * y->hidden;

@@ -5,8 +5,7 @@
 #include "recurrent.h"
 
 /* All steps of one layer in one direction; fills its records. */
-static void
-run_direction(const struct ref_layer *y, const double *x)
+static void run_direction(const struct ref_layer *y, const double *x)
 {
     const struct ref_stack *stack = y->stack;
     const int64_t steps = stack->t1 - stack->t0;
@@ -21,8 +20,7 @@ run_direction(const struct ref_layer *y, const double *x)
 }
 
 /* HN and CN: after the last step that was processed for each sequence alive at t0. */
-static void
-final_states(const struct ref_layer *y)
+static void final_states(const struct ref_layer *y)
 {
     const struct ref_stack *stack = y->stack;
     for (int64_t b = 0; b < stack->states; b++) {
@@ -38,8 +36,7 @@ final_states(const struct ref_layer *y)
 }
 
 /* The h of all directions at one row, merged. */
-static void
-merge_row(const struct ref_stack *stack, int64_t layer, int64_t row, double *y)
+static void merge_row(const struct ref_stack *stack, int64_t layer, int64_t row, double *y)
 {
     const double *first = ref_stack_records(stack, layer, 0) + row * stack->layout.elems + stack->layout.h;
     memcpy(y, first, (size_t)stack->out * sizeof *y);
@@ -64,8 +61,7 @@ merge_row(const struct ref_stack *stack, int64_t layer, int64_t row, double *y)
     }
 }
 
-seqlstm_status
-ref_recurrent_forward(const struct ref_call *call, struct seqlstm_error *err)
+seqlstm_status ref_recurrent_forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_recurrent_desc *d = &call->desc->recurrent;
     double *scratch = call->scratch;

@@ -4,8 +4,7 @@
 
 #include "reference.h"
 
-static int32_t
-slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_top_k_desc *d = &desc->top_k;
     ref_slot_set(&slot[SEQLSTM_TOP_K_X], REF_CONST, extent->rows * d->features);
@@ -15,15 +14,13 @@ slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struc
 }
 
 /* Does element a come before b? Larger first, ties by lower index. */
-static bool
-before(const double *x, int64_t a, int64_t b)
+static bool before(const double *x, int64_t a, int64_t b)
 {
     return x[a] > x[b] || (x[a] == x[b] && a < b);
 }
 
 /* The element that follows `last` in the order; last < 0: the first of all. -1: none. */
-static int64_t
-next_best(const double *x, int64_t n, int64_t last)
+static int64_t next_best(const double *x, int64_t n, int64_t last)
 {
     int64_t best = -1;
     for (int64_t k = 0; k < n; k++)
@@ -33,8 +30,7 @@ next_best(const double *x, int64_t n, int64_t last)
 }
 
 /* Draws by walking the elements from the best on; u in [0, 1). */
-static void
-draw(const struct seqlstm_top_k_desc *d, const double *x, double u, int32_t *out_index, double *out_value)
+static void draw(const struct seqlstm_top_k_desc *d, const double *x, double u, int32_t *out_index, double *out_value)
 {
     const int64_t n = d->features, limit = d->top_k > 0 && d->top_k < n ? d->top_k : n;
     const double temperature = (double)d->temperature;
@@ -65,8 +61,7 @@ draw(const struct seqlstm_top_k_desc *d, const double *x, double u, int32_t *out
     *out_value = (x[k] - most) / temperature - log(kept);
 }
 
-static void
-draw_row(const struct ref_call *call, uint64_t key, int64_t row, int64_t b, uint32_t step)
+static void draw_row(const struct ref_call *call, uint64_t key, int64_t row, int64_t b, uint32_t step)
 {
     const struct seqlstm_top_k_desc *d = &call->desc->top_k;
     const double u = (double)seqlstm_uniform(key, 0, step, call->bind->axis->sequence_id[b]);
@@ -74,8 +69,7 @@ draw_row(const struct ref_call *call, uint64_t key, int64_t row, int64_t b, uint
          (int32_t *)call->values[SEQLSTM_TOP_K_INDEX] + row, (double *)call->values[SEQLSTM_TOP_K_VALUE] + row);
 }
 
-static seqlstm_status
-forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_top_k_desc *d = &call->desc->top_k;
     const double *x = call->values[SEQLSTM_TOP_K_X];

@@ -4,30 +4,26 @@
 
 #include "reference.h"
 
-static int32_t
-reduce_slots(struct ref_slot *slot, const struct ref_extent *extent, uint32_t dtype)
+static int32_t reduce_slots(struct ref_slot *slot, const struct ref_extent *extent, uint32_t dtype)
 {
     ref_slot_set(&slot[SEQLSTM_REDUCE_X], REF_CONST, extent->rows);
     ref_slot_set_typed(&slot[SEQLSTM_REDUCE_RESULT], REF_INOUT, dtype, 1);
     return SEQLSTM_REDUCE_SLOTS;
 }
 
-static int32_t
-finite_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t finite_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     (void)desc;
     return reduce_slots(slot, extent, SEQLSTM_INT32);
 }
 
-static int32_t
-norm_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t norm_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     (void)desc;
     return reduce_slots(slot, extent, SEQLSTM_FLOAT64);
 }
 
-static seqlstm_status
-finite_forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status finite_forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const double *x = call->values[SEQLSTM_REDUCE_X];
@@ -38,8 +34,7 @@ finite_forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-norm_forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status norm_forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const double *x = call->values[SEQLSTM_REDUCE_X];
@@ -48,8 +43,7 @@ norm_forward(const struct ref_call *call, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static int32_t
-vector_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
+static int32_t vector_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const uint32_t kind = desc->vector.kind;
     const bool alone = kind == SEQLSTM_VECTOR_FILL || kind == SEQLSTM_VECTOR_SCALE || kind == SEQLSTM_VECTOR_CLAMP;
@@ -59,8 +53,7 @@ vector_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent
     return SEQLSTM_VECTOR_SLOTS;
 }
 
-static double
-vector_element(uint32_t kind, double a, double x, double y)
+static double vector_element(uint32_t kind, double a, double x, double y)
 {
     switch (kind) {
     case SEQLSTM_VECTOR_FILL:
@@ -80,8 +73,7 @@ vector_element(uint32_t kind, double a, double x, double y)
     }
 }
 
-static seqlstm_status
-vector_forward(const struct ref_call *call, struct seqlstm_error *err)
+static seqlstm_status vector_forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
     const uint32_t kind = call->desc->vector.kind;

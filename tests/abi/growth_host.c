@@ -17,8 +17,7 @@ static struct sl_host host;
 static struct seqlstm_backend table;
 
 /* A zeroed struct of its own, with its size at the front. */
-static void *
-make(size_t bytes)
+static void *make(size_t bytes)
 {
     uint32_t *p = calloc(1, bytes);
     *p = (uint32_t)bytes;
@@ -26,8 +25,7 @@ make(size_t bytes)
 }
 
 #ifdef SEQLSTM_GROWN
-static int32_t
-factor(void *context)
+static int32_t factor(void *context)
 {
     (void)context;
     return GROWTH_FACTOR;
@@ -38,8 +36,7 @@ factor(void *context)
 #endif
 
 /* Asks about the activation with `grown` set to `option`, and runs it where the answer is yes. */
-static void
-run(struct seqlstm_instance *instance, uint64_t option, const char *name)
+static void run(struct seqlstm_instance *instance, uint64_t option, const char *name)
 {
     struct seqlstm_error *err = make(sizeof *err);
     struct seqlstm_activation_desc *desc = make(sizeof *desc);
@@ -86,8 +83,7 @@ run(struct seqlstm_instance *instance, uint64_t option, const char *name)
     free(args);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_backend_record record;

@@ -25,9 +25,9 @@ struct seqlstm_binding {
     int64_t elems;
 };
 
-static seqlstm_status
-growth_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-            struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status growth_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                  uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                  struct seqlstm_error *err)
 {
     (void)settings;
     (void)setting_count;
@@ -44,15 +44,14 @@ growth_open(const struct seqlstm_host *host, const struct seqlstm_setting *setti
     return SEQLSTM_OK;
 }
 
-static void
-growth_close(struct seqlstm_instance *instance)
+static void growth_close(struct seqlstm_instance *instance)
 {
     if (instance)
         instance->host->release(instance->host->context, instance);
 }
 
-static seqlstm_status
-growth_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
+static seqlstm_status growth_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                          struct seqlstm_error *err)
 {
     (void)instance;
     (void)err;
@@ -60,9 +59,8 @@ growth_device_count(struct seqlstm_instance *instance, uint32_t *out_count, stru
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-growth_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
-                   struct seqlstm_error *err)
+static seqlstm_status growth_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                         struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     (void)instance;
     if (device != 0)
@@ -77,9 +75,8 @@ growth_device_info(struct seqlstm_instance *instance, uint32_t device, struct se
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-growth_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-                struct seqlstm_error *err)
+static seqlstm_status growth_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                      struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     (void)device_class;
     (void)err;
@@ -95,9 +92,9 @@ growth_supports(const char *device_class, const struct seqlstm_desc *desc, struc
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-growth_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
-                 const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status growth_op_create(struct seqlstm_instance *instance, uint32_t device,
+                                       const struct seqlstm_desc *desc, const char *variant, struct seqlstm_op **out_op,
+                                       struct seqlstm_error *err)
 {
     (void)device;
     (void)variant;
@@ -110,8 +107,8 @@ growth_op_create(struct seqlstm_instance *instance, uint32_t device, const struc
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-growth_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status growth_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                      struct seqlstm_error *err)
 {
     (void)op;
     (void)err;
@@ -123,9 +120,9 @@ growth_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-growth_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-               struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status growth_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                     struct seqlstm_error *err)
 {
     (void)queue;
     const struct seqlstm_host *host = op->instance->host;
@@ -138,9 +135,8 @@ growth_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-growth_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-               struct seqlstm_error *err)
+static seqlstm_status growth_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     (void)queue;
     (void)err;
@@ -156,23 +152,20 @@ growth_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
     return SEQLSTM_OK;
 }
 
-static void
-growth_binding_destroy(struct seqlstm_binding *binding)
+static void growth_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding)
         binding->op->instance->host->release(binding->op->instance->host->context, binding);
 }
 
-static void
-growth_op_destroy(struct seqlstm_op *op)
+static void growth_op_destroy(struct seqlstm_op *op)
 {
     if (op)
         op->instance->host->release(op->instance->host->context, op);
 }
 
 #ifdef SEQLSTM_GROWN
-static int32_t
-growth_slot(void *context)
+static int32_t growth_slot(void *context)
 {
     (void)context;
     return GROWTH_MARK;
@@ -213,8 +206,7 @@ static const struct seqlstm_backend table = {
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v1(uint32_t host_minor);
 
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v1(uint32_t host_minor)
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v1(uint32_t host_minor)
 {
     (void)host_minor;
     return &table;

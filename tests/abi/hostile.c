@@ -54,9 +54,9 @@ at_load(void)
 }
 #endif
 
-static seqlstm_status
-hostile_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-             struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status hostile_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
 {
     (void)settings;
     (void)setting_count;
@@ -97,15 +97,14 @@ hostile_open(const struct seqlstm_host *host, const struct seqlstm_setting *sett
     return SEQLSTM_OK;
 }
 
-static void
-hostile_close(struct seqlstm_instance *instance)
+static void hostile_close(struct seqlstm_instance *instance)
 {
     if (instance)
         instance->host->release(instance->host->context, instance);
 }
 
-static seqlstm_status
-hostile_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
+static seqlstm_status hostile_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                           struct seqlstm_error *err)
 {
     (void)instance;
     (void)err;
@@ -119,9 +118,8 @@ hostile_device_count(struct seqlstm_instance *instance, uint32_t *out_count, str
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-hostile_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
-                    struct seqlstm_error *err)
+static seqlstm_status hostile_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                          struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     (void)instance;
     if (device != 0)
@@ -136,9 +134,8 @@ hostile_device_info(struct seqlstm_instance *instance, uint32_t device, struct s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-hostile_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-                 struct seqlstm_error *err)
+static seqlstm_status hostile_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                       struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     (void)device_class;
     (void)desc;
@@ -184,9 +181,9 @@ hostile_supports(const char *device_class, const struct seqlstm_desc *desc, stru
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-hostile_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
-                  const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status hostile_op_create(struct seqlstm_instance *instance, uint32_t device,
+                                        const struct seqlstm_desc *desc, const char *variant,
+                                        struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     (void)instance;
     (void)device;
@@ -196,8 +193,8 @@ hostile_op_create(struct seqlstm_instance *instance, uint32_t device, const stru
     SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "it can do nothing");
 }
 
-static seqlstm_status
-hostile_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status hostile_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err)
 {
     (void)op;
     (void)sizes;
@@ -205,9 +202,9 @@ hostile_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struc
     return SEQLSTM_INTERNAL;
 }
 
-static seqlstm_status
-hostile_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-                struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status hostile_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                      const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                      struct seqlstm_error *err)
 {
     (void)op;
     (void)queue;
@@ -218,9 +215,8 @@ hostile_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const 
 }
 
 #ifndef HOSTILE_NULL_SLOT
-static seqlstm_status
-hostile_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-                struct seqlstm_error *err)
+static seqlstm_status hostile_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                      const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     (void)binding;
     (void)queue;
@@ -249,9 +245,8 @@ static const struct seqlstm_option options[] = {
     {"path", "string", "", "a file"},
 };
 
-static seqlstm_status
-hostile_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_cost *cost,
-                 struct seqlstm_error *err)
+static seqlstm_status hostile_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind,
+                                       struct seqlstm_cost *cost, struct seqlstm_error *err)
 {
     (void)op;
     (void)bind;
@@ -331,8 +326,7 @@ static const struct {
 
 #ifdef HOSTILE_SECOND_SYMBOL
 SEQLSTM_EXPORT int seqlstm_extra_symbol(void);
-SEQLSTM_EXPORT int
-seqlstm_extra_symbol(void)
+SEQLSTM_EXPORT int seqlstm_extra_symbol(void)
 {
     return 1;
 }
@@ -340,12 +334,10 @@ seqlstm_extra_symbol(void)
 
 #ifdef HOSTILE_MISSING_SYMBOL
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v77(uint32_t host_minor);
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v77(uint32_t host_minor)
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v77(uint32_t host_minor)
 #else
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
 #endif
 {
     (void)host_minor;

@@ -68,8 +68,8 @@ static const struct expected expectations[] = {
 
 /* ---- helpers ---------------------------------------------------------------------------------- */
 
-static struct sl_registry *
-create(const struct sl_registry_entry *entries, uint32_t count, const char *const *folders, uint32_t folder_count)
+static struct sl_registry *create(const struct sl_registry_entry *entries, uint32_t count, const char *const *folders,
+                                  uint32_t folder_count)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_registry *registry = NULL;
@@ -85,29 +85,25 @@ create(const struct sl_registry_entry *entries, uint32_t count, const char *cons
     return registry;
 }
 
-static struct sl_registry *
-create_one(const char *name)
+static struct sl_registry *create_one(const char *name)
 {
     const char *folders[] = {hostile_folder};
     struct sl_registry_entry entry = {.name = name};
     return create(&entry, 1, folders, 1);
 }
 
-static const struct sl_backend_record *
-only_record(const struct sl_registry *registry)
+static const struct sl_backend_record *only_record(const struct sl_registry *registry)
 {
     assert_int_equal(sl_registry_get_record_count(registry), 1);
     return sl_registry_get_record(registry, 0);
 }
 
-static void
-path_of(char out[PATH_BYTES], const char *folder, const char *id)
+static void path_of(char out[PATH_BYTES], const char *folder, const char *id)
 {
     snprintf(out, PATH_BYTES, "%s/libseqlstm_backend_%s.so", folder, id);
 }
 
-static void
-copy_file(const char *from, const char *to, long most)
+static void copy_file(const char *from, const char *to, long most)
 {
     FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
     assert_non_null(in);
@@ -121,8 +117,7 @@ copy_file(const char *from, const char *to, long most)
 /* ---- tests ------------------------------------------------------------------------------------- */
 
 /* Everything of hostile.c, one after the other in one process. */
-static void
-hostile_plugins_are_refused_with_a_reason(void **state)
+static void hostile_plugins_are_refused_with_a_reason(void **state)
 {
     (void)state;
     struct sl_fp_state before = sl_fp_state_get();
@@ -151,8 +146,7 @@ hostile_plugins_are_refused_with_a_reason(void **state)
     assert_true(action.sa_handler == SIG_DFL);
 }
 
-static void
-a_sound_plugin_leaves_a_complete_record(void **state)
+static void a_sound_plugin_leaves_a_complete_record(void **state)
 {
     (void)state;
     struct sl_registry *registry = create_one("h-good");
@@ -180,8 +174,7 @@ a_sound_plugin_leaves_a_complete_record(void **state)
 }
 
 /* A vendor's library that a plugin maps in open() belongs to it, at the second open too, which maps nothing new. */
-static void
-files_mapped_in_open_are_recorded(void **state)
+static void files_mapped_in_open_are_recorded(void **state)
 {
     (void)state;
     for (int round = 0; round < 2; round++) {
@@ -200,8 +193,7 @@ files_mapped_in_open_are_recorded(void **state)
 }
 
 /* Slots behind the end of a shorter table do not exist, whatever stands there in memory. */
-static void
-tables_of_other_headers_are_cut_to_size(void **state)
+static void tables_of_other_headers_are_cut_to_size(void **state)
 {
     (void)state;
     static const struct {
@@ -221,8 +213,7 @@ tables_of_other_headers_are_cut_to_size(void **state)
     }
 }
 
-static void
-garbage_answers_become_refusals(void **state)
+static void garbage_answers_become_refusals(void **state)
 {
     (void)state;
     static const struct {
@@ -249,8 +240,7 @@ garbage_answers_become_refusals(void **state)
     }
 }
 
-static void
-an_error_is_not_a_no(void **state)
+static void an_error_is_not_a_no(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -267,8 +257,7 @@ an_error_is_not_a_no(void **state)
 }
 
 /* The plugin says yes to everything; the host must not even ask where it cannot know. */
-static void
-bytes_beyond_the_known_are_refused_unasked(void **state)
+static void bytes_beyond_the_known_are_refused_unasked(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -294,8 +283,7 @@ bytes_beyond_the_known_are_refused_unasked(void **state)
     sl_registry_destroy(registry);
 }
 
-static void
-settings_are_checked_by_the_plugins_own_list(void **state)
+static void settings_are_checked_by_the_plugins_own_list(void **state)
 {
     (void)state;
     static const struct {
@@ -322,8 +310,7 @@ settings_are_checked_by_the_plugins_own_list(void **state)
     }
 }
 
-static void
-files_that_are_no_plugins(void **state)
+static void files_that_are_no_plugins(void **state)
 {
     (void)state;
     char good[PATH_BYTES], path[PATH_BYTES];
@@ -359,8 +346,7 @@ files_that_are_no_plugins(void **state)
     rmdir(path);
 }
 
-static void
-what_others_can_write_is_not_loaded(void **state)
+static void what_others_can_write_is_not_loaded(void **state)
 {
     (void)state;
     char good[PATH_BYTES], path[PATH_BYTES], open_folder[300];
@@ -401,8 +387,7 @@ what_others_can_write_is_not_loaded(void **state)
     unlink(path);
 }
 
-static void
-the_first_file_of_an_id_wins_and_both_are_reported(void **state)
+static void the_first_file_of_an_id_wins_and_both_are_reported(void **state)
 {
     (void)state;
     char good[PATH_BYTES], path[PATH_BYTES];
@@ -423,8 +408,7 @@ the_first_file_of_an_id_wins_and_both_are_reported(void **state)
     unlink(path);
 }
 
-static void
-a_required_backend_that_is_absent_is_an_error(void **state)
+static void a_required_backend_that_is_absent_is_an_error(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -449,8 +433,7 @@ a_required_backend_that_is_absent_is_an_error(void **state)
     sl_registry_destroy(registry);
 }
 
-static void
-folders_must_be_absolute_and_the_current_one_is_never_searched(void **state)
+static void folders_must_be_absolute_and_the_current_one_is_never_searched(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -483,8 +466,7 @@ folders_must_be_absolute_and_the_current_one_is_never_searched(void **state)
     assert_int_equal(chdir(before), 0);
 }
 
-static void
-all_backends_lists_every_file_once(void **state)
+static void all_backends_lists_every_file_once(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -505,8 +487,7 @@ all_backends_lists_every_file_once(void **state)
     sl_registry_destroy(registry);
 }
 
-static int
-set_up(void **state)
+static int set_up(void **state)
 {
     (void)state;
     const char *build = getenv("SEQLSTM_BUILD");
@@ -517,8 +498,7 @@ set_up(void **state)
     return mkdtemp(scratch) ? 0 : -1;
 }
 
-static int
-tear_down(void **state)
+static int tear_down(void **state)
 {
     (void)state;
     static const char *const ids[] = {"text", "empty", "cut", "renamed", "h-good"};
@@ -530,8 +510,7 @@ tear_down(void **state)
     return rmdir(scratch);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_plugins_are_refused_with_a_reason),

@@ -38,16 +38,14 @@ struct contest {
     int64_t limit;      /* tokens of the run at which the turn ends */
 };
 
-static int64_t
-processor_ns(void)
+static int64_t processor_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void
-fail(const struct runner *runner, const char *what)
+static void fail(const struct runner *runner, const char *what)
 {
     fprintf(stderr, "%s: %s\n", runner->path, what);
     fflush(stderr);
@@ -55,8 +53,7 @@ fail(const struct runner *runner, const char *what)
 }
 
 /* Behind every update: goes on as long as the turn does. */
-static void
-on_step(void *context, const struct sl_train_report *report)
+static void on_step(void *context, const struct sl_train_report *report)
 {
     struct runner *runner = context;
     struct contest *contest = runner->contest;
@@ -73,8 +70,7 @@ on_step(void *context, const struct sl_train_report *report)
     pthread_mutex_unlock(&contest->lock);
 }
 
-static void *
-train(void *context)
+static void *train(void *context)
 {
     struct runner *runner = context;
     struct contest *contest = runner->contest;
@@ -101,8 +97,7 @@ train(void *context)
 }
 
 /* Gives the turn away and waits for its end. */
-static void
-take_turn(struct contest *contest, int index, int64_t limit)
+static void take_turn(struct contest *contest, int index, int64_t limit)
 {
     pthread_mutex_lock(&contest->lock);
     contest->turn = index;
@@ -113,8 +108,7 @@ take_turn(struct contest *contest, int index, int64_t limit)
     pthread_mutex_unlock(&contest->lock);
 }
 
-static void
-start(struct contest *contest, struct runner *runner, const char *folder)
+static void start(struct contest *contest, struct runner *runner, const char *folder)
 {
     pthread_t thread;
     char *out_dir = malloc(4096);
@@ -129,8 +123,7 @@ start(struct contest *contest, struct runner *runner, const char *folder)
     take_turn(contest, index, 1);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct contest contest = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .turn = -1};
     int count = argc - 3, index;

@@ -17,15 +17,13 @@
 
 #define BATCHES 101
 
-static int
-by_value(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double
-median(double values[BATCHES])
+static double median(double values[BATCHES])
 {
     qsort(values, BATCHES, sizeof *values, by_value);
     return values[BATCHES / 2];
@@ -36,8 +34,7 @@ struct ping {
     _Alignas(128) int trips;
 };
 
-static void
-play(void *context, int32_t member, int32_t members)
+static void play(void *context, int32_t member, int32_t members)
 {
     (void)members;
     struct ping *ping = context;
@@ -50,28 +47,24 @@ play(void *context, int32_t member, int32_t members)
     }
 }
 
-static void
-nothing_team(void *context, int32_t member, int32_t members)
+static void nothing_team(void *context, int32_t member, int32_t members)
 {
     (void)context, (void)member, (void)members;
 }
 
-static void
-nothing_range(void *context, int64_t begin, int64_t end)
+static void nothing_range(void *context, int64_t begin, int64_t end)
 {
     (void)context, (void)begin, (void)end;
 }
 
-static void
-barriers(void *context, int32_t member, int32_t members)
+static void barriers(void *context, int32_t member, int32_t members)
 {
     (void)member, (void)members;
     for (int i = 0; i < 1000; i++)
         sl_pool_barrier(context);
 }
 
-static double
-round_trip_ns(struct sl_pool *pool)
+static double round_trip_ns(struct sl_pool *pool)
 {
     double batch[BATCHES];
     for (int i = 0; i < BATCHES; i++) {
@@ -83,8 +76,7 @@ round_trip_ns(struct sl_pool *pool)
     return median(batch);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     int64_t members = 0;
     if (argc > 1 && !sl_text_parse_int64(argv[1], __builtin_strlen(argv[1]), &members))

@@ -29,8 +29,7 @@ struct options {
     bool list, json, verbose, is_worker, in_process;
 };
 
-static void
-print_result(void *context, const struct sl_conformance_result *r)
+static void print_result(void *context, const struct sl_conformance_result *r)
 {
     const struct options *o = context;
     bool bad = sl_verdict_is_bad(r->check.verdict);
@@ -41,8 +40,7 @@ print_result(void *context, const struct sl_conformance_result *r)
     fflush(stdout);
 }
 
-static bool
-parse(int argc, char **argv, struct options *o)
+static bool parse(int argc, char **argv, struct options *o)
 {
     struct sl_conformance_request *q = &o->request;
     q->cases = o->cases;
@@ -97,8 +95,7 @@ parse(int argc, char **argv, struct options *o)
 }
 
 /* The plan is known only afterwards: TAP allows it at the end. */
-static int
-print_tap(const struct sl_conformance_report *report)
+static int print_tap(const struct sl_conformance_report *report)
 {
     uint32_t bad = 0;
     int number = 0;
@@ -125,8 +122,7 @@ print_tap(const struct sl_conformance_report *report)
     return bad || number == 0 ? 1 : 0;
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct sl_backend_builtin builtin = {"reference", seqlstm_reference_query_v0};
     static struct options o;

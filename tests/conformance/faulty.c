@@ -26,15 +26,13 @@ enum { KEPT = 256 };
 static struct seqlstm_op *kept_ops[KEPT];
 static int kept_count;
 
-static float *
-slot(void *const *slots, int k)
+static float *slot(void *const *slots, int k)
 {
     return slots[k];
 }
 
 /* Elements of y of the recurrent layer at hand. */
-static int64_t
-y_features(void)
+static int64_t y_features(void)
 {
     const struct seqlstm_recurrent_desc *d = &desc.recurrent;
     int64_t width = d->projection ? d->projection : d->hidden;
@@ -50,17 +48,16 @@ greet(void)
 }
 #endif
 
-static seqlstm_status
-faulty_open(const struct seqlstm_host *services, const struct seqlstm_setting *settings, uint32_t setting_count,
-            struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status faulty_open(const struct seqlstm_host *services, const struct seqlstm_setting *settings,
+                                  uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                  struct seqlstm_error *err)
 {
     host = services;
     return inner->open(services, settings, setting_count, out_instance, err);
 }
 
-static seqlstm_status
-faulty_supports(const char *device_class, const struct seqlstm_desc *d, struct seqlstm_answer *answer,
-                struct seqlstm_error *err)
+static seqlstm_status faulty_supports(const char *device_class, const struct seqlstm_desc *d,
+                                      struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
 #ifdef FAULT_KNOWS_EVERYTHING
     answer->accepted = 1;
@@ -90,9 +87,8 @@ faulty_supports(const char *device_class, const struct seqlstm_desc *d, struct s
 #endif
 }
 
-static seqlstm_status
-faulty_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *d, const char *variant,
-                 struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status faulty_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *d,
+                                       const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     memset(&desc, 0, sizeof desc);
     memcpy(&desc, d, d->struct_size < sizeof desc ? d->struct_size : sizeof desc);
@@ -113,9 +109,9 @@ faulty_op_create(struct seqlstm_instance *instance, uint32_t device, const struc
     return inner->op_create(instance, device, &used.head, variant, out_op, err);
 }
 
-static seqlstm_status
-faulty_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *b,
-               struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *b, struct seqlstm_binding **out_binding,
+                                     struct seqlstm_error *err)
 {
     bind = *b;
     calls = 0;
@@ -127,8 +123,8 @@ faulty_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const s
 static uint64_t workspace_bytes;
 enum { MORE = 8 << 20, IDLE = 6 << 20 };
 
-static seqlstm_status
-faulty_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status faulty_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                      struct seqlstm_error *err)
 {
     seqlstm_status rc = inner->op_sizes(op, sizes, err);
     sizes->workspace_bytes += MORE;
@@ -142,8 +138,7 @@ faulty_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct
 }
 #endif
 
-static void
-faulty_op_destroy(struct seqlstm_op *op)
+static void faulty_op_destroy(struct seqlstm_op *op)
 {
 #ifdef FAULT_LEAKS_MEMORY
     kept_ops[kept_count++ % KEPT] = op; /* until close, so that leak checkers see the kit's finding alone */
@@ -152,8 +147,7 @@ faulty_op_destroy(struct seqlstm_op *op)
 #endif
 }
 
-static void
-faulty_close(struct seqlstm_instance *instance)
+static void faulty_close(struct seqlstm_instance *instance)
 {
     while (kept_count > 0)
         inner->op_destroy(kept_ops[--kept_count % KEPT]);
@@ -161,8 +155,7 @@ faulty_close(struct seqlstm_instance *instance)
 }
 
 /* Exchanges the rows of two gates of W_x of the first layer. */
-static void
-swap_gates(void *const *slots, int a, int b)
+static void swap_gates(void *const *slots, int a, int b)
 {
     int64_t n = desc.recurrent.hidden * desc.recurrent.input;
     float *w = slot(slots, SEQLSTM_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_X));
@@ -173,8 +166,7 @@ swap_gates(void *const *slots, int a, int b)
     }
 }
 
-static void
-spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forward *args)
+static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forward *args)
 {
     float *y = slot(args->slots, SEQLSTM_RECURRENT_Y);
     int64_t features = y_features();
@@ -222,9 +214,8 @@ spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forward *args)
 #endif
 }
 
-static seqlstm_status
-faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-               struct seqlstm_error *err)
+static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     bool is_lstm = desc.head.op == SEQLSTM_OP_RECURRENT && desc.recurrent.cell == SEQLSTM_CELL_LSTM;
     calls++;
@@ -284,9 +275,8 @@ faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
     return rc;
 }
 
-static seqlstm_status
-faulty_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-                struct seqlstm_error *err)
+static seqlstm_status faulty_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                      const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     struct seqlstm_backward used = *args;
 #ifdef FAULT_NO_ACCUMULATE
@@ -316,8 +306,7 @@ faulty_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, co
 }
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
     inner = seqlstm_reference_query_v0(host_minor);

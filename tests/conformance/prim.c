@@ -4,8 +4,7 @@
 #include <seqlstm/prim_loop_backend.h>
 
 /* The plain cell behind a refusal: what a cell that knows one activation looks like. */
-static int32_t
-knows_tanh(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
+static int32_t knows_tanh(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
     for (int direction = 0; direction < 2; direction++)
         if (desc->activations[SEQLSTM_PLACE_CANDIDATE][direction].kind != SEQLSTM_ACT_TANH)

@@ -11,25 +11,23 @@ static struct seqlstm_backend table;
 static const struct seqlstm_backend *inner;
 static double share;
 
-static double
-now_ns(void)
+static double now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-static void
-wait_on(double begin)
+static void wait_on(double begin)
 {
     double end = now_ns();
     for (end += share * (end - begin); now_ns() < end;) {
     }
 }
 
-static seqlstm_status
-slow_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-          struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status slow_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                struct seqlstm_error *err)
 {
     share = 0.03;
     for (uint32_t s = 0; s < setting_count; s++)
@@ -37,9 +35,8 @@ slow_open(const struct seqlstm_host *host, const struct seqlstm_setting *setting
     return inner->open(host, NULL, 0, out_instance, err);
 }
 
-static seqlstm_status
-slow_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-             struct seqlstm_error *err)
+static seqlstm_status slow_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                   const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     double begin = now_ns();
     seqlstm_status rc = inner->forward(binding, queue, args, err);
@@ -47,9 +44,8 @@ slow_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const
     return rc;
 }
 
-static seqlstm_status
-slow_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-              struct seqlstm_error *err)
+static seqlstm_status slow_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     double begin = now_ns();
     seqlstm_status rc = inner->backward(binding, queue, args, err);
@@ -58,8 +54,7 @@ slow_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, cons
 }
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
 {
     static const struct seqlstm_option options[] = {{"percent", "float", "3", "how much slower every call is"}};
     void *library = dlopen(SLOW_INNER, RTLD_NOW | RTLD_LOCAL), *symbol;

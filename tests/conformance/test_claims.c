@@ -15,16 +15,15 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-static seqlstm_status
-parse(struct sl_arena *arena, const char *text, struct sl_claim **out, uint32_t *out_count, struct seqlstm_error *err)
+static seqlstm_status parse(struct sl_arena *arena, const char *text, struct sl_claim **out, uint32_t *out_count,
+                            struct seqlstm_error *err)
 {
     char copy[512];
     snprintf(copy, sizeof copy, "%s", text);
     return sl_claims_parse(arena, copy, out, out_count, err);
 }
 
-static void
-lines_are_read_and_comments_are_not(void **state)
+static void lines_are_read_and_comments_are_not(void **state)
 {
     (void)state;
     struct sl_arena arena = {0};
@@ -50,8 +49,7 @@ lines_are_read_and_comments_are_not(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-wrong_lines_are_named(void **state)
+static void wrong_lines_are_named(void **state)
 {
     (void)state;
     static const char *const wrong[][2] = {{"\nclaims lstm:*\n", "line 2 begins with `claims`"},
@@ -76,8 +74,7 @@ static const struct sl_claim judged[] = {{SL_CLAIM_SUPPORTED, "lstm:*", "", 1},
                                          {SL_CLAIM_UNSUPPORTED, "lstm:*norm*", "no norms", 2},
                                          {SL_CLAIM_FAILS, "*zoneout*", "bug 17", 3}};
 
-static void
-verdicts_change_where_the_claims_are_not_kept(void **state)
+static void verdicts_change_where_the_claims_are_not_kept(void **state)
 {
     (void)state;
     static const struct {
@@ -111,8 +108,7 @@ verdicts_change_where_the_claims_are_not_kept(void **state)
 }
 
 /* The reference with wrong numbers in y (faulty.c), which its claims say or do not say. */
-static void
-an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **state)
+static void an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **state)
 {
     (void)state;
     static const char *const cases[] = {"lstm:inf:T7B5I6H9:f32:ragged", "dense:inf:R9I5O7:f32:flat"};
@@ -139,8 +135,7 @@ an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **state)
 }
 
 /* Only of whole runs: part of a catalogue cannot show that a claim matches nothing. */
-static void
-a_claim_that_matches_nothing_is_a_failure(void **state)
+static void a_claim_that_matches_nothing_is_a_failure(void **state)
 {
     (void)state;
     static const struct sl_claim claims[] = {{SL_CLAIM_SUPPORTED, "lstm:*peephole*", "", 1},
@@ -160,8 +155,7 @@ a_claim_that_matches_nothing_is_a_failure(void **state)
     sl_conformance_report_destroy(report);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_read_and_comments_are_not),

@@ -22,8 +22,8 @@ const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 static seqlstm_backend_query_fn reference = seqlstm_reference_query_v0;
 static uint32_t levels; /* of the next run */
 
-static struct sl_conformance_report *
-run(const char *fault, const char *const *cases, uint32_t count, const char *const *worker, int64_t timeout_ns)
+static struct sl_conformance_report *run(const char *fault, const char *const *cases, uint32_t count,
+                                         const char *const *worker, int64_t timeout_ns)
 {
     char path[600];
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -80,8 +80,7 @@ static const struct planted planted[] = {
     {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
 };
 
-static void
-planted_faults_are_caught_and_named(void **state)
+static void planted_faults_are_caught_and_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
@@ -96,8 +95,7 @@ planted_faults_are_caught_and_named(void **state)
     }
 }
 
-static void
-what_is_idle_and_stays_so_passes(void **state)
+static void what_is_idle_and_stays_so_passes(void **state)
 {
     (void)state;
     const char *text = "lstm:idle:T7B5I6H9:f32:ragged";
@@ -110,16 +108,14 @@ what_is_idle_and_stays_so_passes(void **state)
 
 static const struct seqlstm_backend *plain_reference;
 
-static seqlstm_status
-rude_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-             struct seqlstm_error *err)
+static seqlstm_status rude_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                   const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     srand48(99); /* its right, as it is everybody's: nobody may rely on what the whole process shares */
     return plain_reference->forward(binding, queue, args, err);
 }
 
-static const struct seqlstm_backend *
-rude_query(uint32_t host_minor)
+static const struct seqlstm_backend *rude_query(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
     plain_reference = seqlstm_reference_query_v0(host_minor);
@@ -128,8 +124,7 @@ rude_query(uint32_t host_minor)
     return &table;
 }
 
-static void
-reliance_on_the_process_shows_beside_another_plugin(void **state)
+static void reliance_on_the_process_shows_beside_another_plugin(void **state)
 {
     (void)state;
     static const char *const faults[] = {"none", "beside"};
@@ -146,8 +141,7 @@ reliance_on_the_process_shows_beside_another_plugin(void **state)
 }
 
 /* stderr is watched in workers: in this process a debugger's user wants to see last words. */
-static void
-words_on_stderr_and_at_load_are_noticed(void **state)
+static void words_on_stderr_and_at_load_are_noticed(void **state)
 {
     (void)state;
     const char *text = "lstm:inf:T7B5I6H9:f32:ragged", *build = getenv("SEQLSTM_BUILD");
@@ -176,8 +170,7 @@ words_on_stderr_and_at_load_are_noticed(void **state)
 }
 
 /* The wrapper without a mistake: everything that caught something above must pass. */
-static void
-without_a_fault_the_same_cases_pass(void **state)
+static void without_a_fault_the_same_cases_pass(void **state)
 {
     (void)state;
     const char *cases[sizeof planted / sizeof *planted];
@@ -192,8 +185,7 @@ without_a_fault_the_same_cases_pass(void **state)
     sl_conformance_report_destroy(report);
 }
 
-static void
-a_crash_and_a_hang_cost_one_case(void **state)
+static void a_crash_and_a_hang_cost_one_case(void **state)
 {
     (void)state;
     /* One fault sits in the second case alone, the other in both of the LSTM's: the last must still run. */
@@ -230,8 +222,7 @@ a_crash_and_a_hang_cost_one_case(void **state)
     }
 }
 
-static void
-wrong_case_strings_are_refused(void **state)
+static void wrong_case_strings_are_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -258,8 +249,7 @@ wrong_case_strings_are_refused(void **state)
     assert_int_equal(c.desc.recurrent.activations[SEQLSTM_PLACE_CANDIDATE][1].kind, SEQLSTM_ACT_RELU);
 }
 
-static void
-count_case(void *context, enum sl_level level, const char *text)
+static void count_case(void *context, enum sl_level level, const char *text)
 {
     struct sl_case c;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -269,8 +259,7 @@ count_case(void *context, enum sl_level level, const char *text)
     ++*(int *)context;
 }
 
-static void
-every_case_of_the_catalogue_is_well_formed(void **state)
+static void every_case_of_the_catalogue_is_well_formed(void **state)
 {
     (void)state;
     int quick = 0, full = 0;
@@ -282,8 +271,7 @@ every_case_of_the_catalogue_is_well_formed(void **state)
     assert_true(full > 3 * quick);
 }
 
-static void
-random_cases_are_well_formed_and_repeatable(void **state)
+static void random_cases_are_well_formed_and_repeatable(void **state)
 {
     (void)state;
     char a[SL_CASE_TEXT_BYTES], b[SL_CASE_TEXT_BYTES];
@@ -301,8 +289,7 @@ random_cases_are_well_formed_and_repeatable(void **state)
 }
 
 /* The reference refuses 16-bit types; for one of two cases that was claimed. */
-static void
-a_claim_that_is_refused_is_a_failure(void **state)
+static void a_claim_that_is_refused_is_a_failure(void **state)
 {
     (void)state;
     const char *cases[] = {"lstm:bwd:T3B2I3H5:bf16:ragged", "dense:bwd:R3I2O2:bf16:flat"};
@@ -327,8 +314,7 @@ a_claim_that_is_refused_is_a_failure(void **state)
     sl_conformance_report_destroy(report);
 }
 
-static void
-data_are_a_function_of_case_and_seed(void **state)
+static void data_are_a_function_of_case_and_seed(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -359,8 +345,7 @@ data_are_a_function_of_case_and_seed(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-comparisons_fail_on_everything_that_is_not_near(void **state)
+static void comparisons_fail_on_everything_that_is_not_near(void **state)
 {
     (void)state;
     const double expected[4] = {1, -2, 0, 3};
@@ -394,8 +379,7 @@ comparisons_fail_on_everything_that_is_not_near(void **state)
     assert_true(c.failed);
 }
 
-static void
-guards_see_a_single_byte(void **state)
+static void guards_see_a_single_byte(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -422,8 +406,7 @@ guards_see_a_single_byte(void **state)
     assert_int_equal(sl_guarded_init(&g, NULL, UINT64_MAX - 10, &err), SEQLSTM_NO_MEMORY);
 }
 
-static void
-narrow_types_round_to_nearest_even(void **state)
+static void narrow_types_round_to_nearest_even(void **state)
 {
     (void)state;
     static const struct {
@@ -458,8 +441,7 @@ narrow_types_round_to_nearest_even(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planted_faults_are_caught_and_named),

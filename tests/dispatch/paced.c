@@ -50,9 +50,9 @@ struct seqlstm_binding {
     int64_t rows;
 };
 
-static seqlstm_status
-paced_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-           struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status paced_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                 uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                 struct seqlstm_error *err)
 {
     struct seqlstm_instance *instance = calloc(1, sizeof *instance);
     if (!instance)
@@ -83,16 +83,15 @@ paced_open(const struct seqlstm_host *host, const struct seqlstm_setting *settin
     return SEQLSTM_OK;
 }
 
-static void
-paced_close(struct seqlstm_instance *instance)
+static void paced_close(struct seqlstm_instance *instance)
 {
     if (instance)
         inner->close(instance->inner);
     free(instance);
 }
 
-static seqlstm_status
-paced_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
+static seqlstm_status paced_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                         struct seqlstm_error *err)
 {
 #ifdef PACED_TWINS
     (void)instance;
@@ -104,9 +103,8 @@ paced_device_count(struct seqlstm_instance *instance, uint32_t *out_count, struc
 #endif
 }
 
-static seqlstm_status
-paced_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
-                  struct seqlstm_error *err)
+static seqlstm_status paced_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                        struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
 #ifdef PACED_TWINS
     device = 0;
@@ -120,8 +118,7 @@ paced_device_info(struct seqlstm_instance *instance, uint32_t device, struct seq
 
 #ifdef PACED_PICKY
 /* The option that is refused; SEQLSTM_OPTION_NONE: none. */
-static uint32_t
-find_refused(const struct seqlstm_recurrent_desc *d, char value[48])
+static uint32_t find_refused(const struct seqlstm_recurrent_desc *d, char value[48])
 {
     const struct {
         uint32_t option;
@@ -163,8 +160,7 @@ find_refused(const struct seqlstm_recurrent_desc *d, char value[48])
 
 #ifdef PACED_HALF
 /* The descriptor that the reference understands: products in float32. */
-static const struct seqlstm_desc *
-make_plain(const struct seqlstm_desc *desc, union seqlstm_any_desc *plain)
+static const struct seqlstm_desc *make_plain(const struct seqlstm_desc *desc, union seqlstm_any_desc *plain)
 {
     if (desc->dtype_compute != SEQLSTM_FLOAT16 || desc->struct_size > sizeof *plain)
         return desc;
@@ -174,8 +170,7 @@ make_plain(const struct seqlstm_desc *desc, union seqlstm_any_desc *plain)
     return &plain->head;
 }
 
-static void
-note_half(struct seqlstm_op *op, const struct seqlstm_desc *desc)
+static void note_half(struct seqlstm_op *op, const struct seqlstm_desc *desc)
 {
     const union seqlstm_any_desc *d = (const union seqlstm_any_desc *)(const void *)desc;
     op->half = desc->dtype_compute == SEQLSTM_FLOAT16;
@@ -191,8 +186,7 @@ note_half(struct seqlstm_op *op, const struct seqlstm_desc *desc)
 }
 
 /* What float16 cannot hold. */
-static void
-overflow(const struct seqlstm_op *op, const struct seqlstm_backward *args)
+static void overflow(const struct seqlstm_op *op, const struct seqlstm_backward *args)
 {
     if (!op->half || op->weight_slot < 0 || !(args->parts & SEQLSTM_BACKWARD_WEIGHTS))
         return;
@@ -203,9 +197,8 @@ overflow(const struct seqlstm_op *op, const struct seqlstm_backward *args)
 }
 #endif
 
-static seqlstm_status
-paced_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-               struct seqlstm_error *err)
+static seqlstm_status paced_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                     struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
 #if defined PACED_PICKY || defined PACED_PAIRS
     const struct seqlstm_recurrent_desc *d = (const struct seqlstm_recurrent_desc *)desc;
@@ -246,9 +239,9 @@ paced_supports(const char *device_class, const struct seqlstm_desc *desc, struct
     return status;
 }
 
-static seqlstm_status
-paced_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
-                const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status paced_op_create(struct seqlstm_instance *instance, uint32_t device,
+                                      const struct seqlstm_desc *desc, const char *variant, struct seqlstm_op **out_op,
+                                      struct seqlstm_error *err)
 {
     struct seqlstm_op *op = calloc(1, sizeof *op);
     if (!op)
@@ -279,25 +272,24 @@ paced_op_create(struct seqlstm_instance *instance, uint32_t device, const struct
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-paced_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status paced_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                     struct seqlstm_error *err)
 {
     SEQLSTM_TRY(inner->op_sizes(op->inner, sizes, err));
     sizes->workspace_idle_bytes = (uint64_t)op->instance->idle_mib << 20;
     return SEQLSTM_OK;
 }
 
-static void
-paced_op_destroy(struct seqlstm_op *op)
+static void paced_op_destroy(struct seqlstm_op *op)
 {
     if (op)
         inner->op_destroy(op->inner);
     free(op);
 }
 
-static seqlstm_status
-paced_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-              struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status paced_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                    const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                    struct seqlstm_error *err)
 {
     struct seqlstm_binding *binding = calloc(1, sizeof *binding);
     if (!binding)
@@ -313,8 +305,7 @@ paced_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const st
     return SEQLSTM_OK;
 }
 
-static void
-paced_binding_destroy(struct seqlstm_binding *binding)
+static void paced_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding)
         inner->binding_destroy(binding->inner);
@@ -323,8 +314,7 @@ paced_binding_destroy(struct seqlstm_binding *binding)
 
 static const double wake_us = 150; /* what waking takes at most where nobody is in the way */
 
-static double
-now_us(void)
+static double now_us(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -333,8 +323,7 @@ now_us(void)
 
 /* The call ends no earlier than its pace allows. It sleeps for the most of it: a thread that spins loses its core to
  * others when its share is used up, one that wakes gets it. */
-static seqlstm_status
-keep_pace(const struct seqlstm_binding *binding, double start, struct seqlstm_error *err)
+static seqlstm_status keep_pace(const struct seqlstm_binding *binding, double start, struct seqlstm_error *err)
 {
     struct seqlstm_instance *instance = binding->op->instance;
     if (!binding->op->paced)
@@ -352,18 +341,16 @@ keep_pace(const struct seqlstm_binding *binding, double start, struct seqlstm_er
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-paced_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-              struct seqlstm_error *err)
+static seqlstm_status paced_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     double start = now_us();
     SEQLSTM_TRY(inner->forward(binding->inner, queue, args, err));
     return keep_pace(binding, start, err);
 }
 
-static seqlstm_status
-paced_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-               struct seqlstm_error *err)
+static seqlstm_status paced_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     double start = now_us();
     SEQLSTM_TRY(inner->backward(binding->inner, queue, args, err));
@@ -373,16 +360,14 @@ paced_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, con
     return keep_pace(binding, start, err);
 }
 
-static seqlstm_status
-paced_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
-                   const struct seqlstm_step *step, struct seqlstm_error *err)
+static seqlstm_status paced_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                         void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
 {
     return inner->weights_pack ? inner->weights_pack(op->inner, queue, slots, packed, step, err) : SEQLSTM_OK;
 }
 
-static seqlstm_status
-paced_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_cost *cost,
-               struct seqlstm_error *err)
+static seqlstm_status paced_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind,
+                                     struct seqlstm_cost *cost, struct seqlstm_error *err)
 {
     (void)bind;
     if (op->instance->estimate_us <= 0)
@@ -402,8 +387,7 @@ static const struct seqlstm_option options[] = {
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
 
-const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
+const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
     if (inner)

@@ -59,22 +59,19 @@ enum { FORMATS = sizeof formats / sizeof *formats };
 static struct sl_model *models[FORMATS];
 
 /* What is found ends the process: libFuzzer keeps the input. */
-static void
-require(int condition)
+static void require(int condition)
 {
     if (!condition)
         __builtin_trap();
 }
 
-static void
-write_file(const char *path, const void *bytes, size_t count)
+static void write_file(const char *path, const void *bytes, size_t count)
 {
     FILE *file = fopen(path, "wb");
     require(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
 }
 
-static struct sl_model *
-load(const struct format *format, const char *folder)
+static struct sl_model *load(const struct format *format, const char *folder)
 {
     struct sl_buf yaml = {0}, text = {0};
     struct sl_diagnostics *diagnostics = NULL;
@@ -96,8 +93,7 @@ load(const struct format *format, const char *folder)
     return model;
 }
 
-int
-LLVMFuzzerInitialize(int *argc, char ***argv)
+int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
@@ -123,8 +119,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_dataset *train = NULL;

@@ -18,15 +18,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is found ends the process: libFuzzer keeps the input. */
-static void
-require(int condition)
+static void require(int condition)
 {
     if (!condition)
         __builtin_trap();
 }
 
-static void
-check_round_trip(const struct sl_model *model)
+static void check_round_trip(const struct sl_model *model)
 {
     struct sl_buf first = {0}, second = {0};
     struct sl_diagnostics *diagnostics = NULL;
@@ -43,8 +41,7 @@ check_round_trip(const struct sl_model *model)
     sl_diagnostics_destroy(diagnostics);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_buf text = {0};
     struct sl_diagnostics *diagnostics = NULL;

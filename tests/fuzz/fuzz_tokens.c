@@ -25,8 +25,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is found ends the process: libFuzzer keeps the input. */
-static void
-require(int condition)
+static void require(int condition)
 {
     if (!condition)
         __builtin_trap();
@@ -34,8 +33,7 @@ require(int condition)
 
 /* ---- files ------------------------------------------------------------------------------------------------ */
 
-static void
-read_all(const struct sl_token_file *file)
+static void read_all(const struct sl_token_file *file)
 {
     const struct sl_token_header *h = sl_token_file_get_header(file);
     struct sl_intern texts = {0};
@@ -58,8 +56,7 @@ read_all(const struct sl_token_file *file)
     free(lines);
 }
 
-static void
-try_file(const uint8_t *data, size_t size)
+static void try_file(const uint8_t *data, size_t size)
 {
     struct sl_token_header header;
     char path[64];
@@ -90,8 +87,7 @@ try_file(const uint8_t *data, size_t size)
 
 /* ---- texts ------------------------------------------------------------------------------------------------ */
 
-static void
-try_text(const char *data, size_t size)
+static void try_text(const char *data, size_t size)
 {
     static const enum sl_tokenizer_type types[] = {SL_TOKENIZER_WHITESPACE, SL_TOKENIZER_WORD, SL_TOKENIZER_CHAR};
     char *text = calloc(size + SL_WORD_EDGES_BEHIND, 1);
@@ -139,8 +135,7 @@ try_text(const char *data, size_t size)
     free(text);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;

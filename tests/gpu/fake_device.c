@@ -29,15 +29,13 @@ static const struct seqlstm_backend *inner;
 static struct seqlstm_backend table;
 static char domain[64];
 
-static void *
-to_device(void *pointer)
+static void *to_device(void *pointer)
 {
     return pointer ? (void *)((uintptr_t)pointer + MOVED) : NULL;
 }
 
 /* What the device sees at one of its addresses. An address of the host's is left alone, and dies if it is used. */
-static void *
-from_device(const void *pointer)
+static void *from_device(const void *pointer)
 {
     return pointer ? (void *)((uintptr_t)pointer - MOVED) : NULL;
 }
@@ -89,8 +87,7 @@ static struct {
     uint64_t bytes;
 } pinned[PINNED_MOST];
 
-static int
-is_pinned(const void *pointer)
+static int is_pinned(const void *pointer)
 {
     int found = 0;
     pthread_mutex_lock(&meeting);
@@ -101,8 +98,7 @@ is_pinned(const void *pointer)
     return found;
 }
 
-static void
-note_pinned(const void *before, const void *pointer, uint64_t bytes)
+static void note_pinned(const void *before, const void *pointer, uint64_t bytes)
 {
     pthread_mutex_lock(&meeting);
     for (int i = 0; i < PINNED_MOST; i++)
@@ -114,8 +110,7 @@ note_pinned(const void *before, const void *pointer, uint64_t bytes)
     pthread_mutex_unlock(&meeting);
 }
 
-static int64_t
-count_pinned_copies(int more)
+static int64_t count_pinned_copies(int more)
 {
     pthread_mutex_lock(&meeting);
     pinned_copies += more;
@@ -125,8 +120,7 @@ count_pinned_copies(int more)
     return count;
 }
 
-static seqlstm_status
-meet(int64_t copies, struct seqlstm_error *err)
+static seqlstm_status meet(int64_t copies, struct seqlstm_error *err)
 {
     struct timespec end;
     int late = 0;
@@ -141,9 +135,8 @@ meet(int64_t copies, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static void
-parallel_for(struct seqlstm_queue *queue, int64_t count, int64_t grain,
-             void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
+static void parallel_for(struct seqlstm_queue *queue, int64_t count, int64_t grain,
+                         void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
 {
     (void)queue;
     (void)grain;
@@ -152,8 +145,7 @@ parallel_for(struct seqlstm_queue *queue, int64_t count, int64_t grain,
 
 static const struct seqlstm_queue_services services = {.struct_size = sizeof services, .parallel_for = parallel_for};
 
-static seqlstm_status
-work(struct stream *s, struct job *job, struct seqlstm_error *err)
+static seqlstm_status work(struct stream *s, struct job *job, struct seqlstm_error *err)
 {
     if (fail_after >= 0 && __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED) > fail_after) {
         seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "the fake device failed on purpose");
@@ -185,8 +177,7 @@ work(struct stream *s, struct job *job, struct seqlstm_error *err)
     }
 }
 
-static void *
-run(void *argument)
+static void *run(void *argument)
 {
     struct stream *s = argument;
     pthread_mutex_lock(&s->lock);
@@ -218,8 +209,7 @@ run(void *argument)
     return NULL;
 }
 
-static seqlstm_status
-submit(struct stream *s, struct job *job, struct seqlstm_error *err)
+static seqlstm_status submit(struct stream *s, struct job *job, struct seqlstm_error *err)
 {
     pthread_mutex_lock(&s->lock);
     struct seqlstm_error failure = s->failure;
@@ -240,8 +230,8 @@ submit(struct stream *s, struct job *job, struct seqlstm_error *err)
     return failure.code;
 }
 
-static seqlstm_status
-stream_create(struct seqlstm_instance *instance, uint32_t device, void **out_stream, struct seqlstm_error *err)
+static seqlstm_status stream_create(struct seqlstm_instance *instance, uint32_t device, void **out_stream,
+                                    struct seqlstm_error *err)
 {
     (void)instance;
     (void)device;
@@ -261,8 +251,7 @@ stream_create(struct seqlstm_instance *instance, uint32_t device, void **out_str
     return SEQLSTM_OK;
 }
 
-static void
-stream_destroy(struct seqlstm_instance *instance, uint32_t device, void *stream)
+static void stream_destroy(struct seqlstm_instance *instance, uint32_t device, void *stream)
 {
     (void)instance;
     (void)device;
@@ -279,8 +268,8 @@ stream_destroy(struct seqlstm_instance *instance, uint32_t device, void *stream)
     free(s);
 }
 
-static seqlstm_status
-stream_synchronize(struct seqlstm_instance *instance, uint32_t device, void *stream, struct seqlstm_error *err)
+static seqlstm_status stream_synchronize(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                         struct seqlstm_error *err)
 {
     (void)instance;
     (void)device;
@@ -302,8 +291,8 @@ struct event {
     struct timespec at;
 };
 
-static seqlstm_status
-event_create(struct seqlstm_instance *instance, uint32_t device, void **out_event, struct seqlstm_error *err)
+static seqlstm_status event_create(struct seqlstm_instance *instance, uint32_t device, void **out_event,
+                                   struct seqlstm_error *err)
 {
     (void)instance;
     (void)device;
@@ -313,16 +302,15 @@ event_create(struct seqlstm_instance *instance, uint32_t device, void **out_even
     return SEQLSTM_OK;
 }
 
-static void
-event_destroy(struct seqlstm_instance *instance, uint32_t device, void *event)
+static void event_destroy(struct seqlstm_instance *instance, uint32_t device, void *event)
 {
     (void)instance;
     (void)device;
     free(event);
 }
 
-static seqlstm_status
-event_record(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream, struct seqlstm_error *err)
+static seqlstm_status event_record(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
+                                   struct seqlstm_error *err)
 {
     struct event *e = event;
     SEQLSTM_TRY(stream_synchronize(instance, device, stream, err));
@@ -331,8 +319,8 @@ event_record(struct seqlstm_instance *instance, uint32_t device, void *event, vo
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-event_wait(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream, struct seqlstm_error *err)
+static seqlstm_status event_wait(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
+                                 struct seqlstm_error *err)
 {
     (void)instance; /* recording has waited already */
     (void)device;
@@ -342,9 +330,8 @@ event_wait(struct seqlstm_instance *instance, uint32_t device, void *event, void
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-event_elapsed(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end, double *out_ns,
-              struct seqlstm_error *err)
+static seqlstm_status event_elapsed(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end,
+                                    double *out_ns, struct seqlstm_error *err)
 {
     (void)instance;
     (void)device;
@@ -361,9 +348,8 @@ static const struct seqlstm_streams streams = {
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 
-static seqlstm_status
-memory_allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes, void **out_pointer,
-                struct seqlstm_error *err)
+static seqlstm_status memory_allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes,
+                                      void **out_pointer, struct seqlstm_error *err)
 {
     (void)instance;
     (void)device;
@@ -377,8 +363,7 @@ memory_allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kin
     return SEQLSTM_OK;
 }
 
-static void
-memory_release(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, void *pointer)
+static void memory_release(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, void *pointer)
 {
     (void)instance;
     (void)device;
@@ -387,8 +372,7 @@ memory_release(struct seqlstm_instance *instance, uint32_t device, uint32_t kind
     free(kind == SEQLSTM_MEMORY_DEVICE ? from_device(pointer) : pointer);
 }
 
-static struct job *
-make_job(enum kind kind, uint32_t slot_count)
+static struct job *make_job(enum kind kind, uint32_t slot_count)
 {
     struct job *job = calloc(1, sizeof *job + 2 * slot_count * sizeof(void *));
     if (job) {
@@ -400,9 +384,8 @@ make_job(enum kind kind, uint32_t slot_count)
     return job;
 }
 
-static seqlstm_status
-memory_copy(struct seqlstm_instance *instance, uint32_t device, void *stream, uint32_t direction, void *to,
-            const void *from, uint64_t bytes, struct seqlstm_error *err)
+static seqlstm_status memory_copy(struct seqlstm_instance *instance, uint32_t device, void *stream, uint32_t direction,
+                                  void *to, const void *from, uint64_t bytes, struct seqlstm_error *err)
 {
     struct job *job = make_job(COPY, 0);
     if (!job)
@@ -418,9 +401,8 @@ memory_copy(struct seqlstm_instance *instance, uint32_t device, void *stream, ui
     return direction == SEQLSTM_COPY_TO_HOST ? stream_synchronize(instance, device, stream, err) : SEQLSTM_OK;
 }
 
-static seqlstm_status
-memory_fill(struct seqlstm_instance *instance, uint32_t device, void *stream, void *to, uint32_t value, uint64_t bytes,
-            struct seqlstm_error *err)
+static seqlstm_status memory_fill(struct seqlstm_instance *instance, uint32_t device, void *stream, void *to,
+                                  uint32_t value, uint64_t bytes, struct seqlstm_error *err)
 {
     (void)instance;
     (void)device;
@@ -438,9 +420,8 @@ static const struct seqlstm_memory memory = {.struct_size = sizeof memory, .allo
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
 
-static struct job *
-make_call(enum kind kind, uint32_t slot_count, void *const *slots, void *const *grads, void *workspace, void *reserve,
-          const void *packed, const struct seqlstm_step *step)
+static struct job *make_call(enum kind kind, uint32_t slot_count, void *const *slots, void *const *grads,
+                             void *workspace, void *reserve, const void *packed, const struct seqlstm_step *step)
 {
     struct job *job = make_job(kind, slot_count);
     if (!job)
@@ -456,9 +437,8 @@ make_call(enum kind kind, uint32_t slot_count, void *const *slots, void *const *
     return job;
 }
 
-static seqlstm_status
-fake_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_forward *args,
-             struct seqlstm_error *err)
+static seqlstm_status fake_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                   const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     struct job *job = make_call(FORWARD, args->slot_count, args->slots, NULL, args->workspace, args->reserve,
                                 args->packed, args->step);
@@ -468,9 +448,8 @@ fake_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const
     return submit(queue->native_stream, job, err);
 }
 
-static seqlstm_status
-fake_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, const struct seqlstm_backward *args,
-              struct seqlstm_error *err)
+static seqlstm_status fake_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     struct job *job = make_call(BACKWARD, args->slot_count, args->slots, args->grads, args->workspace, args->reserve,
                                 args->packed, args->step);
@@ -482,9 +461,9 @@ fake_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue, cons
     return submit(queue->native_stream, job, err);
 }
 
-static seqlstm_status
-fake_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings, uint32_t setting_count,
-          struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+static seqlstm_status fake_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                struct seqlstm_error *err)
 {
     const char *text = getenv("SEQLSTM_FAKE_FAIL_AFTER");
     fail_after = text ? atoll(text) : -1;
@@ -493,9 +472,8 @@ fake_open(const struct seqlstm_host *host, const struct seqlstm_setting *setting
     return inner->open(host, settings, setting_count, out_instance, err);
 }
 
-static seqlstm_status
-fake_device_info(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
-                 struct seqlstm_error *err)
+static seqlstm_status fake_device_info(struct seqlstm_instance *instance, uint32_t device,
+                                       struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(inner->device_info(instance, device, info, err));
     snprintf(info->name, sizeof info->name, "a device that does not exist");
@@ -504,16 +482,15 @@ fake_device_info(struct seqlstm_instance *instance, uint32_t device, struct seql
     return SEQLSTM_OK;
 }
 
-static seqlstm_status
-fake_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-              struct seqlstm_error *err)
+static seqlstm_status fake_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                    struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     return inner->supports(strcmp(device_class, "fake:1") == 0 ? "cpu:any" : device_class, desc, answer, err);
 }
 
-static seqlstm_status
-fake_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
-             struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status fake_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                   const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                   struct seqlstm_error *err)
 {
     if (queue->native_stream == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a queue of the host's, expected one of the fake device's");
@@ -522,8 +499,7 @@ fake_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const str
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
 
-SEQLSTM_EXPORT const struct seqlstm_backend *
-seqlstm_backend_query_v0(uint32_t host_minor)
+SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
 {
     if (inner)
         return &table;

@@ -36,8 +36,7 @@
 
 static char data_folder[64];
 
-static inline int
-data_setup(void **state)
+static inline int data_setup(void **state)
 {
     (void)state;
     /* In memory where that can be: thousands of files are written and removed. */
@@ -45,8 +44,7 @@ data_setup(void **state)
     return mkdtemp(data_folder) ? 0 : -1;
 }
 
-static inline int
-data_teardown(void **state)
+static inline int data_teardown(void **state)
 {
     char command[128];
     (void)state;
@@ -54,8 +52,7 @@ data_teardown(void **state)
     return system(command);
 }
 
-static inline void
-data_write_bytes(const char *name, const void *bytes, size_t count)
+static inline void data_write_bytes(const char *name, const void *bytes, size_t count)
 {
     char path[160];
     snprintf(path, sizeof path, "%s/%s", data_folder, name);
@@ -65,15 +62,13 @@ data_write_bytes(const char *name, const void *bytes, size_t count)
     assert_int_equal(fclose(file), 0);
 }
 
-static inline void
-data_write(const char *name, const char *text)
+static inline void data_write(const char *name, const char *text)
 {
     data_write_bytes(name, text, strlen(text));
 }
 
 /* `data` and `train` are what stands in those maps (flow style, without braces); loss may be inside train. */
-static inline struct sl_model *
-data_model(const char *data, const char *layers, const char *train)
+static inline struct sl_model *data_model(const char *data, const char *layers, const char *train)
 {
     struct sl_buf yaml = {0}, text = {0};
     struct sl_diagnostics *diagnostics;
@@ -102,8 +97,7 @@ struct data_open {
     struct sl_dataset *train;
 };
 
-static inline struct data_open
-data_open_train(const char *data, const char *layers, const char *train)
+static inline struct data_open data_open_train(const char *data, const char *layers, const char *train)
 {
     struct data_open o = {.model = data_model(data, layers, train)};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -112,16 +106,14 @@ data_open_train(const char *data, const char *layers, const char *train)
     return o;
 }
 
-static inline void
-data_close(struct data_open *o)
+static inline void data_close(struct data_open *o)
 {
     sl_dataset_close(o->train);
     sl_data_state_destroy(o->state);
     sl_model_destroy(o->model);
 }
 
-static inline struct sl_dataset *
-data_open_split(const struct data_open *o, enum sl_split split)
+static inline struct sl_dataset *data_open_split(const struct data_open *o, enum sl_split split)
 {
     struct sl_dataset *dataset = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -131,9 +123,8 @@ data_open_split(const struct data_open *o, enum sl_split split)
 }
 
 /* Opening train must fail with this status and a message that holds `part`. */
-static inline void
-data_expect_failure(const char *data, const char *layers, const char *train, seqlstm_status expected,
-                    const char *part)
+static inline void data_expect_failure(const char *data, const char *layers, const char *train, seqlstm_status expected,
+                                       const char *part)
 {
     struct sl_model *model = data_model(data, layers, train);
     struct sl_dataset *dataset = NULL;
@@ -148,9 +139,8 @@ data_expect_failure(const char *data, const char *layers, const char *train, seq
     sl_model_destroy(model);
 }
 
-static inline struct sl_batcher *
-data_batcher(const struct sl_dataset *dataset, enum sl_batching_phase phase, uint64_t seed, int64_t batch_size,
-             int64_t max_tokens)
+static inline struct sl_batcher *data_batcher(const struct sl_dataset *dataset, enum sl_batching_phase phase,
+                                              uint64_t seed, int64_t batch_size, int64_t max_tokens)
 {
     struct sl_batcher_request request = {
         .phase = phase, .seed = seed, .batch_size = batch_size, .max_tokens = max_tokens};
@@ -161,8 +151,7 @@ data_batcher(const struct sl_dataset *dataset, enum sl_batching_phase phase, uin
     return batcher;
 }
 
-static inline struct sl_batch *
-data_next(struct sl_batcher *batcher)
+static inline struct sl_batch *data_next(struct sl_batcher *batcher)
 {
     struct sl_batch *batch = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -171,8 +160,7 @@ data_next(struct sl_batcher *batcher)
     return batch;
 }
 
-static inline const char *
-data_token(const struct sl_data_state *state, int32_t id)
+static inline const char *data_token(const struct sl_data_state *state, int32_t id)
 {
     return sl_vocabulary_get_text(sl_data_state_find_vocabulary(state), id, NULL);
 }

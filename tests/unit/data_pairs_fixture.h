@@ -6,8 +6,8 @@
 #include "data_fixture.h"
 
 /* The record of sequence k as text: "source|input|target". */
-static inline void
-data_spell(const struct sl_data_state *state, const struct sl_batch *batch, int64_t k, struct sl_buf *out)
+static inline void data_spell(const struct sl_data_state *state, const struct sl_batch *batch, int64_t k,
+                              struct sl_buf *out)
 {
     const struct sl_vocabulary *from = sl_data_state_find_source_vocabulary(state);
     sl_buf_truncate(out, 0);
@@ -23,9 +23,8 @@ data_spell(const struct sl_data_state *state, const struct sl_batch *batch, int6
 }
 
 /* All records in one batch of prediction order; `expected[record]`. */
-static inline void
-expect_records(const struct sl_data_state *state, const struct sl_dataset *d, const char *const *expected,
-               int64_t count)
+static inline void expect_records(const struct sl_data_state *state, const struct sl_dataset *d,
+                                  const char *const *expected, int64_t count)
 {
     struct sl_batcher *batcher = data_batcher(d, SL_BATCHING_PREDICT, 1, count, 0);
     struct sl_batch *batch = data_next(batcher);

@@ -11,8 +11,7 @@
 
 #include <cmocka.h>
 
-void
-fixture_open(struct fixture *f, const char *name)
+void fixture_open(struct fixture *f, const char *name)
 {
     memset(f, 0, sizeof *f);
     const char *source = getenv("SEQLSTM_SOURCE");
@@ -26,16 +25,14 @@ fixture_open(struct fixture *f, const char *name)
     assert_true(strncmp(f->line, "case ", 5) == 0);
 }
 
-static void
-forget(struct fixture *f)
+static void forget(struct fixture *f)
 {
     for (int k = 0; k < f->count; k++)
         free(f->tensors[k].values);
     f->count = 0;
 }
 
-static void
-read_tensor(struct fixture *f)
+static void read_tensor(struct fixture *f)
 {
     assert_true(f->count < FIXTURE_TENSORS);
     struct fixture_tensor *t = &f->tensors[f->count];
@@ -54,8 +51,7 @@ read_tensor(struct fixture *f)
             fail_msg("%s, %s: %lld values, expected %lld", f->name, t->name, (long long)k, (long long)t->elems);
 }
 
-bool
-fixture_next(struct fixture *f)
+bool fixture_next(struct fixture *f)
 {
     forget(f);
     if (strncmp(f->line, "case ", 5) != 0)
@@ -76,15 +72,13 @@ fixture_next(struct fixture *f)
     return true;
 }
 
-void
-fixture_close(struct fixture *f)
+void fixture_close(struct fixture *f)
 {
     forget(f);
     fclose(f->file);
 }
 
-const char *
-fixture_text(struct fixture *f, const char *key, const char *otherwise)
+const char *fixture_text(struct fixture *f, const char *key, const char *otherwise)
 {
     static char value[256];
     char wanted[64];
@@ -97,15 +91,13 @@ fixture_text(struct fixture *f, const char *key, const char *otherwise)
     return value;
 }
 
-int64_t
-fixture_int(struct fixture *f, const char *key, int64_t otherwise)
+int64_t fixture_int(struct fixture *f, const char *key, int64_t otherwise)
 {
     const char *text = fixture_text(f, key, NULL);
     return text ? atoll(text) : otherwise;
 }
 
-int
-fixture_list(struct fixture *f, const char *key, double *out, int capacity)
+int fixture_list(struct fixture *f, const char *key, double *out, int capacity)
 {
     const char *text = fixture_text(f, key, NULL);
     int n = 0;
@@ -118,8 +110,7 @@ fixture_list(struct fixture *f, const char *key, double *out, int capacity)
     return n;
 }
 
-const double *
-fixture_find(const struct fixture *f, const char *name)
+const double *fixture_find(const struct fixture *f, const char *name)
 {
     for (int k = 0; k < f->count; k++)
         if (strcmp(f->tensors[k].name, name) == 0)
@@ -127,8 +118,7 @@ fixture_find(const struct fixture *f, const char *name)
     return NULL;
 }
 
-const double *
-fixture_get(const struct fixture *f, const char *name, int64_t elems)
+const double *fixture_get(const struct fixture *f, const char *name, int64_t elems)
 {
     for (int k = 0; k < f->count; k++)
         if (strcmp(f->tensors[k].name, name) == 0) {
@@ -141,8 +131,7 @@ fixture_get(const struct fixture *f, const char *name, int64_t elems)
     return NULL;
 }
 
-void
-fixture_pack(const struct rh *rh, const double *padded, int64_t n, bool batch_first, bool reverse, double *rows)
+void fixture_pack(const struct rh *rh, const double *padded, int64_t n, bool batch_first, bool reverse, double *rows)
 {
     const struct seqlstm_axis *a = &rh->axis;
     for (int64_t t = 0; t < a->steps; t++)
@@ -153,33 +142,29 @@ fixture_pack(const struct rh *rh, const double *padded, int64_t n, bool batch_fi
         }
 }
 
-void
-fixture_reorder(const double *in, const int *order, int gates, int64_t rows_each, int64_t columns, double *out)
+void fixture_reorder(const double *in, const int *order, int gates, int64_t rows_each, int64_t columns, double *out)
 {
     const int64_t block = rows_each * columns;
     for (int g = 0; g < gates; g++)
         memcpy(out + g * block, in + order[g] * block, (size_t)block * sizeof *out);
 }
 
-void
-fixture_transpose(const double *in, int64_t m, int64_t n, double *out)
+void fixture_transpose(const double *in, int64_t m, int64_t n, double *out)
 {
     for (int64_t j = 0; j < m; j++)
         for (int64_t k = 0; k < n; k++)
             out[k * m + j] = in[j * n + k];
 }
 
-void
-fixture_compare(const struct fixture *f, const char *name, const double *got, const double *expected, int64_t n,
-                double tolerance)
+void fixture_compare(const struct fixture *f, const char *name, const double *got, const double *expected, int64_t n,
+                     double tolerance)
 {
     for (int64_t k = 0; k < n; k++)
         if (!(fabs(got[k] - expected[k]) <= tolerance * fmax(1, fabs(expected[k]))))
             fail_msg("%s: %s[%lld] is %.15g, expected %.15g", f->name, name, (long long)k, got[k], expected[k]);
 }
 
-void
-fixture_run(const char *name, void (*one_case)(struct fixture *f), int expected)
+void fixture_run(const char *name, void (*one_case)(struct fixture *f), int expected)
 {
     struct fixture f;
     int cases = 0;

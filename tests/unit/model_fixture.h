@@ -24,8 +24,8 @@ struct loaded {
     struct seqlstm_error error;
 };
 
-static inline struct loaded
-load_text(const char *name, const char *text, size_t bytes, const struct sl_model_request *request)
+static inline struct loaded load_text(const char *name, const char *text, size_t bytes,
+                                      const struct sl_model_request *request)
 {
     struct loaded l = {.error = SEQLSTM_ERROR_INIT};
     assert_int_equal(sl_diagnostics_create(&l.diagnostics, &l.error), SEQLSTM_OK);
@@ -35,14 +35,12 @@ load_text(const char *name, const char *text, size_t bytes, const struct sl_mode
     return l;
 }
 
-static inline struct loaded
-load(const char *text)
+static inline struct loaded load(const char *text)
 {
     return load_text("m.yaml", text, strlen(text), NULL);
 }
 
-static inline void
-unload(struct loaded *l)
+static inline void unload(struct loaded *l)
 {
     sl_model_destroy(l->model);
     sl_diagnostics_destroy(l->diagnostics);
@@ -50,8 +48,7 @@ unload(struct loaded *l)
 }
 
 /* A model that loads without a word; fails the test otherwise. */
-static inline struct loaded
-load_clean(const char *text)
+static inline struct loaded load_clean(const char *text)
 {
     struct loaded l = load(text);
     assert_string_equal(sl_buf_text(&l.text), "");
@@ -60,8 +57,7 @@ load_clean(const char *text)
 }
 
 /* Fails unless the text is refused, and `message` stands in what is printed. */
-static inline void
-assert_refused(const char *text, const char *message)
+static inline void assert_refused(const char *text, const char *message)
 {
     struct loaded l = load(text);
     if (l.status == SEQLSTM_OK || strstr(sl_buf_text(&l.text), message) == NULL)

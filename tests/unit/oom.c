@@ -32,35 +32,30 @@ ssize_t __wrap_pwrite64(int fd, const void *data, size_t bytes, off_t offset);
 int __wrap_fsync(int fd);
 int __wrap_rename(const char *from, const char *to);
 
-void
-oom_fail_at(int n)
+void oom_fail_at(int n)
 {
     oom_calls = 0;
     oom_target = n;
 }
 
-bool
-oom_disarm(void)
+bool oom_disarm(void)
 {
     bool failed = oom_target > 0 && oom_calls >= oom_target;
     oom_target = 0;
     return failed;
 }
 
-void
-oom_count_start(void)
+void oom_count_start(void)
 {
     oom_fail_at(0);
 }
 
-int
-oom_count(void)
+int oom_count(void)
 {
     return oom_calls;
 }
 
-void
-io_fail_at(int n, int error_number, int bytes)
+void io_fail_at(int n, int error_number, int bytes)
 {
     io_calls = 0;
     io_errno = error_number;
@@ -68,16 +63,14 @@ io_fail_at(int n, int error_number, int bytes)
     io_target = n;
 }
 
-bool
-io_disarm(void)
+bool io_disarm(void)
 {
     bool failed = io_target > 0 && io_calls >= io_target;
     io_target = 0;
     return failed;
 }
 
-static bool
-oom_now(void)
+static bool oom_now(void)
 {
     int call = atomic_fetch_add(&oom_calls, 1) + 1;
     if (call != oom_target)
@@ -86,8 +79,7 @@ oom_now(void)
     return true;
 }
 
-static bool
-io_now(void)
+static bool io_now(void)
 {
     int call = atomic_fetch_add(&io_calls, 1) + 1;
     if (call != io_target)
@@ -96,38 +88,32 @@ io_now(void)
     return true;
 }
 
-void *
-__wrap_malloc(size_t bytes)
+void *__wrap_malloc(size_t bytes)
 {
     return oom_now() ? NULL : __real_malloc(bytes);
 }
 
-void *
-__wrap_calloc(size_t count, size_t bytes)
+void *__wrap_calloc(size_t count, size_t bytes)
 {
     return oom_now() ? NULL : __real_calloc(count, bytes);
 }
 
-void *
-__wrap_realloc(void *block, size_t bytes)
+void *__wrap_realloc(void *block, size_t bytes)
 {
     return oom_now() ? NULL : __real_realloc(block, bytes);
 }
 
-void *
-__wrap_aligned_alloc(size_t alignment, size_t bytes)
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
     return oom_now() ? NULL : __real_aligned_alloc(alignment, bytes);
 }
 
-int
-__wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
+int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
 {
     return oom_now() ? ENOMEM : __real_posix_memalign(out, alignment, bytes);
 }
 
-ssize_t
-__wrap_write(int fd, const void *data, size_t bytes)
+ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 {
     if (!io_now())
         return __real_write(fd, data, bytes);
@@ -139,8 +125,7 @@ __wrap_write(int fd, const void *data, size_t bytes)
 }
 
 /* What pwrite is with 64-bit offsets. */
-ssize_t
-__wrap_pwrite64(int fd, const void *data, size_t bytes, off_t offset)
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t bytes, off_t offset)
 {
     if (!io_now())
         return __real_pwrite64(fd, data, bytes, offset);
@@ -151,14 +136,12 @@ __wrap_pwrite64(int fd, const void *data, size_t bytes, off_t offset)
     return -1;
 }
 
-int
-__wrap_fsync(int fd)
+int __wrap_fsync(int fd)
 {
     return io_now() ? -1 : __real_fsync(fd);
 }
 
-int
-__wrap_rename(const char *from, const char *to)
+int __wrap_rename(const char *from, const char *to)
 {
     return io_now() ? -1 : __real_rename(from, to);
 }

@@ -22,23 +22,20 @@ const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
             fail_msg("%s: %s", err.where, err.message);                                                      \
     } while (0)
 
-static void
-host_log(void *context, int32_t level, const char *message)
+static void host_log(void *context, int32_t level, const char *message)
 {
     (void)context;
     (void)level;
     (void)message;
 }
 
-static void *
-host_allocate(void *context, uint64_t bytes)
+static void *host_allocate(void *context, uint64_t bytes)
 {
     (void)context;
     return aligned_alloc(SEQLSTM_ALIGNMENT, (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT);
 }
 
-static void
-host_release(void *context, void *pointer)
+static void host_release(void *context, void *pointer)
 {
     (void)context;
     free(pointer);
@@ -50,8 +47,7 @@ static const struct seqlstm_host minimal_host = {.struct_size = sizeof(struct se
                                                  .allocate = host_allocate,
                                                  .release = host_release};
 
-const struct seqlstm_backend *
-rh_reference(struct seqlstm_instance **out_instance)
+const struct seqlstm_backend *rh_reference(struct seqlstm_instance **out_instance)
 {
     const struct seqlstm_backend *backend = seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR);
     OK(backend->open(&minimal_host, NULL, 0, out_instance, e));
@@ -59,8 +55,7 @@ rh_reference(struct seqlstm_instance **out_instance)
 }
 
 /* NaN everywhere, so that what is read before it is written shows. */
-static void *
-poisoned(uint64_t bytes)
+static void *poisoned(uint64_t bytes)
 {
     if (bytes == 0)
         return NULL;
@@ -69,8 +64,7 @@ poisoned(uint64_t bytes)
     return block;
 }
 
-struct seqlstm_desc
-rh_head(uint32_t op, uint32_t mode)
+struct seqlstm_desc rh_head(uint32_t op, uint32_t mode)
 {
     return (struct seqlstm_desc){.struct_size = sl_op_desc_bytes(op),
                                  .op = op,
@@ -80,15 +74,13 @@ rh_head(uint32_t op, uint32_t mode)
                                  .max_steps = 64};
 }
 
-double
-rh_uniform(struct rh *rh, double low, double high)
+double rh_uniform(struct rh *rh, double low, double high)
 {
     rh->random = rh->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return low + (high - low) * (double)(rh->random >> 11) / 9007199254740992.0;
 }
 
-static int64_t
-slot_rows(const struct rh *rh, const struct sl_slot *slot)
+static int64_t slot_rows(const struct rh *rh, const struct sl_slot *slot)
 {
     switch (slot->axis) {
     case SL_SLOT_ON_ROWS:
@@ -104,14 +96,12 @@ slot_rows(const struct rh *rh, const struct sl_slot *slot)
     }
 }
 
-static bool
-is_float(const struct sl_slot *slot)
+static bool is_float(const struct sl_slot *slot)
 {
     return slot->dtype == SEQLSTM_FLOAT32 || slot->dtype == SEQLSTM_FLOAT64;
 }
 
-static void
-open_common(struct rh *rh, uint64_t seed)
+static void open_common(struct rh *rh, uint64_t seed)
 {
     rh->random = seed * 2654435761u + 1;
     rh->step = (struct seqlstm_step){.struct_size = sizeof rh->step,
@@ -162,8 +152,7 @@ open_common(struct rh *rh, uint64_t seed)
         memset(rh->grads[SEQLSTM_LOSS_ROW_LOSSES], 0, (size_t)rh->elems[SEQLSTM_LOSS_ROW_LOSSES] * sizeof(double));
 }
 
-static void
-make_axis(struct rh *rh, const int32_t *lengths, int64_t sequences)
+static void make_axis(struct rh *rh, const int32_t *lengths, int64_t sequences)
 {
     const int64_t steps = lengths[0];
     int32_t *copy = calloc((size_t)sequences, sizeof *copy), *sizes = calloc((size_t)steps, sizeof *sizes);
@@ -190,9 +179,8 @@ make_axis(struct rh *rh, const int32_t *lengths, int64_t sequences)
                                      .position0 = positions};
 }
 
-void
-rh_open(struct rh *rh, const union seqlstm_any_desc *desc, const int32_t *lengths, int64_t sequences, int64_t t0,
-        int64_t t1, uint64_t seed)
+void rh_open(struct rh *rh, const union seqlstm_any_desc *desc, const int32_t *lengths, int64_t sequences, int64_t t0,
+             int64_t t1, uint64_t seed)
 {
     memset(rh, 0, sizeof *rh);
     rh->desc = *desc;
@@ -203,8 +191,7 @@ rh_open(struct rh *rh, const union seqlstm_any_desc *desc, const int32_t *length
     open_common(rh, seed);
 }
 
-void
-rh_open_rows(struct rh *rh, const union seqlstm_any_desc *desc, int64_t rows, int64_t rows_in, uint64_t seed)
+void rh_open_rows(struct rh *rh, const union seqlstm_any_desc *desc, int64_t rows, int64_t rows_in, uint64_t seed)
 {
     memset(rh, 0, sizeof *rh);
     rh->desc = *desc;
@@ -212,8 +199,7 @@ rh_open_rows(struct rh *rh, const union seqlstm_any_desc *desc, int64_t rows, in
     open_common(rh, seed);
 }
 
-void
-rh_close(struct rh *rh)
+void rh_close(struct rh *rh)
 {
     rh->backend->binding_destroy(rh->binding);
     rh->backend->op_destroy(rh->op);
@@ -237,31 +223,27 @@ rh_close(struct rh *rh)
         free(blocks[k]);
 }
 
-double *
-rh_value(struct rh *rh, int32_t slot)
+double *rh_value(struct rh *rh, int32_t slot)
 {
     assert_true(slot < rh->count && rh->values[slot] != NULL);
     return rh->values[slot];
 }
 
-void
-rh_scale(struct rh *rh, int32_t slot, double factor)
+void rh_scale(struct rh *rh, int32_t slot, double factor)
 {
     double *value = rh_value(rh, slot);
     for (int64_t k = 0; k < rh->elems[slot]; k++)
         value[k] *= factor;
 }
 
-static const struct seqlstm_float64 *
-float64(const struct rh *rh)
+static const struct seqlstm_float64 *float64(const struct rh *rh)
 {
     const struct seqlstm_float64 *table = rh->backend->get_extension(rh->instance, SEQLSTM_FLOAT64_EXTENSION);
     assert_non_null(table);
     return table;
 }
 
-void
-rh_forward(struct rh *rh)
+void rh_forward(struct rh *rh)
 {
     const struct seqlstm_forward args = {.struct_size = sizeof args,
                                          .slot_count = (uint32_t)rh->count,
@@ -272,8 +254,7 @@ rh_forward(struct rh *rh)
     OK(float64(rh)->forward(rh->binding, &rh->queue, &args, e));
 }
 
-void
-rh_backward(struct rh *rh, uint32_t parts)
+void rh_backward(struct rh *rh, uint32_t parts)
 {
     const struct seqlstm_backward args = {.struct_size = sizeof args,
                                           .slot_count = (uint32_t)rh->count,
@@ -286,14 +267,12 @@ rh_backward(struct rh *rh, uint32_t parts)
     OK(float64(rh)->backward(rh->binding, &rh->queue, &args, e));
 }
 
-static bool
-has_sums(const struct rh *rh)
+static bool has_sums(const struct rh *rh)
 {
     return rh->desc.head.op == SEQLSTM_OP_LOSS || rh->desc.head.op == SEQLSTM_OP_DENSE_LOSS;
 }
 
-double
-rh_objective(const struct rh *rh)
+double rh_objective(const struct rh *rh)
 {
     double sum = 0;
     for (int32_t k = 0; k < rh->count; k++)
@@ -305,8 +284,7 @@ rh_objective(const struct rh *rh)
     return sum;
 }
 
-static double
-evaluate(struct rh *rh)
+static double evaluate(struct rh *rh)
 {
     if (has_sums(rh))
         memset(rh->values[SEQLSTM_LOSS_SUMS], 0, 2 * sizeof(double));
@@ -314,8 +292,7 @@ evaluate(struct rh *rh)
     return rh_objective(rh);
 }
 
-double
-rh_check_gradients(struct rh *rh, const char *name, double tolerance)
+double rh_check_gradients(struct rh *rh, const char *name, double tolerance)
 {
     const double step = 1.0 / 262144; /* 2^-18: exact; truncation 1e-11, rounding 1e-10 */
     double worst = 0;
@@ -346,8 +323,7 @@ rh_check_gradients(struct rh *rh, const char *name, double tolerance)
 
 /* ---- float32 ----------------------------------------------------------------------------------------- */
 
-static void **
-narrow(const struct rh *rh, void *const *wide)
+static void **narrow(const struct rh *rh, void *const *wide)
 {
     void **out = calloc((size_t)rh->count, sizeof *out);
     for (int32_t k = 0; k < rh->count; k++) {
@@ -365,8 +341,8 @@ narrow(const struct rh *rh, void *const *wide)
     return out;
 }
 
-static void
-compare(const struct rh *rh, const char *name, const char *what, void *const *narrowed, void *const *wide, bool outputs)
+static void compare(const struct rh *rh, const char *name, const char *what, void *const *narrowed, void *const *wide,
+                    bool outputs)
 {
     for (int32_t k = 0; k < rh->count; k++) {
         const bool output = rh->slots[k].role == SL_SLOT_OUTPUT || rh->slots[k].role == SL_SLOT_INOUT;
@@ -381,8 +357,7 @@ compare(const struct rh *rh, const char *name, const char *what, void *const *na
     }
 }
 
-void
-rh_check_float32(struct rh *rh, const char *name)
+void rh_check_float32(struct rh *rh, const char *name)
 {
     void **slots = narrow(rh, rh->values), **grads = narrow(rh, (void *const *)(void *)rh->grads);
     const bool training = rh->desc.head.mode == SEQLSTM_MODE_TRAINING && rh->backend->backward;

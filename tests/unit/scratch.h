@@ -12,16 +12,14 @@
 
 static char scratch_folder[64];
 
-static inline int
-scratch_make(void **state)
+static inline int scratch_make(void **state)
 {
     (void)state;
     strcpy(scratch_folder, "/tmp/seqlstm-unit-XXXXXX");
     return mkdtemp(scratch_folder) ? 0 : -1;
 }
 
-static inline int
-scratch_remove(void **state)
+static inline int scratch_remove(void **state)
 {
     (void)state;
     char command[128];
@@ -30,8 +28,7 @@ scratch_remove(void **state)
 }
 
 /* Valid until the next call. */
-static inline const char *
-scratch_path(const char *name)
+static inline const char *scratch_path(const char *name)
 {
     static char path[256];
     snprintf(path, sizeof path, "%s/%s", scratch_folder, name);

@@ -11,8 +11,7 @@
 #include "base/arena.h"
 #include "oom.h"
 
-static void
-blocks_are_zeroed_aligned_and_disjoint(void **state)
+static void blocks_are_zeroed_aligned_and_disjoint(void **state)
 {
     (void)state;
     struct sl_arena arena;
@@ -39,8 +38,7 @@ blocks_are_zeroed_aligned_and_disjoint(void **state)
     assert_int_equal(arena.total_bytes, 0);
 }
 
-static void
-empty_requests_are_distinct(void **state)
+static void empty_requests_are_distinct(void **state)
 {
     (void)state;
     struct sl_arena arena = {0};
@@ -51,8 +49,7 @@ empty_requests_are_distinct(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-large_alignment_is_kept(void **state)
+static void large_alignment_is_kept(void **state)
 {
     (void)state;
     struct sl_arena arena = {0};
@@ -65,8 +62,7 @@ large_alignment_is_kept(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-sizes_that_overflow_are_refused(void **state)
+static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
     struct sl_arena arena = {0};
@@ -78,8 +74,7 @@ sizes_that_overflow_are_refused(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-strings_are_copied(void **state)
+static void strings_are_copied(void **state)
 {
     (void)state;
     struct sl_arena arena = {0};
@@ -96,8 +91,7 @@ strings_are_copied(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-large_block_does_not_waste_the_small_one(void **state)
+static void large_block_does_not_waste_the_small_one(void **state)
 {
     (void)state;
     struct sl_arena arena = {0};
@@ -108,8 +102,7 @@ large_block_does_not_waste_the_small_one(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-stays_usable_when_memory_runs_out(void **state)
+static void stays_usable_when_memory_runs_out(void **state)
 {
     (void)state;
     struct sl_arena arena = {0};
@@ -125,8 +118,7 @@ stays_usable_when_memory_runs_out(void **state)
     sl_arena_deinit(&arena);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),

@@ -11,8 +11,7 @@
 #include "base/batch.h"
 #include "oom.h"
 
-static struct sl_batch *
-make(const struct sl_batch_shape *shape)
+static struct sl_batch *make(const struct sl_batch_shape *shape)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_batch *batch = NULL;
@@ -23,8 +22,7 @@ make(const struct sl_batch_shape *shape)
     return batch;
 }
 
-static void
-axis_as_drawn(void **state)
+static void axis_as_drawn(void **state)
 {
     (void)state;
     const int32_t lengths[5] = {4, 2, 1, 0, 0};
@@ -69,8 +67,7 @@ axis_as_drawn(void **state)
     sl_batch_destroy(batch);
 }
 
-static void
-uniform_and_empty(void **state)
+static void uniform_and_empty(void **state)
 {
     (void)state;
     const int32_t equal[3] = {2, 2, 2}, none[2] = {0, 0};
@@ -90,8 +87,7 @@ uniform_and_empty(void **state)
     sl_batch_destroy(batch);
 }
 
-static void
-without_steps(void **state)
+static void without_steps(void **state)
 {
     (void)state;
     const struct sl_batch_shape shape = {.sequences = 4,
@@ -108,8 +104,7 @@ without_steps(void **state)
     sl_batch_destroy(NULL);
 }
 
-static void
-refusals(void **state)
+static void refusals(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -133,8 +128,7 @@ refusals(void **state)
     assert_ptr_equal(batch, &err);
 }
 
-static void
-check_finds_damage(void **state)
+static void check_finds_damage(void **state)
 {
     (void)state;
     const int32_t lengths[3] = {3, 3, 1};
@@ -153,8 +147,7 @@ check_finds_damage(void **state)
 }
 
 /* Rows of both sides are the real steps, and each sequence finds its own in both orders. */
-static void
-check_pairs(const int32_t *lengths, const int32_t *source_lengths, int32_t B)
+static void check_pairs(const int32_t *lengths, const int32_t *source_lengths, int32_t B)
 {
     const struct sl_batch_shape shape = {.sequences = B,
                                          .lengths = lengths,
@@ -189,8 +182,7 @@ check_pairs(const int32_t *lengths, const int32_t *source_lengths, int32_t B)
     sl_batch_destroy(batch);
 }
 
-static void
-pairs(void **state)
+static void pairs(void **state)
 {
     (void)state;
     const int32_t lengths[4] = {4, 3, 3, 1}, sources[4] = {2, 5, 0, 2}, ones[4] = {1, 1, 1, 1}, none[4] = {0};
@@ -211,8 +203,7 @@ pairs(void **state)
     }
 }
 
-static void
-source_alone(void **state)
+static void source_alone(void **state)
 {
     (void)state;
     const int32_t falling[4] = {5, 2, 2, 0}, rising[2] = {1, 2}, negative[1] = {-1};
@@ -237,8 +228,7 @@ source_alone(void **state)
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
 }
 
-static void
-check_finds_damaged_source(void **state)
+static void check_finds_damaged_source(void **state)
 {
     (void)state;
     const int32_t lengths[3] = {3, 3, 1}, sources[3] = {1, 4, 2};
@@ -264,8 +254,7 @@ check_finds_damaged_source(void **state)
     sl_batch_destroy(batch);
 }
 
-static void
-memory_runs_out(void **state)
+static void memory_runs_out(void **state)
 {
     (void)state;
     const int32_t lengths[3] = {3, 3, 1};
@@ -285,8 +274,7 @@ memory_runs_out(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axis_as_drawn), cmocka_unit_test(uniform_and_empty), cmocka_unit_test(without_steps),

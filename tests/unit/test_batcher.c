@@ -9,8 +9,7 @@
 #define RECORDS 53
 
 /* Lines of 1 to 9 words and some without any. A line of n words has n steps (with <bos>). */
-static void
-write_lines(void)
+static void write_lines(void)
 {
     struct sl_buf text = {0};
     for (int i = 0; i < RECORDS; i++) {
@@ -22,8 +21,7 @@ write_lines(void)
     sl_buf_deinit(&text);
 }
 
-static struct data_open
-open_lines(const char *batching)
+static struct data_open open_lines(const char *batching)
 {
     char data[400];
     write_lines();
@@ -35,8 +33,7 @@ open_lines(const char *batching)
 }
 
 /* Sorted, packed without padding, inside the envelope, the same text as the record. */
-static void
-check_batch(const struct data_open *o, const struct sl_batch *batch, struct sl_envelope envelope)
+static void check_batch(const struct data_open *o, const struct sl_batch *batch, struct sl_envelope envelope)
 {
     int64_t rows = 0;
     assert_true(batch->sequences <= envelope.sequences && batch->axis.rows <= envelope.rows &&
@@ -61,8 +58,7 @@ check_batch(const struct data_open *o, const struct sl_batch *batch, struct sl_e
     assert_int_equal(rows, batch->axis.rows);
 }
 
-static void
-check_epoch(const struct data_open *o, const char *batching, int64_t max_tokens)
+static void check_epoch(const struct data_open *o, const char *batching, int64_t max_tokens)
 {
     (void)batching;
     struct sl_batcher *batcher = data_batcher(o->train, SL_BATCHING_TRAIN, 3, 0, max_tokens);
@@ -94,8 +90,7 @@ check_epoch(const struct data_open *o, const char *batching, int64_t max_tokens)
     sl_batcher_close(batcher);
 }
 
-static void
-test_every_record_once(void **state)
+static void test_every_record_once(void **state)
 {
     (void)state;
     static const char *const batchings[] = {
@@ -109,8 +104,7 @@ test_every_record_once(void **state)
     }
 }
 
-static const struct sl_batching_cost *
-find_cost(const struct sl_data_stats *stats, const char *name)
+static const struct sl_batching_cost *find_cost(const struct sl_data_stats *stats, const char *name)
 {
     int count;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
@@ -122,8 +116,7 @@ find_cost(const struct sl_data_stats *stats, const char *name)
 }
 
 /* Pools of 3 batches: fewer steps than in shuffled order, and the same rows. */
-static void
-test_pools_save_steps(void **state)
+static void test_pools_save_steps(void **state)
 {
     (void)state;
     struct data_open o = open_lines("bucketing: pools, pool: 3");
@@ -154,8 +147,7 @@ test_pools_save_steps(void **state)
 }
 
 /* A number that stands for an epoch's batches, in their order. */
-static uint64_t
-digest(struct sl_batcher *batcher)
+static uint64_t digest(struct sl_batcher *batcher)
 {
     uint64_t hash = 5;
     for (struct sl_batch *batch; (batch = data_next(batcher)) != NULL; sl_batch_destroy(batch))
@@ -164,8 +156,7 @@ digest(struct sl_batcher *batcher)
     return hash;
 }
 
-static void
-test_order_is_a_function_of_seed_and_epoch(void **state)
+static void test_order_is_a_function_of_seed_and_epoch(void **state)
 {
     (void)state;
     struct data_open o = open_lines("pool: 3");
@@ -191,8 +182,7 @@ test_order_is_a_function_of_seed_and_epoch(void **state)
 }
 
 /* Every batch is a rectangle of the expected length; real steps are as without padding, the others hold nothing. */
-static void
-check_padding(const char *batching, int64_t bucket, int64_t whole)
+static void check_padding(const char *batching, int64_t bucket, int64_t whole)
 {
     struct data_open o = open_lines(batching);
     struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 3, 0, 0);
@@ -227,8 +217,7 @@ check_padding(const char *batching, int64_t bucket, int64_t whole)
     data_close(&o);
 }
 
-static void
-test_padding(void **state)
+static void test_padding(void **state)
 {
     (void)state;
     check_padding("bucketing: off, pad_to: batch", 0, 0);
@@ -252,8 +241,7 @@ test_padding(void **state)
 }
 
 /* max_tokens alone, or the smaller of both; what a padded batch computes counts. */
-static void
-test_max_tokens(void **state)
+static void test_max_tokens(void **state)
 {
     (void)state;
     static const char *const batchings[] = {"max_tokens: 20", "max_tokens: 20, bucketing: off",
@@ -288,8 +276,7 @@ test_max_tokens(void **state)
 }
 
 /* Edges given to a second batcher make its buckets; the list limits what is read only where it is told to. */
-static void
-test_edges(void **state)
+static void test_edges(void **state)
 {
     (void)state;
     int64_t count;
@@ -319,8 +306,7 @@ test_edges(void **state)
 }
 
 /* From every place of two epochs, seek gives what playing up to there gives. */
-static void
-check_seek(const struct data_open *o)
+static void check_seek(const struct data_open *o)
 {
     struct sl_batcher *play = data_batcher(o->train, SL_BATCHING_TRAIN, 3, 0, 0);
     struct sl_batcher *jump = data_batcher(o->train, SL_BATCHING_TRAIN, 3, 0, 0);
@@ -347,8 +333,7 @@ check_seek(const struct data_open *o)
     sl_batcher_close(jump);
 }
 
-static void
-test_seek_is_replay(void **state)
+static void test_seek_is_replay(void **state)
 {
     (void)state;
     static const char *const batchings[] = {
@@ -362,8 +347,7 @@ test_seek_is_replay(void **state)
 }
 
 /* bptt: pieces of one batch have the same sequences; together they hold each step once, in order. */
-static void
-test_pieces(void **state)
+static void test_pieces(void **state)
 {
     (void)state;
     struct data_open o = open_lines("pool: 3, bptt: 4");
@@ -395,8 +379,7 @@ test_pieces(void **state)
 }
 
 /* The target of a whole sequence stands in the piece in which it ends, and only there. */
-static void
-test_targets_of_pieces(void **state)
+static void test_targets_of_pieces(void **state)
 {
     (void)state;
     data_write("train.txt", "0 a\n1 a b c d e\n0 a b c\n1 a b\n");
@@ -437,8 +420,7 @@ test_targets_of_pieces(void **state)
 }
 
 /* One text as parallel streams: part k is positions k * L .. k * L + L - 1, targets one further. */
-static void
-test_streams(void **state)
+static void test_streams(void **state)
 {
     (void)state;
     struct sl_buf text = {0};
@@ -489,8 +471,7 @@ test_streams(void **state)
     data_close(&o);
 }
 
-static void
-test_prediction_keeps_the_order(void **state)
+static void test_prediction_keeps_the_order(void **state)
 {
     (void)state;
     struct data_open o = open_lines("pool: 3, bptt: 2");
@@ -507,8 +488,7 @@ test_prediction_keeps_the_order(void **state)
 }
 
 /* Targets with the label of `ignore` are -1. */
-static void
-test_ignore(void **state)
+static void test_ignore(void **state)
 {
     (void)state;
     data_write("train.txt", "a\tX\nb\tO\n\nc\tX\n");
@@ -524,8 +504,7 @@ test_ignore(void **state)
     data_close(&o);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_record_once),

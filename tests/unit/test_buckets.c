@@ -16,8 +16,7 @@
 
 #define LENGTHS 9
 
-static struct sl_histogram
-make_histogram(const int32_t *lengths, const int32_t *sources, int64_t count)
+static struct sl_histogram make_histogram(const int32_t *lengths, const int32_t *sources, int64_t count)
 {
     struct sl_histogram h;
     assert_int_equal(sl_histogram_make(lengths, sources, count, &h, NULL), SEQLSTM_OK);
@@ -25,8 +24,8 @@ make_histogram(const int32_t *lengths, const int32_t *sources, int64_t count)
 }
 
 /* Price of the edges that the bits of `set` choose among the lengths; the longest is always one. */
-static double
-price_of(const struct sl_histogram *h, const struct sl_bucket_rule *rule, unsigned set, int64_t *out_count)
+static double price_of(const struct sl_histogram *h, const struct sl_bucket_rule *rule, unsigned set,
+                       int64_t *out_count)
 {
     double price = 0;
     int64_t first = 0;
@@ -41,8 +40,7 @@ price_of(const struct sl_histogram *h, const struct sl_bucket_rule *rule, unsign
     return price;
 }
 
-static void
-compare_with_all(const struct sl_histogram *h, const struct sl_bucket_rule *rule)
+static void compare_with_all(const struct sl_histogram *h, const struct sl_bucket_rule *rule)
 {
     double best[LENGTHS + 1], best_auto = -1;
     struct sl_edges edges;
@@ -71,8 +69,7 @@ compare_with_all(const struct sl_histogram *h, const struct sl_bucket_rule *rule
     sl_edges_deinit(&edges);
 }
 
-static void
-test_best_is_exhaustive_search(void **state)
+static void test_best_is_exhaustive_search(void **state)
 {
     (void)state;
     static const struct sl_step_cost flat = {.count = 2, .points = {{1, 900}, {64, 950}}, .shape_ns = 9000};
@@ -106,8 +103,7 @@ test_best_is_exhaustive_search(void **state)
 }
 
 /* More lengths than the program looks at one by one are joined; nothing is lost and it still ends at the longest. */
-static void
-check_many(const int32_t *lengths, const int32_t *sources, int64_t n)
+static void check_many(const int32_t *lengths, const int32_t *sources, int64_t n)
 {
     struct sl_edges edges;
     struct sl_histogram h = make_histogram(lengths, sources, n);
@@ -127,8 +123,7 @@ check_many(const int32_t *lengths, const int32_t *sources, int64_t n)
     sl_histogram_deinit(&h);
 }
 
-static void
-test_many_lengths(void **state)
+static void test_many_lengths(void **state)
 {
     (void)state;
     int64_t n = 5000;
@@ -144,8 +139,7 @@ test_many_lengths(void **state)
     free(sources);
 }
 
-static void
-test_greedy_and_lists(void **state)
+static void test_greedy_and_lists(void **state)
 {
     (void)state;
     static const int32_t lengths[] = {1, 1, 1, 2, 3, 3, 3, 3, 7, 9};
@@ -179,8 +173,7 @@ test_greedy_and_lists(void **state)
 }
 
 /* Lines between the points and beyond; what noise did is mended. */
-static void
-test_step_cost(void **state)
+static void test_step_cost(void **state)
 {
     (void)state;
     static const struct sl_step_cost cost = {.count = 3, .points = {{1, 100}, {4, 130}, {8, 170}}};
@@ -198,8 +191,7 @@ test_step_cost(void **state)
 }
 
 /* Two lengths, one bucket: while both run a step costs both, then the half that is longer. */
-static void
-test_packed_price(void **state)
+static void test_packed_price(void **state)
 {
     (void)state;
     static const struct sl_step_cost cost = {.count = 3, .points = {{1, 100}, {2, 110}, {4, 130}}, .batch_ns = 7};
@@ -215,16 +207,14 @@ test_packed_price(void **state)
     sl_histogram_deinit(&h);
 }
 
-static int
-descending(const void *left, const void *right)
+static int descending(const void *left, const void *right)
 {
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a < b) - (a > b);
 }
 
 /* Each bucket of pairs costs its edge and its longest source for each batch: counted one by one. */
-static void
-test_price_of_pairs(void **state)
+static void test_price_of_pairs(void **state)
 {
     (void)state;
     static const struct sl_step_cost cost = {
@@ -256,8 +246,7 @@ test_price_of_pairs(void **state)
     sl_histogram_deinit(&h);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_is_exhaustive_search),

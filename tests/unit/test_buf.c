@@ -14,8 +14,7 @@
 #include "base/log.h"
 #include "oom.h"
 
-static void
-appends_in_order(void **state)
+static void appends_in_order(void **state)
 {
     (void)state;
     struct sl_buf buf;
@@ -41,8 +40,7 @@ appends_in_order(void **state)
     sl_buf_deinit(&buf);
 }
 
-static void
-grows_over_many_sizes(void **state)
+static void grows_over_many_sizes(void **state)
 {
     (void)state;
     struct sl_buf buf = {0};
@@ -54,8 +52,7 @@ grows_over_many_sizes(void **state)
     sl_buf_deinit(&buf);
 }
 
-static void
-an_empty_buffer_is_taken_as_an_empty_string(void **state)
+static void an_empty_buffer_is_taken_as_an_empty_string(void **state)
 {
     (void)state;
     struct sl_buf buf = {0};
@@ -64,8 +61,7 @@ an_empty_buffer_is_taken_as_an_empty_string(void **state)
     free(taken);
 }
 
-static void
-failure_sticks(void **state)
+static void failure_sticks(void **state)
 {
     (void)state;
     struct sl_buf buf = {0};
@@ -85,8 +81,7 @@ failure_sticks(void **state)
     sl_buf_deinit(&buf);
 }
 
-static void
-checked_arithmetic_says_no(void **state)
+static void checked_arithmetic_says_no(void **state)
 {
     (void)state;
     size_t size = 5;
@@ -117,8 +112,7 @@ struct seen {
     char message[2000];
 };
 
-static void
-remember(void *context, enum sl_log_level level, const char *message)
+static void remember(void *context, enum sl_log_level level, const char *message)
 {
     struct seen *seen = context;
     seen->calls++;
@@ -126,8 +120,7 @@ remember(void *context, enum sl_log_level level, const char *message)
     strncpy(seen->message, message, sizeof seen->message - 1);
 }
 
-static void
-log_filters_formats_and_cuts(void **state)
+static void log_filters_formats_and_cuts(void **state)
 {
     (void)state;
     struct seen seen = {0};
@@ -147,8 +140,7 @@ log_filters_formats_and_cuts(void **state)
     assert_string_equal(sl_log_level_name(SL_LOG_WARN), "warning");
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends_in_order),

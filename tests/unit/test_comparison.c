@@ -17,8 +17,7 @@
 
 /* ---- naming a side -------------------------------------------------------------------------------------------- */
 
-static void
-test_contender(void **state)
+static void test_contender(void **state)
 {
     struct sl_arena arena;
     struct sl_contender c, d;
@@ -49,8 +48,7 @@ test_contender(void **state)
 /* ---- repeating ------------------------------------------------------------------------------------------------- */
 
 /* Lengths 3 2 0; input k * 100 + t, target k. */
-static struct sl_batch *
-make_batch(void)
+static struct sl_batch *make_batch(void)
 {
     static const int32_t lengths[] = {3, 2, 0};
     struct sl_batch_shape shape = {.sequences = 3, .lengths = lengths, .input_kind = SL_FIELD_VALUES,
@@ -66,8 +64,7 @@ make_batch(void)
     return batch;
 }
 
-static void
-test_repeat(void **state)
+static void test_repeat(void **state)
 {
     struct sl_batch *batch = make_batch(), *longer = NULL;
     (void)state;
@@ -98,8 +95,7 @@ test_repeat(void **state)
     sl_batch_destroy(batch);
 }
 
-static void
-test_interval_memory(void **state)
+static void test_interval_memory(void **state)
 {
     double logs[12] = {0.1, 0.2, 0.3, 0.1, 0.2, 0.3};
     struct sl_interval interval;
@@ -115,8 +111,7 @@ test_interval_memory(void **state)
 
 /* ---- counting ------------------------------------------------------------------------------------------------- */
 
-static void
-test_flops(void **state)
+static void test_flops(void **state)
 {
     struct sl_node node = {.name = "n"};
     (void)state;
@@ -154,22 +149,19 @@ struct world {
     struct sl_party_facts facts[2];
 };
 
-static void
-accept(struct sl_party_unit *unit, const char *variant)
+static void accept(struct sl_party_unit *unit, const char *variant)
 {
     unit->accepted = true;
     strcpy(unit->variant, variant);
 }
 
-static void
-offer(struct sl_party_unit *unit, const char *id)
+static void offer(struct sl_party_unit *unit, const char *id)
 {
     strcpy(unit->others[unit->other_count].id, id);
     strcpy(unit->others[unit->other_count++].variant, "v");
 }
 
-static void
-make_world(struct world *w)
+static void make_world(struct world *w)
 {
     memset(w, 0, sizeof *w);
     static const char *const names[] = {"one", "two", "three"};
@@ -186,8 +178,7 @@ make_world(struct world *w)
     }
 }
 
-static void
-test_pairing(void **state)
+static void test_pairing(void **state)
 {
     struct sl_arena arena;
     struct sl_pair *pairs = NULL;
@@ -237,8 +228,7 @@ test_pairing(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void
-test_pairing_pins(void **state)
+static void test_pairing_pins(void **state)
 {
     struct sl_arena arena;
     struct sl_pair *pairs = NULL;
@@ -266,8 +256,7 @@ test_pairing_pins(void **state)
     sl_arena_deinit(&arena);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contender), cmocka_unit_test(test_repeat),  cmocka_unit_test(test_interval_memory),

@@ -16,8 +16,7 @@
 
 static char root[] = "/tmp/seqlstm-test-cpu-XXXXXX";
 
-static void
-put(const char *name, const char *text)
+static void put(const char *name, const char *text)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     char *path = sl_path_join(root, name), *folder = sl_path_folder(path);
@@ -27,16 +26,14 @@ put(const char *name, const char *text)
     free(path);
 }
 
-static void
-clear(void)
+static void clear(void)
 {
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s/proc %s/sys", root, root);
     assert_int_equal(system(command), 0);
 }
 
-static void
-quota_of_version_2(void **state)
+static void quota_of_version_2(void **state)
 {
     (void)state;
     assert_int_equal(sl_cpu_quota_milli(root), 0);
@@ -58,8 +55,7 @@ quota_of_version_2(void **state)
     clear();
 }
 
-static void
-quota_of_version_1(void **state)
+static void quota_of_version_1(void **state)
 {
     (void)state;
     put("proc/self/cgroup", "5:cpuset:/x\n4:cpu,cpuacct:/box\n3:memory:/x\n0::/\n");
@@ -73,8 +69,7 @@ quota_of_version_1(void **state)
     clear();
 }
 
-static void
-affinity_limits_the_count(void **state)
+static void affinity_limits_the_count(void **state)
 {
     (void)state;
     cpu_set_t before, one;
@@ -94,23 +89,20 @@ affinity_limits_the_count(void **state)
     assert_int_equal(sl_cpu_count(), cores);
 }
 
-static int
-make_root(void **state)
+static int make_root(void **state)
 {
     (void)state;
     return mkdtemp(root) ? 0 : -1;
 }
 
-static int
-remove_root(void **state)
+static int remove_root(void **state)
 {
     (void)state;
     clear();
     return rmdir(root);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quota_of_version_2),

@@ -7,8 +7,7 @@
 #define GENERATED(what) "type: generator, train: {name: " what "}, batch_size: 400"
 #define MSE             "loss: mse"
 
-static void
-check_adding(const struct sl_batch *batch, int64_t low, int64_t high)
+static void check_adding(const struct sl_batch *batch, int64_t low, int64_t high)
 {
     for (int64_t k = 0; k < batch->sequences; k++) {
         int64_t length = batch->axis.lengths[k], marked = 0;
@@ -30,8 +29,7 @@ check_adding(const struct sl_batch *batch, int64_t low, int64_t high)
     }
 }
 
-static void
-test_adding_problem(void **state)
+static void test_adding_problem(void **state)
 {
     (void)state;
     static const int64_t bounds[][2] = {{100, 110}, {3, 4}, {20, 20}};
@@ -51,8 +49,7 @@ test_adding_problem(void **state)
 }
 
 /* A record is the same in a larger set, another in another split or under another seed. */
-static void
-test_determinism(void **state)
+static void test_determinism(void **state)
 {
     (void)state;
     float first[4];
@@ -80,8 +77,7 @@ test_determinism(void **state)
     }
 }
 
-static void
-check_copy(bool reverse)
+static void check_copy(bool reverse)
 {
     char data[200];
     snprintf(data, sizeof data, GENERATED("%s, size: 20, length: [2, 5], symbols: 4%s"), reverse ? "reverse" : "copy",
@@ -111,8 +107,7 @@ check_copy(bool reverse)
     data_close(&o);
 }
 
-static void
-test_copy_and_reverse(void **state)
+static void test_copy_and_reverse(void **state)
 {
     (void)state;
     check_copy(false);
@@ -121,8 +116,7 @@ test_copy_and_reverse(void **state)
 
 /* Without noise s(t + p) of one period repeats: checked through the series' own recurrence
  * s(t+1) + s(t-1) = 2 cos(w) s(t), whose factor is the same at every step. */
-static void
-test_sine(void **state)
+static void test_sine(void **state)
 {
     (void)state;
     struct data_open o =
@@ -157,8 +151,7 @@ test_sine(void **state)
 }
 
 /* split: of a generated train, the records that train then lacks. */
-static void
-test_split(void **state)
+static void test_split(void **state)
 {
     (void)state;
     struct data_open o =
@@ -184,8 +177,7 @@ test_split(void **state)
     data_close(&whole);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adding_problem),

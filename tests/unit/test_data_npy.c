@@ -10,8 +10,7 @@
 #define NPY(more) "type: npy, train: {x: x.npy" more "}, batch_size: 8"
 
 /* A file of the format, whose header is `dict` as it stands. */
-static size_t
-make(char *out, int version, const char *dict, const void *data, size_t bytes)
+static size_t make(char *out, int version, const char *dict, const void *data, size_t bytes)
 {
     size_t prefix = version == 1 ? 10 : 12, length = strlen(dict) + 1;
     length += (64 - (prefix + length) % 64) % 64;
@@ -28,16 +27,14 @@ make(char *out, int version, const char *dict, const void *data, size_t bytes)
     return prefix + length + bytes;
 }
 
-static void
-write_npy(const char *name, const char *descr, const char *shape, const void *data, size_t bytes)
+static void write_npy(const char *name, const char *descr, const char *shape, const void *data, size_t bytes)
 {
     char dict[128], file[4096];
     snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
     data_write_bytes(name, file, make(file, 1, dict, data, bytes));
 }
 
-static void
-test_headers(void **state)
+static void test_headers(void **state)
 {
     (void)state;
     char file[512];
@@ -55,8 +52,7 @@ test_headers(void **state)
     assert_true(npy.dimensions == 0 && npy.elems == 1 && sl_npy_get(&npy, 0) == 2.5);
 }
 
-static void
-expect_bad(int version, const char *dict, size_t data_bytes, size_t cut, const char *part)
+static void expect_bad(int version, const char *dict, size_t data_bytes, size_t cut, const char *part)
 {
     char file[512];
     const char data[64] = {0};
@@ -68,8 +64,7 @@ expect_bad(int version, const char *dict, size_t data_bytes, size_t cut, const c
         fail_msg("\"%s\" lacks \"%s\"", err.message, part);
 }
 
-static void
-test_bad_headers(void **state)
+static void test_bad_headers(void **state)
 {
     (void)state;
     static const char good[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }";
@@ -95,8 +90,7 @@ test_bad_headers(void **state)
     expect_bad(1, "", 0, 0, "not understood");
 }
 
-static void
-test_sequences(void **state)
+static void test_sequences(void **state)
 {
     (void)state;
     float x[12], y[4] = {1, 2, 3, 4};
@@ -132,8 +126,7 @@ test_sequences(void **state)
     data_close(&o);
 }
 
-static void
-test_vectors_and_classes(void **state)
+static void test_vectors_and_classes(void **state)
 {
     (void)state;
     const double x[6] = {1, 2, 3, 4, 5, 6};
@@ -159,8 +152,7 @@ test_vectors_and_classes(void **state)
                         "loss: cross_entropy", SEQLSTM_CORRUPT_DATA, "below a million");
 }
 
-static void
-test_wrong_values_and_shapes(void **state)
+static void test_wrong_values_and_shapes(void **state)
 {
     (void)state;
     float x[8] = {0};
@@ -186,8 +178,7 @@ test_wrong_values_and_shapes(void **state)
 }
 
 /* Columns of an array are scaled and filled like those of a table: here the last axis. */
-static void
-test_scale_and_missing(void **state)
+static void test_scale_and_missing(void **state)
 {
     (void)state;
     float x[8] = {1, 10, 3, 30, NAN, 10, 5, 30}, y[2] = {100, 300};
@@ -208,8 +199,7 @@ test_scale_and_missing(void **state)
                         "npy knows `missing:` error, zero and mean only");
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers),

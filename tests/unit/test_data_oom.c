@@ -9,8 +9,7 @@
 #include "oom.h"
 
 /* Opens train and what hangs on it; NO_MEMORY or a whole result. */
-static seqlstm_status
-open_all(const struct sl_model *model, struct seqlstm_error *err)
+static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_error *err)
 {
     struct sl_dataset *train = NULL, *valid = NULL;
     struct sl_data_state *state = NULL, *copy = NULL;
@@ -43,8 +42,7 @@ open_all(const struct sl_model *model, struct seqlstm_error *err)
     return status;
 }
 
-static void
-check(const char *data, const char *layers, const char *train)
+static void check(const char *data, const char *layers, const char *train)
 {
     struct sl_model *model = data_model(data, layers, train);
     for (int n = 1;; n++) {
@@ -63,8 +61,7 @@ check(const char *data, const char *layers, const char *train)
     sl_model_destroy(model);
 }
 
-static void
-test_text(void **state)
+static void test_text(void **state)
 {
     (void)state;
     data_write("train.txt", "1 a b c\n2 d e\n1 a\n2 b\n1 c d\n");
@@ -82,8 +79,7 @@ test_text(void **state)
           MODEL_LM, "task: language_model");
 }
 
-static void
-test_tables(void **state)
+static void test_tables(void **state)
 {
     (void)state;
     data_write("train.csv", "g,t,a,b\n1,1,1,2\n2,1,,3\n1,2,4,5\n2,2,6,7\n1,3,1,1\n");
@@ -95,8 +91,7 @@ test_tables(void **state)
           MODEL_CLASSIFY_VALUES, "task: classify");
 }
 
-static void
-test_generators(void **state)
+static void test_generators(void **state)
 {
     (void)state;
     check("type: generator, train: {name: adding_problem, size: 5, length: [3, 5]}, batch_size: 2", MODEL_REGRESS,
@@ -105,8 +100,7 @@ test_generators(void **state)
           "task: tag");
 }
 
-static void
-test_npy(void **state)
+static void test_npy(void **state)
 {
     (void)state;
     char x[128 + 32], y[128 + 8];
@@ -121,8 +115,7 @@ test_npy(void **state)
     check("type: npy, train: {x: x.npy, y: y.npy}, batch_size: 2", MODEL_REGRESS, "loss: mse");
 }
 
-static void
-test_pairs(void **state)
+static void test_pairs(void **state)
 {
     (void)state;
     data_write("a.txt", "x y\n\nx\n");
@@ -137,8 +130,7 @@ test_pairs(void **state)
     check("type: generator, train: {name: addition, size: 4}, batch_size: 2", MODEL_PAIRS, PAIRS);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),

@@ -5,8 +5,7 @@
 #include "data/prefetch.h"
 #include "data/stats.h"
 
-static void
-test_parallel_files(void **state)
+static void test_parallel_files(void **state)
 {
     (void)state;
     data_write("train.de", "ein Hund\n\ndrei kleine Katzen\nein\n");
@@ -46,8 +45,7 @@ test_parallel_files(void **state)
 }
 
 /* valid knows the words of train alone; a split of train cuts both sides. */
-static void
-test_other_splits(void **state)
+static void test_other_splits(void **state)
 {
     (void)state;
     data_write("a", "x y\nx\ny y\nx x\n");
@@ -71,8 +69,7 @@ test_other_splits(void **state)
     data_close(&o);
 }
 
-static void
-test_vocabularies(void **state)
+static void test_vocabularies(void **state)
 {
     (void)state;
     data_write("a", "A b a\n");
@@ -96,8 +93,7 @@ test_vocabularies(void **state)
     data_close(&o);
 }
 
-static void
-test_tables(void **state)
+static void test_tables(void **state)
 {
     (void)state;
     data_write("train.tsv", "de\tnote\ten\nja\t-\tyes\n\t-\tno\n");
@@ -120,8 +116,7 @@ test_tables(void **state)
 }
 
 /* A model that rebuilds its input: one text is source and target. */
-static void
-test_same_text(void **state)
+static void test_same_text(void **state)
 {
     (void)state;
     data_write("a.txt", "x y\n\nz\n");
@@ -139,8 +134,7 @@ test_same_text(void **state)
 }
 
 /* Sources alone, longest first; the batch tells where each one came from. */
-static void
-test_predict(void **state)
+static void test_predict(void **state)
 {
     (void)state;
     data_write("a", "x y\nx\n");
@@ -173,8 +167,7 @@ test_predict(void **state)
 }
 
 /* Files of random lengths, empty lines among them. Returns the steps of both sides. */
-static int64_t
-write_random(const char *source, const char *target, int lines)
+static int64_t write_random(const char *source, const char *target, int lines)
 {
     struct sl_buf from = {0}, to = {0};
     uint32_t word = 99;
@@ -198,8 +191,7 @@ write_random(const char *source, const char *target, int lines)
 }
 
 /* One epoch: every record once, no padded row on either side, nothing beyond the envelope. */
-static void
-check_epoch(const struct sl_dataset *d, struct sl_batcher *batcher, int64_t most_tokens)
+static void check_epoch(const struct sl_dataset *d, struct sl_batcher *batcher, int64_t most_tokens)
 {
     struct sl_batch *batch;
     int64_t rows = 0, source_rows = 0;
@@ -234,8 +226,7 @@ check_epoch(const struct sl_dataset *d, struct sl_batcher *batcher, int64_t most
     assert_int_equal(source_rows, sl_dataset_get_facts(d)->source_rows);
 }
 
-static void
-test_rows_are_real_steps(void **state)
+static void test_rows_are_real_steps(void **state)
 {
     (void)state;
     const int64_t rows = write_random("a", "b", 500);
@@ -256,8 +247,7 @@ test_rows_are_real_steps(void **state)
     }
 }
 
-static void
-expect_equal(const struct sl_batch *a, const struct sl_batch *b)
+static void expect_equal(const struct sl_batch *a, const struct sl_batch *b)
 {
     assert_int_equal(a->sequences, b->sequences);
     assert_int_equal(a->source.axis.rows, b->source.axis.rows);
@@ -270,8 +260,7 @@ expect_equal(const struct sl_batch *a, const struct sl_batch *b)
 }
 
 /* From the middle of an epoch on, and read ahead, the batches are the same. */
-static void
-test_resume_and_prefetch(void **state)
+static void test_resume_and_prefetch(void **state)
 {
     (void)state;
     write_random("a", "b", 200);
@@ -305,8 +294,7 @@ test_resume_and_prefetch(void **state)
     data_close(&o);
 }
 
-static void
-test_overflow(void **state)
+static void test_overflow(void **state)
 {
     (void)state;
     data_write("a", "x\nx x x x\nx x\n");
@@ -329,8 +317,7 @@ test_overflow(void **state)
 }
 
 /* The saved state reads new data as the learned one does. */
-static void
-test_saved_state(void **state)
+static void test_saved_state(void **state)
 {
     (void)state;
     data_write("a", "x y\nx\n");
@@ -368,8 +355,7 @@ test_saved_state(void **state)
 /* ---- generators ---- */
 
 /* The numbers of record r of an addition, the smaller first. */
-static void
-parse_sum(const struct sl_dataset *d, int64_t r, long long out[2])
+static void parse_sum(const struct sl_dataset *d, int64_t r, long long out[2])
 {
     size_t bytes, target_bytes;
     const char *text = sl_dataset_find_text(d, r, &bytes), *target = sl_dataset_find_target_text(d, r, &target_bytes);
@@ -385,8 +371,7 @@ parse_sum(const struct sl_dataset *d, int64_t r, long long out[2])
     out[1] = a < b ? b : a;
 }
 
-static void
-test_addition(void **state)
+static void test_addition(void **state)
 {
     (void)state;
     static unsigned char owner[100][100];
@@ -426,8 +411,7 @@ test_addition(void **state)
 }
 
 /* Symbols again, forwards or backwards. */
-static void
-test_copy_and_reverse(void **state)
+static void test_copy_and_reverse(void **state)
 {
     (void)state;
     for (int reverse = 0; reverse < 2; reverse++) {
@@ -457,8 +441,7 @@ test_copy_and_reverse(void **state)
 }
 
 /* Both sides of pairs whose lengths have little to do with each other. */
-static struct data_open
-open_uneven(const char *batching)
+static struct data_open open_uneven(const char *batching)
 {
     struct sl_buf from = {0}, to = {0};
     char data[200];
@@ -480,8 +463,7 @@ open_uneven(const char *batching)
 }
 
 /* Sequential steps of both sides in an epoch, and that no record is lost. */
-static int64_t
-play_epoch(const struct data_open *o, int64_t *out_source_steps, int64_t *out_rows)
+static int64_t play_epoch(const struct data_open *o, int64_t *out_source_steps, int64_t *out_rows)
 {
     struct sl_batcher *batcher = data_batcher(o->train, SL_BATCHING_TRAIN, 1, 0, 0);
     int64_t steps = 0, sequences = 0;
@@ -504,8 +486,7 @@ play_epoch(const struct data_open *o, int64_t *out_source_steps, int64_t *out_ro
 
 /* What `data stats` counts of both sides is what the batcher does; bringing both lengths together saves steps of both,
  * in pools and in buckets. */
-static void
-test_both_sides_are_counted(void **state)
+static void test_both_sides_are_counted(void **state)
 {
     (void)state;
     static const char *const batchings[] = {"bucketing: off", "bucketing: pools", "bucketing: auto",
@@ -540,8 +521,7 @@ test_both_sides_are_counted(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parallel_files),

@@ -4,8 +4,7 @@
 
 #include "data_fixture.h"
 
-static const char *
-fixture(const char *name)
+static const char *fixture(const char *name)
 {
     static char path[4][512];
     static int next;
@@ -15,8 +14,7 @@ fixture(const char *name)
     return out;
 }
 
-static void
-test_arrays(void **state)
+static void test_arrays(void **state)
 {
     (void)state;
     static const char *const names[] = {"x-float32.npy", "x-float64.npy", "x-int64.npy",
@@ -40,8 +38,7 @@ test_arrays(void **state)
     }
 }
 
-static void
-test_refused_arrays(void **state)
+static void test_refused_arrays(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {{"x-fortran.npy", "numpy.ascontiguousarray"},
@@ -54,8 +51,7 @@ test_refused_arrays(void **state)
     }
 }
 
-static void
-test_booleans_are_classes(void **state)
+static void test_booleans_are_classes(void **state)
 {
     (void)state;
     char data[1200];
@@ -70,8 +66,7 @@ test_booleans_are_classes(void **state)
     data_close(&o);
 }
 
-static void
-test_frame(void **state)
+static void test_frame(void **state)
 {
     (void)state;
     char data[1200];
@@ -91,8 +86,7 @@ test_frame(void **state)
     data_close(&o);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arrays),

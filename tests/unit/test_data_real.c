@@ -7,8 +7,7 @@
 
 static const char *folder; /* set in main */
 
-static void
-test_ptb(void **state)
+static void test_ptb(void **state)
 {
     (void)state;
     char data[1024];
@@ -41,8 +40,7 @@ test_ptb(void **state)
 }
 
 /* The numbers of the table in the field survey: PTB by lines, batch 32. */
-static void
-test_ptb_lines(void **state)
+static void test_ptb_lines(void **state)
 {
     (void)state;
     char data[1024];
@@ -88,8 +86,7 @@ test_ptb_lines(void **state)
     data_close(&o);
 }
 
-static void
-test_shakespeare(void **state)
+static void test_shakespeare(void **state)
 {
     (void)state;
     char data[1024];
@@ -108,8 +105,7 @@ test_shakespeare(void **state)
     data_close(&o);
 }
 
-static void
-test_japanese_vowels(void **state)
+static void test_japanese_vowels(void **state)
 {
     (void)state;
     char data[1024];
@@ -133,8 +129,7 @@ test_japanese_vowels(void **state)
     data_close(&o);
 }
 
-static void
-test_ewt(void **state)
+static void test_ewt(void **state)
 {
     (void)state;
     char data[1024];
@@ -156,8 +151,7 @@ test_ewt(void **state)
     data_close(&o);
 }
 
-static void
-test_sst(void **state)
+static void test_sst(void **state)
 {
     (void)state;
     char data[1024];
@@ -178,8 +172,7 @@ test_sst(void **state)
     data_close(&o);
 }
 
-static void
-test_airline(void **state)
+static void test_airline(void **state)
 {
     (void)state;
     char data[1024];
@@ -199,8 +192,7 @@ test_airline(void **state)
     data_close(&o);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ptb),         cmocka_unit_test(test_ptb_lines),

@@ -4,15 +4,13 @@
 #include "data_fixture.h"
 
 /* Numbers that are the same in every run. */
-static uint32_t
-draw(uint64_t *seed)
+static uint32_t draw(uint64_t *seed)
 {
     *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*seed >> 33);
 }
 
-static size_t
-mutate(const char *good, size_t bytes, char *out, uint64_t *seed)
+static size_t mutate(const char *good, size_t bytes, char *out, uint64_t *seed)
 {
     static const char specials[] = "\0\n\r\t \",;'-.0179eE(){}:<>\xFF\xC3\x80";
     memcpy(out, good, bytes);
@@ -44,8 +42,7 @@ mutate(const char *good, size_t bytes, char *out, uint64_t *seed)
 }
 
 /* Opens train and walks through an epoch. */
-static bool
-try_all(const struct sl_model *model)
+static bool try_all(const struct sl_model *model)
 {
     struct sl_dataset *train = NULL;
     struct sl_data_state *state = NULL;
@@ -76,8 +73,8 @@ try_all(const struct sl_model *model)
     return opened;
 }
 
-static void
-check(const char *file, const char *good, size_t bytes, const char *data, const char *layers, const char *train)
+static void check(const char *file, const char *good, size_t bytes, const char *data, const char *layers,
+                  const char *train)
 {
     struct sl_model *model = data_model(data, layers, train);
     char changed[1024];
@@ -98,8 +95,7 @@ check(const char *file, const char *good, size_t bytes, const char *data, const 
 
 #define CHECK_TEXT(file, text, ...) check(file, text, sizeof text - 1, __VA_ARGS__)
 
-static void
-test_text(void **state)
+static void test_text(void **state)
 {
     (void)state;
     CHECK_TEXT("train.txt", "a b \xC3\xA9\nc d\n\nb a\n",
@@ -118,8 +114,7 @@ test_text(void **state)
                "task: language_model");
 }
 
-static void
-test_tables(void **state)
+static void test_tables(void **state)
 {
     (void)state;
     static const char table[] =
@@ -134,8 +129,7 @@ test_tables(void **state)
                "[{type: dense, units: 3}, {type: output, activation: softmax}]", "loss: cross_entropy");
 }
 
-static void
-test_arrays(void **state)
+static void test_arrays(void **state)
 {
     (void)state;
     char x[128 + 32], y[128 + 8];
@@ -153,8 +147,7 @@ test_arrays(void **state)
           "task: classify");
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),

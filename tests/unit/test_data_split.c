@@ -5,8 +5,7 @@
 #define SPLIT(more) \
     "type: lines, train: {file: a}, batch_size: 2, batching: {max_length: 3, on_overflow: split}" more
 
-static void
-expect_target_text(const struct sl_dataset *d, int64_t record, const char *expected)
+static void expect_target_text(const struct sl_dataset *d, int64_t record, const char *expected)
 {
     size_t bytes = 0;
     const char *text = sl_dataset_find_target_text(d, record, &bytes);
@@ -19,8 +18,7 @@ expect_target_text(const struct sl_dataset *d, int64_t record, const char *expec
 
 /* Two words and the end are three steps. What is compared with the decoder's text is that of the piece, as it was
  * written. */
-static void
-test_pairs(void **state)
+static void test_pairs(void **state)
 {
     (void)state;
     data_write("a", "u V w  x y\n\nu v\nu v w x\n");
@@ -47,8 +45,7 @@ test_pairs(void **state)
 }
 
 /* A line that is cut is of one split of the data. */
-static void
-test_shares(void **state)
+static void test_shares(void **state)
 {
     (void)state;
     data_write("a", "x y z x\nx\ny z y\nz\n");
@@ -75,8 +72,7 @@ test_shares(void **state)
 }
 
 /* No target is lost: a piece's last one is the next piece's first token. */
-static void
-test_steps(void **state)
+static void test_steps(void **state)
 {
     (void)state;
     data_write("train.txt", "a b c d e f\na b\na b c d\n");
@@ -121,8 +117,7 @@ test_steps(void **state)
                         "`on_overflow: split` needs a target for every step");
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pairs),

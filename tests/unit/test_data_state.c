@@ -7,8 +7,7 @@
 #define LM "task: language_model"
 
 /* Writes, reads, writes again: equal bytes; and the read one works in place of the learned one. */
-static struct sl_data_state *
-reread(const struct sl_data_state *state)
+static struct sl_data_state *reread(const struct sl_data_state *state)
 {
     struct sl_buf first = {0}, second = {0};
     struct sl_data_state *copy = NULL;
@@ -24,8 +23,7 @@ reread(const struct sl_data_state *state)
     return copy;
 }
 
-static void
-test_text_state(void **state)
+static void test_text_state(void **state)
 {
     (void)state;
     data_write("train.txt", "0 the \xC3\xA9t\xC3\xA9 \"x\\y\"\n1 the end\n");
@@ -70,8 +68,7 @@ test_text_state(void **state)
     data_close(&o);
 }
 
-static void
-test_characters(void **state)
+static void test_characters(void **state)
 {
     (void)state;
     data_write("train.txt", "ab ba\n");
@@ -95,8 +92,7 @@ test_characters(void **state)
 }
 
 /* Doubles come back with the same bits. */
-static void
-test_scaled_state(void **state)
+static void test_scaled_state(void **state)
 {
     (void)state;
     data_write("train.csv", "a,b,c\n0.1,1e30,7\n0.3,,3\n,-1e-30,2\n");
@@ -137,8 +133,7 @@ test_scaled_state(void **state)
 }
 
 /* Truncated anywhere, or with one byte changed, a state is refused or whole: never a crash. */
-static void
-test_broken_states(void **state)
+static void test_broken_states(void **state)
 {
     (void)state;
     struct sl_buf text = {0};
@@ -169,8 +164,7 @@ test_broken_states(void **state)
 }
 
 /* A class label under binary cross-entropy is the values 0 and 1 with two names. */
-static void
-test_binary_label(void **state)
+static void test_binary_label(void **state)
 {
     (void)state;
     data_write("train.csv", "a,b\n1,yes\n2,no\n");
@@ -192,8 +186,7 @@ test_binary_label(void **state)
                         "two classes, but the label has 3");
 }
 
-static void
-test_fingerprints(void **state)
+static void test_fingerprints(void **state)
 {
     (void)state;
     char path[160];
@@ -215,8 +208,7 @@ test_fingerprints(void **state)
     assert_non_null(strstr(err.message, "/nonexistent/x"));
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_state),   cmocka_unit_test(test_characters),

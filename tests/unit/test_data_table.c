@@ -10,8 +10,7 @@
 #define CSV(more) "type: csv, train: {file: train.csv}, batch_size: 8, " more
 #define MSE       "loss: mse"
 
-static void
-expect_table(const char *text, int64_t rows, int64_t columns, const char *joined)
+static void expect_table(const char *text, int64_t rows, int64_t columns, const char *joined)
 {
     char copy[256], all[256] = "";
     struct sl_table table;
@@ -30,8 +29,7 @@ expect_table(const char *text, int64_t rows, int64_t columns, const char *joined
     sl_table_deinit(&table);
 }
 
-static void
-expect_broken(const char *text, const char *part)
+static void expect_broken(const char *text, const char *part)
 {
     char copy[256];
     struct sl_table table = {0};
@@ -44,8 +42,7 @@ expect_broken(const char *text, const char *part)
         fail_msg("\"%s\" lacks \"%s\"", err.message, part);
 }
 
-static void
-test_rfc_4180(void **state)
+static void test_rfc_4180(void **state)
 {
     (void)state;
     expect_table("a,b\n1,2\n", 2, 2, "a|b|1|2|");
@@ -60,16 +57,14 @@ test_rfc_4180(void **state)
     expect_broken("\n\n", "no rows");
 }
 
-static void
-expect_moment(const char *text, const char *format, double expected)
+static void expect_moment(const char *text, const char *format, double expected)
 {
     double found = -1;
     assert_true(sl_moment_parse(text, strlen(text), format, &found));
     assert_true(fabs(found - expected) < 1e-6);
 }
 
-static void
-test_moments(void **state)
+static void test_moments(void **state)
 {
     (void)state;
     double out = 5;
@@ -89,8 +84,7 @@ test_moments(void **state)
 }
 
 /* Groups in the order of their first row, gathered though they alternate. */
-static void
-test_groups(void **state)
+static void test_groups(void **state)
 {
     (void)state;
     data_write("train.csv", "id,kind,x,y\n7,b,1,10\n3,a,2,20\n7,b,3,30\n3,a,4,40\n3,a,5,50\n");
@@ -114,8 +108,7 @@ test_groups(void **state)
 }
 
 /* Values per step, and those of a whole sequence: its last row's. */
-static void
-test_group_values(void **state)
+static void test_group_values(void **state)
 {
     (void)state;
     data_write("train.csv", "id,x,y\n1,1,10\n1,2,20\n2,3,30\n");
@@ -136,8 +129,7 @@ test_group_values(void **state)
     data_close(&o);
 }
 
-static void
-test_windows(void **state)
+static void test_windows(void **state)
 {
     (void)state;
     data_write("train.csv", "t,a,b\n1,1,10\n2,2,20\n3,3,30\n4,4,40\n5,5,50\n6,6,60\n7,7,70\n");
@@ -169,8 +161,7 @@ test_windows(void **state)
 }
 
 /* split: the last rows of one series, before windows are cut; windows never reach over groups. */
-static void
-test_window_split(void **state)
+static void test_window_split(void **state)
 {
     (void)state;
     struct sl_buf text = {0};
@@ -200,8 +191,7 @@ test_window_split(void **state)
     sl_buf_deinit(&text);
 }
 
-static void
-test_scaling(void **state)
+static void test_scaling(void **state)
 {
     (void)state;
     data_write("train.csv", "a,b\n1,10\n3,10\n5,40\n7,40\n100,100\n100,100\n");
@@ -245,8 +235,7 @@ test_scaling(void **state)
     data_close(&o);
 }
 
-static void
-expect_filled(const char *missing, const float *expected, int64_t rows)
+static void expect_filled(const char *missing, const float *expected, int64_t rows)
 {
     char data[256];
     snprintf(data, sizeof data, CSV("inputs: [a], targets: [b], missing: %s"), missing);
@@ -261,8 +250,7 @@ expect_filled(const char *missing, const float *expected, int64_t rows)
     data_close(&o);
 }
 
-static void
-test_missing(void **state)
+static void test_missing(void **state)
 {
     (void)state;
     data_write("train.csv", "a,b\n2,1\n,2\nNA,3\n6,4\n");
@@ -282,8 +270,7 @@ test_missing(void **state)
                         "column `a` has no value at all");
 }
 
-static void
-test_time(void **state)
+static void test_time(void **state)
 {
     (void)state;
 #define TIMED(more) CSV("time: {column: t, step: 1h" more "}, inputs: [a], targets: [a], window: {length: 2}")
@@ -310,8 +297,7 @@ test_time(void **state)
                         SEQLSTM_CORRUPT_DATA, "train.csv:3: column `t` holds \"yesterday\"");
 }
 
-static void
-test_columns(void **state)
+static void test_columns(void **state)
 {
     (void)state;
     data_write("train.csv", "speed;\"max, load\"\n1,5;x\n");
@@ -348,8 +334,7 @@ test_columns(void **state)
                         "two columns are called `a`");
 }
 
-static void
-test_text_column(void **state)
+static void test_text_column(void **state)
 {
     (void)state;
     data_write("train.csv", "id,review,stars\n1,\"good, \"\"film\"\"\",5\n2,bad,1\n");
@@ -370,8 +355,7 @@ test_text_column(void **state)
                         SEQLSTM_CORRUPT_DATA, "train.csv:3: the label (column `stars`) is empty");
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rfc_4180), cmocka_unit_test(test_moments),      cmocka_unit_test(test_groups),

@@ -7,8 +7,7 @@
 #define TEXT_DATA(more) "type: text, train: {file: train.txt}, batch_size: 2, " more
 
 /* The tokens of a text, joined by '|'. */
-static const char *
-cut(enum sl_tokenizer_type type, const char *text)
+static const char *cut(enum sl_tokenizer_type type, const char *text)
 {
     static struct sl_buf out;
     struct sl_token_cursor cursor;
@@ -24,8 +23,7 @@ cut(enum sl_tokenizer_type type, const char *text)
     return sl_buf_text(&out);
 }
 
-static void
-test_tokenizers(void **state)
+static void test_tokenizers(void **state)
 {
     (void)state;
     assert_string_equal(cut(SL_TOKENIZER_WHITESPACE, "  a  b\tc\n"), "a|b|c");
@@ -37,8 +35,7 @@ test_tokenizers(void **state)
     assert_string_equal(cut(SL_TOKENIZER_WORD, "..."), ".|.|.");
 }
 
-static void
-test_lower(void **state)
+static void test_lower(void **state)
 {
     (void)state;
     char text[] = "AZaz \xC3\x84\xC3\x97 \xCE\x91\xCE\xA9 \xD0\x90\xD0\xAF\xD0\x81 \xC4\x80 \xE2\x82\xAC";
@@ -48,8 +45,7 @@ test_lower(void **state)
 }
 
 /* Specials first, then by count, ties by bytes. */
-static void
-test_vocabulary_order(void **state)
+static void test_vocabulary_order(void **state)
 {
     (void)state;
     data_write("train.txt", "b a b\nc <unk> c c\n");
@@ -70,8 +66,7 @@ test_vocabulary_order(void **state)
     data_close(&o);
 }
 
-static void
-test_vocabulary_limits(void **state)
+static void test_vocabulary_limits(void **state)
 {
     (void)state;
     data_write("train.txt", "a a a b b c c d\n");
@@ -88,8 +83,7 @@ test_vocabulary_limits(void **state)
     data_close(&o);
 }
 
-static void
-test_vocabulary_file(void **state)
+static void test_vocabulary_file(void **state)
 {
     (void)state;
     data_write("train.txt", "b a b\n");
@@ -108,8 +102,7 @@ test_vocabulary_file(void **state)
 }
 
 /* Every line ends in <eos>, the last one too, and blank lines are one. */
-static void
-test_stream_of_words(void **state)
+static void test_stream_of_words(void **state)
 {
     (void)state;
     data_write("train.txt", " a b \n\nc");
@@ -133,8 +126,7 @@ test_stream_of_words(void **state)
     data_close(&o);
 }
 
-static void
-test_stream_of_characters(void **state)
+static void test_stream_of_characters(void **state)
 {
     (void)state;
     data_write("train.txt", "\xEF\xBB\xBF"
@@ -147,8 +139,7 @@ test_stream_of_characters(void **state)
 }
 
 /* unit: sequence: lines, blank ones left out, the target is the next token; split counts lines. */
-static void
-test_lines_of_text(void **state)
+static void test_lines_of_text(void **state)
 {
     (void)state;
     data_write("train.txt", "a b c\r\n\n  \na\nb c\na b\n");
@@ -168,8 +159,7 @@ test_lines_of_text(void **state)
     data_close(&o);
 }
 
-static void
-test_labels(void **state)
+static void test_labels(void **state)
 {
     (void)state;
     data_write("train.txt", "10 good film\n9 bad film\n10 fine\n");
@@ -209,8 +199,7 @@ test_labels(void **state)
     data_close(&o);
 }
 
-static void
-test_label_values_last(void **state)
+static void test_label_values_last(void **state)
 {
     (void)state;
     data_write("train.txt", "good film 1.5\nbad -2\n");
@@ -228,8 +217,7 @@ test_label_values_last(void **state)
     data_close(&o);
 }
 
-static void
-test_label_errors(void **state)
+static void test_label_errors(void **state)
 {
     (void)state;
 #define LINES                                                                                                        \
@@ -252,8 +240,7 @@ test_label_errors(void **state)
     data_close(&o);
 }
 
-static void
-test_unknown_without_unk(void **state)
+static void test_unknown_without_unk(void **state)
 {
     (void)state;
     data_write("train.txt", "a b\n");
@@ -276,8 +263,7 @@ test_unknown_without_unk(void **state)
     data_close(&o);
 }
 
-static void
-test_broken_files(void **state)
+static void test_broken_files(void **state)
 {
     (void)state;
 #define PLAIN TEXT_DATA("tokenizer: {type: whitespace}")
@@ -302,8 +288,7 @@ test_broken_files(void **state)
                         SEQLSTM_CORRUPT_DATA, "too few to split");
 }
 
-static void
-test_latin_1(void **state)
+static void test_latin_1(void **state)
 {
     (void)state;
     data_write("train.txt", "\xE9t\xE9 a\n");
@@ -317,8 +302,7 @@ test_latin_1(void **state)
                         SEQLSTM_CORRUPT_DATA, "`encoding: latin-1` reads");
 }
 
-static void
-test_conll(void **state)
+static void test_conll(void **state)
 {
     (void)state;
 #define CONLL                                                                                                        \
@@ -351,8 +335,7 @@ test_conll(void **state)
     data_expect_failure(CONLL, MODEL_TAG, "task: tag", SEQLSTM_CORRUPT_DATA, "train.txt:2: the line has no tag");
 }
 
-static void
-test_token_ids(void **state)
+static void test_token_ids(void **state)
 {
     (void)state;
 #define TOKENS "type: tokens, train: {file: train.txt}, valid: {file: valid.txt}, batch_size: 2"
@@ -372,8 +355,7 @@ test_token_ids(void **state)
     data_expect_failure(TOKENS, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:1: \"two\"");
 }
 
-static void
-test_overflow(void **state)
+static void test_overflow(void **state)
 {
     (void)state;
     data_write("train.txt", "a b c d e\na b\na b c d\n");
@@ -394,8 +376,7 @@ test_overflow(void **state)
 }
 
 /* What `ignore` names is no target; what does not occur is a slip of the pen. */
-static void
-test_ignore(void **state)
+static void test_ignore(void **state)
 {
     (void)state;
     data_write("train.txt", "0 2 1 2\n1 2\n");
@@ -423,8 +404,7 @@ test_ignore(void **state)
                         "no target of the training split is `nome`");
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokenizers),

@@ -21,15 +21,13 @@
 static char root[] = "/tmp/seqlstm-test-file-XXXXXX";
 static struct seqlstm_error err = SEQLSTM_ERROR_INIT;
 
-static int
-enter(void **state)
+static int enter(void **state)
 {
     (void)state;
     return mkdtemp(root) && chdir(root) == 0 ? 0 : -1;
 }
 
-static int
-leave(void **state)
+static int leave(void **state)
 {
     (void)state;
     char command[64];
@@ -37,8 +35,7 @@ leave(void **state)
     return chdir("/") == 0 ? system(command) : -1;
 }
 
-static int
-n_entries(const char *folder)
+static int n_entries(const char *folder)
 {
     DIR *dir = opendir(folder);
     int n = -2; /* . and .. */
@@ -48,8 +45,7 @@ n_entries(const char *folder)
     return n;
 }
 
-static void
-assert_content(const char *path, const char *expected)
+static void assert_content(const char *path, const char *expected)
 {
     char *data = NULL;
     size_t bytes = 0;
@@ -59,8 +55,7 @@ assert_content(const char *path, const char *expected)
     free(data);
 }
 
-static void
-reads_what_was_written(void **state)
+static void reads_what_was_written(void **state)
 {
     (void)state;
     const size_t sizes[] = {0, 1, 65535, 65536, 65537, 1000000};
@@ -98,8 +93,7 @@ reads_what_was_written(void **state)
     unlink("data");
 }
 
-static void
-errors_name_path_and_reason(void **state)
+static void errors_name_path_and_reason(void **state)
 {
     (void)state;
     char *data = NULL;
@@ -124,8 +118,7 @@ errors_name_path_and_reason(void **state)
     assert_int_equal(sl_file_size("absent", &(int64_t){0}, NULL), SEQLSTM_NOT_FOUND);
 }
 
-static void
-an_aborted_write_changes_nothing(void **state)
+static void an_aborted_write_changes_nothing(void **state)
 {
     (void)state;
     assert_int_equal(sl_file_write("kept", "old", 3, &err), SEQLSTM_OK);
@@ -141,8 +134,7 @@ an_aborted_write_changes_nothing(void **state)
     unlink("kept");
 }
 
-static void
-any_failing_call_leaves_old_or_new(void **state)
+static void any_failing_call_leaves_old_or_new(void **state)
 {
     (void)state;
     char big[200001];
@@ -180,8 +172,7 @@ any_failing_call_leaves_old_or_new(void **state)
     unlink("target");
 }
 
-static void
-no_memory_anywhere(void **state)
+static void no_memory_anywhere(void **state)
 {
     (void)state;
     assert_int_equal(sl_file_write("here", "text", 4, &err), SEQLSTM_OK);
@@ -208,8 +199,7 @@ no_memory_anywhere(void **state)
     rmdir("some/folders/deep"), rmdir("some/folders"), rmdir("some");
 }
 
-static void
-leftovers_links_and_permissions(void **state)
+static void leftovers_links_and_permissions(void **state)
 {
     (void)state;
     char stale[64];
@@ -234,8 +224,7 @@ leftovers_links_and_permissions(void **state)
     assert_false(sl_file_exists("link"));
 }
 
-static void
-two_writers_of_one_file(void **state)
+static void two_writers_of_one_file(void **state)
 {
     (void)state;
     struct sl_file_writer *a = NULL, *b = NULL;
@@ -250,8 +239,7 @@ two_writers_of_one_file(void **state)
     unlink("both");
 }
 
-static void
-folders_are_made(void **state)
+static void folders_are_made(void **state)
 {
     (void)state;
     assert_int_equal(sl_file_make_folders("a/b//c/", &err), SEQLSTM_OK);
@@ -268,8 +256,7 @@ folders_are_made(void **state)
     unlink("a/file"), rmdir("a/b/c"), rmdir("a/b"), rmdir("a");
 }
 
-static void
-assert_absolute(const char *path, const char *expected)
+static void assert_absolute(const char *path, const char *expected)
 {
     char *absolute = NULL;
     assert_int_equal(sl_file_absolute(path, &absolute, &err), SEQLSTM_OK);
@@ -277,8 +264,7 @@ assert_absolute(const char *path, const char *expected)
     free(absolute);
 }
 
-static void
-paths_are_text(void **state)
+static void paths_are_text(void **state)
 {
     (void)state;
     assert_absolute("/a/./b//../c/", "/a/c");
@@ -315,8 +301,7 @@ paths_are_text(void **state)
 }
 
 /* What is read from a mapped file is told from what it was; a cut is an error and not the end of the program. */
-static void
-mapped_files_may_change(void **state)
+static void mapped_files_may_change(void **state)
 {
     (void)state;
     char path[] = "/tmp/seqlstm-map-XXXXXX", out[8];
@@ -341,8 +326,7 @@ mapped_files_may_change(void **state)
     unlink(path);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mapped_files_may_change),

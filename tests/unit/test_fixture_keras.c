@@ -18,8 +18,7 @@
 
 #include "fixture.h"
 
-static struct seqlstm_activation
-activation(const char *name)
+static struct seqlstm_activation activation(const char *name)
 {
     static const struct {
         const char *name;
@@ -45,8 +44,7 @@ struct shape {
     double tolerance;
 };
 
-static union seqlstm_any_desc
-describe(struct fixture *f, struct shape *s)
+static union seqlstm_any_desc describe(struct fixture *f, struct shape *s)
 {
     static const int lstm_order[4] = {0, 1, 2, 3}, gru_order[3] = {1, 0, 2};
     union seqlstm_any_desc any;
@@ -92,8 +90,7 @@ describe(struct fixture *f, struct shape *s)
 }
 
 /* A kernel [n, G H] in canonical layout [G H, n]. */
-static void
-kernel(const struct fixture *f, const struct shape *s, const char *name, int64_t n, double *out)
+static void kernel(const struct fixture *f, const struct shape *s, const char *name, int64_t n, double *out)
 {
     double transposed[512];
     const int64_t gh = s->gates * s->hidden;
@@ -103,8 +100,7 @@ kernel(const struct fixture *f, const struct shape *s, const char *name, int64_t
 
 /* A bias in canonical order: [G H], or for reset_after r z n_in n_hidden. `gradient`: those of the two
  * biases of r and z are equal and are not added. */
-static void
-bias(const struct fixture *f, const struct shape *s, const char *name, bool gradient, double *out)
+static void bias(const struct fixture *f, const struct shape *s, const char *name, bool gradient, double *out)
 {
     const int64_t gh = s->gates * s->hidden;
     const double *in = fixture_get(f, name, s->reset_after ? 2 * gh : gh);
@@ -118,17 +114,15 @@ bias(const struct fixture *f, const struct shape *s, const char *name, bool grad
     memcpy(out + gh, second + 2 * s->hidden, (size_t)s->hidden * sizeof *out);
 }
 
-static const char *
-weight_name(char text[64], const char *prefix, const struct shape *s, int64_t layer, int64_t direction,
-            const char *name)
+static const char *weight_name(char text[64], const char *prefix, const struct shape *s, int64_t layer,
+                               int64_t direction, const char *name)
 {
     const char *side = s->directions == 1 ? "" : direction ? "backward." : "forward.";
     snprintf(text, 64, "%sl%d.%s%s", prefix, (int)layer, side, name);
     return text;
 }
 
-static void
-one_case(struct fixture *f)
+static void one_case(struct fixture *f)
 {
     struct shape s;
     const union seqlstm_any_desc d = describe(f, &s);
@@ -172,15 +166,13 @@ one_case(struct fixture *f)
     rh_close(&rh);
 }
 
-static void
-reference_equals_keras(void **state)
+static void reference_equals_keras(void **state)
 {
     (void)state;
     fixture_run("keras", one_case, 18);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reference_equals_keras)};
     return cmocka_run_group_tests(tests, NULL, NULL);

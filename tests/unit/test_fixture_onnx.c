@@ -43,8 +43,7 @@ struct shape {
 };
 
 /* ONNX lists f g h (LSTM), f g (GRU) or f (RNN) per direction: gate, candidate, output. */
-static void
-activations(struct fixture *f, const struct shape *s, struct seqlstm_recurrent_desc *d)
+static void activations(struct fixture *f, const struct shape *s, struct seqlstm_recurrent_desc *d)
 {
     const int per_direction = s->lstm ? 3 : s->gru ? 2 : 1;
     static const char *const defaults[3] = {"Sigmoid,Tanh,Tanh", "Sigmoid,Tanh", "Tanh"};
@@ -76,8 +75,7 @@ activations(struct fixture *f, const struct shape *s, struct seqlstm_recurrent_d
     }
 }
 
-static union seqlstm_any_desc
-describe(struct fixture *f, struct shape *s)
+static union seqlstm_any_desc describe(struct fixture *f, struct shape *s)
 {
     static const int lstm_order[4] = {0, 2, 3, 1}, gru_order[3] = {1, 0, 2};
     union seqlstm_any_desc any;
@@ -113,9 +111,8 @@ describe(struct fixture *f, struct shape *s)
     return any;
 }
 
-static void
-parameters(const struct fixture *f, const struct shape *s, const struct seqlstm_recurrent_desc *d, int64_t direction,
-           void **param)
+static void parameters(const struct fixture *f, const struct shape *s, const struct seqlstm_recurrent_desc *d,
+                       int64_t direction, void **param)
 {
     static const int peephole_order[3] = {0, 2, 1};
     const int64_t h = s->hidden, gh = s->gates * h, directions = s->directions;
@@ -141,8 +138,7 @@ parameters(const struct fixture *f, const struct shape *s, const struct seqlstm_
 static const double gradient_tolerance = 1e-10;
 
 /* Gradients of the outputs, Y's [T, D, B, H] as rows of [D H]. */
-static void
-upstream(const struct fixture *f, const struct shape *s, struct rh *rh, int64_t steps)
+static void upstream(const struct fixture *f, const struct shape *s, struct rh *rh, int64_t steps)
 {
     const int64_t h = s->hidden, n = s->directions, state_elems = s->batch * h;
     const double *dy = fixture_get(f, "dY", steps * n * state_elems);
@@ -162,8 +158,8 @@ upstream(const struct fixture *f, const struct shape *s, struct rh *rh, int64_t 
 }
 
 /* The two biases have one gradient, but for the candidate of a GRU with linear_before_reset. */
-static void
-compare_bias(const struct fixture *f, const struct shape *s, bool apart, int64_t direction, const double *got)
+static void compare_bias(const struct fixture *f, const struct shape *s, bool apart, int64_t direction,
+                         const double *got)
 {
     const int64_t h = s->hidden, gh = s->gates * h;
     double first[64], second[64];
@@ -176,9 +172,8 @@ compare_bias(const struct fixture *f, const struct shape *s, bool apart, int64_t
         fixture_compare(f, "dbias of R's candidate", got + gh, second + 2 * h, h, gradient_tolerance);
 }
 
-static void
-compare_gradients(const struct fixture *f, const struct shape *s, const struct seqlstm_recurrent_desc *d,
-                  const struct rh *rh, int64_t steps)
+static void compare_gradients(const struct fixture *f, const struct shape *s, const struct seqlstm_recurrent_desc *d,
+                              const struct rh *rh, int64_t steps)
 {
     static const int peephole_order[3] = {0, 2, 1};
     const int64_t h = s->hidden, gh = s->gates * h, n = s->directions, state_elems = s->batch * h;
@@ -206,8 +201,7 @@ compare_gradients(const struct fixture *f, const struct shape *s, const struct s
     }
 }
 
-static void
-one_case(struct fixture *f)
+static void one_case(struct fixture *f)
 {
     struct shape s;
     const union seqlstm_any_desc d = describe(f, &s);
@@ -252,15 +246,13 @@ one_case(struct fixture *f)
     rh_close(&rh);
 }
 
-static void
-reference_equals_onnx(void **state)
+static void reference_equals_onnx(void **state)
 {
     (void)state;
     fixture_run("onnx", one_case, 14);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reference_equals_onnx)};
     return cmocka_run_group_tests(tests, NULL, NULL);

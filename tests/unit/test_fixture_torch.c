@@ -22,8 +22,7 @@ struct shape {
     bool lstm, gru;
 };
 
-static union seqlstm_any_desc
-describe(struct fixture *f, struct shape *s)
+static union seqlstm_any_desc describe(struct fixture *f, struct shape *s)
 {
     union seqlstm_any_desc any;
     memset(&any, 0, sizeof any);
@@ -53,9 +52,8 @@ describe(struct fixture *f, struct shape *s)
     return any;
 }
 
-static const double *
-parameter(const struct fixture *f, const char *prefix, const char *name, int64_t layer, int64_t direction,
-          int64_t elems)
+static const double *parameter(const struct fixture *f, const char *prefix, const char *name, int64_t layer,
+                               int64_t direction, int64_t elems)
 {
     char text[64];
     snprintf(text, sizeof text, "%s%s_l%d%s", prefix, name, (int)layer, direction ? "_reverse" : "");
@@ -63,8 +61,7 @@ parameter(const struct fixture *f, const char *prefix, const char *name, int64_t
 }
 
 /* bias_ih + bias_hh; for the GRU the candidate's stay apart: r z n_in n_hidden. */
-static void
-join_biases(const struct shape *s, const double *in, const double *hidden, double *bias)
+static void join_biases(const struct shape *s, const double *in, const double *hidden, double *bias)
 {
     const int64_t h = s->hidden, n = s->gates * h;
     for (int64_t k = 0; k < n; k++)
@@ -73,8 +70,7 @@ join_biases(const struct shape *s, const double *in, const double *hidden, doubl
         bias[h + k] = hidden[k];
 }
 
-static void
-one_case(struct fixture *f)
+static void one_case(struct fixture *f)
 {
     struct shape s;
     const union seqlstm_any_desc d = describe(f, &s);
@@ -155,15 +151,13 @@ one_case(struct fixture *f)
     rh_close(&rh);
 }
 
-static void
-reference_equals_pytorch(void **state)
+static void reference_equals_pytorch(void **state)
 {
     (void)state;
     fixture_run("torch", one_case, 10);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reference_equals_pytorch)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,7 @@
 #include "base/pool.h"
 #include "dispatch/host.h"
 
-static void
-the_host_counts_and_refuses_memory(void **state)
+static void the_host_counts_and_refuses_memory(void **state)
 {
     (void)state;
     struct sl_host host;
@@ -31,23 +30,20 @@ the_host_counts_and_refuses_memory(void **state)
     assert_null(host.services.cancelled);
 }
 
-static void
-count_range(void *argument, int64_t begin, int64_t end)
+static void count_range(void *argument, int64_t begin, int64_t end)
 {
     _Atomic int64_t *sum = argument;
     for (int64_t i = begin; i < end; i++)
         *sum += i;
 }
 
-static void
-count_team(void *argument, int32_t member, int32_t members)
+static void count_team(void *argument, int32_t member, int32_t members)
 {
     _Atomic int64_t *sum = argument;
     *sum += 1000 * members + member;
 }
 
-static void
-queues_run_everything_once(void **state)
+static void queues_run_everything_once(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -69,8 +65,7 @@ queues_run_everything_once(void **state)
     sl_pool_destroy(pool);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_counts_and_refuses_memory),

@@ -21,20 +21,17 @@ struct noise {
     double shift;        /* ln of the true ratio */
 };
 
-static double
-uniform(uint64_t key, uint64_t n)
+static double uniform(uint64_t key, uint64_t n)
 {
     return ((double)seqlstm_uniform(key, n, 0, 0) * 16777216.0 + 0.5) / 16777216.0;
 }
 
-static double
-normal(uint64_t key, uint64_t n)
+static double normal(uint64_t key, uint64_t n)
 {
     return sqrt(-2 * log(uniform(key, 2 * n))) * cos(6.283185307179586 * uniform(key, 2 * n + 1));
 }
 
-static void
-make(const struct noise *noise, uint64_t run, int64_t count, double *out)
+static void make(const struct noise *noise, uint64_t run, int64_t count, double *out)
 {
     uint64_t key = seqlstm_mix64(run, 17, (uint64_t)count);
     double kept = normal(key, 0);
@@ -48,8 +45,7 @@ make(const struct noise *noise, uint64_t run, int64_t count, double *out)
 }
 
 /* How many of RUNS intervals at `confidence` hold the true ratio; *out_excludes: how many leave 1 out. */
-static int
-cover(const struct noise *noise, int64_t count, double confidence, int *out_excludes)
+static int cover(const struct noise *noise, int64_t count, double confidence, int *out_excludes)
 {
     double logs[ROUNDS_MOST];
     int hits = 0;
@@ -66,8 +62,7 @@ cover(const struct noise *noise, int64_t count, double confidence, int *out_excl
     return hits;
 }
 
-static void
-test_coverage(void **state)
+static void test_coverage(void **state)
 {
     static const int64_t counts[] = {8, 20, 60};
     static const struct noise noises[] = {
@@ -84,8 +79,7 @@ test_coverage(void **state)
         }
 }
 
-static void
-test_correlated(void **state)
+static void test_correlated(void **state)
 {
     (void)state;
     struct noise noise = {.spread = 0.02, .correlation = 0.6};
@@ -99,8 +93,7 @@ test_correlated(void **state)
     assert_true(interval.block > 1);
 }
 
-static void
-test_slowdown_is_found(void **state)
+static void test_slowdown_is_found(void **state)
 {
     (void)state;
     struct noise noise = {.spread = 0.02, .interrupted = 0.05, .shift = log(1.03)};
@@ -109,8 +102,7 @@ test_slowdown_is_found(void **state)
     assert_true(excludes >= 95);
 }
 
-static void
-test_few_rounds(void **state)
+static void test_few_rounds(void **state)
 {
     (void)state;
     double logs[] = {0.1, 0.1, 0.1, 0.1, 0.1};
@@ -121,8 +113,7 @@ test_few_rounds(void **state)
     assert_true(isnan(interval.ratio) && interval.rounds == 0);
 }
 
-static void
-test_seed_decides(void **state)
+static void test_seed_decides(void **state)
 {
     (void)state;
     double logs[40];
@@ -136,16 +127,14 @@ test_seed_decides(void **state)
     assert_true(first.low != other.low && first.ratio == other.ratio);
 }
 
-static void
-test_median(void **state)
+static void test_median(void **state)
 {
     (void)state;
     double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2};
     assert_true(sl_median(odd, 3) == 2 && sl_median(even, 4) == 2.5 && isnan(sl_median(NULL, 0)));
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_coverage),   cmocka_unit_test(test_correlated), cmocka_unit_test(test_slowdown_is_found),

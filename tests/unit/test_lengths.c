@@ -11,15 +11,13 @@
 
 #include "data/lengths.h"
 
-static int
-ascending(const void *left, const void *right)
+static int ascending(const void *left, const void *right)
 {
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     return (a > b) - (a < b);
 }
 
-static void
-check_sorting(int64_t count, int32_t longest)
+static void check_sorting(int64_t count, int32_t longest)
 {
     int32_t *lengths = malloc(((size_t)count + 1) * sizeof *lengths);
     int32_t *expected = malloc(((size_t)count + 1) * sizeof *expected);
@@ -37,8 +35,7 @@ check_sorting(int64_t count, int32_t longest)
     free(expected);
 }
 
-static void
-test_sorting(void **state)
+static void test_sorting(void **state)
 {
     (void)state;
     static const int64_t counts[] = {0, 1, 2, 3, 100, 1000};
@@ -48,8 +45,7 @@ test_sorting(void **state)
             check_sorting(counts[c], longest[l]);
 }
 
-static void
-test_what_is_read_off(void **state)
+static void test_what_is_read_off(void **state)
 {
     (void)state;
     static const int32_t given[] = {7, 0, 3, 3, 12};
@@ -64,8 +60,7 @@ test_what_is_read_off(void **state)
     sl_lengths_deinit(&lengths);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sorting), cmocka_unit_test(test_what_is_read_off)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,8 +14,7 @@
 #include "base/memory.h"
 #include "oom.h"
 
-static void
-counts_what_is_held(void **state)
+static void counts_what_is_held(void **state)
 {
     (void)state;
     struct sl_memory memory;
@@ -42,8 +41,7 @@ counts_what_is_held(void **state)
     assert_int_equal(memory.peak_bytes, 1077);
 }
 
-static void
-alignments_and_edges(void **state)
+static void alignments_and_edges(void **state)
 {
     (void)state;
     for (size_t alignment = 1; alignment <= 1 << 16; alignment *= 2) {
@@ -66,8 +64,7 @@ alignments_and_edges(void **state)
     assert_int_equal(memory.n_allocs, 1);
 }
 
-static void
-clock_moves_forward(void **state)
+static void clock_moves_forward(void **state)
 {
     (void)state;
     int64_t before = sl_clock_ns(), cpu = sl_clock_process_cpu_ns();
@@ -79,15 +76,13 @@ clock_moves_forward(void **state)
 
 static struct sl_interrupt from_handler;
 
-static void
-handler(int number)
+static void handler(int number)
 {
     from_handler.stop = number;
     from_handler.save = 1;
 }
 
-static void
-interrupt_is_seen_once(void **state)
+static void interrupt_is_seen_once(void **state)
 {
     (void)state;
     assert_int_equal(sl_interrupt_get_stop(NULL), 0);
@@ -102,8 +97,7 @@ interrupt_is_seen_once(void **state)
     assert_false(sl_interrupt_take_save(&from_handler));
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_what_is_held),

@@ -5,16 +5,14 @@
 static struct sl_diagnostics *diagnostics;
 static struct sl_buf out;
 
-static int
-make(void **state)
+static int make(void **state)
 {
     (void)state;
     sl_buf_init(&out);
     return sl_diagnostics_create(&diagnostics, NULL);
 }
 
-static int
-unmake(void **state)
+static int unmake(void **state)
 {
     (void)state;
     sl_buf_deinit(&out);
@@ -22,22 +20,19 @@ unmake(void **state)
     return 0;
 }
 
-static const char *
-render(bool color)
+static const char *render(bool color)
 {
     sl_buf_truncate(&out, 0);
     assert_int_equal(sl_diagnostics_render(diagnostics, color, &out, NULL), SEQLSTM_OK);
     return sl_buf_text(&out);
 }
 
-static void
-add_file(const char *name, const char *text)
+static void add_file(const char *name, const char *text)
 {
     sl_diagnostics_add_file(diagnostics, name, text, strlen(text));
 }
 
-static void
-test_order_and_repetition(void **state)
+static void test_order_and_repetition(void **state)
 {
     (void)state;
     add_file("b", "one\ntwo\nthree\n");
@@ -57,8 +52,7 @@ test_order_and_repetition(void **state)
                                        "error[E0103]: last, 5\n\n");
 }
 
-static void
-test_odd_lines(void **state)
+static void test_odd_lines(void **state)
 {
     (void)state;
     add_file("f", "\xef\xbb\xbfkey: 1\r\n\tkey: \xe6\x97\xa5\xe6\x9c\xac x\r\n\x1b[31mred: 2");
@@ -76,8 +70,7 @@ test_odd_lines(void **state)
                         "error[E1]: behind the file\n --> f:9:1\n\n");
 }
 
-static void
-test_long_lines(void **state)
+static void test_long_lines(void **state)
 {
     (void)state;
     char line[1001];
@@ -97,8 +90,7 @@ test_long_lines(void **state)
     assert_memory_equal(shown + (carets - line_start), "here", 4); /* the carets stand below it */
 }
 
-static void
-test_color_and_json(void **state)
+static void test_color_and_json(void **state)
 {
     (void)state;
     add_file("f", "a: \"b\"\n");
@@ -121,8 +113,7 @@ test_color_and_json(void **state)
 }
 
 /* A hopeless file does not fill the screen, or the memory, without end. */
-static void
-test_very_many(void **state)
+static void test_very_many(void **state)
 {
     (void)state;
     for (int i = 1; i <= 2000; i++)
@@ -134,8 +125,7 @@ test_very_many(void **state)
     assert_null(strstr(text, "f:501:1"));
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_order_and_repetition, make, unmake),

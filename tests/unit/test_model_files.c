@@ -13,8 +13,7 @@
 
 enum { MAX_BYTES = 1 << 20 };
 
-static char *
-path_of(const char *folder, const char *name)
+static char *path_of(const char *folder, const char *name)
 {
     const char *source = getenv("SEQLSTM_SOURCE");
     char *path = NULL;
@@ -25,15 +24,13 @@ path_of(const char *folder, const char *name)
 
 typedef void check_fn(const char *folder, const char *name, const char *text, size_t bytes);
 
-static int
-is_yaml(const struct dirent *entry)
+static int is_yaml(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
     return length > 5 && strcmp(entry->d_name + length - 5, ".yaml") == 0;
 }
 
-static void
-for_each_file(const char *folder, size_t at_least, check_fn *check)
+static void for_each_file(const char *folder, size_t at_least, check_fn *check)
 {
     struct dirent **entries;
     char *path = path_of(folder, "");
@@ -54,8 +51,7 @@ for_each_file(const char *folder, size_t at_least, check_fn *check)
 }
 
 /* Machine-local paths have no place in what is expected. */
-static void
-hide_folder(struct sl_buf *text, const char *folder)
+static void hide_folder(struct sl_buf *text, const char *folder)
 {
     char *path = path_of(folder, "");
     const char *at;
@@ -65,8 +61,7 @@ hide_folder(struct sl_buf *text, const char *folder)
     free(path);
 }
 
-static void
-check_bad(const char *folder, const char *name, const char *text, size_t bytes)
+static void check_bad(const char *folder, const char *name, const char *text, size_t bytes)
 {
     struct loaded l = load_text(name, text, bytes, NULL);
     char *expected_path = path_of(folder, name), *expected;
@@ -84,16 +79,14 @@ check_bad(const char *folder, const char *name, const char *text, size_t bytes)
     unload(&l);
 }
 
-static void
-test_bad_files(void **state)
+static void test_bad_files(void **state)
 {
     (void)state;
     for_each_file("tests/fixtures/models/bad", 45, check_bad);
 }
 
 /* The printed configuration of a model, which the caller frees. */
-static char *
-print(const struct sl_model *model, unsigned flags)
+static char *print(const struct sl_model *model, unsigned flags)
 {
     struct sl_buf out;
     sl_buf_init(&out);
@@ -101,8 +94,7 @@ print(const struct sl_model *model, unsigned flags)
     return sl_buf_take(&out, NULL);
 }
 
-static void
-check_good(const char *folder, const char *name, const char *text, size_t bytes)
+static void check_good(const char *folder, const char *name, const char *text, size_t bytes)
 {
     (void)folder;
     struct loaded first = load_text(name, text, bytes, NULL);
@@ -130,15 +122,13 @@ check_good(const char *folder, const char *name, const char *text, size_t bytes)
     unload(&first);
 }
 
-static void
-test_good_files(void **state)
+static void test_good_files(void **state)
 {
     (void)state;
     for_each_file("tests/fixtures/models/good", 5, check_good);
 }
 
-static void
-test_shipped_configs(void **state)
+static void test_shipped_configs(void **state)
 {
     (void)state;
     for_each_file("configs", 8, check_good);
@@ -146,8 +136,7 @@ test_shipped_configs(void **state)
 
 static char seen_codes[4096];
 
-static void
-collect_codes(const char *folder, const char *name, const char *text, size_t bytes)
+static void collect_codes(const char *folder, const char *name, const char *text, size_t bytes)
 {
     (void)text, (void)bytes;
     char *path = path_of(folder, name), *expected;
@@ -165,8 +154,7 @@ collect_codes(const char *folder, const char *name, const char *text, size_t byt
 }
 
 /* Each code has an explanation, and each explained error an example. */
-static void
-test_codes_are_explained(void **state)
+static void test_codes_are_explained(void **state)
 {
     (void)state;
     size_t count;
@@ -190,8 +178,7 @@ test_codes_are_explained(void **state)
     assert_null(sl_explain_find("E9999"));
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_files),

@@ -19,8 +19,7 @@
 
 static char folder[] = "/tmp/seqlstm-overlay-XXXXXX";
 
-static int
-make_folder(void **state)
+static int make_folder(void **state)
 {
     (void)state;
     char path[64];
@@ -30,8 +29,7 @@ make_folder(void **state)
     return mkdir(path, 0700);
 }
 
-static int
-remove_folder(void **state)
+static int remove_folder(void **state)
 {
     (void)state;
     char command[96];
@@ -39,14 +37,12 @@ remove_folder(void **state)
     return chdir("/") != 0 || system(command) != 0;
 }
 
-static void
-put(const char *name, const char *text)
+static void put(const char *name, const char *text)
 {
     assert_int_equal(sl_file_write(name, text, strlen(text), NULL), SEQLSTM_OK);
 }
 
-static struct loaded
-load_sets(const char *text, const char *const *sets, size_t count)
+static struct loaded load_sets(const char *text, const char *const *sets, size_t count)
 {
     struct sl_override overrides[8];
     for (size_t i = 0; i < count; i++)
@@ -55,8 +51,7 @@ load_sets(const char *text, const char *const *sets, size_t count)
     return load_text("m.yaml", text, strlen(text), &request);
 }
 
-static void
-test_set(void **state)
+static void test_set(void **state)
 {
     (void)state;
     static const char *const sets[] = {
@@ -80,8 +75,7 @@ test_set(void **state)
     unload(&l);
 }
 
-static void
-test_set_errors(void **state)
+static void test_set_errors(void **state)
 {
     (void)state;
     static const struct {
@@ -108,8 +102,7 @@ test_set_errors(void **state)
     }
 }
 
-static struct loaded
-load_files(const char *path, const char *const *overlays, size_t count)
+static struct loaded load_files(const char *path, const char *const *overlays, size_t count)
 {
     struct loaded l = {.error = SEQLSTM_ERROR_INIT};
     struct sl_model_request request = {.path = path, .overlays = overlays, .overlay_count = count};
@@ -119,8 +112,7 @@ load_files(const char *path, const char *const *overlays, size_t count)
     return l;
 }
 
-static void
-test_overlays(void **state)
+static void test_overlays(void **state)
 {
     (void)state;
     put("base.yaml", BASE);
@@ -156,8 +148,7 @@ test_overlays(void **state)
 }
 
 /* Paths are relative to the file that says them. */
-static void
-test_paths(void **state)
+static void test_paths(void **state)
 {
     (void)state;
     put("sub/base.yaml", "data: {train: {type: npy, x: x.npy}}\n");
@@ -187,8 +178,7 @@ test_paths(void **state)
     unload(&l);
 }
 
-static void
-test_includes(void **state)
+static void test_includes(void **state)
 {
     (void)state;
     put("sub/inner.yaml", "include: ../m.yaml\n");
@@ -214,8 +204,7 @@ test_includes(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),      cmocka_unit_test(test_set_errors),

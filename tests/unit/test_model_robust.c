@@ -12,8 +12,7 @@
 static char *text;
 static size_t bytes;
 
-static int
-read_everything(void **state)
+static int read_everything(void **state)
 {
     (void)state;
     char path[512];
@@ -24,8 +23,7 @@ read_everything(void **state)
     return sl_file_read(path, 1 << 20, &text, &bytes, NULL);
 }
 
-static int
-free_everything(void **state)
+static int free_everything(void **state)
 {
     (void)state;
     free(text);
@@ -33,8 +31,7 @@ free_everything(void **state)
 }
 
 /* Loads whatever it is; says whether it was accepted, in which case it prints and loads again. */
-static void
-try_text(const char *data, size_t length)
+static void try_text(const char *data, size_t length)
 {
     struct loaded l = load_text("m.yaml", data, length, NULL);
     if (l.status == SEQLSTM_OK) {
@@ -54,8 +51,7 @@ try_text(const char *data, size_t length)
     unload(&l);
 }
 
-static void
-test_truncated(void **state)
+static void test_truncated(void **state)
 {
     (void)state;
     for (size_t length = 0; length < bytes; length += 3)
@@ -63,15 +59,13 @@ test_truncated(void **state)
 }
 
 /* A small generator of its own, so that failures repeat. */
-static uint32_t
-next_random(uint64_t *state)
+static uint32_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(*state >> 33);
 }
 
-static void
-test_mutated(void **state)
+static void test_mutated(void **state)
 {
     (void)state;
     static const char *const pieces[] = {"{",  "}",    "[",     "]",   ": ",  "- ",        "&a ", "*a ",
@@ -101,8 +95,7 @@ test_mutated(void **state)
 }
 
 /* Every value replaced by one of another kind. */
-static void
-test_values_of_wrong_kinds(void **state)
+static void test_values_of_wrong_kinds(void **state)
 {
     (void)state;
     static const char *const values[] = {"[]", "{}", "~", "\"\"", "[[1]]", "{type: {}}", "{type: []}",
@@ -124,8 +117,7 @@ test_values_of_wrong_kinds(void **state)
     free(copy);
 }
 
-static seqlstm_status
-load_print_render(const char *data, size_t length)
+static seqlstm_status load_print_render(const char *data, size_t length)
 {
     struct sl_diagnostics *diagnostics = NULL;
     struct sl_model *model = NULL;
@@ -149,8 +141,7 @@ load_print_render(const char *data, size_t length)
     return status;
 }
 
-static void
-fail_each_allocation(const char *data, size_t length, seqlstm_status whole)
+static void fail_each_allocation(const char *data, size_t length, seqlstm_status whole)
 {
     for (int n = 1;; n++) {
         oom_fail_at(n);
@@ -165,8 +156,7 @@ fail_each_allocation(const char *data, size_t length, seqlstm_status whole)
     }
 }
 
-static void
-test_out_of_memory(void **state)
+static void test_out_of_memory(void **state)
 {
     (void)state;
     static const char wrong[] = "seqlstm: 1\nsede: 4\ntrain: {lr: 1, epochs: &a [*a]}\n";
@@ -181,8 +171,7 @@ test_out_of_memory(void **state)
     free(broken);
 }
 
-static void
-test_schema_out_of_memory(void **state)
+static void test_schema_out_of_memory(void **state)
 {
     (void)state;
     for (int n = 1;; n++) {
@@ -198,8 +187,7 @@ test_schema_out_of_memory(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_truncated),

@@ -16,8 +16,7 @@
 
 static const char marker[] = "\n## Keys\n\n";
 
-static char *
-get_doc_path(void)
+static char *get_doc_path(void)
 {
     const char *source = getenv("SEQLSTM_SOURCE");
     char *path = NULL;
@@ -26,8 +25,7 @@ get_doc_path(void)
     return path;
 }
 
-static void
-test_docs_hold_every_key(void **state)
+static void test_docs_hold_every_key(void **state)
 {
     (void)state;
     char *path = get_doc_path(), *doc;
@@ -62,8 +60,7 @@ test_docs_hold_every_key(void **state)
 }
 
 /* Every "$ref" leads somewhere. */
-static void
-check_references(const json_t *node, const json_t *definitions)
+static void check_references(const json_t *node, const json_t *definitions)
 {
     const char *key;
     json_t *value;
@@ -81,8 +78,7 @@ check_references(const json_t *node, const json_t *definitions)
     }
 }
 
-static void
-test_json_schema(void **state)
+static void test_json_schema(void **state)
 {
     (void)state;
     struct sl_buf out;
@@ -120,8 +116,7 @@ test_json_schema(void **state)
 }
 
 /* One variant has a key once; defaults are words that exist and lie inside the limits. */
-static void
-test_tables_are_sound(void **state)
+static void test_tables_are_sound(void **state)
 {
     (void)state;
     for (const struct sl_section *const *s = sl_schema_sections; *s != NULL; s++) {
@@ -150,8 +145,7 @@ test_tables_are_sound(void **state)
 }
 
 /* A name of another framework is no key here, and what it stands for is one. */
-static void
-test_synonyms_are_sound(void **state)
+static void test_synonyms_are_sound(void **state)
 {
     (void)state;
     static const char *const words[] = {"hidden_size", "num_layers", "lr",   "betas",   "bptt",
@@ -172,8 +166,7 @@ test_synonyms_are_sound(void **state)
     assert_null(sl_synonym_find("hidden_size", &sl_section_train));
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_docs_hold_every_key),

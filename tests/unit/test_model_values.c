@@ -10,8 +10,7 @@
 #define DENSE "  - {type: dense, units: from_target}\n"
 #define TRAIN "train: {epochs: 1}\n"
 
-static void
-test_keras_defaults(void **state)
+static void test_keras_defaults(void **state)
 {
     (void)state;
     struct loaded l = load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE TRAIN);
@@ -50,8 +49,7 @@ test_keras_defaults(void **state)
     unload(&l);
 }
 
-static void
-test_init_sets(void **state)
+static void test_init_sets(void **state)
 {
     (void)state;
     static const char text[] =
@@ -83,8 +81,7 @@ test_init_sets(void **state)
     unload(&l);
 }
 
-static void
-test_activations_by_direction(void **state)
+static void test_activations_by_direction(void **state)
 {
     (void)state;
     struct loaded l = load_clean(
@@ -103,8 +100,7 @@ test_activations_by_direction(void **state)
     unload(&l);
 }
 
-static void
-test_splits_inherit(void **state)
+static void test_splits_inherit(void **state)
 {
     (void)state;
     struct loaded l = load_clean(
@@ -134,8 +130,7 @@ test_splits_inherit(void **state)
     unload(&l);
 }
 
-static void
-test_tokenizer_defaults(void **state)
+static void test_tokenizer_defaults(void **state)
 {
     (void)state;
     static const char lm[] = HEAD
@@ -164,8 +159,7 @@ test_tokenizer_defaults(void **state)
     unload(&l);
 }
 
-static void
-test_schedule_and_periods(void **state)
+static void test_schedule_and_periods(void **state)
 {
     (void)state;
     struct loaded l = load_clean(
@@ -186,8 +180,7 @@ test_schedule_and_periods(void **state)
     unload(&l);
 }
 
-static void
-test_graph_of_layers(void **state)
+static void test_graph_of_layers(void **state)
 {
     (void)state;
     struct loaded l = load_clean(
@@ -215,8 +208,7 @@ test_graph_of_layers(void **state)
     unload(&l);
 }
 
-static void
-test_places(void **state)
+static void test_places(void **state)
 {
     (void)state;
     struct loaded l = load_clean(HEAD ADDING
@@ -246,8 +238,7 @@ test_places(void **state)
     unload(&l);
 }
 
-static void
-test_backends(void **state)
+static void test_backends(void **state)
 {
     (void)state;
     struct loaded l = load_clean(
@@ -273,8 +264,7 @@ test_backends(void **state)
 }
 
 /* YAML 1.2: the words and numbers of 1.1 are texts. */
-static void
-test_yaml_1_2_typing(void **state)
+static void test_yaml_1_2_typing(void **state)
 {
     (void)state;
     static const char *const not_bools[] = {"yes", "no", "on", "off", "y", "1", "\"true\""};
@@ -300,8 +290,7 @@ test_yaml_1_2_typing(void **state)
     unload(&l);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keras_defaults),

@@ -11,8 +11,7 @@
 #include "data/npy.h"
 #include "interop/npy_write.h"
 
-static void
-headers_are_read_back(void **state)
+static void headers_are_read_back(void **state)
 {
     (void)state;
     static const struct {
@@ -46,8 +45,7 @@ headers_are_read_back(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(headers_are_read_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,8 +15,7 @@
 #include "base/arena.h"
 #include "base/text.h"
 
-static double
-parsed(const char *text)
+static double parsed(const char *text)
 {
     double value = -12345;
     if (!sl_text_parse_float64(text, strlen(text), &value))
@@ -24,8 +23,7 @@ parsed(const char *text)
     return value;
 }
 
-static void
-floats_of_the_grammar(void **state)
+static void floats_of_the_grammar(void **state)
 {
     (void)state;
     assert_true(parsed("0") == 0 && !signbit(parsed("0")));
@@ -47,8 +45,7 @@ floats_of_the_grammar(void **state)
                 isnan(parsed(".NaN")));
 }
 
-static void
-everything_else_is_refused(void **state)
+static void everything_else_is_refused(void **state)
 {
     (void)state;
     const char *const bad[] = {"",     "-",    "+",      ".",    "e5",   "1e",   "1e+",  " 1",
@@ -70,8 +67,7 @@ everything_else_is_refused(void **state)
     assert_false(sl_text_parse_float64("1\0", 2, &value));
 }
 
-static void
-integers_of_the_grammar(void **state)
+static void integers_of_the_grammar(void **state)
 {
     (void)state;
     const struct {
@@ -112,8 +108,7 @@ integers_of_the_grammar(void **state)
     }
 }
 
-static const char *
-printed(double value)
+static const char *printed(double value)
 {
     static char out[SL_TEXT_NUMBER_BYTES];
     size_t length = sl_text_print_float64(out, value);
@@ -121,8 +116,7 @@ printed(double value)
     return out;
 }
 
-static void
-prints_the_shortest(void **state)
+static void prints_the_shortest(void **state)
 {
     (void)state;
     assert_string_equal(printed(0.0), "0");
@@ -149,8 +143,7 @@ prints_the_shortest(void **state)
     assert_string_equal(out, "1e-45");
 }
 
-static void
-every_number_reads_back(void **state)
+static void every_number_reads_back(void **state)
 {
     (void)state;
     uint64_t random = 88172645463325252u;
@@ -185,8 +178,7 @@ every_number_reads_back(void **state)
     }
 }
 
-static void
-the_locale_does_not_matter(void **state)
+static void the_locale_does_not_matter(void **state)
 {
     (void)state;
     if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8")) {
@@ -206,8 +198,7 @@ the_locale_does_not_matter(void **state)
     setlocale(LC_ALL, "C");
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_of_the_grammar),

@@ -11,8 +11,7 @@
 
 #include "base/op_signature.h"
 
-static struct seqlstm_desc
-head(uint32_t op)
+static struct seqlstm_desc head(uint32_t op)
 {
     return (struct seqlstm_desc){.struct_size = sl_op_desc_bytes(op),
                                  .op = op,
@@ -22,8 +21,7 @@ head(uint32_t op)
                                  .max_steps = 5};
 }
 
-static union seqlstm_any_desc
-lstm(void)
+static union seqlstm_any_desc lstm(void)
 {
     union seqlstm_any_desc d;
     memset(&d, 0, sizeof d);
@@ -43,8 +41,7 @@ lstm(void)
 
 static struct sl_slot slots[SL_SLOTS_MAX];
 
-static int32_t
-sign(const union seqlstm_any_desc *d)
+static int32_t sign(const union seqlstm_any_desc *d)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     int32_t count = -1;
@@ -53,9 +50,8 @@ sign(const union seqlstm_any_desc *d)
     return count;
 }
 
-static void
-assert_slot(int32_t k, const char *name, enum sl_slot_role role, enum sl_slot_axis axis, int64_t rows,
-            int64_t features)
+static void assert_slot(int32_t k, const char *name, enum sl_slot_role role, enum sl_slot_axis axis, int64_t rows,
+                        int64_t features)
 {
     assert_string_equal(slots[k].name, name);
     assert_int_equal(slots[k].role, role);
@@ -66,8 +62,7 @@ assert_slot(int32_t k, const char *name, enum sl_slot_role role, enum sl_slot_ax
     assert_int_equal(slots[k].features, features);
 }
 
-static void
-plain_lstm(void **state)
+static void plain_lstm(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = lstm();
@@ -82,8 +77,7 @@ plain_lstm(void **state)
     assert_slot(11, "norm.l0.forward", SL_SLOT_ABSENT, 0, 0, 0);
 }
 
-static void
-full_lstm(void **state)
+static void full_lstm(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = lstm();
@@ -115,8 +109,7 @@ full_lstm(void **state)
     assert_int_equal(slots[p + SEQLSTM_PARAM_W_X].features, 2);
 }
 
-static void
-gru_and_rnn(void **state)
+static void gru_and_rnn(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = lstm();
@@ -141,8 +134,7 @@ gru_and_rnn(void **state)
     assert_int_equal(slots[11].features, 8);
 }
 
-static void
-other_operations(void **state)
+static void other_operations(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = {.loss = {.head = head(SEQLSTM_OP_LOSS),
@@ -216,8 +208,7 @@ other_operations(void **state)
     assert_slot(SEQLSTM_VECTOR_X, "x", SL_SLOT_ABSENT, 0, 0, 0);
 }
 
-static void
-capacity_is_respected(void **state)
+static void capacity_is_respected(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -246,8 +237,7 @@ capacity_is_respected(void **state)
             fail_msg("\"%s\" does not name %s", err_.message, word);                                   \
     } while (0)
 
-static void
-refused_descriptors(void **state)
+static void refused_descriptors(void **state)
 {
     (void)state;
     ASSERT_REFUSED(r->head.op = 99, "unknown operation");
@@ -303,8 +293,7 @@ refused_descriptors(void **state)
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
 }
 
-static void
-names(void **state)
+static void names(void **state)
 {
     (void)state;
     assert_string_equal(sl_op_name(SEQLSTM_OP_RECURRENT), "recurrent");
@@ -326,8 +315,7 @@ names(void **state)
     assert_int_equal(sl_op_desc_bytes(SEQLSTM_OP_NONE), 0);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_lstm),       cmocka_unit_test(full_lstm),

@@ -15,8 +15,7 @@
 
 #include "exec/orthonormal.h"
 
-static double *
-draw(int64_t rows, int64_t columns)
+static double *draw(int64_t rows, int64_t columns)
 {
     double *m = malloc((size_t)(rows * columns) * sizeof *m);
     for (int64_t e = 0; e < rows * columns; e++)
@@ -24,8 +23,7 @@ draw(int64_t rows, int64_t columns)
     return m;
 }
 
-static double
-dot(const double *a, const double *b, int64_t n)
+static double dot(const double *a, const double *b, int64_t n)
 {
     double sum = 0;
     for (int64_t k = 0; k < n; k++)
@@ -34,14 +32,12 @@ dot(const double *a, const double *b, int64_t n)
 }
 
 /* A sum of n products of numbers of length 1, once in the making and once here. */
-static double
-tolerance(int64_t columns)
+static double tolerance(int64_t columns)
 {
     return 4 * (double)columns * DBL_EPSILON;
 }
 
-static void
-check_orthonormal(const double *m, int64_t rows, int64_t columns)
+static void check_orthonormal(const double *m, int64_t rows, int64_t columns)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j <= i; j++) {
@@ -53,8 +49,7 @@ check_orthonormal(const double *m, int64_t rows, int64_t columns)
 }
 
 /* Row i of `given` lies in the rows 0 .. i, and on the positive side of row i. */
-static void
-check_span(const double *given, const double *m, int64_t i, int64_t columns)
+static void check_span(const double *given, const double *m, int64_t i, int64_t columns)
 {
     double *rest = malloc((size_t)columns * sizeof *rest);
     memcpy(rest, given + i * columns, (size_t)columns * sizeof *rest);
@@ -69,8 +64,7 @@ check_span(const double *given, const double *m, int64_t i, int64_t columns)
     free(rest);
 }
 
-static void
-test_rows_are_orthonormal(void **state)
+static void test_rows_are_orthonormal(void **state)
 {
     (void)state;
     static const int64_t sizes[][2] = {{1, 1},     {2, 3},     {7, 7},     {256, 256}, {257, 257},
@@ -89,8 +83,7 @@ test_rows_are_orthonormal(void **state)
 
 /* What is left of the sum of two rows without these is rounding alone: whatever it is made into stays orthogonal or
  * nothing, and a row of zeros becomes none of the others. */
-static void
-test_rows_without_anything_of_their_own(void **state)
+static void test_rows_without_anything_of_their_own(void **state)
 {
     (void)state;
     enum { ROWS = 270, COLUMNS = 300 };
@@ -106,8 +99,7 @@ test_rows_without_anything_of_their_own(void **state)
 }
 
 /* Rows that are nearly the same, `from` on: what the first pass leaves has the rounding of all that went. */
-static void
-check_nearly_dependent(int64_t from)
+static void check_nearly_dependent(int64_t from)
 {
     enum { ROWS = 520, COLUMNS = 521 };
     double *m = draw(ROWS, COLUMNS);
@@ -119,16 +111,14 @@ check_nearly_dependent(int64_t from)
     free(m);
 }
 
-static void
-test_nearly_dependent_rows(void **state)
+static void test_nearly_dependent_rows(void **state)
 {
     (void)state;
     check_nearly_dependent(0);
     check_nearly_dependent(300); /* a panel whose own rows are */
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_are_orthonormal),
                                        cmocka_unit_test(test_rows_without_anything_of_their_own),

@@ -13,8 +13,7 @@
 
 #include <seqlstm/philox.h>
 
-static void
-known_answers(void **state)
+static void known_answers(void **state)
 {
     (void)state;
     /* counter, key, answer */
@@ -31,8 +30,7 @@ known_answers(void **state)
     }
 }
 
-static void
-in_place(void **state)
+static void in_place(void **state)
 {
     (void)state;
     uint32_t words[4] = {1, 2, 3, 4}, expected[4];
@@ -42,8 +40,7 @@ in_place(void **state)
 }
 
 /* The first outputs of splitmix64 seeded with 0 (Steele, Lea, Flood 2014; widely published). */
-static void
-mix_is_splitmix(void **state)
+static void mix_is_splitmix(void **state)
 {
     (void)state;
     assert_true(seqlstm_mix64_round(0) == UINT64_C(0xE220A8397B1DCDAF));
@@ -56,8 +53,7 @@ mix_is_splitmix(void **state)
 }
 
 /* counter = (element / 4, step, sequence low, high); lane = element mod 4; u = (word >> 8) 2^-24. */
-static void
-uniform_follows_its_definition(void **state)
+static void uniform_follows_its_definition(void **state)
 {
     (void)state;
     const uint64_t key = seqlstm_mix64(42, 7, 1), sequence = UINT64_C(0x123456789ABCDEF0);
@@ -70,8 +66,7 @@ uniform_follows_its_definition(void **state)
     }
 }
 
-static void
-uniform_fills_the_unit_interval(void **state)
+static void uniform_fills_the_unit_interval(void **state)
 {
     (void)state;
     enum { N = 100000, BINS = 10 };
@@ -90,8 +85,7 @@ uniform_fills_the_unit_interval(void **state)
 }
 
 /* The answer to counter 0 and key 0, cut into halves: an element is dropped from the rate just above its half on. */
-static void
-mask_takes_halves_in_order(void **state)
+static void mask_takes_halves_in_order(void **state)
 {
     (void)state;
     static const uint32_t halves[8] = {0xe8d5, 0x6627, 0xc58d, 0xe169, 0xac4c, 0xbc57, 0xdbd8, 0x9b00};
@@ -102,8 +96,7 @@ mask_takes_halves_in_order(void **state)
 }
 
 /* counter = (element / 8, step, sequence low, high) */
-static void
-mask_follows_its_definition(void **state)
+static void mask_follows_its_definition(void **state)
 {
     (void)state;
     const uint64_t key = seqlstm_mix64(42, 7, 1), sequence = UINT64_C(0x123456789ABCDEF0);
@@ -119,8 +112,7 @@ mask_follows_its_definition(void **state)
     }
 }
 
-static void
-rates_are_counted_in_65536ths(void **state)
+static void rates_are_counted_in_65536ths(void **state)
 {
     (void)state;
     static const struct {
@@ -149,8 +141,7 @@ rates_are_counted_in_65536ths(void **state)
 }
 
 /* Shares of dropped elements, of both halves of a word, and of pairs of neighbours: five standard deviations. */
-static void
-mask_drops_its_share(void **state)
+static void mask_drops_its_share(void **state)
 {
     (void)state;
     enum { N = 100000 };
@@ -172,8 +163,7 @@ mask_drops_its_share(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),

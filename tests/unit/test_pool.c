@@ -21,8 +21,7 @@
 static const int32_t sizes[] = {1, 2, 3, 4, 5, 8, 13};
 #define N_SIZES (sizeof sizes / sizeof *sizes)
 
-static struct sl_pool *
-make(int32_t members)
+static struct sl_pool *make(int32_t members)
 {
     struct sl_pool *pool = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -31,8 +30,7 @@ make(int32_t members)
     return pool;
 }
 
-static void
-sleep_ms(int ms)
+static void sleep_ms(int ms)
 {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
@@ -43,8 +41,7 @@ struct items {
     _Atomic int n_ranges, n_short;
 };
 
-static void
-visit(void *context, int64_t begin, int64_t end)
+static void visit(void *context, int64_t begin, int64_t end)
 {
     struct items *items = context;
     items->n_ranges++;
@@ -54,8 +51,7 @@ visit(void *context, int64_t begin, int64_t end)
         items->counts[i]++; /* ranges are disjoint: TSan would tell otherwise */
 }
 
-static void
-each_item_is_visited_once(void **state)
+static void each_item_is_visited_once(void **state)
 {
     (void)state;
     for (size_t s = 0; s < N_SIZES; s++) {
@@ -74,16 +70,14 @@ each_item_is_visited_once(void **state)
     }
 }
 
-static void
-huge(void *context, int64_t begin, int64_t end)
+static void huge(void *context, int64_t begin, int64_t end)
 {
     _Atomic int64_t *sum = context;
     assert_true(begin >= 0 && end > begin);
     *sum += end - begin;
 }
 
-static void
-huge_counts_do_not_overflow(void **state)
+static void huge_counts_do_not_overflow(void **state)
 {
     (void)state;
     struct sl_pool *pool = make(5);
@@ -108,8 +102,7 @@ struct meeting {
 };
 
 /* Each round every member writes its own value, then reads all: two barriers per round. */
-static void
-meet(void *context, int32_t member, int32_t members)
+static void meet(void *context, int32_t member, int32_t members)
 {
     struct meeting *meeting = context;
     meeting->entered++;
@@ -122,8 +115,7 @@ meet(void *context, int32_t member, int32_t members)
     }
 }
 
-static void
-barriers_order_what_members_write(void **state)
+static void barriers_order_what_members_write(void **state)
 {
     (void)state;
     for (size_t s = 0; s < N_SIZES; s++) {
@@ -139,8 +131,7 @@ barriers_order_what_members_write(void **state)
 }
 
 /* Members that come late: the others have to fall asleep in the barrier and be woken. */
-static void
-meet_late(void *context, int32_t member, int32_t members)
+static void meet_late(void *context, int32_t member, int32_t members)
 {
     struct meeting *meeting = context;
     for (int round = 0; round < 2 * members; round++) {
@@ -154,8 +145,7 @@ meet_late(void *context, int32_t member, int32_t members)
     }
 }
 
-static void
-sleepers_are_woken(void **state)
+static void sleepers_are_woken(void **state)
 {
     (void)state;
     struct meeting meeting = {.pool = make(4)};
@@ -180,8 +170,7 @@ sleepers_are_woken(void **state)
     sl_pool_destroy(meeting.pool);
 }
 
-static void
-leased_threads_use_no_processor(void **state)
+static void leased_threads_use_no_processor(void **state)
 {
     (void)state;
     struct meeting meeting = {.pool = make(2), .rounds = 10};
@@ -195,8 +184,7 @@ leased_threads_use_no_processor(void **state)
     sl_pool_destroy(meeting.pool);
 }
 
-static void
-inner_member(void *context, int32_t member, int32_t members)
+static void inner_member(void *context, int32_t member, int32_t members)
 {
     struct meeting *meeting = context;
     assert_int_equal(member, 0);
@@ -205,16 +193,14 @@ inner_member(void *context, int32_t member, int32_t members)
     meeting->entered++;
 }
 
-static void
-inner_range(void *context, int64_t begin, int64_t end)
+static void inner_range(void *context, int64_t begin, int64_t end)
 {
     struct meeting *meeting = context;
     assert_true(begin == 0 && end == 10);
     meeting->entered++;
 }
 
-static void
-outer_member(void *context, int32_t member, int32_t members)
+static void outer_member(void *context, int32_t member, int32_t members)
 {
     struct meeting *meeting = context;
     (void)member;
@@ -224,8 +210,7 @@ outer_member(void *context, int32_t member, int32_t members)
     assert_int_equal(meeting->entered, 2 * members);
 }
 
-static void
-nested_uses_run_inline(void **state)
+static void nested_uses_run_inline(void **state)
 {
     (void)state;
     struct meeting meeting = {.pool = make(3)};
@@ -239,8 +224,7 @@ struct replicas {
     struct meeting inner[2];
 };
 
-static void
-replica(void *context, int32_t member, int32_t members)
+static void replica(void *context, int32_t member, int32_t members)
 {
     struct replicas *replicas = context;
     (void)members;
@@ -250,8 +234,7 @@ replica(void *context, int32_t member, int32_t members)
     }
 }
 
-static void
-pools_within_pools(void **state)
+static void pools_within_pools(void **state)
 {
     (void)state;
     struct replicas replicas = {.outer = make(2)};
@@ -271,8 +254,7 @@ struct modes {
     int blocked[8];
 };
 
-static void
-look_at_modes(void *context, int32_t member, int32_t members)
+static void look_at_modes(void *context, int32_t member, int32_t members)
 {
     struct modes *modes = context;
     (void)members;
@@ -282,8 +264,7 @@ look_at_modes(void *context, int32_t member, int32_t members)
     modes->blocked[member] = sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM);
 }
 
-static void
-threads_take_the_makers_modes_and_no_signals(void **state)
+static void threads_take_the_makers_modes_and_no_signals(void **state)
 {
     (void)state;
     fesetround(FE_UPWARD);
@@ -299,8 +280,7 @@ threads_take_the_makers_modes_and_no_signals(void **state)
     sl_pool_destroy(pool);
 }
 
-static void
-bad_sizes_and_no_memory(void **state)
+static void bad_sizes_and_no_memory(void **state)
 {
     (void)state;
     struct sl_pool *pool = NULL;
@@ -326,16 +306,14 @@ bad_sizes_and_no_memory(void **state)
     sl_pool_destroy(pool);
 }
 
-static void
-made_and_destroyed_at_once(void **state)
+static void made_and_destroyed_at_once(void **state)
 {
     (void)state;
     for (int i = 0; i < 200; i++)
         sl_pool_destroy(make(2 + i % 3));
 }
 
-static void
-uses_allocate_nothing(void **state)
+static void uses_allocate_nothing(void **state)
 {
     (void)state;
     struct meeting meeting = {.pool = make(3), .rounds = 3};
@@ -349,8 +327,7 @@ uses_allocate_nothing(void **state)
     sl_pool_destroy(meeting.pool);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_item_is_visited_once),

@@ -6,15 +6,13 @@
 
 #include "oom.h"
 
-static struct data_open
-open_data(void)
+static struct data_open open_data(void)
 {
     return data_open_train("type: generator, train: {name: adding_problem, size: 37, length: [5, 9]}, batch_size: 4",
                            MODEL_REGRESS, "loss: mse");
 }
 
-static struct sl_batch *
-next(struct sl_prefetch *prefetch)
+static struct sl_batch *next(struct sl_prefetch *prefetch)
 {
     struct sl_batch *batch = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -23,8 +21,7 @@ next(struct sl_prefetch *prefetch)
     return batch;
 }
 
-static void
-expect_equal(const struct sl_batch *a, const struct sl_batch *b)
+static void expect_equal(const struct sl_batch *a, const struct sl_batch *b)
 {
     assert_true(!a == !b);
     if (!a)
@@ -34,8 +31,7 @@ expect_equal(const struct sl_batch *a, const struct sl_batch *b)
     assert_memory_equal(a->input.values, b->input.values, (size_t)(a->axis.rows * 2) * 4);
 }
 
-static void
-test_same_batches(void **state)
+static void test_same_batches(void **state)
 {
     (void)state;
     struct data_open o = open_data();
@@ -59,8 +55,7 @@ test_same_batches(void **state)
     data_close(&o);
 }
 
-static void
-test_seek(void **state)
+static void test_seek(void **state)
 {
     (void)state;
     struct data_open o = open_data();
@@ -93,8 +88,7 @@ test_seek(void **state)
 }
 
 /* Destroyed while the thread is at work, waits for room, or has just begun. */
-static void
-test_early_end(void **state)
+static void test_early_end(void **state)
 {
     (void)state;
     struct data_open o = open_data();
@@ -113,8 +107,7 @@ test_early_end(void **state)
 }
 
 /* Memory that runs out in the thread comes out of next, and again until a seek. */
-static void
-test_failure(void **state)
+static void test_failure(void **state)
 {
     (void)state;
     struct data_open o = open_data();
@@ -136,8 +129,7 @@ test_failure(void **state)
     data_close(&o);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_batches),

@@ -14,8 +14,7 @@
 
 enum { K = 3, V = 2, QUERIES = 6, ROWS = 6 };
 
-static union seqlstm_any_desc
-describe(uint32_t kind, uint32_t options)
+static union seqlstm_any_desc describe(uint32_t kind, uint32_t options)
 {
     union seqlstm_any_desc d = {.attention = {.head = rh_head(SEQLSTM_OP_ATTENTION, SEQLSTM_MODE_TRAINING),
                                               .key = K,
@@ -29,8 +28,7 @@ describe(uint32_t kind, uint32_t options)
 }
 
 /* Memories of 3, 0, 1 and 2 rows; query 2 looks at the empty one, query 4 at none. */
-static void
-open_queries(struct rh *rh, const union seqlstm_any_desc *d)
+static void open_queries(struct rh *rh, const union seqlstm_any_desc *d)
 {
     rh_open_rows(rh, d, QUERIES, ROWS, 7);
     memcpy(rh->values[SEQLSTM_ATTENTION_OFFSETS], (const int32_t[5]){0, 3, 3, 4, 6}, 5 * sizeof(int32_t));
@@ -38,8 +36,7 @@ open_queries(struct rh *rh, const union seqlstm_any_desc *d)
            QUERIES * sizeof(int32_t));
 }
 
-static void
-numbers_by_hand(void **state)
+static void numbers_by_hand(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = describe(SEQLSTM_ATTENTION_DOT, SEQLSTM_ATTENTION_WEIGHTS);
@@ -76,8 +73,7 @@ numbers_by_hand(void **state)
     rh_close(&rh);
 }
 
-static void
-gradients(void **state)
+static void gradients(void **state)
 {
     (void)state;
     static const uint32_t options[2] = {0, SEQLSTM_ATTENTION_SHARED};
@@ -94,8 +90,7 @@ gradients(void **state)
         }
 }
 
-static void
-wrong_indices(void **state)
+static void wrong_indices(void **state)
 {
     (void)state;
     const union seqlstm_any_desc d = describe(SEQLSTM_ATTENTION_DOT, 0);
@@ -119,8 +114,7 @@ wrong_indices(void **state)
     rh_close(&rh);
 }
 
-static void
-set_integers(const struct fixture *f, const char *key, int32_t *out, int count)
+static void set_integers(const struct fixture *f, const char *key, int32_t *out, int count)
 {
     double list[16];
     assert_int_equal(fixture_list((struct fixture *)f, key, list, 16), count);
@@ -128,8 +122,7 @@ set_integers(const struct fixture *f, const char *key, int32_t *out, int count)
         out[k] = (int32_t)list[k];
 }
 
-static void
-one_fixture(struct fixture *f)
+static void one_fixture(struct fixture *f)
 {
     static const struct {
         const char *name;
@@ -172,8 +165,7 @@ one_fixture(struct fixture *f)
     rh_close(&rh);
 }
 
-static void
-reference_equals_pytorch(void **state)
+static void reference_equals_pytorch(void **state)
 {
     (void)state;
     struct fixture f;
@@ -185,8 +177,7 @@ reference_equals_pytorch(void **state)
     assert_int_equal(cases, 5);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_by_hand),

@@ -13,8 +13,7 @@
 #include "oom.h"
 #include "ref_harness.h"
 
-static union seqlstm_any_desc
-lstm(void)
+static union seqlstm_any_desc lstm(void)
 {
     union seqlstm_any_desc any;
     memset(&any, 0, sizeof any);
@@ -28,8 +27,7 @@ lstm(void)
     return any;
 }
 
-static struct seqlstm_answer
-ask(const union seqlstm_any_desc *d, const char *device_class)
+static struct seqlstm_answer ask(const union seqlstm_any_desc *d, const char *device_class)
 {
     struct seqlstm_instance *instance;
     const struct seqlstm_backend *backend = rh_reference(&instance);
@@ -41,8 +39,7 @@ ask(const union seqlstm_any_desc *d, const char *device_class)
     return answer;
 }
 
-static void
-assert_no(const union seqlstm_any_desc *d, uint32_t code, uint32_t option, const char *value)
+static void assert_no(const union seqlstm_any_desc *d, uint32_t code, uint32_t option, const char *value)
 {
     const struct seqlstm_answer a = ask(d, "cpu:any");
     assert_int_equal(a.accepted, 0);
@@ -52,8 +49,7 @@ assert_no(const union seqlstm_any_desc *d, uint32_t code, uint32_t option, const
     assert_true(strlen(a.reason) > 10);
 }
 
-static void
-the_table_is_complete(void **state)
+static void the_table_is_complete(void **state)
 {
     (void)state;
     struct seqlstm_instance *instance;
@@ -75,8 +71,7 @@ the_table_is_complete(void **state)
     b->close(NULL);
 }
 
-static void
-refusals_say_why(void **state)
+static void refusals_say_why(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = lstm();
@@ -105,8 +100,7 @@ refusals_say_why(void **state)
     assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "int8");
 }
 
-static void
-create_refuses_what_supports_refuses(void **state)
+static void create_refuses_what_supports_refuses(void **state)
 {
     (void)state;
     struct seqlstm_instance *instance;
@@ -129,8 +123,7 @@ create_refuses_what_supports_refuses(void **state)
     b->close(instance);
 }
 
-static void
-bindings_must_fit(void **state)
+static void bindings_must_fit(void **state)
 {
     (void)state;
     const int32_t lengths[2] = {3, 2};
@@ -185,8 +178,7 @@ bindings_must_fit(void **state)
     rh_close(&rh);
 }
 
-static void
-calls_are_checked(void **state)
+static void calls_are_checked(void **state)
 {
     (void)state;
     const int32_t lengths[2] = {3, 2};
@@ -214,8 +206,7 @@ calls_are_checked(void **state)
 }
 
 /* Forward and backward of every entry point allocate nothing. */
-static void
-calls_do_not_allocate(void **state)
+static void calls_do_not_allocate(void **state)
 {
     (void)state;
     const int32_t lengths[3] = {4, 2, 1};
@@ -239,8 +230,7 @@ struct poor {
     int left, live;
 };
 
-static void *
-poor_allocate(void *context, uint64_t bytes)
+static void *poor_allocate(void *context, uint64_t bytes)
 {
     struct poor *poor = context;
     if (poor->left-- <= 0)
@@ -249,15 +239,13 @@ poor_allocate(void *context, uint64_t bytes)
     return malloc((size_t)bytes);
 }
 
-static void
-poor_release(void *context, void *pointer)
+static void poor_release(void *context, void *pointer)
 {
     ((struct poor *)context)->live -= pointer != NULL;
     free(pointer);
 }
 
-static void
-memory_runs_out(void **state)
+static void memory_runs_out(void **state)
 {
     (void)state;
     struct seqlstm_instance *unused;
@@ -287,8 +275,7 @@ memory_runs_out(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_complete), cmocka_unit_test(refusals_say_why),

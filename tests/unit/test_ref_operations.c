@@ -19,15 +19,13 @@ static const double tolerance = 1e-7;
 static const int32_t mixed[3] = {3, 2, 1};
 enum { TRAIN = SEQLSTM_MODE_TRAINING };
 
-static void
-assert_near(double got, double expected)
+static void assert_near(double got, double expected)
 {
     if (!(fabs(got - expected) <= 1e-12 * fmax(1, fabs(expected))))
         fail_msg("%.15g, expected %.15g", got, expected);
 }
 
-static void
-check_rows(const union seqlstm_any_desc *d, int64_t rows, const char *name)
+static void check_rows(const union seqlstm_any_desc *d, int64_t rows, const char *name)
 {
     struct rh rh;
     rh_open_rows(&rh, d, rows, rows, 7);
@@ -46,8 +44,7 @@ static const struct seqlstm_activation kinds[] = {
     {SEQLSTM_ACT_SOFTMAX, 0, 0, 0},       {SEQLSTM_ACT_LOG_SOFTMAX, 0, 0, 0}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static void
-dense_and_activation(void **state)
+static void dense_and_activation(void **state)
 {
     (void)state;
     for (int k = 0; k < KINDS; k++) {
@@ -64,8 +61,7 @@ dense_and_activation(void **state)
 }
 
 /* Values of every activation at points around its kinks, worked out from the formulas of ops.h. */
-static void
-activation_values(void **state)
+static void activation_values(void **state)
 {
     (void)state;
     static const double x[3] = {-1.5, 0, 2};
@@ -120,8 +116,7 @@ activation_values(void **state)
 }
 
 /* Large arguments: no overflow, no NaN. */
-static void
-extreme_arguments(void **state)
+static void extreme_arguments(void **state)
 {
     (void)state;
     for (int k = 0; k < KINDS; k++) {
@@ -139,8 +134,7 @@ extreme_arguments(void **state)
     }
 }
 
-static void
-embedding(void **state)
+static void embedding(void **state)
 {
     (void)state;
     const union seqlstm_any_desc d = {.embedding = {.head = rh_head(SEQLSTM_OP_EMBEDDING, TRAIN), .vocabulary = 4,
@@ -161,8 +155,7 @@ embedding(void **state)
     rh_close(&rh);
 }
 
-static void
-layer_norm_and_merge(void **state)
+static void layer_norm_and_merge(void **state)
 {
     (void)state;
     for (uint32_t options = 0; options < 4; options++) {
@@ -179,8 +172,7 @@ layer_norm_and_merge(void **state)
     }
 }
 
-static void
-pool(void **state)
+static void pool(void **state)
 {
     (void)state;
     for (uint32_t kind = 0; kind <= SEQLSTM_POOL_FIRST; kind++) {
@@ -210,8 +202,7 @@ pool(void **state)
     rh_close(&rh);
 }
 
-static void
-gather_and_scatter(void **state)
+static void gather_and_scatter(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = {.gather = {.head = rh_head(SEQLSTM_OP_GATHER, TRAIN), .features = 2}};
@@ -231,8 +222,7 @@ gather_and_scatter(void **state)
     rh_close(&rh);
 }
 
-static void
-dropout(void **state)
+static void dropout(void **state)
 {
     (void)state;
     for (uint32_t mask = 0; mask < 2; mask++)
@@ -265,8 +255,7 @@ dropout(void **state)
     rh_close(&rh);
 }
 
-static void
-losses(void **state)
+static void losses(void **state)
 {
     (void)state;
     for (uint32_t compound = 0; compound < 2; compound++)
@@ -294,9 +283,8 @@ losses(void **state)
             }
 }
 
-static double
-one_loss(uint32_t kind, const double *x, const double *target, int32_t class_target, float smoothing, float delta,
-         double *out_weight)
+static double one_loss(uint32_t kind, const double *x, const double *target, int32_t class_target, float smoothing,
+                       float delta, double *out_weight)
 {
     const union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN), .features = 2, .kind = kind,
                                                .options = SEQLSTM_LOSS_ROW_LOSS, .label_smoothing = smoothing,
@@ -317,8 +305,7 @@ one_loss(uint32_t kind, const double *x, const double *target, int32_t class_tar
     return loss;
 }
 
-static void
-loss_values(void **state)
+static void loss_values(void **state)
 {
     (void)state;
     const double x[2] = {1, -2}, target[2] = {0.5, 1};
@@ -337,8 +324,7 @@ loss_values(void **state)
     assert_near(weight, 0);
 }
 
-static void
-casts(void **state)
+static void casts(void **state)
 {
     (void)state;
     /* value, bfloat16 bits, float16 bits: exact, ties to even both ways, subnormal, overflow, special */
@@ -404,8 +390,7 @@ casts(void **state)
     }
 }
 
-static void
-top_k(void **state)
+static void top_k(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = {.top_k = {.head = rh_head(SEQLSTM_OP_TOP_K, SEQLSTM_MODE_INFERENCE), .features = 4,
@@ -420,8 +405,7 @@ top_k(void **state)
 }
 
 /* Draws follow softmax(x / temperature) within five standard deviations; top_k and top_p cut the tail. */
-static void
-top_k_draws(void **state)
+static void top_k_draws(void **state)
 {
     (void)state;
     enum { N = 2000 };
@@ -459,8 +443,7 @@ top_k_draws(void **state)
     }
 }
 
-static void
-vectors(void **state)
+static void vectors(void **state)
 {
     (void)state;
     static const double y0[3] = {-2, 0.5, 3}, x0[3] = {4, 0, -1}, a = 0.75;
@@ -486,8 +469,7 @@ vectors(void **state)
     }
 }
 
-static void
-reductions(void **state)
+static void reductions(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = {.reduce = {.head = rh_head(SEQLSTM_OP_SQUARED_NORM, TRAIN)}};
@@ -511,8 +493,7 @@ reductions(void **state)
 }
 
 /* Two updates of each rule, worked out with the formulas of ops.h in another order of operations. */
-static void
-optimizers(void **state)
+static void optimizers(void **state)
 {
     (void)state;
     const double lr = 0.125, decay = 0.0625, b1 = 0.5, b2 = 0.75, rho = 0.75, mu = 0.5, eps = 0.25;
@@ -580,8 +561,7 @@ optimizers(void **state)
         }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_and_activation), cmocka_unit_test(activation_values),

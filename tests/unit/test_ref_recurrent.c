@@ -22,14 +22,12 @@
 static const double tolerance = 1e-7;
 static const int32_t mixed[4] = {4, 2, 2, 1};
 
-static struct seqlstm_activation
-act(uint32_t kind, double alpha, double beta)
+static struct seqlstm_activation act(uint32_t kind, double alpha, double beta)
 {
     return (struct seqlstm_activation){.kind = kind, .alpha = (float)alpha, .beta = (float)beta};
 }
 
-static union seqlstm_any_desc
-plain(uint32_t cell)
+static union seqlstm_any_desc plain(uint32_t cell)
 {
     union seqlstm_any_desc any;
     memset(&any, 0, sizeof any);
@@ -49,8 +47,7 @@ plain(uint32_t cell)
     return any;
 }
 
-static double
-check(const union seqlstm_any_desc *d, const char *name, uint64_t seed)
+static double check(const union seqlstm_any_desc *d, const char *name, uint64_t seed)
 {
     struct rh rh;
     rh_open(&rh, d, mixed, 4, 0, 4, seed);
@@ -76,23 +73,20 @@ static const char *const option_names[OPT_COUNT] = {
     "recurrent dropout", "zoneout cell", "zoneout hidden", "weight drop", "states", "final state only",
     "backward", "concat", "sum", "mul", "ave", "stack", "stack, concat", "stack, mul"};
 
-static void
-bidirectional(struct seqlstm_recurrent_desc *d, uint32_t merge)
+static void bidirectional(struct seqlstm_recurrent_desc *d, uint32_t merge)
 {
     d->direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
     d->merge = merge;
 }
 
-static void
-layer_norm(struct seqlstm_recurrent_desc *d)
+static void layer_norm(struct seqlstm_recurrent_desc *d)
 {
     d->options |= SEQLSTM_RECURRENT_LAYER_NORM;
     d->layer_norm_epsilon = 0.01f;
 }
 
 /* False where the cell does not have the option. */
-static bool
-apply(struct seqlstm_recurrent_desc *d, int option)
+static bool apply(struct seqlstm_recurrent_desc *d, int option)
 {
     const bool lstm = d->cell == SEQLSTM_CELL_LSTM, gru = d->cell == SEQLSTM_CELL_GRU;
     const uint32_t initial = SEQLSTM_RECURRENT_INITIAL_STATE, final = SEQLSTM_RECURRENT_FINAL_STATE;
@@ -129,8 +123,7 @@ apply(struct seqlstm_recurrent_desc *d, int option)
     }
 }
 
-static void
-each_option_alone(void **state)
+static void each_option_alone(void **state)
 {
     (void)state;
     double worst = 0;
@@ -163,8 +156,7 @@ static const struct {
              {SEQLSTM_ACT_AFFINE, 0.5, 0.25}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static void
-each_activation_in_each_place(void **state)
+static void each_activation_in_each_place(void **state)
 {
     (void)state;
     for (int c = 0; c < 3; c++)
@@ -180,8 +172,7 @@ each_activation_in_each_place(void **state)
             }
 }
 
-static void
-random_combinations(void **state)
+static void random_combinations(void **state)
 {
     (void)state;
     double worst = 0;
@@ -222,8 +213,7 @@ random_combinations(void **state)
     print_message("# largest error %.1e\n", worst);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_option_alone),

@@ -19,8 +19,7 @@
 enum { H = 3, I = 2 };
 static const int32_t mixed[3] = {5, 3, 2};
 
-static union seqlstm_any_desc
-make(uint32_t cell, uint32_t mode)
+static union seqlstm_any_desc make(uint32_t cell, uint32_t mode)
 {
     union seqlstm_any_desc any;
     memset(&any, 0, sizeof any);
@@ -41,36 +40,31 @@ make(uint32_t cell, uint32_t mode)
     return any;
 }
 
-static void
-assert_close(const char *what, const double *a, const double *b, int64_t n, double tolerance)
+static void assert_close(const char *what, const double *a, const double *b, int64_t n, double tolerance)
 {
     for (int64_t k = 0; k < n; k++)
         if (!(fabs(a[k] - b[k]) <= tolerance * fmax(1, fabs(b[k]))))
             fail_msg("%s[%lld] is %.15g, expected %.15g", what, (long long)k, a[k], b[k]);
 }
 
-static void
-copy_slot(struct rh *to, int32_t to_slot, const struct rh *from, int32_t from_slot)
+static void copy_slot(struct rh *to, int32_t to_slot, const struct rh *from, int32_t from_slot)
 {
     assert_int_equal(to->elems[to_slot], from->elems[from_slot]);
     memcpy(to->values[to_slot], from->values[from_slot], (size_t)to->elems[to_slot] * sizeof(double));
 }
 
-static int32_t
-state(int32_t n, int32_t which)
+static int32_t state(int32_t n, int32_t which)
 {
     return SEQLSTM_RECURRENT_STATE(n, which);
 }
 
-static int32_t
-param(int32_t ld, int32_t n, int32_t which)
+static int32_t param(int32_t ld, int32_t n, int32_t which)
 {
     return SEQLSTM_RECURRENT_PARAM(ld, n, which);
 }
 
 /* The whole range against [0, 2) and [2, 5), every option that has state or masks on. */
-static void
-two_ranges_are_the_whole(void **unused)
+static void two_ranges_are_the_whole(void **unused)
 {
     (void)unused;
     const uint32_t cells[3] = {SEQLSTM_CELL_LSTM, SEQLSTM_CELL_GRU, SEQLSTM_CELL_RNN};
@@ -150,8 +144,7 @@ two_ranges_are_the_whole(void **unused)
 }
 
 /* A packed batch is its sequences one by one: same y, same dx, gradients of parameters summed. */
-static void
-a_batch_is_its_sequences(void **unused)
+static void a_batch_is_its_sequences(void **unused)
 {
     (void)unused;
     for (uint32_t direction = 0; direction < 3; direction++) {
@@ -201,8 +194,7 @@ a_batch_is_its_sequences(void **unused)
 }
 
 /* Input dropout is the layer without dropout on inputs that were masked by hand, by philox.h. */
-static void
-dropout_is_a_masked_input(void **unused)
+static void dropout_is_a_masked_input(void **unused)
 {
     (void)unused;
     for (int stream = 0; stream < 2; stream++) {
@@ -234,8 +226,7 @@ dropout_is_a_masked_input(void **unused)
 }
 
 /* Weight drop is the layer whose W_h was masked by hand. */
-static void
-weight_drop_is_a_masked_matrix(void **unused)
+static void weight_drop_is_a_masked_matrix(void **unused)
 {
     (void)unused;
     union seqlstm_any_desc d = make(SEQLSTM_CELL_GRU, SEQLSTM_MODE_TRAINING);
@@ -256,8 +247,7 @@ weight_drop_is_a_masked_matrix(void **unused)
 }
 
 /* Inference: no masks; zoneout is its expectation, checked for one step by hand from the plain layer. */
-static void
-inference_has_no_masks(void **unused)
+static void inference_has_no_masks(void **unused)
 {
     (void)unused;
     const int32_t one_step[2] = {1, 1};
@@ -283,8 +273,7 @@ inference_has_no_masks(void **unused)
 }
 
 /* Zoneout in training keeps exactly the elements that philox.h says, and hands on the old values. */
-static void
-zoneout_keeps_old_values(void **unused)
+static void zoneout_keeps_old_values(void **unused)
 {
     (void)unused;
     const int32_t one_step[2] = {1, 1};
@@ -307,8 +296,7 @@ zoneout_keeps_old_values(void **unused)
 }
 
 /* Both directions together are a forward layer and a backward layer side by side, masks apart. */
-static void
-bidirectional_is_two_layers(void **unused)
+static void bidirectional_is_two_layers(void **unused)
 {
     (void)unused;
     union seqlstm_any_desc d = make(SEQLSTM_CELL_GRU, SEQLSTM_MODE_TRAINING);
@@ -339,8 +327,7 @@ bidirectional_is_two_layers(void **unused)
 }
 
 /* Parts that are not asked for are not written; an output gradient that is NULL counts as zero. */
-static void
-parts_and_absent_gradients(void **unused)
+static void parts_and_absent_gradients(void **unused)
 {
     (void)unused;
     union seqlstm_any_desc d = make(SEQLSTM_CELL_LSTM, SEQLSTM_MODE_TRAINING);
@@ -384,8 +371,7 @@ parts_and_absent_gradients(void **unused)
 }
 
 /* With coupled gates the f rows may hold anything, and get no gradient. */
-static void
-unused_rows_do_not_matter(void **unused)
+static void unused_rows_do_not_matter(void **unused)
 {
     (void)unused;
     union seqlstm_any_desc d = make(SEQLSTM_CELL_LSTM, SEQLSTM_MODE_TRAINING);
@@ -410,8 +396,7 @@ unused_rows_do_not_matter(void **unused)
 }
 
 /* NULL hn and cn are simply not written. */
-static void
-final_states_one_by_one(void **unused)
+static void final_states_one_by_one(void **unused)
 {
     (void)unused;
     union seqlstm_any_desc d = make(SEQLSTM_CELL_LSTM, SEQLSTM_MODE_TRAINING);
@@ -428,8 +413,7 @@ final_states_one_by_one(void **unused)
     rh_close(&rh);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_ranges_are_the_whole),

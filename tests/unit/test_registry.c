@@ -21,8 +21,7 @@ const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
 static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
 
-static void
-the_reference_runs_only_where_it_is_listed(void **state)
+static void the_reference_runs_only_where_it_is_listed(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -57,8 +56,7 @@ the_reference_runs_only_where_it_is_listed(void **state)
     sl_registry_destroy(NULL);
 }
 
-static void
-memory_may_run_out_anywhere(void **state)
+static void memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     struct sl_registry_entry entries[] = {
@@ -103,16 +101,14 @@ struct seen {
     enum sl_log_level level;
 };
 
-static void
-keep(void *context, enum sl_log_level level, const char *message)
+static void keep(void *context, enum sl_log_level level, const char *message)
 {
     struct seen *seen = context;
     snprintf(seen->last, sizeof seen->last, "%s", message);
     seen->level = level;
 }
 
-static void
-messages_carry_the_backends_name_and_level(void **state)
+static void messages_carry_the_backends_name_and_level(void **state)
 {
     (void)state;
     struct seen seen = {.last = ""};
@@ -140,8 +136,7 @@ messages_carry_the_backends_name_and_level(void **state)
     assert_string_equal(seen.last, "mine: (no message)");
 }
 
-static void
-the_user_can_cancel(void **state)
+static void the_user_can_cancel(void **state)
 {
     (void)state;
     struct sl_interrupt interrupt = {0};
@@ -152,8 +147,7 @@ the_user_can_cancel(void **state)
     assert_int_equal(host.services.cancelled(host.services.context), 1);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reference_runs_only_where_it_is_listed),

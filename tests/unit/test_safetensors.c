@@ -21,8 +21,7 @@
 static const float MATRIX[6] = {1, -2, 3.5f, -0.0f, 1e-40f, 6};
 static const int64_t IDS[2] = {INT64_MIN, 7};
 
-static struct sl_safetensors_content
-make_content(bool checksum)
+static struct sl_safetensors_content make_content(bool checksum)
 {
     static const struct sl_safetensors_entry entries[] = {
         {.name = "lstm_1.l0.forward.w_x", .dtype = SL_SAFETENSORS_F32, .rank = 2, .shape = {2, 3}, .data = MATRIX},
@@ -34,8 +33,7 @@ make_content(bool checksum)
     return (struct sl_safetensors_content){entries, 4, texts, 2, checksum};
 }
 
-static void
-round_trip(void **state)
+static void round_trip(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -71,8 +69,7 @@ round_trip(void **state)
     sl_safetensors_close(file);
 }
 
-static void
-bytes_depend_on_the_content_alone(void **state)
+static void bytes_depend_on_the_content_alone(void **state)
 {
     (void)state;
     struct sl_safetensors_content content = make_content(true);
@@ -92,8 +89,7 @@ bytes_depend_on_the_content_alone(void **state)
 }
 
 /* Every damaged byte is found: by the structure or by the checksum. */
-static void
-every_flipped_byte_is_found(void **state)
+static void every_flipped_byte_is_found(void **state)
 {
     (void)state;
     struct sl_safetensors_content content = make_content(true);
@@ -124,8 +120,7 @@ every_flipped_byte_is_found(void **state)
 }
 
 /* A file of a header and so many bytes of data. */
-static seqlstm_status
-open_text(const char *header, size_t data_bytes, struct seqlstm_error *err)
+static seqlstm_status open_text(const char *header, size_t data_bytes, struct seqlstm_error *err)
 {
     struct sl_safetensors *file = NULL;
     size_t length = strlen(header), n = 8 + length + data_bytes;
@@ -143,8 +138,7 @@ open_text(const char *header, size_t data_bytes, struct seqlstm_error *err)
 #define ENTRY(name, shape, first, last)                                                                                \
     "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" #first "," #last "]}"
 
-static void
-hostile_headers_are_refused(void **state)
+static void hostile_headers_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -193,8 +187,7 @@ hostile_headers_are_refused(void **state)
     assert_int_equal(open_text("{" ENTRY("a", "[1]", 4, 8) "," ENTRY("b", "[1]", 0, 4) "}", 8, NULL), SEQLSTM_OK);
 }
 
-static void
-absurd_lengths_are_refused(void **state)
+static void absurd_lengths_are_refused(void **state)
 {
     (void)state;
     static const uint64_t LENGTHS[] = {0, 1, 3, 100, 100000001, UINT64_MAX, UINT64_MAX - 7, (uint64_t)1 << 63};
@@ -207,8 +200,7 @@ absurd_lengths_are_refused(void **state)
     assert_int_equal(sl_safetensors_open("/nonexistent/x", &(struct sl_safetensors *){NULL}, NULL), SEQLSTM_NOT_FOUND);
 }
 
-static void
-other_floats_become_float32(void **state)
+static void other_floats_become_float32(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -236,8 +228,7 @@ other_floats_become_float32(void **state)
     assert_true(got[0] == 0.1f && isinf(got[1]));
 }
 
-static void
-what_cannot_be_written(void **state)
+static void what_cannot_be_written(void **state)
 {
     (void)state;
     struct sl_safetensors_entry twice[] = {
@@ -263,8 +254,7 @@ what_cannot_be_written(void **state)
 }
 
 /* The old file survives every failing call, and nothing is left beside it. */
-static void
-failing_writes_leave_the_old_file(void **state)
+static void failing_writes_leave_the_old_file(void **state)
 {
     (void)state;
     struct sl_safetensors_content old = make_content(true), next = make_content(true);
@@ -300,8 +290,7 @@ failing_writes_leave_the_old_file(void **state)
     free(want);
 }
 
-static void
-failing_allocations(void **state)
+static void failing_allocations(void **state)
 {
     (void)state;
     struct sl_safetensors_content content = make_content(true);
@@ -327,8 +316,7 @@ failing_allocations(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),

@@ -13,8 +13,7 @@
 #include "base/text.h"
 
 /* RFC 4648, section 10; and what is not written so is refused. */
-static void
-bytes_survive_base64(void **state)
+static void bytes_survive_base64(void **state)
 {
     (void)state;
     static const char *const known[][2] = {{"", ""},         {"f", "Zg=="},        {"fo", "Zm8="},
@@ -36,8 +35,7 @@ bytes_survive_base64(void **state)
     sl_buf_deinit(&back);
 }
 
-static void
-every_character_survives_utf8(void **state)
+static void every_character_survives_utf8(void **state)
 {
     (void)state;
     for (uint32_t code = 0; code <= 0x110000; code++) {
@@ -55,8 +53,7 @@ every_character_survives_utf8(void **state)
     }
 }
 
-static void
-bad_utf8_is_found_where_it_is(void **state)
+static void bad_utf8_is_found_where_it_is(void **state)
 {
     (void)state;
     const struct {
@@ -83,8 +80,7 @@ bad_utf8_is_found_where_it_is(void **state)
     assert_true(sl_text_is_utf8("a\0b", 3, NULL));
 }
 
-static void
-distance_counts_edits(void **state)
+static void distance_counts_edits(void **state)
 {
     (void)state;
     assert_int_equal(sl_text_distance("", ""), 0);
@@ -99,8 +95,7 @@ distance_counts_edits(void **state)
     assert_int_equal(sl_text_distance(a, b), 63);
 }
 
-static void
-suggests_what_was_meant(void **state)
+static void suggests_what_was_meant(void **state)
 {
     (void)state;
     const char *const names[] = {"units",      "layers", "recurrent_dropout", "dropout",
@@ -116,8 +111,7 @@ suggests_what_was_meant(void **state)
     assert_null(sl_text_closest("units", names, 0));
 }
 
-static void
-checksum_is_the_standard_one(void **state)
+static void checksum_is_the_standard_one(void **state)
 {
     (void)state;
     assert_true(sl_crc64(0, "123456789", 9) == 0x995DC9BBDF1939FAu);
@@ -143,8 +137,7 @@ checksum_is_the_standard_one(void **state)
     }
 }
 
-static void
-hash_spreads_and_is_fixed(void **state)
+static void hash_spreads_and_is_fixed(void **state)
 {
     (void)state;
     /* Values are part of what caches on disk are keyed by: they may not drift. */
@@ -166,8 +159,7 @@ hash_spreads_and_is_fixed(void **state)
         assert_in_range(buckets[i], 50, 150);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_survive_base64),

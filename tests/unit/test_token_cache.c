@@ -21,16 +21,14 @@
 
 static char text_path[160], cache_path[160];
 
-static void
-name_paths(void)
+static void name_paths(void)
 {
     snprintf(text_path, sizeof text_path, "%s/text.txt", data_folder);
     snprintf(cache_path, sizeof cache_path, "%s/cache", data_folder);
     assert_int_equal(mkdir(cache_path, 0777), 0);
 }
 
-static void
-forget(void)
+static void forget(void)
 {
     char command[200];
     snprintf(command, sizeof command, "rm -rf '%s'", cache_path);
@@ -38,8 +36,7 @@ forget(void)
 }
 
 /* Words of several scripts, blank lines, blanks at ends, CRLF; the last line may end or not. */
-static struct sl_buf
-make_text(uint64_t seed, bool ends)
+static struct sl_buf make_text(uint64_t seed, bool ends)
 {
     static const char *const words[] = {"the", "of", "<unk>", "\xC3\xA4rger", "\xE6\x97\xA5\xE6\x9C\xAC", "don't",
                                         "3.5,", "A", "\xF0\x9F\x98\x80", "zebra", "x"};
@@ -58,9 +55,8 @@ make_text(uint64_t seed, bool ends)
     return text;
 }
 
-static struct sl_token_file *
-open_cache(const struct sl_tokenizer *tokenizer, bool stream, int threads, int64_t chunk, struct seqlstm_error *err,
-           seqlstm_status expected)
+static struct sl_token_file *open_cache(const struct sl_tokenizer *tokenizer, bool stream, int threads, int64_t chunk,
+                                        struct seqlstm_error *err, seqlstm_status expected)
 {
     struct sl_token_cache_request request = {.text_path = text_path,
                                              .tokenizer = tokenizer,
@@ -76,8 +72,7 @@ open_cache(const struct sl_tokenizer *tokenizer, bool stream, int threads, int64
 }
 
 /* Token by token what reading the whole text gives; and the lines. */
-static void
-compare(const struct sl_model *model, const struct sl_token_file *file)
+static void compare(const struct sl_model *model, const struct sl_token_file *file)
 {
     struct sl_read read = {.model = model, .source = &model->data.splits[SL_SPLIT_TRAIN]};
     struct sl_raw raw;
@@ -118,8 +113,7 @@ compare(const struct sl_model *model, const struct sl_token_file *file)
     sl_raw_deinit(&raw);
 }
 
-static void
-test_same_tokens(void **state)
+static void test_same_tokens(void **state)
 {
     (void)state;
     static const char *const tokenizers[] = {
@@ -157,8 +151,7 @@ test_same_tokens(void **state)
 }
 
 /* A corrupt byte is found where it stands, in whatever chunk, and by its first place. */
-static void
-test_errors_have_places(void **state)
+static void test_errors_have_places(void **state)
 {
     (void)state;
     static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1};
@@ -183,8 +176,7 @@ test_errors_have_places(void **state)
 }
 
 /* The one file of the cache. */
-static void
-find_file(char out[300])
+static void find_file(char out[300])
 {
     char command[300];
     snprintf(command, sizeof command, "ls '%s'/*.tokens", cache_path);
@@ -196,8 +188,7 @@ find_file(char out[300])
 }
 
 /* Every byte cut off or changed is noticed, and the file is made anew. */
-static void
-test_damage_is_mended(void **state)
+static void test_damage_is_mended(void **state)
 {
     (void)state;
     static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1};
@@ -244,8 +235,7 @@ test_damage_is_mended(void **state)
     forget();
 }
 
-static void
-test_changes_are_noticed(void **state)
+static void test_changes_are_noticed(void **state)
 {
     (void)state;
     static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1};
@@ -283,8 +273,7 @@ test_changes_are_noticed(void **state)
     forget();
 }
 
-static void *
-open_in_thread(void *context)
+static void *open_in_thread(void *context)
 {
     static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -292,8 +281,7 @@ open_in_thread(void *context)
     return NULL;
 }
 
-static void
-test_many_at_once(void **state)
+static void test_many_at_once(void **state)
 {
     (void)state;
     enum { MANY = 8 };
@@ -316,8 +304,7 @@ test_many_at_once(void **state)
 }
 
 /* The n-th allocation fails, for every n: an error, nothing left open or half made. */
-static void
-test_out_of_memory(void **state)
+static void test_out_of_memory(void **state)
 {
     (void)state;
     static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1, .lowercase = true};
@@ -349,8 +336,7 @@ test_out_of_memory(void **state)
 
 /* The n-th write, fsync or rename fails: an error that names the cache, and nothing left behind but the lock and what
  * was there before. */
-static void
-test_full_disk(void **state)
+static void test_full_disk(void **state)
 {
     (void)state;
     static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1};
@@ -387,8 +373,7 @@ test_full_disk(void **state)
 }
 
 /* A dataset whose text is in the cache gives the batches of one that was read whole. */
-static void
-test_dataset(void **state)
+static void test_dataset(void **state)
 {
     (void)state;
     static const char *const batchings[] = {"unit: stream, bptt: 7", "bucketing: pools, pool: 3",
@@ -440,8 +425,7 @@ test_dataset(void **state)
 }
 
 /* Without <unk> the first unknown token is named with its line. */
-static void
-test_unknown_has_its_line(void **state)
+static void test_unknown_has_its_line(void **state)
 {
     (void)state;
     name_paths();
@@ -463,8 +447,7 @@ test_unknown_has_its_line(void **state)
     forget();
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_tokens),        cmocka_unit_test(test_errors_have_places),

@@ -11,23 +11,20 @@ static const char DATA[] =
     "tokenizer: whitespace, batch_size: 2";
 
 /* Six of "one", three of "two", one of "three", some in each of several batches. */
-static struct data_open
-open_data(const char *train)
+static struct data_open open_data(const char *train)
 {
     data_write("a.tsv", "one\ta\none\ta b\ntwo\tb\none\tc\nthree\ta\none\tb b b\ntwo\ta\none\tc\ntwo\tb\none\tb\n");
     return data_open_train(DATA, MODEL_CLASSIFY, train);
 }
 
-static double
-weight_of(const struct data_open *o, const float *weights, const char *label)
+static double weight_of(const struct data_open *o, const float *weights, const char *label)
 {
     int32_t id = sl_vocabulary_find(sl_data_state_find_classes(o->state), label, strlen(label));
     assert_in_range(id, 0, 2);
     return (double)weights[id];
 }
 
-static void
-given_by_label(void **state)
+static void given_by_label(void **state)
 {
     (void)state;
     struct data_open o = open_data("class_weight: {three: 5, one: 0.5}");
@@ -43,8 +40,7 @@ given_by_label(void **state)
     data_close(&o);
 }
 
-static void
-balanced_by_frequency(void **state)
+static void balanced_by_frequency(void **state)
 {
     (void)state;
     struct data_open o = open_data("class_weight: balanced");
@@ -71,8 +67,7 @@ balanced_by_frequency(void **state)
 }
 
 /* Two classes as the values 0 and 1. */
-static void
-values_have_classes(void **state)
+static void values_have_classes(void **state)
 {
     (void)state;
     data_write("a.tsv", "no\ta\nyes\ta b\nno\tb\nno\tc\n");
@@ -97,8 +92,7 @@ values_have_classes(void **state)
     }
 }
 
-static void
-unknown_labels_are_told(void **state)
+static void unknown_labels_are_told(void **state)
 {
     (void)state;
     struct data_open o = open_data("class_weight: {thee: 5}");
@@ -117,8 +111,7 @@ unknown_labels_are_told(void **state)
     data_close(&o);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(given_by_label),

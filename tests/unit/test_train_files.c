@@ -22,8 +22,7 @@
 
 /* ---- weights ----------------------------------------------------------------------------------------- */
 
-static void
-weights_come_back(void **state)
+static void weights_come_back(void **state)
 {
     (void)state;
     struct fake_params a, b;
@@ -51,8 +50,7 @@ weights_come_back(void **state)
     sl_safetensors_close(file);
 }
 
-static void
-foreign_weights_are_told(void **state)
+static void foreign_weights_are_told(void **state)
 {
     (void)state;
     struct fake_params a, b;
@@ -87,8 +85,7 @@ foreign_weights_are_told(void **state)
 
 /* ---- checkpoints -------------------------------------------------------------------------------------- */
 
-static void
-fill_state(struct sl_train_state *s)
+static void fill_state(struct sl_train_state *s)
 {
     memset(s, 0, sizeof *s);
     s->updates = 123456789012345;
@@ -111,8 +108,7 @@ fill_state(struct sl_train_state *s)
     s->best_entries[1] = (struct sl_best_entry){200, INFINITY};
 }
 
-static void
-states_are_exact(void **state)
+static void states_are_exact(void **state)
 {
     (void)state;
     struct sl_train_state a, b;
@@ -147,8 +143,7 @@ states_are_exact(void **state)
     sl_buf_deinit(&again);
 }
 
-static void
-checkpoints_must_fit(void **state)
+static void checkpoints_must_fit(void **state)
 {
     (void)state;
     struct fake_params a, b;
@@ -200,8 +195,7 @@ checkpoints_must_fit(void **state)
 }
 
 /* Averaged weights are what a checkpoint's user wants. */
-static void
-averaged_weights_are_preferred(void **state)
+static void averaged_weights_are_preferred(void **state)
 {
     (void)state;
     struct fake_params a, b;
@@ -221,8 +215,7 @@ averaged_weights_are_preferred(void **state)
 
 /* ---- metrics.jsonl ------------------------------------------------------------------------------------ */
 
-static void
-append(struct sl_metrics_log *log, int64_t update, const char *span, double loss)
+static void append(struct sl_metrics_log *log, int64_t update, const char *span, double loss)
 {
     struct sl_metric_values values = {.count = 2,
                                       .items = {{.name = "loss", .value = loss}, {.name = "mae", .value = 0.5}}};
@@ -233,16 +226,14 @@ append(struct sl_metrics_log *log, int64_t update, const char *span, double loss
     assert_int_equal(sl_metrics_log_append(log, &row, NULL), SEQLSTM_OK);
 }
 
-static char *
-read_all(const char *path)
+static char *read_all(const char *path)
 {
     static char *text; /* gcc 12 takes a local one for a dangling pointer where this is inlined */
     assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL, NULL), SEQLSTM_OK);
     return text;
 }
 
-static void
-rows_behind_the_checkpoint_go(void **state)
+static void rows_behind_the_checkpoint_go(void **state)
 {
     (void)state;
     struct sl_metrics_log *log = NULL;
@@ -284,8 +275,7 @@ rows_behind_the_checkpoint_go(void **state)
     assert_int_equal(sl_metrics_log_open(scratch_path("no/such/folder"), 0, 0, &log, NULL, NULL), SEQLSTM_IO);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_come_back),

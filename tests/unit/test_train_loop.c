@@ -22,8 +22,7 @@ static char root[] = "/nonexistent";
     } while (0)
 
 /* A plain run without files: ten epochs of seven batches, no extras. */
-static struct world *
-make_plain(void)
+static struct world *make_plain(void)
 {
     struct world *world = world_create("x");
     struct sl_train_config *train = &world->model.train;
@@ -43,8 +42,7 @@ make_plain(void)
     return world;
 }
 
-static struct sl_train_result
-run(struct world *world)
+static struct sl_train_result run(struct world *world)
 {
     struct sl_trainer *trainer = NULL;
     struct sl_train_result result = {0};
@@ -56,8 +54,7 @@ run(struct world *world)
     return result;
 }
 
-static void
-it_learns(void **state)
+static void it_learns(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -72,8 +69,7 @@ it_learns(void **state)
     free(world);
 }
 
-static void
-normalisers(void **state)
+static void normalisers(void **state)
 {
     (void)state;
     /* mean: one over the weights of all batches of the update */
@@ -131,8 +127,7 @@ normalisers(void **state)
     free(world);
 }
 
-static void
-an_update_without_weight_changes_nothing(void **state)
+static void an_update_without_weight_changes_nothing(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -149,8 +144,7 @@ an_update_without_weight_changes_nothing(void **state)
     free(world);
 }
 
-static void
-averages(void **state)
+static void averages(void **state)
 {
     (void)state;
     struct fake_params fake;
@@ -189,8 +183,7 @@ averages(void **state)
     assert_int_equal(memory.live_bytes, 0);
 }
 
-static void
-divergence_stops(void **state)
+static void divergence_stops(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -213,8 +206,7 @@ divergence_stops(void **state)
     free(world);
 }
 
-static void
-divergence_skips(void **state)
+static void divergence_skips(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -240,8 +232,7 @@ divergence_skips(void **state)
 }
 
 /* The rate is so large that the loss gets worse: the best weights are those of the first validations. */
-static void
-early_stopping_restores_the_best(void **state)
+static void early_stopping_restores_the_best(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -270,15 +261,13 @@ early_stopping_restores_the_best(void **state)
     free(world);
 }
 
-static int64_t
-tick(void *context)
+static int64_t tick(void *context)
 {
     int64_t *now = context;
     return *now += 1000000000;
 }
 
-static void
-time_ends_a_run(void **state)
+static void time_ends_a_run(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -295,8 +284,7 @@ time_ends_a_run(void **state)
     free(world);
 }
 
-static void
-non_monotone_averaging_begins(void **state)
+static void non_monotone_averaging_begins(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -317,8 +305,7 @@ non_monotone_averaging_begins(void **state)
     free(world);
 }
 
-static void
-wrong_requests_are_refused(void **state)
+static void wrong_requests_are_refused(void **state)
 {
     (void)state;
     struct sl_trainer *trainer = NULL;
@@ -341,8 +328,7 @@ wrong_requests_are_refused(void **state)
 }
 
 /* A sum at which Adagrad's squares begin. */
-static void
-adagrad_begins_at_its_accumulator(void **state)
+static void adagrad_begins_at_its_accumulator(void **state)
 {
     (void)state;
     struct world *world = make_plain();
@@ -356,8 +342,7 @@ adagrad_begins_at_its_accumulator(void **state)
 }
 
 /* No memory at any call: an error, and nothing leaks (the sanitizers tell). */
-static void
-allocations_fail(void **state)
+static void allocations_fail(void **state)
 {
     (void)state;
     for (int n = 1;; n++) {
@@ -381,8 +366,7 @@ allocations_fail(void **state)
     }
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_learns),

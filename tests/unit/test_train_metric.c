@@ -18,8 +18,7 @@
             fail_msg("line %d: %.17g, expected %.17g", __LINE__, got_, want_);                                         \
     } while (0)
 
-static double
-find(const struct sl_metric_values *values, const char *name)
+static double find(const struct sl_metric_values *values, const char *name)
 {
     for (int32_t i = 0; i < values->count; i++)
         if (strcmp(values->items[i].name, name) == 0)
@@ -29,8 +28,7 @@ find(const struct sl_metric_values *values, const char *name)
 }
 
 /* Lengths 2 1: rows (0,0) (1,0) (0,1). */
-static struct sl_batch *
-make_batch(enum sl_field_kind kind, bool on_steps, int64_t features, bool weight)
+static struct sl_batch *make_batch(enum sl_field_kind kind, bool on_steps, int64_t features, bool weight)
 {
     static const int32_t lengths[] = {2, 1};
     struct sl_batch_shape shape = {
@@ -42,8 +40,7 @@ make_batch(enum sl_field_kind kind, bool on_steps, int64_t features, bool weight
     return batch;
 }
 
-static void
-classes_with_weights_and_ignored_rows(void **state)
+static void classes_with_weights_and_ignored_rows(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_ACCURACY, SL_METRIC_PERPLEXITY, SL_METRIC_BITS_PER_TOKEN};
@@ -88,8 +85,7 @@ classes_with_weights_and_ignored_rows(void **state)
 }
 
 /* Without smoothing and class weights nothing but the loss is read. */
-static void
-perplexity_from_the_loss(void **state)
+static void perplexity_from_the_loss(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_PERPLEXITY};
@@ -114,8 +110,7 @@ perplexity_from_the_loss(void **state)
     sl_batch_destroy(batch);
 }
 
-static void
-values_in_both_units(void **state)
+static void values_in_both_units(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_RMSE, SL_METRIC_MAE, SL_METRIC_MSE};
@@ -148,8 +143,7 @@ values_in_both_units(void **state)
     sl_batch_destroy(batch);
 }
 
-static void
-binary_classes_from_logits(void **state)
+static void binary_classes_from_logits(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_ACCURACY, SL_METRIC_MAE};
@@ -173,8 +167,7 @@ binary_classes_from_logits(void **state)
 }
 
 /* Three classes; the fourth occurs nowhere and does not count. */
-static void
-f1_of_classes_and_of_values(void **state)
+static void f1_of_classes_and_of_values(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO, SL_METRIC_ACCURACY};
@@ -216,8 +209,7 @@ f1_of_classes_and_of_values(void **state)
 }
 
 /* Tags of two sequences: steps 0 0 1 (rows of lengths 2 1), with logits of five classes. */
-static void
-spans_of_sequences(void **state)
+static void spans_of_sequences(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_F1_SPAN, SL_METRIC_F1_SPAN_STRICT};
@@ -251,8 +243,7 @@ spans_of_sequences(void **state)
 }
 
 /* Errors over those of the naive forecast, column by column, in the units of the file. */
-static void
-scaled_by_the_naive_forecast(void **state)
+static void scaled_by_the_naive_forecast(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_MASE};
@@ -277,8 +268,7 @@ scaled_by_the_naive_forecast(void **state)
 }
 
 /* What compares texts reads no output, is left out of training, and adds up like the rest. */
-static void
-scores_of_texts(void **state)
+static void scores_of_texts(void **state)
 {
     (void)state;
     static const enum sl_metric wanted[] = {SL_METRIC_EXACT_MATCH, SL_METRIC_BLEU, SL_METRIC_CHRF};
@@ -319,8 +309,7 @@ scores_of_texts(void **state)
     assert_int_equal(values.count, 1);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_of_texts),

@@ -29,15 +29,13 @@ struct world {
     struct sl_exec *exec;
 };
 
-static void
-ok(seqlstm_status status, const struct seqlstm_error *err)
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
 {
     if (status != SEQLSTM_OK)
         fail_msg("%s (%s)", err->message, err->where);
 }
 
-static void
-open_world(struct world *w, const char *layer, const char *train)
+static void open_world(struct world *w, const char *layer, const char *train)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     char text[2048];
@@ -70,8 +68,7 @@ open_world(struct world *w, const char *layer, const char *train)
     ok(sl_exec_create(&exec, &w->exec, &err), &err);
 }
 
-static void
-close_world(struct world *w)
+static void close_world(struct world *w)
 {
     sl_exec_destroy(w->exec);
     sl_params_destroy(w->params);
@@ -88,8 +85,7 @@ struct scalar {
 };
 
 /* The equations, written down a second time. */
-static void
-update(const struct sl_optimizer *o, struct scalar *x, double g, double lr, int t)
+static void update(const struct sl_optimizer *o, struct scalar *x, double g, double lr, int t)
 {
     x->p -= lr * o->weight_decay * x->p;
     switch (o->kind) {
@@ -136,8 +132,7 @@ update(const struct sl_optimizer *o, struct scalar *x, double g, double lr, int 
     }
 }
 
-static void
-optimizers_follow_their_equations(void **state)
+static void optimizers_follow_their_equations(void **state)
 {
     (void)state;
     static const char *const cases[] = {
@@ -186,8 +181,7 @@ optimizers_follow_their_equations(void **state)
     }
 }
 
-static void
-gradients_and_averages_on_a_backend(void **state)
+static void gradients_and_averages_on_a_backend(void **state)
 {
     (void)state;
     struct world w;
@@ -232,8 +226,7 @@ gradients_and_averages_on_a_backend(void **state)
     close_world(&w);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizers_follow_their_equations),

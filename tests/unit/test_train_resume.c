@@ -20,8 +20,7 @@ static char root[64];
 
 #include "train_world.h"
 
-static int
-make_root(void **state)
+static int make_root(void **state)
 {
     (void)state;
     /* In memory where there is such a place: thousands of fsyncs. */
@@ -32,8 +31,7 @@ make_root(void **state)
     return mkdtemp(root) ? 0 : -1;
 }
 
-static int
-remove_root(void **state)
+static int remove_root(void **state)
 {
     (void)state;
     char command[128];
@@ -44,8 +42,7 @@ remove_root(void **state)
 /* ---- a run ------------------------------------------------------------------------------------------- */
 
 /* Starts, or resumes when the folder has a checkpoint. */
-static seqlstm_status
-world_run(struct world *world, struct sl_train_result *result, struct seqlstm_error *err)
+static seqlstm_status world_run(struct world *world, struct sl_train_result *result, struct seqlstm_error *err)
 {
     char checkpoints[160];
     struct sl_trainer *trainer = NULL;
@@ -71,8 +68,7 @@ struct outcome {
 };
 
 /* Lines of metrics.jsonl without "seconds" and "rows_per_second". */
-static char *
-read_metrics(const char *folder)
+static char *read_metrics(const char *folder)
 {
     char path[200];
     char *text, *write;
@@ -89,8 +85,7 @@ read_metrics(const char *folder)
     return text;
 }
 
-static char *
-find_newest(const char *folder, char *out, size_t bytes)
+static char *find_newest(const char *folder, char *out, size_t bytes)
 {
     char path[200], best[256] = "";
     snprintf(path, sizeof path, "%s/checkpoints", folder);
@@ -104,8 +99,7 @@ find_newest(const char *folder, char *out, size_t bytes)
     return out;
 }
 
-static struct outcome
-outcome_of(const struct world *world, const struct sl_train_result *result)
+static struct outcome outcome_of(const struct world *world, const struct sl_train_result *result)
 {
     char path[300];
     struct outcome outcome = {.params = world->params, .result = *result};
@@ -115,15 +109,13 @@ outcome_of(const struct world *world, const struct sl_train_result *result)
     return outcome;
 }
 
-static void
-outcome_free(struct outcome *outcome)
+static void outcome_free(struct outcome *outcome)
 {
     free(outcome->metrics);
     free(outcome->checkpoint);
 }
 
-static void
-assert_same(const struct outcome *got, const struct outcome *want)
+static void assert_same(const struct outcome *got, const struct outcome *want)
 {
     assert_memory_equal(got->params.values, want->params.values, sizeof want->params.values);
     assert_memory_equal(got->params.m, want->params.m, sizeof want->params.m);
@@ -136,8 +128,7 @@ assert_same(const struct outcome *got, const struct outcome *want)
     assert_memory_equal(got->checkpoint, want->checkpoint, want->checkpoint_bytes);
 }
 
-static struct outcome
-run_undisturbed(const char *name)
+static struct outcome run_undisturbed(const char *name)
 {
     struct world *world = world_create(name);
     struct sl_train_result result;
@@ -158,8 +149,7 @@ run_undisturbed(const char *name)
 
 /* ---- tests ------------------------------------------------------------------------------------------- */
 
-static void
-two_runs_are_one(void **state)
+static void two_runs_are_one(void **state)
 {
     (void)state;
     struct outcome a = run_undisturbed("same-a"), b = run_undisturbed("same-b");
@@ -168,8 +158,7 @@ two_runs_are_one(void **state)
     outcome_free(&b);
 }
 
-static void
-interrupted_at_every_update(void **state)
+static void interrupted_at_every_update(void **state)
 {
     (void)state;
     struct outcome want = run_undisturbed("interrupt-want");
@@ -197,8 +186,7 @@ interrupted_at_every_update(void **state)
 }
 
 /* Stopped after every single update; after the last one before its validation. */
-static void
-interrupted_all_the_way(void **state)
+static void interrupted_all_the_way(void **state)
 {
     (void)state;
     struct outcome want = run_undisturbed("steps-want");
@@ -221,8 +209,7 @@ interrupted_all_the_way(void **state)
 }
 
 /* The process is gone in the middle of any call of the executor, in training and in validation. */
-static void
-dead_at_every_run(void **state)
+static void dead_at_every_run(void **state)
 {
     (void)state;
     struct outcome want = run_undisturbed("dead-want");
@@ -250,8 +237,7 @@ dead_at_every_run(void **state)
 }
 
 /* Any write, fsync or rename fails for want of room: the run says so, and what was saved before goes on. */
-static void
-full_at_every_write(void **state)
+static void full_at_every_write(void **state)
 {
     (void)state;
     struct outcome want = run_undisturbed("full-want");
@@ -286,8 +272,7 @@ full_at_every_write(void **state)
 }
 
 /* The newest file is damaged: the one before it is found, named, and gives the same end. */
-static void
-damaged_newest_is_passed_over(void **state)
+static void damaged_newest_is_passed_over(void **state)
 {
     (void)state;
     struct outcome want = run_undisturbed("damaged-want");
@@ -314,8 +299,7 @@ damaged_newest_is_passed_over(void **state)
     free(world);
 }
 
-static void
-finished_run_ends_at_once(void **state)
+static void finished_run_ends_at_once(void **state)
 {
     (void)state;
     struct outcome want = run_undisturbed("finished");
@@ -332,8 +316,7 @@ finished_run_ends_at_once(void **state)
 }
 
 /* The folder holds the two newest and the two best, and no temporaries. */
-static void
-old_checkpoints_go(void **state)
+static void old_checkpoints_go(void **state)
 {
     (void)state;
     struct outcome want = run_undisturbed("kept");
@@ -355,8 +338,7 @@ old_checkpoints_go(void **state)
     outcome_free(&want);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_runs_are_one),

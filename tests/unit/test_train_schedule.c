@@ -19,22 +19,19 @@
             fail_msg("line %d: %.17g, expected %.17g", __LINE__, got_, want_);                                         \
     } while (0)
 
-static struct sl_period
-period(double count, enum sl_period_unit unit)
+static struct sl_period period(double count, enum sl_period_unit unit)
 {
     return (struct sl_period){unit, count};
 }
 
-static double
-rate_at(const struct sl_train_config *config, int64_t updates, double epochs)
+static double rate_at(const struct sl_train_config *config, int64_t updates, double epochs)
 {
     struct sl_schedule_state state = {0};
     struct sl_progress progress = {updates, epochs, 0, 0};
     return sl_schedule_rate(config, &state, &progress);
 }
 
-static void
-periods_fall_due(void **state)
+static void periods_fall_due(void **state)
 {
     (void)state;
     struct sl_progress a = {.updates = 9, .epochs = 0.9}, b = {.updates = 10, .epochs = 1};
@@ -62,8 +59,7 @@ periods_fall_due(void **state)
     assert_true(sl_period_is_due(&seconds, &a, &b));
 }
 
-static void
-constant_and_step(void **state)
+static void constant_and_step(void **state)
 {
     (void)state;
     struct sl_train_config config = {.optimizer.learning_rate = 1, .schedule.kind = SL_SCHEDULE_CONSTANT};
@@ -83,8 +79,7 @@ constant_and_step(void **state)
     ASSERT_NEAR(rate_at(&config, 0, 1), 0.5);
 }
 
-static void
-exponential(void **state)
+static void exponential(void **state)
 {
     (void)state;
     struct sl_train_config config = {.optimizer.learning_rate = 2};
@@ -98,8 +93,7 @@ exponential(void **state)
     ASSERT_NEAR(rate_at(&config, 200, 0), 1.8);
 }
 
-static void
-cosine_and_one_cycle(void **state)
+static void cosine_and_one_cycle(void **state)
 {
     (void)state;
     struct sl_train_config config = {.optimizer.learning_rate = 1, .epochs = 10};
@@ -124,8 +118,7 @@ cosine_and_one_cycle(void **state)
     ASSERT_NEAR(rate_at(&config, 5000, 0), 0.001);
 }
 
-static void
-warm_up_multiplies(void **state)
+static void warm_up_multiplies(void **state)
 {
     (void)state;
     struct sl_train_config config = {.optimizer.learning_rate = 1, .schedule.kind = SL_SCHEDULE_CONSTANT};
@@ -141,8 +134,7 @@ warm_up_multiplies(void **state)
     ASSERT_NEAR(rate_at(&config, 0, 0.5), 0.5 * 0.25);
 }
 
-static void
-plateau_waits_reduces_and_cools(void **state)
+static void plateau_waits_reduces_and_cools(void **state)
 {
     (void)state;
     struct sl_train_config config = {.optimizer.learning_rate = 1};
@@ -170,8 +162,7 @@ plateau_waits_reduces_and_cools(void **state)
     assert_false(sl_schedule_observe(&config, &s, 5));
 }
 
-static void
-impossible_schedules_are_refused(void **state)
+static void impossible_schedules_are_refused(void **state)
 {
     (void)state;
     struct sl_train_config config = {.schedule.kind = SL_SCHEDULE_COSINE};
@@ -185,8 +176,7 @@ impossible_schedules_are_refused(void **state)
     assert_int_equal(sl_schedule_check(&config, NULL), SEQLSTM_INVALID_CONFIG);
 }
 
-static void
-monitors_count_what_does_not_improve(void **state)
+static void monitors_count_what_does_not_improve(void **state)
 {
     (void)state;
     struct sl_monitor m = {0};
@@ -219,8 +209,7 @@ monitors_count_what_does_not_improve(void **state)
 }
 
 /* The rule as the paper's program has it: after validation k, if k > n and v_k > min(v_0 .. v_(k-n-1)). */
-static void
-non_monotone_trigger(void **state)
+static void non_monotone_trigger(void **state)
 {
     (void)state;
     static const double values[] = {5, 4, 3, 3.5, 3.4, 3.3, 3.2, 3.1, 3.6, 2.9, 9};
@@ -245,8 +234,7 @@ non_monotone_trigger(void **state)
     }
 }
 
-static double
-teacher_at(const struct sl_teacher_forcing *teacher, int64_t updates, double epochs)
+static double teacher_at(const struct sl_teacher_forcing *teacher, int64_t updates, double epochs)
 {
     struct sl_train_config config = {.teacher_forcing = *teacher, .epochs = 10};
     struct sl_progress progress = {updates, epochs, 0, 0};
@@ -254,8 +242,7 @@ teacher_at(const struct sl_teacher_forcing *teacher, int64_t updates, double epo
 }
 
 /* Bengio et al. 2015, section 2.4. */
-static void
-teachers_fade(void **state)
+static void teachers_fade(void **state)
 {
     (void)state;
     struct sl_teacher_forcing always = {.kind = SL_TEACHER_ALWAYS};
@@ -280,8 +267,7 @@ teachers_fade(void **state)
     ASSERT_NEAR(teacher_at(&sigmoid, 1000000, 0), 0);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(periods_fall_due),

@@ -27,8 +27,7 @@ struct table {
     int count;
 };
 
-static void
-open_table(struct table *table, const char *name)
+static void open_table(struct table *table, const char *name)
 {
     const char *source = getenv("SEQLSTM_SOURCE");
     char path[512];
@@ -42,8 +41,7 @@ open_table(struct table *table, const char *name)
 }
 
 /* "\n" in a field is a newline. */
-static void
-unescape(char *text)
+static void unescape(char *text)
 {
     char *to = text;
     for (; *text; text++)
@@ -56,8 +54,7 @@ unescape(char *text)
     *to = '\0';
 }
 
-static bool
-next_line(struct table *table)
+static bool next_line(struct table *table)
 {
     char *end = strchr(table->next, '\n');
     if (!end)
@@ -77,16 +74,14 @@ next_line(struct table *table)
     return true;
 }
 
-static void
-expect_near(const char *what, int corpus, double got, const char *text)
+static void expect_near(const char *what, int corpus, double got, const char *text)
 {
     const double want = strtod(text, NULL);
     if (!(fabs(got - want) <= TOLERANCE))
         fail_msg("corpus %d: %s %.15g, expected %.15g", corpus, what, got, want);
 }
 
-static void
-as_sacrebleu(void **state)
+static void as_sacrebleu(void **state)
 {
     (void)state;
     struct table table;
@@ -119,8 +114,7 @@ as_sacrebleu(void **state)
     free(table.text);
 }
 
-static void
-signatures(void **state)
+static void signatures(void **state)
 {
     (void)state;
     assert_string_equal(sl_bleu_get_signature(SL_BLEU_13A), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
@@ -128,8 +122,7 @@ signatures(void **state)
     assert_string_equal(sl_chrf_get_signature(), "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no");
 }
 
-static void
-exact_match(void **state)
+static void exact_match(void **state)
 {
     (void)state;
     static const char *const pairs[][2] = {
@@ -143,8 +136,7 @@ exact_match(void **state)
     assert_true(sl_text_sums_get_exact_match(&sums) == 3.0 / 7);
 }
 
-static void
-memory_runs_out(void **state)
+static void memory_runs_out(void **state)
 {
     (void)state;
     struct sl_text_sums whole = {0};
@@ -170,8 +162,7 @@ memory_runs_out(void **state)
 enum { MOST_TAGS = 64 };
 
 /* Cuts "O B-PER I-PER" and gives each tag its number among the names seen. */
-static int
-parse_tags(char *text, const char **names, int32_t *name_count, struct sl_span_tag *out)
+static int parse_tags(char *text, const char **names, int32_t *name_count, struct sl_span_tag *out)
 {
     int count = 0;
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
@@ -186,8 +177,7 @@ parse_tags(char *text, const char **names, int32_t *name_count, struct sl_span_t
     return count;
 }
 
-static void
-as_seqeval(void **state)
+static void as_seqeval(void **state)
 {
     (void)state;
     struct table table;
@@ -218,8 +208,7 @@ as_seqeval(void **state)
     free(table.text);
 }
 
-static void
-no_tags(void **state)
+static void no_tags(void **state)
 {
     (void)state;
     static const char *const names[] = {"O", "B-PER", "I-PER", "I-LOC", "NOUN", "", "B", "B_x"};
@@ -234,8 +223,7 @@ no_tags(void **state)
     assert_true(sl_span_compute_f1(&none) == 0);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_sacrebleu), cmocka_unit_test(signatures), cmocka_unit_test(exact_match),

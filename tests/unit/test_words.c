@@ -17,8 +17,7 @@
 enum { LONGEST = 700, WORDS = 3000, KINDS = 300 };
 
 /* Blanks of all kinds, bytes next to them, letters and bytes of other scripts; `dense`: how many of 16 are blank. */
-static void
-fill(char *text, size_t bytes, uint64_t seed, unsigned dense)
+static void fill(char *text, size_t bytes, uint64_t seed, unsigned dense)
 {
     static const char blanks[] = " \t\n\r\f\v", others[] = "az\x08\x0E!\x1F\x80\x89\xA0\xC3\xFF~Z\x7F_0";
     for (size_t i = 0; i < bytes; i++) {
@@ -27,8 +26,7 @@ fill(char *text, size_t bytes, uint64_t seed, unsigned dense)
     }
 }
 
-static void
-test_edges(void **state)
+static void test_edges(void **state)
 {
     (void)state;
     static char text[LONGEST + SL_WORD_EDGES_BEHIND];
@@ -58,8 +56,7 @@ test_edges(void **state)
 }
 
 /* Words that differ in their last byte alone, in their first, in their length; of 8 bytes with a high last one. */
-static size_t
-make_word(char *out, unsigned kind)
+static size_t make_word(char *out, unsigned kind)
 {
     static const char *const ends[] = {"a", "b", "\xC3\xA4", "\xF0\x9F\x98\x80", "\xFF"};
     size_t bytes = kind % 23, end = strlen(ends[kind % 5]);
@@ -70,8 +67,7 @@ make_word(char *out, unsigned kind)
     return bytes + end;
 }
 
-static void
-test_numbers(void **state)
+static void test_numbers(void **state)
 {
     (void)state;
     static char text[WORDS * 32 + 8], known[KINDS][32];
@@ -120,8 +116,7 @@ test_numbers(void **state)
     sl_word_table_deinit(&many);
 }
 
-int
-main(void)
+int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_edges), cmocka_unit_test(test_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,8 +37,7 @@ struct sl_batcher {
     double ignored;        /* share of the targets that weigh nothing, by hash */
 };
 
-static inline double
-fake_uniform(uint64_t a, uint64_t b, uint64_t c)
+static inline double fake_uniform(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + c * 0x94d049bb133111ebu + 1;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -46,8 +45,7 @@ fake_uniform(uint64_t a, uint64_t b, uint64_t c)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-WEAK seqlstm_status
-sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch, struct seqlstm_error *err)
+WEAK seqlstm_status sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     static const int32_t lengths[FAKE_SEQUENCES] = {FAKE_STEPS, FAKE_STEPS, FAKE_STEPS, FAKE_STEPS - 1};
     if (batcher->fail_at > 0 && --batcher->fail_at == 0)
@@ -88,8 +86,8 @@ sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch, struct 
     return SEQLSTM_OK;
 }
 
-WEAK seqlstm_status
-sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err)
+WEAK seqlstm_status sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint64_t ordinal,
+                                    struct seqlstm_error *err)
 {
     if ((int64_t)ordinal > batcher->batches)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "beyond the end");
@@ -98,15 +96,13 @@ sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint64_t ordinal, st
     return SEQLSTM_OK;
 }
 
-WEAK const struct sl_dataset *
-sl_batcher_get_dataset(const struct sl_batcher *batcher)
+WEAK const struct sl_dataset *sl_batcher_get_dataset(const struct sl_batcher *batcher)
 {
     (void)batcher;
     return NULL; /* nothing is written here */
 }
 
-WEAK int64_t
-sl_batcher_get_batches(const struct sl_batcher *batcher)
+WEAK int64_t sl_batcher_get_batches(const struct sl_batcher *batcher)
 {
     return batcher->batches;
 }
@@ -115,8 +111,8 @@ struct sl_prefetch {
     struct sl_batcher *batcher;
 };
 
-WEAK seqlstm_status
-sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch, struct seqlstm_error *err)
+WEAK seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch,
+                                       struct seqlstm_error *err)
 {
     (void)depth;
     struct sl_prefetch *prefetch = malloc(sizeof *prefetch);
@@ -127,27 +123,24 @@ sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **o
     return SEQLSTM_OK;
 }
 
-WEAK seqlstm_status
-sl_prefetch_next(struct sl_prefetch *prefetch, struct sl_batch **out_batch, struct seqlstm_error *err)
+WEAK seqlstm_status sl_prefetch_next(struct sl_prefetch *prefetch, struct sl_batch **out_batch,
+                                     struct seqlstm_error *err)
 {
     return sl_batcher_next(prefetch->batcher, out_batch, err);
 }
 
-WEAK int64_t
-sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch)
+WEAK int64_t sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch)
 {
     (void)prefetch;
     return 0;
 }
 
-WEAK void
-sl_prefetch_destroy(struct sl_prefetch *prefetch)
+WEAK void sl_prefetch_destroy(struct sl_prefetch *prefetch)
 {
     free(prefetch);
 }
 
-WEAK const struct sl_scaling *
-sl_data_state_find_target_scaling(const struct sl_data_state *state)
+WEAK const struct sl_scaling *sl_data_state_find_target_scaling(const struct sl_data_state *state)
 {
     (void)state;
     return NULL;
@@ -162,8 +155,7 @@ struct fake_params {
     float values[FAKE_ELEMS], grads[FAKE_ELEMS], m[FAKE_ELEMS], v[FAKE_ELEMS];
 };
 
-static inline void
-fake_params_init(struct fake_params *fake)
+static inline void fake_params_init(struct fake_params *fake)
 {
     memset(fake, 0, sizeof *fake);
     fake->views[0] = (struct sl_param_view){"dense.w", 1, FAKE_FEATURES, 0, FAKE_FEATURES, true, {0.001, 0.01}};
@@ -195,14 +187,12 @@ struct sl_exec {
     uint64_t last_update;
 };
 
-static inline bool
-fake_is_poisoned(const struct sl_exec *exec, int at)
+static inline bool fake_is_poisoned(const struct sl_exec *exec, int at)
 {
     return at > 0 && exec->runs >= at && exec->runs < at + exec->poison_count;
 }
 
-WEAK double
-sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
+WEAK double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
 {
     (void)exec;
     double sum = 0;
@@ -211,14 +201,13 @@ sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
     return sum;
 }
 
-WEAK void
-sl_exec_reset_state(struct sl_exec *exec)
+WEAK void sl_exec_reset_state(struct sl_exec *exec)
 {
     memset(exec->state, 0, sizeof exec->state);
 }
 
-WEAK seqlstm_status
-sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems, struct seqlstm_error *err)
+WEAK seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems,
+                                      struct seqlstm_error *err)
 {
     (void)err;
     *out_elems = FAKE_SEQUENCES;
@@ -226,15 +215,13 @@ sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems, s
     return SEQLSTM_OK;
 }
 
-WEAK struct sl_field
-sl_exec_get_output(const struct sl_exec *exec)
+WEAK struct sl_field sl_exec_get_output(const struct sl_exec *exec)
 {
     return (struct sl_field){.kind = SL_FIELD_VALUES, .on_steps = true, .features = 1, .values = exec->output};
 }
 
 /* Adam, so that both states and the number of the update matter. */
-static inline void
-fake_update(struct sl_exec *exec, const struct sl_exec_update *update, struct sl_exec_result *result)
+static inline void fake_update(struct sl_exec *exec, const struct sl_exec_update *update, struct sl_exec_result *result)
 {
     struct sl_params *params = exec->params;
     float c1 = 1 - powf(0.9f, (float)update->count), c2 = 1 - powf(0.99f, (float)update->count);
@@ -253,9 +240,8 @@ fake_update(struct sl_exec *exec, const struct sl_exec_update *update, struct sl
     params->version++;
 }
 
-WEAK seqlstm_status
-sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
-            struct sl_exec_result *out_result, struct seqlstm_error *err)
+WEAK seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                                struct sl_exec_result *out_result, struct seqlstm_error *err)
 {
     exec->runs++;
     if (exec->fail_at > 0 && exec->runs == exec->fail_at)
@@ -298,9 +284,8 @@ sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_
     return SEQLSTM_OK;
 }
 
-WEAK seqlstm_status
-sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems, float alpha,
-               struct seqlstm_error *err)
+WEAK seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
+                                   float alpha, struct seqlstm_error *err)
 {
     (void)exec;
     for (int64_t i = 0; i < elems; i++)
@@ -314,8 +299,7 @@ sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, in
     return SEQLSTM_OK;
 }
 
-WEAK const struct sl_param_view *
-sl_params_find(const struct sl_params *params, const char *name)
+WEAK const struct sl_param_view *sl_params_find(const struct sl_params *params, const char *name)
 {
     for (int32_t i = 0; i < params->view_count; i++)
         if (strcmp(params->views[i].name, name) == 0)
@@ -325,23 +309,20 @@ sl_params_find(const struct sl_params *params, const char *name)
 
 /* ---- texts: nobody writes any ------------------------------------------------------------------------ */
 
-WEAK seqlstm_status
-sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)
+WEAK seqlstm_status sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     (void)decoder, (void)batch;
     SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "there is no decoder");
 }
 
-WEAK struct sl_hypothesis
-sl_decoder_get_result(struct sl_decoder *decoder, int64_t sequence, int32_t rank)
+WEAK struct sl_hypothesis sl_decoder_get_result(struct sl_decoder *decoder, int64_t sequence, int32_t rank)
 {
     (void)decoder, (void)sequence, (void)rank;
     return (struct sl_hypothesis){0};
 }
 
-WEAK seqlstm_status
-sl_sampler_mix(struct sl_sampler *sampler, struct sl_batch *batch, double probability, uint64_t epoch,
-               int64_t *out_own, struct seqlstm_error *err)
+WEAK seqlstm_status sl_sampler_mix(struct sl_sampler *sampler, struct sl_batch *batch, double probability,
+                                   uint64_t epoch, int64_t *out_own, struct seqlstm_error *err)
 {
     (void)sampler, (void)batch, (void)probability, (void)epoch, (void)out_own;
     SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "there is no sampler");

@@ -26,8 +26,7 @@ struct world {
 
 static const enum sl_metric METRICS[] = {SL_METRIC_LOSS, SL_METRIC_MAE};
 
-static inline void
-on_step(void *context, const struct sl_train_report *report)
+static inline void on_step(void *context, const struct sl_train_report *report)
 {
     struct world *world = context;
     world->steps++;
@@ -35,37 +34,32 @@ on_step(void *context, const struct sl_train_report *report)
         atomic_store(&world->interrupt.stop, 15);
 }
 
-static inline void
-on_validation(void *context, const struct sl_train_report *report)
+static inline void on_validation(void *context, const struct sl_train_report *report)
 {
     assert_true(report->values->count >= 2);
     ((struct world *)context)->validations++;
 }
 
-static inline void
-on_epoch(void *context, const struct sl_train_report *report)
+static inline void on_epoch(void *context, const struct sl_train_report *report)
 {
     assert_non_null(report->values);
     ((struct world *)context)->epochs++;
 }
 
-static inline void
-on_report(void *context, const struct sl_train_report *report)
+static inline void on_report(void *context, const struct sl_train_report *report)
 {
     assert_non_null(report->values);
     ((struct world *)context)->reports++;
 }
 
-static inline void
-on_checkpoint(void *context, const struct sl_train_report *report)
+static inline void on_checkpoint(void *context, const struct sl_train_report *report)
 {
     assert_true(sl_file_exists(report->path));
     ((struct world *)context)->checkpoints++;
 }
 
 /* Everything that has a memory is on: Adam, EMA, plateau, restore_best, keep_best, accumulation, a stream. */
-static inline struct world *
-world_create(const char *name)
+static inline struct world *world_create(const char *name)
 {
     struct world *world = calloc(1, sizeof *world);
     fake_params_init(&world->params);
