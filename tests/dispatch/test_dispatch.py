@@ -472,7 +472,8 @@ def test_impossible_sizes(t):
 def test_bench_of_devices(t):
     """Candidates may be two devices of one backend."""
     t.write('m.yaml', TINY)
-    one, other, none = (f'twins,call_us=300,device={n}' for n in (0, 1, 2))
+    call_us = 3000 if t.sanitized else 300  # sanitizers slow the rest of a step down
+    one, other, none = (f'twins,call_us={call_us},device={n}' for n in (0, 1, 2))
     here = ('m.yaml', '--backend-path', str(FOLDER))
     bench = t.run('bench', *here, '--batch', '4', '--threads', '1', '--seconds', '3', '--json', '--backend', one, '--backend', other,
                   '--backend', none).json
