@@ -40,15 +40,17 @@ struct cli_flag {
     const char *key;      /* model key that it sets, "seed"; NULL: none */
 };
 
-enum { CLI_VALUES_MAX = 256 };
+enum { CLI_VALUES_MAX = 256, CLI_SAID_BYTES = 160 };
+
+struct cli_value {
+    const struct cli_flag *flag;
+    const char *value; /* NULL for flags without argument */
+    bool from_env;
+};
 
 /* What was said: flags in order, operands. */
 struct cli_values {
-    struct {
-        const struct cli_flag *flag;
-        const char *value; /* NULL for flags without argument */
-        bool from_env;
-    } items[CLI_VALUES_MAX];
+    struct cli_value items[CLI_VALUES_MAX];
     int count;
     const char *operands[64];
     int operand_count;
@@ -106,6 +108,8 @@ const struct cli_flag *cli_get_backend_flags(void);
 int cli_parse(struct cli_context *cli, int argc, char **argv);
 /* The last value of a flag, NULL if it was not said. `has` for flags without argument. */
 const char *cli_get(const struct cli_context *cli, const char *flag);
+/* A flag and its value as they were said: "--threads 5", or "SEQLSTM_THREADS=5". */
+void cli_print_said(const struct cli_context *cli, const char *flag, char out[CLI_SAID_BYTES]);
 bool cli_has(const struct cli_context *cli, const char *flag);
 /* A number in a flag; prints and returns false when it is none or out of range. `out` keeps its value if unsaid. */
 bool cli_get_int(const struct cli_context *cli, const char *flag, int64_t low, int64_t high, int64_t *out);

@@ -198,17 +198,34 @@ int cli_parse(struct cli_context *cli, int argc, char **argv)
     return CLI_OK;
 }
 
+/* What the command line says, or else the variable. The last of several. */
+static const struct cli_value *find_value(const struct cli_context *cli, const char *flag)
+{
+    const struct cli_value *found = NULL, *from_env = NULL;
+    for (int i = 0; i < cli->values.count; i++) {
+        const struct cli_value *value = &cli->values.items[i];
+        if (strcmp(value->flag->name, flag) != 0)
+            continue;
+        if (value->from_env)
+            from_env = value;
+        else
+            found = value;
+    }
+    return found ? found : from_env;
+}
+
 const char *cli_get(const struct cli_context *cli, const char *flag)
 {
-    const char *found = NULL, *from_env = NULL;
-    for (int i = 0; i < cli->values.count; i++)
-        if (strcmp(cli->values.items[i].flag->name, flag) == 0) {
-            if (cli->values.items[i].from_env)
-                from_env = cli->values.items[i].value;
-            else
-                found = cli->values.items[i].value;
-        }
-    return found ? found : from_env;
+    const struct cli_value *value = find_value(cli, flag);
+    return value ? value->value : NULL;
+}
+
+void cli_print_said(const struct cli_context *cli, const char *flag, char out[CLI_SAID_BYTES])
+{
+    const struct cli_value *value = find_value(cli, flag);
+    const bool from_env = value && value->from_env;
+    sl_text_snprintf(out, CLI_SAID_BYTES, "%s%s%s%.100s", from_env ? value->flag->env : "--", from_env ? "" : flag,
+                     from_env ? "=" : " ", value && value->value ? value->value : "");
 }
 
 bool cli_has(const struct cli_context *cli, const char *flag)
@@ -226,8 +243,9 @@ bool cli_get_int(const struct cli_context *cli, const char *flag, int64_t low, i
     if (text == NULL)
         return true;
     if (!sl_text_parse_int64(text, strlen(text), &value) || value < low || value > high) {
-        cli_usage_error(cli, "`--%s %s`: expected a whole number from %lld to %lld", flag, text, (long long)low,
-                        (long long)high);
+        char said[CLI_SAID_BYTES];
+        cli_print_said(cli, flag, said);
+        cli_usage_error(cli, "`%s`: expected a whole number from %lld to %lld", said, (long long)low, (long long)high);
         return false;
     }
     *out = value;
@@ -241,7 +259,9 @@ bool cli_get_float(const struct cli_context *cli, const char *flag, double low, 
     if (text == NULL)
         return true;
     if (!sl_text_parse_float64(text, strlen(text), &value) || !(value >= low && value <= high)) {
-        cli_usage_error(cli, "`--%s %s`: expected a number from %g to %g", flag, text, low, high);
+        char said[CLI_SAID_BYTES];
+        cli_print_said(cli, flag, said);
+        cli_usage_error(cli, "`%s`: expected a number from %g to %g", said, low, high);
         return false;
     }
     *out = value;

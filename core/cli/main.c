@@ -83,13 +83,18 @@ static int read_common(struct cli_context *cli)
 {
     static const char *const kinds[] = {"auto", "bar", "lines", "none"};
     const char *progress = cli_get(cli, "progress"), *color = cli_get(cli, "color");
-    if (color && strcmp(color, "auto") && strcmp(color, "always") && strcmp(color, "never"))
-        return cli_usage_error(cli, "`--color %s`: expected auto, always or never", color);
+    char said[CLI_SAID_BYTES];
+    if (color && strcmp(color, "auto") && strcmp(color, "always") && strcmp(color, "never")) {
+        cli_print_said(cli, "color", said);
+        return cli_usage_error(cli, "`%s`: expected auto, always or never", said);
+    }
     int kind = 0;
     while (progress && kind < 4 && strcmp(progress, kinds[kind]) != 0)
         kind++;
-    if (kind == 4)
-        return cli_usage_error(cli, "`--progress %s`: expected auto, bar, lines or none", progress);
+    if (kind == 4) {
+        cli_print_said(cli, "progress", said);
+        return cli_usage_error(cli, "`%s`: expected auto, bar, lines or none", said);
+    }
     cli->progress = (enum cli_progress)kind;
     cli->json = cli_has(cli, "json");
     cli->color = wants_color(cli, STDERR_FILENO);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,11 +34,12 @@ static seqlstm_status check_id(const char *id, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-/* Makes the folder; one that exists must be empty. */
-static seqlstm_status make_folder(const char *folder, struct seqlstm_error *err)
+/* Makes the folder; one that exists must be empty. *out_made: there was none. */
+static seqlstm_status make_folder(const char *folder, bool *out_made, struct seqlstm_error *err)
 {
     bool empty = true;
-    if (sl_file_exists(folder)) {
+    *out_made = !sl_file_exists(folder);
+    if (!*out_made) {
         DIR *stream = opendir(folder);
         if (!stream)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`%.300s` exists and is no folder that can be read (%s)", folder,
@@ -64,27 +66,51 @@ static void fill(const char *text, const char *name, struct sl_buf *out)
     sl_buf_append_text(out, text);
 }
 
+static seqlstm_status write_template(const struct sl_template *t, const char *name, const char *path,
+                                     struct seqlstm_error *err)
+{
+    struct sl_buf text = {0};
+    fill(t->text, name, &text);
+    seqlstm_status rc = path && !text.failed ? sl_file_write(path, text.data, text.length_bytes, err)
+                                             : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
+                                                                 "no memory for `%s`", t->name);
+    sl_buf_deinit(&text);
+    return rc;
+}
+
+/* What was written before `failed`, so that the next try finds the folder empty, or none. */
+static void remove_set(const char *set, const char *folder, bool made, const struct sl_template *failed)
+{
+    const size_t prefix = strlen(set);
+    for (const struct sl_template *t = sl_templates; t != failed; t++) {
+        char *path = strncmp(t->name, set, prefix) == 0 ? sl_path_join(folder, t->name + prefix) : NULL;
+        if (path)
+            (void)remove(path);
+        free(path);
+    }
+    if (made)
+        (void)remove(folder);
+}
+
 /* Every template below `set` ("backend/") into the folder. */
 static seqlstm_status write_set(const char *set, const char *name, const char *folder, struct sl_buf *out_files,
                                 struct seqlstm_error *err)
 {
     size_t prefix = strlen(set);
-    SEQLSTM_TRY(make_folder(folder, err));
+    bool made;
+    SEQLSTM_TRY(make_folder(folder, &made, err));
     for (const struct sl_template *t = sl_templates; t->name; t++) {
         if (strncmp(t->name, set, prefix) != 0)
             continue;
-        struct sl_buf text = {0};
         char *path = sl_path_join(folder, t->name + prefix);
-        fill(t->text, name, &text);
-        seqlstm_status rc = path && !text.failed
-                                ? sl_file_write(path, text.data, text.length_bytes, err)
-                                : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for `%s`",
-                                                    t->name);
+        seqlstm_status rc = write_template(t, name, path, err);
         if (rc == SEQLSTM_OK)
             sl_buf_printf(out_files, "%s\n", path);
         free(path);
-        sl_buf_deinit(&text);
-        SEQLSTM_TRY(rc);
+        if (rc != SEQLSTM_OK) {
+            remove_set(set, folder, made, t);
+            return rc;
+        }
     }
     if (out_files->failed)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the names of the files");

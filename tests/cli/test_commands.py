@@ -157,6 +157,16 @@ def test_precision(t):
     t.run('verify', 'low.yaml')
 
 
+def test_variables_are_named(t):
+    """A bad value is named as it was said: by its flag, or by its variable."""
+    t.write('m.yaml', TINY)
+    t.refuse(2, 'plan', 'm.yaml', env={'SEQLSTM_THREADS': 'many'}).says('`SEQLSTM_THREADS=many`')
+    t.refuse(2, 'plan', 'm.yaml', '--threads', 'many', env={'SEQLSTM_THREADS': '1'}).says('`--threads many`')
+    t.refuse(2, 'check', 'm.yaml', env={'SEQLSTM_COLOR': 'pink'}).says('`SEQLSTM_COLOR=pink`')
+    t.refuse(2, 'check', 'm.yaml', env={'SEQLSTM_PROGRESS': 'x'}).says('`SEQLSTM_PROGRESS=x`')
+    t.refuse(2, 'check', 'm.yaml', '--progress', 'x').says('`--progress x`')
+
+
 def test_backends(t):
     t.run('backends').quiet().prints('cpu-blas', 'reference')
     t.run('backends', '-v').prints('searched', 'ABI', 'file')

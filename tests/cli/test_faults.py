@@ -122,6 +122,16 @@ def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))  # beyond it: SIGXFSZ, and EFBIG where that is ignored
 
 
+def test_new_leaves_nothing(t):
+    """What cannot be written whole is not there, so that the next try may begin."""
+    t.run('new', 'backend', 'mine', rc=1, prepare=limit_files).says('File too large')
+    expect(not (t.folder / 'mine').exists(), 'a part of the project is left')
+    (t.folder / 'empty').mkdir()
+    t.run('new', 'backend', 'mine', '--dir', 'empty', rc=1, prepare=limit_files)
+    expect(os.listdir(t.folder / 'empty') == [], 'the folder that was there is gone, or not empty')
+    t.run('new', 'backend', 'mine')
+
+
 def test_files_beyond_the_limit(t):
     t.write('m.yaml', harness.TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q', rc=1, prepare=limit_files).says('cannot write', 'File too large')
