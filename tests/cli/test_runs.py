@@ -372,7 +372,7 @@ def test_variables(t):
     expect(t.run('version', env={'SEQLSTM_JSON': '1'}).json, 'SEQLSTM_JSON')
     expect(t.run('version', env={'SEQLSTM_JSON': '0'}).text.startswith('seqlstm'), 'SEQLSTM_JSON=0')
     t.refuse(3, 'plan', 'm.yaml', env={'SEQLSTM_BACKEND': 'nothing'}).says('`nothing` is not loaded')
-    t.refuse(2, 'plan', 'm.yaml', env={'SEQLSTM_THREADS': 'x'}).says('`--threads x`')
+    t.refuse(2, 'plan', 'm.yaml', env={'SEQLSTM_THREADS': 'x'}).says('`SEQLSTM_THREADS=x`')
     t.refuse(3, 'plan', 'm.yaml', '--set', 'backends=[cpu-blas]', env={'SEQLSTM_BACKEND_PATH': '/nonexistent', 'LD_LIBRARY_PATH': None}) \
         if not os.path.isdir(os.path.join(os.path.dirname(t.program), 'backends')) else None
     err = t.run('run', 'm.yaml', env={'SEQLSTM_PROGRESS': 'none', 'SEQLSTM_VERBOSE': '1'}).err
