@@ -150,10 +150,10 @@ uint32_t sl_backend_get_device_count(const struct sl_backend *backend);
 const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend *backend,
                                                         uint32_t index);
 const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *backend);
-/* Bytes that the backend holds of the host's `allocate`, now and at most. */
-int64_t sl_backend_get_live_bytes(const struct sl_backend *backend);
 /* The entry's `device`. */
 int32_t sl_backend_get_wished_device(const struct sl_backend *backend);
+/* Bytes that the backend holds of the host's `allocate`, now and at most. */
+int64_t sl_backend_get_live_bytes(const struct sl_backend *backend);
 int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend);
 
 /* Asks whether the backend runs exactly this descriptor. OK with an answer, yes or no: out_answer is

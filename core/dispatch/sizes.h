@@ -5,7 +5,8 @@
 
 #include "dispatch/plan.h"
 
-/* Asks the backend. Errors: its own; INTERNAL where it says that more is idle than there is. */
+/* Asks the backend; `axis`: of a batch of the data, NULL: of the largest that may be. Errors: its own; INTERNAL where
+ * it says that more is idle than there is. */
 seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqlstm_op *op,
                             const struct seqlstm_axis *axis, struct seqlstm_sizes *out_sizes,
                             struct seqlstm_error *err);

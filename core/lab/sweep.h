@@ -42,7 +42,7 @@ struct sl_sweep_candidate {
     const char *device; /* class: "cpu:x86-64-v4" */
     int32_t threads;
     const char *excluded; /* why it is not timed; NULL: it is */
-    const struct sl_sweep_loan *loans;
+    const struct sl_sweep_loan *loans; /* [loan_count], of the first batch size */
     int32_t loan_count;
     bool failed;          /* excluded because its numbers are wrong */
     double peak_gflops;

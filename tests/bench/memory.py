@@ -4,8 +4,9 @@
 
     tests/bench/memory.py build/seqlstm [--only WORD] [--policy order|measured] [--batches N] [-v]
 
-Predicted is `memory.peak_bytes` in the run's plan.json, real is what the kernel says of the process (ru_maxrss), by GNU time where it
-is there: a child of Python counts as large as Python at least, 15 MB. Exits 1 where a row is not within 10 %. Each run has a cache of its own, so nothing is known of earlier ones.
+Predicted is `memory.peak_bytes` in the run's plan.json, real is what the kernel says of the process (ru_maxrss), by GNU
+time where it is there: a child of Python counts as large as Python at least, 15 MB. Exits 1 where a row is not within
+10 %. Each run has a cache of its own, so nothing is known of earlier ones.
 """
 import argparse
 import json
