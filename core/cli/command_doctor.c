@@ -19,6 +19,7 @@ static const struct {
     {"OPENBLAS_NUM_THREADS", NULL},
     {"OMP_NUM_THREADS", NULL},
     {"OMP_WAIT_POLICY", NULL},
+    {"GOMP_SPINCOUNT", NULL},
     {"MKL_NUM_THREADS", NULL},
     {"SEQLSTM_BACKEND_PATH", NULL},
     {"SEQLSTM_THREADS", NULL},

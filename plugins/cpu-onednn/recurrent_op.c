@@ -157,12 +157,14 @@ static seqlstm_status make_layouts(struct odn_recurrent *r, int32_t k, struct se
                  odn_library_version(), (int)status);
 }
 
-/* Reorders from our layout, and places in `packed` and in the workspace. */
+/* Reorders from our layout, and places in `packed` and in the workspace. They are made for one thread, as the host's
+ * threads run them (odn_recurrent_pack). */
 static seqlstm_status make_packing(struct odn_recurrent *r, int32_t k, struct seqlstm_error *err)
 {
     struct odn_kind *kind = &r->kind[k];
     const dnnl_engine_t engine = r->op->instance->engine;
     const bool permuted = r->gate_map[0] != 0 || r->quantized;
+    const int before = odn_threads_set(1);
     dnnl_status_t status = dnnl_success;
     for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++) {
         struct odn_layout ours = {0};
@@ -186,6 +188,7 @@ static seqlstm_status make_packing(struct odn_recurrent *r, int32_t k, struct se
             kind->grad_place[w] =
                 odn_take(&kind->grad_bytes, odn.memory_desc_get_size(odn_layout_get(&kind->grads[w])));
     }
+    odn_threads_set(before);
     const uint64_t bias = (uint64_t)(r->bias_gates * r->hidden) * sizeof(float);
     kind->bias = odn_take(&kind->packed_bytes, bias);
     if (r->quantized)

@@ -44,7 +44,7 @@ def run_seqlstm(args, mode, part, threads):
     t, b, i, h, layers, directions = part
     case = f'lstm:{"bwd" if mode == "train" else "inf"}:T{t}B{b}I{i}H{h}L{layers}D{directions}:f32:uniform'
     text = output([args.bench, '--threads', threads, '--rounds', 5, *args.variant, *args.cpu_flag, args.plugin, case],
-                  threads, OMP_WAIT_POLICY='passive')  # as the program itself has it
+                  threads, OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as the program itself has it
     row = next(line for line in text.split('\n') if line.startswith('| lstm:'))
     head = text.split('\n')[0]
     return float(row.split('|')[3]) * 1e3, head

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cpu-onednn keeps of the shapes that it has met, and what it says of batches that it is shown. */
+/* What cpu-onednn keeps of the shapes that it has met, what it says of batches that it is shown, whose threads run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #include "base/pool.h"
 #include "dispatch/host.h"
 
-enum { SEQUENCES = 64, STEPS = 64, KEPT = 128 };
+enum { SEQUENCES = 64, STEPS = 64, KEPT = 128, SLOTS = 32 };
 
 static const struct seqlstm_backend *table;
 static struct seqlstm_instance *instance;
@@ -49,7 +50,7 @@ static void batch_fill(struct batch *b, int32_t sequences, int32_t shortest, int
                                     .sequence_id = b->ids, .position0 = b->positions};
 }
 
-static struct seqlstm_op *make_lstm(int64_t hidden)
+static struct seqlstm_op *make_lstm(int64_t hidden, const char *variant)
 {
     struct seqlstm_recurrent_desc d;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -66,7 +67,7 @@ static struct seqlstm_op *make_lstm(int64_t hidden)
         d.activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
         d.activations[SEQLSTM_PLACE_OUTPUT][i].kind = SEQLSTM_ACT_TANH;
     }
-    if (table->op_create(instance, 0, &d.head, "sliced", &op, &err) != SEQLSTM_OK)
+    if (table->op_create(instance, 0, &d.head, variant, &op, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     return op;
 }
@@ -88,7 +89,7 @@ static void primitives_are_kept_in_bounded_number(void **state)
 {
     (void)state;
     static struct batch b;
-    struct seqlstm_op *op = make_lstm(4);
+    struct seqlstm_op *op = make_lstm(4, "sliced");
     const int64_t before = host.memory.live_blocks;
     for (int32_t steps = 1; steps <= 4; steps++)
         for (int32_t n = 1; n <= SEQUENCES; n++) {
@@ -121,7 +122,7 @@ static void smaller_batches_leave_more_idle(void **state)
 {
     (void)state;
     static struct batch large, small;
-    struct seqlstm_op *op = make_lstm(512);
+    struct seqlstm_op *op = make_lstm(512, "sliced");
     batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
     batch_fill(&small, SEQUENCES / 2, STEPS / 4, STEPS / 2);
     const struct seqlstm_sizes bound = ask(op, NULL), most = ask(op, &large.axis), less = ask(op, &small.axis);
@@ -132,6 +133,48 @@ static void smaller_batches_leave_more_idle(void **state)
     /* a quarter of the rows takes a good quarter of what is left; the rest does not depend on rows */
     assert_true(less.reserve_bytes - less.reserve_idle_bytes < (most.reserve_bytes - most.reserve_idle_bytes) / 2);
     table->op_destroy(op);
+}
+
+static int count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    int count = 0;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+/* The host's threads pack, each on its own. A team of the library's below one of them would also count for good as
+ * threads beyond the processors: the library's waits then sleep at once, which took a fifth of a step. */
+static void packing_starts_no_threads(void **state)
+{
+    (void)state;
+    enum { HIDDEN = 256 };
+    static float weights[4 * HIDDEN * HIDDEN];
+    void *slots[SLOTS];
+    for (int i = 0; i < SLOTS; i++)
+        slots[i] = weights;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_pool *pool = NULL;
+    struct sl_queue queue;
+    assert_int_equal(sl_pool_create(2, &pool, &err), SEQLSTM_OK);
+    sl_queue_init(&queue, pool);
+    const int before = count_threads();
+    struct seqlstm_op *op = make_lstm(HIDDEN, "exclusive");
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+    void *packed = aligned_alloc(64, ((size_t)sizes.packed_bytes + 63) / 64 * 64);
+    assert_non_null(packed);
+    const struct seqlstm_step step = {.struct_size = sizeof step};
+    for (int i = 0; i < 4; i++)
+        if (table->weights_pack(op, &queue.queue, slots, packed, &step, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+    assert_int_equal(count_threads(), before);
+    free(packed);
+    table->op_destroy(op);
+    sl_pool_destroy(pool);
 }
 
 /* False, with TAP's plan: there is no such backend here. */
@@ -163,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(primitives_are_kept_in_bounded_number),
         cmocka_unit_test(smaller_batches_leave_more_idle),
+        cmocka_unit_test(packing_starts_no_threads),
     };
     if (!open_backend())
         return 0;
