@@ -27,6 +27,7 @@ struct standing {
 
 struct search {
     const struct sl_path_problem *problem;
+    int32_t barred;            /* a step that is not taken; -1: none */
     struct state *states;      /* [(node_count + 1) * domain_count] */
     struct arrival *arrivals;  /* [step_count * domain_count] */
     int32_t *domains;          /* [node_count] of a way's nodes */
@@ -136,7 +137,7 @@ static void arrive(struct search *s, int32_t node, int32_t domain)
     int32_t count = 0;
     for (int32_t i = 0; i < s->problem->step_count; i++) {
         const struct sl_path_step *step = &s->problem->steps[i];
-        if (step->first + step->count != node || step->domain != domain)
+        if (i == s->barred || step->first + step->count != node || step->domain != domain)
             continue;
         for (int32_t from = 0; from < s->problem->domain_count; from++) {
             const struct state *state = get_state(s, step->first, from);
@@ -199,12 +200,12 @@ static seqlstm_status search(struct search *s, struct sl_path *out, struct seqls
     return write_path(s, end, out, err);
 }
 
-seqlstm_status sl_path_find_cheapest(const struct sl_path_problem *problem, struct sl_path *out_path,
-                                     struct seqlstm_error *err)
+static seqlstm_status find_without(const struct sl_path_problem *problem, int32_t barred, struct sl_path *out_path,
+                                   struct seqlstm_error *err)
 {
     *out_path = (struct sl_path){.stuck = -1};
     size_t domains = (size_t)problem->domain_count;
-    struct search s = {.problem = problem};
+    struct search s = {.problem = problem, .barred = barred};
     s.states = calloc(((size_t)problem->node_count + 1) * domains, sizeof *s.states);
     s.arrivals = calloc((size_t)problem->step_count * domains + 1, sizeof *s.arrivals);
     s.domains = calloc((size_t)problem->node_count + 1, sizeof *s.domains);
@@ -216,6 +217,57 @@ seqlstm_status sl_path_find_cheapest(const struct sl_path_problem *problem, stru
     free(s.arrivals);
     free(s.domains);
     return status;
+}
+
+seqlstm_status sl_path_find_cheapest(const struct sl_path_problem *problem, struct sl_path *out_path,
+                                     struct seqlstm_error *err)
+{
+    return find_without(problem, -1, out_path, err);
+}
+
+/* ---- the second ---- */
+
+bool sl_path_has_step(const struct sl_path *path, int32_t step)
+{
+    for (int32_t k = 0; k < path->count; k++)
+        if (path->steps[k] == step)
+            return true;
+    return false;
+}
+
+/* What the steps of `a` cost that are not in `b`. */
+static double sum_apart(const struct sl_path_problem *problem, const struct sl_path *a, const struct sl_path *b)
+{
+    double cost = 0;
+    for (int32_t k = 0; k < a->count; k++)
+        if (!sl_path_has_step(b, a->steps[k]))
+            cost += problem->steps[a->steps[k]].cost_ns;
+    return cost;
+}
+
+seqlstm_status sl_path_find_second(const struct sl_path_problem *problem, const struct sl_path *first, double share,
+                                   struct sl_path *out_path, struct seqlstm_error *err)
+{
+    struct sl_path second = {.stuck = -1}, other;
+    for (int32_t k = 0; k < first->count; k++) {
+        seqlstm_status status = find_without(problem, first->steps[k], &other, err);
+        if (status == SEQLSTM_UNSUPPORTED)
+            continue;
+        if (status != SEQLSTM_OK) {
+            free(second.steps);
+            return status;
+        }
+        const double least = share * first->cost_ns;
+        if ((second.count == 0 || other.cost_ns < second.cost_ns) &&
+            (sum_apart(problem, first, &other) >= least || sum_apart(problem, &other, first) >= least)) {
+            struct sl_path worse = second;
+            second = other;
+            other = worse;
+        }
+        free(other.steps);
+    }
+    *out_path = second;
+    return SEQLSTM_OK;
 }
 
 /* ---- by order ---- */

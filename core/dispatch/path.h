@@ -54,6 +54,14 @@ struct sl_path {
 seqlstm_status sl_path_find_cheapest(const struct sl_path_problem *problem, struct sl_path *out_path,
                                      struct seqlstm_error *err);
 
+/* The cheapest of all ways that leave out one step of `first`, the cheapest way, and differ from it in steps that
+ * take at least `share` of its cost. out_path->count is 0 where there is none. Errors: NO_MEMORY. */
+seqlstm_status sl_path_find_second(const struct sl_path_problem *problem, const struct sl_path *first, double share,
+                                   struct sl_path *out_path, struct seqlstm_error *err);
+
+/* Is the step of the problem one of the path's? */
+bool sl_path_has_step(const struct sl_path *path, int32_t step);
+
 /* By the order of the list alone: at each node the longest step whose backend stands at least as early in the list as
  * the best of any step within it; among equals the first variant. Where that leads nowhere, the cheapest way. Errors:
  * as above. */

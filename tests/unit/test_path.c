@@ -187,12 +187,107 @@ static void dead_ends_are_left(void **state)
     assert_int_equal(path.stuck, 2);
 }
 
+/* ---- the second ---- */
+
+/* The cost of the cheapest of all ways but those that have every step of `first`, as try_all. */
+static double try_others(const struct sl_path_problem *problem, const struct sl_path *first, int32_t node,
+                         int32_t domain, bool apart)
+{
+    double best = INFINITY;
+    if (node == problem->node_count)
+        return apart ? 0 : INFINITY;
+    for (int32_t s = 0; s < problem->step_count; s++) {
+        const struct sl_path_step *step = &problem->steps[s];
+        if (step->first != node)
+            continue;
+        double copy = 0;
+        for (int32_t r = 0; r < problem->read_count; r++)
+            if (problem->reads[r].reader == node && domain != step->domain)
+                copy += problem->reads[r].copy_ns;
+        best = fmin(best, copy + step->cost_ns + try_others(problem, first, node + step->count, step->domain,
+                                                            apart || !sl_path_has_step(first, s)));
+    }
+    return best;
+}
+
+static struct sl_path find_second(const struct sl_path_problem *problem, const struct sl_path *first, double share)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_path second;
+    if (sl_path_find_second(problem, first, share, &second, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    return second;
+}
+
+static void seconds_are_the_next_best(void **state)
+{
+    (void)state;
+    uint32_t random = 11;
+    int found = 0, alone = 0;
+    for (int round = 0; round < 300; round++) {
+        struct sl_path_step steps[STEPS / 2];
+        struct sl_path_read reads[NODES];
+        for (int32_t s = 0; s < STEPS / 2; s++) {
+            int32_t first = (int32_t)draw(&random, NODES), most = NODES - first;
+            steps[s] = (struct sl_path_step){.first = first, .count = 1 + (int32_t)draw(&random, (uint32_t)most),
+                                             .domain = (int32_t)draw(&random, 3),
+                                             .cost_ns = pow(1.5, draw(&random, 20))};
+        }
+        for (int32_t n = 0; n < NODES; n++)
+            reads[n] = (struct sl_path_read){n, n - 1, (double)draw(&random, 100)};
+        struct sl_path_problem problem = {.node_count = NODES, .domain_count = 3, .steps = steps,
+                                          .step_count = STEPS / 2, .reads = reads, .read_count = NODES};
+        struct sl_path first, second;
+        if (sl_path_find_cheapest(&problem, &first, NULL) == SEQLSTM_UNSUPPORTED)
+            continue;
+        second = find_second(&problem, &first, 0);
+        double best = try_others(&problem, &first, 0, 0, false);
+        if (second.count == 0)
+            assert_true(isinf(best));
+        else
+            assert_true(fabs(second.cost_ns - best) <= 1e-9 * best && second.cost_ns >= first.cost_ns);
+        found += second.count > 0;
+        alone += second.count == 0;
+        free(first.steps);
+        free(second.steps);
+    }
+    assert_true(found > 50 && alone > 10);
+}
+
+static void seconds_differ_in_what_counts(void **state)
+{
+    (void)state;
+    const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1000},
+                                         {.first = 0, .count = 1, .rank = 1, .cost_ns = 1100},
+                                         {.first = 1, .count = 1, .rank = 0, .cost_ns = 5},
+                                         {.first = 1, .count = 1, .rank = 1, .cost_ns = 6}};
+    struct sl_path_problem problem = {.tie = SL_PATH_TIE_MEASURED,
+                                      .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 4};
+    struct sl_path first = find(&problem, false), second = find_second(&problem, &first, 0.01);
+    assert_int_equal(second.count, 2);
+    assert_int_equal(second.steps[0], 1);
+    assert_int_equal(second.steps[1], 2);
+    assert_true(sl_path_has_step(&second, 2) && !sl_path_has_step(&second, 0));
+    free(second.steps);
+    second = find_second(&problem, &first, 0); /* anything counts */
+    assert_int_equal(second.steps[1], 3);
+    free(second.steps);
+    problem.step_count = 3; /* no other way for the second node, so the first decides alone; then none at all */
+    second = find_second(&problem, &first, 0.01);
+    assert_int_equal(second.steps[0], 1);
+    free(second.steps);
+    second = find_second(&problem, &first, 2);
+    assert_int_equal(second.count, 0);
+    free(first.steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chains_are_solved),            cmocka_unit_test(ties_follow_the_list),
         cmocka_unit_test(ties_are_local),               cmocka_unit_test(segments_compete_with_layers),
         cmocka_unit_test(copies_are_paid_for),          cmocka_unit_test(dead_ends_are_left),
+        cmocka_unit_test(seconds_are_the_next_best),    cmocka_unit_test(seconds_differ_in_what_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
