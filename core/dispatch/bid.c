@@ -175,3 +175,19 @@ int32_t sl_span_count_bids(const struct sl_span *span)
         count += !span->bids[b].out;
     return count;
 }
+
+bool sl_bid_is_fallback(const struct sl_span *span, const struct sl_bid *bid)
+{
+    for (int32_t r = 0; r < span->refusal_count; r++)
+        if (span->refusals[r].rank < bid->rank && !(span->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
+            return true;
+    return false;
+}
+
+struct sl_call sl_bid_make_call(const struct sl_span *span, const struct sl_bid *bid)
+{
+    return (struct sl_call){.node = span->node, .node_first = span->first, .node_count = span->count,
+                            .backend = bid->backend, .device = bid->device, .variant = bid->variant, .op = bid->op,
+                            .sizes = bid->sizes, .refusals = span->refusals, .refusal_count = span->refusal_count,
+                            .cost = bid->cost, .fallback = sl_bid_is_fallback(span, bid)};
+}

@@ -67,6 +67,12 @@ seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *sp
 seqlstm_status sl_span_refuse_bid(const struct sl_spans *spans, struct sl_span *span, struct sl_bid *bid,
                                   const char *reason, struct seqlstm_error *err);
 
+/* Did an earlier-listed backend refuse what the bid takes? */
+bool sl_bid_is_fallback(const struct sl_span *span, const struct sl_bid *bid);
+
+/* The call that the bid would be. Its op stays the bid's. */
+struct sl_call sl_bid_make_call(const struct sl_span *span, const struct sl_bid *bid);
+
 /* Bids that are not out. */
 int32_t sl_span_count_bids(const struct sl_span *span);
 

@@ -126,3 +126,8 @@ struct sl_cost_key sl_cost_key_get(const struct sl_cost_key *process, const stru
     mix_number(&key, parts);
     return key;
 }
+
+void sl_cost_key_join(struct sl_cost_key *key, const struct sl_cost_key *part)
+{
+    mix(key, part->words, sizeof part->words);
+}

@@ -18,4 +18,7 @@ struct sl_cost_key sl_cost_key_get(const struct sl_cost_key *process, const stru
                                    uint32_t device, const char *variant, const union seqlstm_any_desc *desc,
                                    uint32_t parts);
 
+/* Makes `part` a part of the key. */
+void sl_cost_key_join(struct sl_cost_key *key, const struct sl_cost_key *part);
+
 #endif

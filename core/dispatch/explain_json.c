@@ -119,6 +119,20 @@ static json_t *write_capture(const struct sl_plan *plan)
                      capture.with_update ? json_null() : json_string(capture.reason));
 }
 
+/* null: whole steps were not compared. */
+static json_t *write_runoff(const struct sl_runoff *runoff)
+{
+    if (runoff->source == SL_COST_NONE)
+        return json_null();
+    json_t *other = json_array();
+    for (int32_t k = 0; k < runoff->other_count; k++)
+        json_array_append_new(other, json_pack("{s:s,s:s,s:s}", "name", runoff->other[k].node, "backend",
+                                               runoff->other[k].backend, "variant", runoff->other[k].variant));
+    return json_pack("{s:I,s:I,s:s,s:b,s:o}", "step_ns", (json_int_t)runoff->chosen_ns, "other_step_ns",
+                     (json_int_t)runoff->other_ns, "from", sl_cost_source_get_name(runoff->source), "overturned",
+                     runoff->overturned, "other", other);
+}
+
 static const char *const phase_names[] = {
     [SL_PHASE_TRAIN] = "train", [SL_PHASE_EVALUATE] = "evaluate", [SL_PHASE_PREDICT] = "predict"};
 
@@ -154,8 +168,11 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
         write_copies(plan), "casts", write_casts(plan), "capture", write_capture(plan), "envelope", "sequences",
         (json_int_t)envelope->sequences, "steps", (json_int_t)envelope->steps, "rows",
         (json_int_t)envelope->rows, "memory", write_memory(&memory));
+    if (root)
+        json_object_set_new(root, "whole_steps", write_runoff(&plan->runoff));
     if (root && evaluate)
-        json_object_set_new(root, "evaluate", json_pack("{s:o}", "layers", write_layers(evaluate)));
+        json_object_set_new(root, "evaluate", json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps",
+                                                        write_runoff(&evaluate->runoff)));
     const struct sl_loop *loop = &plan->graph->loop;
     if (root && loop->count > 0)
         json_object_set_new(root, "loop", json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph + registry -> plan:
  *
- *   ask (bid.c) -> pins, stored choices, --backend (restrict.c) -> costs (tune.c) -> cheapest way (path.c) -> calls
+ *   ask (bid.c) -> pins, stored choices, --backend (constraint.c) -> costs (tune.c) -> cheapest way (path.c)
+ *   -> whole steps of it and of the next (runoff.c) -> calls
  *
  * An op that refuses at creation puts its bid out, and the way is searched again.
  */
@@ -17,12 +18,13 @@
 #include "dispatch/bid.h"
 #include "dispatch/choice.h"
 #include "dispatch/loop_domain.h"
-#include "dispatch/path.h"
 #include "dispatch/plan_layout.h"
 #include "dispatch/constraint.h"
 #include "dispatch/refusal_cost.h"
+#include "dispatch/runoff.h"
 #include "dispatch/sizes.h"
 #include "dispatch/tune.h"
+#include "dispatch/ways.h"
 
 struct planner {
     const struct sl_plan_request *request;
@@ -35,6 +37,7 @@ struct planner {
     uint32_t listed_count;
     struct sl_spans spans;
     struct sl_tuner tuner;
+    struct sl_ways ways;
     struct seqlstm_error *err;
 };
 
@@ -99,14 +102,6 @@ static seqlstm_status list_backends(struct planner *p)
     return p->listed_count > 0 ? SEQLSTM_OK : fail_empty(p);
 }
 
-static bool is_fallback(const struct sl_span *span, const struct sl_bid *bid)
-{
-    for (int32_t r = 0; r < span->refusal_count; r++)
-        if (span->refusals[r].rank < bid->rank && !(span->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
-            return true;
-    return false;
-}
-
 static seqlstm_status refuse_fallback(struct planner *p, const struct sl_call *call)
 {
     struct sl_buf buf = {0};
@@ -140,10 +135,7 @@ static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span,
 static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct sl_bid *bid)
 {
     struct sl_call *call = &p->calls[p->plan->call_count++];
-    *call = (struct sl_call){.node = span->node, .node_first = span->first, .node_count = span->count,
-                             .backend = bid->backend, .device = bid->device, .variant = bid->variant, .op = bid->op,
-                             .sizes = bid->sizes, .refusals = span->refusals, .refusal_count = span->refusal_count,
-                             .cost = bid->cost, .fallback = is_fallback(span, bid)};
+    *call = sl_bid_make_call(span, bid);
     bid->op = NULL;
     SEQLSTM_TRY(list_rivals(p, span, bid, call));
     if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR)
@@ -170,108 +162,10 @@ static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
 
 /* ---- the way ---- */
 
-/* The bids as steps, and where each step came from. */
-struct way {
-    struct sl_path_step *steps;
-    struct sl_span **spans;
-    struct sl_bid **bids;
-    struct sl_path_read *reads;
-    char (*domains)[64];
-    struct sl_path_problem problem;
-};
-
-static int32_t find_domain(struct way *way, const struct sl_bid *bid)
-{
-    const char *name = sl_backend_get_device(bid->backend, bid->device)->domain;
-    for (int32_t d = 0; d < way->problem.domain_count; d++)
-        if (strcmp(way->domains[d], name) == 0)
-            return d;
-    snprintf(way->domains[way->problem.domain_count], sizeof way->domains[0], "%s", name);
-    return way->problem.domain_count++;
-}
-
-/* Every activation that a node reads, with what it costs to bring it (and in training its gradient back) across. */
-static void list_reads(const struct planner *p, struct way *way)
-{
-    static const double copy_ns = 10000, bytes_per_ns = 10; /* about what PCIe 4 takes */
-    const struct sl_graph *graph = p->graph;
-    int32_t count = 0;
-    for (int32_t n = 0; n < graph->node_count; n++)
-        for (int32_t s = 0; s < graph->nodes[n].slot_count; s++) {
-            int32_t t = graph->nodes[n].slots[s], writer = n - 1;
-            if (t < 0 || graph->tensors[t].role != SL_TENSOR_ACTIVATION)
-                continue;
-            bool writes = false;
-            for (; writer >= 0 && !writes; writer -= !writes)
-                for (int32_t o = 0; o < graph->nodes[writer].slot_count; o++)
-                    writes = writes || graph->nodes[writer].slots[o] == t;
-            if (!writes)
-                continue;
-            const struct sl_tensor *tensor = &graph->tensors[t];
-            double rows = (double)sl_graph_get_rows(graph, tensor);
-            double ns = copy_ns + rows * (double)tensor->features * 4 / bytes_per_ns;
-            way->reads[count++] = (struct sl_path_read){n, writer, tensor->needs_grad ? 2 * ns : ns};
-        }
-    way->problem.read_count = count;
-}
-
-static seqlstm_status make_way(struct planner *p, struct way *way)
-{
-    size_t bids = 1, slots = 1;
-    for (int32_t i = 0; i < p->spans.count; i++)
-        bids += (size_t)p->spans.items[i].bid_count;
-    for (int32_t n = 0; n < p->graph->node_count; n++)
-        slots += (size_t)p->graph->nodes[n].slot_count;
-    way->steps = calloc(bids, sizeof *way->steps);
-    way->spans = calloc(bids, sizeof *way->spans);
-    way->bids = calloc(bids, sizeof *way->bids);
-    way->reads = calloc(slots, sizeof *way->reads);
-    way->domains = calloc(p->listed_count + 2, sizeof *way->domains);
-    if (!way->steps || !way->spans || !way->bids || !way->reads || !way->domains)
-        return no_memory(p);
-    snprintf(way->domains[0], sizeof way->domains[0], "host");
-    way->problem = (struct sl_path_problem){.node_count = p->graph->node_count, .domain_count = 1,
-                                            .steps = way->steps, .reads = way->reads,
-                                            .tie = SL_PATH_TIE_MEASURED};
-    for (int32_t i = 0; i < p->spans.count; i++) {
-        struct sl_span *span = &p->spans.items[i];
-        for (int32_t b = 0; b < span->bid_count; b++) {
-            struct sl_bid *bid = &span->bids[b];
-            if (bid->out)
-                continue;
-            int32_t at = way->problem.step_count++;
-            if (bid->cost.source == SL_COST_ESTIMATE || bid->cost.source == SL_COST_GUESS)
-                way->problem.tie = SL_PATH_TIE;
-            way->spans[at] = span;
-            way->bids[at] = bid;
-            way->steps[at] = (struct sl_path_step){.first = span->first, .count = span->count,
-                                                   .domain = find_domain(way, bid), .rank = bid->rank,
-                                                   .variant = bid->variant_index,
-                                                   .cost_ns = sl_cost_get_ns(&bid->cost)};
-        }
-    }
-    list_reads(p, way);
-    return SEQLSTM_OK;
-}
-
-/* Opens the ops along the way; false: one of them refused. */
-static seqlstm_status open_way(struct planner *p, const struct way *way, const struct sl_path *path, bool *out_open,
-                               struct seqlstm_error *err)
-{
-    *out_open = true;
-    for (int32_t k = 0; k < path->count; k++) {
-        struct sl_span *span = way->spans[path->steps[k]];
-        struct sl_bid *bid = way->bids[path->steps[k]];
-        SEQLSTM_TRY(sl_span_open_bid(&p->spans, span, &span->node->desc, bid, err));
-        *out_open = *out_open && !bid->out;
-    }
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status follow_way(struct planner *p, const struct way *way, const struct sl_path *path)
+static seqlstm_status follow_way(struct planner *p, const struct sl_path *path)
 {
     for (int32_t k = 0; k < path->count; k++)
-        SEQLSTM_TRY(add_call(p, way->spans[path->steps[k]], way->bids[path->steps[k]]));
+        SEQLSTM_TRY(add_call(p, p->ways.spans[path->steps[k]], p->ways.bids[path->steps[k]]));
     return SEQLSTM_OK;
 }
 
@@ -288,43 +182,30 @@ static const struct sl_span *find_stuck(const struct planner *p, int32_t node)
     return found;
 }
 
-/* One search; *out_done false: an op refused, and there may be another way. */
-static seqlstm_status search_way(struct planner *p, bool *out_done)
+/* One search; *out_open false: an op refused, and there may be another way. */
+static seqlstm_status search_way(struct planner *p, struct sl_path *path, bool *out_open)
 {
-    struct way way = {0};
-    struct sl_path path = {.stuck = -1};
-    seqlstm_status status = make_way(p, &way);
-    if (status == SEQLSTM_OK)
-        status = p->policy == SL_POLICY_ORDER ? sl_path_find_first(&way.problem, &path, p->err)
-                                              : sl_path_find_cheapest(&way.problem, &path, p->err);
-    if (status == SEQLSTM_UNSUPPORTED && path.stuck >= 0)
-        status = refuse(p, find_stuck(p, path.stuck));
-    else if (status == SEQLSTM_OK)
-        status = open_way(p, &way, &path, out_done, p->err);
-    if (status == SEQLSTM_OK && *out_done)
-        status = follow_way(p, &way, &path);
-    free(path.steps);
-    free(way.steps);
-    free(way.spans);
-    free(way.bids);
-    free(way.reads);
-    free(way.domains);
-    return status;
+    sl_ways_deinit(&p->ways);
+    free(path->steps);
+    *path = (struct sl_path){.stuck = -1};
+    SEQLSTM_TRY(sl_ways_init(&p->ways, &p->spans, p->err));
+    seqlstm_status status = p->policy == SL_POLICY_ORDER ? sl_path_find_first(&p->ways.problem, path, p->err)
+                                                         : sl_path_find_cheapest(&p->ways.problem, path, p->err);
+    if (status == SEQLSTM_UNSUPPORTED && path->stuck >= 0)
+        return refuse(p, find_stuck(p, path->stuck));
+    SEQLSTM_TRY(status);
+    return sl_ways_open(&p->ways, &p->spans, path, out_open, p->err);
 }
 
-static seqlstm_status choose_calls(struct planner *p)
+/* Everybody who may run the operations, and what it takes them. */
+static seqlstm_status price(struct planner *p)
 {
     SEQLSTM_TRY(sl_spans_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->spans, p->err));
     SEQLSTM_TRY(sl_spans_constrain(&p->spans, p->request, p->err));
     SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->spans, p->request->tuning, p->err));
     if (p->policy != SL_POLICY_ORDER)
         SEQLSTM_TRY(sl_tuner_price_all(&p->tuner, p->policy, p->err));
-    SEQLSTM_TRY(sl_spans_settle_loop(&p->spans, p->err));
-    for (bool done = false; !done;)
-        SEQLSTM_TRY(search_way(p, &done));
-    for (int32_t c = 0; c < p->plan->call_count && p->request->tuning; c++)
-        SEQLSTM_TRY(sl_sizes_profile(p->graph, p->request->tuning->profiles, &p->calls[c], p->err));
-    return SEQLSTM_OK;
+    return sl_spans_settle_loop(&p->spans, p->err);
 }
 
 /* Operations of the update: the first of the list that accepts. */
@@ -351,6 +232,31 @@ static seqlstm_status choose_vectors(struct planner *p)
     return SEQLSTM_OK;
 }
 
+/* The cheapest way, or the next where whole steps say so. */
+static seqlstm_status choose_way(struct planner *p, struct sl_path *path)
+{
+    for (bool open = false; !open;)
+        SEQLSTM_TRY(search_way(p, path, &open));
+    SEQLSTM_TRY(choose_vectors(p));
+    const struct sl_runoff_request runoff = {.ways = &p->ways, .tuner = &p->tuner, .frame = p->plan,
+                                             .optimizer_states = p->request->optimizer_states};
+    return p->policy == SL_POLICY_MEASURED ? sl_runoff_hold(&runoff, path, &p->plan->runoff, p->err) : SEQLSTM_OK;
+}
+
+static seqlstm_status choose_calls(struct planner *p)
+{
+    struct sl_path path = {.stuck = -1};
+    SEQLSTM_TRY(price(p));
+    seqlstm_status status = choose_way(p, &path);
+    if (status == SEQLSTM_OK)
+        status = follow_way(p, &path);
+    free(path.steps);
+    SEQLSTM_TRY(status);
+    for (int32_t c = 0; c < p->plan->call_count && p->request->tuning; c++)
+        SEQLSTM_TRY(sl_sizes_profile(p->graph, p->request->tuning->profiles, &p->calls[c], p->err));
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status make(struct planner *p)
 {
     SEQLSTM_TRY(list_backends(p));
@@ -366,8 +272,8 @@ static seqlstm_status make(struct planner *p)
     int64_t start = sl_clock_ns();
     SEQLSTM_TRY(choose_calls(p));
     p->plan->timed = p->tuner.timed;
-    p->plan->timed_seconds = p->tuner.timed ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
-    SEQLSTM_TRY(choose_vectors(p));
+    bool raced = p->plan->runoff.source == SL_COST_MEASURED;
+    p->plan->timed_seconds = p->tuner.timed > 0 || raced ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
     SEQLSTM_TRY(sl_plan_list_devices(p->plan, p->err));
     return sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err);
 }
@@ -390,6 +296,7 @@ seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_p
     struct planner planner = {.request = request, .graph = request->graph, .plan = plan, .err = err,
                               .policy = request->graph->model->dispatch.policy};
     seqlstm_status status = make(&planner);
+    sl_ways_deinit(&planner.ways);
     sl_spans_destroy(&planner.spans);
     sl_tuner_deinit(&planner.tuner);
     if (status != SEQLSTM_OK) {

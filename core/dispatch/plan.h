@@ -113,12 +113,22 @@ struct sl_plan_memory {
     int64_t peak_bytes;        /* the sum of all but the one above */
 };
 
+/* The two cheapest plans as whole steps: forward, and in training backward and update. */
+struct sl_runoff {
+    enum sl_cost_source source;         /* SL_COST_NONE: there was none */
+    double chosen_ns, other_ns;         /* of a mean batch */
+    const struct sl_plan_choice *other; /* what the other plan does differently */
+    int32_t other_count;
+    bool overturned;                    /* the other is the cheaper by its operations */
+};
+
 struct sl_plan {
     struct sl_arena *arena;
     enum sl_dispatch_policy policy;
     bool replayed;                   /* by stored choices of this phase */
     int32_t timed;                   /* candidates that were timed for this plan */
     double timed_seconds;
+    struct sl_runoff runoff;
     const struct sl_graph *graph;
     const struct sl_call *calls;
     int32_t call_count;
@@ -142,6 +152,19 @@ struct sl_plan {
  * step in a loop, unless its steps share one. */
 int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call);
 
+struct sl_tuning;
+
+/* Whole steps of two plans, to be timed against each other. */
+struct sl_race_request {
+    const struct sl_plan *plans[2];
+    const struct sl_tuning *tuning;
+    int32_t optimizer_states;
+    double seconds; /* aimed at */
+};
+
+/* Nanoseconds of a mean batch; 0: there is no time for that. */
+typedef seqlstm_status sl_race_fn(const struct sl_race_request *request, double out_ns[2], struct seqlstm_error *err);
+
 /* What measured costs, and what is said of memory, need of the data. Borrowed. */
 struct sl_tuning {
     const struct sl_profiles *profiles; /* of the real data; weights add up to 1 */
@@ -149,6 +172,7 @@ struct sl_tuning {
     struct sl_cost_cache *cache;        /* NULL: nothing is measured */
     bool measure;                       /* false: only what the cache holds */
     double seconds;                     /* bound of all measurements of this plan */
+    sl_race_fn *race;                   /* NULL: nobody can time whole steps */
     const struct sl_interrupt *interrupt; /* may be NULL */
     const struct sl_log *log;             /* may be NULL */
 };

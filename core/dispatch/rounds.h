@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rounds of one candidate, and what they say of its time. Private to core/dispatch.
+/* The rounds of one candidate, and what they say of its time. For core/dispatch and core/session.
  *
  * What others do on the machine only ever makes a round longer. Where few rounds were disturbed their lower quartile
  * counts; where most were, the least, and it takes more of them to say anything.

@@ -57,7 +57,8 @@ seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *span
     for (int side = 0; side < 2; side++)
         tuner->process[side] =
             sl_cost_key_begin(tuning->pool ? sl_pool_get_members(tuning->pool) : 1, &tuner->sides[side]);
-    tuner->deadline_ns = sl_clock_ns() + (int64_t)(tuning->seconds * 1e9);
+    const double share = tuning->race ? 1 - SL_TUNER_RACE_SHARE : 1;
+    tuner->deadline_ns = sl_clock_ns() + (int64_t)(share * tuning->seconds * 1e9);
     return SEQLSTM_OK;
 }
 
@@ -108,8 +109,8 @@ static struct sl_cost_key get_refusal_key(const struct sl_tuner *tuner, const st
                            REFUSAL);
 }
 
-static struct sl_cost_key get_key(const struct sl_tuner *tuner, const struct sl_node *node,
-                                  const union seqlstm_any_desc *desc, const struct sl_bid *bid)
+struct sl_cost_key sl_tuner_get_key(const struct sl_tuner *tuner, const struct sl_node *node,
+                                    const union seqlstm_any_desc *desc, const struct sl_bid *bid)
 {
     struct parts parts = get_parts(tuner->spans->graph, node);
     uint32_t bits = parts.on_steps | (uint32_t)parts.backward << 1 | (uint32_t)parts.input_grad << 2 |
@@ -146,7 +147,7 @@ static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const uni
         records[b] = NULL;
         if (is_hopeless(&span->bids[b], best))
             continue;
-        struct sl_cost_key key = get_key(tuner, span->node, desc, &span->bids[b]);
+        struct sl_cost_key key = sl_tuner_get_key(tuner, span->node, desc, &span->bids[b]);
         records[b] = sl_cost_cache_find(tuner->tuning->cache, &key);
         if (records[b] == NULL)
             return false;
@@ -169,7 +170,7 @@ static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, c
                            const struct sl_bid *bid, bool bound, double forward_ns, double backward_ns,
                            struct seqlstm_error *err)
 {
-    struct sl_cost_record record = {.key = get_key(tuner, span->node, desc, bid), .forward_ns = forward_ns,
+    struct sl_cost_record record = {.key = sl_tuner_get_key(tuner, span->node, desc, bid), .forward_ns = forward_ns,
                                     .backward_ns = backward_ns, .bound = bound};
     struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
     SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));

@@ -14,6 +14,9 @@
 #include "dispatch/bid.h"
 #include "dispatch/experience.h"
 
+/* Of the time for a plan, what is left for whole steps of the best two (runoff.h). */
+#define SL_TUNER_RACE_SHARE (1.0 / 7)
+
 /* What tuning keeps from span to span. */
 struct sl_tuner {
     const struct sl_spans *spans;
@@ -40,6 +43,10 @@ seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_polic
 seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
                                   const union seqlstm_any_desc *desc, struct sl_bid *bid,
                                   struct seqlstm_error *err);
+
+/* Of what a bid takes for the node, in the cache. */
+struct sl_cost_key sl_tuner_get_key(const struct sl_tuner *tuner, const struct sl_node *node,
+                                    const union seqlstm_any_desc *desc, const struct sl_bid *bid);
 
 static inline double sl_cost_get_ns(const struct sl_cost *cost)
 {

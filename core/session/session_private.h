@@ -153,6 +153,13 @@ seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first
  * phase they stay empty, and nothing is measured. */
 seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase phase, struct sl_profiles *profiles,
                                       struct sl_tuning *out_tuning, struct seqlstm_error *err);
+/* race.c: a sl_race_fn. Buffers are those of one plan at a time, with parameters of their own. */
+sl_race_fn sl_session_race;
+/* made_batch.c: a batch of given lengths as the facts describe it: zeros, with weights of 1. Lengths do not increase;
+ * `source_lengths` NULL: no source, `lengths` NULL: no steps. NO_MEMORY. */
+seqlstm_status sl_session_make_batch(const struct sl_data_facts *facts, int64_t sequences, const int32_t *lengths,
+                                     const int32_t *source_lengths, struct sl_batch **out_batch,
+                                     struct seqlstm_error *err);
 /* Keeps what was measured for the plan; what hinders it is logged and stops nobody. */
 void sl_session_save_costs(struct sl_session *session, const struct sl_plan *plan);
 /* Tells the plan what memory the process holds now, before buffers of the plan, and the most that it has held; 0 where

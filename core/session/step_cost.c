@@ -33,29 +33,10 @@ static seqlstm_status make_batch(const struct sl_data_facts *facts, const struct
         lengths[k] = (int32_t)steps;
         lengths[width + k] = (int32_t)(probe->is_source ? probe->steps[length] : probe->other);
     }
-    struct sl_batch_shape shape = {
-        .sequences = width,
-        .lengths = lengths,
-        .input_kind = facts->input.kind,
-        .input_features = facts->input.features,
-        .input_on_steps = facts->input.on_steps,
-        .target_kind = facts->target.kind,
-        .target_features = facts->target.features,
-        .target_on_steps = facts->target.on_steps,
-        .has_weight = facts->has_weight,
-        .source_lengths = facts->source.kind != SL_FIELD_NONE ? lengths + width : NULL,
-        .source_kind = facts->source.kind,
-        .source_features = facts->source.features,
-    };
-    seqlstm_status status = sl_batch_create(&shape, out_batch, err);
+    seqlstm_status status = sl_session_make_batch(
+        facts, width, lengths, facts->source.kind != SL_FIELD_NONE ? lengths + width : NULL, out_batch, err);
     free(lengths);
-    if (status != SEQLSTM_OK)
-        return status;
-    float *weight = (float *)(uintptr_t)(*out_batch)->weight.values;
-    for (int64_t i = 0; facts->has_weight && i < (facts->target.on_steps ? width * steps : width); i++)
-        weight[i] = 1;
-    (*out_batch)->last_piece = true;
-    return SEQLSTM_OK;
+    return status;
 }
 
 /* Runs one batch of the shape and keeps the fastest time; returns this one's. */

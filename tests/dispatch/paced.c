@@ -25,7 +25,8 @@ static const struct seqlstm_backend *inner;
 
 struct seqlstm_instance {
     struct seqlstm_instance *inner;
-    double call_us, row_us, estimate_us;
+    double call_us, row_us, estimate_us, switch_us;
+    const struct seqlstm_op *last; /* recurrent layer that was called; only compared */
     long fail_after; /* calls; < 0: never */
     double largest;
     double idle_mib;
@@ -65,6 +66,8 @@ static seqlstm_status paced_open(const struct seqlstm_host *host, const struct s
             instance->call_us = value;
         else if (strcmp(settings[i].key, "row_us") == 0)
             instance->row_us = value;
+        else if (strcmp(settings[i].key, "switch_us") == 0)
+            instance->switch_us = value;
         else if (strcmp(settings[i].key, "estimate_us") == 0)
             instance->estimate_us = value;
         else if (strcmp(settings[i].key, "fail_after") == 0)
@@ -331,6 +334,8 @@ static seqlstm_status keep_pace(const struct seqlstm_binding *binding, double st
     if (instance->fail_after >= 0 && instance->fail_after-- == 0)
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the device fell off");
     double us = binding->op->factor * (instance->call_us + instance->row_us * (double)binding->rows);
+    us += instance->last && instance->last != binding->op ? instance->switch_us : 0;
+    instance->last = binding->op;
     const double left = start + us - now_us() - wake_us;
     if (left > 0) {
         struct timespec time = {(time_t)(left * 1e-6), (long)(fmod(left, 1e6) * 1e3)};
@@ -379,6 +384,7 @@ static seqlstm_status paced_estimate(const struct seqlstm_op *op, const struct s
 static const struct seqlstm_option options[] = {
     {"call_us", "float 0..1000000", "0", "microseconds that each call of a recurrent layer takes at least"},
     {"row_us", "float 0..1000", "0", "and for each row of it"},
+    {"switch_us", "float 0..1000000", "0", "and where the call before was of another one: only whole steps show it"},
     {"estimate_us", "float 0..1000000", "0", "what it says that a call takes for each layer; 0: it says nothing"},
     {"idle_mib", "float 0..1000000", "0", "MiB of its workspace that it says no call touches"},
     {"largest", "float 0..1000000000", "65504", "PACED_HALF: the largest gradient of a weight"},

@@ -200,6 +200,83 @@ def test_replay(t):
     t.refuse(3, 'plan', 'm.yaml', *backends('picky'), '--plan', 'r/plan.json').says('`paced-a` is not loaded')
 
 
+TWO = TINY.replace('units: 4}', 'units: 4, return_sequences: true}\n  - {type: lstm, units: 3}')
+STEADY = {'call_us': 2200}
+
+
+def jealous(switch_us, call_us=2000):
+    """The faster layer by layer, and slower where both layers are its own."""
+    return backends(('paced-a', {'call_us': call_us, 'switch_us': switch_us}), ('paced-b', STEADY))
+
+
+def both(made):
+    return sorted(find(made, name)['backend'] for name in ('lstm_1', 'lstm_2'))
+
+
+def test_whole_steps(t):
+    """Two plans that are close by their operations: the faster as a whole is taken, and found again."""
+    t.write('m.yaml', TWO)
+    costs = t.folder / '.cache/seqlstm/costs'
+    made = plan(t, *jealous(2000))
+    expect(both(made) == ['paced-a', 'paced-b'], 'operation by operation paced-a is the faster for both')
+    steps = made['whole_steps']
+    expect(steps['from'] == 'measured' and steps['overturned'], steps)
+    expect(steps['step_ns'] < 0.9 * steps['other_step_ns'] and steps['other_step_ns'] >= 12e6, steps)
+    kept = next(name for name in ('lstm_1', 'lstm_2') if find(made, name)['backend'] == 'paced-b')
+    expect(steps['other'] == [{'name': kept, 'backend': 'paced-a', 'variant': 'loops'}], steps)
+    expect(find(made, kept)['others'][0]['cost_ns'] < find(made, kept)['cost_ns'], find(made, kept))
+    # once: a later run finds times and choice
+    content = costs.read_bytes()
+    again = plan(t, *jealous(2000))
+    expect(again['whole_steps'] == dict(steps, **{'from': 'cache'}), again['whole_steps'])
+    expect(sources(again) == {'cache'} and costs.read_bytes() == content, 'something was timed again')
+    expect([who(again, name) for name in ('lstm_1', 'lstm_2')] == [who(made, name) for name in ('lstm_1', 'lstm_2')],
+           'another choice')
+    t.run('plan', 'm.yaml', *jealous(2000)).prints('ms as a whole (cache)', f'with {kept} on paced-a:loops, though')
+    # a damaged record is timed again, and nothing else is
+    damaged = [line.replace(b'whole', b'whale') for line in content.splitlines(keepends=True)]
+    expect(sum(line not in content for line in damaged) in (1, 2), 'one record for training, one for evaluation')
+    costs.write_bytes(b''.join(damaged))
+    again = plan(t, *jealous(2000))
+    expect(again['whole_steps']['from'] == 'measured' and sources(again) == {'cache'}, again['whole_steps'])
+    expect(both(again) == ['paced-a', 'paced-b'] and b'whale' not in costs.read_bytes(), 'not repaired')
+
+
+def test_whole_steps_agree(t):
+    """The cheapest plan stays where it is the faster one, and nothing is compared where the sums are far apart."""
+    t.write('m.yaml', TWO)
+    made = plan(t, *jealous(0))
+    expect(both(made) == ['paced-a', 'paced-a'] and not made['whole_steps']['overturned'], made['whole_steps'])
+    expect(made['whole_steps']['step_ns'] < made['whole_steps']['other_step_ns'], made['whole_steps'])
+    other, = made['whole_steps']['other']
+    expect(other['backend'] == 'paced-b' and other['name'] in ('lstm_1', 'lstm_2'), other)
+    made = plan(t, *jealous(2000, call_us=1500))
+    expect(both(made) == ['paced-a', 'paced-a'] and made['whole_steps'] is None, made['whole_steps'])
+    for word in ('order', 'estimate'):
+        expect(plan(t, *jealous(2000), *policy(word))['whole_steps'] is None, word)
+    pins = ['--set', 'dispatch.pin={lstm_1: paced-a, lstm_2: paced-a}']
+    made = plan(t, *jealous(2000), *pins)
+    expect(both(made) == ['paced-a', 'paced-a'] and made['whole_steps'] is None, 'pins')
+
+
+def test_whole_steps_and_stored_plans(t):
+    """The run keeps the comparison; what a stored plan says is not compared again."""
+    t.write('m.yaml', TWO)
+    t.run('run', 'm.yaml', *jealous(2000), '--out', 'r', '-q')
+    stored = json.loads(t.read('r/plan.json'))
+    expect(both(stored) == ['paced-a', 'paced-b'] and stored['whole_steps']['overturned'], stored['whole_steps'])
+    for layer in stored['layers'] + stored['evaluate']['layers']:
+        layer['backend'] = 'paced-a'
+    t.write('a.json', json.dumps(stored))
+    content = t.read('.cache/seqlstm/costs')
+    made = plan(t, *jealous(2000), '--plan', 'a.json')
+    expect(both(made) == ['paced-a', 'paced-a'] and made['whole_steps'] is None, made['whole_steps'])
+    t.write('r/plan.json', json.dumps(stored))
+    t.run('resume', 'r', '--set', 'train.epochs=4', '-q', *jealous(2000))
+    expect(both(json.loads(t.read('r/plan.json'))) == ['paced-a', 'paced-a'], 'resume')
+    expect(t.read('.cache/seqlstm/costs') == content, 'something was timed')
+
+
 def test_fallback(t):
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, recurrent_dropout: 0.25}', 1))
     line = TINY.splitlines().index('  - {type: lstm, units: 4}') + 1
