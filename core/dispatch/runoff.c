@@ -10,6 +10,7 @@
 
 static const double close_by = 0.10; /* totals that differ by more are not timed */
 static const double trifle = 0.01;   /* of the step: what takes less makes no other plan */
+static const double unsure = 0.02;   /* whole steps of equal plans were up to 1.5 % apart */
 
 struct runoff {
     const struct sl_runoff_request *request;
@@ -153,7 +154,7 @@ static seqlstm_status race(struct runoff *runoff, bool *out_timed, struct seqlst
 /* Where whole steps tie, the finer measure stays: the one of the operations. */
 static int find_winner(const struct runoff *runoff)
 {
-    return runoff->ns[1] < (1 - SL_PATH_TIE_MEASURED) * runoff->ns[0] ? 1 : 0;
+    return runoff->ns[1] < (1 - unsure) * runoff->ns[0] ? 1 : 0;
 }
 
 static seqlstm_status describe(const struct runoff *runoff, int winner, enum sl_cost_source source,

@@ -16,7 +16,7 @@ enum {
     BATCHES = 3,      /* at once, as many as a run has */
     ROUNDS_LEAST = 3,
     ROUNDS_SURE = 6,  /* from then on a difference is believed */
-    REPEATS_MOST = 20 /* steps of a turn */
+    REPEATS_MOST = 200 /* steps of a turn */
 };
 static const double turn_ns = 2e6, shortest = 0.125; /* of the lengths: what cutting leaves at least */
 

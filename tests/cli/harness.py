@@ -207,6 +207,8 @@ def get_choices(plan):
         for holder in [layer] + layer['others'] + layer['refused']:
             for key in ('cost_ns', 'forward_ns', 'backward_ns', 'cost_from', 'speedup'):
                 holder.pop(key, None)
+    for phase in (plan, plan.get('evaluate', {})):
+        phase.pop('whole_steps', None)
     for key in ('process_bytes', 'reached_bytes', 'peak_bytes'):
         plan['memory'].pop(key)
     return plan
