@@ -158,6 +158,13 @@ static inline int64_t blas_chunk_rows(const struct blas_recurrent *op)
     return op->weights_large ? 768 : 256;
 }
 
+/* Are rows of x~h~ so far apart, most of a page of 4 KiB or more, that 128 of them lie on more pages than a processor's
+ * first-level table has entries (64 to 96)? */
+static inline bool blas_copies_strips(const struct blas_recurrent_layer *layer)
+{
+    return layer->xh_row >= 768;
+}
+
 /* May members share the units of few sequences? */
 static inline bool blas_may_share_units(const struct blas_recurrent *op)
 {

@@ -201,6 +201,19 @@ static int64_t widest_input(const struct blas_recurrent *op)
     return first > next ? first : next;
 }
 
+/* Columns of x~ or h~, whichever has more, of layers whose strips are copied; 0: of none. */
+static int64_t widest_strips(const struct blas_recurrent *op)
+{
+    int64_t widest = 0;
+    for (int32_t l = 0; l < op->layer_count; l++) {
+        const struct blas_recurrent_layer *layer = &op->layers[l];
+        const int64_t columns = layer->input_pad > op->out_pad ? layer->input_pad : op->out_pad;
+        if (blas_copies_strips(layer) && columns > widest)
+            widest = columns;
+    }
+    return blas_round(widest, PANEL);
+}
+
 static void scratch_common(const struct blas_recurrent *op, int64_t rows, struct blas_region *region,
                            struct blas_scratch *out)
 {
@@ -250,4 +263,5 @@ void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_
     out->dm = blas_region_take(region, op->projection ? rows * op->units_pad : 0);
     out->dprojected = blas_region_take(region, op->projection ? chunk_rows * op->out_pad : 0);
     out->dx = blas_region_take(region, chunk_rows * blas_stride(widest_input(op)));
+    out->strips = blas_region_take(region, chunk_rows * widest_strips(op));
 }

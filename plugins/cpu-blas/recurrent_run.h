@@ -27,6 +27,7 @@ struct blas_scratch {
     float *dm;         /* backward, projection: [rows][units_pad] */
     float *dprojected; /* backward, projection: [chunk rows][out_pad] */
     float *dx;         /* backward: [chunk rows][input_pad] */
+    float *strips;     /* backward: of x~ or h~, [strip][chunk rows][64] */
 };
 
 struct blas_run {
