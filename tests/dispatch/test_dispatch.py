@@ -259,6 +259,19 @@ def test_whole_steps_agree(t):
     expect(both(made) == ['paced-a', 'paced-a'] and made['whole_steps'] is None, 'pins')
 
 
+def test_interrupt_of_whole_steps(t):
+    t.write('m.yaml', TWO.replace('epochs: 3', 'epochs: 100000'))
+    plan(t, *jealous(2000))
+    costs = t.folder / '.cache/seqlstm/costs'
+    costs.write_bytes(costs.read_bytes().replace(b'whole', b'whale'))  # all else is known
+    content = costs.read_bytes()
+    process = t.start('run', 'm.yaml', *jealous(2000))
+    wait_for(lambda: (t.folder / 'runs').exists(), 'the run folder')
+    time.sleep(0.1)
+    t.stop(process, signal.SIGINT, 130)
+    expect(costs.read_bytes() == content, 'half a comparison was kept, or it had ended')
+
+
 def test_whole_steps_and_stored_plans(t):
     """The run keeps the comparison; what a stored plan says is not compared again."""
     t.write('m.yaml', TWO)
