@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one core gives at this moment: multiply-adds alone, multiply-adds with the loads of a register tile whose
- * operands lie in so many KiB (rates.h), and reads by size. bench_core [ROUNDS]
+ * operands lie in so many KiB (rates.h), and reads by size; then the same loops for 20 ms on end, under which a core
+ * lowers its clock, and not as far under multiply-adds alone. bench_core [ROUNDS]
  *
  * Loops are timed in turn; shown are the median of the rounds, and their first and last tenth. For AVX-512. */
 #include <stdio.h>
@@ -49,6 +50,23 @@ static void row(const char *name, double *x, int n, double peak)
     printf("\n");
 }
 
+static float run_loop(int i, const float *x, double *out_flops)
+{
+    return loop_bytes[i] == 0 ? sl_peak_run_chain(2 * TURNS, out_flops)
+                              : rates_run_tile(TURNS, x, loop_bytes[i], out_flops);
+}
+
+static void show_rates(const char *title, double rates[LOOPS][ROUNDS_MAX], int rounds)
+{
+    printf("\n| %s | GFLOP/s, median | tenth | nine tenths | of the first |\n|---|---|---|---|---|\n", title);
+    double peak = 0;
+    for (int i = 0; i < LOOPS; i++) {
+        qsort(rates[i], (size_t)rounds, sizeof rates[i][0], by_value);
+        peak = i == 0 ? rates[0][rounds / 2] : peak;
+        row(loop_names[i], rates[i], rounds, peak);
+    }
+}
+
 static void measure(int rounds, const float *x)
 {
     static double rates[LOOPS][ROUNDS_MAX], reads[SIZES][ROUNDS_MAX];
@@ -56,8 +74,7 @@ static void measure(int rounds, const float *x)
         for (int i = 0; i < LOOPS; i++) {
             double flops;
             int64_t t = sl_clock_ns();
-            sink += loop_bytes[i] == 0 ? sl_peak_run_chain(2 * TURNS, &flops)
-                                       : rates_run_tile(TURNS, x, loop_bytes[i], &flops);
+            sink += run_loop(i, x, &flops);
             rates[i][round] = flops / (double)(sl_clock_ns() - t);
         }
     for (int round = 0; round < rounds; round++)
@@ -69,19 +86,30 @@ static void measure(int rounds, const float *x)
                 read_through(x, bytes);
             reads[i][round] = (double)(bytes * times) / (double)(sl_clock_ns() - t);
         }
-    printf("| one thread | GFLOP/s, median | tenth | nine tenths | of the first |\n|---|---|---|---|---|\n");
-    double peak = 0;
-    for (int i = 0; i < LOOPS; i++) {
-        qsort(rates[i], (size_t)rounds, sizeof rates[i][0], by_value);
-        peak = i == 0 ? rates[0][rounds / 2] : peak;
-        row(loop_names[i], rates[i], rounds, peak);
-    }
+    show_rates("0.1 to 0.3 ms", rates, rounds);
     printf("\n| reads of, KiB | GB/s, median | tenth | nine tenths |\n|---|---|---|---|\n");
     for (int i = 0; i < SIZES; i++) {
         char name[32];
         snprintf(name, sizeof name, "%zu", read_kib[i]);
         row(name, reads[i], rounds, 0);
     }
+}
+
+/* Each loop for 20 ms, in turn. */
+static void measure_sustained(int rounds, const float *x)
+{
+    static double rates[LOOPS][ROUNDS_MAX];
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < LOOPS; i++) {
+            double flops, all = 0;
+            const int64_t start = sl_clock_ns();
+            while (sl_clock_ns() - start < 20000000) {
+                sink += run_loop(i, x, &flops);
+                all += flops;
+            }
+            rates[i][round] = all / (double)(sl_clock_ns() - start);
+        }
+    show_rates("20 ms on end", rates, rounds);
 }
 
 int main(int argc, char **argv)
@@ -104,6 +132,7 @@ int main(int argc, char **argv)
     madvise(x, bytes, MADV_HUGEPAGE); /* as the host does */
     memset(x, 0, bytes);
     measure((int)rounds, x);
+    measure_sustained((int)rounds, x);
     free(x);
     return 0;
 }
