@@ -9,8 +9,13 @@
 
 #include "recurrent.h"
 
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
 /* Rows of the block are not a multiple of 4096 bytes apart: they would take each other's places in the cache. */
 enum { LANES = 4, LINE = 16, AHEAD = 16, BLOCK_INPUTS = 1024, PITCH = BLOCK_INPUTS + LINE };
+enum { STREAM_BYTES = 4 << 20 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 /* The library adds to what is there. */
@@ -30,6 +35,7 @@ struct turn {
     int64_t outputs, inputs, stride;
     float *ours; /* of the first output's first input */
     bool accumulate;
+    bool streams; /* past the caches, which hold less than all gradients anyway */
 };
 
 static inline lanes load(const float *from)
@@ -99,12 +105,32 @@ static inline __attribute__((always_inline)) void turn_inputs(const struct turn 
             block[o * PITCH + i - i0] = sum_element(t, i * t->stride + o, slices);
 }
 
-static void write_row(bool accumulate, const float *from, int64_t count, float *restrict to)
+/* Past the caches: lines that are written whole are not read before. */
+static void stream_row(const float *restrict from, int64_t count, float *restrict to)
 {
-    if (!accumulate)
+#ifdef __SSE__
+    int64_t i = 0;
+    for (; i < count && ((uintptr_t)(to + i) & (LINE * sizeof *to - 1)) != 0; i++)
+        to[i] = from[i];
+    for (; i + LINE <= count; i += LINE)
+        for (int v = 0; v < LINE; v += LANES)
+            _mm_stream_ps(to + i + v, _mm_loadu_ps(from + i + v));
+    for (; i < count; i++)
+        to[i] = from[i];
+#else
+    memcpy(to, from, (size_t)count * sizeof *to);
+#endif
+}
+
+static void write_row(const struct turn *t, const float *from, int64_t count, float *restrict to)
+{
+    if (t->accumulate)
+        for (int64_t i = 0; i < count; i++)
+            to[i] += from[i];
+    else if (t->streams)
+        stream_row(from, count, to);
+    else
         memcpy(to, from, (size_t)count * sizeof *to);
-    for (int64_t i = 0; accumulate && i < count; i++)
-        to[i] += from[i];
 }
 
 static void turn_outputs(const struct turn *t)
@@ -118,7 +144,7 @@ static void turn_outputs(const struct turn *t)
         else
             turn_inputs(t, slices, i0, i1, block);
         for (int64_t o = 0; o < t->outputs; o++)
-            write_row(t->accumulate, block + o * PITCH, i1 - i0, t->ours + o * t->inputs + i0);
+            write_row(t, block + o * PITCH, i1 - i0, t->ours + o * t->inputs + i0);
     }
 }
 
@@ -144,6 +170,7 @@ static void turn_lines(const struct odn_run *run, const struct odn_kind *kind, i
                 .stride = strides[2],
                 .ours = ours + (r->gate_map[g] * h + o) * inputs,
                 .accumulate = (run->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0,
+                .streams = kind->grad_bytes > STREAM_BYTES,
             };
             turn_outputs(&t);
         }
@@ -175,6 +202,9 @@ void odn_reduce_grads(struct odn_run *run, int32_t l, int32_t d, int64_t begin, 
         if (ours != NULL)
             turn_lines(run, kind, w, ours, lines * begin / ODN_SHARES, lines * end / ODN_SHARES);
     }
+#ifdef __SSE__
+    _mm_sfence(); /* streamed rows are there before the caller's barrier */
+#endif
     if (begin != 0)
         return;
     float *bias = odn_param(r, run->grads, l, d, SEQLSTM_PARAM_BIAS);
