@@ -38,12 +38,14 @@ static uint32_t draw(uint32_t *state, uint32_t below)
     return (*state >> 8) % below;
 }
 
-/* The cost of the cheapest of all ways from `node` on, the last step having been in `domain`: a chain. */
-static double try_all(const struct sl_path_problem *problem, int32_t node, int32_t domain)
+/* The cost of the cheapest of all ways from `node` on, the last step having been in `domain`: a chain. Not those that
+ * have every step of `first`, unless `apart`: one of another way was taken. */
+static double try_others(const struct sl_path_problem *problem, const struct sl_path *first, int32_t node,
+                         int32_t domain, bool apart)
 {
     double best = INFINITY;
     if (node == problem->node_count)
-        return 0;
+        return apart ? 0 : INFINITY;
     for (int32_t s = 0; s < problem->step_count; s++) {
         const struct sl_path_step *step = &problem->steps[s];
         if (step->first != node)
@@ -52,9 +54,15 @@ static double try_all(const struct sl_path_problem *problem, int32_t node, int32
         for (int32_t r = 0; r < problem->read_count; r++)
             if (problem->reads[r].reader == node && domain != step->domain)
                 copy += problem->reads[r].copy_ns;
-        best = fmin(best, copy + step->cost_ns + try_all(problem, node + step->count, step->domain));
+        best = fmin(best, copy + step->cost_ns + try_others(problem, first, node + step->count, step->domain,
+                                                            apart || !sl_path_has_step(first, s)));
     }
     return best;
+}
+
+static double try_all(const struct sl_path_problem *problem, int32_t node, int32_t domain)
+{
+    return try_others(problem, NULL, node, domain, true);
 }
 
 static void chains_are_solved(void **state)
@@ -188,27 +196,6 @@ static void dead_ends_are_left(void **state)
 }
 
 /* ---- the second ---- */
-
-/* The cost of the cheapest of all ways but those that have every step of `first`, as try_all. */
-static double try_others(const struct sl_path_problem *problem, const struct sl_path *first, int32_t node,
-                         int32_t domain, bool apart)
-{
-    double best = INFINITY;
-    if (node == problem->node_count)
-        return apart ? 0 : INFINITY;
-    for (int32_t s = 0; s < problem->step_count; s++) {
-        const struct sl_path_step *step = &problem->steps[s];
-        if (step->first != node)
-            continue;
-        double copy = 0;
-        for (int32_t r = 0; r < problem->read_count; r++)
-            if (problem->reads[r].reader == node && domain != step->domain)
-                copy += problem->reads[r].copy_ns;
-        best = fmin(best, copy + step->cost_ns + try_others(problem, first, node + step->count, step->domain,
-                                                            apart || !sl_path_has_step(first, s)));
-    }
-    return best;
-}
 
 static struct sl_path find_second(const struct sl_path_problem *problem, const struct sl_path *first, double share)
 {
