@@ -23,6 +23,7 @@ const char *sl_cost_source_get_name(enum sl_cost_source source)
     static const char *const names[] = {[SL_COST_NONE] = "none",         [SL_COST_GUESS] = "guess",
                                         [SL_COST_BOUND] = "bound",
                                         [SL_COST_ESTIMATE] = "estimate", [SL_COST_CACHED] = "cache",
+                                        [SL_COST_STORED] = "stored",
                                         [SL_COST_MEASURED] = "measured"};
     return names[source];
 }

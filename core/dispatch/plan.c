@@ -252,6 +252,7 @@ static seqlstm_status choose_calls(struct planner *p)
         status = follow_way(p, &path);
     free(path.steps);
     SEQLSTM_TRY(status);
+    SEQLSTM_TRY(sl_runoff_replay(p->request, p->plan, p->err));
     for (int32_t c = 0; c < p->plan->call_count && p->request->tuning; c++)
         SEQLSTM_TRY(sl_sizes_profile(p->graph, p->request->tuning->profiles, &p->calls[c], p->err));
     return SEQLSTM_OK;

@@ -33,6 +33,7 @@ enum sl_cost_source {
     SL_COST_BOUND,    /* it was not timed, because it takes at least so long */
     SL_COST_ESTIMATE, /* the backend's own */
     SL_COST_CACHED,   /* measured by an earlier run */
+    SL_COST_STORED,   /* measured when the plan was made that is replayed */
     SL_COST_MEASURED
 };
 
@@ -184,6 +185,7 @@ struct sl_plan_request {
     const struct sl_tuning *tuning;  /* NULL: policy `measured` goes by estimates */
     const struct sl_plan_choice *stored; /* replay: choices by phase and node name; NULL */
     int32_t stored_count;
+    const struct sl_runoff *stored_runoff; /* how the choices of this phase came about; NULL */
     int32_t optimizer_states;        /* for the memory table */
     int32_t threads;                 /* members of the pool that will run it */
 };

@@ -207,3 +207,55 @@ seqlstm_status sl_runoff_hold(const struct sl_runoff_request *request, struct sl
     free(runoff.paths[1 - winner].steps);
     return status;
 }
+
+/* ---- stored ---- */
+
+static bool is_same(const struct sl_call *call, const struct sl_plan_choice *choice)
+{
+    return strcmp(choice->node, call->node->name) == 0 &&
+           strcmp(choice->backend, sl_backend_get_id(call->backend)) == 0 &&
+           strcmp(choice->variant, call->variant) == 0;
+}
+
+/* Is the plan the stored one, and not the one that it was compared with? */
+static bool is_followed(const struct sl_plan_request *request, const struct sl_plan *plan)
+{
+    const struct sl_runoff *runoff = request->stored_runoff;
+    int32_t count = 0;
+    for (int32_t i = 0; i < request->stored_count; i++)
+        count += request->stored[i].phase == plan->graph->phase;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        bool stored = false;
+        for (int32_t i = 0; i < request->stored_count && !stored; i++)
+            stored = request->stored[i].phase == plan->graph->phase && is_same(&plan->calls[c], &request->stored[i]);
+        for (int32_t k = 0; k < runoff->other_count; k++)
+            stored = stored && !is_same(&plan->calls[c], &runoff->other[k]);
+        if (!stored)
+            return false;
+    }
+    return count == plan->call_count;
+}
+
+seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan,
+                                struct seqlstm_error *err)
+{
+    const struct sl_runoff *stored = request->stored_runoff;
+    if (stored == NULL || !is_followed(request, plan))
+        return SEQLSTM_OK;
+    struct sl_plan_choice *choices = SL_ARENA_ARRAY(plan->arena, struct sl_plan_choice, (size_t)stored->other_count);
+    bool complete = choices != NULL;
+    for (int32_t k = 0; k < stored->other_count && complete; k++) {
+        const struct sl_plan_choice *from = &stored->other[k];
+        choices[k] = (struct sl_plan_choice){.node = sl_arena_strdup(plan->arena, from->node),
+                                             .backend = sl_arena_strdup(plan->arena, from->backend),
+                                             .variant = sl_arena_strdup(plan->arena, from->variant),
+                                             .phase = from->phase};
+        complete = choices[k].node && choices[k].backend && choices[k].variant;
+    }
+    if (!complete)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    plan->runoff = *stored;
+    plan->runoff.source = SL_COST_STORED;
+    plan->runoff.other = choices;
+    return SEQLSTM_OK;
+}

@@ -25,4 +25,9 @@ struct sl_runoff_request {
 seqlstm_status sl_runoff_hold(const struct sl_runoff_request *request, struct sl_path *path,
                               struct sl_runoff *out_runoff, struct seqlstm_error *err);
 
+/* A plan that follows the stored choices keeps the stored comparison; where pins, `--backend` or another graph lead
+ * elsewhere, it has none. Errors: NO_MEMORY. */
+seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan,
+                                struct seqlstm_error *err);
+
 #endif

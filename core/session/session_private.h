@@ -36,6 +36,7 @@ struct sl_stored_plan {
     int64_t *edges;                     /* of buckets that were measured */
     int64_t edge_count;                 /* 0: none */
     struct sl_step_cost cost;           /* count 0: not measured */
+    struct sl_runoff train, evaluate;   /* whole steps that were compared; SL_COST_NONE: there were none */
 };
 
 /* quantization.json of a run; texts in one arena. */
@@ -251,8 +252,11 @@ seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm
 /* Of a saved run: warns of files of the split that are not what the run began with. */
 void sl_sources_check(const struct sl_session *session, enum sl_split split);
 
-/* Reads layers, threads and devices of a plan's JSON. NOT_FOUND, CORRUPT_DATA. */
+/* Reads layers, threads, devices and whole steps of a plan's JSON. NOT_FOUND, CORRUPT_DATA. */
 seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err);
+
+/* The comparison behind the choices of the phase; NULL: none. */
+const struct sl_runoff *sl_stored_plan_find_runoff(const struct sl_stored_plan *stored, enum sl_phase phase);
 
 /* How many threads the pool gets (0: auto): what the user says for this very command, else the stored plan's when it
  * is replayed. Says what differs from the plan. */

@@ -95,6 +95,7 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
                                    .tuning = &tuning,
                                    .stored = session->stored.choices,
                                    .stored_count = session->stored.count,
+                                   .stored_runoff = sl_stored_plan_find_runoff(&session->stored, request->phase),
                                    .optimizer_states = states,
                                    .threads = sl_pool_get_members(session->pool)};
     status = sl_plan_create(&plan, &stage->plan, err);

@@ -11,6 +11,22 @@
 
 enum { PLAN_LIMIT = 64 << 20, THREADS_MOST = 1024 };
 
+static seqlstm_status read_choice(const char *path, size_t i, const json_t *layer, struct sl_arena *arena,
+                                  struct sl_plan_choice *choice, struct seqlstm_error *err)
+{
+    const char *name = json_string_value(json_object_get(layer, "name"));
+    const char *backend = json_string_value(json_object_get(layer, "backend"));
+    const char *variant = json_string_value(json_object_get(layer, "variant"));
+    if (!name || !backend || !variant)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: layer %zu has no name, backend or variant", path, i);
+    choice->node = sl_arena_strdup(arena, name);
+    choice->backend = sl_arena_strdup(arena, backend);
+    choice->variant = sl_arena_strdup(arena, variant);
+    if (!choice->node || !choice->backend || !choice->variant)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status read_layers(const char *path, enum sl_phase phase, json_t *layers, struct sl_stored_plan *out,
                                   struct seqlstm_error *err)
 {
@@ -18,19 +34,8 @@ static seqlstm_status read_layers(const char *path, enum sl_phase phase, json_t 
     json_t *layer;
     json_array_foreach(layers, i, layer)
     {
-        const char *name = json_string_value(json_object_get(layer, "name"));
-        const char *backend = json_string_value(json_object_get(layer, "backend"));
-        const char *variant = json_string_value(json_object_get(layer, "variant"));
-        if (!name || !backend || !variant)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: layer %zu has no name, backend or variant", path, i);
-        struct sl_plan_choice *choice = &out->choices[out->count];
-        choice->phase = phase;
-        choice->node = sl_arena_strdup(&out->arena, name);
-        choice->backend = sl_arena_strdup(&out->arena, backend);
-        choice->variant = sl_arena_strdup(&out->arena, variant);
-        if (!choice->node || !choice->backend || !choice->variant)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
-        out->count++;
+        SEQLSTM_TRY(read_choice(path, i, layer, &out->arena, &out->choices[out->count], err));
+        out->choices[out->count++].phase = phase;
     }
     return SEQLSTM_OK;
 }
@@ -55,6 +60,42 @@ static seqlstm_status read_phases(const char *path, const json_t *root, struct s
     SEQLSTM_TRY(read_layers(path, SL_PHASE_TRAIN, train, out, err));
     SEQLSTM_TRY(read_layers(path, SL_PHASE_EVALUATE, evaluate, out, err));
     return read_layers(path, SL_PHASE_PREDICT, sampling, out, err);
+}
+
+/* Absent or null: nothing was compared. */
+static seqlstm_status read_whole_steps(const char *path, const json_t *steps, enum sl_phase phase,
+                                       struct sl_arena *arena, struct sl_runoff *out, struct seqlstm_error *err)
+{
+    json_t *layer, *other = json_object_get(steps, "other");
+    const json_t *step_ns = json_object_get(steps, "step_ns"), *other_ns = json_object_get(steps, "other_step_ns");
+    const json_t *overturned = json_object_get(steps, "overturned");
+    size_t i;
+    if (steps == NULL || json_is_null(steps))
+        return SEQLSTM_OK;
+    if (!json_is_integer(step_ns) || !json_is_integer(other_ns) || !json_is_boolean(overturned) ||
+        !json_is_array(other))
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: \"whole_steps\" lacks step_ns, other_step_ns, overturned or other",
+                     path);
+    struct sl_plan_choice *choices = SL_ARENA_ARRAY(arena, struct sl_plan_choice, json_array_size(other) + 1);
+    if (choices == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
+    json_array_foreach(other, i, layer)
+    {
+        SEQLSTM_TRY(read_choice(path, i, layer, arena, &choices[i], err));
+        choices[i].phase = phase;
+    }
+    *out = (struct sl_runoff){.source = SL_COST_STORED, .chosen_ns = (double)json_integer_value(step_ns),
+                              .other_ns = (double)json_integer_value(other_ns), .other = choices,
+                              .other_count = (int32_t)i, .overturned = json_boolean_value(overturned)};
+    return SEQLSTM_OK;
+}
+
+const struct sl_runoff *sl_stored_plan_find_runoff(const struct sl_stored_plan *stored, enum sl_phase phase)
+{
+    const struct sl_runoff *runoff = phase == SL_PHASE_TRAIN      ? &stored->train
+                                     : phase == SL_PHASE_EVALUATE ? &stored->evaluate
+                                                                  : NULL;
+    return runoff && runoff->source != SL_COST_NONE ? runoff : NULL;
 }
 
 /* Plans of older versions have neither threads nor devices. */
@@ -110,6 +151,12 @@ seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out,
         status = read_threads(path, root, out, err);
     if (status == SEQLSTM_OK)
         status = read_devices(path, root, out, err);
+    if (status == SEQLSTM_OK)
+        status = read_whole_steps(path, json_object_get(root, "whole_steps"), SL_PHASE_TRAIN, &out->arena, &out->train,
+                                  err);
+    if (status == SEQLSTM_OK)
+        status = read_whole_steps(path, json_object_get(json_object_get(root, "evaluate"), "whole_steps"),
+                                  SL_PHASE_EVALUATE, &out->arena, &out->evaluate, err);
     if (status == SEQLSTM_OK)
         status = sl_stored_plan_read_batching(path, json_object_get(root, "batching"), out, err);
     json_decref(root);

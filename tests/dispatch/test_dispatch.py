@@ -290,6 +290,35 @@ def test_whole_steps_and_stored_plans(t):
     expect(t.read('.cache/seqlstm/costs') == content, 'something was timed')
 
 
+def test_whole_steps_stay_in_the_run(t):
+    """The record of the comparison outlives resume and --plan, and no plan has it that goes another way."""
+    t.write('m.yaml', TWO)
+    t.run('run', 'm.yaml', *jealous(2000), '--out', 'r', '-q')
+    stored = json.loads(t.read('r/plan.json'))
+    steps, kept = stored['whole_steps'], [layer['backend'] for layer in stored['layers']]
+    replayed = dict(steps, **{'from': 'stored'})
+    expect(steps['from'] == 'measured' and steps['overturned'], steps)
+    for epochs in ('4', '5'):  # what resume wrote is read by the next
+        t.run('resume', 'r', '--set', f'train.epochs={epochs}', '-q', *jealous(2000))
+        made = json.loads(t.read('r/plan.json'))
+        expect(made['replayed'] and [layer['backend'] for layer in made['layers']] == kept, made['layers'])
+        expect(made['whole_steps'] == replayed, (made['whole_steps'], replayed))
+        then = stored['evaluate']['whole_steps']  # evaluation has little time: there may be none
+        expect(made['evaluate']['whole_steps'] == (then and dict(then, **{'from': 'stored'})), made['evaluate'])
+    follow = [*jealous(2000), '--plan', 'r/plan.json']
+    expect(plan(t, *follow)['whole_steps'] == replayed, 'plan --plan')
+    other, = steps['other']
+    t.run('plan', 'm.yaml', *follow).prints('ms as a whole (stored)', f'with {other["name"]} on paced-a:loops, though')
+    for name in ('lstm_1', 'lstm_2'):
+        for backend in ('paced-a', 'paced-b'):
+            pinned = plan(t, *follow, '--set', f'dispatch.pin={{{name}: {backend}}}')
+            stays = find(stored, name)['backend'] == backend
+            expect(pinned['whole_steps'] == (replayed if stays else None), (name, backend, pinned['whole_steps']))
+    stored['whole_steps'].pop('other')
+    t.write('less.json', json.dumps(stored))
+    t.refuse(4, 'plan', 'm.yaml', *jealous(2000), '--plan', 'less.json').says('less.json', 'whole_steps')
+
+
 def test_fallback(t):
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, recurrent_dropout: 0.25}', 1))
     line = TINY.splitlines().index('  - {type: lstm, units: 4}') + 1
