@@ -272,6 +272,30 @@ def test_interrupt_of_whole_steps(t):
     expect(costs.read_bytes() == content, 'half a comparison was kept, or it had ended')
 
 
+def test_failure_of_whole_steps(t):
+    """A backend that fails in the comparison alone: the best by operations stays, and the next run compares again."""
+    t.write('m.yaml', TWO)
+    first = plan(t, *jealous(2000))
+    costs = t.folder / '.cache/seqlstm/costs'
+    known = costs.read_bytes().replace(b'whole', b'whale')  # all but the two comparisons
+    for calls in (0, 5, 30):  # in the first step, in a later one, in another turn
+        costs.write_bytes(known)
+        result = t.run('plan', 'm.yaml', '--json', '-v', *jealous(2000), env={'PACED_FAIL': f'paced-a:{calls}'})
+        result.says('whole steps of the best two plans are not timed: ', 'the device fell off')
+        made = result.json
+        expect(both(made) == ['paced-a', 'paced-a'] and made['whole_steps'] is None, made['whole_steps'])
+        expect(sources(made) == {'cache'}, 'an operation was timed')
+        compared = [made_plan['evaluate']['whole_steps'] is not None for made_plan in (first, made)]
+        expect(compared[0] == compared[1], 'one failure ended all comparisons')
+    steps = plan(t, *jealous(2000))['whole_steps']
+    expect(steps['from'] == 'measured' and steps['other'] == first['whole_steps']['other'], steps)
+    # the run that met the failure trains with the plan that stayed
+    costs.write_bytes(known)
+    t.run('run', 'm.yaml', '--out', 'r', '-q', *jealous(2000), env={'PACED_FAIL': 'paced-a:5'})
+    made = json.loads(t.read('r/plan.json'))
+    expect(both(made) == ['paced-a', 'paced-a'] and made['whole_steps'] is None, made['whole_steps'])
+
+
 def test_whole_steps_and_stored_plans(t):
     """The run keeps the comparison; what a stored plan says is not compared again."""
     t.write('m.yaml', TWO)
