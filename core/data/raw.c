@@ -34,6 +34,7 @@ void sl_raw_deinit(struct sl_raw *raw)
     free(raw->length);
     free(raw->line);
     free(raw->row_line);
+    free(raw->missing);
     free(raw->text);
     free(raw->text_offset);
     free(raw->text_bytes);
@@ -78,6 +79,26 @@ seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struc
     return status;
 }
 
+seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, struct seqlstm_error *err)
+{
+    if (raw->missing == NULL)
+        raw->missing = calloc((size_t)rows + 1, sizeof *raw->missing);
+    if (raw->missing == NULL)
+        return SL_DATA_NO_MEMORY(err);
+    raw->missing[row]++;
+    raw->counts.missing_values++;
+    return SEQLSTM_OK;
+}
+
+/* Of the series that are left. A target without steps stands in the first row. */
+static void count_missing(struct sl_raw *raw)
+{
+    raw->counts.missing_values = 0;
+    for (int64_t s = 0; s < raw->series; s++)
+        for (int64_t i = 0; i == 0 || i < raw->length[s]; i++)
+            raw->counts.missing_values += raw->missing[raw->start[s] + i];
+}
+
 /* First index of a share; tolerant of 0.7 * 10 = 7.000000000000001 and the like. */
 static int64_t cut(double share, int64_t count)
 {
@@ -99,6 +120,8 @@ static void narrow_series(struct sl_raw *raw, int64_t first, int64_t last)
         memmove(raw->text_bytes, raw->text_bytes + first, bytes);
     raw->first_target += first;
     raw->series = count;
+    if (raw->missing)
+        count_missing(raw);
     if (raw->pair)
         narrow_series(raw->pair, first, last);
 }

@@ -72,6 +72,7 @@ struct sl_raw {
     int64_t *length;
     int64_t *line;        /* of the file, from 1; NULL: the source has no lines */
     int64_t *row_line;    /* [rows], the same for each row; NULL: not known */
+    int32_t *missing;     /* [rows], values that were missing in each; NULL: none was */
     char *text;           /* the file; NULL where the source is no text */
     int64_t *text_offset; /* [series], -1: none */
     int64_t *text_bytes;
@@ -85,6 +86,9 @@ struct sl_raw {
 /* Reads the source of `read`; *out is zeroed before. On failure nothing need be freed. */
 seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err);
 void sl_raw_deinit(struct sl_raw *raw);
+
+/* A value was missing in a row, of so many; for rows that are dropped, the next that stays. NO_MEMORY. */
+seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, struct seqlstm_error *err);
 
 /* Keeps the share [from, to) of the rows (streams, windows over one series) or of the series. */
 seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows,

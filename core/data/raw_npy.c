@@ -110,7 +110,7 @@ static seqlstm_status check_values(struct sl_raw *raw, const struct sl_npy *npy,
         for (int64_t i = begin; i < end; i++) {
             double value = sl_npy_get(npy, i);
             if (isnan(value) && fill)
-                raw->counts.missing_values++;
+                SEQLSTM_TRY(sl_raw_note_missing(raw, per_step ? i / width : raw->start[s], raw->rows, err));
             else if (!(fabs(value) <= (double)FLT_MAX))
                 return fail_element(npy, i, "a finite number (`missing:` zero or mean fills NaN)", err);
         }

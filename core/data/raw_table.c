@@ -32,8 +32,7 @@ static seqlstm_status parse_cell(const struct sl_table_read *t, int64_t i, int64
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` has no value (`missing:` says what to do)",
                          SL_TABLE_LINE(t, i), name);
         *out = NAN;
-        t->raw->counts.missing_values++;
-        return SEQLSTM_OK;
+        return sl_raw_note_missing(t->raw, i, t->kept, err);
     }
     if (!sl_text_parse_float64(text, bytes, out) || !isfinite(*out))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` holds \"%.*s\", expected a number",
@@ -107,7 +106,7 @@ static seqlstm_status parse_classes(struct sl_table_read *t, int32_t *out, bool 
         sl_trim(&text, &bytes);
         if (bytes == 0 && t->source->missing.type == SL_MISSING_DROP) {
             keep[i] = false;
-            t->raw->counts.missing_values++;
+            SEQLSTM_TRY(sl_raw_note_missing(t->raw, i, t->kept, err));
             continue;
         }
         if (bytes == 0)
@@ -124,9 +123,11 @@ static void drop_rows(struct sl_table_read *t, const bool *keep, bool *breaks)
 {
     struct sl_raw *raw = t->raw;
     int64_t to = 0, I = raw->input_features, O = raw->target_features;
+    int32_t missing = 0;
     bool pending = false;
     for (int64_t i = 0; i < t->kept; i++) {
         pending = pending || breaks[i];
+        missing += raw->missing ? raw->missing[i] : 0;
         if (!keep[i])
             continue;
         memmove(raw->values + to * I, raw->values + i * I, (size_t)I * sizeof *raw->values);
@@ -139,8 +140,13 @@ static void drop_rows(struct sl_table_read *t, const bool *keep, bool *breaks)
             t->groups[to] = t->groups[i];
         breaks[to] = pending;
         pending = false;
+        if (raw->missing)
+            raw->missing[to] = missing;
+        missing = 0;
         to++;
     }
+    if (raw->missing && to > 0)
+        raw->missing[to - 1] += missing;
     t->kept = to;
 }
 

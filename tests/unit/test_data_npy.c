@@ -195,6 +195,25 @@ static void test_scale_and_missing(void **state)
     sl_batch_destroy(batch);
     sl_batcher_close(batcher);
     data_close(&o);
+    /* Figures of the training share alone, and each share counts its own. */
+    y[1] = NAN;
+    write_npy("y.npy", "<f4", "2", y, sizeof y);
+    o = data_open_train("type: npy, train: {x: x.npy, y: y.npy, scale: minmax, missing: mean}, valid: {split: 0.5}, "
+                        "batch_size: 8",
+                        MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_counts(o.train)->missing_values, 0);
+    struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID);
+    assert_int_equal(sl_dataset_get_counts(valid)->missing_values, 2);
+    batcher = data_batcher(valid, SL_BATCHING_PREDICT, 1, 0, 0);
+    batch = data_next(batcher);
+    static const float filled[] = {0.5f, 0, 2, 1};
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(batch->input.values[i], filled[i], 1e-6);
+    assert_float_equal(batch->target.values[0], 0, 1e-6);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    sl_dataset_close(valid);
+    data_close(&o);
     data_expect_failure(NPY(", y: y.npy, missing: drop"), MODEL_REGRESS, MSE, SEQLSTM_INVALID_CONFIG,
                         "npy knows `missing:` error, zero and mean only");
 }

@@ -87,6 +87,9 @@ static void test_tables(void **state)
           "[b], "
           "window: {length: 1}, scale: {type: standard, fit: all}, missing: mean, batch_size: 2",
           MODEL_REGRESS, "loss: mse");
+    check("type: csv, train: {file: train.csv}, valid: {split: 0.5}, inputs: [a], targets: [b], missing: drop, "
+          "batch_size: 2",
+          MODEL_DENSE, "loss: mse");
     check("type: csv, train: {file: train.csv}, group: g, inputs: [a], label: g, missing: drop, batch_size: 2",
           MODEL_CLASSIFY_VALUES, "task: classify");
 }

@@ -270,6 +270,45 @@ static void test_missing(void **state)
                         "column `a` has no value at all");
 }
 
+static void expect_shares(const char *more, const char *layers, const char *missing, const float *train,
+                          int64_t train_rows, int64_t train_missing, const float *valid, int64_t valid_rows,
+                          int64_t valid_missing)
+{
+    char data[256];
+    snprintf(data, sizeof data, CSV("valid: {split: 0.5}, inputs: [a], targets: [b], missing: %s%s"), missing, more);
+    struct data_open o = data_open_train(data, layers, MSE);
+    struct sl_dataset *shares[2] = {o.train, data_open_split(&o, SL_SPLIT_VALID)};
+    const float *const expected[2] = {train, valid};
+    const int64_t rows[2] = {train_rows, valid_rows}, counts[2] = {train_missing, valid_missing};
+    for (int k = 0; k < 2; k++) {
+        struct sl_batcher *batcher = data_batcher(shares[k], SL_BATCHING_PREDICT, 1, 0, 0);
+        struct sl_batch *batch = data_next(batcher);
+        assert_int_equal(batch->has_steps ? batch->axis.rows : batch->sequences, rows[k]);
+        assert_memory_equal(batch->input.values, expected[k], (size_t)rows[k] * sizeof **expected);
+        assert_int_equal(sl_dataset_get_counts(shares[k])->missing_values, counts[k]);
+        sl_batch_destroy(batch);
+        sl_batcher_close(batcher);
+    }
+    sl_dataset_close(shares[1]);
+    data_close(&o);
+}
+
+/* Means are those of the training share, and each share counts its own missing values. */
+static void test_missing_and_split(void **state)
+{
+    (void)state;
+    data_write("train.csv", "a,b\n2,1\n,2\n6,3\n50,4\n,5\nNA,6\n");
+    expect_shares("", MODEL_DENSE, "mean", (const float[]){2, 4, 6}, 3, 1, (const float[]){50, 4, 4}, 3, 2);
+    expect_shares("", MODEL_DENSE, "zero", (const float[]){2, 0, 6}, 3, 1, (const float[]){50, 0, 0}, 3, 2);
+    expect_shares("", MODEL_DENSE, "forward_fill", (const float[]){2, 2, 6}, 3, 1, (const float[]){50, 50, 50}, 3, 2);
+    data_write("train.csv", "a,b\n2,1\n,2\n6,3\n4,4\n50,4\n,5\nNA,6\n1,7\n"); /* rows of one series */
+    expect_shares(", window: {length: 3}", MODEL_REGRESS, "mean", (const float[]){2, 4, 6}, 3, 1,
+                  (const float[]){50, 4, 4}, 3, 2);
+    /* what is left of the rows is shared; a dropped one counts with the next, at the end with the one before */
+    data_write("train.csv", "a,b\n,0\n2,1\n,2\n6,3\n50,4\n8,\n7,5\n,6\n");
+    expect_shares("", MODEL_DENSE, "drop", (const float[]){2, 6}, 2, 2, (const float[]){50, 7}, 2, 2);
+}
+
 static void test_time(void **state)
 {
     (void)state;
@@ -360,8 +399,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rfc_4180), cmocka_unit_test(test_moments),      cmocka_unit_test(test_groups),
         cmocka_unit_test(test_windows),  cmocka_unit_test(test_group_values), cmocka_unit_test(test_window_split),
-        cmocka_unit_test(test_scaling),  cmocka_unit_test(test_missing),      cmocka_unit_test(test_time),
-        cmocka_unit_test(test_columns),  cmocka_unit_test(test_text_column),
+        cmocka_unit_test(test_scaling),  cmocka_unit_test(test_missing),      cmocka_unit_test(test_missing_and_split),
+        cmocka_unit_test(test_time),     cmocka_unit_test(test_columns),      cmocka_unit_test(test_text_column),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
