@@ -176,6 +176,11 @@ static const struct sl_explanation explanations[] = {
     {"E0506", "an option that the backend does not have",
      "A key of `options:` that the plugin does not publish, or a value of another type or\n"
      "outside of its range. `seqlstm backends -v` lists the options of every backend.\n"},
+    {"E0507", "weights of another shape",
+     "A saved run goes on with the shapes that it was trained with. `--set` or an overlay\n"
+     "asks `resume`, `eval` or `predict` for others: other units, an option of a layer\n"
+     "that brings parameters, an optimizer with other states. Take the change back, or\n"
+     "train a new run with it. Nothing of the run has been changed.\n"},
     {"W0301", "a cell that can grow without bound",
      "With tanh the states of an LSTM stay between -1 and 1 at the output. With relu,\n"
      "leaky_relu and the like inside the cell they can grow at every step, and training\n"

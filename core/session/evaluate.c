@@ -35,7 +35,7 @@ seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlst
             sl_log_printf(session->options.log, SL_LOG_WARN, "the run is not finished; using %s", path);
     }
     if (status == SEQLSTM_OK)
-        status = sl_weights_load(session->params, path, 0, NULL, err);
+        status = sl_session_find_misfit(session, path, sl_weights_load(session->params, path, 0, NULL, err), err);
     if (status == SEQLSTM_OK)
         status = sl_stored_quantization_check(session, err);
     session->has_weights = status == SEQLSTM_OK;

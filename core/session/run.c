@@ -40,18 +40,16 @@ static seqlstm_status open_checkpoint(struct sl_session *session, struct sl_safe
     return status;
 }
 
-/* What the run begins with: a checkpoint, which `*out_file` then is, or initial weights. */
-static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **out_file, struct seqlstm_error *err)
+/* What the run begins with: a checkpoint, which `*out_file` and `*out_path` then are, or initial weights. */
+static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **out_file, char **out_path,
+                            struct seqlstm_error *err)
 {
-    char *path = NULL;
     if (session->is_run)
-        SEQLSTM_TRY(open_checkpoint(session, out_file, &path, err));
+        SEQLSTM_TRY(open_checkpoint(session, out_file, out_path, err));
     if (*out_file) {
-        sl_log_printf(session->options.log, SL_LOG_INFO, "going on from %s", path);
-        free(path);
+        sl_log_printf(session->options.log, SL_LOG_INFO, "going on from %s", *out_path);
         return SEQLSTM_OK;
     }
-    free(path);
     if (session->is_run) {
         SEQLSTM_TRY(refuse_imported(session, err));
         sl_log_printf(session->options.log, SL_LOG_INFO, "%s has no checkpoint: starting at the beginning",
@@ -159,6 +157,30 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
     return status;
 }
 
+/* The trainer of what was prepared, where the checkpoint was written; *out_trainer may be set on failure, too. */
+static seqlstm_status open_trainer(struct sl_session *session, const struct sl_run_observer *observer,
+                                   struct sl_trainer **out_trainer, struct seqlstm_error *err)
+{
+    struct sl_safetensors *checkpoint = NULL;
+    char *path = NULL;
+    seqlstm_status status = begin(session, &checkpoint, &path, err);
+    if (status == SEQLSTM_OK)
+        status = create_trainer(session, &observer->train, out_trainer, err);
+    if (status == SEQLSTM_OK && checkpoint)
+        status = sl_session_find_misfit(session, path, sl_trainer_restore(*out_trainer, checkpoint, err), err);
+    sl_safetensors_close(checkpoint);
+    free(path);
+    return status;
+}
+
+/* Data state, plan, and what --set changed. */
+static seqlstm_status store(struct sl_session *session, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
+    SEQLSTM_TRY(follow_own_plan(session, err));
+    return session->changed ? sl_run_folder_write_config(session, err) : SEQLSTM_OK;
+}
+
 /* Weights, test metrics and the summary of a run that ended by itself. */
 static seqlstm_status finish(struct sl_session *session, struct sl_run_result *result, int64_t start_ns,
                              struct seqlstm_error *err)
@@ -198,19 +220,12 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     result.folder = session->folder;
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err)); /* config first: resume works from here on */
     SEQLSTM_TRY(sl_session_prepare_training(session, err));
-    SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
-    SEQLSTM_TRY(follow_own_plan(session, err));
-    struct sl_safetensors *checkpoint = NULL;
-    SEQLSTM_TRY(begin(session, &checkpoint, err));
-    if (observer->on_start)
-        observer->on_start(observer->train.context, session, session->train.plan, session->folder);
     struct sl_trainer *trainer = NULL;
-    seqlstm_status status = create_trainer(session, &observer->train, &trainer, err);
-    if (status == SEQLSTM_OK && checkpoint)
-        status = sl_trainer_restore(trainer, checkpoint, err);
-    sl_safetensors_close(checkpoint);
-    if (status == SEQLSTM_OK && session->changed) /* the checkpoint fits it: what --set changed stays */
-        status = sl_run_folder_write_config(session, err);
+    seqlstm_status status = open_trainer(session, observer, &trainer, err);
+    if (status == SEQLSTM_OK) /* the checkpoint fits the configuration: from here on the run is that of it */
+        status = store(session, err);
+    if (status == SEQLSTM_OK && observer->on_start)
+        observer->on_start(observer->train.context, session, session->train.plan, session->folder);
     if (status == SEQLSTM_OK)
         status = sl_trainer_run(trainer, &result.train, err);
     sl_trainer_destroy(trainer);

@@ -167,10 +167,15 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
  * the system does not say. */
 void sl_session_measure_process(struct sl_plan *plan);
 
+/* misfit.c: weights at `path` of the run, that were not loaded because the configuration has other shapes
+ * (INVALID_CONFIG), as a finding at the option that was changed. Returns `status`, and says nothing of others. */
+seqlstm_status sl_session_find_misfit(struct sl_session *session, const char *path, seqlstm_status status,
+                                      struct seqlstm_error *err);
+
 /* Adds an error of a later phase to the findings, when it is of a kind that the user can mend: the place that
  * `err->where` names, else that of `key` (may be NULL). A message that ends in "; use …" becomes message and help.
  * Returns `status`. Codes: E0501 data, E0502 model against data, E0503 plan, E0504 backends, E0505 weights, E0506
- * options of a backend. */
+ * options of a backend, E0507 weights of the run. */
 seqlstm_status sl_session_find(struct sl_session *session, const char *code, const char *key, seqlstm_status status,
                                const struct seqlstm_error *err);
 seqlstm_status sl_session_find_data_error(struct sl_session *session, enum sl_split split, seqlstm_status status,

@@ -138,6 +138,17 @@ static seqlstm_status read_names(const struct sl_graph *graph, const struct sl_i
     return status;
 }
 
+/* A file that does not fit is wrong data, as in the other formats. */
+static seqlstm_status read_canonical(struct sl_session *session, const char *path, struct seqlstm_error *err)
+{
+    seqlstm_status status = sl_weights_load(session->params, path, 0, NULL, err);
+    if (status != SEQLSTM_INVALID_CONFIG)
+        return status;
+    if (err)
+        err->code = SEQLSTM_CORRUPT_DATA;
+    return SEQLSTM_CORRUPT_DATA;
+}
+
 static seqlstm_status read_weights(struct sl_session *session, const struct sl_graph *graph,
                                    const struct sl_import_request *request, struct sl_buf *notes,
                                    struct seqlstm_error *err)
@@ -148,7 +159,7 @@ static seqlstm_status read_weights(struct sl_session *session, const struct sl_g
     if (request->rename_count && (format == SL_WEIGHTS_ONNX || format == SL_WEIGHTS_CANONICAL))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`--rename` is for the names of PyTorch and Keras");
     if (format == SL_WEIGHTS_CANONICAL)
-        return sl_weights_load(session->params, request->path, 0, NULL, err);
+        return read_canonical(session, request->path, err);
     float **values = point_at_values(session, err);
     if (values == NULL)
         return SEQLSTM_NO_MEMORY;

@@ -63,7 +63,7 @@ seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log
 seqlstm_status sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err);
 
 /* Where to put what comes out. Arrays as in the content, required where the flag in the file says that it holds
- * them (CORRUPT_DATA if NULL). */
+ * them (INVALID_CONFIG if NULL). */
 struct sl_checkpoint_target {
     struct sl_params *params;
     float *average;
@@ -73,8 +73,8 @@ struct sl_checkpoint_target {
     struct sl_train_state *state;
 };
 
-/* All or nothing: everything is checked before anything is written. CORRUPT_DATA when a tensor is missing or of
- * another shape: the message names it. */
+/* All or nothing: everything is checked before anything is written. INVALID_CONFIG when a tensor is missing or of
+ * another shape: the message names it; CORRUPT_DATA when the state of the run cannot be read. */
 seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
                                   struct seqlstm_error *err);
 

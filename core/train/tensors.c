@@ -106,7 +106,7 @@ seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *pre
             char has[200], want[200];
             print_shape(has, sizeof has, entry);
             print_shape(want, sizeof want, &wanted);
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "`%s` is %s [%s] in the file, the model has float32 [%s]", name,
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`%s` is %s [%s] in the file, the model has float32 [%s]", name,
                          sl_safetensors_dtype_get_name(entry->dtype), has, want);
         }
     }
@@ -121,7 +121,7 @@ seqlstm_status sl_tensors_check(const struct sl_safetensors *file, const char *p
         const struct sl_safetensors_entry *entry = NULL;
         SEQLSTM_TRY(sl_tensor_find(file, prefix, &params->views[i], &entry, err));
         if (!entry)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the file holds no `%s%s`", prefix, params->views[i].name);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the file holds no `%s%s`", prefix, params->views[i].name);
     }
     return SEQLSTM_OK;
 }

@@ -29,7 +29,7 @@ seqlstm_status sl_tensor_list_add_vector(struct sl_tensor_list *list, const char
 void sl_tensor_list_deinit(struct sl_tensor_list *list);
 
 /* Checks that prefix + name of a view is in the file, float32 (or narrower, wider floats) and of its shape.
- * `*out_entry` is NULL with status OK when it is absent. CORRUPT_DATA: another shape or type. */
+ * `*out_entry` is NULL with status OK when it is absent. INVALID_CONFIG: another shape or type. */
 seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *prefix,
                               const struct sl_param_view *view, const struct sl_safetensors_entry **out_entry,
                               struct seqlstm_error *err);

@@ -100,7 +100,7 @@ seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struc
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
 /* Puts the trainer, params and carried states where the checkpoint was written (sl_checkpoint_open_latest). Before
- * run. CORRUPT_DATA when it does not fit the model. */
+ * run. INVALID_CONFIG when it does not fit the model. */
 seqlstm_status sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *checkpoint,
                                   struct seqlstm_error *err);
 

@@ -50,7 +50,7 @@ static seqlstm_status check(const struct sl_safetensors *file, const struct sl_p
         const struct sl_safetensors_entry *entry = NULL;
         SEQLSTM_TRY(sl_tensor_find(file, prefix, &params->views[i], &entry, err));
         if (!entry && !(flags & SL_WEIGHTS_ALLOW_MISSING))
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the file holds no `%s`", params->views[i].name);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the file holds no `%s`", params->views[i].name);
         *(entry ? &report->loaded : &report->missing) += 1;
     }
     for (int32_t i = 0; i < sl_safetensors_get_count(file) && !is_checkpoint(file); i++) {
@@ -58,7 +58,7 @@ static seqlstm_status check(const struct sl_safetensors *file, const struct sl_p
         if (sl_params_find(params, name))
             continue;
         if (!(flags & SL_WEIGHTS_ALLOW_EXTRA))
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the file holds `%s`, which the model does not have", name);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the file holds `%s`, which the model does not have", name);
         report->extra++;
     }
     return SEQLSTM_OK;

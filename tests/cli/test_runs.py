@@ -221,11 +221,33 @@ def test_resume_with_changes(t):
     t.run('run', 'm.yaml', '--out', 'want', '-q', '--set', 'train.epochs=5')
     expect(t.read('r/final.safetensors') == t.read('want/final.safetensors'), 'not the run of 5 epochs')
     kept = t.read('r/config.yaml')
-    t.refuse(4, 'resume', 'r', '--set', 'train.optimizer=sgd').says('optimizer')
-    expect(t.read('r/config.yaml') == kept, 'a change that does not fit was kept')
     t.refuse(2, 'resume', 'r', '--set', 'train.epoch=5').says('did you mean `epochs`?')
     t.run('resume', 'r', '-q', env={'SEQLSTM_SEED': '99'}).quiet()
     expect(t.read('r/config.yaml') == kept, 'a variable changed a saved run')
+
+
+def test_changes_that_do_not_fit(t):
+    """What the weights of a run cannot follow is the user's error, at its place; nothing of the run is changed."""
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    files = {path: path.read_bytes() for path in (t.folder / 'r').rglob('*') if path.is_file()}
+    newest = checkpoints(t, 'r')[-1].name
+    for change, place, words in (
+            ('model.lstm_1.units=5', '--set model.lstm_1.units:1:', ('`lstm_1.l0.forward.w_x`', '[16, 2]', '[20, 2]')),
+            ('model[0].layer_norm=true', '--set model[0].layer_norm:1:', ('holds no `lstm_1.l0.forward.norm`',)),
+            ('train.optimizer=sgd', '--set train.optimizer:1:', ('`optimizer.1.',)),
+            ('train.optimizer.amsgrad=true', '--set train.optimizer.amsgrad:1:', ('holds no `optimizer.3.',))):
+        t.refuse(2, 'resume', 'r', '--set', change).says(
+            'error[E0507]', f'r/checkpoints/{newest} was made with another configuration', f'--> {place}', *words,
+            'help: use `seqlstm run`')
+        changed = [path.name for path, content in files.items() if path.read_bytes() != content]
+        expect(not changed, f'{change} changed {changed}')
+    t.write('r/config.yaml', t.read('r/config.yaml').replace(b'units: 4', b'units: 5'))  # by hand
+    t.refuse(2, 'resume', 'r').says('error[E0507]', '--> r/config.yaml:')
+    for command in ('eval', 'export'):
+        out = ['--file', 'w.safetensors'] if command == 'export' else []
+        t.refuse(2, command, 'r', *out).says('error[E0507]', 'r/final.safetensors', '--> r/config.yaml:')
+    t.run('explain', 'E0507').prints('shapes that it was trained with')
 
 
 def test_replay(t):

@@ -62,10 +62,10 @@ static void foreign_weights_are_told(void **state)
     a.values[0] = 9;
     assert_int_equal(sl_weights_save(&a.params, scratch_path("foreign"), NULL, 0, &err), SEQLSTM_OK);
     struct fake_params before = b;
-    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), 0, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), 0, NULL, &err), SEQLSTM_INVALID_CONFIG);
     assert_non_null(strstr(err.message, "frozen.w"));
     assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), SL_WEIGHTS_ALLOW_MISSING, NULL, &err),
-                     SEQLSTM_CORRUPT_DATA);
+                     SEQLSTM_INVALID_CONFIG);
     assert_non_null(strstr(err.message, "other.w"));
     assert_memory_equal(&before, &b, sizeof b);
     unsigned both = SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA;
@@ -77,7 +77,7 @@ static void foreign_weights_are_told(void **state)
     /* Another shape is never allowed: the message has both. */
     b.views[0].rows = FAKE_FEATURES;
     b.views[0].columns = 1;
-    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), both, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_weights_load(&b.params, scratch_path("foreign"), both, NULL, &err), SEQLSTM_INVALID_CONFIG);
     assert_non_null(strstr(err.message, "[1, 3]"));
     assert_non_null(strstr(err.message, "[3, 1]"));
     assert_int_equal(sl_weights_load(&b.params, scratch_path("absent"), both, NULL, &err), SEQLSTM_NOT_FOUND);
@@ -169,14 +169,14 @@ static void checkpoints_must_fit(void **state)
     /* other states of the network, another optimizer: told, nothing changed */
     struct fake_params before = b;
     target.carried_elems = 4;
-    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_INVALID_CONFIG);
     target.carried_elems = 5;
     b.params.states[1] = NULL;
-    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_INVALID_CONFIG);
     assert_non_null(strstr(err.message, "optimizer.2."));
     b.params.states[1] = b.v;
     b.params.states[2] = b.m;
-    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_INVALID_CONFIG);
     assert_non_null(strstr(err.message, "optimizer.3.dense.w"));
     b.params.states[2] = NULL;
     assert_memory_equal(&before, &b, sizeof b);
