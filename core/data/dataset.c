@@ -83,7 +83,7 @@ static seqlstm_status keep_files(struct sl_dataset *d, const struct sl_source *s
         files[count++].path = config->tokenizer.model;
     if (count > 0 && config->source_tokenizer.model && config->source_tokenizer.model != config->tokenizer.model)
         files[count++].path = config->source_tokenizer.model;
-    d->files = calloc((size_t)count + 1, sizeof *d->files);
+    d->files = calloc(sizeof files / sizeof *files, sizeof *d->files);
     if (!d->files)
         return SL_DATA_NO_MEMORY(err);
     for (int i = 0; i < count; i++) {
