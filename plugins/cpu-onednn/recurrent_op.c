@@ -52,9 +52,12 @@ static void describe_stack(struct odn_recurrent *r, const struct seqlstm_instanc
         struct odn_kind *kind = &r->kind[k];
         const int64_t x[] = {1, 1, kind->input, r->gates, r->hidden}, h[] = {1, 1, r->output, r->gates, r->hidden};
         const int64_t p[] = {1, 1, r->hidden, r->output};
-        memcpy(kind->dims[ODN_WEIGHT_X], x, sizeof x);
-        memcpy(kind->dims[ODN_WEIGHT_H], h, sizeof h);
-        memcpy(kind->dims[ODN_WEIGHT_P], p, sizeof p);
+        for (int i = 0; i < 5; i++) {
+            kind->dims[ODN_WEIGHT_X][i] = x[i];
+            kind->dims[ODN_WEIGHT_H][i] = h[i];
+        }
+        for (int i = 0; i < 4; i++)
+            kind->dims[ODN_WEIGHT_P][i] = p[i];
         kind->n_dims[ODN_WEIGHT_X] = kind->n_dims[ODN_WEIGHT_H] = 5;
         kind->n_dims[ODN_WEIGHT_P] = 4;
     }
