@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one core gives at this moment: multiply-adds alone, multiply-adds with the loads of a register tile whose
  * operands lie in so many KiB (rates.h), and reads by size; then the same loops for 20 ms on end, under which a core
- * lowers its clock, and not as far under multiply-adds alone. bench_core [ROUNDS]
+ * lowers its clock, and not as far under multiply-adds alone; then loads that wait for each other, one in each of so
+ * many pages, where the system maps 2 MiB at once and where it maps 4 KiB. bench_core [ROUNDS]
  *
  * Loops are timed in turn; shown are the median of the rounds, and their first and last tenth. For AVX-512. */
 #include <stdio.h>
@@ -16,12 +17,16 @@
 
 #if defined(__x86_64__)
 enum { ROUNDS_MAX = 1001, LOOPS = 4, SIZES = 9, TURNS = 20000 };
+enum { RINGS = 7, PAGES_MAX = 16384, PAGE_BYTES = 4096, LINE_BYTES = 64, LOADS = 20000 };
 
 static const char *const loop_names[LOOPS] = {"multiply-adds alone", "tile, 4 KiB", "tile, 32 KiB", "tile, 512 KiB"};
 static const size_t loop_bytes[LOOPS] = {0, 4u << 10, 32u << 10, 512u << 10};
 static const size_t read_kib[SIZES] = {32, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
 
+static const int ring_pages[RINGS] = {16, 64, 128, 512, 2048, 8192, PAGES_MAX};
+
 static float sink;
+static void *volatile last; /* place in a ring */
 
 __attribute__((target("avx512f"), noinline)) static void read_through(const float *x, size_t bytes)
 {
@@ -112,6 +117,55 @@ static void measure_sustained(int rounds, const float *x)
     show_rates("20 ms on end", rates, rounds);
 }
 
+/* The lines differ from page to page, so that they do not all want one set of a cache. */
+static void **get_cell(char *memory, int page)
+{
+    const size_t line = (size_t)page % (PAGE_BYTES / LINE_BYTES);
+    return (void **)(void *)(memory + (size_t)page * PAGE_BYTES + line * LINE_BYTES);
+}
+
+/* One way through so many pages and back to the first, in an order that no prefetcher guesses. */
+static void make_ring(char *memory, int pages)
+{
+    static int order[PAGES_MAX];
+    uint32_t state = 1;
+    for (int k = 0; k < pages; k++) {
+        state = state * 1664525u + 1013904223u;
+        const int other = (int)((uint64_t)state * (uint64_t)(k + 1) >> 32);
+        order[k] = order[other];
+        order[other] = k;
+    }
+    for (int k = 0; k < pages; k++)
+        *get_cell(memory, order[k]) = get_cell(memory, order[(k + 1) % pages]);
+    last = get_cell(memory, order[0]);
+}
+
+static void walk(int loads)
+{
+    void **at = last;
+    for (int k = 0; k < loads; k++)
+        at = *at;
+    last = at;
+}
+
+static void measure_pages(int rounds, const char *title, char *memory)
+{
+    static double ns[ROUNDS_MAX];
+    printf("\n| pages, mapped by %s | ns a load, median | tenth | nine tenths |\n|---|---|---|---|\n", title);
+    for (int i = 0; i < RINGS; i++) {
+        char name[32];
+        make_ring(memory, ring_pages[i]);
+        walk(2 * PAGES_MAX);
+        for (int round = 0; round < rounds; round++) {
+            const int64_t t = sl_clock_ns();
+            walk(LOADS);
+            ns[round] = (double)(sl_clock_ns() - t) / LOADS;
+        }
+        snprintf(name, sizeof name, "%d", ring_pages[i]);
+        row(name, ns, rounds, 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 101;
@@ -133,6 +187,10 @@ int main(int argc, char **argv)
     memset(x, 0, bytes);
     measure((int)rounds, x);
     measure_sustained((int)rounds, x);
+    measure_pages((int)rounds, "2 MiB", (char *)x);
+    madvise(x, bytes, MADV_DONTNEED);
+    madvise(x, bytes, MADV_NOHUGEPAGE);
+    measure_pages((int)rounds, "4 KiB", (char *)x);
     free(x);
     return 0;
 }
