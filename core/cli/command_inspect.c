@@ -63,6 +63,16 @@ static int inspect_file(struct cli_context *cli, const char *path)
     return code;
 }
 
+static void note_unfinished(struct cli_context *cli, const char *folder)
+{
+    char *checkpoints = sl_path_join(folder, "checkpoints");
+    if (checkpoints && sl_file_is_folder(checkpoints))
+        cli_note(cli, "the run is not finished: it has no final.safetensors; its checkpoints are in %s", checkpoints);
+    else
+        cli_note(cli, "the run is not finished: it has neither final.safetensors nor a checkpoint");
+    free(checkpoints);
+}
+
 /* A run: its newest weights, or, before there are any, a word about that. */
 static int inspect_run(struct cli_context *cli, const char *run)
 {
@@ -77,8 +87,7 @@ static int inspect_run(struct cli_context *cli, const char *run)
         if (path && sl_file_exists(path))
             code = inspect_file(cli, path);
         else
-            cli_note(cli, "the run is not finished: it has no final.safetensors; its checkpoints are in %s/checkpoints",
-                     folder);
+            note_unfinished(cli, folder);
         free(path);
     }
     sl_session_close(session);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm plan: of a model file training and evaluation, of a run what `eval` does. */
+#include <string.h>
+
 #include "base/file.h"
 #include "cli/cli.h"
 #include "dispatch/explain.h"
@@ -27,10 +29,17 @@ static seqlstm_status plan_run(struct cli_context *cli, struct sl_session *sessi
     return SEQLSTM_OK;
 }
 
+/* A folder, or a name that is no file and does not end as one. */
+static bool is_run_name(const char *operand)
+{
+    const char *name = strrchr(operand, '/');
+    return sl_file_is_folder(operand) || (!sl_file_exists(operand) && !strchr(name ? name : operand, '.'));
+}
+
 static int plan(struct cli_context *cli)
 {
     const char *operand = cli->values.operands[0];
-    const bool is_run = sl_file_is_folder(operand);
+    const bool is_run = is_run_name(operand);
     struct sl_session *session = NULL;
     int code = is_run ? cli_open_run(cli, operand, &session) : cli_open_model(cli, operand, &session);
     if (code != CLI_OK)

@@ -296,6 +296,17 @@ static seqlstm_status read_pairs(struct sl_table_read *t, struct seqlstm_error *
     return sl_pair_builder_finish(&b, status, err);
 }
 
+/* An input that lacks a column is wrong; the model, which names it, was right for the training data. */
+static seqlstm_status find_columns(struct sl_table_read *t, struct seqlstm_error *err)
+{
+    seqlstm_status status = sl_table_find_columns(t, err);
+    if (status != SEQLSTM_INVALID_CONFIG || !t->read->input)
+        return status;
+    if (err)
+        err->code = SEQLSTM_CORRUPT_DATA;
+    return SEQLSTM_CORRUPT_DATA;
+}
+
 seqlstm_status sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
@@ -311,7 +322,7 @@ seqlstm_status sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw,
                                                              : "\t",
                                            csv, source->header, source->columns, &t.table, err);
     if (status == SEQLSTM_OK)
-        status = sl_table_find_columns(&t, err);
+        status = find_columns(&t, err);
     if (status == SEQLSTM_OK)
         status = sl_table_choose_rows(&t, err);
     t.text_bytes = bytes;

@@ -7,6 +7,17 @@
 #include "train/checkpoint.h"
 #include "train/weights.h"
 
+seqlstm_status sl_session_require_trained(const struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->state != NULL)
+        return SEQLSTM_OK;
+    if (session->folder == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
+                 "%s has not been trained: nothing of its data was learned yet; `seqlstm resume %s` begins it",
+                 session->folder, session->folder);
+}
+
 seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err)
 {
     if (session->has_weights)
@@ -29,8 +40,9 @@ seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlst
         sl_safetensors_close(file);
         if (status == SEQLSTM_OK && path == NULL)
             status = seqlstm_error_set(err, SEQLSTM_NOT_FOUND, __FILE__, __LINE__,
-                                       "%s holds no weights yet: neither final.safetensors nor a checkpoint",
-                                       session->folder);
+                                       "%s holds no weights yet: neither final.safetensors nor a checkpoint; "
+                                       "`seqlstm resume %s` trains it",
+                                       session->folder, session->folder);
         if (status == SEQLSTM_OK)
             sl_log_printf(session->options.log, SL_LOG_WARN, "the run is not finished; using %s", path);
     }

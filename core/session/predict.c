@@ -169,8 +169,7 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
                           const struct sl_layer *layer, bool attention, sl_prediction_fn *write, void *context,
                           struct seqlstm_error *err)
 {
-    if (session->state == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    SEQLSTM_TRY(sl_session_require_trained(session, err));
     if (session->model->data.batching.unit == SL_UNIT_STREAM)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "predict reads independent sequences, but the model was trained on streams; use `seqlstm "

@@ -76,8 +76,7 @@ seqlstm_status sl_session_predict_values(struct sl_session *session, const float
                                          int64_t count, sl_prediction_fn *write, void *context,
                                          struct seqlstm_error *err)
 {
-    if (session->state == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    SEQLSTM_TRY(sl_session_require_trained(session, err));
     const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
     if (facts->input.kind != SL_FIELD_VALUES || !facts->input.on_steps)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model reads %s, not sequences of numbers",

@@ -212,6 +212,9 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
 /* Ready vectors and weights of another run into fresh parameters. */
 seqlstm_status sl_session_load_initial(struct sl_session *session, struct seqlstm_error *err);
 
+/* NOT_FOUND (of a run) or INVALID_ARGUMENT while nothing is learned of data: vocabulary, scaling and widths. */
+seqlstm_status sl_session_require_trained(const struct sl_session *session, struct seqlstm_error *err);
+
 /* Loads the final weights of the run, or of its newest checkpoint when it has not finished. */
 seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err);
 

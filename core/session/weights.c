@@ -92,9 +92,8 @@ seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_for
 {
     static const enum sl_part parts[] = {SL_PART_ENCODER, SL_PART_DECODER};
     struct sl_buf paths[2] = {{0}};
+    SEQLSTM_TRY(sl_session_require_trained(session, err));
     seqlstm_status status = SEQLSTM_OK;
-    if (session->state == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
     int32_t count = sl_session_name_exports(session, format, path, paths);
     if (paths[0].failed || paths[1].failed)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");

@@ -62,6 +62,7 @@ def test_table(t):
     expect(t.run('predict', 'r', stdin=bare.encode()).text == text, 'columns by name')
     expect(t.run('predict', 'r', stdin=b'a,b\n').text == '', 'no rows')
     t.refuse(4, 'predict', 'r', stdin=b'a,b\n1,x\n').says('"x"')
+    t.refuse(4, 'predict', 'r', stdin=b'a,c\n1,2\n').says('there is no column `b`', 'the columns are a, c')
     t.refuse(4, 'predict', 'r', '--input', 'none.csv').says('none.csv')
 
 

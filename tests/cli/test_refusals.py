@@ -68,6 +68,11 @@ def test_tables(t):
     t.refuse(2, 'check', 'm.yaml').says('error[E0501]', 'no column `y` (`targets`); the columns are a, b')
     t.write('train.csv', 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n')
     t.run('check', 'm.yaml').says('fine')
+    # until then the folder is a run of which nothing is known, and is named as one
+    for command in (['predict'], ['embed'], ['export', '--file', 'w.onnx']):
+        t.refuse(2, *command, 'r').says('r has not been trained', '`seqlstm resume r` begins it')
+    t.refuse(2, 'eval', 'r').says('r holds no weights yet', '`seqlstm resume r` trains it')
+    t.run('inspect', 'r').says('neither final.safetensors nor a checkpoint')
     # what the run folder of the failure began, resume ends
     t.run('resume', 'r', '-q')
     expect((t.folder / 'r/final.safetensors').exists(), 'resume after the data came')
@@ -230,6 +235,9 @@ def test_folders(t):
     t.run('run', 'm.yaml', '-q')
     expect(sorted(p.name for p in (t.folder / 'runs/tiny').iterdir()) == ['001', '002'], 'numbers of runs')
     expect(t.run('eval', 'tiny').text == t.run('eval', 'runs/tiny/002').text, 'a name means the latest run')
+    expect(t.run('plan', 'tiny', '--json').json['phase'] == 'evaluate', 'plan knows names of runs')
+    t.refuse(2, 'plan', 'tinny').says('tinny: no run there')
+    t.refuse(2, 'plan', 'tiny.yaml').says('cannot open `tiny.yaml`')
 
 
 def test_read_only(t):

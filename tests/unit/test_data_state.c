@@ -126,7 +126,7 @@ static void test_scaled_state(void **state)
     sl_batcher_close(batcher);
     sl_dataset_close(input);
     request = (struct sl_input_request){.data = "a,z\n1,2\n", .data_bytes = 8, .name = "upload"};
-    assert_int_equal(sl_dataset_open_input(o.model, copy, &request, &input, &err), SEQLSTM_INVALID_CONFIG);
+    assert_int_equal(sl_dataset_open_input(o.model, copy, &request, &input, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "upload:1: there is no column `b`"));
     sl_data_state_destroy(copy);
     data_close(&o);
