@@ -130,6 +130,8 @@ __attribute__((format(printf, 2, 3))) int cli_usage_error(const struct cli_conte
 /* Data for stdout; with `flush` at once. Fails with IO; who does not want to read on (EPIPE) is no error worth a
  * word: cli_fail is silent about it. */
 seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlstm_error *err);
+/* Is it a variable that the user has not set, and the program has for the libraries behind its backends? */
+bool cli_has_set(const char *variable);
 /* Takes the redrawn line off the terminal before something else is written there. */
 void cli_clear_line(void);
 /* Remembers that there is such a line. */

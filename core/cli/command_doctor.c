@@ -65,8 +65,9 @@ static int doctor(struct cli_context *cli)
     for (size_t v = 0; v < sizeof variables / sizeof *variables; v++) {
         const char *value = getenv(variables[v].name);
         if (value)
-            printf("variable   %s=%s%s%s\n", variables[v].name, value, variables[v].trap ? ": " : "",
-                   variables[v].trap ? variables[v].trap : "");
+            printf("variable   %s=%s%s%s%s\n", variables[v].name, value, variables[v].trap ? ": " : "",
+                   variables[v].trap ? variables[v].trap : "",
+                   cli_has_set(variables[v].name) ? " (not set: the program's own value)" : "");
     }
     double load;
     if (getloadavg(&load, 1) == 1 && load > 0.7 * sl_cpu_count())

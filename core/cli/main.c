@@ -45,6 +45,15 @@ static void install_handlers(void)
     signal(SIGXFSZ, SIG_IGN); /* a file beyond `ulimit -f` is an error that names it, as a full disk is */
 }
 
+static const char *own_variables[4]; /* that the user left to the program */
+static int own_count;
+
+static void set_variable(const char *name, const char *value)
+{
+    if (getenv(name) == NULL && setenv(name, value, 0) == 0)
+        own_variables[own_count++] = name;
+}
+
 /* The vendors' thread variables, before any thread or library exists: our pool owns the cores. A vendor's idle threads
  * must not spin on them for long either: what runs next would be timed, and run, beside them. libgomp's spin for about
  * 0.1 ms, which outlasts what lies between two parallel regions of one primitive; asleep there, a training step of
@@ -52,10 +61,18 @@ static void install_handlers(void)
 static void set_vendor_threads(void)
 {
     if (getenv("OMP_WAIT_POLICY") == NULL)
-        setenv("GOMP_SPINCOUNT", "3000", 0);
-    setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    setenv("OMP_NUM_THREADS", "1", 0);
-    setenv("OMP_WAIT_POLICY", "passive", 0);
+        set_variable("GOMP_SPINCOUNT", "3000");
+    set_variable("OPENBLAS_NUM_THREADS", "1");
+    set_variable("OMP_NUM_THREADS", "1");
+    set_variable("OMP_WAIT_POLICY", "passive");
+}
+
+bool cli_has_set(const char *variable)
+{
+    for (int k = 0; k < own_count; k++)
+        if (strcmp(own_variables[k], variable) == 0)
+            return true;
+    return false;
 }
 
 static void write_log(void *context, enum sl_log_level level, const char *message)

@@ -124,8 +124,8 @@ static seqlstm_status fail_alone(const struct maker *m)
             unit = u;
     const struct sl_party_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
     SEQLSTM_FAIL(m->err, SEQLSTM_UNAVAILABLE,
-                 "%s and %s accept no layer in common; `%s`: %s: %.300s; %s: %.300s", m->a->id, m->b->id,
-                 sl_unit_get(m->graph, unit)->name, m->a->id, a->accepted ? "accepts it" : a->reason, m->b->id,
+                 "A (%s) and B (%s) accept no layer in common; `%s`: A: %.300s; B: %.300s", m->a->id, m->b->id,
+                 sl_unit_get(m->graph, unit)->name, a->accepted ? "accepts it" : a->reason,
                  b->accepted ? "accepts it" : b->reason);
 }
 

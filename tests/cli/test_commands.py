@@ -254,6 +254,11 @@ def test_inspect_doctor(t):
     t.run('inspect', 'broken.safetensors', rc=4).says('error')
     t.refuse(2, 'inspect', 'nothing').says('nothing')
     t.run('doctor').prints('processor', 'cpu-blas')
+    own = "(not set: the program's own value)"
+    left = {name: None for name in ('OMP_NUM_THREADS', 'OMP_WAIT_POLICY', 'GOMP_SPINCOUNT', 'OPENBLAS_NUM_THREADS')}
+    t.run('doctor', env=left).prints(f'OMP_NUM_THREADS=1 {own}\n', f'GOMP_SPINCOUNT=3000 {own}\n')
+    text = t.run('doctor', env={**left, 'OMP_NUM_THREADS': '2', 'OMP_WAIT_POLICY': 'active'}).text
+    expect('OMP_NUM_THREADS=2\n' in text and 'OMP_WAIT_POLICY=active\n' in text and 'GOMP' not in text, text)
 
 
 def test_documents(t):
