@@ -13,7 +13,7 @@ static seqlstm_status plan_model(struct cli_context *cli, struct sl_session *ses
     SEQLSTM_TRY(sl_session_make_plan(session, &made, err));
     if (cli->json)
         return sl_session_write_plan_json(session, made, out, err);
-    sl_plan_write_table(made, sl_session_find_plan(session, SL_PHASE_EVALUATE), false, out);
+    sl_session_write_plan_table(session, made, false, out);
     return SEQLSTM_OK;
 }
 
@@ -24,8 +24,8 @@ static seqlstm_status plan_run(struct cli_context *cli, struct sl_session *sessi
     const enum sl_split split = sl_dataset_choose_split(sl_session_get_model(session));
     SEQLSTM_TRY(sl_session_plan_evaluation(session, split, &made, err));
     if (cli->json)
-        return sl_plan_write_json(made, NULL, out, err);
-    sl_plan_write_table(made, NULL, false, out);
+        return sl_session_write_plan_json(session, made, out, err);
+    sl_session_write_plan_table(session, made, false, out);
     return SEQLSTM_OK;
 }
 

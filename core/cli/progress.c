@@ -67,7 +67,7 @@ static void on_start(void *context, const struct sl_session *session, const stru
                       (long long)facts->rows, (long long)facts->longest);
     else
         sl_buf_printf(&buf, "data    %lld records\n", (long long)facts->records);
-    sl_plan_write_table(plan, sl_session_find_plan(session, SL_PHASE_EVALUATE), view->cli->verbosity == 0, &buf);
+    sl_session_write_plan_table(session, plan, view->cli->verbosity == 0, &buf);
     sl_buf_append_char(&buf, '\n');
     if (!buf.failed)
         fwrite(buf.data, 1, buf.length_bytes, stderr);

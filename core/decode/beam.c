@@ -83,6 +83,14 @@ seqlstm_status sl_beam_create(const struct sl_beam_rule *rule, int32_t sentences
     return SEQLSTM_OK;
 }
 
+int64_t sl_beam_count_bytes(const struct sl_beam_rule *rule, int64_t sentences, int64_t limit)
+{
+    const int64_t places = sentences * rule->beam;
+    const size_t place = sizeof(struct result) + 2 * sizeof(struct sl_beam_row) + sizeof(int32_t);
+    const size_t tokens = 2 * sizeof(int32_t); /* text and trail */
+    return places * (int64_t)place + limit * (places * (int64_t)sizeof(struct node) + (int64_t)tokens);
+}
+
 void sl_beam_destroy(struct sl_beam *beam)
 {
     if (beam == NULL)

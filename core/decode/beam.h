@@ -52,6 +52,8 @@ struct sl_beam;
 /* One row a sentence. `limits` [sentences]: most tokens, the end included, at least 1; copied. Errors: NO_MEMORY. */
 seqlstm_status sl_beam_create(const struct sl_beam_rule *rule, int32_t sentences, const int32_t *limits,
                               struct sl_beam **out_beam, struct seqlstm_error *err);
+/* Bytes of a search over as many sentences with limits of at most `limit`. */
+int64_t sl_beam_count_bytes(const struct sl_beam_rule *rule, int64_t sentences, int64_t limit);
 void sl_beam_destroy(struct sl_beam *beam);
 
 /* Rows that are still to be continued; none: the search is over. */

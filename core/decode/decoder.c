@@ -62,6 +62,35 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
     return status;
 }
 
+/* Most tokens of what is written for a source. */
+static int64_t get_limit(const struct sl_decode_config *config, int64_t source_steps)
+{
+    int64_t limit = config->max_length ? config->max_length : 2 * source_steps + 10;
+    return limit < INT32_MAX ? limit : INT32_MAX;
+}
+
+static struct sl_beam_rule get_rule(const struct sl_decode_config *config)
+{
+    return (struct sl_beam_rule){
+        .beam = (int32_t)config->beam, .n_best = (int32_t)config->n_best, .penalty = config->length_penalty};
+}
+
+int64_t sl_decoder_count_bytes(const struct sl_graph *step, const struct sl_decode_config *config,
+                               int64_t source_steps)
+{
+    const int64_t rows = step->facts.envelope.sequences;
+    const struct sl_beam_rule rule = get_rule(config);
+    int64_t features = 0;
+    for (int32_t s = 0; s < step->state_count; s++)
+        features += step->states[s].features;
+    int64_t bytes = sl_parts_count_bytes(step) + rows * features * (int64_t)sizeof(float) +
+                    sl_beam_count_bytes(&rule, rows / config->beam, get_limit(config, source_steps));
+    if (config->temperature > 0)
+        bytes += rows * (int64_t)(sizeof(int32_t) + sizeof(double)) +
+                 step->facts.target.classes * (int64_t)sizeof(struct sl_sample_candidate);
+    return bytes;
+}
+
 void sl_decoder_destroy(struct sl_decoder *decoder)
 {
     if (decoder == NULL)
@@ -129,8 +158,9 @@ static void draw(struct sl_decoder *decoder, const struct sl_batch *batch, const
 static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     const struct sl_decode_config *config = decoder->request.config;
-    struct sl_beam_rule rule = {(int32_t)config->beam, (int32_t)config->n_best, config->length_penalty,
-                                decoder->request.begin, decoder->request.end};
+    struct sl_beam_rule rule = get_rule(config);
+    rule.begin = decoder->request.begin;
+    rule.end = decoder->request.end;
     int32_t sentences = (int32_t)batch->sequences;
     int32_t *limits = calloc((size_t)sentences + 1, sizeof *limits);
     if (limits == NULL)
@@ -138,8 +168,7 @@ static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *b
     for (int32_t k = 0; k < sentences; k++) {
         int32_t place = batch->source.place[k];
         int64_t length = place < batch->source.axis.sequences ? batch->source.axis.lengths[place] : 0;
-        int64_t limit = config->max_length ? config->max_length : 2 * length + 10;
-        limits[k] = limit < INT32_MAX ? (int32_t)limit : INT32_MAX;
+        limits[k] = (int32_t)get_limit(config, length);
     }
     sl_beam_destroy(decoder->beam);
     decoder->beam = NULL;

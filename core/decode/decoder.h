@@ -25,6 +25,10 @@ struct sl_decoder_request {
 
 seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struct sl_decoder **out_decoder,
                                  struct seqlstm_error *err);
+/* Bytes of a decoder beside its executors, where `step` is the graph of one of them and sources have at most so many
+ * steps; without what its texts looked at. */
+int64_t sl_decoder_count_bytes(const struct sl_graph *step, const struct sl_decode_config *config,
+                               int64_t source_steps);
 void sl_decoder_destroy(struct sl_decoder *decoder);
 
 /* Results stay until the next run. Errors: NO_MEMORY, those of the executors. [one thread at a time] */

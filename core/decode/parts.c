@@ -23,6 +23,11 @@ seqlstm_status sl_parts_init(struct sl_parts *parts, struct sl_exec *encoder, st
     return SEQLSTM_OK;
 }
 
+int64_t sl_parts_count_bytes(const struct sl_graph *step)
+{
+    return 4 * (int64_t)sizeof(int32_t) * step->facts.envelope.sequences;
+}
+
 void sl_parts_deinit(struct sl_parts *parts)
 {
     free(parts->tokens);

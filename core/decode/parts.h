@@ -18,6 +18,8 @@ struct sl_parts {
 /* Errors: NO_MEMORY. Deinit of a zeroed struct is fine. */
 seqlstm_status sl_parts_init(struct sl_parts *parts, struct sl_exec *encoder, struct sl_exec *step,
                              struct seqlstm_error *err);
+/* Bytes of the arrays above. */
+int64_t sl_parts_count_bytes(const struct sl_graph *step);
 void sl_parts_deinit(struct sl_parts *parts);
 
 /* Runs the encoder; afterwards row k of the next step goes on with sentence k of the batch, which stays until the last

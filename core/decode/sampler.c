@@ -44,6 +44,11 @@ seqlstm_status sl_sampler_create(const struct sl_sampler_request *request, struc
     return status;
 }
 
+int64_t sl_sampler_count_bytes(const struct sl_graph *step)
+{
+    return sl_parts_count_bytes(step) + step->facts.target.classes * (int64_t)sizeof(struct sl_sample_candidate);
+}
+
 void sl_sampler_destroy(struct sl_sampler *sampler)
 {
     if (sampler == NULL)

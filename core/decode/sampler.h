@@ -24,6 +24,8 @@ struct sl_sampler_request {
 
 seqlstm_status sl_sampler_create(const struct sl_sampler_request *request, struct sl_sampler **out_sampler,
                                  struct seqlstm_error *err);
+/* Bytes of a sampler beside its executors, where `step` is the graph of one of them. */
+int64_t sl_sampler_count_bytes(const struct sl_graph *step);
 void sl_sampler_destroy(struct sl_sampler *sampler);
 
 /* Is the token that step `step` reads the target's? */

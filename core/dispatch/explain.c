@@ -28,24 +28,40 @@ const char *sl_cost_source_get_name(enum sl_cost_source source)
     return names[source];
 }
 
+/* What the plan's executor allocates: parameters are there already. */
+static int64_t count_buffers(const struct sl_plan_memory *memory)
+{
+    return memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes;
+}
+
+static int64_t count_pair(const struct sl_plan_pair *pair)
+{
+    if (pair->step == NULL)
+        return 0;
+    return count_buffers(&pair->encoder->memory) + count_buffers(&pair->step->memory) + pair->own_bytes;
+}
+
 static void add_evaluation(struct sl_plan_memory *sum, const struct sl_plan *evaluate, bool has_test)
 {
     const struct sl_plan_memory *more = &evaluate->memory;
-    const int64_t buffers = more->activations_bytes + more->workspace_bytes + more->batches_bytes;
+    const int64_t buffers = count_buffers(more);
     sum->activations_bytes += more->activations_bytes;
     sum->workspace_bytes += more->workspace_bytes;
     sum->batches_bytes += more->batches_bytes;
     sum->peak_bytes += buffers;
-    /* at the end the test split is evaluated while the rest is still there; no checkpoint is read back then */
+    /* at the end the test split is evaluated while the rest is still there, with a decoder in place of the
+     * validation's; no checkpoint is read back then */
     if (has_test && buffers > sum->checkpoint_bytes)
         sum->peak_bytes += buffers - sum->checkpoint_bytes;
 }
 
-struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan *evaluate)
+struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan_beside *beside)
 {
     struct sl_plan_memory sum = plan->memory;
-    if (evaluate)
-        add_evaluation(&sum, evaluate, plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE);
+    sum.decoding_bytes = count_pair(&beside->decoding) + count_pair(&beside->sampling);
+    sum.peak_bytes += sum.decoding_bytes;
+    if (beside->evaluate)
+        add_evaluation(&sum, beside->evaluate, plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE);
     if (sum.peak_bytes < sum.reached_bytes)
         sum.peak_bytes = sum.reached_bytes;
     return sum;

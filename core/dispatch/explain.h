@@ -6,21 +6,35 @@
 #include "base/buf.h"
 #include "dispatch/plan.h"
 
-/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" (and those of `evaluate`, NULL: there is none)
- * replay the plan (sl_plan_request.stored); "threads" and "devices" say what else its bits depend on. Errors:
- * NO_MEMORY. [any thread] */
-seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan *evaluate, struct sl_buf *out,
+/* An encoder and a decoder that runs step by step. Zeroed: there are none. */
+struct sl_plan_pair {
+    const struct sl_plan *encoder, *step;
+    int64_t own_bytes; /* of whoever drives them, e.g. a beam */
+};
+
+/* What a run holds beside the buffers of its plan, all at once. Zeroed: nothing. */
+struct sl_plan_beside {
+    const struct sl_plan *evaluate; /* NULL: there is none */
+    struct sl_plan_pair decoding;   /* of texts for metrics */
+    struct sl_plan_pair sampling;   /* of tokens that training reads in place of the target's */
+};
+
+/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" (and those of evaluation and sampling) replay the
+ * plan (sl_plan_request.stored); "threads" and "devices" say what else its bits depend on. Errors: NO_MEMORY.
+ * [any thread] */
+seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan_beside *beside, struct sl_buf *out,
                                   struct seqlstm_error *err);
 
 /* Appends the table: layer, output, parameters, backend, time, and below each layer why not another. `brief` leaves out
  * who would only be slower, and memory. Failure is sticky in the buffer. */
-void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evaluate, bool brief, struct sl_buf *out);
+void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan_beside *beside, bool brief,
+                         struct sl_buf *out);
 
 /* "measured", "cache", "estimate"; "guess" is the host's own. */
 const char *sl_cost_source_get_name(enum sl_cost_source source);
 
-/* Of a run that holds the buffers of both plans at once; `evaluate` may be NULL. */
-struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan *evaluate);
+/* Of a run that holds all of these buffers at once. */
+struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan_beside *beside);
 
 /* An activation that one call writes in one memory domain and another reads in another. */
 struct sl_copy {

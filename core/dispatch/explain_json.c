@@ -141,20 +141,34 @@ static const char *const policy_names[] = {
 
 static json_t *write_memory(const struct sl_plan_memory *memory)
 {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes", (json_int_t)memory->weights_bytes,
-                     "gradients_bytes", (json_int_t)memory->gradients_bytes, "optimizer_bytes",
-                     (json_int_t)memory->optimizer_bytes, "activations_bytes", (json_int_t)memory->activations_bytes,
-                     "workspace_bytes", (json_int_t)memory->workspace_bytes, "batches_bytes",
-                     (json_int_t)memory->batches_bytes, "checkpoint_bytes",
-                     (json_int_t)memory->checkpoint_bytes, "process_bytes", (json_int_t)memory->process_bytes,
-                     "reached_bytes", (json_int_t)memory->reached_bytes, "peak_bytes",
-                     (json_int_t)memory->peak_bytes);
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes",
+                     (json_int_t)memory->weights_bytes, "gradients_bytes", (json_int_t)memory->gradients_bytes,
+                     "optimizer_bytes", (json_int_t)memory->optimizer_bytes, "activations_bytes",
+                     (json_int_t)memory->activations_bytes, "workspace_bytes", (json_int_t)memory->workspace_bytes,
+                     "batches_bytes", (json_int_t)memory->batches_bytes, "decoding_bytes",
+                     (json_int_t)memory->decoding_bytes, "checkpoint_bytes", (json_int_t)memory->checkpoint_bytes,
+                     "process_bytes", (json_int_t)memory->process_bytes, "reached_bytes",
+                     (json_int_t)memory->reached_bytes, "peak_bytes", (json_int_t)memory->peak_bytes);
 }
 
-seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan *evaluate, struct sl_buf *out,
+/* Who runs the parts that run step by step. */
+static json_t *write_pair(const struct sl_plan_pair *pair)
+{
+    const struct sl_plan *const plans[] = {pair->encoder, pair->step};
+    json_t *layers = json_array();
+    for (int p = 0; p < 2; p++)
+        for (int32_t c = 0; c < plans[p]->call_count; c++)
+            json_array_append_new(layers, json_pack("{s:s,s:s,s:s}", "name", plans[p]->calls[c].node->name, "backend",
+                                                    sl_backend_get_id(plans[p]->calls[c].backend), "variant",
+                                                    plans[p]->calls[c].variant));
+    return json_pack("{s:o}", "layers", layers);
+}
+
+seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan_beside *beside, struct sl_buf *out,
                                   struct seqlstm_error *err)
 {
-    const struct sl_plan_memory memory = sl_plan_sum_memory(plan, evaluate);
+    const struct sl_plan_memory memory = sl_plan_sum_memory(plan, beside);
+    const struct sl_plan *evaluate = beside->evaluate;
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
     json_t *updates = json_array();
     for (int32_t v = 0; v < plan->vector_count; v++)
@@ -173,6 +187,10 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
     if (root && evaluate)
         json_object_set_new(root, "evaluate", json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps",
                                                         write_runoff(&evaluate->runoff)));
+    if (root && beside->decoding.step)
+        json_object_set_new(root, "decoding", write_pair(&beside->decoding));
+    if (root && beside->sampling.step)
+        json_object_set_new(root, "sampling", write_pair(&beside->sampling));
     const struct sl_loop *loop = &plan->graph->loop;
     if (root && loop->count > 0)
         json_object_set_new(root, "loop", json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",

@@ -150,25 +150,27 @@ static void write_others(const struct sl_call *call, bool brief, struct sl_buf *
         write_rival(&call->rivals[r], &call->cost, out);
 }
 
-static void write_memory(const struct sl_plan *plan, const struct sl_plan *evaluate, struct sl_buf *out)
+static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside *beside, struct sl_buf *out)
 {
-    struct sl_plan_memory m = sl_plan_sum_memory(plan, evaluate);
+    struct sl_plan_memory m = sl_plan_sum_memory(plan, beside);
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
     char weights[32], gradients[32], optimizer[32], activations[32], workspace[32];
-    char batches[32], checkpoint[32], process[32], peak[32];
+    char batches[32], decoding[32], checkpoint[32], process[32], peak[32];
     write_bytes(weights, sizeof weights, m.weights_bytes);
     write_bytes(gradients, sizeof gradients, m.gradients_bytes);
     write_bytes(optimizer, sizeof optimizer, m.optimizer_bytes);
     write_bytes(activations, sizeof activations, m.activations_bytes);
     write_bytes(workspace, sizeof workspace, m.workspace_bytes);
     write_bytes(batches, sizeof batches, m.batches_bytes);
+    write_bytes(decoding, sizeof decoding, m.decoding_bytes);
     write_bytes(checkpoint, sizeof checkpoint, m.checkpoint_bytes);
     write_bytes(process, sizeof process, m.process_bytes);
     write_bytes(peak, sizeof peak, m.peak_bytes);
     sl_buf_printf(out,
                   "memory  peak %s: weights %s, gradients %s, optimizer %s,\n"
-                  "        activations %s, workspace %s, checkpoint %s, program and data %s%s%s\n",
-                  peak, weights, gradients, optimizer, activations, workspace, checkpoint, process,
+                  "        activations %s, workspace %s%s%s, checkpoint %s, program and data %s%s%s\n",
+                  peak, weights, gradients, optimizer, activations, workspace,
+                  m.decoding_bytes > 0 ? ", decoding " : "", m.decoding_bytes > 0 ? decoding : "", checkpoint, process,
                   m.batches_bytes > 0 ? ", batches on devices " : "", m.batches_bytes > 0 ? batches : "");
     if (m.peak_bytes <= m.reached_bytes)
         sl_buf_append_text(out, "        (the peak is what reading the data and timing the backends took; "
@@ -293,7 +295,8 @@ static void write_row(const struct row *row, const size_t widths[COLUMNS], struc
         sl_buf_printf(out, "%s\n", row->cells[last]);
 }
 
-void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evaluate, bool brief, struct sl_buf *out)
+void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan_beside *beside, bool brief,
+                         struct sl_buf *out)
 {
     static const char *const titles[COLUMNS] = {"layer", "output", "parameters", "runs on", "time"};
     size_t widths[COLUMNS];
@@ -323,5 +326,5 @@ void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan *evalu
     write_loop(plan, out);
     write_capture(plan, out);
     if (!brief)
-        write_memory(plan, evaluate, out);
+        write_memory(plan, beside, out);
 }

@@ -104,10 +104,12 @@ struct sl_plan_memory {
     int64_t weights_bytes;
     int64_t gradients_bytes;
     int64_t optimizer_bytes;
-    int64_t activations_bytes; /* activations, their gradients, reserves, states */
+    int64_t activations_bytes; /* activations, their gradients, reserves, states, memories of attention */
     int64_t workspace_bytes;   /* scratch and packed weights */
     int64_t batches_bytes;     /* fields of the batch on devices with memory of their own; in training two more
                                 * sets for the next ones there, and one in pinned memory */
+    int64_t decoding_bytes;    /* of what runs the model step by step besides: texts for metrics, tokens for training;
+                                * 0 in a plan, the sum has it (explain.h) */
     int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
     int64_t process_bytes;     /* what the process holds besides: program, plugins and their libraries, data */
     int64_t reached_bytes;     /* the most that the process has held so far: reading data, timing backends */

@@ -264,18 +264,22 @@ static int64_t count_batches(const struct sl_plan *plan, const struct sl_call *c
 static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_t optimizer_states)
 {
     const struct sl_graph *graph = plan->graph;
-    int64_t weights = 0, states = 0;
+    int64_t weights = 0, states = 0, memories = 0;
     for (int32_t p = 0; p < graph->param_count; p++)
         weights += round_up(graph->params[p].rows * graph->params[p].columns * 4);
     for (int32_t s = 0; s < graph->state_count; s++)
         states += round_up(graph->facts.envelope.sequences * graph->states[s].features * 4);
+    for (int32_t m = 0; m < graph->memory_count; m++)
+        if (graph->memories[m].tensor_in >= 0)
+            memories += tensor_bytes(plan, graph->memories[m].tensor_in);
     struct sl_plan_memory *memory = &plan->memory;
     bool training = graph->phase == SL_PHASE_TRAIN;
     memory->weights_bytes = weights;
     memory->gradients_bytes = training ? weights : 0;
     memory->optimizer_bytes = training ? weights * optimizer_states : 0;
     memory->checkpoint_bytes = training ? weights + memory->optimizer_bytes : 0;
-    memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes - plan->reserve_idle_bytes + states;
+    memory->activations_bytes =
+        plan->activation_bytes + plan->reserve_bytes - plan->reserve_idle_bytes + states + memories;
     memory->workspace_bytes = plan->workspace_bytes - plan->workspace_idle_bytes + plan->packed_bytes;
     memory->batches_bytes = count_batches(plan, calls);
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +

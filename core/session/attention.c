@@ -28,11 +28,11 @@ static int32_t *find_source(struct sl_arena *arena, const struct sl_batch *batch
     return ids;
 }
 
-seqlstm_status sl_session_view_attention(const struct sl_session *session, const struct sl_batch *batch,
-                                         int64_t sequence, const struct sl_hypothesis *text, struct sl_arena *arena,
+seqlstm_status sl_session_view_attention(const struct sl_session *session, const struct sl_attention_trace *trace,
+                                         const struct sl_batch *batch, int64_t sequence,
+                                         const struct sl_hypothesis *text, struct sl_arena *arena,
                                          struct sl_prediction_attention *out, struct seqlstm_error *err)
 {
-    const struct sl_attention_trace *trace = sl_decoder_find_trace(session->decoder);
     const struct sl_vocabulary *vocabulary = sl_data_state_find_classes(session->state);
     const int32_t *indices;
     int32_t layers = sl_attention_trace_get_layers(trace, &indices);

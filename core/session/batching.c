@@ -87,32 +87,19 @@ void sl_session_write_edges(const struct sl_session *session, struct sl_buf *out
     sl_buf_append_text(out, "]}");
 }
 
-/* The calls of scheduled sampling, which train as those of the plan do. */
-static json_t *write_sampling(const struct sl_session *session)
-{
-    const struct sl_plan *const plans[] = {session->sampled_encode.plan, session->sampled_step.plan};
-    json_t *layers = json_array();
-    for (int p = 0; p < 2; p++)
-        for (int32_t c = 0; c < plans[p]->call_count; c++)
-            json_array_append_new(layers, json_pack("{s:s,s:s,s:s}", "name", plans[p]->calls[c].node->name, "backend",
-                                                    sl_backend_get_id(plans[p]->calls[c].backend), "variant",
-                                                    plans[p]->calls[c].variant));
-    return json_pack("{s:o}", "layers", layers);
-}
-
 seqlstm_status sl_session_write_plan_json(const struct sl_session *session, const struct sl_plan *plan,
                                           struct sl_buf *out, struct seqlstm_error *err)
 {
     json_t *batching = write_batching(session);
-    if (batching == NULL && session->sampler == NULL)
-        return sl_plan_write_json(plan, session->evaluate.plan, out, err);
+    const struct sl_plan_beside beside = sl_session_get_beside(session, plan);
+    if (batching == NULL)
+        return sl_plan_write_json(plan, &beside, out, err);
     struct sl_buf plain = {0};
     char *text = NULL;
-    seqlstm_status status = sl_plan_write_json(plan, session->evaluate.plan, &plain, err);
+    seqlstm_status status = sl_plan_write_json(plan, &beside, &plain, err);
     if (status == SEQLSTM_OK) {
         json_t *root = plain.failed ? NULL : json_loadb(plain.data, plain.length_bytes, 0, NULL);
-        if (root && (batching == NULL || json_object_set(root, "batching", batching) == 0) &&
-            (session->sampler == NULL || json_object_set_new(root, "sampling", write_sampling(session)) == 0))
+        if (root && json_object_set(root, "batching", batching) == 0)
             text = json_dumps(root, JSON_INDENT(2));
         json_decref(root);
         if (text == NULL)
@@ -126,6 +113,13 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
     sl_buf_deinit(&plain);
     json_decref(batching);
     return status;
+}
+
+void sl_session_write_plan_table(const struct sl_session *session, const struct sl_plan *plan, bool brief,
+                                 struct sl_buf *out)
+{
+    const struct sl_plan_beside beside = sl_session_get_beside(session, plan);
+    sl_plan_write_table(plan, &beside, brief, out);
 }
 
 seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_t *batching,

@@ -63,7 +63,8 @@ static int64_t get_batch_size(const struct sl_session *session, enum sl_split sp
     return session->model->data.batching.unit == SL_UNIT_STREAM && split == SL_SPLIT_TEST ? 1 : 0;
 }
 
-/* Batches of the data, and graph and plan (with `with_exec` the executor) for them. */
+/* Batches of the data, and graph and plan for them: with `with_exec` the executor, else what whoever says the memory
+ * wants to know. */
 static seqlstm_status prepare(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
                               const struct sl_quantization *quantization, bool with_exec,
                               struct sl_batcher **out_batcher, struct sl_stage *stage, struct seqlstm_error *err)
@@ -73,10 +74,18 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_datase
                                          .seed = session->model->seed,
                                          .batch_size = get_batch_size(session, split)};
     SEQLSTM_TRY(sl_batcher_open(data, &request, out_batcher, err));
-    struct sl_envelope envelope = sl_batcher_envelope(*out_batcher);
-    return sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
-                              sl_metric_needs_output(train, &train->validate.metrics, false), with_exec, quantization,
-                              stage, err);
+    struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
+    struct sl_profiles profiles = {0};
+    facts.envelope = sl_batcher_envelope(*out_batcher);
+    struct sl_graph_request graph = {.model = session->model, .facts = &facts, .phase = SL_PHASE_EVALUATE,
+                                     .need_output = sl_metric_needs_output(train, &train->validate.metrics, false),
+                                     .quantization = quantization};
+    if (!with_exec)
+        SEQLSTM_TRY(sl_batcher_sample(*out_batcher, &profiles, err));
+    seqlstm_status status =
+        sl_session_prepare_stage(session, &graph, with_exec ? NULL : &profiles, with_exec, stage, err);
+    sl_profiles_deinit(&profiles);
+    return status;
 }
 
 static seqlstm_status evaluate(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
@@ -87,10 +96,13 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
     struct sl_batcher *batcher = NULL;
     struct sl_stage stage = {0};
     seqlstm_status status = prepare(session, data, split, watch->quantization, true, &batcher, &stage, err);
-    struct sl_envelope envelope = batcher ? sl_batcher_envelope(batcher) : (struct sl_envelope){0};
     bool texts = sl_metric_needs_texts(&train->validate.metrics);
+    struct sl_decoding decoding = {0};
+    sl_decoding_close(&session->decoding); /* of the validation, which is over */
     if (status == SEQLSTM_OK && texts)
-        status = sl_session_open_decoder(session, &envelope, false, err);
+        status = sl_decoding_plan(session, batcher, false, false, &decoding, err);
+    if (status == SEQLSTM_OK && texts)
+        status = sl_decoding_open(session, &decoding, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
     if (status == SEQLSTM_OK) {
@@ -98,15 +110,14 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
         sl_metric_rule_init(&rule, train, &train->validate.metrics, stage.graph->output_is_logits, false,
                             session->state);
         sl_exec_watch(stage.exec, watch->on_call, watch->context);
-        status = sl_evaluate(stage.exec, session->decoder, batcher, &rule, session->options.interrupt, out_evaluation,
+        status = sl_evaluate(stage.exec, decoding.decoder, batcher, &rule, session->options.interrupt, out_evaluation,
                              err);
         if (status == SEQLSTM_OK && watch->on_end)
             status = watch->on_end(watch->context, &stage, err);
     }
     if (texts && status == SEQLSTM_OK)
-        sl_session_note_decoding(session);
-    if (texts)
-        sl_session_close_decoder(session);
+        sl_session_note_decoding(session, decoding.decoder);
+    sl_decoding_deinit(&decoding);
     sl_stage_deinit(&stage);
     sl_batcher_close(batcher);
     return status;
@@ -155,9 +166,14 @@ seqlstm_status sl_session_plan_evaluation(struct sl_session *session, enum sl_sp
     struct sl_dataset *data = NULL;
     struct sl_batcher *batcher = NULL;
     sl_stage_deinit(&session->evaluate);
+    sl_decoding_deinit(&session->decoding);
     SEQLSTM_TRY(open_split(session, split, &data, err));
     seqlstm_status status = prepare(session, data, split, sl_session_find_quantization(session), false, &batcher,
                                     &session->evaluate, err);
+    if (status == SEQLSTM_OK && sl_metric_needs_texts(&session->model->train.validate.metrics))
+        status = sl_decoding_plan(session, batcher, false, true, &session->decoding, err);
+    if (status == SEQLSTM_OK)
+        sl_session_measure_process(session->evaluate.plan);
     sl_batcher_close(batcher);
     sl_dataset_close(data);
     *out_plan = session->evaluate.plan;

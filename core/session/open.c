@@ -125,8 +125,8 @@ void sl_session_close(struct sl_session *session)
 {
     if (session == NULL)
         return;
-    sl_session_close_decoder(session);
-    sl_session_close_sampler(session);
+    sl_decoding_deinit(&session->decoding);
+    sl_sampling_deinit(&session->sampling);
     sl_stage_deinit(&session->predict);
     sl_stage_deinit(&session->evaluate);
     sl_stage_deinit(&session->train);

@@ -385,7 +385,7 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     write_charts(&out, rows);
     write_time(&out, result);
     write_rows(&out, session, result);
-    sl_plan_write_table(session->train.plan, session->evaluate.plan, false, &table);
+    sl_session_write_plan_table(session, session->train.plan, false, &table);
     sl_buf_append_text(&out, "<h2>Plan</h2>\n<pre>");
     write_escaped(&out, sl_buf_text(&table));
     sl_buf_append_text(&out, "</pre>\n</body></html>\n");

@@ -104,6 +104,9 @@ seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_
 struct sl_buf;
 seqlstm_status sl_session_write_plan_json(const struct sl_session *session, const struct sl_plan *plan,
                                           struct sl_buf *out, struct seqlstm_error *err);
+/* The plan as a table (dispatch/explain.h). */
+void sl_session_write_plan_table(const struct sl_session *session, const struct sl_plan *plan, bool brief,
+                                 struct sl_buf *out);
 
 /* What a step of training costs on the planned backends: from the stored plan, or measured now (about a second).
  * NULL for data without steps. Borrowed until close. Before training only: it runs the executor. */

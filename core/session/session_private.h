@@ -22,7 +22,26 @@
 struct sl_stage {
     struct sl_graph *graph;
     struct sl_plan *plan;
-    struct sl_exec *exec;
+    struct sl_exec *exec;                /* NULL: planned alone */
+};
+
+/* An encoder and a decoder that runs step by step. */
+struct sl_stage_pair {
+    struct sl_stage encoder, step;
+    int64_t own_bytes; /* of whoever drives them */
+};
+
+/* What writes texts (decoding.c). Zeroed: not planned. */
+struct sl_decoding {
+    struct sl_stage_pair pair;
+    bool attention;             /* it keeps what its texts looked at */
+    struct sl_decoder *decoder; /* NULL until opened */
+};
+
+/* Scheduled sampling. Zeroed: not planned. */
+struct sl_sampling {
+    struct sl_stage_pair pair;
+    struct sl_sampler *sampler; /* NULL until opened */
 };
 
 /* What a stored plan decides; texts in one arena. */
@@ -75,10 +94,8 @@ struct sl_session {
     struct sl_stage train;
     struct sl_stage evaluate;
     struct sl_stage predict;
-    struct sl_stage encode, step;       /* of the decoder */
-    struct sl_decoder *decoder;         /* NULL until texts are wanted */
-    struct sl_stage sampled_encode, sampled_step; /* of the decoder in training */
-    struct sl_sampler *sampler;         /* NULL without scheduled sampling */
+    struct sl_decoding decoding;        /* of the validation in training, or of the evaluation that is planned */
+    struct sl_sampling sampling;        /* of training */
 };
 
 /* Makes graph and plan (and with `with_exec` parameters and executor) of one phase for the given envelope. */
@@ -91,10 +108,17 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
                                              bool carry_state, const struct sl_layer *layer,
                                              struct seqlstm_error *err);
-/* Makes graph and plan (and with `with_exec` parameters and executor) as asked for. */
+/* Makes graph and plan (and with `with_exec` parameters and executor) as asked for. `profiles`: batches in place of
+ * those that the session has of the phase; NULL. */
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
-                                        bool with_exec, struct sl_stage *stage, struct seqlstm_error *err);
+                                        const struct sl_profiles *profiles, bool with_exec, struct sl_stage *stage,
+                                        struct seqlstm_error *err);
+/* Executor, and parameters if there are none yet, of a stage that is planned. */
+seqlstm_status sl_session_open_exec(struct sl_session *session, struct sl_stage *stage, struct seqlstm_error *err);
 void sl_stage_deinit(struct sl_stage *stage);
+
+/* What a run holds beside the buffers of `plan`, as far as it is planned. Borrowed. */
+struct sl_plan_beside sl_session_get_beside(const struct sl_session *session, const struct sl_plan *plan);
 
 /* An evaluation that is looked at: every call of it, and its stage when it has ended. */
 struct sl_evaluation_watch {
@@ -119,29 +143,33 @@ seqlstm_status sl_stored_quantization_check(const struct sl_session *session, st
 /* NULL when the run has none. */
 const struct sl_quantization *sl_session_find_quantization(const struct sl_session *session);
 
-/* ---- texts of a decoder (decode.c) ------------------------------------------------------------------ */
+/* ---- texts of a decoder (decode.c, decoding.c) ------------------------------------------------------ */
 
 /* Is it a model that writes texts? */
 bool sl_session_decodes(const struct sl_session *session);
-/* Makes session->decoder for sources of the envelope; the one before is closed. `attention`: it keeps what its texts
- * looked at. */
-seqlstm_status sl_session_open_decoder(struct sl_session *session, const struct sl_envelope *envelope, bool attention,
-                                       struct seqlstm_error *err);
-void sl_session_close_decoder(struct sl_session *session); /* none is fine */
+/* Graphs and plans for sources of the batches; what was planned before is gone. `attention`: it will keep what its
+ * texts looked at. `exact`: for whoever says the memory, which takes longer. Errors: those of plans. */
+seqlstm_status sl_decoding_plan(struct sl_session *session, const struct sl_batcher *batches, bool attention,
+                                bool exact, struct sl_decoding *decoding, struct seqlstm_error *err);
+/* Executors and decoder of what is planned. */
+seqlstm_status sl_decoding_open(struct sl_session *session, struct sl_decoding *decoding, struct seqlstm_error *err);
+/* Gives their buffers back; the plans stay. Nothing opened, or nothing planned, is fine, as it is for deinit. */
+void sl_decoding_close(struct sl_decoding *decoding);
+void sl_decoding_deinit(struct sl_decoding *decoding);
 /* Throughput so far, for whoever looks at the log. */
-void sl_session_note_decoding(const struct sl_session *session);
-/* Makes session->sampler for batches of the envelope, where the model's teacher forcing samples; the one before is
- * closed. */
-seqlstm_status sl_session_open_sampler(struct sl_session *session, const struct sl_envelope *envelope,
-                                       struct seqlstm_error *err);
-void sl_session_close_sampler(struct sl_session *session); /* none is fine */
+void sl_session_note_decoding(const struct sl_session *session, const struct sl_decoder *decoder);
+/* The same for the training's batches; nothing where the model's teacher forcing never samples. */
+seqlstm_status sl_sampling_plan(struct sl_session *session, struct sl_sampling *sampling, struct seqlstm_error *err);
+seqlstm_status sl_sampling_open(struct sl_session *session, struct sl_sampling *sampling, struct seqlstm_error *err);
+void sl_sampling_deinit(struct sl_sampling *sampling);
 /* Texts for all batches, in input order. */
 seqlstm_status sl_session_decode(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
                                  bool attention, sl_prediction_fn *write, void *context, struct seqlstm_error *err);
-/* attention.c: what a text of the decoder looked at, in memory of the arena. NO_MEMORY. */
+/* attention.c: what a text of a decoder looked at, in memory of the arena. NO_MEMORY. */
 struct sl_arena;
-seqlstm_status sl_session_view_attention(const struct sl_session *session, const struct sl_batch *batch,
-                                         int64_t sequence, const struct sl_hypothesis *text, struct sl_arena *arena,
+seqlstm_status sl_session_view_attention(const struct sl_session *session, const struct sl_attention_trace *trace,
+                                         const struct sl_batch *batch, int64_t sequence,
+                                         const struct sl_hypothesis *text, struct sl_arena *arena,
                                          struct sl_prediction_attention *out, struct seqlstm_error *err);
 
 /* Which sequence of the batch record first + n is: [sequences], to be freed. INTERNAL when one is missing. */

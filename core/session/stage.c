@@ -77,18 +77,21 @@ static seqlstm_status check_room(const struct sl_graph *graph, int32_t states, s
 }
 
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
-                                        bool with_exec, struct sl_stage *stage, struct seqlstm_error *err)
+                                        const struct sl_profiles *profiles, bool with_exec, struct sl_stage *stage,
+                                        struct seqlstm_error *err)
 {
     seqlstm_status status = sl_graph_create(request, &stage->graph, err);
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0502", "model", status, err);
     SEQLSTM_TRY(sl_session_load_backends(session, err));
     int32_t states = sl_optimizer_states(&session->model->train.optimizer);
-    if (with_exec || session->model->dispatch.policy == SL_POLICY_MEASURED)
+    if (session->model->dispatch.policy == SL_POLICY_MEASURED)
         SEQLSTM_TRY(check_room(stage->graph, states, err));
-    struct sl_profiles profiles = {0};
+    struct sl_profiles own = {0};
     struct sl_tuning tuning;
-    SEQLSTM_TRY(sl_session_open_tuning(session, request->phase, &profiles, &tuning, err));
+    SEQLSTM_TRY(sl_session_open_tuning(session, request->phase, &own, &tuning, err));
+    if (profiles)
+        tuning.profiles = profiles;
     struct sl_plan_request plan = {.graph = stage->graph,
                                    .registry = session->registry,
                                    .forced_backend = session->options.forced_backend,
@@ -99,18 +102,24 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
                                    .optimizer_states = states,
                                    .threads = sl_pool_get_members(session->pool)};
     status = sl_plan_create(&plan, &stage->plan, err);
-    sl_profiles_deinit(&profiles);
+    sl_profiles_deinit(&own);
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0503", NULL, status, err);
     sl_session_save_costs(session, stage->plan);
     sl_session_measure_process(stage->plan);
     if (request->phase == SL_PHASE_TRAIN)
         warn_of_fallbacks(session, stage->plan);
-    if (!with_exec)
-        return SEQLSTM_OK;
-    bool training = request->phase == SL_PHASE_TRAIN;
-    if (session->params == NULL)
+    return with_exec ? sl_session_open_exec(session, stage, err) : SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_open_exec(struct sl_session *session, struct sl_stage *stage, struct seqlstm_error *err)
+{
+    const bool training = stage->graph->phase == SL_PHASE_TRAIN;
+    const int32_t states = sl_optimizer_states(&session->model->train.optimizer);
+    if (session->params == NULL) {
+        SEQLSTM_TRY(check_room(stage->graph, states, err));
         SEQLSTM_TRY(sl_params_create(stage->graph, training, states, &session->memory, &session->params, err));
+    }
     struct sl_exec_request exec = {.plan = stage->plan,
                                    .params = session->params,
                                    .pool = session->pool,
@@ -130,7 +139,7 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
     struct sl_graph_request request = {
         .model = session->model, .facts = &facts, .phase = phase, .need_output = need_output,
         .quantization = quantization};
-    return sl_session_prepare_stage(session, &request, with_exec, stage, err);
+    return sl_session_prepare_stage(session, &request, NULL, with_exec, stage, err);
 }
 
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
@@ -143,7 +152,7 @@ seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const s
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
                                        .need_output = true, .carry_state = carry_state, .output_layer = layer,
                                        .quantization = sl_session_find_quantization(session)};
-    return sl_session_prepare_stage(session, &request, true, &session->predict, err);
+    return sl_session_prepare_stage(session, &request, NULL, true, &session->predict, err);
 }
 
 static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_error *err)
@@ -177,8 +186,8 @@ static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_e
     return status;
 }
 
-/* Graphs and plans of both phases; executors only where asked for. */
-static seqlstm_status prepare_phases(struct sl_session *session, bool with_exec, struct seqlstm_error *err)
+/* Graphs and plans of all that training runs, before any of their buffers. */
+static seqlstm_status plan_phases(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &session->model->train;
     bool weighted = sl_class_weights_are_on(session->model);
@@ -189,29 +198,41 @@ static seqlstm_status prepare_phases(struct sl_session *session, bool with_exec,
         return sl_session_find(session, "E0502", "train.metrics", status, err);
     struct sl_envelope envelope = sl_batcher_envelope(session->train_batcher);
     SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_TRAIN, &envelope,
-                                   sl_metric_needs_output(train, &train->metrics, weighted), with_exec, NULL,
+                                   sl_metric_needs_output(train, &train->metrics, weighted), false, NULL,
                                    &session->train, err));
-    if (session->valid_batcher == NULL)
-        return SEQLSTM_OK;
-    envelope = sl_batcher_envelope(session->valid_batcher);
-    return sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
-                              sl_metric_needs_output(train, &train->validate.metrics, false), with_exec, NULL,
-                              &session->evaluate, err);
+    SEQLSTM_TRY(sl_sampling_plan(session, &session->sampling, err));
+    if (session->valid_batcher) {
+        envelope = sl_batcher_envelope(session->valid_batcher);
+        SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
+                                       sl_metric_needs_output(train, &train->validate.metrics, false), false, NULL,
+                                       &session->evaluate, err));
+        if (sl_metric_needs_texts(&train->validate.metrics))
+            SEQLSTM_TRY(sl_decoding_plan(session, session->valid_batcher, false, true, &session->decoding, err));
+    }
+    sl_session_measure_process(session->train.plan); /* with what all of them have made */
+    return SEQLSTM_OK;
+}
+
+static void drop_phases(struct sl_session *session)
+{
+    sl_stage_deinit(&session->train);
+    sl_stage_deinit(&session->evaluate);
+    sl_sampling_deinit(&session->sampling);
+    sl_decoding_deinit(&session->decoding);
 }
 
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(open_batchers(session, err));
     SEQLSTM_TRY(weigh_classes(session, err));
-    sl_stage_deinit(&session->train);
-    sl_stage_deinit(&session->evaluate);
-    SEQLSTM_TRY(prepare_phases(session, true, err));
-    struct sl_envelope sampled = sl_batcher_envelope(session->train_batcher);
-    SEQLSTM_TRY(sl_session_open_sampler(session, &sampled, err));
-    if (session->valid_batcher && sl_metric_needs_texts(&session->model->train.validate.metrics)) {
-        struct sl_envelope envelope = sl_batcher_envelope(session->valid_batcher);
-        SEQLSTM_TRY(sl_session_open_decoder(session, &envelope, false, err));
-    }
+    drop_phases(session);
+    SEQLSTM_TRY(plan_phases(session, err));
+    SEQLSTM_TRY(sl_session_open_exec(session, &session->train, err));
+    SEQLSTM_TRY(sl_sampling_open(session, &session->sampling, err));
+    if (session->evaluate.plan)
+        SEQLSTM_TRY(sl_session_open_exec(session, &session->evaluate, err));
+    if (session->decoding.pair.step.plan)
+        SEQLSTM_TRY(sl_decoding_open(session, &session->decoding, err));
     SEQLSTM_TRY(sl_params_init(session->params, session->train.graph, session->model->seed, session->pool, err));
     sl_memory_trim(); /* of the copies that orthogonal weights are made in */
     return SEQLSTM_OK;
@@ -222,7 +243,7 @@ seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_
 {
     if (session->train.plan == NULL) {
         SEQLSTM_TRY(open_batchers(session, err));
-        SEQLSTM_TRY(prepare_phases(session, false, err));
+        SEQLSTM_TRY(plan_phases(session, err));
     }
     *out_plan = session->train.plan;
     return SEQLSTM_OK;

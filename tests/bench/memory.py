@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The predicted peak of memory over the real one, for runs of several kinds: prints the table of docs/dispatch.md.
+"""The predicted peak of memory over the real one, for runs of several kinds: prints the tables of docs/dispatch.md.
 
     tests/bench/memory.py build/seqlstm [--only WORD] [--policy order|measured] [--batches N] [-v]
 
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,48 @@ ROWS = [
     ('2 x 512 bfloat16, 40 steps, batch 64', LSTM.format(512), 40, 64, 'precision=bfloat16'),
     ('2 x 512 bfloat16, 30 to 40 steps, batch 64', LSTM.format(512), [30, 40], 64, 'precision=bfloat16'),
 ]
+# Models that decode: name, model file, further settings. Vocabularies are of 4,000 words, sentences of 5 to 30.
+SUMS = '''seqlstm: 1
+name: m
+data: {train: {type: generator, name: addition, digits: 3, size: 5000},
+       valid: {type: generator, name: addition, digits: 3, size: 500, seed: 2}, batch_size: 128}
+model:
+  encoder: [{type: embedding, dim: 32}, {type: lstm, units: 128, direction: backward}]
+  decoder: [{type: embedding, dim: 32}, {type: lstm, units: 128, return_sequences: true},
+            {type: output, activation: softmax}]
+train: {optimizer: adam, epochs: 1, metrics: [accuracy, exact_match]}
+'''
+BACKWARDS = '''seqlstm: 1
+name: m
+data: {type: lines, tokenizer: {type: whitespace}, batch_size: 64, train: {source: train.source, target: train.target},
+       valid: {source: valid.source, target: valid.target}, test: {source: test.source, target: test.target}}
+model:
+  encoder:
+    - {type: embedding, dim: 128}
+    - {type: lstm, name: reader, units: 128, direction: bidirectional, return_sequences: true}
+  decoder:
+    - {type: embedding, dim: 128}
+    - {type: lstm, units: 256, return_sequences: true, initial_state: reader}
+    - {type: attention, score: SCORE, input_feeding: FED}
+    - {type: dense, units: 128, activation: tanh}
+    - {type: output, activation: softmax}
+train: {optimizer: adam, epochs: 1, metrics: [accuracy, bleu]}
+'''
+GENERAL = BACKWARDS.replace('SCORE', 'general').replace('FED', 'false')
+ADDITIVE = BACKWARDS.replace('SCORE', 'additive').replace('FED', 'false')
+FED = BACKWARDS.replace('SCORE', 'general').replace('FED', 'true')
+SAMPLED = 'train.teacher_forcing={type: constant, probability: 0.5}'
+DECODING = [
+    ('sums, exact_match', SUMS),
+    ('attention, no texts', GENERAL, 'train.metrics=[accuracy]'),
+    ('attention, bleu', GENERAL),
+    ('attention, bleu, beam 5', GENERAL, 'decode.beam=5'),
+    ('attention, bleu, beam 20', GENERAL, 'decode.beam=20'),
+    ('attention, scheduled sampling', GENERAL, 'train.metrics=[accuracy]', SAMPLED),
+    ('attention, bleu, beam 20, sampling', GENERAL, 'decode.beam=20', SAMPLED),
+    ('additive attention, bleu, beam 5', ADDITIVE, 'decode.beam=5'),
+    ('input feeding, bleu, beam 5', FED, 'decode.beam=5'),
+]
 BACKENDS = {'cpu-onednn': '[cpu-onednn, cpu-blas]', 'cpu-blas': '[cpu-blas]'}
 
 
@@ -57,6 +100,24 @@ def run(program, folder, settings):
     return plan['memory']['peak_bytes'], kilobytes * 1024, plan['memory']
 
 
+def write_sentences(folder):
+    for name, count, seed in (('train', 1600, 1), ('valid', 256, 2), ('test', 256, 3)):
+        draw = random.Random(seed)
+        lines = [[f'w{draw.randrange(4000)}' for _ in range(draw.randint(5, 30))] for _ in range(count)]
+        (folder / f'{name}.source').write_text(''.join(' '.join(line) + '\n' for line in lines))
+        (folder / f'{name}.target').write_text(''.join(' '.join(reversed(line)) + '\n' for line in lines))
+
+
+def write_model(layers, length, batch, batches):
+    return f'''seqlstm: 1
+name: m
+data: {{type: generator, name: adding_problem, length: {length}, batch_size: {batch},
+       train: {{size: {batches * batch}}}, valid: {{size: {batch}}}}}
+model: [{layers}, {{type: dense, units: from_target}}]
+train: {{loss: mse, optimizer: adam, epochs: 1}}
+'''
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('program')
@@ -66,20 +127,19 @@ def main():
     parser.add_argument('-v', action='store_true', help='the parts of the prediction')
     options = parser.parse_args()
     outside = 0
+    rows = list(DECODING)
+    for name, layers, length, batch, *settings in ROWS:
+        batches = options.batches if isinstance(length, list) else 2
+        rows.append((name, write_model(layers, length, batch, batches), *settings))
     for backend, listed in BACKENDS.items():
-        for name, layers, length, batch, *settings in ROWS:
-            if options.only not in f'{backend} {name}' or (settings and backend == 'cpu-blas'):
+        for name, text, *settings in rows:
+            if options.only not in f'{backend} {name}' or ('bfloat16' in name and backend == 'cpu-blas'):
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 folder = pathlib.Path(folder)
-                batches = options.batches if isinstance(length, list) else 2
-                (folder / 'm.yaml').write_text(f'''seqlstm: 1
-name: m
-data: {{type: generator, name: adding_problem, length: {length}, batch_size: {batch},
-       train: {{size: {batches * batch}}}, valid: {{size: {batch}}}}}
-model: [{layers}, {{type: dense, units: from_target}}]
-train: {{loss: mse, optimizer: adam, epochs: 1}}
-''')
+                (folder / 'm.yaml').write_text(text)
+                if 'lines' in text:
+                    write_sentences(folder)
                 predicted, real, parts = run(options.program, folder, [
                     f'backends={listed}', f'dispatch.policy={options.policy}', *settings])
             is_outside = not 0.9 <= predicted / real <= 1.1
