@@ -198,26 +198,29 @@ struct blas_norm blas_norm_at(const struct blas_run *r, int64_t q, int64_t rows)
         .stats = r->saved->stats + 4 * (r->block->q_base + q)};
 }
 
-/* What the next step (and this one's chunk of dW) will read. `dy`: of the next step, or NULL. */
+/* What the next step (and this one's chunk of dW) will read, in this order. `dy`: of the next step, or NULL. */
 static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_next, int64_t rows,
                        const float *dy, struct blas_ahead *ahead)
 {
     const struct blas_run *r = &f->r;
     const int64_t k_all = (int64_t)r->op->panels * PANEL;
     const int64_t xh_row = r->op->layers[r->layer].xh_row;
+    if (dy)
+        blas_ahead_add(ahead, dy, rows * f->dy.row);
     for (int64_t p = r->panel_first; p < r->panel_last; p++) {
         const int64_t at = r->block->gate_base * k_all + (p * r->block->gate_rows + q_next) * PANEL;
-        blas_ahead_add(ahead, r->saved->gates + at, rows * PANEL);
-        if (r->op->norm)
-            blas_ahead_add(ahead, r->saved->gates_h + at, rows * PANEL);
         if (r->op->norm_keeps)
             blas_ahead_add(ahead, r->saved->z + at, rows * PANEL);
         if (r->saved->state)
             blas_ahead_add(ahead, r->saved->state + r->block->q_base * r->op->units_pad +
                                       (p * r->block->q_rows + q_next) * GROUP, rows * GROUP);
     }
-    if (dy)
-        blas_ahead_add(ahead, dy, rows * f->dy.row);
+    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+        const int64_t at = r->block->gate_base * k_all + (p * r->block->gate_rows + q_next) * PANEL;
+        blas_ahead_add(ahead, r->saved->gates + at, rows * PANEL);
+        if (r->op->norm)
+            blas_ahead_add(ahead, r->saved->gates_h + at, rows * PANEL);
+    }
     blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
 }
 
