@@ -19,6 +19,9 @@
 
 enum { PANEL = 64, GROUP = 16 };
 
+/* Lines that a product prefetches for every 4 of k. */
+enum { BLAS_FETCH_SLOW = 2, BLAS_FETCH_FAST = 4 };
+
 /* C[r][n] = init + sum_k A[r][k] B[k][n] for one panel of up to 64 columns. k runs over k_blocks
  * blocks of k_inner, a multiple of
  * 16; block i of row r of A begins at a + i a_block + r a_row; B is contiguous in k with rows of b_row. */
@@ -36,10 +39,10 @@ struct blas_product {
     bool accumulate;   /* start from C instead */
     bool descending;   /* with few rows: the last block of k first */
     const float *next; /* the panel that follows, to be prefetched; or NULL */
-    /* Otherwise: what will be read or written after this product. In block b of k, row tile i prefetches k_inner lines
-     * from ahead[i k_blocks + b] on; ahead_count of them. */
+    /* Otherwise: what will be read or written after this product. In block b of k, row tile i prefetches lines from
+     * ahead[i k_blocks + b] on, at one of the two rates; ahead_count of such pieces. */
     const float *const *ahead;
-    int32_t ahead_count;
+    int32_t ahead_count, ahead_rate;
 };
 
 /* C[m][n] (+)= sum_q A[q][m] B[q][n], m < m_count, n < 16 groups. */

@@ -157,6 +157,27 @@ void blas_recurrent_unbind(struct blas_recurrent_binding *binding)
         binding->op->host->release(binding->op->host->context, binding);
 }
 
+/* ---- prefetching ------------------------------------------------------------------------------------ */
+
+static int64_t pieces_of(const struct blas_ahead *ahead, int64_t lines)
+{
+    int64_t pieces = 0;
+    for (int32_t i = 0; i < ahead->region_count; i++)
+        pieces += (ahead->regions[i].lines + lines - 1) / lines;
+    return pieces;
+}
+
+void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k)
+{
+    const int64_t most = blas_min(tiles, BLAS_AHEAD_PIECES);
+    ahead->rate = pieces_of(ahead, k / 4 * BLAS_FETCH_SLOW) <= most ? BLAS_FETCH_SLOW : BLAS_FETCH_FAST;
+    const int64_t lines = k / 4 * ahead->rate;
+    ahead->count = 0;
+    for (int32_t i = 0; i < ahead->region_count; i++)
+        for (int64_t at = 0; at < ahead->regions[i].lines && ahead->count < most; at += lines)
+            ahead->pieces[ahead->count++] = ahead->regions[i].from + at * GROUP;
+}
+
 /* ---- masks ------------------------------------------------------------------------------------------- */
 
 static void mask_rows(const struct blas_run *run, uint32_t purpose, float rate, int64_t width,

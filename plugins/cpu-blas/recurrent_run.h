@@ -73,19 +73,36 @@ static inline float *blas_state_slot(const struct blas_run *run, void *const *sl
     return slots[SEQLSTM_RECURRENT_STATE(run->n, which)];
 }
 
-/* What will be read or written next, for products to prefetch: pieces of `lines` lines (blas_product.ahead). */
+enum { BLAS_AHEAD_REGIONS = 128, BLAS_AHEAD_PIECES = 256 };
+
+/* What will be read or written next, for products to prefetch (blas_product.ahead): regions, which are cut into pieces
+ * of as few lines as let the products have all of them. Memory keeps up with a steady stream, not with bursts. */
 struct blas_ahead {
-    const float *pieces[96];
-    int32_t count;
-    int32_t lines;
+    struct {
+        const float *from;
+        int64_t lines;
+    } regions[BLAS_AHEAD_REGIONS];
+    int32_t region_count;
+    const float *pieces[BLAS_AHEAD_PIECES];
+    int32_t count, rate;
 };
+
+static inline void blas_ahead_init(struct blas_ahead *ahead)
+{
+    ahead->region_count = ahead->count = 0;
+    ahead->rate = BLAS_FETCH_SLOW;
+}
 
 static inline void blas_ahead_add(struct blas_ahead *ahead, const float *from, int64_t floats)
 {
-    const int32_t most = (int32_t)(sizeof ahead->pieces / sizeof *ahead->pieces);
-    for (int64_t i = 0; i < floats && ahead->count < most; i += ahead->lines * INT64_C(16))
-        ahead->pieces[ahead->count++] = from + i;
+    if (ahead->region_count == BLAS_AHEAD_REGIONS)
+        return;
+    ahead->regions[ahead->region_count].from = from;
+    ahead->regions[ahead->region_count++].lines = (floats + GROUP - 1) / GROUP;
 }
+
+/* For products that have `tiles` row tiles in all, times blocks of `k`. */
+void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k);
 
 /* ---- forward ---- */
 

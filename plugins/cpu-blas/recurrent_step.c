@@ -332,12 +332,15 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
     const bool x_inside = r->binding->fused && !op->norm;
     const float *xh = blas_xh_at(f, step->s);
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
-    struct blas_ahead ahead = {.lines = (int32_t)(x_inside ? layer->input_pad + op->out_pad
-                                                           : blas_min(layer->input_pad, op->out_pad))};
-    if (r->binding->fused && step->rows > 8)
+    struct blas_ahead ahead;
+    blas_ahead_init(&ahead);
+    if (r->binding->fused && step->rows > 8) {
         look_ahead(f, step, &ahead);
+        blas_ahead_cut(&ahead, (step->rows + 5) / 6 * count * (x_inside ? 1 : 2),
+                       x_inside ? layer->input_pad + op->out_pad : blas_min(layer->input_pad, op->out_pad));
+    }
     struct blas_product product = {
-        .ahead = ahead.pieces, .ahead_count = ahead.count,
+        .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate,
         .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
         .k_blocks = 1, .k_inner = (int32_t)(x_inside ? layer->input_pad + op->out_pad : op->out_pad),
         .b_row = PANEL, .groups = 4, .c_row = PANEL, .accumulate = !x_inside && !op->norm};

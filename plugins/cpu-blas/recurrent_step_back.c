@@ -272,14 +272,17 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
     const int64_t to_row = op->gru_before ? op->out_pad : op->h_row;
     int64_t low, high;
     blas_own_columns(r, &low, &high);
-    struct blas_ahead ahead = {.lines = PANEL};
-    if (rows > 8 && !op->weights_large) /* a large layer's weights would drive it out again */
+    struct blas_ahead ahead;
+    blas_ahead_init(&ahead);
+    if (rows > 8 && !op->weights_large) { /* a large layer's weights would drive it out again */
         look_ahead(f, q, r->block->q_of[t_next], rows,
                    f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL,
                    &ahead);
+        blas_ahead_cut(&ahead, (rows + 5) / 6 * op->panels * ((high - low + PANEL - 1) / PANEL), PANEL);
+    }
     struct blas_product product = {
-        .ahead = ahead.pieces, .ahead_count = ahead.count, .rows = rows, .a = gates, .a_row = PANEL,
-        .a_block = stride, .c = to, .c_row = to_row, .descending = (r->binding->t0 + t) & 1,
+        .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate, .rows = rows, .a = gates,
+        .a_row = PANEL, .a_block = stride, .c = to, .c_row = to_row, .descending = (r->binding->t0 + t) & 1,
         .accumulate = op->gru_before || (!masked && op->has_carry)};
     blas_product_back(op, &product, r->packed->h_back, op->out_pad, low, high, rows > 48 ? 16 : op->panels);
     if (to == r->scratch.h)
