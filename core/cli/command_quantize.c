@@ -66,6 +66,21 @@ static void write_table(struct sl_buf *buf, const struct sl_quantize_result *r)
     }
 }
 
+/* int8 is for speed, and small layers may lose by it. */
+static void warn_of_loss(const struct cli_context *cli, const struct sl_session *session,
+                         const struct sl_quantize_result *r)
+{
+    double before_ns = 0, after_ns = 0;
+    for (int32_t l = 0; l < r->count; l++) {
+        before_ns += r->layers[l].accepted ? r->layers[l].before_ns : 0;
+        after_ns += r->layers[l].accepted ? r->layers[l].after_ns : 0;
+    }
+    if (after_ns > 1.05 * before_ns)
+        sl_log_printf(&cli->log, SL_LOG_WARN,
+                      "int8 took %.2f times as long as before; without %s/quantization.json the run stays as it was",
+                      after_ns / before_ns, sl_session_get_folder(session));
+}
+
 static int quantize(struct cli_context *cli)
 {
     struct sl_session *session = NULL;
@@ -87,6 +102,7 @@ static int quantize(struct cli_context *cli)
             sl_buf_deinit(&buf);
             cli_note(cli, "written: %s/quantization.json; eval, predict, embed and generate follow it",
                      sl_session_get_folder(session));
+            warn_of_loss(cli, session, &result);
         }
     }
     free(result.layers);

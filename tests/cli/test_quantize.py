@@ -48,9 +48,12 @@ def test_quantize(t):
     after = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
     expect(before == made['before'] and after == made['after'], (before, after, made))
     expect(after['loss'] != before['loss'] and abs(after['loss'] / before['loss'] - 1) < 0.2, (before, after))
-    told = t.run('quantize', 'r', '--json').json
+    result = t.run('quantize', 'r', '--json')
+    told = result.json
     expect(told['schema'] == 'seqlstm.quantize/1' and told['after'] == after and told['before'] == before, told)
     expect([l['accepted'] for l in told['layers']] == [True, False, True], told)
+    then, now = (sum(l[key] for l in told['layers'] if l['accepted']) for key in ('before_ns', 'after_ns'))
+    expect(('warning: int8 took' in result.err) == (now > 1.05 * then), (then, now, result.err))
     # and so does the plan of the run; training knows nothing of it
     planned = t.run('plan', 'r', '--json').json
     expect(planned['phase'] == 'evaluate' and [l['precision'] for l in planned['layers'] if l['op'] == 'recurrent'] ==
