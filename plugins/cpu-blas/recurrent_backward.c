@@ -454,10 +454,11 @@ static void pack_input(const struct backward_call *call, int32_t member, int32_t
     blas_share(op->panels, member, members, &first, &last);
     for (int32_t d = 0; d < op->directions; d++)
         for (int64_t p = first; p < last; p++)
-            op->kernels->pack_back(
-                call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
-                op->layers[0].input, op->layers[0].input_pad, op->rows_x + p * PANEL, p * PANEL,
-                (int64_t)op->panels * PANEL, call->x_back[d]);
+            op->kernels->pack_back(&(struct blas_pack){
+                .w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
+                .width = op->layers[0].input, .width_pad = op->layers[0].input_pad, .map = op->rows_x + p * PANEL,
+                .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .out = call->x_back[d],
+                .stream = op->weights_large});
     if (members > 1)
         call->queue->services->team_barrier(call->queue);
 }

@@ -184,6 +184,25 @@ struct blas_rows {
     int64_t y_row;
 };
 
+/* 64 rows of a canonical matrix [.., width] for the panels of a product. */
+struct blas_pack {
+    const float *w;
+    int64_t width, width_pad;
+    const int32_t *map; /* [64]: a row of w, or negative: zeros; those of a group of 16 follow one another */
+    int64_t k0, k_all;
+    float *out;
+    bool stream; /* more is packed than caches hold */
+};
+
+/* Real rows of a group of 16 columns. */
+static inline int64_t blas_group_rows(const int32_t *map)
+{
+    int64_t rows = 0;
+    while (rows < GROUP && map[rows] >= 0)
+        rows++;
+    return rows;
+}
+
 /* Steps of a few sequences of an LSTM without projection, of as many rows each: gates hold the product with x and come
  * out as of lstm_forward. With layer norm, in training: `norm` has the products (u: the one with x) and z of the first
  * step, panels of all three gates_row apart; the cell's gates are z. */
@@ -263,11 +282,10 @@ struct blas_recurrent_kernels {
     /* y = x (y += x) over n floats of each row, times m where m is not NULL. */
     void (*copy)(const struct blas_rows *c);
     void (*add)(const struct blas_rows *c);
-    /* Rows map[0 .. 63] of w [.., width] (a negative one: zeros) as k = k0 .. k0 + 63 of panels
-     * over n < width_pad, of k_all
-     * rows each; the last panel may be narrower. */
-    void (*pack_back)(const float *w, int64_t width, int64_t width_pad, const int32_t *map, int64_t k0,
-                      int64_t k_all, float *out);
+    /* out[k][c] = w[map[c]][k], k < width_pad */
+    void (*pack_forward)(const struct blas_pack *p);
+    /* The rows as k = k0 .. k0 + 63 of panels over n < width_pad, of k_all rows each; the last may be narrower. */
+    void (*pack_back)(const struct blas_pack *p);
     /* out[c][r] of a 16 x 16 block, see v_transpose16 */
     void (*transpose16)(const float *in, int64_t in_row, int rows, int columns, float *out,
                         int64_t out_row);

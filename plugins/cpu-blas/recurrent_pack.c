@@ -22,30 +22,6 @@ static void add_one(const struct blas_recurrent *op, const float *x, int64_t n, 
     op->kernels->add(&(struct blas_rows){.rows = 1, .n = n, .x = x, .y = y});
 }
 
-/* Real rows of a group of 16 columns, which follow one another. */
-static int64_t group_rows(const int32_t *map)
-{
-    int64_t rows = 0;
-    while (rows < GROUP && map[rows] >= 0)
-        rows++;
-    return rows;
-}
-
-/* Rows of a canonical [rows, width] matrix into forward panels: out[panel][k0 + k][c] = w[row(panel, c)][k].
- * `map`: the panel's rows. */
-static void pack_forward(const struct blas_recurrent *op, const int32_t *map, const float *w,
-                         int64_t width, int64_t width_pad, float *out)
-{
-    for (int32_t g = 0; g < PANEL; g += GROUP) {
-        const int rows = (int)group_rows(map + g);
-        const float *from = w + (rows ? map[g] * width : 0);
-        for (int64_t k = 0; k < width_pad; k += GROUP)
-            op->kernels->transpose16(from + (rows ? k : 0), width, rows,
-                                     rows ? (int)blas_min(GROUP, width - k) : 0,
-                                     out + k * PANEL + g, PANEL);
-    }
-}
-
 /* [rows, columns] row-major as B of a product with K = rows, N = columns, both padded. */
 static void pack_plain(const float *w, int64_t rows, int64_t rows_pad, int64_t columns,
                        int64_t columns_pad, float *out)
@@ -81,7 +57,7 @@ static void pack_vectors(const struct blas_recurrent *op, const float *bias, con
     const int64_t columns = (int64_t)op->panels * PANEL;
     for (int64_t at = 0; at < columns; at += GROUP) {
         const int32_t *rows = op->rows_bias + at;
-        const int64_t count = bias ? group_rows(rows) : 0;
+        const int64_t count = bias ? blas_group_rows(rows) : 0;
         memset(p->bias + at, 0, GROUP * sizeof *p->bias);
         if (count > 0)
             memcpy(p->bias + at, bias + rows[0], (size_t)count * sizeof *bias);
@@ -122,17 +98,20 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last; panel++) {
-        const int32_t *map_x = op->rows_x + panel * PANEL, *map_h = op->rows_h + panel * PANEL;
-        float *forward = p->forward + panel * k_all * PANEL;
-        pack_forward(op, map_x, w_x, layer->input, layer->input_pad, forward);
-        pack_forward(op, map_h, w_h, op->out, op->out_pad, forward + layer->input_pad * PANEL);
-        if (!op->training)
-            continue;
-        if (p->x_back)
-            op->kernels->pack_back(w_x, layer->input, layer->input_pad, map_x, panel * PANEL,
-                                   columns, p->x_back);
-        if (p->h_back)
-            op->kernels->pack_back(w_h, op->out, op->out_pad, map_h, panel * PANEL, columns, p->h_back);
+        struct blas_pack x = {.w = w_x, .width = layer->input, .width_pad = layer->input_pad,
+                              .map = op->rows_x + panel * PANEL, .k0 = panel * PANEL, .k_all = columns,
+                              .out = p->forward + panel * k_all * PANEL, .stream = op->weights_large};
+        struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
+                              .k0 = panel * PANEL, .k_all = columns, .out = x.out + layer->input_pad * PANEL,
+                              .stream = op->weights_large};
+        op->kernels->pack_forward(&x);
+        op->kernels->pack_forward(&h);
+        x.out = op->training ? p->x_back : NULL;
+        h.out = op->training ? p->h_back : NULL;
+        if (x.out)
+            op->kernels->pack_back(&x);
+        if (h.out)
+            op->kernels->pack_back(&h);
     }
     if (member != 0)
         return;
@@ -277,7 +256,7 @@ static void reduce_groups(const struct blas_recurrent *op, const struct blas_red
                           const int32_t *map, float *dst)
 {
     for (int64_t at = 0; dst && at < (int64_t)op->panels * PANEL; at += GROUP) {
-        const int64_t count = group_rows(map + at);
+        const int64_t count = blas_group_rows(map + at);
         if (count > 0)
             reduce_row(op, reduce, from + at - reduce->first, count, dst + map[at]);
     }

@@ -4,6 +4,7 @@
 #define BLAS_SIMD_AVX2_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VW 8
@@ -61,6 +62,14 @@ static inline void v_store_first(float *p, vf a, int n)
 {
     _mm256_maskstore_ps(p, v_first_lanes(n), a);
 }
+static inline void v_put(bool stream, float *p, vf a)
+{
+    if (stream)
+        _mm256_stream_ps(p, a);
+    else
+        v_store(p, a);
+}
+static inline void v_stream_end(void) { _mm_sfence(); }
 static inline float v_sum(vf a)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -68,9 +77,10 @@ static inline float v_sum(vf a)
     s = _mm_add_ss(s, _mm_shuffle_ps(s, s, 1));
     return _mm_cvtss_f32(s);
 }
-static inline void v_transpose16(const float *in, int64_t in_row, int rows, int columns, float *out,
+static inline void v_transpose16(bool stream, const float *in, int64_t in_row, int rows, int columns, float *out,
                                  int64_t out_row)
 {
+    (void)stream;
     for (int c = 0; c < 16; c++)
         for (int r = 0; r < 16; r++)
             out[c * out_row + r] = r < rows && c < columns ? in[r * in_row + c] : 0.0f;

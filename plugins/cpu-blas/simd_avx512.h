@@ -7,6 +7,7 @@
 #define BLAS_SIMD_AVX512_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VW 16        /* floats of a vector */
@@ -74,11 +75,20 @@ static inline void v_store_first(float *p, vf a, int n)
 {
     _mm512_mask_storeu_ps(p, v_first_mask(n), a);
 }
+/* A store; past the caches if `stream`, to a multiple of 64 bytes, and visible to others after v_stream_end. */
+static inline void v_put(bool stream, float *p, vf a)
+{
+    if (stream)
+        _mm512_stream_ps(p, a);
+    else
+        v_store(p, a);
+}
+static inline void v_stream_end(void) { _mm_sfence(); }
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 
 /* 16 x 16 block: out[c * out_row + r] = in[r * in_row + c], rows beyond `rows` zero, columns of `in` beyond
- * `columns` read as zero. */
-static inline void v_transpose16(const float *in, int64_t in_row, int rows, int columns, float *out,
+ * `columns` read as zero; `stream`: of stores, as v_put. */
+static inline void v_transpose16(bool stream, const float *in, int64_t in_row, int rows, int columns, float *out,
                                  int64_t out_row)
 {
     __m512 r[16], t[16];
@@ -105,10 +115,10 @@ static inline void v_transpose16(const float *in, int64_t in_row, int rows, int 
         t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xDD);
     }
     for (int i = 0; i < 4; i++) {
-        v_store(out + (i)*out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88));
-        v_store(out + (i + 8) * out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0xDD));
-        v_store(out + (i + 4) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88));
-        v_store(out + (i + 12) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xDD));
+        v_put(stream, out + (i)*out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88));
+        v_put(stream, out + (i + 8) * out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0xDD));
+        v_put(stream, out + (i + 4) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88));
+        v_put(stream, out + (i + 12) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xDD));
     }
 }
 

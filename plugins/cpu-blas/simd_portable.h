@@ -3,6 +3,7 @@
 #ifndef BLAS_SIMD_PORTABLE_H
 #define BLAS_SIMD_PORTABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -67,10 +68,13 @@ static inline void v_store_first(float *p, vf a, int n)
     for (int i = 0; i < VW && i < n; i++)
         p[i] = a[i];
 }
+static inline void v_put(bool stream, float *p, vf a) { (void)stream, v_store(p, a); }
+static inline void v_stream_end(void) {}
 static inline float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
-static inline void v_transpose16(const float *in, int64_t in_row, int rows, int columns, float *out,
+static inline void v_transpose16(bool stream, const float *in, int64_t in_row, int rows, int columns, float *out,
                                  int64_t out_row)
 {
+    (void)stream;
     for (int c = 0; c < 16; c++)
         for (int r = 0; r < 16; r++)
             out[c * out_row + r] = r < rows && c < columns ? in[r * in_row + c] : 0.0f;
