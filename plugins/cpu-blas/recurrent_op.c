@@ -325,7 +325,7 @@ uint64_t blas_mask_key(const struct blas_recurrent *op, const struct seqlstm_ste
 
 int64_t blas_chunk_rows_max(const struct blas_recurrent *op)
 {
-    return blas_chunk_rows(op) + op->block_rows_max;
+    return blas_min(blas_chunk_rows(op) + op->block_rows_max, blas_block_rows_all(op));
 }
 
 void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes *sizes)

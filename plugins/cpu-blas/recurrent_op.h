@@ -152,6 +152,8 @@ uint64_t blas_backward_workspace(const struct blas_recurrent *op);
 /* Blocks that any batch is cut into, at most. */
 int64_t blas_blocks_max(const struct blas_recurrent *op);
 
+static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Rows of which weight gradients are made at once: those of a large layer are read and written once for each; with norm
  * there are gradients of both products, beside z. */
 static inline int64_t blas_chunk_rows(const struct blas_recurrent *op)
@@ -172,10 +174,16 @@ static inline bool blas_may_share_units(const struct blas_recurrent *op)
     return op->members_max > 1 && (op->weights_large || op->units >= 128);
 }
 
+/* Rows that a block of the longest batch has, padded to its widest step. */
+static inline int64_t blas_block_rows_all(const struct blas_recurrent *op)
+{
+    return op->block_rows_max * op->desc.head.max_steps;
+}
+
 /* Rows of x that the forward pass projects at once, where its step does not do it; more if one step has more. */
 static inline int64_t blas_forward_rows(const struct blas_recurrent *op)
 {
-    return op->weights_large ? 256 : 96;
+    return blas_min(op->weights_large ? 256 : 96, blas_block_rows_all(op));
 }
 
 /* Most rows that a chunk of steps of a block can have, backward. */
@@ -201,7 +209,6 @@ static inline int64_t blas_gate_rows(const struct blas_recurrent *op, int64_t q_
 
 /* An odd number of cache lines, so that one column of many rows spreads over all sets of the first-level cache. */
 static inline int64_t blas_stride(int64_t n) { return n / GROUP % 2 == 0 ? n + GROUP : n; }
-static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Row of packed tensors (X, Y) of the block's first sequence at step t. */
 static inline int64_t blas_packed_row(const struct blas_recurrent_binding *binding,
