@@ -2,6 +2,7 @@
 /* See runoff.h. */
 #include "dispatch/runoff.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,8 @@ static seqlstm_status race(struct runoff *runoff, bool *out_timed, struct seqlst
     }
     if (status != SEQLSTM_OK)
         sl_log_printf(tuning->log, SL_LOG_DEBUG, "whole steps of the best two plans are not timed: %s", why.message);
+    for (int w = 0; w < 2; w++) /* the cache has tenths: whole ones are found again as they were said */
+        runoff->ns[w] = floor(runoff->ns[w] + 0.5);
     return *out_timed ? keep(runoff, err) : SEQLSTM_OK;
 }
 
