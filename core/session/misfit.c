@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration that asks for other shapes than the run's weights have: which option does. The message of the reader
- * names the tensor, the tensor its layer, and the layer its options, of which one comes from --set or an overlay.
- */
+/* A configuration that asks for other shapes than the run's weights have: which option does. The reader's error names
+ * the tensor, the tensor its layer, and the layer its options, of which one comes from --set or an overlay. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "session/session_private.h"
 #include "train/checkpoint.h"
-
-/* What stands between the first two backticks; cut to the room. */
-static void read_name(const char *message, char *out, size_t bytes)
-{
-    const char *begin = strchr(message, '`');
-    const size_t length = begin ? strcspn(begin + 1, "`") : 0;
-    snprintf(out, bytes, "%.*s", (int)length, begin ? begin + 1 : "");
-}
 
 /* The layer whose parameter it is; NULL: of none. */
 static const struct sl_layer *find_layer(const struct sl_model *model, const char *name)
@@ -43,18 +34,16 @@ static bool begins_with(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static struct sl_place find_cause(const struct sl_model *model, const char *message)
+static struct sl_place find_cause(const struct sl_model *model, const char *name)
 {
-    char name[256];
-    read_name(message, name, sizeof name);
     const struct sl_layer *layer = find_layer(model, name);
     if (layer)
         return find_change(&layer->places, "", layer->place);
     const char *key = begins_with(name, SL_CHECKPOINT_AVERAGE) ? "train.ema"
                       : begins_with(name, SL_CHECKPOINT_BEST)  ? "train.early_stopping"
                       : begins_with(name, "optimizer.")        ? "train.optimizer"
-                      : name[0]                                ? "model"
-                                                               : "data.batch_size"; /* states that are carried */
+                      : begins_with(name, "carried")           ? "data.batch_size"
+                                                               : "model";
     return find_change(&model->places, key, sl_model_find_place(model, key));
 }
 
@@ -63,7 +52,7 @@ seqlstm_status sl_session_find_misfit(struct sl_session *session, const char *pa
 {
     if (status != SEQLSTM_INVALID_CONFIG || err == NULL)
         return status;
-    const struct sl_place place = find_cause(session->model, err->message);
+    const struct sl_place place = find_cause(session->model, err->where);
     char reason[sizeof err->message];
     snprintf(reason, sizeof reason, "%s", err->message);
     seqlstm_error_set(err, status, __FILE__, __LINE__,

@@ -131,9 +131,11 @@ static seqlstm_status check_group(const struct sl_safetensors *file, const char 
 {
     if (!has_prefix(file, prefix))
         return SEQLSTM_OK;
-    if (!flat)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "the checkpoint holds tensors `%s…`, which this configuration does not use", prefix);
+    if (!flat) {
+        seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                          "the checkpoint holds tensors `%s…`, which this configuration does not use", prefix);
+        return sl_tensor_blame(prefix, err);
+    }
     return sl_tensors_check(file, prefix, params, err);
 }
 
@@ -142,10 +144,12 @@ static seqlstm_status check_carried(const struct sl_safetensors *file, const str
 {
     const struct sl_safetensors_entry *entry = sl_safetensors_find(file, "carried");
     int64_t elems = entry ? sl_safetensors_count_elems(entry) : 0;
-    if (entry && (entry->dtype != SL_SAFETENSORS_F32 || !target->carried || elems != target->carried_elems))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "the checkpoint carries states of %" PRId64 " elements, the model has %" PRId64, elems,
-                     target->carried ? target->carried_elems : 0);
+    if (entry && (entry->dtype != SL_SAFETENSORS_F32 || !target->carried || elems != target->carried_elems)) {
+        seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                          "the checkpoint carries states of %" PRId64 " elements, the model has %" PRId64, elems,
+                          target->carried ? target->carried_elems : 0);
+        return sl_tensor_blame(entry->name, err);
+    }
     *out_entry = entry;
     return SEQLSTM_OK;
 }

@@ -74,7 +74,7 @@ struct sl_checkpoint_target {
 };
 
 /* All or nothing: everything is checked before anything is written. INVALID_CONFIG when a tensor is missing or of
- * another shape: the message names it; CORRUPT_DATA when the state of the run cannot be read. */
+ * another shape: the message and err->where name it; CORRUPT_DATA when the state of the run cannot be read. */
 seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
                                   struct seqlstm_error *err);
 

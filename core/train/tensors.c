@@ -89,6 +89,13 @@ static void print_shape(char *out, size_t bytes, const struct sl_safetensors_ent
         used += (size_t)sl_text_snprintf(out + used, bytes - used, "%s%" PRId64, i ? ", " : "", entry->shape[i]);
 }
 
+seqlstm_status sl_tensor_blame(const char *name, struct seqlstm_error *err)
+{
+    if (err)
+        snprintf(err->where, sizeof err->where, "%s", name);
+    return SEQLSTM_INVALID_CONFIG;
+}
+
 seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *prefix, const struct sl_param_view *view,
                               const struct sl_safetensors_entry **out_entry, struct seqlstm_error *err)
 {
@@ -106,8 +113,10 @@ seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *pre
             char has[200], want[200];
             print_shape(has, sizeof has, entry);
             print_shape(want, sizeof want, &wanted);
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`%s` is %s [%s] in the file, the model has float32 [%s]", name,
-                         sl_safetensors_dtype_get_name(entry->dtype), has, want);
+            seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                              "`%s` is %s [%s] in the file, the model has float32 [%s]", name,
+                              sl_safetensors_dtype_get_name(entry->dtype), has, want);
+            return sl_tensor_blame(name, err);
         }
     }
     *out_entry = entry;
@@ -120,8 +129,11 @@ seqlstm_status sl_tensors_check(const struct sl_safetensors *file, const char *p
     for (int32_t i = 0; i < params->view_count; i++) {
         const struct sl_safetensors_entry *entry = NULL;
         SEQLSTM_TRY(sl_tensor_find(file, prefix, &params->views[i], &entry, err));
-        if (!entry)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the file holds no `%s%s`", prefix, params->views[i].name);
+        if (!entry) {
+            seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "the file holds no `%s%s`", prefix,
+                              params->views[i].name);
+            return sl_tensor_blame(*prefix ? prefix : params->views[i].name, err);
+        }
     }
     return SEQLSTM_OK;
 }

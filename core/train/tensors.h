@@ -28,8 +28,12 @@ seqlstm_status sl_tensor_list_add_vector(struct sl_tensor_list *list, const char
                                          int64_t elems, struct seqlstm_error *err);
 void sl_tensor_list_deinit(struct sl_tensor_list *list);
 
+/* Of an error about a tensor that the configuration does not fit: `err->where` becomes the tensor's name, by which the
+ * option that asks for another one can be found. Returns INVALID_CONFIG. */
+seqlstm_status sl_tensor_blame(const char *name, struct seqlstm_error *err);
+
 /* Checks that prefix + name of a view is in the file, float32 (or narrower, wider floats) and of its shape.
- * `*out_entry` is NULL with status OK when it is absent. INVALID_CONFIG: another shape or type. */
+ * `*out_entry` is NULL with status OK when it is absent. INVALID_CONFIG, of the tensor: another shape or type. */
 seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *prefix,
                               const struct sl_param_view *view, const struct sl_safetensors_entry **out_entry,
                               struct seqlstm_error *err);

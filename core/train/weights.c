@@ -49,16 +49,22 @@ static seqlstm_status check(const struct sl_safetensors *file, const struct sl_p
     for (int32_t i = 0; i < params->view_count; i++) {
         const struct sl_safetensors_entry *entry = NULL;
         SEQLSTM_TRY(sl_tensor_find(file, prefix, &params->views[i], &entry, err));
-        if (!entry && !(flags & SL_WEIGHTS_ALLOW_MISSING))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the file holds no `%s`", params->views[i].name);
+        if (!entry && !(flags & SL_WEIGHTS_ALLOW_MISSING)) {
+            seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "the file holds no `%s`",
+                              params->views[i].name);
+            return sl_tensor_blame(params->views[i].name, err);
+        }
         *(entry ? &report->loaded : &report->missing) += 1;
     }
     for (int32_t i = 0; i < sl_safetensors_get_count(file) && !is_checkpoint(file); i++) {
         const char *name = sl_safetensors_get_entry(file, i)->name;
         if (sl_params_find(params, name))
             continue;
-        if (!(flags & SL_WEIGHTS_ALLOW_EXTRA))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the file holds `%s`, which the model does not have", name);
+        if (!(flags & SL_WEIGHTS_ALLOW_EXTRA)) {
+            seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                              "the file holds `%s`, which the model does not have", name);
+            return sl_tensor_blame(name, err);
+        }
         report->extra++;
     }
     return SEQLSTM_OK;

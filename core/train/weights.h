@@ -31,7 +31,7 @@ struct sl_weights_report {
  * tensors are never extra), and touches params.
  * A checksum is verified where there is one. Nothing is changed on failure. Errors: as
  * sl_safetensors_open; INVALID_CONFIG when a shape differs, or for what the flags do not allow: the message names the
- * parameter and both shapes. `out_report` may be NULL. */
+ * parameter and both shapes, `err->where` the parameter. `out_report` may be NULL. */
 seqlstm_status sl_weights_load(struct sl_params *params, const char *path, unsigned flags,
                                struct sl_weights_report *out_report, struct seqlstm_error *err);
 
