@@ -154,11 +154,10 @@ int64_t blas_blocks_max(const struct blas_recurrent *op);
 
 static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Rows of which weight gradients are made at once: those of a large layer are read and written once for each; with norm
- * there are gradients of both products, beside z. */
+/* Rows of which weight gradients are made at once: those of a large layer are read and written once for each. */
 static inline int64_t blas_chunk_rows(const struct blas_recurrent *op)
 {
-    return op->weights_large ? 768 : op->norm ? 128 : 256;
+    return op->weights_large ? 768 : 256;
 }
 
 /* Are rows of x~h~ so far apart, most of a page of 4 KiB or more, that 128 of them lie on more pages than a processor's
