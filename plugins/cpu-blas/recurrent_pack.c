@@ -106,8 +106,8 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
                               .stream = op->weights_large};
         op->kernels->pack_forward(&x);
         op->kernels->pack_forward(&h);
-        x.out = op->training ? p->x_back : NULL;
-        h.out = op->training ? p->h_back : NULL;
+        x.out = p->x_back;
+        h.out = p->h_back;
         if (x.out)
             op->kernels->pack_back(&x);
         if (h.out)

@@ -107,6 +107,9 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                      "%lld rows of %d sequences are more than the bounds %lld and %lld",
                      (long long)rows, sizes[0], (long long)op->desc.head.max_rows,
                      (long long)op->desc.head.max_sequences);
+    if (t1 - t0 > op->desc.head.max_steps) /* scratch is that of the longest batch */
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld steps are more than the bound %lld", (long long)(t1 - t0),
+                     (long long)op->desc.head.max_steps);
     struct blas_recurrent_binding made = {.op = op, .axis = axis, .t0 = t0, .steps = t1 - t0,
                                           .rows = rows, .sequences = sizes[0]};
     made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), BLAS_MEMBERS_MAX);

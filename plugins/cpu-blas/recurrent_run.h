@@ -101,7 +101,7 @@ static inline void blas_ahead_add(struct blas_ahead *ahead, const float *from, i
     ahead->regions[ahead->region_count++].lines = (floats + GROUP - 1) / GROUP;
 }
 
-/* For products that have `tiles` row tiles in all, times blocks of `k`. */
+/* `tiles`: row tiles of all products that will prefetch, each counted once for every block of `k` that it sums over. */
 void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k);
 
 /* ---- forward ---- */

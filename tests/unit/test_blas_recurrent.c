@@ -287,6 +287,38 @@ static void gates_saturate(void **state)
     }
 }
 
+/* Scratch is made for max_steps: a longer axis of fewer sequences is refused, though its rows would fit. */
+static void longer_axes_are_refused(void **state)
+{
+    struct blas_fixture *f = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct shape shape = {.input = 16, .hidden = 16, .layers = 1, .sequences = 1, .longest = 8, .shortest = 8,
+                                .cell = SEQLSTM_CELL_LSTM};
+    struct fixture_axis axis;
+    fixture_axis(&axis, 1, (const int32_t[]){8});
+    struct seqlstm_recurrent_desc desc;
+    desc_fill(&shape, &axis.axis, &desc);
+    struct seqlstm_instance *instance = NULL;
+    assert_int_equal(f->table->open(&f->host.services, NULL, 0, &instance, &err), SEQLSTM_OK);
+    struct sl_queue queue;
+    sl_queue_init(&queue, NULL);
+    for (int64_t bound = 7; bound <= 8; bound++) {
+        struct seqlstm_op *op = NULL;
+        struct seqlstm_binding *binding = NULL;
+        desc.head.max_steps = bound;
+        assert_int_equal(f->table->op_create(instance, 0, &desc.head, "packed", &op, &err), SEQLSTM_OK);
+        const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = 8, .rows_in = 8, .axis = &axis.axis,
+                                          .t0 = 0, .t1 = 8};
+        assert_int_equal(f->table->op_bind(op, &queue.queue, &bind, &binding, &err),
+                         bound < 8 ? SEQLSTM_INVALID_ARGUMENT : SEQLSTM_OK);
+        if (bound < 8)
+            assert_string_equal(err.message, "8 steps are more than the bound 7");
+        f->table->binding_destroy(binding);
+        f->table->op_destroy(op);
+    }
+    f->table->close(instance);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +326,7 @@ int main(void)
         cmocka_unit_test(few_rows_agree),
         cmocka_unit_test(many_steps_agree),
         cmocka_unit_test(gates_saturate),
+        cmocka_unit_test(longer_axes_are_refused),
     };
     return FIXTURE_RUN(tests);
 }
