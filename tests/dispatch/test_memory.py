@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peak of memory that a plan predicts, held to 10 % of the real one: of training, evaluation and what decodes."""
+import json
+import os
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
+import harness
+from harness import TINY, expect
+
+ORDER = ('--set', 'dispatch.policy=order')
+MEASURED = ('--set', 'dispatch.policy=measured')
+# One epoch, so that there is a validation: its buffers stay beside those of training.
+LARGE = (TINY.replace('length: [5, 8]', 'length: [30, 40]').replace('epochs: 3', 'epochs: 1')
+         .replace('size: 160', 'size: 128').replace('size: 32', 'size: 64').replace('batch_size: 16', 'batch_size: 64'))
+DENSE = '{type: dense, units: from_target}'
+
+
+def measure_peak(t, *args):
+    """The most memory, in bytes, that the process of `args` takes."""
+    # without what meson sets: it fills every block of memory, which then counts whether it is used or not
+    process = t.start(*args, env={'MALLOC_PERTURB_': None})
+    _, status, usage = os.wait4(process.pid, 0)
+    expect(status == 0, (args, status))
+    return usage.ru_maxrss * 1024
+
+
+def is_there(t, backend):
+    known = {r['id']: r for r in t.run('backends', '--json').json['backends'] if r['status'] == 'ok'}
+    return known.get(backend)
+
+
+def train_measured(t, layers, *args):
+    """A run, its folder, and the predicted peak over the real one."""
+    out = t.folder / f'r{len(list(t.folder.iterdir()))}'
+    real = measure_peak(t, 'run', 'm.yaml', '-q', '--out', out, '--set', f'model=[{layers}, {DENSE}]', *args)
+    return out, json.loads((out / 'plan.json').read_text())['memory']['peak_bytes'] / real
+
+
+def test_memory(t):
+    """The peak that the plan predicts is within 10 % of the real one: whatever backends were loaded and timed, and
+    where reading the data took more than the run does."""
+    if t.sanitized:
+        return 'sanitizers use memory of their own'
+    if not is_there(t, 'cpu-blas'):
+        return 'cpu-blas is not built'
+    t.write('m.yaml', LARGE)
+    two = '{type: lstm, units: 512, return_sequences: true}, {type: lstm, units: 512}'
+    blas = ('--set', 'backends=[cpu-blas]')
+    for layers, *args in ((two, *blas, *MEASURED), (two, *blas, *ORDER), (two, *ORDER),
+                          ('{type: lstm, units: 640}', *blas, *ORDER),
+                          ('{type: gru, units: 384, layers: 2}', *blas, *ORDER)):
+        _, ratio = train_measured(t, layers, *args)
+        expect(0.9 <= ratio <= 1.1, (layers, args, ratio))
+    _, ratio = train_measured(t, '{type: lstm, units: 8}', *ORDER, '--set', 'data.train.size=100000', '--set',
+                              'train.updates=3')
+    expect(0.9 <= ratio <= 1.1, ('much data', ratio))
+
+
+def write_pairs(t, name, count, seed):
+    """Sentences of 5 to 30 words, and the same words backwards."""
+    draw = random.Random(seed)
+    lines = [[f'w{draw.randrange(4000)}' for _ in range(draw.randint(5, 30))] for _ in range(count)]
+    t.write(f'{name}.source', ''.join(' '.join(line) + '\n' for line in lines))
+    t.write(f'{name}.target', ''.join(' '.join(reversed(line)) + '\n' for line in lines))
+
+
+BACKWARDS = """seqlstm: 1
+name: backwards
+data:
+  type: lines
+  train: {source: train.source, target: train.target}
+  valid: {source: valid.source, target: valid.target}
+  test: {source: test.source, target: test.target}
+  tokenizer: {type: whitespace}
+  batch_size: 64
+model:
+  encoder:
+    - {type: embedding, dim: 64}
+    - {type: lstm, name: reader, units: 64, direction: bidirectional, return_sequences: true}
+  decoder:
+    - {type: embedding, dim: 64}
+    - {type: lstm, units: 128, return_sequences: true, initial_state: reader}
+    - {type: attention, score: general}
+    - {type: dense, units: 128, activation: tanh}
+    - {type: output, activation: softmax}
+train: {epochs: 1, optimizer: adam, metrics: [accuracy, bleu]}
+decode: {beam: 20}
+backends: [cpu-blas]
+"""
+
+
+def test_memory_of_decoding(t):
+    """What writes texts for metrics, and tokens for scheduled sampling, is planned beside training and counted; so it
+    is for `eval`. Without it the plan would say 15 % less than the run takes."""
+    if t.sanitized:
+        return 'sanitizers use memory of their own'
+    if not is_there(t, 'cpu-blas'):
+        return 'cpu-blas is not built'
+    for name, count, seed in (('train', 512, 1), ('valid', 128, 2), ('test', 128, 3)):
+        write_pairs(t, name, count, seed)
+    t.write('m.yaml', BACKWARDS)
+    sampled = ('--set', 'train.teacher_forcing={type: constant, probability: 0.5}')
+    decoding, took = {}, {}
+    for key, args in (('beam', ()), ('both', sampled), ('sampling', (*sampled, '--set', 'train.metrics=[accuracy]'))):
+        run = t.folder / key
+        took[key] = measure_peak(t, 'run', 'm.yaml', '-q', '--out', run, *ORDER, *args)
+        made = json.loads((run / 'plan.json').read_text())
+        expect(('decoding' in made, 'sampling' in made) == (key != 'sampling', key != 'beam'), (key, made.keys()))
+        planned = t.run('plan', 'm.yaml', '--json', *ORDER, *args).json
+        expect(planned['memory']['decoding_bytes'] == made['memory']['decoding_bytes'], key)
+        ratio = made['memory']['peak_bytes'] / took[key]
+        expect(0.9 <= ratio <= 1.1, (key, ratio))
+        decoding[key] = made['memory']['decoding_bytes']
+    expect(decoding['both'] == decoding['beam'] + decoding['sampling'] > decoding['beam'], decoding)
+    expect(decoding['beam'] > 0.12 * took['beam'], 'the ratio would hold without it')
+    predicted = t.run('plan', t.folder / 'beam', '--json').json
+    ratio = predicted['memory']['peak_bytes'] / measure_peak(t, 'eval', t.folder / 'beam')
+    expect(0.9 <= ratio <= 1.1, ('eval', ratio))
+    t.run('plan', t.folder / 'beam').prints('decoding')
+
+
+def test_memory_of_narrow_types(t):
+    """The library does not touch all that it asks for, and takes memory of its own when it first runs; mixed lengths
+    fall apart into fewer rectangles than they may. The plan knows both, and is within 10 %."""
+    if t.sanitized:
+        return 'sanitizers use memory of their own'
+    onednn = is_there(t, 'cpu-onednn')
+    if not onednn or 'v4' not in onednn['devices'][0]['class'] or not is_there(t, 'cpu-blas'):
+        return 'cpu-onednn with AVX-512 and cpu-blas are not both there'
+    t.write('m.yaml', LARGE)
+    both = ('--set', 'backends=[cpu-onednn, cpu-blas]', *ORDER)
+    for precision in ('float32', 'bfloat16'):
+        _, ratio = train_measured(t, '{type: lstm, units: 384, layers: 2}', *both, '--set', f'precision={precision}',
+                                  '--set', 'data.train.size=1024')
+        expect(0.9 <= ratio <= 1.1, ('mixed lengths', precision, ratio))
+    for layers in ('{type: lstm, units: 512, return_sequences: true}, {type: lstm, units: 512}',
+                   '{type: lstm, units: 640}', '{type: lstm, units: 64, layers: 2}',
+                   '{type: gru, units: 384, layers: 2}', '{type: lstm, units: 256, direction: bidirectional}'):
+        _, ratio = train_measured(t, layers, *both, '--set', 'data.length=40')
+        expect(0.9 <= ratio <= 1.1, ('equal lengths', layers, ratio))
+    run, _ = train_measured(t, '{type: lstm, units: 1024, return_sequences: true}, {type: lstm, units: 1024}', *both,
+                            '--set', 'data.train.size=2', '--set', 'data.valid.size=2')
+    t.run('quantize', run)
+    predicted = t.run('plan', run, '--json').json
+    expect([layer['precision'] for layer in predicted['layers']][:2] == ['int8', 'int8'], predicted['layers'])
+    ratio = predicted['memory']['peak_bytes'] / measure_peak(t, 'eval', run)
+    expect(0.9 <= ratio <= 1.1, ratio)
+
+
+harness.main(globals())
