@@ -4,8 +4,8 @@
  *   caller:  job = ...; generation++            waits until remaining == 0
  *   worker:  waits for generation to change;    runs its part; remaining--
  *
- * Every wait is the same: look, spin for a bounded time, then sleep in the kernel (a futex) on the
- * word itself. Who changes a word and then sees a sleeper wakes it.
+ * Every wait is the same: look, spin for a bounded time (not on a crowded processor), then sleep in
+ * the kernel (a futex) on the word itself. Who changes a word and then sees a sleeper wakes it.
  *
  * Invariants:
  * (1) `job` is written by the caller only while remaining == 0; workers read it after they have
@@ -53,6 +53,11 @@
 /* While spinning the processor is offered at this interval: the kernel sometimes puts a woken
  * worker on the very processor on which its caller spins. */
 #define POOL_YIELD_NS      10000
+/* A processor that comes back later than this is wanted by another program. Who yields it waits for a slice of the
+ * scheduler (4 ms and more), at every use; who sleeps runs again when woken. So a member that saw it sleeps at once for
+ * a while. */
+#define POOL_CROWD_NS      100000
+#define POOL_CROWDED_NS    20000000
 
 /* One word on its own pair of lines. */
 struct word {
@@ -99,6 +104,9 @@ static _Thread_local struct seat {
     int32_t member, members;
 } seat;
 
+/* Until when the running thread takes its processor for crowded. */
+static _Thread_local int64_t crowded_until_ns;
+
 static void relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -118,6 +126,16 @@ static void futex_wake_all(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Lets another thread run; the time afterwards. */
+static int64_t offer_processor(int64_t now_ns)
+{
+    sched_yield();
+    const int64_t back_ns = sl_clock_ns();
+    if (back_ns - now_ns > POOL_CROWD_NS)
+        crowded_until_ns = back_ns + POOL_CROWDED_NS;
+    return back_ns;
+}
+
 /* Waits until the word differs from `old`, and returns it. */
 static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t old, struct word *sleepers)
 {
@@ -128,22 +146,20 @@ static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t o
             return now;
         relax();
     }
-    if (pool->spin_ns > 0) {
-        int64_t now_ns = sl_clock_ns(), end_ns = now_ns + pool->spin_ns;
-        int64_t yield_ns = now_ns + POOL_YIELD_NS;
-        do {
-            for (int looks = 0; looks < POOL_SPIN_FEW; looks++) {
-                now = atomic_load_explicit(&word->value, memory_order_acquire);
-                if (now != old)
-                    return now;
-                relax();
-            }
-            now_ns = sl_clock_ns();
-            if (now_ns >= yield_ns) {
-                sched_yield();
-                yield_ns = now_ns + POOL_YIELD_NS;
-            }
-        } while (now_ns < end_ns && !atomic_load_explicit(&pool->parked, memory_order_relaxed));
+    int64_t now_ns = sl_clock_ns(), end_ns = now_ns + (now_ns < crowded_until_ns ? 0 : pool->spin_ns);
+    int64_t yield_ns = now_ns + POOL_YIELD_NS;
+    while (now_ns < end_ns && !atomic_load_explicit(&pool->parked, memory_order_relaxed)) {
+        for (int looks = 0; looks < POOL_SPIN_FEW; looks++) {
+            now = atomic_load_explicit(&word->value, memory_order_acquire);
+            if (now != old)
+                return now;
+            relax();
+        }
+        now_ns = sl_clock_ns();
+        if (now_ns >= yield_ns) {
+            now_ns = offer_processor(now_ns);
+            yield_ns = now_ns + POOL_YIELD_NS;
+        }
     }
     atomic_fetch_add(&sleepers->value, 1);
     while ((now = atomic_load(&word->value)) == old)

@@ -3,8 +3,8 @@
  *
  * A pool of `members` has members - 1 threads of its own; the thread that calls is member 0. With
  * one member everything runs inline. Between uses the threads spin for about as long as a wake-up
- * takes (0.2 ms) and then sleep; on a machine with fewer free cores than members they sleep almost
- * at once.
+ * takes (0.2 ms) and then sleep; on a machine with fewer free cores than members, and for some time
+ * where another program wants their processor, they sleep almost at once.
  *
  * One caller at a time per pool. Inside a team or a parallel_for the same pool may be used again:
  * it then runs inline on the calling member (members = 1 for that call). Floating-point modes of

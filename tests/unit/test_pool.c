@@ -3,13 +3,16 @@
  * floating-point modes, signals, and failure to make one. Run under TSan too. */
 #include <fenv.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -184,6 +187,74 @@ static void leased_threads_use_no_processor(void **state)
     sl_pool_destroy(meeting.pool);
 }
 
+/* A processor for each of two members; a thread of somebody else wants that of the first. */
+struct crowd {
+    int processors[2];
+    _Atomic bool over;
+};
+
+static void take_processor(int processor)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)processor, &set);
+    assert_int_equal(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+static void take_own_processor(void *context, int32_t member, int32_t members)
+{
+    assert_int_equal(members, 2);
+    take_processor(((struct crowd *)context)->processors[member]);
+}
+
+static void *keep_busy(void *context)
+{
+    struct crowd *crowd = context;
+    take_processor(crowd->processors[0]);
+    while (!crowd->over)
+        ;
+    return NULL;
+}
+
+/* The second member works for 0.3 ms while the first one has nothing to do but wait. */
+static void work_second(void *context, int32_t member, int32_t members)
+{
+    (void)context, (void)members;
+    const int64_t end_ns = sl_clock_ns() + 300000;
+    while (member == 1 && sl_clock_ns() < end_ns)
+        ;
+}
+
+/* Who yields a processor that another program wants gets it back a slice later: once is enough to learn that. */
+static void crowded_processors_are_left_alone(void **state)
+{
+    (void)state;
+    enum { USES = 200 };
+    struct crowd crowd = {0};
+    cpu_set_t before;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int found = 0;
+    for (int c = 0; c < CPU_SETSIZE && found < 2; c++)
+        if (CPU_ISSET((size_t)c, &before))
+            crowd.processors[found++] = c;
+    if (found < 2)
+        skip();
+    struct sl_pool *pool = make(2);
+    pthread_t other;
+    sl_pool_team(pool, take_own_processor, &crowd);
+    assert_int_equal(pthread_create(&other, NULL, keep_busy, &crowd), 0);
+    struct rusage start, end;
+    getrusage(RUSAGE_THREAD, &start);
+    for (int i = 0; i < USES; i++)
+        sl_pool_team(pool, work_second, NULL);
+    getrusage(RUSAGE_THREAD, &end);
+    crowd.over = true;
+    pthread_join(other, NULL);
+    sl_pool_destroy(pool);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_true(end.ru_nivcsw - start.ru_nivcsw < USES / 2);
+}
+
 static void inner_member(void *context, int32_t member, int32_t members)
 {
     struct meeting *meeting = context;
@@ -335,6 +406,7 @@ int main(void)
         cmocka_unit_test(barriers_order_what_members_write),
         cmocka_unit_test(sleepers_are_woken),
         cmocka_unit_test(leased_threads_use_no_processor),
+        cmocka_unit_test(crowded_processors_are_left_alone),
         cmocka_unit_test(nested_uses_run_inline),
         cmocka_unit_test(pools_within_pools),
         cmocka_unit_test(threads_take_the_makers_modes_and_no_signals),
