@@ -19,9 +19,9 @@ struct sl_plan_beside {
     struct sl_plan_pair sampling;   /* of tokens that training reads in place of the target's */
 };
 
-/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" (and those of evaluation and sampling) replay the
- * plan (sl_plan_request.stored); "threads" and "devices" say what else its bits depend on. Errors: NO_MEMORY.
- * [any thread] */
+/* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" (and those of evaluation, decoding and sampling)
+ * replay the plan (sl_plan_request.stored); "threads" and "devices" say what else its bits depend on. Errors:
+ * NO_MEMORY. [any thread] */
 seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_plan_beside *beside, struct sl_buf *out,
                                   struct seqlstm_error *err);
 

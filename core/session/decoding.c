@@ -4,17 +4,44 @@
 
 #include "session/session_private.h"
 
+/* Who runs a pair: in training (`bound`) the pair's own choices in the stored plan, `own`. Else these, and then those
+ * of training, stored or just made, are followed where the backends accept: a new run, the same run resumed, and its
+ * evaluation decode alike, though nothing of that is measured. The items are to be freed. */
+static seqlstm_status list_choices(const struct sl_session *session, const struct sl_choices *own, bool bound,
+                                   struct sl_choices *out, struct seqlstm_error *err)
+{
+    const struct sl_choices *stored = &session->stored.phases;
+    const struct sl_plan *made = session->options.forced_backend || stored->count > 0 ? NULL : session->train.plan;
+    out->items = malloc(((size_t)own->count + (size_t)stored->count + (size_t)(made ? made->call_count : 0) + 1) *
+                        sizeof *out->items);
+    if (out->items == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the choices of a plan");
+    for (int32_t i = 0; i < own->count; i++) {
+        out->items[out->count] = own->items[i];
+        out->items[out->count++].phase = bound ? SL_PHASE_PREDICT : SL_PHASE_TRAIN; /* of another phase: not binding */
+    }
+    if (bound && own->count > 0)
+        return SEQLSTM_OK;
+    for (int32_t i = 0; i < stored->count; i++)
+        out->items[out->count++] = stored->items[i];
+    for (int32_t c = 0; made && c < made->call_count; c++)
+        out->items[out->count++] = (struct sl_plan_choice){made->calls[c].node->name,
+                                                           sl_backend_get_id(made->calls[c].backend),
+                                                           made->calls[c].variant, SL_PHASE_TRAIN};
+    return SEQLSTM_OK;
+}
+
 /* One part of the model, for batches of the envelope and like the profiles (NULL: not known). */
 static seqlstm_status plan_part(struct sl_session *session, enum sl_part part, const struct sl_envelope *envelope,
-                                const struct sl_profiles *profiles, bool attention, struct sl_stage *stage,
-                                struct seqlstm_error *err)
+                                const struct sl_profiles *profiles, const struct sl_choices *choices, bool attention,
+                                struct sl_stage *stage, struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = *envelope;
     facts.has_weight = false;
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
                                        .need_output = true, .part = part, .attention_weights = attention};
-    return sl_session_prepare_stage(session, &request, profiles, false, stage, err);
+    return sl_session_prepare_stage(session, &request, profiles, choices, false, stage, err);
 }
 
 /* One step of each batch, with `places` hypotheses for each of its sequences. */
@@ -36,7 +63,8 @@ static seqlstm_status profile_steps(const struct sl_profiles *batches, int64_t p
 
 /* The decoder runs on one step of `places` hypotheses for each source of the batches. */
 static seqlstm_status plan_pair(struct sl_session *session, const struct sl_batcher *batches, int64_t places,
-                                bool attention, bool exact, struct sl_stage_pair *pair, struct seqlstm_error *err)
+                                const struct sl_choices *choices, bool attention, bool exact,
+                                struct sl_stage_pair *pair, struct seqlstm_error *err)
 {
     const struct sl_envelope envelope = sl_batcher_envelope(batches);
     struct sl_envelope step = envelope;
@@ -47,9 +75,11 @@ static seqlstm_status plan_pair(struct sl_session *session, const struct sl_batc
     if (status == SEQLSTM_OK)
         status = profile_steps(&whole, places, &steps, err);
     if (status == SEQLSTM_OK)
-        status = plan_part(session, SL_PART_ENCODER, &envelope, exact ? &whole : NULL, false, &pair->encoder, err);
+        status = plan_part(session, SL_PART_ENCODER, &envelope, exact ? &whole : NULL, choices, false, &pair->encoder,
+                           err);
     if (status == SEQLSTM_OK)
-        status = plan_part(session, SL_PART_DECODER, &step, exact ? &steps : NULL, attention, &pair->step, err);
+        status = plan_part(session, SL_PART_DECODER, &step, exact ? &steps : NULL, choices, attention, &pair->step,
+                           err);
     sl_profiles_deinit(&whole);
     sl_profiles_deinit(&steps);
     return status;
@@ -86,7 +116,13 @@ seqlstm_status sl_decoding_plan(struct sl_session *session, const struct sl_batc
     const struct sl_decode_config *config = &session->model->decode;
     sl_decoding_deinit(decoding);
     decoding->attention = attention;
-    SEQLSTM_TRY(plan_pair(session, batches, config->beam, attention, exact, &decoding->pair, err));
+    struct sl_choices choices = {0};
+    seqlstm_status status =
+        list_choices(session, &session->stored.decoding, batches == session->valid_batcher, &choices, err);
+    if (status == SEQLSTM_OK)
+        status = plan_pair(session, batches, config->beam, &choices, attention, exact, &decoding->pair, err);
+    free(choices.items);
+    SEQLSTM_TRY(status);
     decoding->pair.own_bytes = sl_decoder_count_bytes(decoding->pair.step.graph, config,
                                                       sl_batcher_envelope(batches).source_steps);
     return SEQLSTM_OK;
@@ -123,7 +159,12 @@ seqlstm_status sl_sampling_plan(struct sl_session *session, struct sl_sampling *
     sl_sampling_deinit(sampling);
     if (session->model->train.teacher_forcing.kind == SL_TEACHER_ALWAYS)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(plan_pair(session, session->train_batcher, 1, false, true, &sampling->pair, err));
+    struct sl_choices choices = {0};
+    seqlstm_status status = list_choices(session, &session->stored.sampling, true, &choices, err);
+    if (status == SEQLSTM_OK)
+        status = plan_pair(session, session->train_batcher, 1, &choices, false, true, &sampling->pair, err);
+    free(choices.items);
+    SEQLSTM_TRY(status);
     sampling->pair.own_bytes = sl_sampler_count_bytes(sampling->pair.step.graph);
     return SEQLSTM_OK;
 }

@@ -83,7 +83,7 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_datase
     if (!with_exec)
         SEQLSTM_TRY(sl_batcher_sample(*out_batcher, &profiles, err));
     seqlstm_status status =
-        sl_session_prepare_stage(session, &graph, with_exec ? NULL : &profiles, with_exec, stage, err);
+        sl_session_prepare_stage(session, &graph, with_exec ? NULL : &profiles, NULL, with_exec, stage, err);
     sl_profiles_deinit(&profiles);
     return status;
 }

@@ -58,11 +58,11 @@ static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **
     return sl_session_load_initial(session, err);
 }
 
-static void write_layers(const struct sl_plan *plan, struct sl_buf *out)
+static void write_layers(const struct sl_plan *plan, bool first, struct sl_buf *out)
 {
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_call *call = &plan->calls[c];
-        sl_buf_append_text(out, c ? ",{\"name\":" : "{\"name\":");
+        sl_buf_append_text(out, c == 0 && first ? "{\"name\":" : ",{\"name\":");
         sl_json_append_string(out, call->node->name);
         sl_buf_append_text(out, ",\"backend\":");
         sl_json_append_string(out, sl_backend_get_id(call->backend));
@@ -72,11 +72,21 @@ static void write_layers(const struct sl_plan *plan, struct sl_buf *out)
     }
 }
 
+static void write_pair(const char *name, const struct sl_stage_pair *pair, struct sl_buf *out)
+{
+    if (pair->step.plan == NULL)
+        return;
+    sl_buf_printf(out, ",\"%s\":{\"layers\":[", name);
+    write_layers(pair->encoder.plan, true, out);
+    write_layers(pair->step.plan, pair->encoder.plan->call_count == 0, out);
+    sl_buf_append_text(out, "]}");
+}
+
 /* From here on a new run follows its own plan, as one that is resumed does: what is planned later (the test split)
  * takes the same choices. */
 static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm_error *err)
 {
-    if (session->stored.count > 0)
+    if (session->stored.phases.count > 0)
         return SEQLSTM_OK;
     char *path = sl_path_join(session->folder, "plan.json");
     if (path == NULL)
@@ -100,13 +110,15 @@ static void write_choices(const struct sl_session *session, struct sl_buf *out)
         sl_buf_append_char(out, '}');
     }
     sl_buf_append_text(out, "],\"layers\":[");
-    write_layers(plan, out);
+    write_layers(plan, true, out);
     sl_buf_append_text(out, "]");
     if (evaluate) {
         sl_buf_append_text(out, ",\"evaluate\":{\"layers\":[");
-        write_layers(evaluate, out);
+        write_layers(evaluate, true, out);
         sl_buf_append_text(out, "]}");
     }
+    write_pair("decoding", &session->decoding.pair, out);
+    write_pair("sampling", &session->sampling.pair, out);
     sl_session_write_edges(session, out);
     sl_buf_append_char(out, '}');
 }

@@ -44,11 +44,17 @@ struct sl_sampling {
     struct sl_sampler *sampler; /* NULL until opened */
 };
 
+/* Choices that a plan follows, as sl_plan_request.stored. */
+struct sl_choices {
+    struct sl_plan_choice *items;
+    int32_t count;
+};
+
 /* What a stored plan decides; texts in one arena. */
 struct sl_stored_plan {
     struct sl_arena arena;
-    struct sl_plan_choice *choices;
-    int32_t count;
+    struct sl_choices phases;           /* of training and evaluation */
+    struct sl_choices decoding, sampling;
     int32_t threads;                    /* 0: it does not say */
     struct sl_plan_device *devices;
     int32_t device_count;
@@ -109,10 +115,10 @@ seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const s
                                              bool carry_state, const struct sl_layer *layer,
                                              struct seqlstm_error *err);
 /* Makes graph and plan (and with `with_exec` parameters and executor) as asked for. `profiles`: batches in place of
- * those that the session has of the phase; NULL. */
+ * those that the session has of the phase; NULL. `choices`: in place of the stored plan's; NULL. */
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
-                                        const struct sl_profiles *profiles, bool with_exec, struct sl_stage *stage,
-                                        struct seqlstm_error *err);
+                                        const struct sl_profiles *profiles, const struct sl_choices *choices,
+                                        bool with_exec, struct sl_stage *stage, struct seqlstm_error *err);
 /* Executor, and parameters if there are none yet, of a stage that is planned. */
 seqlstm_status sl_session_open_exec(struct sl_session *session, struct sl_stage *stage, struct seqlstm_error *err);
 void sl_stage_deinit(struct sl_stage *stage);

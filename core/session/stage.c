@@ -77,8 +77,8 @@ static seqlstm_status check_room(const struct sl_graph *graph, int32_t states, s
 }
 
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
-                                        const struct sl_profiles *profiles, bool with_exec, struct sl_stage *stage,
-                                        struct seqlstm_error *err)
+                                        const struct sl_profiles *profiles, const struct sl_choices *choices,
+                                        bool with_exec, struct sl_stage *stage, struct seqlstm_error *err)
 {
     seqlstm_status status = sl_graph_create(request, &stage->graph, err);
     if (status != SEQLSTM_OK)
@@ -92,12 +92,14 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
     SEQLSTM_TRY(sl_session_open_tuning(session, request->phase, &own, &tuning, err));
     if (profiles)
         tuning.profiles = profiles;
+    if (choices == NULL)
+        choices = &session->stored.phases;
     struct sl_plan_request plan = {.graph = stage->graph,
                                    .registry = session->registry,
                                    .forced_backend = session->options.forced_backend,
                                    .tuning = &tuning,
-                                   .stored = session->stored.choices,
-                                   .stored_count = session->stored.count,
+                                   .stored = choices->items,
+                                   .stored_count = choices->count,
                                    .stored_runoff = sl_stored_plan_find_runoff(&session->stored, request->phase),
                                    .optimizer_states = states,
                                    .threads = sl_pool_get_members(session->pool)};
@@ -139,7 +141,7 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
     struct sl_graph_request request = {
         .model = session->model, .facts = &facts, .phase = phase, .need_output = need_output,
         .quantization = quantization};
-    return sl_session_prepare_stage(session, &request, NULL, with_exec, stage, err);
+    return sl_session_prepare_stage(session, &request, NULL, NULL, with_exec, stage, err);
 }
 
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
@@ -152,7 +154,7 @@ seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const s
     struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
                                        .need_output = true, .carry_state = carry_state, .output_layer = layer,
                                        .quantization = sl_session_find_quantization(session)};
-    return sl_session_prepare_stage(session, &request, NULL, true, &session->predict, err);
+    return sl_session_prepare_stage(session, &request, NULL, NULL, true, &session->predict, err);
 }
 
 static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_error *err)

@@ -27,39 +27,51 @@ static seqlstm_status read_choice(const char *path, size_t i, const json_t *laye
     return SEQLSTM_OK;
 }
 
-static seqlstm_status read_layers(const char *path, enum sl_phase phase, json_t *layers, struct sl_stored_plan *out,
-                                  struct seqlstm_error *err)
+static seqlstm_status read_layers(const char *path, enum sl_phase phase, json_t *layers, struct sl_arena *arena,
+                                  struct sl_choices *out, struct seqlstm_error *err)
 {
     size_t i;
     json_t *layer;
     json_array_foreach(layers, i, layer)
     {
-        SEQLSTM_TRY(read_choice(path, i, layer, &out->arena, &out->choices[out->count], err));
-        out->choices[out->count++].phase = phase;
+        SEQLSTM_TRY(read_choice(path, i, layer, arena, &out->items[out->count], err));
+        out->items[out->count++].phase = phase;
     }
     return SEQLSTM_OK;
 }
 
-/* The layers of training, and where the plan has them those of evaluation and of scheduled sampling. */
+/* Of parts that run step by step, where the plan has them. */
+static seqlstm_status read_pair(const char *path, const json_t *pair, struct sl_arena *arena, struct sl_choices *out,
+                                struct seqlstm_error *err)
+{
+    json_t *layers = json_object_get(pair, "layers");
+    out->items = SL_ARENA_ARRAY(arena, struct sl_plan_choice, json_array_size(layers) + 1);
+    if (out->items == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
+    return read_layers(path, SL_PHASE_PREDICT, layers, arena, out, err);
+}
+
+/* The layers of training, and where the plan has them those of evaluation, decoding and scheduled sampling. */
 static seqlstm_status read_phases(const char *path, const json_t *root, struct sl_stored_plan *out,
                                   struct seqlstm_error *err)
 {
     json_t *train = json_object_get(root, "layers");
     json_t *evaluate = json_object_get(json_object_get(root, "evaluate"), "layers");
-    json_t *sampling = json_object_get(json_object_get(root, "sampling"), "layers");
     const char *phase = json_string_value(json_object_get(root, "phase"));
     if (phase != NULL && strcmp(phase, "train") != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the plan of a saved run's evaluation, expected one of training "
                      "(seqlstm plan model.yaml --json)", path);
     if (!json_is_array(train))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: no array \"layers\", expected a plan of this program", path);
-    out->choices = SL_ARENA_ARRAY(&out->arena, struct sl_plan_choice,
-                                  json_array_size(train) + json_array_size(evaluate) + json_array_size(sampling) + 1);
-    if (out->choices == NULL)
+    struct sl_arena *arena = &out->arena;
+    out->phases.items = SL_ARENA_ARRAY(arena, struct sl_plan_choice,
+                                       json_array_size(train) + json_array_size(evaluate) + 1);
+    if (out->phases.items == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
-    SEQLSTM_TRY(read_layers(path, SL_PHASE_TRAIN, train, out, err));
-    SEQLSTM_TRY(read_layers(path, SL_PHASE_EVALUATE, evaluate, out, err));
-    return read_layers(path, SL_PHASE_PREDICT, sampling, out, err);
+    SEQLSTM_TRY(read_layers(path, SL_PHASE_TRAIN, train, arena, &out->phases, err));
+    SEQLSTM_TRY(read_layers(path, SL_PHASE_EVALUATE, evaluate, arena, &out->phases, err));
+    SEQLSTM_TRY(read_pair(path, json_object_get(root, "decoding"), arena, &out->decoding, err));
+    return read_pair(path, json_object_get(root, "sampling"), arena, &out->sampling, err);
 }
 
 /* Absent or null: nothing was compared. */

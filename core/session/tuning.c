@@ -28,7 +28,7 @@ seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase 
                                                                     : NULL;
     *out_tuning = (struct sl_tuning){.profiles = profiles,
                                      .pool = session->pool,
-                                     .measure = session->stored.count == 0,
+                                     .measure = session->stored.phases.count == 0,
                                      .seconds = phase == SL_PHASE_TRAIN ? train_seconds : evaluate_seconds,
                                      .race = sl_session_race,
                                      .interrupt = session->options.interrupt,

@@ -204,6 +204,67 @@ TWO = TINY.replace('units: 4}', 'units: 4, return_sequences: true}\n  - {type: l
 STEADY = {'call_us': 2200}
 
 
+SUMS = """seqlstm: 1
+data:
+  train: {type: generator, name: addition, digits: 2, size: 64}
+  valid: {type: generator, name: addition, digits: 2, size: 16, seed: 6}
+  test: {type: generator, name: addition, digits: 2, size: 16, seed: 7}
+  batch_size: 16
+model:
+  encoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, name: reader, units: 4}
+  decoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, name: writer, units: 4, return_sequences: true}
+    - {type: output, activation: softmax}
+train: {epochs: 1, metrics: [exact_match], teacher_forcing: {type: constant, probability: 0.5}}
+"""
+
+
+def steps(made, key):
+    """Who runs the recurrent layers of what runs step by step."""
+    return [layer['backend'] for layer in made[key]['layers'] if layer['name'] in ('reader', 'writer')]
+
+
+def test_decoding_follows_the_run(t):
+    """What decodes is not measured: it goes by what training measured, not by estimates, and what the run has stored
+    holds for `resume`; so a validation decodes on the same backends before and after it."""
+    t.write('m.yaml', SUMS)
+    pair = backends(('paced-a', {**FAST, 'estimate_us': 200}), ('paced-b', {**SLOW, 'estimate_us': 100}))
+    a, b = ['paced-a', 'paced-a'], ['paced-b', 'paced-b']
+    made = plan(t, *pair)
+    expect([find(made, name)['backend'] for name in ('reader', 'writer')] == a, made['layers'])
+    t.run('run', 'm.yaml', *pair, '--out', 'r', '-q')
+    fresh = json.loads(t.read('r/plan.json'))
+    for key in ('decoding', 'sampling'):
+        expect(steps(made, key) == steps(fresh, key) == a, (key, made[key], fresh[key]))
+    t.run('resume', 'r', '--set', 'train.epochs=2', '-q', *pair[-2:])
+    again = json.loads(t.read('r/plan.json'))
+    expect(again['decoding'] == fresh['decoding'] and again['sampling'] == fresh['sampling'], 'resume')
+    # each follows its own choices where a plan has them
+    for key, others in (('decoding', 'sampling'), ('sampling', 'decoding')):
+        other = json.loads(json.dumps(fresh))
+        for layer in other[key]['layers']:
+            layer['backend'] = 'paced-b' if layer['name'] in ('reader', 'writer') else layer['backend']
+        t.write('other.json', json.dumps(other))
+        out = f'by_{key}'
+        t.run('run', 'm.yaml', *pair, '--plan', 'other.json', '--out', out, '-q')
+        for epochs in ('1', '2'):
+            if epochs == '2':
+                t.run('resume', out, '--set', 'train.epochs=2', '-q', *pair[-2:])
+            kept = json.loads(t.read(f'{out}/plan.json'))
+            expect(steps(kept, key) == b and steps(kept, others) == a, (out, epochs, kept[key], kept[others]))
+        evaluated = t.run('plan', out, '--json', *pair[-2:]).json
+        expect(steps(evaluated, 'decoding') == steps(kept, 'decoding'), evaluated['decoding'])
+    # a plan without them is one of the time before: decoding goes by what training ran
+    for key in ('decoding', 'sampling'):
+        del other[key]
+    t.write('older.json', json.dumps(other))
+    made = plan(t, *pair, '--plan', 'older.json')
+    expect(steps(made, 'decoding') == steps(made, 'sampling') == a, made['decoding'])
+
+
 def jealous(switch_us, call_us=2000):
     """The faster layer by layer, and slower where both layers are its own."""
     return backends(('paced-a', {'call_us': call_us, 'switch_us': switch_us}), ('paced-b', STEADY))
