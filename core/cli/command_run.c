@@ -96,8 +96,9 @@ const struct cli_command cli_command_resume = {
     .usage = "RUN [flags]",
     .examples = "  seqlstm resume runs/ptb-small/001\n"
                 "  seqlstm resume ptb-small --set train.epochs=20\n",
-    .text = "RUN is a run folder or a name (its latest run). Without a checkpoint the run starts at the beginning;\n"
-            "a finished run ends at once. `--set` changes named keys; what changes is said, and kept.\n",
+    .text = "RUN is a run folder or a name (its latest run that holds weights, else its latest). Without a\n"
+            "checkpoint the run starts at the beginning; a finished run ends at once. `--set` changes named keys;\n"
+            "what changes is said, and kept.\n",
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,

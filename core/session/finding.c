@@ -206,7 +206,7 @@ static size_t find_missing_weights(struct sl_session *session)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     char *folder = NULL;
     const char *from = model->train.init_from;
-    if (from && !sl_file_exists(from) && sl_run_folder_find(from, &folder, &err) == SEQLSTM_NOT_FOUND) {
+    if (from && !sl_file_exists(from) && sl_run_folder_find(from, NULL, &folder, &err) == SEQLSTM_NOT_FOUND) {
         add(session, "E0505", find_value(model, "train.init_from"), err.message);
         missing++;
     }

@@ -43,7 +43,7 @@ static seqlstm_status load_run(struct sl_session *session, struct seqlstm_error 
     if (sl_file_exists(from) && !sl_file_is_folder(from)) {
         path = strdup(from);
     } else {
-        SEQLSTM_TRY(sl_run_folder_find(from, &folder, err));
+        SEQLSTM_TRY(sl_run_folder_find(from, NULL, &folder, err));
         path = sl_path_join(folder, "final.safetensors");
     }
     struct sl_weights_report report;

@@ -81,7 +81,7 @@ static seqlstm_status note_changes(struct sl_session *session, const char *confi
 static seqlstm_status read_run(struct sl_session *session, const char *run, struct seqlstm_error *err)
 {
     session->is_run = true;
-    SEQLSTM_TRY(sl_run_folder_find(run, &session->folder, err));
+    SEQLSTM_TRY(sl_run_folder_find(run, session->options.log, &session->folder, err));
     char *config = sl_path_join(session->folder, "config.yaml");
     if (config == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");

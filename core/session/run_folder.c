@@ -98,59 +98,6 @@ seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_
     SEQLSTM_FAIL(err, SEQLSTM_IO, "%s: there are a million runs already", model->output.dir);
 }
 
-static bool is_run(const char *path)
-{
-    char *config = sl_path_join(path, "config.yaml");
-    bool found = config && sl_file_exists(config);
-    free(config);
-    return found;
-}
-
-/* The subfolder with the largest number that holds a run; NULL: none. */
-static char *find_latest(const char *path)
-{
-    DIR *folder = opendir(path);
-    char *best = NULL;
-    long best_number = -1;
-    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
-        char *end;
-        long number = strtol(entry->d_name, &end, 10);
-        if (end == entry->d_name || *end || number <= best_number)
-            continue;
-        char *candidate = sl_path_join(path, entry->d_name);
-        if (candidate && is_run(candidate)) {
-            free(best);
-            best = candidate;
-            best_number = number;
-        } else {
-            free(candidate);
-        }
-    }
-    if (folder)
-        closedir(folder);
-    return best;
-}
-
-seqlstm_status sl_run_folder_find(const char *run, char **out_folder, struct seqlstm_error *err)
-{
-    char *found = NULL;
-    if (is_run(run)) {
-        found = strdup(run);
-    } else {
-        found = find_latest(run);
-        char *below = found || strchr(run, '/') ? NULL : sl_path_join("runs", run);
-        if (below)
-            found = is_run(below) ? strdup(below) : find_latest(below);
-        free(below);
-    }
-    if (found == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
-                     "%s: no run there: neither a run folder nor a name below runs/ (a run folder holds config.yaml)",
-                     run);
-    *out_folder = found;
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_run_folder_write(const char *folder, const char *name, const void *data, size_t bytes,
                                    struct seqlstm_error *err)
 {

@@ -59,6 +59,9 @@ seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log
                                          struct sl_safetensors **out_file, char **out_path,
                                          struct seqlstm_error *err);
 
+/* Is there a file of a checkpoint's name, whatever it holds? */
+bool sl_checkpoint_folder_has_any(const char *folder);
+
 /* Opens one and checks format, version and checksum. */
 seqlstm_status sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err);
 

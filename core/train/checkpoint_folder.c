@@ -90,6 +90,18 @@ static seqlstm_status scan_folder(const char *folder, struct scan *scan, struct 
     return SEQLSTM_OK;
 }
 
+bool sl_checkpoint_folder_has_any(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    int64_t update;
+    bool found = false;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir)) != NULL;)
+        found = parse_name(entry->d_name, &update);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
 static bool is_best(const struct sl_train_state *state, int64_t update)
 {
     for (int64_t i = 0; i < state->best_count; i++)

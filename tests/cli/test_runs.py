@@ -211,6 +211,37 @@ def test_resume(t):
     expect(outcome(t, 'r') == want, 'from the beginning')
 
 
+def test_latest_run(t):
+    """A name means the latest run that there is something of: one that failed early, or has not saved, passes."""
+    def evaluate(run):
+        return t.run('eval', run, '--json').json
+
+    t.write('m.yaml', TINY)
+    t.write('bad.safetensors', 'no weights')
+    broken = ('run', 'm.yaml', '--set', 'train.init_from=bad.safetensors')
+    t.refuse(4, *broken).says('E0505')
+    t.refuse(2, 'eval', 'tiny').says('runs/tiny/001 holds no weights yet', '`seqlstm resume runs/tiny/001`')
+    err = t.run('resume', 'tiny', '--set', 'train.init_from=null', '--set', 'train.max_time=100h').err
+    expect('saved in runs/tiny/001' in err, 'a name of which no run holds weights is the latest: ' + err)
+    t.run('run', 'm.yaml', '-q', '--set', 'seed=2')
+    t.refuse(4, *broken).says('E0505')
+    expect((t.folder / 'runs/tiny/003/config.yaml').exists(), 'the failure left no run: nothing is tested')
+    passed = 'warning: runs/tiny/003 holds no weights yet; the latest run that does is runs/tiny/002'
+    t.run('eval', 'tiny').says(passed)
+    want = evaluate('runs/tiny/002')
+    expect(evaluate('tiny') == evaluate('runs/tiny') == want != evaluate('runs/tiny/001'), 'another run')
+    t.run('inspect', 'tiny').says(passed)
+    t.run('resume', 'tiny').says(passed, 'runs/tiny/002')
+    # a new run is no start for itself
+    t.run('run', 'm.yaml', '--set', 'train.init_from=tiny').says('init_from runs/tiny/002/final.safetensors',
+                                                                 'saved in runs/tiny/004')
+    # weights of a checkpoint suffice; the failed run keeps its folder, and its number
+    t.run('run', 'm.yaml', '-q', '--set', 'seed=3')
+    (t.folder / 'runs/tiny/005/final.safetensors').unlink()
+    t.run('eval', 'tiny').says('runs/tiny/005/checkpoints/update-')
+    t.run('resume', 'runs/tiny/003', '--set', 'train.init_from=null').says('saved in runs/tiny/003')
+
+
 def test_resume_with_changes(t):
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q')

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which folder RUN means on the command line: itself, or the latest run of that name. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "session/session_private.h"
+#include "train/checkpoint.h"
+
+static bool is_run(const char *path)
+{
+    char *config = sl_path_join(path, "config.yaml");
+    bool found = config && sl_file_exists(config);
+    free(config);
+    return found;
+}
+
+/* Is there anything to go on from, to evaluate or to predict with? */
+static bool holds_weights(const char *path)
+{
+    char *final = sl_path_join(path, "final.safetensors"), *checkpoints = sl_path_join(path, "checkpoints");
+    bool held = (final && sl_file_exists(final)) || (checkpoints && sl_checkpoint_folder_has_any(checkpoints));
+    free(final);
+    free(checkpoints);
+    return held;
+}
+
+/* A run below a folder; path NULL: none. */
+struct candidate {
+    char *path;
+    long number;
+};
+
+/* Keeps the one with the larger number; takes the path. */
+static void prefer(struct candidate *best, char *path, long number)
+{
+    if (path == NULL || (best->path && number <= best->number)) {
+        free(path);
+        return;
+    }
+    free(best->path);
+    *best = (struct candidate){path, number};
+}
+
+/* The subfolder with the largest number that holds a run with weights: one that failed before it had any, or has not
+ * come so far, stands in nobody's way. Where none has weights, the one with the largest number. NULL: no run. */
+static char *find_latest(const char *path, const struct sl_log *log)
+{
+    DIR *folder = opendir(path);
+    struct candidate newest = {0}, best = {0};
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        if (end == entry->d_name || *end || number < 0)
+            continue;
+        char *run = sl_path_join(path, entry->d_name);
+        if (run && is_run(run)) {
+            if (holds_weights(run))
+                prefer(&best, strdup(run), number);
+            prefer(&newest, run, number);
+        } else {
+            free(run);
+        }
+    }
+    if (folder)
+        closedir(folder);
+    if (best.path == NULL)
+        return newest.path;
+    if (newest.number > best.number)
+        sl_log_printf(log, SL_LOG_WARN, "%s holds no weights yet; the latest run that does is %s", newest.path,
+                      best.path);
+    free(newest.path);
+    return best.path;
+}
+
+seqlstm_status sl_run_folder_find(const char *run, const struct sl_log *log, char **out_folder,
+                                  struct seqlstm_error *err)
+{
+    char *found = NULL;
+    if (is_run(run)) {
+        found = strdup(run);
+    } else {
+        found = find_latest(run, log);
+        char *below = found || strchr(run, '/') ? NULL : sl_path_join("runs", run);
+        if (below)
+            found = is_run(below) ? strdup(below) : find_latest(below, log);
+        free(below);
+    }
+    if (found == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
+                     "%s: no run there: neither a run folder nor a name below runs/ (a run folder holds config.yaml)",
+                     run);
+    *out_folder = found;
+    return SEQLSTM_OK;
+}
