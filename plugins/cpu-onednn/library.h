@@ -25,6 +25,7 @@
     X(primitive_create)                                                                                      \
     X(primitive_destroy)                                                                                     \
     X(primitive_execute)                                                                                     \
+    X(primitive_get_primitive_desc)                                                                          \
     X(sgemm)                                                                                                 \
     X(memory_create)                                                                                         \
     X(memory_destroy)                                                                                        \

@@ -65,8 +65,9 @@ struct odn_entry {
     int64_t n, steps;
     uint64_t version; /* int8: of the scales; 0: none yet, and no primitive */
     uint64_t used; /* when last released */
-    dnnl_primitive_desc_t pd[ODN_PASSES];
     dnnl_primitive_t primitive[ODN_PASSES];
+    dnnl_primitive_desc_t described[ODN_PASSES]; /* where there is no primitive */
+    const_dnnl_primitive_desc_t pd[ODN_PASSES];  /* that, or the primitive's own: of 30 KB, so one has to do */
     uint64_t ws_bytes, scratch_bytes;
 };
 
@@ -101,7 +102,7 @@ struct odn_rectangle {
 struct odn_shape {
     int64_t n, steps;
     struct odn_entry *entries[ODN_KINDS][ODN_WAYS];
-    struct odn_call calls[ODN_KINDS][ODN_WAYS][ODN_PASSES];
+    struct odn_call *calls; /* odn_shape_call */
 };
 
 struct odn_slice {
@@ -110,6 +111,7 @@ struct odn_slice {
     int32_t rectangle_count, shape_count;
     struct odn_rectangle *rectangles; /* in order of time */
     struct odn_shape *shapes;
+    struct odn_call *calls; /* of all shapes */
     uint64_t ws_bytes[ODN_KINDS];
     /* in the reserve (inference: in the workspace); strides by layer, or by layer and direction */
     uint64_t x, y, y_stride, merged, merged_stride, h, h_stride, c, c_stride, ws;
@@ -147,6 +149,19 @@ static inline int32_t odn_kind_of(const struct odn_recurrent *r, int32_t layer)
 static inline int32_t odn_way_of(const struct odn_recurrent *r, int32_t direction)
 {
     return r->desc->direction == SEQLSTM_DIRECTION_BACKWARD || direction == 1;
+}
+
+/* Calls of one shape. */
+static inline int32_t odn_calls_count(const struct odn_recurrent *r)
+{
+    return r->kinds * r->directions * (r->training ? ODN_PASSES : 1);
+}
+
+static inline struct odn_call *odn_shape_call(const struct odn_recurrent *r, const struct odn_shape *shape,
+                                              int32_t kind, int32_t way, int32_t pass)
+{
+    const int32_t passes = r->training ? ODN_PASSES : 1, direction = r->directions == 2 ? way : 0;
+    return &shape->calls[(kind * r->directions + direction) * passes + pass];
 }
 
 static inline int64_t odn_y_width(const struct odn_recurrent *r)
@@ -235,8 +250,10 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct
 
 /* ---- recurrent_cut.c ------------------------------------------------------------------------------- */
 
-/* Cuts [t0, t1) into slices of rectangles; all memory is the slices'. */
+/* Cuts [t0, t1) into slices of rectangles, and finds their shapes; all memory is the slices'. */
 seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_error *err);
+/* Room for the calls of all shapes, zeroed. */
+seqlstm_status odn_slices_make_calls(struct odn_recurrent_binding *b, struct seqlstm_error *err);
 void odn_slices_release(struct odn_recurrent_binding *b);
 
 /* ---- recurrent_rows.c ------------------------------------------------------------------------------ */

@@ -54,17 +54,21 @@ static void place_states(struct odn_slice *s)
     s->state_rows = end[0] > end[1] ? end[0] : end[1];
 }
 
-static void find_shapes(struct odn_slice *s)
+static bool is_like(const struct odn_rectangle *a, const struct odn_rectangle *b)
 {
+    return a->n == b->n && a->steps == b->steps;
+}
+
+/* Numbers the shapes in order of their first rectangles. */
+static void number_shapes(struct odn_slice *s)
+{
+    s->shape_count = 0;
     for (int32_t i = 0; i < s->rectangle_count; i++) {
         struct odn_rectangle *rectangle = &s->rectangles[i];
-        int32_t k = 0;
-        while (k < s->shape_count &&
-               !(s->shapes[k].n == rectangle->n && s->shapes[k].steps == rectangle->steps))
-            k++;
-        if (k == s->shape_count)
-            s->shapes[s->shape_count++] = (struct odn_shape){.n = rectangle->n, .steps = rectangle->steps};
-        rectangle->shape = k;
+        int32_t first = 0;
+        while (!is_like(&s->rectangles[first], rectangle))
+            first++;
+        rectangle->shape = first < i ? s->rectangles[first].shape : s->shape_count++;
     }
 }
 
@@ -76,12 +80,33 @@ seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_er
         cut(b, m, s);
         const uint64_t count = (uint64_t)s->rectangle_count;
         s->rectangles = host_allocate(host, count * sizeof *s->rectangles);
-        s->shapes = host_allocate(host, count * sizeof *s->shapes);
-        if (s->rectangles == NULL || s->shapes == NULL)
+        if (s->rectangles == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the rectangles of a batch");
         cut(b, m, s);
         place_states(s);
-        find_shapes(s);
+        number_shapes(s);
+        s->shapes = host_allocate(host, (uint64_t)s->shape_count * sizeof *s->shapes);
+        if (s->shapes == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shapes of a batch");
+        for (int32_t i = 0; i < s->rectangle_count; i++) {
+            struct odn_shape *shape = &s->shapes[s->rectangles[i].shape];
+            shape->n = s->rectangles[i].n;
+            shape->steps = s->rectangles[i].steps;
+        }
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status odn_slices_make_calls(struct odn_recurrent_binding *b, struct seqlstm_error *err)
+{
+    const int32_t calls = odn_calls_count(b->r);
+    for (int32_t m = 0; m < b->slices_count; m++) {
+        struct odn_slice *s = &b->slices[m];
+        s->calls = host_allocate(b->r->op->instance->host, (uint64_t)(s->shape_count * calls) * sizeof *s->calls);
+        if (s->calls == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the calls of a batch");
+        for (int32_t i = 0; i < s->shape_count; i++)
+            s->shapes[i].calls = s->calls + i * calls;
     }
     return SEQLSTM_OK;
 }
@@ -92,5 +117,6 @@ void odn_slices_release(struct odn_recurrent_binding *b)
     for (int32_t m = 0; b->slices != NULL && m < b->slices_count; m++) {
         host_release(host, b->slices[m].rectangles);
         host_release(host, b->slices[m].shapes);
+        host_release(host, b->slices[m].calls);
     }
 }

@@ -268,12 +268,11 @@ static void unbind(struct seqlstm_binding *binding)
     for (int32_t m = 0; b->slices != NULL && m < b->slices_count; m++)
         for (int32_t i = 0; i < b->slices[m].shape_count; i++) {
             struct odn_shape *shape = &b->slices[m].shapes[i];
+            for (int32_t c = 0; shape->calls != NULL && c < odn_calls_count(b->r); c++)
+                odn_call_deinit(&shape->calls[c]);
             for (int k = 0; k < ODN_KINDS; k++)
-                for (int way = 0; way < ODN_WAYS; way++) {
-                    for (int p = 0; p < ODN_PASSES; p++)
-                        odn_call_deinit(&shape->calls[k][way][p]);
+                for (int way = 0; way < ODN_WAYS; way++)
                     odn_entry_release(b->r, shape->entries[k][way]);
-                }
         }
     odn_slices_release(b);
     host_release(b->r->op->instance->host, b->slices);
@@ -291,9 +290,9 @@ seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape 
     odn_entry_release(r, shape->entries[kind][way]);
     shape->entries[kind][way] = entry;
     for (int p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
-        odn_call_deinit(&shape->calls[kind][way][p]);
-        SEQLSTM_TRY(odn_call_init(&shape->calls[kind][way][p], r->op->instance->engine, entry->pd[p],
-                                  entry->primitive[p], err));
+        struct odn_call *call = odn_shape_call(r, shape, kind, way, p);
+        odn_call_deinit(call);
+        SEQLSTM_TRY(odn_call_init(call, r->op->instance->engine, entry->pd[p], entry->primitive[p], err));
     }
     return SEQLSTM_OK;
 }
@@ -331,6 +330,7 @@ static seqlstm_status bind(struct seqlstm_binding *binding, struct seqlstm_queue
     if (b->slices == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
     SEQLSTM_TRY(odn_slices_cut(b, err));
+    SEQLSTM_TRY(odn_slices_make_calls(b, err));
     b->threads = 1;
     if (op->exclusive)
         b->threads = queue->members < op->instance->members_max ? queue->members : op->instance->members_max;

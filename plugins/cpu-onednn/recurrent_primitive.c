@@ -102,19 +102,34 @@ static void entry_destroy(struct odn_recurrent *r, struct odn_entry *entry)
     for (int p = 0; p < ODN_PASSES; p++) {
         if (entry->primitive[p] != NULL)
             odn.primitive_destroy(entry->primitive[p]);
-        if (entry->pd[p] != NULL)
-            odn.primitive_desc_destroy(entry->pd[p]);
+        if (entry->described[p] != NULL)
+            odn.primitive_desc_destroy(entry->described[p]);
     }
     host_release(r->op->instance->host, entry);
+}
+
+/* Replaces what was described by a primitive of it, which has a descriptor of its own. */
+static dnnl_status_t build_primitive(struct odn_entry *e, int32_t p)
+{
+    dnnl_status_t status = odn.primitive_create(&e->primitive[p], e->described[p]);
+    if (status == dnnl_success)
+        status = odn.primitive_get_primitive_desc(e->primitive[p], &e->pd[p]);
+    if (status != dnnl_success)
+        return status;
+    odn.primitive_desc_destroy(e->described[p]);
+    e->described[p] = NULL;
+    return dnnl_success;
 }
 
 static dnnl_status_t build_passes(struct odn_recurrent *r, struct odn_entry *e, const_dnnl_primitive_attr_t attr)
 {
     for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
         dnnl_status_t status = odn_primitive_describe(r, e->kind, e->way, e->n, e->steps, p, true,
-                                                      p == ODN_BACKWARD ? e->pd[ODN_FORWARD] : NULL, attr, &e->pd[p]);
+                                                      p == ODN_BACKWARD ? e->pd[ODN_FORWARD] : NULL, attr,
+                                                      &e->described[p]);
+        e->pd[p] = e->described[p];
         if (status == dnnl_success && !(r->quantized && e->version == 0))
-            status = odn.primitive_create(&e->primitive[p], e->pd[p]);
+            status = build_primitive(e, p);
         if (status != dnnl_success)
             return status;
         const uint64_t scratch = odn_argument_bytes(e->pd[p], DNNL_ARG_SCRATCHPAD);
