@@ -38,7 +38,7 @@ extern "C" {
 #endif
 
 #define SEQLSTM_ABI_MAJOR    0u
-#define SEQLSTM_ABI_MINOR    2u
+#define SEQLSTM_ABI_MINOR    3u
 #define SEQLSTM_MAGIC        0x4D54534Cu /* "LSTM", little endian */
 #define SEQLSTM_ALIGNMENT    64u         /* bytes; of every buffer the host hands over */
 #define SEQLSTM_QUERY_SYMBOL "seqlstm_backend_query_v0"
@@ -224,6 +224,11 @@ struct seqlstm_sizes {
     /* Of them, in whole pages of 2 MiB, what calls on the largest batch never touch: prediction of memory alone. */
     uint64_t workspace_idle_bytes, reserve_idle_bytes;
     const struct seqlstm_axis *axis; /* the host's: of a batch of the data, which then counts as the largest; or NULL */
+    /* What the backend takes for itself besides, by and by, as batches of these shapes come and `bound_count` of them
+     * are bound at a time: code and arguments that it keeps by shape. An estimate, for prediction of memory alone. */
+    uint64_t own_bytes;
+    const struct seqlstm_axis *const *batches; /* the host's, [batch_count], in the order in which they come; or NULL */
+    uint32_t batch_count, bound_count;
 };
 
 /* ---- bind and execute ------------------------------------------------------------------------------ */
