@@ -21,6 +21,18 @@ static bool copy_lengths(const int32_t *lengths, int64_t count, int32_t **out)
     return *out || !lengths;
 }
 
+static seqlstm_status fill(struct sl_profile *out, int64_t sequences, const int32_t *lengths,
+                           const int32_t *source_lengths, struct seqlstm_error *err)
+{
+    *out = (struct sl_profile){.sequences = sequences};
+    if (copy_lengths(lengths, sequences, &out->lengths) &&
+        copy_lengths(source_lengths, sequences, &out->source_lengths))
+        return SEQLSTM_OK;
+    free(out->lengths);
+    out->lengths = NULL;
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the profile of a batch");
+}
+
 seqlstm_status sl_profiles_add(struct sl_profiles *profiles, int64_t sequences, const int32_t *lengths,
                                const int32_t *source_lengths, double weight, struct seqlstm_error *err)
 {
@@ -34,22 +46,38 @@ seqlstm_status sl_profiles_add(struct sl_profiles *profiles, int64_t sequences, 
     }
     if (profiles->count == SL_PROFILES)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "more than %d profiles", SL_PROFILES);
-    struct sl_profile profile = {.sequences = sequences, .weight = weight};
-    if (!copy_lengths(lengths, sequences, &profile.lengths) ||
-        !copy_lengths(source_lengths, sequences, &profile.source_lengths)) {
-        free(profile.lengths);
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the profile of a batch");
-    }
-    profiles->items[profiles->count++] = profile;
+    SEQLSTM_TRY(fill(&profiles->items[profiles->count], sequences, lengths, source_lengths, err));
+    profiles->items[profiles->count++].weight = weight;
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_profiles_add_epoch(struct sl_profiles *profiles, int64_t sequences, const int32_t *lengths,
+                                     const int32_t *source_lengths, struct seqlstm_error *err)
+{
+    if (profiles->epoch == NULL)
+        profiles->epoch = calloc(SL_PROFILES_EPOCH, sizeof *profiles->epoch);
+    if (profiles->epoch == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the batches of an epoch");
+    if (profiles->epoch_count == SL_PROFILES_EPOCH)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "more than %d batches of an epoch", SL_PROFILES_EPOCH);
+    SEQLSTM_TRY(fill(&profiles->epoch[profiles->epoch_count], sequences, lengths, source_lengths, err));
+    profiles->epoch_count++;
+    return SEQLSTM_OK;
+}
+
+static void clear(struct sl_profile *profile)
+{
+    free(profile->lengths);
+    free(profile->source_lengths);
 }
 
 void sl_profiles_deinit(struct sl_profiles *profiles)
 {
-    for (int32_t p = 0; p < profiles->count; p++) {
-        free(profiles->items[p].lengths);
-        free(profiles->items[p].source_lengths);
-    }
+    for (int32_t p = 0; p < profiles->count; p++)
+        clear(&profiles->items[p]);
+    for (int32_t p = 0; p < profiles->epoch_count; p++)
+        clear(&profiles->epoch[p]);
+    free(profiles->epoch);
     memset(profiles, 0, sizeof *profiles);
 }
 

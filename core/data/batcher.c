@@ -350,6 +350,14 @@ static seqlstm_status sample_pieces(const struct sl_batcher *b, struct sized *si
             get_source_lengths(b, ordinal, source_lengths);
         SEQLSTM_TRY(sl_profiles_add(out, sequences, facts->has_steps ? lengths : NULL, source_lengths, weight, err));
     }
+    groups = pieces < SL_PROFILES_EPOCH ? pieces : SL_PROFILES_EPOCH;
+    for (int64_t g = 0; g < groups; g++) {
+        int64_t ordinal = g * pieces / groups, rows;
+        int64_t sequences = get_lengths(b, ordinal, lengths, &rows);
+        if (source_lengths)
+            get_source_lengths(b, ordinal, source_lengths);
+        SEQLSTM_TRY(sl_profiles_add_epoch(out, sequences, facts->has_steps ? lengths : NULL, source_lengths, err));
+    }
     return SEQLSTM_OK;
 }
 
@@ -366,6 +374,8 @@ seqlstm_status sl_batcher_sample(const struct sl_batcher *b, struct sl_profiles 
         for (int64_t k = 0; k < b->parts; k++)
             lengths[k] = (int32_t)(b->bptt < INT32_MAX ? b->bptt : INT32_MAX);
         status = sl_profiles_add(out, b->parts, lengths, NULL, 1.0, err);
+        if (status == SEQLSTM_OK)
+            status = sl_profiles_add_epoch(out, b->parts, lengths, NULL, err);
     } else {
         status = sample_pieces(b, sized, lengths, out, err);
     }

@@ -84,7 +84,8 @@ struct sl_envelope sl_batcher_envelope(const struct sl_batcher *batcher);
 const int64_t *sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count);
 
 /* A few batches of the epoch in which it stands that stand for all of them: the middles of equally large groups of
- * batches (pieces counted) in the order of their rows. *out is zeroed. Errors: NO_MEMORY. */
+ * batches (pieces counted) in the order of their rows; and all of them, or as many as there is room for, in the order
+ * in which they come. *out is zeroed. Errors: NO_MEMORY. */
 seqlstm_status sl_batcher_sample(const struct sl_batcher *batcher, struct sl_profiles *out, struct seqlstm_error *err);
 
 /* Positions of a stream that no batch of an epoch visits (its tail). 0 for unit: sequence. */

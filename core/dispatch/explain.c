@@ -28,10 +28,10 @@ const char *sl_cost_source_get_name(enum sl_cost_source source)
     return names[source];
 }
 
-/* What the plan's executor allocates: parameters are there already. */
+/* What the plan's executor allocates, and backends with it: parameters are there already. */
 static int64_t count_buffers(const struct sl_plan_memory *memory)
 {
-    return memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes;
+    return memory->activations_bytes + memory->workspace_bytes + memory->backends_bytes + memory->batches_bytes;
 }
 
 static int64_t count_pair(const struct sl_plan_pair *pair)
@@ -47,12 +47,14 @@ static void add_evaluation(struct sl_plan_memory *sum, const struct sl_plan *eva
     const int64_t buffers = count_buffers(more);
     sum->activations_bytes += more->activations_bytes;
     sum->workspace_bytes += more->workspace_bytes;
+    sum->backends_bytes += more->backends_bytes;
     sum->batches_bytes += more->batches_bytes;
     sum->peak_bytes += buffers;
     /* at the end the test split is evaluated while the rest is still there, with a decoder in place of the
-     * validation's; no checkpoint is read back then */
-    if (has_test && buffers > sum->checkpoint_bytes)
-        sum->peak_bytes += buffers - sum->checkpoint_bytes;
+     * validation's; no checkpoint is read back then, and what backends keep by shape serves here, too */
+    const int64_t anew = buffers - more->backends_bytes;
+    if (has_test && anew > sum->checkpoint_bytes)
+        sum->peak_bytes += anew - sum->checkpoint_bytes;
 }
 
 struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan_beside *beside)

@@ -141,14 +141,15 @@ static const char *const policy_names[] = {
 
 static json_t *write_memory(const struct sl_plan_memory *memory)
 {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes",
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes",
                      (json_int_t)memory->weights_bytes, "gradients_bytes", (json_int_t)memory->gradients_bytes,
                      "optimizer_bytes", (json_int_t)memory->optimizer_bytes, "activations_bytes",
                      (json_int_t)memory->activations_bytes, "workspace_bytes", (json_int_t)memory->workspace_bytes,
-                     "batches_bytes", (json_int_t)memory->batches_bytes, "decoding_bytes",
-                     (json_int_t)memory->decoding_bytes, "checkpoint_bytes", (json_int_t)memory->checkpoint_bytes,
-                     "process_bytes", (json_int_t)memory->process_bytes, "reached_bytes",
-                     (json_int_t)memory->reached_bytes, "peak_bytes", (json_int_t)memory->peak_bytes);
+                     "backends_bytes", (json_int_t)memory->backends_bytes, "batches_bytes",
+                     (json_int_t)memory->batches_bytes, "decoding_bytes", (json_int_t)memory->decoding_bytes,
+                     "checkpoint_bytes", (json_int_t)memory->checkpoint_bytes, "process_bytes",
+                     (json_int_t)memory->process_bytes, "reached_bytes", (json_int_t)memory->reached_bytes,
+                     "peak_bytes", (json_int_t)memory->peak_bytes);
 }
 
 /* Who runs the parts that run step by step. */

@@ -155,12 +155,13 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside
     struct sl_plan_memory m = sl_plan_sum_memory(plan, beside);
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
     char weights[32], gradients[32], optimizer[32], activations[32], workspace[32];
-    char batches[32], decoding[32], checkpoint[32], process[32], peak[32];
+    char backends[32], batches[32], decoding[32], checkpoint[32], process[32], peak[32];
     write_bytes(weights, sizeof weights, m.weights_bytes);
     write_bytes(gradients, sizeof gradients, m.gradients_bytes);
     write_bytes(optimizer, sizeof optimizer, m.optimizer_bytes);
     write_bytes(activations, sizeof activations, m.activations_bytes);
     write_bytes(workspace, sizeof workspace, m.workspace_bytes);
+    write_bytes(backends, sizeof backends, m.backends_bytes);
     write_bytes(batches, sizeof batches, m.batches_bytes);
     write_bytes(decoding, sizeof decoding, m.decoding_bytes);
     write_bytes(checkpoint, sizeof checkpoint, m.checkpoint_bytes);
@@ -168,8 +169,9 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside
     write_bytes(peak, sizeof peak, m.peak_bytes);
     sl_buf_printf(out,
                   "memory  peak %s: weights %s, gradients %s, optimizer %s,\n"
-                  "        activations %s, workspace %s%s%s, checkpoint %s, program and data %s%s%s\n",
+                  "        activations %s, workspace %s%s%s%s%s, checkpoint %s, program and data %s%s%s\n",
                   peak, weights, gradients, optimizer, activations, workspace,
+                  m.backends_bytes > 0 ? ", backends " : "", m.backends_bytes > 0 ? backends : "",
                   m.decoding_bytes > 0 ? ", decoding " : "", m.decoding_bytes > 0 ? decoding : "", checkpoint, process,
                   m.batches_bytes > 0 ? ", batches on devices " : "", m.batches_bytes > 0 ? batches : "");
     if (m.peak_bytes <= m.reached_bytes)

@@ -253,9 +253,8 @@ static seqlstm_status choose_calls(struct planner *p)
     free(path.steps);
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(sl_runoff_replay(p->request, p->plan, p->err));
-    for (int32_t c = 0; c < p->plan->call_count && p->request->tuning; c++)
-        SEQLSTM_TRY(sl_sizes_profile(p->graph, p->request->tuning->profiles, &p->calls[c], p->err));
-    return SEQLSTM_OK;
+    const struct sl_profiles *profiles = p->request->tuning ? p->request->tuning->profiles : NULL;
+    return sl_sizes_profile(p->graph, profiles, p->calls, p->plan->call_count, p->err);
 }
 
 static seqlstm_status make(struct planner *p)

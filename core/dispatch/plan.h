@@ -64,6 +64,10 @@ struct sl_rival {
     struct sl_cost cost;
 };
 
+/* Shapes of batches whose bindings an executor keeps. Ragged data bring a new one with nearly every batch; streams
+ * reuse one. */
+enum { SL_SHAPES_BOUND = 8 };
+
 /* One prepared call. */
 struct sl_call {
     const struct sl_node *node; /* of graph->nodes or of an alternative */
@@ -106,6 +110,7 @@ struct sl_plan_memory {
     int64_t optimizer_bytes;
     int64_t activations_bytes; /* activations, their gradients, reserves, states, memories of attention */
     int64_t workspace_bytes;   /* scratch and packed weights */
+    int64_t backends_bytes;    /* that backends take for themselves as batches come: code, arguments by shape */
     int64_t batches_bytes;     /* fields of the batch on devices with memory of their own; in training two more
                                 * sets for the next ones there, and one in pinned memory */
     int64_t decoding_bytes;    /* of what runs the model step by step besides: texts for metrics, tokens for training;

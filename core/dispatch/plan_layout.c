@@ -215,6 +215,7 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
             plan->packed_bytes += round_up((int64_t)call->sizes.packed_bytes);
         }
         count_workspace(&call->sizes, &workspace, &touched);
+        plan->memory.backends_bytes += (int64_t)call->sizes.own_bytes;
     }
     for (int32_t v = 0; v < plan->vector_count; v++)
         count_workspace(&plan->vectors[v].sizes, &workspace, &touched);
@@ -283,8 +284,8 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
     memory->workspace_bytes = plan->workspace_bytes - plan->workspace_idle_bytes + plan->packed_bytes;
     memory->batches_bytes = count_batches(plan, calls);
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
-                         memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes +
-                         memory->checkpoint_bytes;
+                         memory->activations_bytes + memory->workspace_bytes + memory->backends_bytes +
+                         memory->batches_bytes + memory->checkpoint_bytes;
 }
 
 void sl_plan_set_process(struct sl_plan *plan, int64_t resident_bytes, int64_t reached_bytes)

@@ -2,6 +2,8 @@
 /* See sizes.h. */
 #include "dispatch/sizes.h"
 
+#include <stdlib.h>
+
 #include "dispatch/axes.h"
 #include "dispatch/estimate.h"
 
@@ -23,20 +25,15 @@ seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqls
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles,
-                                struct sl_call *call, struct seqlstm_error *err)
+/* Replaces the idle bytes, which are those of the largest batch that may be, by the fewest that any of the batches
+ * leaves. */
+static seqlstm_status find_idle(const struct sl_profiles *profiles, struct sl_call *call, struct seqlstm_error *err)
 {
-    const bool is_in_loop =
-        call->node_first >= graph->loop.first && call->node_first < graph->loop.first + graph->loop.count;
-    if (profiles == NULL || is_in_loop || !sl_node_is_on_steps(graph, call->node))
-        return SEQLSTM_OK;
-    const bool is_source = sl_axis_is_source(sl_graph_get_axis(graph, call->node));
-    const struct sl_profiles side = is_source ? sl_profiles_get_source(profiles) : *profiles;
     uint64_t workspace = UINT64_MAX, reserve = UINT64_MAX;
-    for (int32_t p = 0; p < side.count; p++) {
+    for (int32_t p = 0; p < profiles->count; p++) {
         struct sl_axes axes;
         struct seqlstm_sizes sizes;
-        SEQLSTM_TRY(sl_axes_init(&axes, &side.items[p], INT64_MAX, side.stream, err));
+        SEQLSTM_TRY(sl_axes_init(&axes, &profiles->items[p], INT64_MAX, profiles->stream, err));
         const bool is_empty = axes.steps.rows == 0;
         seqlstm_status status =
             is_empty ? SEQLSTM_OK : sl_sizes_ask(call->backend, call->op, &axes.steps, &sizes, err);
@@ -52,4 +49,80 @@ seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_pr
     call->sizes.workspace_idle_bytes = workspace;
     call->sizes.reserve_idle_bytes = reserve;
     return SEQLSTM_OK;
+}
+
+/* One side of the batches of an epoch, those without steps left out. */
+struct epoch {
+    struct sl_axes *axes;
+    const struct seqlstm_axis **steps;
+    uint32_t count;
+};
+
+static void epoch_deinit(struct epoch *epoch)
+{
+    for (uint32_t b = 0; b < epoch->count; b++)
+        sl_axes_deinit(&epoch->axes[b]);
+    free(epoch->axes);
+    free(epoch->steps);
+}
+
+static seqlstm_status epoch_init(struct epoch *epoch, const struct sl_profiles *profiles, bool is_source,
+                                 struct seqlstm_error *err)
+{
+    const size_t most = (size_t)profiles->epoch_count + 1;
+    epoch->axes = calloc(most, sizeof *epoch->axes);
+    epoch->steps = calloc(most, sizeof *epoch->steps);
+    if (epoch->axes == NULL || epoch->steps == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the batches of an epoch");
+    for (int32_t b = 0; b < profiles->epoch_count; b++) {
+        struct sl_profile side = profiles->epoch[b];
+        struct sl_axes *axes = &epoch->axes[epoch->count];
+        side.lengths = is_source ? side.source_lengths : side.lengths;
+        SEQLSTM_TRY(sl_axes_init(axes, &side, INT64_MAX, profiles->stream, err));
+        if (axes->steps.rows == 0)
+            sl_axes_deinit(axes);
+        else
+            epoch->steps[epoch->count++] = &axes->steps;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status find_own(const struct epoch *epoch, struct sl_call *call, struct seqlstm_error *err)
+{
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .batches = epoch->steps, .batch_count = epoch->count,
+                                  .bound_count = SL_SHAPES_BOUND};
+    if (epoch->count == 0)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_backend_get_table(call->backend)->op_sizes(call->op, &sizes, err));
+    call->sizes.own_bytes = sizes.own_bytes;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status profile_side(const struct sl_graph *graph, const struct sl_profiles *profiles, bool is_source,
+                                   struct sl_call *calls, int32_t count, struct seqlstm_error *err)
+{
+    const struct sl_profiles side = is_source ? sl_profiles_get_source(profiles) : *profiles;
+    struct epoch epoch = {0};
+    seqlstm_status status = epoch_init(&epoch, profiles, is_source, err);
+    for (int32_t c = 0; c < count && status == SEQLSTM_OK; c++) {
+        const bool is_in_loop = calls[c].node_first >= graph->loop.first &&
+                                calls[c].node_first < graph->loop.first + graph->loop.count;
+        if (is_in_loop || !sl_node_is_on_steps(graph, calls[c].node) ||
+            sl_axis_is_source(sl_graph_get_axis(graph, calls[c].node)) != is_source)
+            continue;
+        status = find_idle(&side, &calls[c], err);
+        if (status == SEQLSTM_OK)
+            status = find_own(&epoch, &calls[c], err);
+    }
+    epoch_deinit(&epoch);
+    return status;
+}
+
+seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles, struct sl_call *calls,
+                                int32_t count, struct seqlstm_error *err)
+{
+    if (profiles == NULL)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(profile_side(graph, profiles, false, calls, count, err));
+    return profile_side(graph, profiles, true, calls, count, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How large the buffers of an operation are, and what of them its calls never touch. Private to core/dispatch. */
+/* How large the buffers of an operation are, what of them its calls never touch, and what its backend takes besides.
+ * Private to core/dispatch. */
 #ifndef SL_DISPATCH_SIZES_H
 #define SL_DISPATCH_SIZES_H
 
@@ -11,9 +12,10 @@ seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqls
                             const struct seqlstm_axis *axis, struct seqlstm_sizes *out_sizes,
                             struct seqlstm_error *err);
 
-/* Replaces the idle bytes of a call on steps, which are those of the largest batch that may be, by the fewest that any
- * of the data's batches leaves. Without profiles nothing changes. Errors: NO_MEMORY, those of sl_sizes_ask. */
-seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles,
-                                struct sl_call *call, struct seqlstm_error *err);
+/* Asks again for calls on steps, with batches of the data: what the one that touches most leaves idle, and what the
+ * backends take for themselves in an epoch. Without profiles nothing changes. Errors: NO_MEMORY, those of
+ * sl_sizes_ask. */
+seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles, struct sl_call *calls,
+                                int32_t count, struct seqlstm_error *err);
 
 #endif

@@ -9,8 +9,7 @@
 #include "exec/exec.h"
 #include "exec/params_mirror.h"
 
-/* Shapes whose bindings are kept. Ragged data bring a new one with nearly every batch; streams reuse one. */
-enum { SL_EXEC_SHAPES = 8, SL_EXEC_VECTOR_BINDINGS = 8 };
+enum { SL_EXEC_SHAPES = SL_SHAPES_BOUND, SL_EXEC_VECTOR_BINDINGS = 8 };
 
 /* The axes of one side of a batch: its own copy, since bindings point to it. */
 struct sl_exec_axes {

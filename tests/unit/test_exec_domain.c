@@ -390,8 +390,8 @@ static void plans_count_what_waits_for_devices(void **state)
         assert_int_equal(memory->batches_bytes, placement == ON_HOST ? 0 : 4 * fields);
         assert_int_equal(memory->peak_bytes, memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
                                                  memory->activations_bytes + memory->workspace_bytes +
-                                                 memory->batches_bytes + memory->checkpoint_bytes +
-                                                 memory->process_bytes);
+                                                 memory->backends_bytes + memory->batches_bytes +
+                                                 memory->checkpoint_bytes + memory->process_bytes);
         close_world(&w);
     }
 }
