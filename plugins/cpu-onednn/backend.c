@@ -147,6 +147,8 @@ static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes
     sizes->workspace_bytes = op->sizes.workspace_bytes;
     sizes->reserve_bytes = op->sizes.reserve_bytes;
     sizes->packed_bytes = op->sizes.packed_bytes;
+    if (op->operation->find_own != NULL && SEQLSTM_HAS(sizes, bound_count) && sizes->batches != NULL)
+        SEQLSTM_TRY(op->operation->find_own(op, sizes, err));
     if (op->operation->find_idle == NULL || !SEQLSTM_HAS(sizes, reserve_idle_bytes))
         return SEQLSTM_OK;
     return op->operation->find_idle(op, SEQLSTM_HAS(sizes, axis) ? sizes->axis : NULL, sizes, err);

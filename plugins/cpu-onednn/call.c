@@ -57,6 +57,19 @@ uint64_t odn_argument_bytes(const_dnnl_primitive_desc_t pd, int argument)
     return md != NULL ? odn.memory_desc_get_size(md) : 0;
 }
 
+static bool is_argument(odn_md md)
+{
+    return md != NULL && odn.memory_desc_get_size(md) > 0;
+}
+
+int32_t odn_arguments_count(const_dnnl_primitive_desc_t pd)
+{
+    int32_t count = 0;
+    for (size_t i = 0; i < sizeof argument_ids / sizeof *argument_ids; i++)
+        count += is_argument(odn.primitive_desc_query_md(pd, dnnl_query_exec_arg_md, argument_ids[i]));
+    return count;
+}
+
 seqlstm_status odn_call_init(struct odn_call *call, dnnl_engine_t engine, const_dnnl_primitive_desc_t pd,
                              dnnl_primitive_t primitive, struct seqlstm_error *err)
 {
@@ -64,7 +77,7 @@ seqlstm_status odn_call_init(struct odn_call *call, dnnl_engine_t engine, const_
     call->primitive = primitive;
     for (size_t i = 0; i < sizeof argument_ids / sizeof *argument_ids; i++) {
         odn_md md = odn.primitive_desc_query_md(pd, dnnl_query_exec_arg_md, argument_ids[i]);
-        if (md == NULL || odn.memory_desc_get_size(md) == 0)
+        if (!is_argument(md))
             continue;
         dnnl_exec_arg_t *argument = &call->arguments[call->count];
         argument->arg = argument_ids[i];

@@ -33,6 +33,9 @@ dnnl_status_t odn_call_run(struct odn_call *call, dnnl_stream_t stream);
 /* Bytes of an argument; 0 when the primitive has none of that kind. */
 uint64_t odn_argument_bytes(const_dnnl_primitive_desc_t pd, int argument);
 
+/* How many arguments a call of it holds. */
+int32_t odn_arguments_count(const_dnnl_primitive_desc_t pd);
+
 /* SEQLSTM_OK, or the library's status in a sentence: out of memory, or DEVICE with what failed. */
 seqlstm_status odn_check(dnnl_status_t status, const char *what, struct seqlstm_error *err);
 

@@ -75,6 +75,8 @@ struct odn_operation {
     /* What calls on a batch with the steps of `axis` (NULL: the largest) never touch; NULL: they touch all. */
     seqlstm_status (*find_idle)(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
                                 struct seqlstm_sizes *sizes, struct seqlstm_error *err);
+    /* Fills own_bytes by the batches of `sizes`; NULL: there is next to nothing that a shape takes. */
+    seqlstm_status (*find_own)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
 };
 
 extern const struct odn_operation odn_recurrent_operation, odn_dense_operation, odn_norm_operation;

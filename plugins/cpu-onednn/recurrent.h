@@ -231,8 +231,9 @@ struct odn_need {
     int32_t kind, way;
     int64_t n, steps;
     uint64_t ws_bytes, scratch_bytes;
+    int32_t arguments; /* of all passes */
 };
-/* Fills the bytes. */
+/* Fills what the library says. */
 seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *need, struct seqlstm_error *err);
 /* Lays out the buffers of slices of which ws_bytes and scratch_bytes are known; out: what they need in all. */
 void odn_slices_lay_out(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
@@ -248,6 +249,12 @@ seqlstm_status odn_idle_find_uniform(const struct odn_recurrent *r, struct seqls
 seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
                                        struct seqlstm_sizes *sizes, struct seqlstm_error *err);
 
+/* ---- recurrent_own.c ------------------------------------------------------------------------------- */
+
+/* Fills own_bytes by the batches that `sizes` shows. */
+seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                      struct seqlstm_error *err);
+
 /* ---- recurrent_cut.c ------------------------------------------------------------------------------- */
 
 /* Cuts [t0, t1) into slices of rectangles, and finds their shapes; all memory is the slices'. */
@@ -255,6 +262,10 @@ seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_er
 /* Room for the calls of all shapes, zeroed. */
 seqlstm_status odn_slices_make_calls(struct odn_recurrent_binding *b, struct seqlstm_error *err);
 void odn_slices_release(struct odn_recurrent_binding *b);
+/* A binding of a whole batch on as many slices as may be, to be cut and looked at; forgotten after errors, too. */
+seqlstm_status odn_binding_suppose(struct odn_recurrent_binding *b, struct odn_recurrent *r,
+                                   const struct seqlstm_axis *axis, struct seqlstm_error *err);
+void odn_binding_forget(struct odn_recurrent_binding *b);
 
 /* ---- recurrent_rows.c ------------------------------------------------------------------------------ */
 

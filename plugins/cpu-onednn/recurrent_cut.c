@@ -120,3 +120,22 @@ void odn_slices_release(struct odn_recurrent_binding *b)
         host_release(host, b->slices[m].calls);
     }
 }
+
+seqlstm_status odn_binding_suppose(struct odn_recurrent_binding *b, struct odn_recurrent *r,
+                                   const struct seqlstm_axis *axis, struct seqlstm_error *err)
+{
+    *b = (struct odn_recurrent_binding){.r = r, .axis = axis, .t1 = axis->steps, .rows = axis->rows,
+                                        .slices_count = r->slices_max};
+    if (axis->sequences < b->slices_count)
+        b->slices_count = (int32_t)axis->sequences;
+    b->slices = host_allocate(r->op->instance->host, (uint64_t)b->slices_count * sizeof *b->slices);
+    if (b->slices == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
+    return SEQLSTM_OK;
+}
+
+void odn_binding_forget(struct odn_recurrent_binding *b)
+{
+    odn_slices_release(b);
+    host_release(b->r->op->instance->host, b->slices);
+}

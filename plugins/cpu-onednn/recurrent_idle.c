@@ -133,7 +133,7 @@ seqlstm_status odn_idle_find_uniform(const struct odn_recurrent *r, struct seqls
 /* ---- a batch of unequal lengths ------------------------------------------------------------------------ */
 
 /* Its buffers are as large as the worst batch may need, which this one is not. What lies between the library's parts is
- * touched by and by, as rectangles of other batches lie elsewhere; but for the end of the scratch, where all begin. */
+ * touched by and by, as rectangles of other batches lie elsewhere. */
 
 static uint64_t expect_ws(const struct odn_ws_model *m, const struct odn_rectangle *rectangle)
 {
@@ -142,11 +142,11 @@ static uint64_t expect_ws(const struct odn_ws_model *m, const struct odn_rectang
                         ODN_PAGE_SLACK / 4);
 }
 
-/* Bytes that the slices' primitives need; the first slice has the most sequences. `out_idle`: of the scratch. */
-static seqlstm_status expect_needs(struct odn_recurrent_binding *b, uint64_t *out_idle, struct seqlstm_error *err)
+/* Bytes that the slices' primitives need; the first slice has the most sequences. */
+static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_error *err)
 {
     const struct odn_recurrent *r = b->r;
-    uint64_t scratch = 0, idle = 0;
+    uint64_t scratch = 0;
     for (int32_t k = 0; k < r->kinds; k++) {
         const struct odn_rectangle *largest = b->slices[0].rectangles;
         for (int32_t i = 0; i < b->slices[0].rectangle_count; i++)
@@ -154,46 +154,24 @@ static seqlstm_status expect_needs(struct odn_recurrent_binding *b, uint64_t *ou
                 largest = &b->slices[0].rectangles[i];
         struct odn_need need = {.kind = k, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};
         SEQLSTM_TRY(odn_need_find(r, &need, err));
-        const struct parts parts = parts_of(r, &need);
-        const uint64_t gates = training_gates(r, &need, &parts);
-        if (need.scratch_bytes > scratch) {
-            scratch = need.scratch_bytes;
-            idle = whole(2 * gates, 5 * gates);
-        }
+        scratch = need.scratch_bytes > scratch ? need.scratch_bytes : scratch;
         for (int32_t m = 0; m < b->slices_count && r->training; m++)
             for (int32_t i = 0; i < b->slices[m].rectangle_count; i++)
                 b->slices[m].ws_bytes[k] += expect_ws(&r->kind[k].ws, &b->slices[m].rectangles[i]);
     }
     for (int32_t m = 0; m < b->slices_count; m++)
         b->slices[m].scratch_bytes = scratch;
-    *out_idle = (uint64_t)b->slices_count * idle;
     return SEQLSTM_OK;
-}
-
-/* What the library takes for the primitives of all batches in time: less is said to be idle for it, as there is no
- * buffer of the host that it lies in. Bytes of one are as measured with 2.6 (tests/bench/memory.py). */
-static uint64_t expect_primitives(const struct odn_recurrent *r)
-{
-    const uint64_t most = 2 * (uint64_t)r->desc->head.max_sequences;
-    const uint64_t bytes = r->elem.type == dnnl_f32 ? 130000 : 50000;
-    return (most < ODN_ENTRIES_IDLE ? most : ODN_ENTRIES_IDLE) * (r->training ? ODN_PASSES : 1) * bytes;
-}
-
-static uint64_t subtract(uint64_t idle, uint64_t bytes)
-{
-    return idle > bytes ? idle - bytes : 0;
 }
 
 static seqlstm_status find_idle(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
-    const uint64_t primitives = expect_primitives(b->r);
-    uint64_t idle, reserve, workspace;
+    uint64_t reserve, workspace;
     SEQLSTM_TRY(odn_slices_cut(b, err));
-    SEQLSTM_TRY(expect_needs(b, &idle, err));
+    SEQLSTM_TRY(expect_needs(b, err));
     odn_slices_lay_out(b, &reserve, &workspace);
-    sizes->reserve_idle_bytes = subtract(whole(reserve, sizes->reserve_bytes), primitives);
-    idle = subtract(idle + whole(workspace, sizes->workspace_bytes), b->r->training ? 0 : primitives);
-    sizes->workspace_idle_bytes = idle < sizes->workspace_bytes ? idle : sizes->workspace_bytes;
+    sizes->reserve_idle_bytes = whole(reserve, sizes->reserve_bytes);
+    sizes->workspace_idle_bytes = whole(workspace, sizes->workspace_bytes);
     return SEQLSTM_OK;
 }
 
@@ -208,18 +186,11 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct
         odn_library_warm_up();
     if (axis == NULL || one_length)
         return SEQLSTM_OK;
-    const struct seqlstm_host *host = op->instance->host;
-    struct odn_recurrent_binding b = {.r = r, .axis = axis, .t1 = axis->steps, .rows = axis->rows,
-                                      .slices_count = r->slices_max};
-    if (axis->sequences < b.slices_count)
-        b.slices_count = (int32_t)axis->sequences;
-    b.slices = host_allocate(host, (uint64_t)b.slices_count * sizeof *b.slices);
-    if (b.slices == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
+    struct odn_recurrent_binding b;
+    SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, err));
     const int before = odn_threads_set(op->exclusive ? op->instance->members_max : 1);
     seqlstm_status status = find_idle(&b, sizes, err);
     odn_threads_set(before);
-    odn_slices_release(&b);
-    host_release(host, b.slices);
+    odn_binding_forget(&b);
     return status;
 }

@@ -490,4 +490,5 @@ const struct odn_operation odn_recurrent_operation = {
     .backward = backward,
     .pack = odn_recurrent_pack,
     .find_idle = odn_recurrent_find_idle,
+    .find_own = odn_recurrent_find_own,
 };

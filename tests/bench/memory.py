@@ -24,6 +24,8 @@ GRU = '{{type: gru, units: {0}, return_sequences: true}}, {{type: gru, units: {0
 ROWS = [
     ('1 x 32, 40 steps, batch 64', '{type: lstm, units: 32}', 40, 64),
     ('2 x 64, 30 steps, batch 32', LSTM.format(64), 30, 32),
+    ('2 x 64, 10 to 40 steps, batch 64', LSTM.format(64), [10, 40], 64),
+    ('2 x 64, 10 to 80 steps, batch 128, shuffled', LSTM.format(64), [10, 80], 128, 'data.batching.bucketing=off'),
     ('2 x 256, 40 steps, batch 32', LSTM.format(256), 40, 32),
     ('2 x 512, 40 steps, batch 64', LSTM.format(512), 40, 64),
     ('2 x 1024, 60 steps, batch 32', LSTM.format(1024), 60, 32),

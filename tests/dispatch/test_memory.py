@@ -123,8 +123,8 @@ def test_memory_of_decoding(t):
 
 
 def test_memory_of_narrow_types(t):
-    """The library does not touch all that it asks for, and takes memory of its own when it first runs; mixed lengths
-    fall apart into fewer rectangles than they may. The plan knows both, and is within 10 %."""
+    """The library does not touch all that it asks for, and takes memory of its own, when it first runs and for each
+    shape; mixed lengths fall apart into fewer rectangles than they may. The plan knows, and is within 10 %."""
     if t.sanitized:
         return 'sanitizers use memory of their own'
     onednn = is_there(t, 'cpu-onednn')
@@ -136,6 +136,11 @@ def test_memory_of_narrow_types(t):
         _, ratio = train_measured(t, '{type: lstm, units: 384, layers: 2}', *both, '--set', f'precision={precision}',
                                   '--set', 'data.train.size=1024')
         expect(0.9 <= ratio <= 1.1, ('mixed lengths', precision, ratio))
+    run, ratio = train_measured(t, '{type: lstm, units: 64, return_sequences: true}, {type: lstm, units: 64}', *both,
+                                '--set', 'data.length=[10, 40]', '--set', 'data.train.size=1536')
+    expect(0.9 <= ratio <= 1.1, ('small layers on mixed lengths', ratio))
+    kept = json.loads((run / 'plan.json').read_text())['memory']
+    expect(kept['backends_bytes'] > 0.15 * kept['peak_bytes'], 'the ratio would hold without it')
     for layers in ('{type: lstm, units: 512, return_sequences: true}, {type: lstm, units: 512}',
                    '{type: lstm, units: 640}', '{type: lstm, units: 64, layers: 2}',
                    '{type: gru, units: 384, layers: 2}', '{type: lstm, units: 256, direction: bidirectional}'):
