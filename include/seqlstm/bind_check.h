@@ -2,7 +2,8 @@
 /* Does a binding fit its operation? The checks that `op_bind` owes its host, as source to compile in.
  *
  * Checked: an axis where sequences are walked, a range of steps within it that has as many rows as the binding says,
- * the whole range where only that is defined (ops.h), rows and sequences within the descriptor's bounds. It is not ABI.
+ * the whole range where only that is defined (ops.h); rows, sequences and steps of the range within the descriptor's
+ * bounds. It is not ABI.
  */
 #ifndef SEQLSTM_BIND_CHECK_H
 #define SEQLSTM_BIND_CHECK_H
@@ -60,6 +61,9 @@ static inline seqlstm_status seqlstm_bind_check_range(const union seqlstm_any_de
     if (desc->head.max_sequences > 0 && axis->batch_sizes[t0] > desc->head.max_sequences)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld sequences, the descriptor allows %lld",
                      (long long)axis->batch_sizes[t0], (long long)desc->head.max_sequences);
+    if (desc->head.max_steps > 0 && t1 - t0 > desc->head.max_steps)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld steps, the descriptor allows %lld", t1 - t0,
+                     (long long)desc->head.max_steps);
     return SEQLSTM_OK;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "bind_check.h"
 #include "prim_loop.h"
 #include "prim_loop_backward.h"
 
@@ -157,8 +158,9 @@ static inline seqlstm_status seqlstm_prim_op_bind(const struct seqlstm_op *op, s
                                                   struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
     (void)queue;
-    if (op->desc.direction != SEQLSTM_DIRECTION_FORWARD && (bind->t0 != 0 || bind->t1 != bind->axis->steps))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a layer that runs backward takes whole ranges only");
+    union seqlstm_any_desc desc;
+    desc.recurrent = op->desc;
+    SEQLSTM_TRY(seqlstm_bind_check(&desc, bind, err));
     struct seqlstm_binding *binding =
         (struct seqlstm_binding *)op->host->allocate(op->host->context, sizeof(struct seqlstm_binding));
     if (binding == NULL)

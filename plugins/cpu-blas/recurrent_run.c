@@ -102,14 +102,12 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
     const int64_t t0 = op->stepwise ? 0 : bind->t0, t1 = op->stepwise ? axis->steps : bind->t1;
     const int32_t *sizes = axis->batch_sizes + t0;
     int64_t rows = axis->row_offsets[t1] - axis->row_offsets[t0];
-    if (rows > op->desc.head.max_rows || sizes[0] > op->desc.head.max_sequences)
+    const struct seqlstm_desc *head = &op->desc.head;
+    if (op->stepwise && (rows > head->max_rows || sizes[0] > head->max_sequences || t1 > head->max_steps))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "%lld rows of %d sequences are more than the bounds %lld and %lld",
-                     (long long)rows, sizes[0], (long long)op->desc.head.max_rows,
-                     (long long)op->desc.head.max_sequences);
-    if (t1 - t0 > op->desc.head.max_steps) /* scratch is that of the longest batch */
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld steps are more than the bound %lld", (long long)(t1 - t0),
-                     (long long)op->desc.head.max_steps);
+                     "%lld rows of %d sequences and %lld steps are more than the bounds %lld, %lld and %lld",
+                     (long long)rows, sizes[0], (long long)t1, (long long)head->max_rows,
+                     (long long)head->max_sequences, (long long)head->max_steps);
     struct blas_recurrent_binding made = {.op = op, .axis = axis, .t0 = t0, .steps = t1 - t0,
                                           .rows = rows, .sequences = sizes[0]};
     made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), BLAS_MEMBERS_MAX);

@@ -312,7 +312,7 @@ static void longer_axes_are_refused(void **state)
         assert_int_equal(f->table->op_bind(op, &queue.queue, &bind, &binding, &err),
                          bound < 8 ? SEQLSTM_INVALID_ARGUMENT : SEQLSTM_OK);
         if (bound < 8)
-            assert_string_equal(err.message, "8 steps are more than the bound 7");
+            assert_string_equal(err.message, "8 steps, the descriptor allows 7");
         f->table->binding_destroy(binding);
         f->table->op_destroy(op);
     }

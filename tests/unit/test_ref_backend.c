@@ -176,6 +176,19 @@ static void bindings_must_fit(void **state)
     assert_non_null(strstr(err.message, "3 sequences"));
     rh_close(&other);
     rh_close(&rh);
+
+    d.head.max_steps = 2; /* of three steps, two at once and no more */
+    rh_open(&rh, &d, lengths, 2, 0, 2, 1);
+    bind = rh.bind;
+    bind.t1 = 3;
+    bind.rows = 5;
+    ASSERT_MISFIT("3 steps, the descriptor allows 2");
+    bind.t0 = 1;
+    bind.t1 = 3;
+    bind.rows = 3;
+    assert_int_equal(rh.backend->op_bind(rh.op, &rh.queue, &bind, &binding, &err), SEQLSTM_OK);
+    rh.backend->binding_destroy(binding);
+    rh_close(&rh);
 }
 
 static void calls_are_checked(void **state)
