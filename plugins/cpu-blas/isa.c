@@ -8,8 +8,11 @@
 #include <xmmintrin.h>
 
 #ifdef BLAS_HAVE_X86_KERNELS
-static uint64_t saved_state_mask(void)
+uint64_t blas_isa_state(void)
 {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return 0;
     uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (uint64_t)high << 32 | low;
@@ -18,9 +21,9 @@ static uint64_t saved_state_mask(void)
 static enum blas_isa detect(void)
 {
     unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX) || !(c & bit_FMA))
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_AVX) || !(c & bit_FMA))
         return BLAS_ISA_PORTABLE;
-    uint64_t state = saved_state_mask();
+    uint64_t state = blas_isa_state();
     if ((state & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2))
         return BLAS_ISA_PORTABLE;
     const unsigned need = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
@@ -29,6 +32,7 @@ static enum blas_isa detect(void)
     return BLAS_ISA_AVX2;
 }
 #else
+uint64_t blas_isa_state(void) { return 0; }
 static enum blas_isa detect(void) { return BLAS_ISA_PORTABLE; }
 #endif
 
@@ -47,6 +51,7 @@ void blas_flush_denormals_leave(uint32_t saved)
     _mm_setcsr(saved);
 }
 #else
+uint64_t blas_isa_state(void) { return 0; }
 enum blas_isa blas_isa_detect(void) { return BLAS_ISA_PORTABLE; }
 uint32_t blas_flush_denormals_enter(void) { return 0; }
 void blas_flush_denormals_leave(uint32_t saved) { (void)saved; }

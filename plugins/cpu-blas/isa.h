@@ -17,6 +17,9 @@ enum blas_isa blas_isa_detect(void);
 /* "portable", "avx2", "avx512". [any] */
 const char *blas_isa_name(enum blas_isa isa);
 
+/* Which registers the operating system saves (XCR0); 0 where that cannot be asked. [any] */
+uint64_t blas_isa_state(void);
+
 /* Denormals to zero for one call: `enter` at the start on each thread, `leave` with its result at the end.
  * Without effect where the processor has no such mode. [any] */
 uint32_t blas_flush_denormals_enter(void);

@@ -26,6 +26,7 @@
 struct seqlstm_instance {
     const struct seqlstm_host *host;
     enum blas_isa isa;
+    const struct blas_pieces_kernels *pieces; /* where `instructions` says amx */
     const struct blas_rowmath *math;
     int32_t members_max; /* most members that one call uses: bounds workspaces */
 };

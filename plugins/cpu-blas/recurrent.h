@@ -10,6 +10,7 @@
 #include <seqlstm/backend.h>
 
 #include "isa.h"
+#include "pieces.h"
 
 struct blas_recurrent;         /* an operation, immutable */
 struct blas_recurrent_binding; /* an operation at one shape */
@@ -17,10 +18,13 @@ struct blas_recurrent_binding; /* an operation at one shape */
 /* What seqlstm_desc_check and the rules of every operation (supports.c) have let pass. [any] */
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer);
 
-/* `host` must live as long as the operation. `members_max`: the most members of a queue that will share one call;
- * further members stay idle (it bounds the workspace). UNSUPPORTED, NO_MEMORY. [control] */
+/* `pieces`: for the products of "packed", or NULL; without effect where there is a projection, a GRU's reset that comes
+ * before, or never as many sequences as they want. `host` must live as long as the operation. `members_max`: the most
+ * members of a queue that will share one call; further members stay idle (it bounds the workspace). UNSUPPORTED,
+ * NO_MEMORY. [control] */
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
-                                     int32_t members_max, const struct seqlstm_recurrent_desc *desc,
+                                     const struct blas_pieces_kernels *pieces, int32_t members_max,
+                                     const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op,
                                      struct seqlstm_error *err);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "recurrent_pack.h"
+#include "recurrent_pieces.h"
 
 struct backward_call {
     const struct blas_recurrent_binding *binding;
@@ -196,6 +197,21 @@ static void chunk_weights_apart(const struct blas_backward_run *f, int64_t low, 
     }
 }
 
+/* The same in pieces. */
+static void chunk_weights_pieces(const struct blas_backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t row = layer->input_pad + op->out_pad, gates = r->block->gate_base * op->panels * PANEL;
+    for (int part = 0; part < (op->norm ? 2 : 1); part++)
+        blas_pieces_weights(r, &(struct blas_pieces_outer){
+                                   .low = low, .high = high, .column = part == 0 ? 0 : layer->input_pad,
+                                   .width = !op->norm ? row : part == 0 ? layer->input_pad : op->out_pad,
+                                   .gates = (part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
+                                   .w = f->gradients.w, .accumulate = !f->fresh});
+}
+
 /* dW of the GRU whose reset comes before, own panels: W_h of the candidate by r h~. */
 static void chunk_weights_reset(const struct blas_backward_run *f, int64_t low, int64_t high)
 {
@@ -220,7 +236,9 @@ static void chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t q_all = r->block->q_base + low;
-    if (f->direct)
+    if (op->pieces)
+        chunk_weights_pieces(f, low, high);
+    else if (f->direct)
         chunk_weights_direct(f, low, high);
     else
         chunk_weights_apart(f, low, high);
@@ -257,7 +275,10 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
             .rows = blas_min(at_once, all - row), .a = gates + row * PANEL, .a_row = PANEL,
             .a_block = r->block->gate_rows * PANEL, .c = r->scratch.dx + row * dx_row,
             .c_row = dx_row};
-        blas_product_back(op, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP, 16);
+        if (op->pieces)
+            blas_pieces_back(r, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP);
+        else
+            blas_product_back(op, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP, 16);
     }
     int64_t c0 = g0 * GROUP, count = blas_min(g1 * GROUP, layer->input) - c0;
     for (int64_t t = first; t <= last && count > 0; t++) {
@@ -362,6 +383,7 @@ struct block_share {
     int32_t member, members; /* of those that share the block */
     int32_t region;          /* whose scratch and gradients */
     bool first;              /* first block of this region: dW is overwritten */
+    struct blas_tiles *tiles; /* of this thread */
 };
 
 static void run_block(const struct backward_call *call, const struct blas_block *block,
@@ -381,6 +403,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
     f.r.slots = args->slots;
     f.r.member = share->member;
     f.r.members = share->members;
+    f.r.tiles = share->tiles;
     f.r.barrier = share->members > 1;
     f.grads = args->grads;
     f.parts = args->parts;
@@ -454,7 +477,7 @@ static void pack_input(const struct backward_call *call, int32_t member, int32_t
     blas_share(op->panels, member, members, &first, &last);
     for (int32_t d = 0; d < op->directions; d++)
         for (int64_t p = first; p < last; p++)
-            op->kernels->pack_back(&(struct blas_pack){
+            blas_pack_back(op, &(struct blas_pack){
                 .w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
                 .width = op->layers[0].input, .width_pad = op->layers[0].input_pad, .map = op->rows_x + p * PANEL,
                 .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .out = call->x_back[d],
@@ -470,9 +493,10 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     uint32_t saved = blas_flush_denormals_enter();
     if (call->wants_dx)
         pack_input(call, member, members);
-    struct block_share share = {0, 1, member, true};
+    struct blas_tiles tiles = {0};
+    struct block_share share = {0, 1, member, true, &tiles};
     if (binding->units) {
-        share = (struct block_share){member, members, 0, true};
+        share = (struct block_share){member, members, 0, true, &tiles};
         for (int32_t i = 0; i < binding->block_count; i++, share.first = false)
             run_block(call, &binding->blocks[i], &share);
     } else if (member < binding->members) {
@@ -481,6 +505,8 @@ static void backward_member(void *argument, int32_t member, int32_t members)
             share.first = false;
         }
     }
+    if (binding->op->pieces)
+        binding->op->pieces->release(&tiles);
     if (call->args->parts & SEQLSTM_BACKWARD_WEIGHTS) {
         if (members > 1)
             call->queue->services->team_barrier(call->queue);
@@ -496,8 +522,8 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t member
         call->between[i] = blas_region_take(
             region, op->layer_count > 1 + i ? rows * op->y_width : 0);
         call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
-        call->x_back[i] = blas_region_take(
-            region, i < op->directions ? op->panels * PANEL * op->layers[0].input_pad : 0);
+        call->x_back[i] =
+            blas_region_take(region, i < op->directions ? blas_back_floats(op, op->layers[0].input_pad) : 0);
     }
     call->gradients_stride = blas_gradients_all(op, members, op->stepwise ? kept : region, call->gradients);
     struct blas_region one = {0};

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "recurrent_pieces.h"
+
 struct forward_call {
     const struct blas_recurrent_binding *binding;
     const struct seqlstm_forward *args;
@@ -87,13 +89,20 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
     int64_t rows = chunk_rows, stride;
     const float *a = blas_xh_at(f, lowest);
     float *gates = blas_gates_at(f, lowest, &stride);
-    for (int64_t p = r->panel_first; p < r->panel_last; p++)
-        op->kernels->product(&(struct blas_product){
+    if (op->pieces)
+        blas_pieces_split(r, a, rows, BLAS_PART_X);
+    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+        const struct blas_product product = {
             .rows = rows, .a = a, .a_row = layer->xh_row, .k_blocks = 1,
             .k_inner = (int32_t)layer->input_pad,
             .b = r->packed->forward + p * (layer->input_pad + op->out_pad) * PANEL, .b_row = PANEL,
             .groups = 4, .c = gates + p * stride, .c_row = PANEL,
-            .init = op->norm ? NULL : r->packed->bias + p * PANEL});
+            .init = op->norm ? NULL : r->packed->bias + p * PANEL};
+        if (op->pieces)
+            blas_pieces_forward(r, &product, p, BLAS_PART_X, BLAS_PART_X);
+        else
+            op->kernels->product(&product);
+    }
 }
 
 /* Final states of rows [first, last), own columns. */
@@ -203,7 +212,7 @@ static void merge_block(const struct forward_call *call, const struct blas_block
 }
 
 static void run_block(const struct forward_call *call, const struct blas_block *block,
-                      int32_t member, int32_t members, int32_t scratch_index)
+                      int32_t member, int32_t members, int32_t scratch_index, struct blas_tiles *tiles)
 {
     const struct blas_recurrent_binding *binding = call->binding;
     const struct blas_recurrent *op = binding->op;
@@ -218,6 +227,7 @@ static void run_block(const struct forward_call *call, const struct blas_block *
     f.r.slots = call->args->slots;
     f.r.member = member;
     f.r.members = members;
+    f.r.tiles = tiles;
     f.r.barrier = members > 1;
     blas_share(op->panels, member, members, &f.r.panel_first, &f.r.panel_last);
     const float *input = call->args->slots[SEQLSTM_RECURRENT_X];
@@ -257,13 +267,16 @@ static void forward_member(void *argument, int32_t member, int32_t members)
     const struct forward_call *call = argument;
     const struct blas_recurrent_binding *binding = call->binding;
     uint32_t saved = blas_flush_denormals_enter();
+    struct blas_tiles tiles = {0};
     if (binding->units) {
         for (int32_t i = 0; i < binding->block_count; i++)
-            run_block(call, &binding->blocks[i], member, members, 0);
+            run_block(call, &binding->blocks[i], member, members, 0, &tiles);
     } else if (member < binding->members) {
         for (int32_t i = binding->member_first[member]; i < binding->member_first[member + 1]; i++)
-            run_block(call, &binding->blocks[i], 0, 1, member);
+            run_block(call, &binding->blocks[i], 0, 1, member, &tiles);
     }
+    if (binding->op->pieces)
+        binding->op->pieces->release(&tiles);
     blas_flush_denormals_leave(saved);
 }
 

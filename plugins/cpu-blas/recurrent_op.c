@@ -8,6 +8,7 @@
 #include <seqlstm/philox.h>
 
 #include "common/answer.h"
+#include "recurrent_pieces.h"
 
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
@@ -106,7 +107,8 @@ static void rows_fill(struct blas_recurrent *op)
 }
 
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
-                                     int32_t members_max, const struct seqlstm_recurrent_desc *desc,
+                                     const struct blas_pieces_kernels *pieces, int32_t members_max,
+                                     const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op,
                                      struct seqlstm_error *err)
 {
@@ -139,6 +141,8 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->projection = desc->projection > 0;
     op->gru_before =
         desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    if (pieces && !generic && !op->projection && !op->gru_before && desc->head.max_sequences >= pieces->sequences_min)
+        op->pieces = pieces;
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
     op->units = desc->hidden;
     op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
@@ -167,11 +171,11 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->rows_h = op->rows_x + columns;
     op->rows_bias = op->rows_h + columns;
     rows_fill(op);
-    op->direct = op->lstm && !op->coupled;
+    op->direct = op->lstm && !op->coupled && !op->pieces;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
     /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
-    op->h_in_place = op->training && op->lstm && (!op->norm || op->norm_keeps) && !op->projection &&
+    op->h_in_place = op->training && op->lstm && !op->pieces && (!op->norm || op->norm_keeps) && !op->projection &&
                      !op->weights_large && desc->head.max_sequences == 1 && op->units % GROUP == 0 &&
                      !blas_may_share_units(op);
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
@@ -208,13 +212,13 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     const int64_t ip = op->layers[layer].input_pad, op_ = op->out_pad, up = op->units_pad;
     const int64_t columns = (int64_t)op->panels * PANEL;
     memset(out, 0, sizeof *out);
-    out->forward = blas_region_take(region, columns * (ip + op_));
+    out->forward = blas_region_take(region, op->panels * (blas_panel_floats(op, ip) + blas_panel_floats(op, op_)));
     out->bias = blas_region_take(region, columns);
     out->peephole = blas_region_take(region, 3 * up);
     if (op->training) {
-        out->h_back = blas_region_take(region, op->h_in_place ? 0 : columns * op_);
+        out->h_back = blas_region_take(region, op->h_in_place ? 0 : blas_back_floats(op, op_));
         /* layer 0's dx is often not wanted: backward packs for it when it is */
-        out->x_back = blas_region_take(region, layer > 0 ? columns * ip : 0);
+        out->x_back = blas_region_take(region, layer > 0 ? blas_back_floats(op, ip) : 0);
     }
     if (op->projection) {
         out->projection = blas_region_take(region, up * op_);

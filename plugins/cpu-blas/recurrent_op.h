@@ -39,6 +39,7 @@ struct blas_recurrent {
     struct seqlstm_recurrent_desc desc;
     const struct seqlstm_host *host;
     const struct blas_recurrent_kernels *kernels;
+    const struct blas_pieces_kernels *pieces; /* of the products, instead of those of `kernels`; or NULL */
     int32_t members_max;
     int32_t directions, layer_count;
     bool training, peephole, coupled, norm, norm_keeps, projection, gru_before, has_carry, lstm;
@@ -69,7 +70,8 @@ struct blas_region {
 /* `count` floats, 64-byte aligned. NULL while measuring, or when count is 0. */
 float *blas_region_take(struct blas_region *region, int64_t count);
 
-/* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. */
+/* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. In pieces the
+ * first three are as recurrent_pieces.h has them. */
 struct blas_packed {
     float *forward;  /* [panel][input_pad + out_pad][64] */
     float *h_back;   /* [out_pad / 64][panel * 64][<= 64]: columns of a last narrower panel are dense */
@@ -98,7 +100,7 @@ struct blas_saved {
 
 /* Gradients of one (layer, direction) as the kernels make them, of one member. */
 struct blas_gradients {
-    float *w; /* [panel][64][input_pad + out_pad] */
+    float *w; /* [panel][64][input_pad + out_pad]; in pieces: [panel][input_pad + out_pad][64] */
     float *bias, *peephole, *projection, *norm_u, *norm_v, *norm_c, *rh;
     float *sums; /* where the small ones begin: they are zeroed at the start */
     int64_t sums_count;

@@ -11,6 +11,7 @@
 #include <seqlstm/philox.h>
 
 #include "recurrent_pack.h"
+#include "recurrent_pieces.h"
 
 static void copy_one(const struct blas_recurrent *op, const float *x, int64_t n, float *y)
 {
@@ -77,6 +78,22 @@ static void pack_vectors(const struct blas_recurrent *op, const float *bias, con
     }
 }
 
+static void pack_forward(const struct blas_recurrent *op, const struct blas_pack *p)
+{
+    if (op->pieces)
+        blas_pieces_pack_forward(op, p);
+    else
+        op->kernels->pack_forward(p);
+}
+
+void blas_pack_back(const struct blas_recurrent *op, const struct blas_pack *p)
+{
+    if (op->pieces)
+        blas_pieces_pack_back(op, p);
+    else
+        op->kernels->pack_back(p);
+}
+
 struct pack_call {
     const struct blas_recurrent *op;
     void *const *slots;
@@ -94,24 +111,25 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
     const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
     const float *w_h = p->masked ? p->masked
                                  : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
-    const int64_t k_all = layer->input_pad + op->out_pad, columns = (int64_t)op->panels * PANEL;
+    const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_panel_floats(op, layer->input_pad);
+    const int64_t panel_floats = x_floats + blas_panel_floats(op, op->out_pad);
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last; panel++) {
         struct blas_pack x = {.w = w_x, .width = layer->input, .width_pad = layer->input_pad,
                               .map = op->rows_x + panel * PANEL, .k0 = panel * PANEL, .k_all = columns,
-                              .out = p->forward + panel * k_all * PANEL, .stream = op->weights_large};
+                              .out = p->forward + panel * panel_floats, .stream = op->weights_large};
         struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
-                              .k0 = panel * PANEL, .k_all = columns, .out = x.out + layer->input_pad * PANEL,
+                              .k0 = panel * PANEL, .k_all = columns, .out = x.out + x_floats,
                               .stream = op->weights_large};
-        op->kernels->pack_forward(&x);
-        op->kernels->pack_forward(&h);
+        pack_forward(op, &x);
+        pack_forward(op, &h);
         x.out = p->x_back;
         h.out = p->h_back;
         if (x.out)
-            op->kernels->pack_back(&x);
+            blas_pack_back(op, &x);
         if (h.out)
-            op->kernels->pack_back(&h);
+            blas_pack_back(op, &h);
     }
     if (member != 0)
         return;
@@ -242,6 +260,41 @@ static void reduce_panel(const struct blas_recurrent *op, const struct blas_redu
     }
 }
 
+/* A panel of gradients in pieces' layout: sums over sources in place, then 16 x 16 blocks turned. */
+static void reduce_across(const struct blas_recurrent *op, const struct blas_reduce *reduce,
+                          const struct blas_packed *packed, int32_t layer, int32_t panel, float *const *grads)
+{
+    const struct blas_recurrent_layer *dims = &op->layers[layer];
+    const int64_t k_all = dims->input_pad + op->out_pad;
+    float *sum = reduce->first + panel * k_all * PANEL, block[GROUP * GROUP];
+    for (int32_t m = 1; m < reduce->sources; m++)
+        add_one(op, sum + m * reduce->stride, k_all * PANEL, sum);
+    for (int part = 0; part < 2; part++, sum += dims->input_pad * PANEL) {
+        const int64_t width = part == 0 ? dims->input : op->out;
+        const int32_t *map = (part == 0 ? op->rows_x : op->rows_h) + panel * PANEL;
+        float *grad = grads[part == 0 ? SEQLSTM_PARAM_W_X : SEQLSTM_PARAM_W_H];
+        const uint16_t *drop = part == 1 ? packed->drop_bits : NULL;
+        for (int32_t g = 0; grad && g < PANEL; g += GROUP) {
+            const int64_t rows = blas_group_rows(map + g);
+            for (int64_t k = 0; rows > 0 && k < width; k += GROUP) {
+                const int64_t n = blas_min(GROUP, width - k), at = map[g] * width + k;
+                const bool whole = rows == GROUP && n == GROUP && !reduce->accumulate && !drop;
+                op->kernels->transpose16(sum + k * PANEL + g, PANEL, GROUP, GROUP, whole ? grad + at : block,
+                                         whole ? width : GROUP);
+                for (int64_t i = 0; drop && i < rows; i++)
+                    op->kernels->mask_apply(block + i * GROUP, drop, at + i * width,
+                                            seqlstm_mask_scale(op->desc.weight_drop), n, block + i * GROUP);
+                const struct blas_rows join = {
+                    .rows = rows, .n = n, .x = block, .x_row = GROUP, .y = grad + at, .y_row = width};
+                if (!whole && reduce->accumulate)
+                    op->kernels->add(&join);
+                else if (!whole)
+                    op->kernels->copy(&join);
+            }
+        }
+    }
+}
+
 static void reduce_scalar(const struct blas_reduce *reduce, const float *at, float *dst)
 {
     int64_t offset = at - reduce->first;
@@ -303,7 +356,7 @@ void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_re
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last && !reduce->direct; panel++)
-        reduce_panel(op, reduce, packed, layer, (int32_t)panel, grads);
+        (op->pieces ? reduce_across : reduce_panel)(op, reduce, packed, layer, (int32_t)panel, grads);
     if (member != 0)
         return;
     if (reduce->direct && packed->drop_bits && grads[SEQLSTM_PARAM_W_H])

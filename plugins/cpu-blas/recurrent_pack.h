@@ -14,6 +14,9 @@ struct blas_reduce {
     bool direct;     /* those of W_x and W_h are in place already */
 };
 
+/* pack_back of the kernels, or in pieces. */
+void blas_pack_back(const struct blas_recurrent *op, const struct blas_pack *p);
+
 /* This member's share; `grads` are the parameter slots of (layer, direction), NULL where not wanted. Contents of the
  * regions are lost. */
 void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_reduce *reduce,

@@ -6,6 +6,8 @@
 
 #include <seqlstm/philox.h>
 
+#include "recurrent_pieces.h"
+
 /* ---- sharing --------------------------------------------------------------------------------------- */
 
 /* By units: few rows a member, or weights that a member alone would stream at each step. Only where a step needs no
@@ -264,6 +266,7 @@ void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t
 {
     const int64_t columns = (int64_t)op->panels * PANEL;
     scratch_common(op, rows, region, out);
+    out->pieces = blas_region_take(region, op->pieces ? blas_pieces_forward_floats(op, rows, chunk_rows) : 0);
     if (op->training)
         return;
     int64_t xh_row = op->layers[0].xh_row;
@@ -285,5 +288,7 @@ void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_
     out->dm = blas_region_take(region, op->projection ? rows * op->units_pad : 0);
     out->dprojected = blas_region_take(region, op->projection ? chunk_rows * op->out_pad : 0);
     out->dx = blas_region_take(region, chunk_rows * blas_stride(widest_input(op)));
-    out->strips = blas_region_take(region, chunk_rows * widest_strips(op));
+    out->strips = blas_region_take(region, op->pieces ? 0 : chunk_rows * widest_strips(op));
+    out->pieces = blas_region_take(region, op->pieces ? blas_pieces_backward_floats(op, rows, chunk_rows) : 0);
+    out->pieces_gates = blas_region_take(region, op->pieces ? blas_pieces_gates_floats(op, chunk_rows) : 0);
 }

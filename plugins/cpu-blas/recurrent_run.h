@@ -28,6 +28,8 @@ struct blas_scratch {
     float *dprojected; /* backward, projection: [chunk rows][out_pad] */
     float *dx;         /* backward: [chunk rows][input_pad] */
     float *strips;     /* backward: of x~ or h~, [strip][chunk rows][64] */
+    float *pieces;       /* of what products multiply weights by (recurrent_pieces.h) */
+    float *pieces_gates; /* backward: of a panel of gates, [members that share the block] */
 };
 
 struct blas_run {
@@ -44,6 +46,7 @@ struct blas_run {
     const struct blas_packed *packed;
     const struct blas_saved *saved; /* of the whole batch; training */
     struct blas_scratch scratch;
+    struct blas_tiles *tiles; /* of this thread */
     void *const *slots;
 };
 

@@ -5,6 +5,8 @@
 
 #include <seqlstm/philox.h>
 
+#include "recurrent_pieces.h"
+
 static int64_t chunk_of(const struct blas_forward_run *f, int64_t s) { return s / f->chunk_steps; }
 
 /* First q of the chunk that step s belongs to, and the rows it has. */
@@ -368,6 +370,33 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
         cell_row(f, step, i);
 }
 
+/* The same in pieces. */
+static void step_pieces(const struct blas_forward_run *f, const struct step *step)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
+    const unsigned split = r->binding->fused ? BLAS_PART_X | BLAS_PART_H : BLAS_PART_H;
+    const unsigned inside = op->norm ? BLAS_PART_H : split;
+    blas_pieces_split(r, blas_xh_at(f, step->s), step->rows, split);
+    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+        struct blas_product product = {.rows = step->rows, .c_row = PANEL, .c = step->gates + p * step->stride};
+        if (op->norm && r->binding->fused)
+            blas_pieces_forward(r, &product, p, split, BLAS_PART_X);
+        if (op->norm)
+            product.c = step->gates_h + p * step->h_stride;
+        else if (r->binding->fused)
+            product.init = r->packed->bias + p * PANEL;
+        else
+            product.accumulate = true;
+        blas_pieces_forward(r, &product, p, split, inside);
+        if (!narrow && !op->norm)
+            cell_panel(f, step, p);
+    }
+    for (int64_t i = 0; narrow && i < step->rows; i++)
+        cell_row(f, step, i);
+}
+
 /* Products and cells of one step. */
 void blas_step_run(const struct blas_forward_run *f, int64_t s)
 {
@@ -404,7 +433,10 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
         .bits_row = bits_row};
     if (saved && saved->state)
         step.cell.c_saved = saved->state + r->block->q_base * op->units_pad + step.q * GROUP;
-    step_panels(f, &step);
+    if (op->pieces)
+        step_pieces(f, &step);
+    else
+        step_panels(f, &step);
     if (op->gru_before) {
         reset_product(f, step.gates, step.stride, blas_xh_at(f, s),
                       saved ? saved->rh + step.q_all * op->out_pad : r->scratch.extra, step.rows);

@@ -7,8 +7,8 @@ bool blas_sweep_fits(const struct blas_run *r)
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_binding *binding = r->binding;
     const int64_t rows = r->block->rows, steps = binding->steps;
-    if (!op->lstm || (op->norm && !op->norm_keeps) || op->projection || op->weights_large || binding->fused ||
-        r->barrier || rows > NARROW_ROWS || r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
+    if (!op->lstm || op->pieces || (op->norm && !op->norm_keeps) || op->projection || op->weights_large ||
+        binding->fused || r->barrier || rows > NARROW_ROWS || r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
         return false;
     /* Packed rows stand at even distances: sizes of steps fall, so the mean is that of the first only if all are. */
     const int64_t first = blas_packed_row(binding, r->block, 0);

@@ -16,7 +16,7 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-enum { ARGUMENTS_MAX = 64, KEY_BYTES = 64 };
+enum { ARGUMENTS_MAX = 320, KEY_BYTES = 64 };
 
 struct options {
     struct sl_conformance_request request;

@@ -183,7 +183,24 @@ static bool can_run(const char *instructions)
     return strcmp(instructions, "portable") == 0;
 }
 
-static const char *const sets[] = {"portable", "avx2", "avx512"};
+/* And the system, of what it has to allow? */
+static bool can_open(struct blas_fixture *f, const char *instructions)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_setting setting = {"instructions", instructions};
+    struct seqlstm_instance *instance = NULL;
+    if (strcmp(instructions, "amx") != 0)
+        return can_run(instructions);
+    const seqlstm_status status = f->table->open(&f->host.services, &setting, 1, &instance, &err);
+    if (status == SEQLSTM_OK)
+        f->table->close(instance);
+    else
+        assert_int_equal(status, SEQLSTM_UNAVAILABLE);
+    return status == SEQLSTM_OK;
+}
+
+enum { SETS = 4 };
+static const char *const sets[SETS] = {"portable", "avx2", "avx512", "amx"};
 
 static void check(struct blas_fixture *f, const struct shape *shape)
 {
@@ -194,8 +211,8 @@ static void check(struct blas_fixture *f, const struct shape *shape)
     fixture_axis(&axis, shape->sequences, lengths);
     struct result want;
     run(f, "portable", 1, shape, &axis.axis, &want);
-    for (int i = 0; i < 3; i++) {
-        if (!can_run(sets[i]))
+    for (int i = 0; i < SETS; i++) {
+        if (!can_open(f, sets[i]))
             continue;
         for (int32_t members = 1; members <= 3; members++) {
             char what[96];
@@ -220,6 +237,7 @@ static void large_layers_agree(void **state)
         {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_RECURRENT_LAYER_NORM, 0, 0, false},
         {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_RECURRENT_RESET_AFTER, 0, 0, false},
         {200, 600, 1, 9, 5, 4, SEQLSTM_CELL_RNN, 0, 0, 0, 0, false},
+        {256, 512, 1, 64, 6, 5, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false}, /* many rows, panels of gates in parts */
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct shape s = shapes[i];
@@ -270,9 +288,9 @@ static void gates_saturate(void **state)
         lengths[b] = 1;
     struct fixture_axis axis;
     fixture_axis(&axis, shape.sequences, lengths);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < SETS; i++) {
         struct result got;
-        if (!can_run(sets[i]))
+        if (!can_open(f, sets[i]))
             continue;
         run(f, sets[i], 1, &shape, &axis.axis, &got);
         for (int64_t k = 0; k < got.elems[SEQLSTM_RECURRENT_Y]; k++) {

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of float32 matrices on tiles of bfloat16.
+ *
+ * A float32 number is the sum of three bfloat16 numbers, its *pieces*, each what is left of it rounded to 8 bits:
+ * x = x1 + x2 + x3 to the last bit. Of the nine products of two numbers' pieces the six largest are summed in float32;
+ * the others are less than 2^-23 |a b| together, as much as two roundings of a multiply-add (Henry, Tang, Heinecke:
+ * Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations, ARITH 2019). A processor
+ * with AMX multiplies tiles of bfloat16 sixteen times as fast as vectors of float32, so that six products take 3/8 of
+ * the time of one.
+ *
+ * A *tile* is 16 rows of 32 bfloat16, 1 KiB: of A 16 rows and 32 of k, of B 16 columns and 32 of k. Within 32 of k
+ * the order is 0, 16, 1, 17 … in both: each pair is made of elements that stand in two vectors, without a shuffle.
+ *
+ *   A  [row tile][k / 32][piece][row][32]      rows are shared evenly between as few row tiles as hold them
+ *   B  [k / 32][piece][column / 16][pair of k][column][2]
+ *
+ * Denormals are zeros. A product with an infinity is NaN. Pointers to tiles are 64-byte aligned, others may be
+ * unaligned; strides are in floats, those of tiles in uint16_t. */
+#ifndef BLAS_PIECES_H
+#define BLAS_PIECES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BLAS_PIECES = 3, BLAS_TILE_ROWS = 16, BLAS_TILE_K = 32, BLAS_TILE = BLAS_TILE_ROWS * BLAS_TILE_K };
+
+/* A matrix x into tiles. What k lacks to whole tiles is zeros; rows of A that no product reads are left alone. */
+struct blas_split {
+    const float *x;
+    int64_t x_row;
+    int64_t rows;
+    int64_t columns; /* a multiple of 16 */
+    /* rows(): columns come in blocks of that many, x_block apart; more than one only of multiples of 32 */
+    int32_t blocks;
+    int64_t x_block;
+    int64_t first, last; /* rows(), across(): the row tiles of A that are made */
+    uint16_t *out;
+    int64_t out_row; /* rows(), across(): from one row tile to the next */
+};
+
+/* C[r][n] = init[n] + sum_k A[r][k] B[k][n]. */
+struct blas_pieces_product {
+    int64_t rows;
+    int64_t k; /* blocks of 32 */
+    const uint16_t *a;
+    int64_t a_row; /* from one row tile to the next */
+    const uint16_t *b;
+    int32_t b_groups; /* columns / 16 that B has for each piece */
+    int32_t groups;   /* that are wanted, 1 .. 4 */
+    float *c;
+    int64_t c_row;
+    const float *init; /* [columns], or NULL: zero */
+    bool accumulate;   /* start from C instead */
+};
+
+/* The tiles of a thread; all zero at first. */
+struct blas_tiles {
+    uint8_t rows[8]; /* that they are configured for */
+};
+
+struct blas_pieces_kernels {
+    const char *name;
+    int64_t sequences_min; /* fewer are faster without: tiles of few rows take as long as of more */
+    void (*rows)(const struct blas_split *s);    /* A = x */
+    void (*across)(const struct blas_split *s);  /* A = x transposed: k runs over its rows */
+    void (*columns)(const struct blas_split *s); /* B = x: k runs over its rows */
+    /* Tiles are configured for a number of rows, which takes as long as ten products of tiles: they stay so between
+     * products and are given back at the end of a call, so that nothing of them is left to be saved. */
+    void (*product)(const struct blas_pieces_product *p, struct blas_tiles *tiles);
+    void (*release)(struct blas_tiles *tiles);
+};
+
+extern const struct blas_pieces_kernels blas_pieces_kernels_amx;
+/* The same, bit for bit, in portable C: a module that tests build has them in the place of the others. */
+extern const struct blas_pieces_kernels blas_pieces_kernels_emulated;
+
+/* Those of this machine, or NULL. The process has leave to use tiles from then on: its signal frames are 8 KiB larger.
+ * [any] */
+const struct blas_pieces_kernels *blas_pieces_get(void);
+
+static inline int64_t blas_pieces_k(int64_t k) { return (k + BLAS_TILE_K - 1) / BLAS_TILE_K; }
+static inline int64_t blas_row_tiles(int64_t rows) { return (rows + BLAS_TILE_ROWS - 1) / BLAS_TILE_ROWS; }
+
+/* First row of row tile `tile` of `tiles` that share `rows`. */
+static inline int64_t blas_row_tile_first(int64_t rows, int64_t tiles, int64_t tile)
+{
+    const int64_t more = rows % tiles;
+    return tile * (rows / tiles) + (tile < more ? tile : more);
+}
+
+#endif
