@@ -269,7 +269,7 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
 
 static const struct seqlstm_option options[] = {
     {"instructions", "auto|amx|avx512|avx2|portable", "auto",
-     "instruction set of the plugin's own kernels; results' bits depend on it. auto never takes amx"},
+     "instruction set of the plugin's own kernels; bits depend on it, and auto leaves amx out"},
     {"openblas_core", "string", "auto",
      "kernels of OpenBLAS: auto (what it finds best), environment (OPENBLAS_* as set), or a core's name"},
 };

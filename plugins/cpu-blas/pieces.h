@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of float32 matrices on tiles of bfloat16.
+/* Products of float32 matrices on tiles of bfloat16, of three pieces of each number or of one.
  *
  * A float32 number is the sum of three bfloat16 numbers, its *pieces*, each what is left of it rounded to 8 bits:
  * x = x1 + x2 + x3 to the last bit. Of the nine products of two numbers' pieces the six largest are summed in float32;
  * the others are less than 2^-23 |a b| together, as much as two roundings of a multiply-add (Henry, Tang, Heinecke:
  * Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations, ARITH 2019). A processor
  * with AMX multiplies tiles of bfloat16 sixteen times as fast as vectors of float32, so that six products take 3/8 of
- * the time of one.
+ * the time of one. Products that are wanted in bfloat16 are those of the first pieces alone, which are the numbers
+ * rounded to the nearest of bfloat16, and between two of them to the even one.
  *
  * A *tile* is 16 rows of 32 bfloat16, 1 KiB: of A 16 rows and 32 of k, of B 16 columns and 32 of k. Within 32 of k
  * the order is 0, 16, 1, 17 … in both: each pair is made of elements that stand in two vectors, without a shuffle.
  *
  *   A  [row tile][k / 32][piece][row][32]      rows are shared evenly between as few row tiles as hold them
  *   B  [k / 32][piece][column / 16][pair of k][column][2]
+ *
+ * with `pieces` pieces, 3 or 1.
  *
  * Denormals are zeros. A product with an infinity is NaN. Pointers to tiles are 64-byte aligned, others may be
  * unaligned; strides are in floats, those of tiles in uint16_t. */
@@ -34,6 +37,7 @@ struct blas_split {
     int32_t blocks;
     int64_t x_block;
     int64_t first, last; /* rows(), across(): the row tiles of A that are made */
+    int32_t pieces;
     uint16_t *out;
     int64_t out_row; /* rows(), across(): from one row tile to the next */
 };
@@ -42,6 +46,7 @@ struct blas_split {
 struct blas_pieces_product {
     int64_t rows;
     int64_t k; /* blocks of 32 */
+    int32_t pieces;
     const uint16_t *a;
     int64_t a_row; /* from one row tile to the next */
     const uint16_t *b;

@@ -10,9 +10,26 @@
 #include "common/answer.h"
 #include "recurrent_pieces.h"
 
+/* In bfloat16 there are no products but those on tiles. */
+static bool bfloat16_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
+{
+    if (blas_pieces_get() == NULL)
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "cpu-blas computes in bfloat16 on processors with AMX alone.", "precision: float32",
+                         "bfloat16");
+    if (desc->projection > 0)
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "cpu-blas has no projection in bfloat16.",
+                         "precision: float32", "bfloat16");
+    if (desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER))
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "cpu-blas has no GRU in bfloat16 whose reset comes before the product.",
+                         "precision: float32, or reset_after: true", "bfloat16");
+    return true;
+}
+
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
-    static const char *const variants[] = {"packed", "generic", NULL};
+    static const char *const variants[] = {"packed", "generic", NULL}, *const in_bfloat16[] = {"packed", NULL};
     const int64_t widths[] = {desc->input, desc->hidden, desc->projection}, most = INT64_C(1) << 20;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i] > most) {
@@ -20,7 +37,9 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct s
                       "cpu-blas runs recurrent layers up to 1048576 wide.", "", "%lld", (long long)widths[i]);
             return;
         }
-    answer_yes(answer, variants);
+    if (desc->head.dtype_compute == SEQLSTM_BFLOAT16 && !bfloat16_supports(desc, answer))
+        return;
+    answer_yes(answer, desc->head.dtype_compute == SEQLSTM_BFLOAT16 ? in_bfloat16 : variants);
 }
 
 /* ---- creation ------------------------------------------------------------------------------------ */
@@ -120,6 +139,8 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     if (variant && !generic && strcmp(variant, "packed") != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "variant \"%s\" of a recurrent layer is none of packed, generic", variant);
+    if (desc->head.dtype_compute == SEQLSTM_BFLOAT16 && isa < blas_isa_detect())
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "bfloat16 needs AMX, and instructions is %s", blas_isa_name(isa));
     const int64_t columns = blas_round(desc->hidden, GROUP) * 4; /* at least those of any cell */
     struct blas_recurrent *op =
         host->allocate(host->context, sizeof *op + 3 * (uint64_t)columns * sizeof(int32_t));
@@ -141,7 +162,11 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->projection = desc->projection > 0;
     op->gru_before =
         desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
-    if (pieces && !generic && !op->projection && !op->gru_before && desc->head.max_sequences >= pieces->sequences_min)
+    op->piece_count = desc->head.dtype_compute == SEQLSTM_BFLOAT16 ? 1 : BLAS_PIECES;
+    if (op->piece_count == 1)
+        op->pieces = blas_pieces_get();
+    else if (pieces && !generic && !op->projection && !op->gru_before &&
+             desc->head.max_sequences >= pieces->sequences_min)
         op->pieces = pieces;
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
     op->units = desc->hidden;

@@ -10,11 +10,14 @@ enum { RESIDENT_BYTES = 1 << 20 };
 static uint16_t *words_of(const float *floats) { return (uint16_t *)(void *)(uintptr_t)floats; }
 
 /* uint16_t of A from one row tile to the next. */
-static int64_t a_row_of(int64_t k) { return k * BLAS_PIECES * BLAS_TILE; }
+static int64_t a_row_of(const struct blas_recurrent *op, int64_t k) { return k * op->piece_count * BLAS_TILE; }
 
 /* ---- scratch ----------------------------------------------------------------------------------------------------- */
 
-static int64_t a_floats(int64_t rows, int64_t k) { return blas_row_tiles(rows) * a_row_of(k) / 2; }
+static int64_t a_floats(const struct blas_recurrent *op, int64_t rows, int64_t k)
+{
+    return blas_row_tiles(rows) * a_row_of(op, k) / 2;
+}
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -29,27 +32,28 @@ static int64_t widest_k(const struct blas_recurrent *op)
 int64_t blas_pieces_forward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows)
 {
     const int64_t x = widest_k(op), h = blas_pieces_k(op->out_pad);
-    return most(a_floats(rows, x + h), a_floats(chunk_rows, x));
+    return most(a_floats(op, rows, x + h), a_floats(op, chunk_rows, x));
 }
 
 /* Panels of gates' gradients that are split at once. */
 static int64_t panels_together(const struct blas_recurrent *op, int64_t rows)
 {
-    const int64_t panel = a_floats(rows, PANEL / BLAS_TILE_K) * (int64_t)sizeof(float);
+    const int64_t panel = a_floats(op, rows, PANEL / BLAS_TILE_K) * (int64_t)sizeof(float);
     return blas_min(op->panels, most(1, RESIDENT_BYTES / panel));
 }
 
 /* Strips of 16 columns of x~h~ that are split at once. */
-static int64_t strips_together(int64_t rows)
+static int64_t strips_together(const struct blas_recurrent *op, int64_t rows)
 {
-    return most(4, RESIDENT_BYTES / (a_row_of(blas_pieces_k(rows)) * (int64_t)sizeof(uint16_t)));
+    return most(4, RESIDENT_BYTES / (a_row_of(op, blas_pieces_k(rows)) * (int64_t)sizeof(uint16_t)));
 }
 
 int64_t blas_pieces_backward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows)
 {
     /* What is taken together fills RESIDENT_BYTES, or is as little as can be, or all there is. */
     const int64_t resident = RESIDENT_BYTES / (int64_t)sizeof(float), widest = most(rows, chunk_rows);
-    const int64_t panel = a_floats(widest, PANEL / BLAS_TILE_K), strip = a_row_of(blas_pieces_k(chunk_rows)) / 2;
+    const int64_t panel = a_floats(op, widest, PANEL / BLAS_TILE_K);
+    const int64_t strip = a_row_of(op, blas_pieces_k(chunk_rows)) / 2;
     int64_t strips = 0;
     for (int32_t l = 0; l < op->layer_count; l++)
         strips = most(strips, (op->layers[l].input_pad + op->out_pad) / GROUP);
@@ -59,7 +63,7 @@ int64_t blas_pieces_backward_floats(const struct blas_recurrent *op, int64_t row
 
 int64_t blas_pieces_gates_floats(const struct blas_recurrent *op, int64_t chunk_rows)
 {
-    return blas_pieces_floats(chunk_rows, PANEL) * (blas_may_share_units(op) ? op->members_max : 1);
+    return blas_pieces_floats(op, chunk_rows, PANEL) * (blas_may_share_units(op) ? op->members_max : 1);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
@@ -68,7 +72,7 @@ void blas_pieces_pack_forward(const struct blas_recurrent *op, const struct blas
 {
     float block[BLAS_TILE_K * PANEL] __attribute__((aligned(64)));
     uint16_t *out = words_of(p->out);
-    for (int64_t k = 0; k < p->width_pad; k += BLAS_TILE_K, out += 4 * BLAS_PIECES * BLAS_TILE) {
+    for (int64_t k = 0; k < p->width_pad; k += BLAS_TILE_K, out += 4 * op->piece_count * BLAS_TILE) {
         for (int64_t at = k; at < k + BLAS_TILE_K; at += GROUP)
             for (int32_t g = 0; g < PANEL; g += GROUP) {
                 const int rows = (int)blas_group_rows(p->map + g);
@@ -77,7 +81,8 @@ void blas_pieces_pack_forward(const struct blas_recurrent *op, const struct blas
                                          columns ? rows : 0, columns, block + (at - k) * PANEL + g, PANEL);
             }
         op->pieces->columns(
-            &(struct blas_split){.x = block, .x_row = PANEL, .rows = BLAS_TILE_K, .columns = PANEL, .out = out});
+            &(struct blas_split){.x = block, .x_row = PANEL, .rows = BLAS_TILE_K, .columns = PANEL,
+                                 .pieces = op->piece_count, .out = out});
     }
 }
 
@@ -86,9 +91,9 @@ void blas_pieces_pack_back(const struct blas_recurrent *op, const struct blas_pa
     float block[BLAS_TILE_K * PANEL] __attribute__((aligned(64)));
     for (int64_t n = 0; n < p->width_pad; n += PANEL) {
         const int64_t wide = blas_min(PANEL, p->width_pad - n), real = most(0, blas_min(PANEL, p->width - n));
-        uint16_t *out = words_of(p->out + blas_pieces_floats(p->k_all, PANEL) * (n / PANEL) +
-                                 blas_pieces_floats(p->k0, wide));
-        for (int32_t c = 0; c < PANEL; c += BLAS_TILE_K, out += wide / GROUP * BLAS_PIECES * BLAS_TILE) {
+        uint16_t *out = words_of(p->out + blas_pieces_floats(op, p->k_all, PANEL) * (n / PANEL) +
+                                 blas_pieces_floats(op, p->k0, wide));
+        for (int32_t c = 0; c < PANEL; c += BLAS_TILE_K, out += wide / GROUP * op->piece_count * BLAS_TILE) {
             for (int32_t i = 0; i < BLAS_TILE_K; i++) {
                 const int64_t copied = p->map[c + i] < 0 ? 0 : real;
                 float *to = block + i * PANEL;
@@ -97,7 +102,8 @@ void blas_pieces_pack_back(const struct blas_recurrent *op, const struct blas_pa
                 memset(to + copied, 0, (size_t)(wide - copied) * sizeof *to);
             }
             op->pieces->columns(
-                &(struct blas_split){.x = block, .x_row = PANEL, .rows = BLAS_TILE_K, .columns = wide, .out = out});
+                &(struct blas_split){.x = block, .x_row = PANEL, .rows = BLAS_TILE_K, .columns = wide,
+                                     .pieces = op->piece_count, .out = out});
         }
     }
 }
@@ -111,14 +117,15 @@ void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, 
     const int64_t k_x = parts & BLAS_PART_X ? blas_pieces_k(layer->input_pad) : 0;
     const int64_t k_h = parts & BLAS_PART_H ? blas_pieces_k(op->out_pad) : 0;
     struct blas_split split = {.x = xh, .x_row = layer->xh_row, .rows = rows, .columns = layer->input_pad, .blocks = 1,
-                               .out = words_of(r->scratch.pieces), .out_row = a_row_of(k_x + k_h)};
+                               .pieces = op->piece_count, .out = words_of(r->scratch.pieces),
+                               .out_row = a_row_of(op, k_x + k_h)};
     blas_share(blas_row_tiles(rows), r->member, r->members, &split.first, &split.last);
     blas_run_barrier(r); /* nobody reads what stands there */
     if (k_x > 0)
         op->pieces->rows(&split);
     split.x += layer->input_pad;
     split.columns = op->out_pad;
-    split.out += a_row_of(k_x);
+    split.out += a_row_of(op, k_x);
     if (k_h > 0)
         op->pieces->rows(&split);
     blas_run_barrier(r);
@@ -134,8 +141,8 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
     const float *weights = r->packed->forward + p * (x_floats + blas_panel_floats(op, op->out_pad));
     op->pieces->product(&(struct blas_pieces_product){
         .rows = product->rows, .k = (x ? k_x : 0) + (parts & BLAS_PART_H ? k_h : 0),
-        .a = words_of(r->scratch.pieces) + (behind ? a_row_of(k_x) : 0),
-        .a_row = a_row_of((split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
+        .pieces = op->piece_count, .a = words_of(r->scratch.pieces) + (behind ? a_row_of(op, k_x) : 0),
+        .a_row = a_row_of(op, (split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
         .b = words_of(x ? weights : weights + x_floats), .b_groups = PANEL / GROUP,
         .groups = PANEL / GROUP, .c = product->c, .c_row = product->c_row, .init = product->init,
         .accumulate = product->accumulate}, r->tiles);
@@ -150,10 +157,11 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
     const int64_t two = PANEL / BLAS_TILE_K, together = panels_together(op, product->rows);
     bool accumulate = product->accumulate;
     for (int64_t first = 0; first < op->panels; first += together, accumulate = true) {
-        const int64_t count = blas_min(together, op->panels - first), a_row = a_row_of(count * two);
+        const int64_t count = blas_min(together, op->panels - first), a_row = a_row_of(op, count * two);
         struct blas_split split = {.x = product->a + first * product->a_block, .x_row = product->a_row,
                                    .rows = product->rows, .columns = PANEL, .blocks = (int32_t)count,
-                                   .x_block = product->a_block, .out = words_of(r->scratch.pieces), .out_row = a_row};
+                                   .x_block = product->a_block, .pieces = op->piece_count,
+                                   .out = words_of(r->scratch.pieces), .out_row = a_row};
         blas_share(blas_row_tiles(product->rows), r->member, r->members, &split.first, &split.last);
         blas_run_barrier(r); /* nobody reads what stands there */
         op->pieces->rows(&split);
@@ -161,9 +169,10 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
         for (int64_t n = low, end; n < high; n = end) {
             const int64_t panel = n / PANEL, wide = blas_min(PANEL, width - panel * PANEL);
             end = blas_min(panel * PANEL + wide, high);
-            const float *weights = b + panel * blas_back_floats(op, PANEL) + blas_pieces_floats(first * PANEL, wide);
+            const float *weights =
+                b + panel * blas_back_floats(op, PANEL) + blas_pieces_floats(op, first * PANEL, wide);
             op->pieces->product(&(struct blas_pieces_product){
-                .rows = product->rows, .k = count * two, .a = split.out, .a_row = a_row,
+                .rows = product->rows, .k = count * two, .pieces = op->piece_count, .a = split.out, .a_row = a_row,
                 .b = words_of(weights) + n % PANEL / GROUP * BLAS_TILE, .b_groups = (int32_t)(wide / GROUP),
                 .groups = (int32_t)((end - n) / GROUP), .c = product->c + n,
                 .c_row = product->c_row, .accumulate = accumulate}, r->tiles);
@@ -176,11 +185,11 @@ void blas_pieces_weights(const struct blas_run *r, const struct blas_pieces_oute
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t rows = o->high - o->low, k = blas_pieces_k(rows), row = layer->input_pad + op->out_pad;
-    const int64_t together = strips_together(rows), strips = o->width / GROUP;
-    uint16_t *gates = words_of(r->scratch.pieces_gates + r->member * blas_pieces_floats(rows, PANEL));
+    const int64_t together = strips_together(op, rows), strips = o->width / GROUP;
+    uint16_t *gates = words_of(r->scratch.pieces_gates + r->member * blas_pieces_floats(op, rows, PANEL));
     struct blas_split strip = {.x = r->saved->xh + (r->block->q_base + o->low) * layer->xh_row + o->column,
-                               .x_row = layer->xh_row, .rows = rows, .out = words_of(r->scratch.pieces),
-                               .out_row = a_row_of(k)};
+                               .x_row = layer->xh_row, .rows = rows, .pieces = op->piece_count,
+                               .out = words_of(r->scratch.pieces), .out_row = a_row_of(op, k)};
     for (int64_t first = 0; first < strips; first += together, strip.x += together * GROUP) {
         const int64_t count = blas_min(together, strips - first);
         blas_share(count, r->member, r->members, &strip.first, &strip.last);
@@ -190,10 +199,10 @@ void blas_pieces_weights(const struct blas_run *r, const struct blas_pieces_oute
         for (int64_t p = r->panel_first; p < r->panel_last; p++) {
             op->pieces->columns(&(struct blas_split){
                 .x = o->gates + (p * r->block->gate_rows + o->low) * PANEL, .x_row = PANEL, .rows = rows,
-                .columns = PANEL, .out = gates});
+                .columns = PANEL, .pieces = op->piece_count, .out = gates});
             op->pieces->product(&(struct blas_pieces_product){
-                .rows = count * GROUP, .k = k, .a = strip.out, .a_row = strip.out_row, .b = gates,
-                .b_groups = PANEL / GROUP, .groups = PANEL / GROUP,
+                .rows = count * GROUP, .k = k, .pieces = op->piece_count, .a = strip.out, .a_row = strip.out_row,
+                .b = gates, .b_groups = PANEL / GROUP, .groups = PANEL / GROUP,
                 .c = o->w + (p * row + o->column + first * GROUP) * PANEL, .c_row = PANEL,
                 .accumulate = o->accumulate}, r->tiles);
         }

@@ -14,20 +14,20 @@
 #include "recurrent_run.h"
 
 /* Floats that B takes in the place of k rows of 64 columns, or of `columns`. */
-static inline int64_t blas_pieces_floats(int64_t k, int64_t columns)
+static inline int64_t blas_pieces_floats(const struct blas_recurrent *op, int64_t k, int64_t columns)
 {
-    return blas_pieces_k(k) * BLAS_PIECES * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
+    return blas_pieces_k(k) * op->piece_count * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
 }
 
 /* Floats of packed weights: of k rows of x or h in one panel; of as many columns in all panels backward. */
 static inline int64_t blas_panel_floats(const struct blas_recurrent *op, int64_t k)
 {
-    return op->pieces ? blas_pieces_floats(k, PANEL) : k * PANEL;
+    return op->pieces ? blas_pieces_floats(op, k, PANEL) : k * PANEL;
 }
 static inline int64_t blas_back_floats(const struct blas_recurrent *op, int64_t columns)
 {
     const int64_t k = (int64_t)op->panels * PANEL;
-    return op->pieces ? blas_pieces_floats(k, columns) : k * columns;
+    return op->pieces ? blas_pieces_floats(op, k, columns) : k * columns;
 }
 
 /* Those of scratch: of A, and of B of one member. */

@@ -69,7 +69,9 @@ void blas_supports(const char *device_class, const struct seqlstm_desc *desc, st
         return;
     seqlstm_desc_copy(desc, out_desc);
     /* OpenBLAS counts rows and columns in 32 bits. */
-    if (!answer_float32(answer, BLAS_ID, &out_desc->head) || !answer_rows_in_32_bits(answer, BLAS_ID, &out_desc->head))
+    const bool bfloat16 = desc->op == SEQLSTM_OP_RECURRENT && out_desc->head.dtype_compute == SEQLSTM_BFLOAT16;
+    if (!(bfloat16 ? answer_float32_edges : answer_float32)(answer, BLAS_ID, &out_desc->head) ||
+        !answer_rows_in_32_bits(answer, BLAS_ID, &out_desc->head))
         return;
     if (desc->op == SEQLSTM_OP_RECURRENT)
         blas_recurrent_supports(&out_desc->recurrent, answer);

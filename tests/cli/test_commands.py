@@ -131,7 +131,8 @@ precision: bfloat16
 data: {type: generator, train: {name: adding_problem, size: 64, length: 5}, valid: {split: 0.25}, batch_size: 8}
 model:
   - {type: lstm, units: 4}
-  - {type: lstm, units: 4, recurrent_dropout: 0.5}
+  - {type: lstm, units: 4, return_sequences: true, recurrent_dropout: 0.5}
+  - {type: lstm, units: 4, recurrent_dropout: 0.5, projection: 3}
   - {type: dense, units: from_target}
 train: {loss: mse, epochs: 1}
 dispatch: {policy: order}
@@ -147,12 +148,14 @@ def test_precision(t):
         print('# no cpu-onednn with AVX-512 here: not shown')
         return
     layers = {layer['name']: layer for layer in t.run('plan', 'low.yaml', '--json').json['layers']}
-    first, second = layers['lstm_1'], layers['lstm_2']
+    amx = 'amx_bf16' in pathlib.Path('/proc/cpuinfo').read_text()
+    first, second, third = layers['lstm_1'], layers['lstm_2'], layers['lstm_3']
     expect((first['backend'], first['precision']) == ('cpu-onednn', 'bfloat16'), first)
-    expect((second['backend'], second['precision']) == ('cpu-blas', 'float32'), second)
-    refused = [(r['backend'], r['option'], r['line']) for r in second['refused']]
+    expect((second['backend'], second['precision']) == ('cpu-blas', 'bfloat16' if amx else 'float32'), second)
+    expect((third['backend'], third['precision']) == ('cpu-blas', 'float32'), third)
+    refused = [(r['backend'], r['option'], r['line']) for r in third['refused']]
     expect(('cpu-blas', 'precision', 3) in refused, refused)
-    expect(('cpu-onednn', 'recurrent_dropout', 7) in refused, refused)
+    expect(('cpu-onednn', 'recurrent_dropout', 8) in refused, refused)
     t.run('run', 'low.yaml', '--out', 'low', '-q')
     t.run('verify', 'low.yaml')
 
@@ -190,7 +193,7 @@ def test_backends(t):
     blas = [r for r in made['backends'] if r['id'] == 'cpu-blas' and r['status'] == 'ok']
     for record in blas:
         kinds = {option['key']: (option['type'], option['default']) for option in record['options']}
-        expect(kinds['instructions'] == ('auto|avx512|avx2|portable', 'auto'), kinds)
+        expect(kinds['instructions'] == ('auto|amx|avx512|avx2|portable', 'auto'), kinds)
         t.write('wrong.yaml', TINY + 'backends: [{plugin: cpu-blas, options: {instructions: sse9}}]\n')
         t.refuse(2, 'plan', 'wrong.yaml').says('wrong.yaml:', 'sse9', 'avx512')
     t.write('mine/libseqlstm_backend_mine.so', b'not a library')

@@ -24,6 +24,7 @@ struct shape {
     int32_t groups;
     bool across; /* A is given transposed */
     bool init, accumulate;
+    int32_t pieces;
 };
 
 struct matrices {
@@ -57,11 +58,11 @@ static void fill(float *x, int64_t n, uint64_t seed)
 static void multiply(const struct blas_pieces_kernels *kernels, const struct shape *s, const struct matrices *m)
 {
     const int64_t k = blas_pieces_k(s->k), tiles = blas_row_tiles(s->rows), columns = s->groups * INT64_C(16);
-    const int64_t a_row = k * BLAS_PIECES * BLAS_TILE;
-    uint16_t *a = tiles_of(tiles * a_row), *b = tiles_of(k * BLAS_PIECES * s->groups * BLAS_TILE);
+    const int64_t a_row = k * s->pieces * BLAS_TILE;
+    uint16_t *a = tiles_of(tiles * a_row), *b = tiles_of(k * s->pieces * s->groups * BLAS_TILE);
     struct blas_split split = {.x = m->a, .x_row = s->across ? MOST_ROWS + 10 : MOST_K + 6, .rows = s->rows,
-                               .columns = (s->k + 15) / 16 * 16, .blocks = 1, .last = tiles, .out = a,
-                               .out_row = a_row};
+                               .columns = (s->k + 15) / 16 * 16, .blocks = 1, .last = tiles, .pieces = s->pieces,
+                               .out = a, .out_row = a_row};
     struct blas_tiles state = {{0}};
     const uint32_t saved = blas_flush_denormals_enter();
     if (s->across) {
@@ -75,8 +76,10 @@ static void multiply(const struct blas_pieces_kernels *kernels, const struct sha
         }
     }
     kernels->columns(
-        &(struct blas_split){.x = m->b, .x_row = MOST_COLUMNS, .rows = s->k, .columns = columns, .out = b});
-    kernels->product(&(struct blas_pieces_product){.rows = s->rows, .k = k, .a = a, .a_row = a_row, .b = b,
+        &(struct blas_split){.x = m->b, .x_row = MOST_COLUMNS, .rows = s->k, .columns = columns, .pieces = s->pieces,
+                             .out = b});
+    kernels->product(&(struct blas_pieces_product){.rows = s->rows, .k = k, .pieces = s->pieces, .a = a,
+                                                   .a_row = a_row, .b = b,
                                                    .b_groups = s->groups, .groups = s->groups, .c = m->c,
                                                    .c_row = C_ROW, .init = s->init ? m->init : NULL,
                                                    .accumulate = s->accumulate},
@@ -85,6 +88,14 @@ static void multiply(const struct blas_pieces_kernels *kernels, const struct sha
     blas_flush_denormals_leave(saved);
     free(a);
     free(b);
+}
+
+/* The nearest number of 8 bits, of two the even one. */
+static double bfloat16(float x)
+{
+    int exponent;
+    const double mantissa = frexp((double)x, &exponent);
+    return ldexp(nearbyint(mantissa * 256.0), exponent - 8);
 }
 
 /* Within a product of tiles 16 pairs are summed and added up, and six of these for each 32 of k one after the other:
@@ -102,8 +113,10 @@ static void compare(const struct shape *s, const struct matrices *m, const float
             double size = fabs(sum);
             for (int64_t k = 0; k < s->k; k++) {
                 const float a = s->across ? m->a[k * (MOST_ROWS + 10) + r] : m->a[r * (MOST_K + 6) + k];
-                sum += (double)a * (double)m->b[k * MOST_COLUMNS + n];
-                size += fabs((double)a * (double)m->b[k * MOST_COLUMNS + n]);
+                const double product = s->pieces > 1 ? (double)a * (double)m->b[k * MOST_COLUMNS + n]
+                                                     : bfloat16(a) * bfloat16(m->b[k * MOST_COLUMNS + n]);
+                sum += product;
+                size += fabs(product);
             }
             const double roundings = 16.0 + 2.0 + 6.0 * (double)blas_pieces_k(s->k);
             assert_true(fabs((double)got - sum) <= (roundings * FLT_EPSILON / 2 + 0x1p-23) * size);
@@ -152,9 +165,11 @@ static void products_agree(void **state)
         for (size_t j = 0; j < sizeof ks / sizeof *ks; j++)
             for (int32_t groups = 1; groups <= 4; groups++) {
                 const int start = (int)(i + j) % 3;
-                check(&(struct shape){rows[i], ks[j], groups, false, start == 1, start == 2}, tiles);
-                if (rows[i] % 16 == 0)
-                    check(&(struct shape){rows[i], ks[j], groups, true, start == 2, start == 1}, tiles);
+                for (int32_t pieces = 1; pieces <= BLAS_PIECES; pieces += 2) {
+                    check(&(struct shape){rows[i], ks[j], groups, false, start == 1, start == 2, pieces}, tiles);
+                    if (rows[i] % 16 == 0)
+                        check(&(struct shape){rows[i], ks[j], groups, true, start == 2, start == 1, pieces}, tiles);
+                }
             }
 }
 
@@ -172,7 +187,8 @@ static void pieces_add_up(void **state)
     x[4] = 1.0f + FLT_EPSILON;
     x[5] = NAN;
     blas_pieces_kernels_emulated.rows(&(struct blas_split){
-        .x = x, .x_row = 32, .rows = 16, .columns = 32, .blocks = 1, .last = 1, .out = out, .out_row = 0});
+        .x = x, .x_row = 32, .rows = 16, .columns = 32, .blocks = 1, .last = 1, .pieces = BLAS_PIECES, .out = out,
+        .out_row = 0});
     for (int r = 0; r < 16; r++)
         for (int k = 0; k < 32; k++) {
             float sum = 0;
@@ -193,7 +209,7 @@ static void pieces_add_up(void **state)
 /* A NaN, or an infinity, reaches all sums that it is part of, and no other. */
 static void no_number_is_lost(void **state)
 {
-    const struct shape s = {17, 33, 2, false, false, false};
+    const struct shape s = {17, 33, 2, false, false, false, BLAS_PIECES};
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     (void)state;
     for (int i = 0; i < 3; i++) {
