@@ -41,20 +41,25 @@ static int64_t count_pair(const struct sl_plan_pair *pair)
     return count_buffers(&pair->encoder->memory) + count_buffers(&pair->step->memory) + pair->own_bytes;
 }
 
-static void add_evaluation(struct sl_plan_memory *sum, const struct sl_plan *evaluate, bool has_test)
+static void add_evaluation(struct sl_plan_memory *sum, const struct sl_plan *evaluate)
 {
     const struct sl_plan_memory *more = &evaluate->memory;
-    const int64_t buffers = count_buffers(more);
     sum->activations_bytes += more->activations_bytes;
     sum->workspace_bytes += more->workspace_bytes;
     sum->backends_bytes += more->backends_bytes;
     sum->batches_bytes += more->batches_bytes;
-    sum->peak_bytes += buffers;
-    /* at the end the test split is evaluated while the rest is still there, with a decoder in place of the
-     * validation's; no checkpoint is read back then, and what backends keep by shape serves here, too */
-    const int64_t anew = buffers - more->backends_bytes;
-    if (has_test && anew > sum->checkpoint_bytes)
-        sum->peak_bytes += anew - sum->checkpoint_bytes;
+    sum->peak_bytes += count_buffers(more);
+}
+
+/* At the end the test split is evaluated while the rest is still there, with a decoder in place of the validation's; it
+ * finds what backends keep by shape where there was a validation. */
+static int64_t count_test(const struct sl_plan *plan, const struct sl_plan_beside *beside)
+{
+    if (beside->test)
+        return count_buffers(&beside->test->memory) + count_pair(&beside->test_decoding);
+    if (beside->evaluate && plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE)
+        return count_buffers(&beside->evaluate->memory) - beside->evaluate->memory.backends_bytes;
+    return 0;
 }
 
 struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struct sl_plan_beside *beside)
@@ -63,7 +68,10 @@ struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struc
     sum.decoding_bytes = count_pair(&beside->decoding) + count_pair(&beside->sampling);
     sum.peak_bytes += sum.decoding_bytes;
     if (beside->evaluate)
-        add_evaluation(&sum, beside->evaluate, plan->graph->model->data.splits[SL_SPLIT_TEST].origin != SL_SOURCE_NONE);
+        add_evaluation(&sum, beside->evaluate);
+    sum.test_bytes = count_test(plan, beside);
+    if (sum.test_bytes > sum.checkpoint_bytes)
+        sum.peak_bytes += sum.test_bytes - sum.checkpoint_bytes;
     if (sum.peak_bytes < sum.reached_bytes)
         sum.peak_bytes = sum.reached_bytes;
     return sum;

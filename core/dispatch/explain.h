@@ -16,6 +16,8 @@ struct sl_plan_pair {
 struct sl_plan_beside {
     const struct sl_plan *evaluate; /* NULL: there is none */
     struct sl_plan_pair decoding;   /* of texts for metrics */
+    const struct sl_plan *test;     /* at the end, in place of decoding; NULL: of a test split, it is like `evaluate` */
+    struct sl_plan_pair test_decoding;
     struct sl_plan_pair sampling;   /* of tokens that training reads in place of the target's */
 };
 

@@ -141,15 +141,20 @@ static const char *const policy_names[] = {
 
 static json_t *write_memory(const struct sl_plan_memory *memory)
 {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "weights_bytes",
-                     (json_int_t)memory->weights_bytes, "gradients_bytes", (json_int_t)memory->gradients_bytes,
-                     "optimizer_bytes", (json_int_t)memory->optimizer_bytes, "activations_bytes",
-                     (json_int_t)memory->activations_bytes, "workspace_bytes", (json_int_t)memory->workspace_bytes,
-                     "backends_bytes", (json_int_t)memory->backends_bytes, "batches_bytes",
-                     (json_int_t)memory->batches_bytes, "decoding_bytes", (json_int_t)memory->decoding_bytes,
-                     "checkpoint_bytes", (json_int_t)memory->checkpoint_bytes, "process_bytes",
-                     (json_int_t)memory->process_bytes, "reached_bytes", (json_int_t)memory->reached_bytes,
-                     "peak_bytes", (json_int_t)memory->peak_bytes);
+    const struct {
+        const char *key;
+        int64_t bytes;
+    } parts[] = {{"weights_bytes", memory->weights_bytes},         {"gradients_bytes", memory->gradients_bytes},
+                 {"optimizer_bytes", memory->optimizer_bytes},     {"activations_bytes", memory->activations_bytes},
+                 {"workspace_bytes", memory->workspace_bytes},     {"backends_bytes", memory->backends_bytes},
+                 {"batches_bytes", memory->batches_bytes},         {"decoding_bytes", memory->decoding_bytes},
+                 {"checkpoint_bytes", memory->checkpoint_bytes},   {"test_bytes", memory->test_bytes},
+                 {"process_bytes", memory->process_bytes},         {"reached_bytes", memory->reached_bytes},
+                 {"peak_bytes", memory->peak_bytes}};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        json_object_set_new(object, parts[i].key, json_integer(parts[i].bytes));
+    return object;
 }
 
 /* Who runs the parts that run step by step. */

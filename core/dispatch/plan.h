@@ -116,9 +116,10 @@ struct sl_plan_memory {
     int64_t decoding_bytes;    /* of what runs the model step by step besides: texts for metrics, tokens for training;
                                 * 0 in a plan, the sum has it (explain.h) */
     int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
+    int64_t test_bytes;        /* of the test's evaluation, after the last checkpoint was read; 0 in a plan, likewise */
     int64_t process_bytes;     /* what the process holds besides: program, plugins and their libraries, data */
     int64_t reached_bytes;     /* the most that the process has held so far: reading data, timing backends */
-    int64_t peak_bytes;        /* the sum of all but the one above */
+    int64_t peak_bytes;        /* the sum of all before but that; of checkpoint and test the larger counts */
 };
 
 /* The two cheapest plans as whole steps: forward, and in training backward and update. */

@@ -3,9 +3,12 @@
  * but few hosts make. */
 #include <string.h>
 
+#include <seqlstm/bind_check.h>
+
 #include "base/op_signature.h"
 #include "base/text.h"
 #include "dispatch/loader.h"
+#include "lab/data.h"
 #include "lab/workbench.h"
 
 struct contract {
@@ -24,21 +27,25 @@ static void fail(struct contract *c, const char *detail)
     sl_text_snprintf(c->result->detail, sizeof c->result->detail, "%s", detail);
 }
 
+static const char *const small_cases[] = {
+    "lstm:bwd:T3B2I3H5:f32:ragged", "gru:bwd:T3B2I3H5:f32:ragged", "dense:bwd:R5I3O4:f32:flat",
+    "embedding:bwd:R5V3E4:f32:flat", "activation:bwd:R5C3:f32:flat", "loss:bwd:R5C3:f32:flat",
+    "dropout:bwd:T3B2C5:f32:ragged", "optimizer:fwd:N9:f32:flat", "vector:fwd:N9:f32:flat"};
+enum { SMALL_CASES = sizeof small_cases / sizeof *small_cases };
+
+static bool accepts(const struct contract *c, const struct seqlstm_desc *desc, struct seqlstm_answer *answer)
+{
+    return sl_table_supports(&c->w->table, c->w->record.devices[0].device_class, desc, answer, NULL) == SEQLSTM_OK &&
+           answer->accepted;
+}
+
 /* A small case of the first operation that the backend accepts; false: none. */
 static bool find_case(const struct contract *c, struct sl_case *out_case)
 {
-    static const char *const texts[] = {
-        "lstm:bwd:T3B2I3H5:f32:ragged", "gru:bwd:T3B2I3H5:f32:ragged", "dense:bwd:R5I3O4:f32:flat",
-        "embedding:bwd:R5V3E4:f32:flat", "activation:bwd:R5C3:f32:flat", "loss:bwd:R5C3:f32:flat",
-        "dropout:bwd:T3B2C5:f32:ragged", "optimizer:fwd:N9:f32:flat", "vector:fwd:N9:f32:flat"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct seqlstm_answer answer;
-        if (sl_case_parse(texts[i], out_case, NULL) == SEQLSTM_OK &&
-            sl_table_supports(&c->w->table, c->w->record.devices[0].device_class, &out_case->desc.head, &answer,
-                              NULL) == SEQLSTM_OK &&
-            answer.accepted)
+    struct seqlstm_answer answer;
+    for (int i = 0; i < SMALL_CASES; i++)
+        if (sl_case_parse(small_cases[i], out_case, NULL) == SEQLSTM_OK && accepts(c, &out_case->desc.head, &answer))
             return true;
-    }
     return false;
 }
 
@@ -239,6 +246,57 @@ static void unknown_device_class(struct contract *c)
         fail(c, "supports says yes for the device class quantum:q9");
 }
 
+/* The binding of all of `data`, for an operation that is made for less. */
+static void bind_too_much(struct contract *c, const struct sl_data *data, const union seqlstm_any_desc *desc,
+                          const char *what)
+{
+    const struct seqlstm_backend *table = &c->w->table;
+    const struct seqlstm_axis *axis = data->axis.steps > 0 ? &data->axis : NULL;
+    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = data->rows, .rows_in = data->rows_in,
+                                      .axis = axis, .t1 = data->axis.steps};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_answer answer;
+    struct seqlstm_binding *binding = NULL;
+    struct seqlstm_op *op = NULL;
+    if (!accepts(c, &desc->head, &answer) ||
+        table->op_create(c->w->instance, 0, &desc->head, answer.variants[0], &op, &err) != SEQLSTM_OK)
+        return;
+    char detail[160];
+    if (table->op_bind(op, c->w->bench.subject.queue, &bind, &binding, &err) == SEQLSTM_OK) {
+        sl_text_snprintf(detail, sizeof detail, "op_bind took %s than the descriptor allows (%s)", what, data->c.text);
+        fail(c, detail);
+        table->binding_destroy(binding);
+    } else if (err.message[0] == 0) {
+        fail(c, "op_bind refused a binding without a reason");
+    }
+    table->op_destroy(op);
+}
+
+/* Memory is as op_sizes answered for the descriptor's bounds: what is beyond them must not be bound. */
+static void bounds_of_bindings(struct contract *c)
+{
+    for (int i = 0; i < SMALL_CASES; i++) {
+        struct sl_arena arena = {0};
+        struct sl_case small;
+        struct sl_data *data = NULL;
+        if (sl_case_parse(small_cases[i], &small, NULL) == SEQLSTM_OK &&
+            sl_data_create(&arena, &small, 1, 1, &data, NULL) == SEQLSTM_OK) {
+            union seqlstm_any_desc less = small.desc;
+            less.head.max_rows = data->rows - 1;
+            bind_too_much(c, data, &less, "more rows");
+            less.head.max_rows = small.desc.head.max_rows;
+            less.head.max_sequences = data->axis.sequences - 1;
+            if (seqlstm_needs_axis(&small.desc))
+                bind_too_much(c, data, &less, "more sequences");
+            less.head.max_sequences = small.desc.head.max_sequences;
+            less.head.max_steps = data->axis.steps - 1;
+            if (seqlstm_needs_axis(&small.desc))
+                bind_too_much(c, data, &less, "more steps");
+        }
+        sl_arena_deinit(&arena);
+    }
+}
+
 void sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
                            void *context)
 {
@@ -256,6 +314,7 @@ void sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_r
         {"contract:foreign_error", foreign_error},
         {"contract:long_structs", long_structs},
         {"contract:unknown_device_class", unknown_device_class},
+        {"contract:bounds_of_bindings", bounds_of_bindings},
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         struct sl_check_result result = {0};

@@ -7,8 +7,8 @@
 /* Who runs a pair: in training (`bound`) the pair's own choices in the stored plan, `own`. Else these, and then those
  * of training, stored or just made, are followed where the backends accept: a new run, the same run resumed, and its
  * evaluation decode alike, though nothing of that is measured. The items are to be freed. */
-static seqlstm_status list_choices(const struct sl_session *session, const struct sl_choices *own, bool bound,
-                                   struct sl_choices *out, struct seqlstm_error *err)
+seqlstm_status sl_session_list_choices(const struct sl_session *session, const struct sl_choices *own, bool bound,
+                                       struct sl_choices *out, struct seqlstm_error *err)
 {
     const struct sl_choices *stored = &session->stored.phases;
     const struct sl_plan *made = session->options.forced_backend || stored->count > 0 ? NULL : session->train.plan;
@@ -117,8 +117,8 @@ seqlstm_status sl_decoding_plan(struct sl_session *session, const struct sl_batc
     sl_decoding_deinit(decoding);
     decoding->attention = attention;
     struct sl_choices choices = {0};
-    seqlstm_status status =
-        list_choices(session, &session->stored.decoding, batches == session->valid_batcher, &choices, err);
+    const bool bound = batches == session->valid_batcher;
+    seqlstm_status status = sl_session_list_choices(session, &session->stored.decoding, bound, &choices, err);
     if (status == SEQLSTM_OK)
         status = plan_pair(session, batches, config->beam, &choices, attention, exact, &decoding->pair, err);
     free(choices.items);
@@ -160,7 +160,7 @@ seqlstm_status sl_sampling_plan(struct sl_session *session, struct sl_sampling *
     if (session->model->train.teacher_forcing.kind == SL_TEACHER_ALWAYS)
         return SEQLSTM_OK;
     struct sl_choices choices = {0};
-    seqlstm_status status = list_choices(session, &session->stored.sampling, true, &choices, err);
+    seqlstm_status status = sl_session_list_choices(session, &session->stored.sampling, true, &choices, err);
     if (status == SEQLSTM_OK)
         status = plan_pair(session, session->train_batcher, 1, &choices, false, true, &sampling->pair, err);
     free(choices.items);
@@ -192,5 +192,7 @@ struct sl_plan_beside sl_session_get_beside(const struct sl_session *session, co
 {
     return (struct sl_plan_beside){.evaluate = plan == session->evaluate.plan ? NULL : session->evaluate.plan,
                                    .decoding = view_pair(&session->decoding.pair),
+                                   .test = session->test.plan,
+                                   .test_decoding = view_pair(&session->test_decoding.pair),
                                    .sampling = view_pair(&session->sampling.pair)};
 }

@@ -64,10 +64,11 @@ static int64_t get_batch_size(const struct sl_session *session, enum sl_split sp
 }
 
 /* Batches of the data, and graph and plan for them: with `with_exec` the executor, else what whoever says the memory
- * wants to know. */
+ * wants to know. `choices` as for sl_session_prepare_stage. */
 static seqlstm_status prepare(struct sl_session *session, const struct sl_dataset *data, enum sl_split split,
-                              const struct sl_quantization *quantization, bool with_exec,
-                              struct sl_batcher **out_batcher, struct sl_stage *stage, struct seqlstm_error *err)
+                              const struct sl_quantization *quantization, const struct sl_choices *choices,
+                              bool with_exec, struct sl_batcher **out_batcher, struct sl_stage *stage,
+                              struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &session->model->train;
     struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE,
@@ -83,7 +84,7 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_datase
     if (!with_exec)
         SEQLSTM_TRY(sl_batcher_sample(*out_batcher, &profiles, err));
     seqlstm_status status =
-        sl_session_prepare_stage(session, &graph, with_exec ? NULL : &profiles, NULL, with_exec, stage, err);
+        sl_session_prepare_stage(session, &graph, with_exec ? NULL : &profiles, choices, with_exec, stage, err);
     sl_profiles_deinit(&profiles);
     return status;
 }
@@ -95,7 +96,7 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
     const struct sl_train_config *train = &session->model->train;
     struct sl_batcher *batcher = NULL;
     struct sl_stage stage = {0};
-    seqlstm_status status = prepare(session, data, split, watch->quantization, true, &batcher, &stage, err);
+    seqlstm_status status = prepare(session, data, split, watch->quantization, NULL, true, &batcher, &stage, err);
     bool texts = sl_metric_needs_texts(&train->validate.metrics);
     struct sl_decoding decoding = {0};
     sl_decoding_close(&session->decoding); /* of the validation, which is over */
@@ -130,6 +131,14 @@ seqlstm_status sl_session_evaluate(struct sl_session *session, enum sl_split spl
     return sl_session_evaluate_watched(session, split, &plain, out_evaluation, err);
 }
 
+static seqlstm_status read_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,
+                                 struct seqlstm_error *err)
+{
+    seqlstm_status status =
+        sl_session_blame_data(sl_dataset_open(session->model, split, session->state, out_data, err), err);
+    return status == SEQLSTM_OK ? status : sl_session_find_data_error(session, split, status, err);
+}
+
 static seqlstm_status open_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,
                                  struct seqlstm_error *err)
 {
@@ -137,10 +146,7 @@ static seqlstm_status open_split(struct sl_session *session, enum sl_split split
         SEQLSTM_TRY(sl_session_read_data(session, err));
     if (!sl_dataset_has_split(session->model, split))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model file has no data.%s", sl_split_get_name(split));
-    seqlstm_status status =
-        sl_session_blame_data(sl_dataset_open(session->model, split, session->state, out_data, err), err);
-    if (status != SEQLSTM_OK)
-        return sl_session_find_data_error(session, split, status, err);
+    SEQLSTM_TRY(read_split(session, split, out_data, err));
     /* a part cut off `train` lies in its file, which training looks at by itself */
     bool cut = session->model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
     if (!cut || session->train_data == NULL)
@@ -168,7 +174,7 @@ seqlstm_status sl_session_plan_evaluation(struct sl_session *session, enum sl_sp
     sl_stage_deinit(&session->evaluate);
     sl_decoding_deinit(&session->decoding);
     SEQLSTM_TRY(open_split(session, split, &data, err));
-    seqlstm_status status = prepare(session, data, split, sl_session_find_quantization(session), false, &batcher,
+    seqlstm_status status = prepare(session, data, split, sl_session_find_quantization(session), NULL, false, &batcher,
                                     &session->evaluate, err);
     if (status == SEQLSTM_OK && sl_metric_needs_texts(&session->model->train.validate.metrics))
         status = sl_decoding_plan(session, batcher, false, true, &session->decoding, err);
@@ -177,5 +183,24 @@ seqlstm_status sl_session_plan_evaluation(struct sl_session *session, enum sl_sp
     sl_batcher_close(batcher);
     sl_dataset_close(data);
     *out_plan = session->evaluate.plan;
+    return status;
+}
+
+/* Who runs it follows from the choices of training, as it does at the end, when they are the stored ones. */
+seqlstm_status sl_session_plan_test(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_choices none = {0};
+    struct sl_choices choices = {0};
+    struct sl_dataset *data = NULL;
+    struct sl_batcher *batcher = NULL;
+    SEQLSTM_TRY(read_split(session, SL_SPLIT_TEST, &data, err));
+    seqlstm_status status = sl_session_list_choices(session, &none, false, &choices, err);
+    if (status == SEQLSTM_OK)
+        status = prepare(session, data, SL_SPLIT_TEST, NULL, &choices, false, &batcher, &session->test, err);
+    if (status == SEQLSTM_OK && sl_metric_needs_texts(&session->model->train.validate.metrics))
+        status = sl_decoding_plan(session, batcher, false, true, &session->test_decoding, err);
+    free(choices.items);
+    sl_batcher_close(batcher);
+    sl_dataset_close(data);
     return status;
 }

@@ -126,6 +126,8 @@ void sl_session_close(struct sl_session *session)
     if (session == NULL)
         return;
     sl_decoding_deinit(&session->decoding);
+    sl_decoding_deinit(&session->test_decoding);
+    sl_stage_deinit(&session->test);
     sl_sampling_deinit(&session->sampling);
     sl_stage_deinit(&session->predict);
     sl_stage_deinit(&session->evaluate);

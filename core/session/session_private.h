@@ -101,6 +101,8 @@ struct sl_session {
     struct sl_stage evaluate;
     struct sl_stage predict;
     struct sl_decoding decoding;        /* of the validation in training, or of the evaluation that is planned */
+    struct sl_stage test;               /* of a run that has no validation: planned for what is said of memory */
+    struct sl_decoding test_decoding;
     struct sl_sampling sampling;        /* of training */
 };
 
@@ -137,6 +139,9 @@ seqlstm_status sl_session_evaluate_watched(struct sl_session *session, enum sl_s
                                            const struct sl_evaluation_watch *watch,
                                            struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
 
+/* Plans the evaluation of the test split that ends a run: reads it, and keeps the plans alone. */
+seqlstm_status sl_session_plan_test(struct sl_session *session, struct seqlstm_error *err);
+
 /* ---- int8 (stored_quantization.c) ------------------------------------------------------------------- */
 
 /* Reads quantization.json of the run folder, if there is one. CORRUPT_DATA, NO_MEMORY. */
@@ -153,6 +158,10 @@ const struct sl_quantization *sl_session_find_quantization(const struct sl_sessi
 
 /* Is it a model that writes texts? */
 bool sl_session_decodes(const struct sl_session *session);
+/* Choices that what is not measured follows: `own` of the stored plan, if any, and those of training (decoding.c). The
+ * items are to be freed. NO_MEMORY. */
+seqlstm_status sl_session_list_choices(const struct sl_session *session, const struct sl_choices *own, bool bound,
+                                       struct sl_choices *out, struct seqlstm_error *err);
 /* Graphs and plans for sources of the batches; what was planned before is gone. `attention`: it will keep what its
  * texts looked at. `exact`: for whoever says the memory, which takes longer. Errors: those of plans. */
 seqlstm_status sl_decoding_plan(struct sl_session *session, const struct sl_batcher *batches, bool attention,

@@ -210,6 +210,8 @@ static seqlstm_status plan_phases(struct sl_session *session, struct seqlstm_err
                                        &session->evaluate, err));
         if (sl_metric_needs_texts(&train->validate.metrics))
             SEQLSTM_TRY(sl_decoding_plan(session, session->valid_batcher, false, true, &session->decoding, err));
+    } else if (sl_dataset_has_split(session->model, SL_SPLIT_TEST)) {
+        SEQLSTM_TRY(sl_session_plan_test(session, err));
     }
     sl_session_measure_process(session->train.plan); /* with what all of them have made */
     return SEQLSTM_OK;
@@ -219,8 +221,10 @@ static void drop_phases(struct sl_session *session)
 {
     sl_stage_deinit(&session->train);
     sl_stage_deinit(&session->evaluate);
+    sl_stage_deinit(&session->test);
     sl_sampling_deinit(&session->sampling);
     sl_decoding_deinit(&session->decoding);
+    sl_decoding_deinit(&session->test_decoding);
 }
 
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <seqlstm/backend.h>
+#include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
 
 /* What the host gave at open. Everything private is allocated through it. */
@@ -20,7 +21,7 @@ struct seqlstm_instance {
 /* An operation: immutable, shared by threads. */
 struct seqlstm_op {
     struct seqlstm_instance *instance;
-    int64_t features;
+    union seqlstm_any_desc desc;
 };
 
 /* An operation at one shape. */
@@ -107,14 +108,13 @@ static seqlstm_status minimal_op_create(struct seqlstm_instance *instance, uint3
                                         const struct seqlstm_desc *desc, const char *variant,
                                         struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
-    const struct seqlstm_activation_desc *d = (const struct seqlstm_activation_desc *)(const void *)desc;
     if (device != 0 || strcmp(variant, "loop") != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no device %u or no variant '%s'", device, variant);
     struct seqlstm_op *op = instance->host->allocate(instance->host->context, sizeof *op);
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation");
     op->instance = instance;
-    op->features = d->features;
+    seqlstm_desc_copy(desc, &op->desc);
     *out_op = op;
     return SEQLSTM_OK;
 }
@@ -142,12 +142,13 @@ static seqlstm_status minimal_op_bind(const struct seqlstm_op *op, struct seqlst
                                       struct seqlstm_error *err)
 {
     (void)queue;
+    SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err)); /* within what op_sizes answered for */
     const struct seqlstm_host *host = op->instance->host;
     struct seqlstm_binding *binding = host->allocate(host->context, sizeof *binding);
     if (binding == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding");
     binding->op = op;
-    binding->elems = bind->rows * op->features;
+    binding->elems = bind->rows * op->desc.activation.features;
     *out_binding = binding;
     return SEQLSTM_OK;
 }

@@ -86,8 +86,10 @@ seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_er
         place_states(s);
         number_shapes(s);
         s->shapes = host_allocate(host, (uint64_t)s->shape_count * sizeof *s->shapes);
-        if (s->shapes == NULL)
+        if (s->shapes == NULL) {
+            s->shape_count = 0; /* none to let go of */
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shapes of a batch");
+        }
         for (int32_t i = 0; i < s->rectangle_count; i++) {
             struct odn_shape *shape = &s->shapes[s->rectangles[i].shape];
             shape->n = s->rectangles[i].n;

@@ -68,6 +68,7 @@ train: {optimizer: adam, epochs: 1, metrics: [accuracy, bleu]}
 GENERAL = BACKWARDS.replace('SCORE', 'general').replace('FED', 'false')
 ADDITIVE = BACKWARDS.replace('SCORE', 'additive').replace('FED', 'false')
 FED = BACKWARDS.replace('SCORE', 'general').replace('FED', 'true')
+TESTED = GENERAL.replace('valid: {source: valid.source, target: valid.target}, ', '')
 SAMPLED = 'train.teacher_forcing={type: constant, probability: 0.5}'
 DECODING = [
     ('sums, exact_match', SUMS),
@@ -79,6 +80,8 @@ DECODING = [
     ('attention, bleu, beam 20, sampling', GENERAL, 'decode.beam=20', SAMPLED),
     ('additive attention, bleu, beam 5', ADDITIVE, 'decode.beam=5'),
     ('input feeding, bleu, beam 5', FED, 'decode.beam=5'),
+    ('attention, bleu, test alone', TESTED),
+    ('attention, bleu, test alone, beam 20', TESTED, 'decode.beam=20'),
 ]
 AMX = 'amx_bf16' in pathlib.Path('/proc/cpuinfo').read_text()  # cpu-blas has bfloat16 then
 BACKENDS = {'cpu-onednn': '[cpu-onednn, cpu-blas]', 'cpu-blas': '[cpu-blas]'}

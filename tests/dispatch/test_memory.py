@@ -114,6 +114,14 @@ def test_memory_of_decoding(t):
         ratio = made['memory']['peak_bytes'] / took[key]
         expect(0.9 <= ratio <= 1.1, (key, ratio))
         decoding[key] = made['memory']['decoding_bytes']
+    t.write('tested.yaml', BACKWARDS.replace('  valid: {source: valid.source, target: valid.target}\n', ''))
+    real = measure_peak(t, 'run', 'tested.yaml', '-q', '--out', t.folder / 'tested', *ORDER)
+    made = json.loads((t.folder / 'tested/plan.json').read_text())
+    ratio = made['memory']['peak_bytes'] / real
+    expect(0.9 <= ratio <= 1.1, ('a test without a validation', ratio))
+    expect(made['memory']['test_bytes'] - made['memory']['checkpoint_bytes'] > 0.12 * real, 'it would hold without it')
+    expect('evaluate' not in made or made['evaluate'] is None, 'the test is planned for its memory alone')
+    t.run('plan', 'tested.yaml', *ORDER).prints('test at the end')
     expect(decoding['both'] == decoding['beam'] + decoding['sampling'] > decoding['beam'], decoding)
     expect(decoding['beam'] > 0.12 * took['beam'], 'the ratio would hold without it')
     predicted = t.run('plan', t.folder / 'beam', '--json').json
