@@ -163,6 +163,7 @@ static seqlstm_status create_op(struct sl_runner *r, const char *variant, struct
     if (!r->op)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_create said OK and returned no op");
     r->sizes.struct_size = (uint32_t)sizeof r->sizes;
+    r->sizes.members = s->queue->members;
     SEQLSTM_TRY(s->table->op_sizes(r->op, &r->sizes, err));
     if (r->sizes.packed_bytes > 0 && !s->table->weights_pack)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_sizes asks for packed weights, and the table has no weights_pack");

@@ -78,7 +78,8 @@ bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacit
 seqlstm_status sl_runner_ask_idle(struct sl_runner *r, uint64_t *out_workspace, uint64_t *out_reserve,
                                   struct seqlstm_error *err)
 {
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL};
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = r->subject.queue->members,
+                                  .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL};
     SEQLSTM_TRY(r->subject.table->op_sizes(r->op, &sizes, err));
     if (sizes.workspace_idle_bytes > r->sizes.workspace_bytes || sizes.reserve_idle_bytes > r->sizes.reserve_bytes)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,

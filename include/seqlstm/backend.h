@@ -38,7 +38,7 @@ extern "C" {
 #endif
 
 #define SEQLSTM_ABI_MAJOR    0u
-#define SEQLSTM_ABI_MINOR    3u
+#define SEQLSTM_ABI_MINOR    4u
 #define SEQLSTM_MAGIC        0x4D54534Cu /* "LSTM", little endian */
 #define SEQLSTM_ALIGNMENT    64u         /* bytes; of every buffer the host hands over */
 #define SEQLSTM_QUERY_SYMBOL "seqlstm_backend_query_v0"
@@ -229,6 +229,8 @@ struct seqlstm_sizes {
     uint64_t own_bytes;
     const struct seqlstm_axis *const *batches; /* the host's, [batch_count], in the order in which they come; or NULL */
     uint32_t batch_count, bound_count;
+    int32_t members; /* the host's, on CPUs: at most so many are on the queue that calls run on; 0: any number */
+    uint32_t reserved0;
 };
 
 /* ---- bind and execute ------------------------------------------------------------------------------ */
