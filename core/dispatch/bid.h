@@ -42,6 +42,7 @@ struct sl_spans {
     const struct sl_graph *graph;
     struct sl_backend *const *listed; /* in order */
     uint32_t listed_count;
+    int32_t threads; /* most that calls run on; 0: any number */
     struct sl_span *items;
     int32_t count;
 };

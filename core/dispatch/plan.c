@@ -201,6 +201,7 @@ static seqlstm_status search_way(struct planner *p, struct sl_path *path, bool *
 static seqlstm_status price(struct planner *p)
 {
     SEQLSTM_TRY(sl_spans_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->spans, p->err));
+    p->spans.threads = p->plan->threads;
     SEQLSTM_TRY(sl_spans_constrain(&p->spans, p->request, p->err));
     SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->spans, p->request->tuning, p->err));
     if (p->policy != SL_POLICY_ORDER)
@@ -254,7 +255,7 @@ static seqlstm_status choose_calls(struct planner *p)
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(sl_runoff_replay(p->request, p->plan, p->err));
     const struct sl_profiles *profiles = p->request->tuning ? p->request->tuning->profiles : NULL;
-    return sl_sizes_profile(p->graph, profiles, p->calls, p->plan->call_count, p->err);
+    return sl_sizes_profile(p->graph, profiles, p->calls, p->plan->call_count, p->plan->threads, p->err);
 }
 
 static seqlstm_status make(struct planner *p)

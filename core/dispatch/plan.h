@@ -195,7 +195,7 @@ struct sl_plan_request {
     int32_t stored_count;
     const struct sl_runoff *stored_runoff; /* how the choices of this phase came about; NULL */
     int32_t optimizer_states;        /* for the memory table */
-    int32_t threads;                 /* members of the pool that will run it */
+    int32_t threads;                 /* members of the pool that will run it (no more, nor time it); 0: any number */
 };
 
 /* A stored choice: "lstm_1" -> cpu-blas:packed. Where there are choices of the graph's phase they are binding; those of

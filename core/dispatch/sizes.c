@@ -7,11 +7,11 @@
 #include "dispatch/axes.h"
 #include "dispatch/estimate.h"
 
-seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqlstm_op *op,
+seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqlstm_op *op, int32_t threads,
                             const struct seqlstm_axis *axis, struct seqlstm_sizes *out_sizes,
                             struct seqlstm_error *err)
 {
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = axis};
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = axis, .members = threads};
     SEQLSTM_TRY(sl_backend_get_table(backend)->op_sizes(op, &sizes, err));
     if (sizes.workspace_idle_bytes > sizes.workspace_bytes || sizes.reserve_idle_bytes > sizes.reserve_bytes)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
@@ -27,7 +27,8 @@ seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqls
 
 /* Replaces the idle bytes, which are those of the largest batch that may be, by the fewest that any of the batches
  * leaves. */
-static seqlstm_status find_idle(const struct sl_profiles *profiles, struct sl_call *call, struct seqlstm_error *err)
+static seqlstm_status find_idle(const struct sl_profiles *profiles, int32_t threads, struct sl_call *call,
+                                struct seqlstm_error *err)
 {
     uint64_t workspace = UINT64_MAX, reserve = UINT64_MAX;
     for (int32_t p = 0; p < profiles->count; p++) {
@@ -36,7 +37,7 @@ static seqlstm_status find_idle(const struct sl_profiles *profiles, struct sl_ca
         SEQLSTM_TRY(sl_axes_init(&axes, &profiles->items[p], INT64_MAX, profiles->stream, err));
         const bool is_empty = axes.steps.rows == 0;
         seqlstm_status status =
-            is_empty ? SEQLSTM_OK : sl_sizes_ask(call->backend, call->op, &axes.steps, &sizes, err);
+            is_empty ? SEQLSTM_OK : sl_sizes_ask(call->backend, call->op, threads, &axes.steps, &sizes, err);
         sl_axes_deinit(&axes);
         SEQLSTM_TRY(status);
         if (is_empty)
@@ -99,7 +100,8 @@ static seqlstm_status find_own(const struct epoch *epoch, struct sl_call *call, 
 }
 
 static seqlstm_status profile_side(const struct sl_graph *graph, const struct sl_profiles *profiles, bool is_source,
-                                   struct sl_call *calls, int32_t count, struct seqlstm_error *err)
+                                   struct sl_call *calls, int32_t count, int32_t threads,
+                                   struct seqlstm_error *err)
 {
     const struct sl_profiles side = is_source ? sl_profiles_get_source(profiles) : *profiles;
     struct epoch epoch = {0};
@@ -110,7 +112,7 @@ static seqlstm_status profile_side(const struct sl_graph *graph, const struct sl
         if (is_in_loop || !sl_node_is_on_steps(graph, calls[c].node) ||
             sl_axis_is_source(sl_graph_get_axis(graph, calls[c].node)) != is_source)
             continue;
-        status = find_idle(&side, &calls[c], err);
+        status = find_idle(&side, threads, &calls[c], err);
         if (status == SEQLSTM_OK)
             status = find_own(&epoch, &calls[c], err);
     }
@@ -119,10 +121,10 @@ static seqlstm_status profile_side(const struct sl_graph *graph, const struct sl
 }
 
 seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles, struct sl_call *calls,
-                                int32_t count, struct seqlstm_error *err)
+                                int32_t count, int32_t threads, struct seqlstm_error *err)
 {
     if (profiles == NULL)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(profile_side(graph, profiles, false, calls, count, err));
-    return profile_side(graph, profiles, true, calls, count, err);
+    SEQLSTM_TRY(profile_side(graph, profiles, false, calls, count, threads, err));
+    return profile_side(graph, profiles, true, calls, count, threads, err);
 }

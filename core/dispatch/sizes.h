@@ -6,9 +6,9 @@
 
 #include "dispatch/plan.h"
 
-/* Asks the backend; `axis`: of a batch of the data, NULL: of the largest that may be. Errors: its own; INTERNAL where
- * it says that more is idle than there is. */
-seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqlstm_op *op,
+/* Asks the backend for calls on at most `threads` (0: any number); `axis`: of a batch of the data, NULL: of the largest
+ * that may be. Errors: its own; INTERNAL where it says that more is idle than there is. */
+seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqlstm_op *op, int32_t threads,
                             const struct seqlstm_axis *axis, struct seqlstm_sizes *out_sizes,
                             struct seqlstm_error *err);
 
@@ -16,6 +16,6 @@ seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqls
  * backends take for themselves in an epoch. Without profiles nothing changes. Errors: NO_MEMORY, those of
  * sl_sizes_ask. */
 seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles, struct sl_call *calls,
-                                int32_t count, struct seqlstm_error *err);
+                                int32_t count, int32_t threads, struct seqlstm_error *err);
 
 #endif

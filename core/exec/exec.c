@@ -86,6 +86,12 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
     exec->step = (struct seqlstm_step){.struct_size = sizeof exec->step, .seed = request->seed,
                                        .loss_scale = 1.0f, .grad_scale = 1.0f};
     sl_domain_init_host(&exec->host, request->pool, request->memory);
+    if (plan->threads > 0 && exec->host.queue.queue.members > plan->threads) {
+        status = seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__,
+                                   "the plan's buffers are for %d threads, the pool has %d", plan->threads,
+                                   exec->host.queue.queue.members);
+        goto out;
+    }
     exec->calls = calloc((size_t)plan->call_count + 1, sizeof *exec->calls);
     exec->timing = calloc((size_t)plan->call_count + 1, sizeof *exec->timing);
     exec->vectors = calloc((size_t)plan->vector_count + 1, sizeof *exec->vectors);
