@@ -168,7 +168,7 @@ static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes
     (void)err;
     sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
     if (op->recurrent != NULL)
-        blas_recurrent_sizes(op->recurrent, sizes);
+        blas_recurrent_sizes(op->recurrent, SEQLSTM_HAS(sizes, members) ? sizes->members : 0, sizes);
     if (op->operation != NULL && op->operation->sizes != NULL)
         op->operation->sizes(op, sizes);
     return SEQLSTM_OK;

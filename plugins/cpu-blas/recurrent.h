@@ -28,8 +28,8 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
                                      const char *variant, struct blas_recurrent **out_op,
                                      struct seqlstm_error *err);
 
-/* Fills workspace_bytes, reserve_bytes and packed_bytes. [any] */
-void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes *sizes);
+/* Fills workspace_bytes, reserve_bytes and packed_bytes; `members`: most on a queue, 0: any number. [any] */
+void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes);
 
 /* NO_MEMORY, INVALID_ARGUMENT (a shape beyond the descriptor's bounds). [queue] */
 seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,

@@ -515,7 +515,7 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     blas_flush_denormals_leave(saved);
 }
 
-static void layout(const struct blas_recurrent *op, int64_t rows, int32_t members,
+static void layout(const struct blas_recurrent *op, int64_t rows, int32_t regions,
                    struct blas_region *region, struct blas_region *kept, struct backward_call *call)
 {
     for (int i = 0; i < 2; i++) {
@@ -525,20 +525,20 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t member
         call->x_back[i] =
             blas_region_take(region, i < op->directions ? blas_back_floats(op, op->layers[0].input_pad) : 0);
     }
-    call->gradients_stride = blas_gradients_all(op, members, op->stepwise ? kept : region, call->gradients);
+    call->gradients_stride = blas_gradients_all(op, regions, op->stepwise ? kept : region, call->gradients);
     struct blas_region one = {0};
     struct blas_scratch scratch;
     blas_scratch_backward(op, op->block_rows_max, blas_chunk_rows_max(op), &one, &scratch);
     call->scratch = region->base ? region->base + region->used : NULL;
     call->scratch_bytes = one.used;
-    region->used += one.used * (uint64_t)members;
+    region->used += one.used * (uint64_t)regions;
 }
 
-uint64_t blas_backward_workspace(const struct blas_recurrent *op)
+uint64_t blas_backward_workspace(const struct blas_recurrent *op, int32_t regions)
 {
     struct blas_region region = {0}, kept = {0};
     struct backward_call call;
-    layout(op, op->desc.head.max_rows, op->members_max, &region, &kept, &call);
+    layout(op, op->desc.head.max_rows, regions, &region, &kept, &call);
     return region.used;
 }
 
@@ -576,7 +576,7 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
                               &call.saved[n]);
     }
     struct blas_region work = {args->workspace, 0};
-    layout(op, binding->rows, binding->members, &work, &saved, &call);
+    layout(op, binding->rows, binding->units ? 1 : binding->members, &work, &saved, &call);
     if (binding->units || binding->members > 1)
         queue->services->team(queue, backward_member, &call);
     else

@@ -280,7 +280,7 @@ static void forward_member(void *argument, int32_t member, int32_t members)
     blas_flush_denormals_leave(saved);
 }
 
-static void layout(const struct blas_recurrent *op, int64_t rows, int32_t members, struct blas_region *region,
+static void layout(const struct blas_recurrent *op, int64_t rows, int32_t regions, struct blas_region *region,
                    struct forward_call *call)
 {
     const int64_t block_rows = op->block_rows_max, wanted = blas_forward_rows(op);
@@ -294,14 +294,14 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t member
     blas_scratch_forward(op, block_rows, wanted > block_rows ? wanted : block_rows, &one, &scratch);
     call->scratch = region->base ? region->base + region->used : NULL;
     call->scratch_bytes = one.used;
-    region->used += one.used * (uint64_t)members;
+    region->used += one.used * (uint64_t)regions;
 }
 
-uint64_t blas_forward_workspace(const struct blas_recurrent *op)
+uint64_t blas_forward_workspace(const struct blas_recurrent *op, int32_t regions)
 {
     struct blas_region region = {0};
     struct forward_call call;
-    layout(op, op->desc.head.max_rows, op->members_max, &region, &call);
+    layout(op, op->desc.head.max_rows, regions, &region, &call);
     return region.used;
 }
 
@@ -325,7 +325,7 @@ seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
                               &call.saved[n]);
     }
     struct blas_region work = {args->workspace, 0};
-    layout(op, binding->rows, binding->members, &work, &call);
+    layout(op, binding->rows, binding->units ? 1 : binding->members, &work, &call);
     if (binding->units || binding->members > 1)
         queue->services->team(queue, forward_member, &call);
     else

@@ -357,8 +357,21 @@ int64_t blas_chunk_rows_max(const struct blas_recurrent *op)
     return blas_min(blas_chunk_rows(op) + op->block_rows_max, blas_block_rows_all(op));
 }
 
-void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes *sizes)
+/* Most members that have scratch of their own: one where all batches are shared by units, on the largest queue and on
+ * one of two, and so on all between. */
+static int32_t count_regions(const struct blas_recurrent *op, int32_t members)
 {
+    const int64_t sequences = op->desc.head.max_sequences;
+    if (members == 0 || members > op->members_max) /* then some members stay idle, and none share */
+        return op->members_max;
+    if (blas_shares_units(op, sequences, members) && blas_shares_units(op, sequences, 2))
+        return 1;
+    return (int32_t)blas_min(members, sequences);
+}
+
+void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes)
+{
+    const int32_t regions = count_regions(op, members);
     const int64_t rows = op->desc.head.max_rows;
     struct blas_region packed = {0}, reserve = {0};
     for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
@@ -373,9 +386,9 @@ void blas_recurrent_sizes(const struct blas_recurrent *op, struct seqlstm_sizes 
         blas_gradients_all(op, op->members_max, &reserve, gradients);
     sizes->packed_bytes = packed.used;
     sizes->reserve_bytes = reserve.used;
-    sizes->workspace_bytes = blas_forward_workspace(op);
+    sizes->workspace_bytes = blas_forward_workspace(op, regions);
     if (op->training) {
-        uint64_t backward = blas_backward_workspace(op);
+        uint64_t backward = blas_backward_workspace(op, regions);
         if (backward > sizes->workspace_bytes)
             sizes->workspace_bytes = backward;
     }

@@ -12,7 +12,7 @@
 
 /* By units: few rows a member, or weights that a member alone would stream at each step. Only where a step needs no
  * sum over all units. */
-static bool share_by_units(const struct blas_recurrent *op, int64_t sequences, int32_t members)
+bool blas_shares_units(const struct blas_recurrent *op, int64_t sequences, int32_t members)
 {
     if (members < 2 || op->norm || op->projection || op->gru_before || op->merge_apart ||
         op->desc.zoneout_cell > 0.0f || op->desc.zoneout_hidden > 0.0f ||
@@ -113,7 +113,7 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
     struct blas_recurrent_binding made = {.op = op, .axis = axis, .t0 = t0, .steps = t1 - t0,
                                           .rows = rows, .sequences = sizes[0]};
     made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), BLAS_MEMBERS_MAX);
-    made.units = share_by_units(op, made.sequences, made.members) &&
+    made.units = blas_shares_units(op, made.sequences, made.members) &&
                  made.members == queue->members;
     int64_t bounds[BLAS_MEMBERS_MAX + 1] = {0};
     int32_t shares = made.units ? 1 : 0;

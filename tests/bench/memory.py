@@ -65,6 +65,7 @@ model:
     - {type: output, activation: softmax}
 train: {optimizer: adam, epochs: 1, metrics: [accuracy, bleu]}
 '''
+LARGER = SUMS.replace('units: 128', 'units: 256').replace('batch_size: 128', 'batch_size: 64')
 GENERAL = BACKWARDS.replace('SCORE', 'general').replace('FED', 'false')
 ADDITIVE = BACKWARDS.replace('SCORE', 'additive').replace('FED', 'false')
 FED = BACKWARDS.replace('SCORE', 'general').replace('FED', 'true')
@@ -72,6 +73,8 @@ TESTED = GENERAL.replace('valid: {source: valid.source, target: valid.target}, '
 SAMPLED = 'train.teacher_forcing={type: constant, probability: 0.5}'
 DECODING = [
     ('sums, exact_match', SUMS),
+    ('sums by 256, exact_match', LARGER),
+    ('sums by 256, exact_match, beam 16, sampling', LARGER, 'decode.beam=16', SAMPLED),
     ('attention, no texts', GENERAL, 'train.metrics=[accuracy]'),
     ('attention, bleu', GENERAL),
     ('attention, bleu, beam 5', GENERAL, 'decode.beam=5'),

@@ -130,6 +130,36 @@ def test_memory_of_decoding(t):
     t.run('plan', t.folder / 'beam').prints('decoding')
 
 
+SUMS = """seqlstm: 1
+name: sums
+data:
+  train: {type: generator, name: addition, digits: 3, size: 1280}
+  valid: {type: generator, name: addition, digits: 3, size: 256, seed: 2}
+  batch_size: 64
+model:
+  encoder: [{type: embedding, dim: 32}, {type: lstm, units: 256, direction: backward}]
+  decoder: [{type: embedding, dim: 32}, {type: lstm, units: 256, return_sequences: true},
+            {type: output, activation: softmax}]
+train: {optimizer: adam, epochs: 1, metrics: [exact_match], teacher_forcing: {type: constant, probability: 0.5}}
+decode: {beam: 16}
+backends: [cpu-blas]
+"""
+
+
+def test_memory_of_shared_units(t):
+    """Threads that share the units of a layer work in one place: room is asked for one, not for each of them."""
+    if t.sanitized:
+        return 'sanitizers use memory of their own'
+    if not is_there(t, 'cpu-blas'):
+        return 'cpu-blas is not built'
+    t.write('m.yaml', SUMS)
+    for threads in ('1', '2'):
+        run = t.folder / threads
+        real = measure_peak(t, 'run', 'm.yaml', '-q', '--out', run, *ORDER, '--threads', threads)
+        ratio = json.loads((run / 'plan.json').read_text())['memory']['peak_bytes'] / real
+        expect(0.9 <= ratio <= 1.1, (threads, ratio))
+
+
 def test_memory_of_narrow_types(t):
     """The library does not touch all that it asks for, and takes memory of its own, when it first runs and for each
     shape; mixed lengths fall apart into fewer rectangles than they may. The plan knows, and is within 10 %."""
