@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
@@ -182,7 +183,9 @@ def test_memory_of_narrow_types(t):
     for layers in ('{type: lstm, units: 512, return_sequences: true}, {type: lstm, units: 512}',
                    '{type: lstm, units: 640}', '{type: lstm, units: 64, layers: 2}',
                    '{type: gru, units: 384, layers: 2}', '{type: lstm, units: 256, direction: bidirectional}'):
-        _, ratio = train_measured(t, layers, *both, '--set', 'data.length=40')
+        # what is touched of a page of 2 MiB counts whole where the kernel has such pages: a small model moves by 6 %
+        ratio = statistics.median(train_measured(t, layers, *both, '--set', 'data.length=40')[1]
+                                  for _ in range(7 if 'units: 64' in layers else 1))
         expect(0.9 <= ratio <= 1.1, ('equal lengths', layers, ratio))
     run, _ = train_measured(t, '{type: lstm, units: 1024, return_sequences: true}, {type: lstm, units: 1024}', *both,
                             '--set', 'data.train.size=2', '--set', 'data.valid.size=2')
