@@ -32,7 +32,7 @@ struct blas_split {
     const float *x;
     int64_t x_row;
     int64_t rows;
-    int64_t columns; /* a multiple of 16 */
+    int64_t columns; /* rows(), columns(): a multiple of 16 */
     /* rows(): columns come in blocks of that many, x_block apart; more than one only of multiples of 32 */
     int32_t blocks;
     int64_t x_block;

@@ -245,6 +245,30 @@ static void large_layers_agree(void **state)
     }
 }
 
+/* With sixteen sequences tiles are taken, which round otherwise; with fewer they are not. */
+static void tiles_are_taken(void **state)
+{
+    struct blas_fixture *f = *state;
+    if (!can_open(f, "amx"))
+        return;
+    for (int sequences = 15; sequences <= 16; sequences++) {
+        const struct shape s = {40, 32, 1, sequences, 6, 6, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false};
+        int32_t lengths[16];
+        for (int b = 0; b < sequences; b++)
+            lengths[b] = s.longest;
+        struct fixture_axis axis;
+        fixture_axis(&axis, sequences, lengths);
+        struct result vectors, tiles;
+        run(f, "auto", 1, &s, &axis.axis, &vectors);
+        run(f, "amx", 1, &s, &axis.axis, &tiles);
+        const size_t bytes = (size_t)tiles.elems[SEQLSTM_RECURRENT_Y] * sizeof(float);
+        const bool equal = memcmp(tiles.values[SEQLSTM_RECURRENT_Y], vectors.values[SEQLSTM_RECURRENT_Y], bytes) == 0;
+        assert_int_equal(equal, sequences < 16);
+        result_free(&vectors);
+        result_free(&tiles);
+    }
+}
+
 static void few_rows_agree(void **state)
 {
     struct blas_fixture *f = *state;
@@ -341,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_layers_agree),
+        cmocka_unit_test(tiles_are_taken),
         cmocka_unit_test(few_rows_agree),
         cmocka_unit_test(many_steps_agree),
         cmocka_unit_test(gates_saturate),
