@@ -284,7 +284,10 @@ static const struct plain low_precision[] = {
     {"dense", "R9I5O7", "flat", "", true},
     {"dense", "R70I33O17", "flat", "no_bias", true},
     {"dense", "R400I40O340", "flat", "", true},
+    {"dense", "R6I70O9", "flat", "act=elu", true},
     {"dense_loss", "R9I5O7", "flat", "kind=cross_entropy", true},
+    {"dense_loss", "R40I33O20", "flat", "kind=mse,row_weight", true},
+    {"dense_loss", "R20I17O1030", "flat", "kind=cross_entropy,smoothing", true},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -6,6 +6,7 @@
 
 #include "common/cpu_device.h"
 #include "common/table.h"
+#include "multiply.h"
 #include "openblas.h"
 #include "plugin.h"
 #include "rowmath.h"
@@ -148,15 +149,16 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
     op->desc = full;
     op->training = full.head.mode == SEQLSTM_MODE_TRAINING;
     op->variant = index;
-    if (desc->op == SEQLSTM_OP_RECURRENT) {
-        seqlstm_status status =
-            blas_recurrent_create(instance->host, instance->isa, instance->pieces, instance->members_max,
-                                  &op->desc.recurrent, answer.variants[index], &op->recurrent, err);
-        if (status != SEQLSTM_OK) {
+    seqlstm_status status = blas_multiply_choose(op, err);
+    if (status == SEQLSTM_OK && desc->op == SEQLSTM_OP_RECURRENT) {
+        status = blas_recurrent_create(instance->host, instance->isa, instance->pieces, instance->members_max,
+                                       &op->desc.recurrent, answer.variants[index], &op->recurrent, err);
+        if (status != SEQLSTM_OK)
             op->recurrent = NULL;
-            op_destroy(op);
-            return status;
-        }
+    }
+    if (status != SEQLSTM_OK) {
+        op_destroy(op);
+        return status;
     }
     *out_op = op;
     return SEQLSTM_OK;
@@ -171,6 +173,7 @@ static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes
         blas_recurrent_sizes(op->recurrent, SEQLSTM_HAS(sizes, members) ? sizes->members : 0, sizes);
     if (op->operation != NULL && op->operation->sizes != NULL)
         op->operation->sizes(op, sizes);
+    sizes->workspace_bytes += blas_multiply_bytes(op);
     return SEQLSTM_OK;
 }
 
@@ -205,16 +208,19 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
     return SEQLSTM_OK;
 }
 
-static struct blas_call make_call(const struct seqlstm_binding *binding, struct seqlstm_queue *queue)
+static struct blas_call make_call(const struct seqlstm_binding *binding, struct seqlstm_queue *queue, void *workspace)
 {
     const struct seqlstm_op *op = binding->op;
-    int32_t most = op->instance->members_max;
+    const int32_t most = op->instance->members_max;
+    const uint64_t tiles = blas_multiply_bytes(op);
     return (struct blas_call){
         .op = op,
         .math = op->math,
         .bind = &binding->bind,
         .queue = queue,
         .members = queue->members < most ? queue->members : most,
+        .tiles = tiles > 0 ? workspace : NULL,
+        .workspace = tiles > 0 ? (char *)workspace + tiles : workspace,
     };
 }
 
@@ -227,9 +233,8 @@ static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct se
     if (args->slot_count < operation->slots)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed",
                      (unsigned)args->slot_count, (unsigned)operation->slots);
-    struct blas_call call = make_call(binding, queue);
+    struct blas_call call = make_call(binding, queue, args->workspace);
     call.slots = args->slots;
-    call.workspace = args->workspace;
     call.reserve = args->reserve;
     call.step = args->step;
     return operation->forward(&call, err);
@@ -248,11 +253,10 @@ static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct s
     if (args->slot_count < operation->slots)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed",
                      (unsigned)args->slot_count, (unsigned)operation->slots);
-    struct blas_call call = make_call(binding, queue);
+    struct blas_call call = make_call(binding, queue, args->workspace);
     call.slots = args->slots;
     call.grads = args->grads;
     call.parts = args->parts;
-    call.workspace = args->workspace;
     call.reserve = args->reserve;
     call.step = args->step;
     return operation->backward(&call, err);

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "gemm.h"
+#include "multiply.h"
 #include "share.h"
 
 static bool keeps_sums(const struct seqlstm_op *op)
@@ -30,7 +30,7 @@ static bool is_softmax(uint32_t kind)
 }
 
 /* Rows [r0, r1), columns [c0, c1). Softmax only over whole rows. */
-static void forward_block(const struct blas_call *call, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
+static void forward_block(const struct blas_call *call, int32_t part, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
     const float *x = call->slots[SEQLSTM_DENSE_X], *w = call->slots[SEQLSTM_DENSE_W];
@@ -38,8 +38,8 @@ static void forward_block(const struct blas_call *call, int64_t r0, int64_t r1, 
     float *y = call->slots[SEQLSTM_DENSE_Y];
     float *kept = keeps_sums(call->op) ? call->reserve : NULL;
     const int64_t in = d->input, out = d->output, width = c1 - c0;
-    blas_gemm(call->math, false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f,
-              y + r0 * out + c0, out);
+    blas_multiply(call, part, false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f,
+                  y + r0 * out + c0, out);
     if (bias == NULL && d->activation.kind == SEQLSTM_ACT_NONE)
         return;
     for (int64_t r = r0; r < r1; r++) {
@@ -59,16 +59,14 @@ static void forward_rows(const struct blas_call *call, void *context, int32_t pa
                          int64_t end)
 {
     (void)context;
-    (void)part;
-    forward_block(call, begin, end, 0, call->op->desc.dense.output);
+    forward_block(call, part, begin, end, 0, call->op->desc.dense.output);
 }
 
 static void forward_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
                             int64_t end)
 {
     (void)context;
-    (void)part;
-    forward_block(call, 0, call->bind->rows, begin, end);
+    forward_block(call, part, 0, call->bind->rows, begin, end);
 }
 
 static void softmax_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
@@ -147,44 +145,40 @@ static void activation_rows(const struct blas_call *call, void *context, int32_t
 static void input_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
-    (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
-    blas_gemm(call->math, false, false, end - begin, in, out, sum_grads(call) + begin * out, out,
-              call->slots[SEQLSTM_DENSE_W], in, 0.0f, (float *)call->grads[SEQLSTM_DENSE_X] + begin * in, in);
+    blas_multiply(call, part, false, false, end - begin, in, out, sum_grads(call) + begin * out, out,
+                  call->slots[SEQLSTM_DENSE_W], in, 0.0f, (float *)call->grads[SEQLSTM_DENSE_X] + begin * in, in);
 }
 
 static void input_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
                           int64_t end)
 {
     (void)context;
-    (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
-    blas_gemm(call->math, false, false, call->bind->rows, end - begin, out, sum_grads(call), out,
-              (const float *)call->slots[SEQLSTM_DENSE_W] + begin, in, 0.0f,
-              (float *)call->grads[SEQLSTM_DENSE_X] + begin, in);
+    blas_multiply(call, part, false, false, call->bind->rows, end - begin, out, sum_grads(call), out,
+                  (const float *)call->slots[SEQLSTM_DENSE_W] + begin, in, 0.0f,
+                  (float *)call->grads[SEQLSTM_DENSE_X] + begin, in);
 }
 
 /* Rows [begin, end) of W are outputs. */
 static void weight_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
-    (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
     const float keep = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
-    blas_gemm(call->math, true, false, end - begin, in, call->bind->rows, sum_grads(call) + begin, out,
-              call->slots[SEQLSTM_DENSE_X], in, keep, (float *)call->grads[SEQLSTM_DENSE_W] + begin * in, in);
+    blas_multiply(call, part, true, false, end - begin, in, call->bind->rows, sum_grads(call) + begin, out,
+                  call->slots[SEQLSTM_DENSE_X], in, keep, (float *)call->grads[SEQLSTM_DENSE_W] + begin * in, in);
 }
 
 static void weight_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
                            int64_t end)
 {
     (void)context;
-    (void)part;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
     const float keep = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
-    blas_gemm(call->math, true, false, out, end - begin, call->bind->rows, sum_grads(call), out,
-              (const float *)call->slots[SEQLSTM_DENSE_X] + begin, in, keep,
-              (float *)call->grads[SEQLSTM_DENSE_W] + begin, in);
+    blas_multiply(call, part, true, false, out, end - begin, call->bind->rows, sum_grads(call), out,
+                  (const float *)call->slots[SEQLSTM_DENSE_X] + begin, in, keep,
+                  (float *)call->grads[SEQLSTM_DENSE_W] + begin, in);
 }
 
 static void bias_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,

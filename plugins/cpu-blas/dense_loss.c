@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gemm.h"
+#include "multiply.h"
 
 enum { PIECE = 128 };
 
@@ -110,8 +110,8 @@ static void forward_rows(const struct blas_call *call, void *context, int32_t pa
     for (int64_t r0 = begin; r0 < end; r0 += step) {
         const int64_t count = end - r0 < step ? end - r0 : step;
         float *z = call->op->training ? (float *)call->reserve + r0 * n : piece;
-        blas_gemm(call->math, false, true, count, n, l->inputs, l->x + r0 * l->inputs, l->inputs, l->w,
-                  l->inputs, 0.0f, z, n);
+        blas_multiply(call, part, false, true, count, n, l->inputs, l->x + r0 * l->inputs, l->inputs, l->w, l->inputs,
+                      0.0f, z, n);
         for (int64_t r = 0; r < count; r++) {
             if (l->bias != NULL)
                 call->math->add(n, l->bias, z + r * n);
@@ -158,33 +158,30 @@ static void row_grad(const struct blas_call *call, const struct blas_dense_loss 
 static void backward_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
                           int64_t end)
 {
-    (void)part;
     const struct blas_dense_loss *l = context;
     const int64_t n = l->classes;
     float *z = call->reserve;
     for (int64_t r = begin; r < end; r++)
         row_grad(call, l, r, z + r * n);
     if (l->dx != NULL)
-        blas_gemm(call->math, false, false, end - begin, l->inputs, n, z + begin * n, n, l->w, l->inputs,
-                  0.0f, l->dx + begin * l->inputs, l->inputs);
+        blas_multiply(call, part, false, false, end - begin, l->inputs, n, z + begin * n, n, l->w, l->inputs, 0.0f,
+                      l->dx + begin * l->inputs, l->inputs);
 }
 
 static void weight_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
-    (void)part;
     const struct blas_dense_loss *l = context;
     const float *z = call->reserve;
-    blas_gemm(call->math, true, false, end - begin, l->inputs, l->rows, z + begin, l->classes, l->x,
-              l->inputs, l->keep, l->dw + begin * l->inputs, l->inputs);
+    blas_multiply(call, part, true, false, end - begin, l->inputs, l->rows, z + begin, l->classes, l->x, l->inputs,
+                  l->keep, l->dw + begin * l->inputs, l->inputs);
 }
 
 static void weight_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
                            int64_t end)
 {
-    (void)part;
     const struct blas_dense_loss *l = context;
-    blas_gemm(call->math, true, false, l->classes, end - begin, l->rows, call->reserve, l->classes,
-              l->x + begin, l->inputs, l->keep, l->dw + begin, l->inputs);
+    blas_multiply(call, part, true, false, l->classes, end - begin, l->rows, call->reserve, l->classes, l->x + begin,
+                  l->inputs, l->keep, l->dw + begin, l->inputs);
 }
 
 static seqlstm_status backward(const struct blas_call *call, struct seqlstm_error *err)

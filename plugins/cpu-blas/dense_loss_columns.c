@@ -23,10 +23,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "gemm.h"
+#include "multiply.h"
 
 enum { CHUNK = 512, LD = 528, BLOCK = 512, PARTS_MAX = 16, CLASSES_MIN = 1024 };
-#define STORED_MAX_BYTES (UINT64_C(1) << 29)
+/* Most of E that is kept rather than made again: of float32; of bfloat16, whose products take less than its way to
+ * memory and back as soon as it leaves the caches. */
+#define STORED_MAX_BYTES          (UINT64_C(1) << 29)
+#define STORED_MAX_BYTES_BFLOAT16 (UINT64_C(24) << 20)
 
 /* What is known of a row's piece. */
 struct piece {
@@ -50,7 +53,8 @@ static uint64_t stored_bytes(const struct seqlstm_dense_loss_desc *d)
 
 static bool prefers_stored(const struct seqlstm_dense_loss_desc *d)
 {
-    return stored_bytes(d) <= STORED_MAX_BYTES;
+    return stored_bytes(d) <=
+           (d->head.dtype_compute == SEQLSTM_BFLOAT16 ? STORED_MAX_BYTES_BFLOAT16 : STORED_MAX_BYTES);
 }
 
 void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, struct seqlstm_answer *answer)
@@ -161,11 +165,11 @@ static float *block_of(const struct columns *c, int32_t part, int64_t chunk, int
 /* ---- forward ---------------------------------------------------------------------------------- */
 
 /* E = X W_chunk' of rows [r0, r0 + count). */
-static void multiply(const struct blas_call *call, const struct columns *c, int64_t chunk, int64_t width,
+static void multiply(const struct blas_call *call, const struct columns *c, int32_t part, int64_t chunk, int64_t width,
                      int64_t r0, int64_t count, float *e)
 {
-    blas_gemm(call->math, false, true, count, width, c->l.inputs, c->l.x + r0 * c->l.inputs, c->l.inputs,
-              c->l.w + chunk * CHUNK * c->l.inputs, c->l.inputs, 0.0f, e, LD);
+    blas_multiply(call, part, false, true, count, width, c->l.inputs, c->l.x + r0 * c->l.inputs, c->l.inputs,
+                  c->l.w + chunk * CHUNK * c->l.inputs, c->l.inputs, 0.0f, e, LD);
 }
 
 static void forward_chunks(const struct blas_call *call, void *context, int32_t part, int64_t begin,
@@ -180,7 +184,7 @@ static void forward_chunks(const struct blas_call *call, void *context, int32_t 
         for (int64_t r0 = 0; r0 < c->l.rows; r0 += BLOCK) {
             const int64_t count = c->l.rows - r0 < BLOCK ? c->l.rows - r0 : BLOCK;
             float *e = block_of(c, part, chunk, r0);
-            multiply(call, c, chunk, width, r0, count, e);
+            multiply(call, c, part, chunk, width, r0, count, e);
             for (int64_t r = r0; r < r0 + count; r++) {
                 float *row = e + (r - r0) * LD;
                 const int64_t at = targets[r] - c0;
@@ -272,7 +276,7 @@ static void backward_chunks(const struct blas_call *call, void *context, int32_t
             const int64_t count = c->l.rows - r0 < BLOCK ? c->l.rows - r0 : BLOCK;
             float *e = block_of(c, part, chunk, r0);
             if (c->layout.stored == NULL) {
-                multiply(call, c, chunk, width, r0, count, e);
+                multiply(call, c, part, chunk, width, r0, count, e);
                 struct blas_row_stats stats;
                 for (int64_t r = 0; r < count; r++)
                     call->math->exp_row(width, c->l.bias != NULL ? c->l.bias + c0 : NULL, e + r * LD, &stats);
@@ -281,11 +285,11 @@ static void backward_chunks(const struct blas_call *call, void *context, int32_t
             if (c->l.db != NULL)
                 call->math->column_sums(count, width, LD, e, c->l.db + c0);
             if (c->l.dw != NULL)
-                blas_gemm(call->math, true, false, width, inputs, count, e, LD, c->l.x + r0 * inputs, inputs,
-                          r0 == 0 ? c->l.keep : 1.0f, c->l.dw + c0 * inputs, inputs);
+                blas_multiply(call, part, true, false, width, inputs, count, e, LD, c->l.x + r0 * inputs, inputs,
+                              r0 == 0 ? c->l.keep : 1.0f, c->l.dw + c0 * inputs, inputs);
             if (dx != NULL)
-                blas_gemm(call->math, false, false, count, inputs, width, e, LD, c->l.w + c0 * inputs, inputs,
-                          chunk == begin ? 0.0f : 1.0f, dx + r0 * inputs, inputs);
+                blas_multiply(call, part, false, false, count, inputs, width, e, LD, c->l.w + c0 * inputs, inputs,
+                              chunk == begin ? 0.0f : 1.0f, dx + r0 * inputs, inputs);
         }
     }
 }

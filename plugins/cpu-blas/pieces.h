@@ -27,12 +27,13 @@
 
 enum { BLAS_PIECES = 3, BLAS_TILE_ROWS = 16, BLAS_TILE_K = 32, BLAS_TILE = BLAS_TILE_ROWS * BLAS_TILE_K };
 
-/* A matrix x into tiles. What k lacks to whole tiles is zeros; rows of A that no product reads are left alone. */
+/* A matrix x of any size into tiles. What k, or the columns of B, lack to whole tiles is zeros; rows of A that no
+ * product reads may be anything. Nothing beyond rows and columns is read. */
 struct blas_split {
     const float *x;
     int64_t x_row;
     int64_t rows;
-    int64_t columns; /* rows(), columns(): a multiple of 16 */
+    int64_t columns;
     /* rows(): columns come in blocks of that many, x_block apart; more than one only of multiples of 32 */
     int32_t blocks;
     int64_t x_block;
@@ -69,6 +70,7 @@ struct blas_pieces_kernels {
     void (*rows)(const struct blas_split *s);    /* A = x */
     void (*across)(const struct blas_split *s);  /* A = x transposed: k runs over its rows */
     void (*columns)(const struct blas_split *s); /* B = x: k runs over its rows */
+    void (*columns_across)(const struct blas_split *s); /* B = x transposed: k runs along its rows */
     /* Tiles are configured for a number of rows, which takes as long as ten products of tiles: they stay so between
      * products and are given back at the end of a call, so that nothing of them is left to be saved. */
     void (*product)(const struct blas_pieces_product *p, struct blas_tiles *tiles);

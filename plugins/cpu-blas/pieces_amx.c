@@ -43,4 +43,5 @@ static void tiles_release(tile_file *file)
 #include "pieces.inc"
 
 const struct blas_pieces_kernels blas_pieces_kernels_amx = {
-    "amx", BLAS_TILE_ROWS, split_rows, split_across, split_columns, product, release};
+    "amx", BLAS_TILE_ROWS, split_rows, split_across, split_columns, split_columns_across,
+    product, release};

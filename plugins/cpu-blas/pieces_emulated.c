@@ -69,4 +69,5 @@ static void tile_product(tile_file *file, int c, int a, int b)
 #include "pieces.inc"
 
 const struct blas_pieces_kernels blas_pieces_kernels_emulated = {
-    "emulated", 1, split_rows, split_across, split_columns, product, release};
+    "emulated", 1, split_rows, split_across, split_columns, split_columns_across,
+    product, release};

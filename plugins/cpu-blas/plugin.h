@@ -18,6 +18,7 @@
 #include "common/answer.h"
 #include "common/host_memory.h"
 #include "isa.h"
+#include "pieces_gemm.h"
 #include "recurrent.h"
 #include "rowmath.h"
 
@@ -40,6 +41,7 @@ struct seqlstm_op {
     union seqlstm_any_desc desc; /* zero beyond what the host knows */
     bool training;
     uint32_t variant; /* index into the answer's variants */
+    struct blas_tiled tiled; /* of its products, if it has any outside of time loops (multiply.h) */
     struct blas_recurrent *recurrent;
 };
 
@@ -59,6 +61,7 @@ struct blas_call {
     void *const *slots;
     void *const *grads; /* NULL in forward */
     uint32_t parts;     /* SEQLSTM_BACKWARD_…, 0 in forward */
+    void *tiles;        /* blas_multiply_bytes, before the workspace */
     void *workspace;
     void *reserve;
     const struct seqlstm_step *step;

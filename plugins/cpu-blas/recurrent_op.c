@@ -10,13 +10,8 @@
 #include "common/answer.h"
 #include "recurrent_pieces.h"
 
-/* In bfloat16 there are no products but those on tiles. */
 static bool bfloat16_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
-    if (blas_pieces_get() == NULL)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-blas computes in bfloat16 on processors with AMX alone.", "precision: float32",
-                         "bfloat16");
     if (desc->projection > 0)
         return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "cpu-blas has no projection in bfloat16.",
                          "precision: float32", "bfloat16");
@@ -139,8 +134,6 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     if (variant && !generic && strcmp(variant, "packed") != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "variant \"%s\" of a recurrent layer is none of packed, generic", variant);
-    if (desc->head.dtype_compute == SEQLSTM_BFLOAT16 && isa < blas_isa_detect())
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "bfloat16 needs AMX, and instructions is %s", blas_isa_name(isa));
     const int64_t columns = blas_round(desc->hidden, GROUP) * 4; /* at least those of any cell */
     struct blas_recurrent *op =
         host->allocate(host->context, sizeof *op + 3 * (uint64_t)columns * sizeof(int32_t));

@@ -192,6 +192,7 @@ void blas_pieces_weights(const struct blas_run *r, const struct blas_pieces_oute
                                .out = words_of(r->scratch.pieces), .out_row = a_row_of(op, k)};
     for (int64_t first = 0; first < strips; first += together, strip.x += together * GROUP) {
         const int64_t count = blas_min(together, strips - first);
+        strip.columns = count * GROUP;
         blas_share(count, r->member, r->members, &strip.first, &strip.last);
         blas_run_barrier(r); /* nobody reads what stands there */
         op->pieces->across(&strip);

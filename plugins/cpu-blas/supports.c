@@ -53,6 +53,20 @@ const struct blas_operation *blas_operation_get(uint32_t op)
     return op < SEQLSTM_OP_COUNT ? operations[op] : NULL;
 }
 
+/* Products may be in bfloat16, on tiles. */
+static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm_desc *head)
+{
+    const bool products =
+        head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_DENSE || head->op == SEQLSTM_OP_DENSE_LOSS;
+    if (!products || head->dtype_compute != SEQLSTM_BFLOAT16)
+        return answer_float32(answer, BLAS_ID, head);
+    if (blas_pieces_get() == NULL)
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "cpu-blas computes in bfloat16 on processors with AMX alone.", "precision: float32",
+                         "bfloat16");
+    return answer_float32_edges(answer, BLAS_ID, head);
+}
+
 void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                    union seqlstm_any_desc *out_desc)
 {
@@ -69,9 +83,7 @@ void blas_supports(const char *device_class, const struct seqlstm_desc *desc, st
         return;
     seqlstm_desc_copy(desc, out_desc);
     /* OpenBLAS counts rows and columns in 32 bits. */
-    const bool bfloat16 = desc->op == SEQLSTM_OP_RECURRENT && out_desc->head.dtype_compute == SEQLSTM_BFLOAT16;
-    if (!(bfloat16 ? answer_float32_edges : answer_float32)(answer, BLAS_ID, &out_desc->head) ||
-        !answer_rows_in_32_bits(answer, BLAS_ID, &out_desc->head))
+    if (!answer_precision(answer, &out_desc->head) || !answer_rows_in_32_bits(answer, BLAS_ID, &out_desc->head))
         return;
     if (desc->op == SEQLSTM_OP_RECURRENT)
         blas_recurrent_supports(&out_desc->recurrent, answer);

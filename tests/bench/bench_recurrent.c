@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Speed of a backend's recurrent operation through the ABI, as a fraction of the measured FMA peak.
+/* Speed of a backend's recurrent and dense operations through the ABI, as a fraction of the measured FMA peak.
  *
  *   bench_recurrent [--threads N] [--rounds N] [--cpu] [--variant V] [--option KEY=VALUE] [--list shapes|options]
  *                   [--against OLD.so] FILE.so [CASE]...
  *
  * A case is a string of the conformance kit, lstm:bwd:T30B32I64H64:f32:uniform:no_dx: `bwd` times one training step
- * (weights_pack, forward, backward), `inf` one inference. Cases are timed in turn, round after round; shown are the
+ * (weights_pack, forward, backward), `inf` one inference; `dense` and `dense_loss` have T and B, too. Cases are timed
+ * in turn, round after round; shown are the
  * least and the median of the rounds and their spread; with --cpu of processor time, for a machine that others use too.
  * With --against, each round times the case on the old module too; the table has the median of the rounds' ratios.
  * Products alone are counted as work. A processor changes its clock under such loads within a second: the peak is
@@ -28,6 +29,7 @@
 #include "base/pool.h"
 #include "dispatch/host.h"
 #include "lab/case.h"
+#include "lab/flops.h"
 #include "lab/peak.h"
 #include "rates.h"
 
@@ -130,23 +132,19 @@ static void axis_fill(struct bench *b)
                                     .position0 = buffer((uint64_t)sequences * 4)};
 }
 
-/* Multiply-adds of the products, times two. */
 static double work(const struct bench *b)
 {
-    const struct seqlstm_recurrent_desc *r = &b->c.desc.recurrent;
-    double gates = r->cell == SEQLSTM_CELL_LSTM ? 4 : r->cell == SEQLSTM_CELL_GRU ? 3 : 1;
-    double h = (double)r->hidden, out = (double)(r->projection ? r->projection : r->hidden), sum = 0;
-    int directions = r->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
-    double next = directions == 2 && r->merge == SEQLSTM_MERGE_CONCAT ? 2 * out : out;
-    for (int64_t l = 0; l < r->layers; l++) {
-        double in = l == 0 ? (double)r->input : next, projection = r->projection ? h * out : 0;
-        double forward = gates * h * (in + out) + projection;
-        sum += directions * forward;
-        if (b->c.pass == SL_PASS_BACKWARD) /* dW, dh, and dx where it is wanted */
-            sum += directions * (forward + gates * h * out + projection +
-                                 (l > 0 || !b->c.no_input_grad ? gates * h * in : 0));
-    }
-    return 2 * sum * (double)b->axis.rows;
+    const struct sl_node node = {.desc = b->c.desc};
+    return sl_flops_count(&node, b->axis.rows, b->c.pass == SL_PASS_BACKWARD, !b->c.no_input_grad);
+}
+
+/* Classes, as the first slot of that type in a case has them: targets of a loss. */
+static int32_t *random_classes(const struct bench *b, int64_t n)
+{
+    int32_t *classes = buffer((uint64_t)n * sizeof *classes);
+    for (int64_t i = 0; i < n; i++)
+        classes[i] = (int32_t)(i * 7919 % b->c.desc.dense_loss.output);
+    return classes;
 }
 
 static void bench_open(struct bench *b, const char *text, const struct seqlstm_backend *table,
@@ -157,6 +155,11 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
     b->table = table;
     snprintf(b->text, sizeof b->text, "%s", text);
     check(sl_case_parse(text, &b->c, &err), &err, text);
+    const uint32_t kind = b->c.desc.head.op;
+    if (kind != SEQLSTM_OP_RECURRENT && kind != SEQLSTM_OP_DENSE && kind != SEQLSTM_OP_DENSE_LOSS) {
+        fprintf(stderr, "%s: not a recurrent, dense or dense_loss case\n", text);
+        exit(1);
+    }
     bool training = b->c.pass != SL_PASS_INFERENCE;
     axis_fill(b);
     struct seqlstm_desc *head = &b->c.desc.head;
@@ -172,15 +175,24 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
     check(table->op_bind(b->op, queue, &bind, &b->binding, &err), &err, text);
     struct sl_slot *slots = buffer(sizeof *slots * SL_SLOTS_MAX);
     check(sl_op_signature(head, slots, SL_SLOTS_MAX, &b->slot_count, &err), &err, text);
+    const int64_t width = kind == SEQLSTM_OP_RECURRENT ? b->c.desc.recurrent.hidden
+                          : kind == SEQLSTM_OP_DENSE   ? b->c.desc.dense.input
+                                                       : b->c.desc.dense_loss.input;
     for (int32_t i = 0; i < b->slot_count; i++) {
         if (slots[i].role == SL_SLOT_ABSENT)
             continue;
         int64_t rows = slots[i].axis == SL_SLOT_ON_ROWS     ? b->axis.rows
                        : slots[i].axis == SL_SLOT_ON_STATES ? b->axis.sequences
                                                             : slots[i].rows;
-        float scale = slots[i].role == SL_SLOT_PARAM ? 1.0f / sqrtf((float)b->c.desc.recurrent.hidden) : 1.0f;
-        b->slots[i] = random_floats(rows * slots[i].features, scale);
-        b->grads[i] = random_floats(rows * slots[i].features, 1.0f);
+        float scale = slots[i].role == SL_SLOT_PARAM ? 1.0f / sqrtf((float)width) : 1.0f;
+        const int64_t elems = rows * slots[i].features;
+        if (slots[i].dtype == SEQLSTM_FLOAT32) {
+            b->slots[i] = random_floats(elems, scale);
+            b->grads[i] = random_floats(elems, 1.0f);
+        } else {
+            b->slots[i] = slots[i].dtype == SEQLSTM_INT32 ? random_classes(b, elems)
+                                                          : buffer((uint64_t)(elems * sl_dtype_bytes(slots[i].dtype)));
+        }
     }
     if (b->c.no_input_grad)
         b->grads[SEQLSTM_RECURRENT_X] = NULL;
@@ -188,7 +200,7 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
     b->workspace = buffer(b->sizes.workspace_bytes);
     b->reserve = buffer(b->sizes.reserve_bytes);
     b->packed = buffer(b->sizes.packed_bytes);
-    b->step = (struct seqlstm_step){.struct_size = sizeof b->step, .seed = 1};
+    b->step = (struct seqlstm_step){.struct_size = sizeof b->step, .seed = 1, .normaliser = 1, .loss_scale = 1};
     b->flops = work(b);
     b->unpacked = true;
 }

@@ -26,6 +26,11 @@ CASES = {
     'inference of 2 x 650': 'lstm:inf:T35B20I650H650L2:{}:uniform',
     '1024, T 50, batch 64': 'lstm:bwd:T50B64I1024H1024:{}:uniform:no_dx',
     'inference of 1024': 'lstm:inf:T50B64I1024H1024:{}:uniform',
+    'dense 200 to 10000 and its loss, 400 rows': 'dense_loss:bwd:T20B20I200O10000:{}:uniform:kind=cross_entropy',
+    'dense 650 to 10000 and its loss, 700 rows': 'dense_loss:bwd:T35B20I650O10000:{}:uniform:kind=cross_entropy',
+    'inference of it': 'dense_loss:inf:T35B20I650O10000:{}:uniform:kind=cross_entropy',
+    'dense 512 to 512, 700 rows': 'dense:bwd:T35B20I512O512:{}:uniform',
+    'inference of it, 20 rows': 'dense:inf:T1B20I512O512:{}:uniform',
 }
 # backend, dtype, flags; the last two count as one, the faster
 SIDES = [
@@ -46,7 +51,7 @@ def time_of(options, side, case):
     command = [options.build / 'tests/bench/bench_recurrent', '--threads', str(options.threads), '--rounds', '3']
     command += [*flags, module, case.format(dtype)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    rows = [line for line in done.stdout.split('\n') if line.startswith('| lstm:')]
+    rows = [line for line in done.stdout.split('\n') if line.startswith('| ' + case.split(':')[0] + ':')]
     return float(rows[0].split('|')[2]) / 1e3 if done.returncode == 0 and rows else float('inf')
 
 

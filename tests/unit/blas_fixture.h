@@ -156,6 +156,30 @@ struct fixture_run {
     const char *variant;
 };
 
+/* Says so, and gives true, where the processor has no products in the precision of the descriptor. */
+static inline bool fixture_lacks_precision(struct blas_fixture *f, const struct seqlstm_desc *desc)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_op *op = NULL;
+    const seqlstm_status status = f->table->op_create(f->instance, 0, desc, NULL, &op, &err);
+    if (status == SEQLSTM_UNSUPPORTED) {
+        print_message("# not shown: %s\n", err.message);
+        return true;
+    }
+    assert_int_equal(status, SEQLSTM_OK);
+    f->table->op_destroy(op);
+    return false;
+}
+
+/* 1 + 2^-9, which is 1 in bfloat16. */
+static inline float *fixture_above_one(int64_t n)
+{
+    float *x = fixture_floats(n, 1);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = 1.0f + 0x1p-9f;
+    return x;
+}
+
 static inline void fixture_run(struct blas_fixture *f, struct sl_queue *queue, struct fixture_run *run)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -207,6 +207,33 @@ static void test_dense_bits(void **state)
     free(x), free(w), free(dy);
 }
 
+/* In bfloat16 all three products are of rounded numbers. */
+static void test_dense_bfloat16(void **state)
+{
+    struct blas_fixture *f = *state;
+    enum { ROWS = 37, IN = 20, OUT = 50 };
+    struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, ROWS), .input = IN, .output = OUT};
+    d.head.dtype_compute = SEQLSTM_BFLOAT16;
+    if (fixture_lacks_precision(f, &d.head))
+        return;
+    float *x = fixture_above_one(ROWS * IN), *w = fixture_above_one(OUT * IN), *dy = fixture_above_one(ROWS * OUT);
+    float *y = fixture_floats(ROWS * OUT, 1), *dx = fixture_floats(ROWS * IN, 1), *dw = fixture_floats(OUT * IN, 1);
+    struct fixture_run run = {.desc = &d.head,
+                              .rows = ROWS,
+                              .slots = {x, y, w, NULL},
+                              .grads = {dx, dy, dw, NULL},
+                              .slot_count = SEQLSTM_DENSE_SLOTS,
+                              .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS};
+    fixture_run(f, &f->queue, &run);
+    for (int i = 0; i < ROWS * OUT; i++)
+        assert_true(y[i] == IN);
+    for (int i = 0; i < ROWS * IN; i++)
+        assert_true(dx[i] == OUT);
+    for (int i = 0; i < OUT * IN; i++)
+        assert_true(dw[i] == ROWS);
+    free(x), free(w), free(dy), free(y), free(dx), free(dw);
+}
+
 /* ---- embedding -------------------------------------------------------------------------------- */
 
 static void test_embedding(void **state)
@@ -304,7 +331,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dense_activations), cmocka_unit_test(test_dense_shapes),
         cmocka_unit_test(test_dense_absent),      cmocka_unit_test(test_dense_bits),
-        cmocka_unit_test(test_embedding),         cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_dense_bfloat16),    cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_dropout),
     };
     return FIXTURE_RUN(tests);
 }

@@ -267,6 +267,50 @@ static void test_dense_loss_inference(void **state)
     }
 }
 
+/* In bfloat16 sums are those of rounded numbers: by rows, where the targets are what they are then, and by columns, of
+ * which the first alone has weights that are 1 but for rounding. */
+static void test_dense_loss_bfloat16(void **state)
+{
+    struct blas_fixture *f = *state;
+    enum { ROWS = 19, IN = 24 };
+    static const int64_t classes[] = {5, 1030};
+    for (int i = 0; i < 2; i++) {
+        const int64_t n = classes[i];
+        struct seqlstm_dense_loss_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof d, ROWS),
+                                            .input = IN,
+                                            .output = n,
+                                            .kind = i == 0 ? SEQLSTM_LOSS_MSE : SEQLSTM_LOSS_CROSS_ENTROPY};
+        d.head.dtype_compute = SEQLSTM_BFLOAT16;
+        if (fixture_lacks_precision(f, &d.head))
+            return;
+        float *x = fixture_above_one(ROWS * IN), *w = fixture_above_one(n * IN), *target = fixture_floats(ROWS * n, 1);
+        float *dx = fixture_floats(ROWS * IN, 1), *dw = fixture_floats(n * IN, 1);
+        int32_t labels[ROWS] = {0};
+        double sums[2];
+        for (int64_t k = 0; k < ROWS * n; k++)
+            target[k] = IN;
+        for (int64_t k = IN; i == 1 && k < n * IN; k++)
+            w[k] = 1.0f;
+        struct fixture_run run = {.desc = &d.head,
+                                  .rows = ROWS,
+                                  .slots = {x, i == 0 ? (void *)target : labels, NULL, NULL, sums, NULL, w, NULL},
+                                  .grads = {dx, NULL, NULL, NULL, NULL, NULL, dw, NULL},
+                                  .slot_count = SEQLSTM_DENSE_LOSS_SLOTS,
+                                  .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS,
+                                  .step = {.normaliser = 1.0f, .loss_scale = 1.0f}};
+        fixture_run(f, &f->queue, &run);
+        fixture_close_to(sums[0], i == 0 ? 0.0 : ROWS * log((double)n), 1e-6, "loss", i);
+        for (int64_t k = 0; i == 0 && k < ROWS * IN; k++)
+            assert_true(dx[k] == 0.0f);
+        for (int64_t k = 0; i == 0 && k < n * IN; k++)
+            assert_true(dw[k] == 0.0f);
+        /* Of the first class, the target: p - 1 of each row, rounded, times 1. */
+        for (int64_t k = 0; i == 1 && k < IN; k++)
+            assert_true(dw[k] == -(float)ROWS);
+        free(x), free(w), free(target), free(dx), free(dw);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_dense_loss),
         cmocka_unit_test(test_dense_loss_many_classes),
         cmocka_unit_test(test_dense_loss_inference),
+        cmocka_unit_test(test_dense_loss_bfloat16),
     };
     return FIXTURE_RUN(tests);
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See multiply.h. */
+#include "multiply.h"
+
+#include "gemm.h"
+
+static bool has_products(uint32_t operation)
+{
+    return operation == SEQLSTM_OP_DENSE || operation == SEQLSTM_OP_DENSE_LOSS;
+}
+
+seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)
+{
+    const struct seqlstm_instance *instance = op->instance;
+    if (op->desc.head.dtype_compute == SEQLSTM_BFLOAT16) {
+        if (instance->isa < blas_isa_detect())
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "bfloat16 needs AMX, and instructions is %s",
+                         blas_isa_name(instance->isa));
+        op->tiled = (struct blas_tiled){blas_pieces_get(), 1};
+    } else if (has_products(op->desc.head.op)) {
+        op->tiled = (struct blas_tiled){instance->pieces, BLAS_PIECES};
+    }
+    return SEQLSTM_OK;
+}
+
+uint64_t blas_multiply_bytes(const struct seqlstm_op *op)
+{
+    return op->tiled.kernels && has_products(op->desc.head.op)
+               ? (uint64_t)op->instance->members_max * BLAS_GEMM_SCRATCH
+               : 0;
+}
+
+void blas_multiply(const struct blas_call *call, int32_t part, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+{
+    const struct blas_tiled *by = &call->op->tiled;
+    /* B is made into tiles for each product: in three pieces that takes as long as 40 rows gain. */
+    if (by->kernels == NULL || (by->pieces > 1 && m < 3 * by->kernels->sequences_min))
+        blas_gemm(call->math, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+    else
+        blas_pieces_gemm(by, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc,
+                         (uint16_t *)(void *)((char *)call->tiles + (uint64_t)part * BLAS_GEMM_SCRATCH));
+}
