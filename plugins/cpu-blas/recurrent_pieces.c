@@ -155,6 +155,7 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
 {
     const struct blas_recurrent *op = r->op;
     const int64_t two = PANEL / BLAS_TILE_K, together = panels_together(op, product->rows);
+    const int64_t strips = high > low ? (high + PANEL - 1) / PANEL - low / PANEL : 0;
     bool accumulate = product->accumulate;
     for (int64_t first = 0; first < op->panels; first += together, accumulate = true) {
         const int64_t count = blas_min(together, op->panels - first), a_row = a_row_of(op, count * two);
@@ -166,9 +167,10 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
         blas_run_barrier(r); /* nobody reads what stands there */
         op->pieces->rows(&split);
         blas_run_barrier(r);
-        for (int64_t n = low, end; n < high; n = end) {
-            const int64_t panel = n / PANEL, wide = blas_min(PANEL, width - panel * PANEL);
-            end = blas_min(panel * PANEL + wide, high);
+        for (int64_t i = 0; i < strips; i++) {
+            const int64_t panel = low / PANEL + (product->descending ? strips - 1 - i : i);
+            const int64_t wide = blas_min(PANEL, width - panel * PANEL);
+            const int64_t n = most(low, panel * PANEL), end = blas_min(panel * PANEL + wide, high);
             const float *weights =
                 b + panel * blas_back_floats(op, PANEL) + blas_pieces_floats(op, first * PANEL, wide);
             op->pieces->product(&(struct blas_pieces_product){

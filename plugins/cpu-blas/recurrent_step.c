@@ -378,8 +378,10 @@ static void step_pieces(const struct blas_forward_run *f, const struct step *ste
     const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
     const unsigned split = r->binding->fused ? BLAS_PART_X | BLAS_PART_H : BLAS_PART_H;
     const unsigned inside = op->norm ? BLAS_PART_H : split;
+    const int64_t way = step->s & 1 ? -1 : 1; /* as in step_panels */
+    int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
     blas_pieces_split(r, blas_xh_at(f, step->s), step->rows, split);
-    for (int64_t p = r->panel_first; p < r->panel_last; p++) {
+    for (int64_t i = r->panel_first; i < r->panel_last; i++, p += way) {
         struct blas_product product = {.rows = step->rows, .c_row = PANEL, .c = step->gates + p * step->stride};
         if (op->norm && r->binding->fused)
             blas_pieces_forward(r, &product, p, split, BLAS_PART_X);
