@@ -13,6 +13,10 @@
 
 #define SL_MEMORY_ALIGNMENT 64
 
+/* Blocks of at least SL_MEMORY_LARGE bytes begin with a page of SL_MEMORY_LARGE_PAGE, lie on such pages as far as they
+ * fill them, where the system has them, and for the rest on small ones. */
+enum { SL_MEMORY_PAGE = 4 << 10, SL_MEMORY_LARGE_PAGE = 2 << 20, SL_MEMORY_LARGE = 4 << 20 };
+
 struct sl_memory {
     _Atomic int64_t live_bytes;  /* what the callers asked for and still hold */
     _Atomic int64_t peak_bytes;  /* most that live_bytes has been */
@@ -29,6 +33,9 @@ void *sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes);
 
 /* `alignment` is a power of two; values below 64 count as 64. */
 void *sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t alignment);
+
+/* Bytes of the pages that large blocks lie on: SL_MEMORY_LARGE_PAGE, or SL_MEMORY_PAGE where there are no others. */
+size_t sl_memory_get_large_page(void);
 
 /* Gives back what the heaps of all threads keep of freed blocks: after work that needed much once. */
 void sl_memory_trim(void);

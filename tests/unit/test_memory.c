@@ -64,6 +64,40 @@ static void alignments_and_edges(void **state)
     assert_int_equal(memory.n_allocs, 1);
 }
 
+static void large_blocks_begin_with_a_large_page(void **state)
+{
+    (void)state;
+    struct sl_memory memory;
+    sl_memory_init(&memory);
+    for (size_t alignment = 64; alignment <= (size_t)4 * SL_MEMORY_LARGE_PAGE; alignment *= 256) {
+        const size_t bytes = SL_MEMORY_LARGE + alignment - 1; /* its last vector is read whole */
+        char *block = sl_memory_alloc_aligned(&memory, bytes, alignment);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % SL_MEMORY_LARGE_PAGE, 0);
+        assert_int_equal((uintptr_t)block % alignment, 0);
+        assert_int_equal(block[0] + block[bytes - 1] + block[(bytes + 63) / 64 * 64 - 1], 0);
+        memset(block, 1, bytes);
+        assert_int_equal(memory.live_bytes, bytes);
+        sl_memory_free(&memory, block);
+        assert_int_equal(memory.live_blocks, 0);
+    }
+    char *blocks[40];
+    for (int i = 0; i < 40; i++) { /* none lies in another */
+        blocks[i] = sl_memory_alloc_zeroed(&memory, SL_MEMORY_LARGE + (size_t)i * 5000);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], i + 1, SL_MEMORY_LARGE + (size_t)i * 5000);
+    }
+    for (int i = 0; i < 40; i++) {
+        for (size_t at = 0; at < SL_MEMORY_LARGE + (size_t)i * 5000; at += 999)
+            assert_int_equal(blocks[i][at], i + 1);
+        sl_memory_free(&memory, blocks[i]);
+    }
+    assert_int_equal(memory.live_bytes, 0);
+    assert_null(sl_memory_alloc(&memory, SIZE_MAX / 2));
+    assert_null(sl_memory_alloc_aligned(&memory, SIZE_MAX / 2, SIZE_MAX / 2 + 1));
+    assert_int_equal(memory.live_blocks, 0);
+}
+
 static void clock_moves_forward(void **state)
 {
     (void)state;
@@ -102,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_what_is_held),
         cmocka_unit_test(alignments_and_edges),
+        cmocka_unit_test(large_blocks_begin_with_a_large_page),
         cmocka_unit_test(clock_moves_forward),
         cmocka_unit_test(interrupt_is_seen_once),
     };
