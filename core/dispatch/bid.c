@@ -165,7 +165,7 @@ seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *sp
             *err = why;
         return status;
     }
-    return sl_sizes_ask(bid->backend, bid->op, spans->threads, NULL, &bid->sizes, err);
+    return sl_sizes_ask(bid->backend, bid->op, spans->threads, &bid->sizes, err);
 }
 
 int32_t sl_span_count_bids(const struct sl_span *span)

@@ -23,6 +23,7 @@
 #include "dispatch/refusal_cost.h"
 #include "dispatch/runoff.h"
 #include "dispatch/sizes.h"
+#include "dispatch/touched.h"
 #include "dispatch/tune.h"
 #include "dispatch/ways.h"
 
@@ -255,7 +256,7 @@ static seqlstm_status choose_calls(struct planner *p)
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(sl_runoff_replay(p->request, p->plan, p->err));
     const struct sl_profiles *profiles = p->request->tuning ? p->request->tuning->profiles : NULL;
-    return sl_sizes_profile(p->graph, profiles, p->calls, p->plan->call_count, p->plan->threads, p->err);
+    return sl_sizes_profile(p->graph, profiles, p->calls, p->plan->call_count, p->err);
 }
 
 static seqlstm_status make(struct planner *p)
@@ -276,7 +277,8 @@ static seqlstm_status make(struct planner *p)
     bool raced = p->plan->runoff.source == SL_COST_MEASURED;
     p->plan->timed_seconds = p->tuner.timed > 0 || raced ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
     SEQLSTM_TRY(sl_plan_list_devices(p->plan, p->err));
-    return sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err);
+    SEQLSTM_TRY(sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err));
+    return sl_touched_count(p->plan, p->request->tuning ? p->request->tuning->profiles : NULL, p->err);
 }
 
 seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_plan **out_plan,

@@ -147,8 +147,8 @@ struct sl_plan {
     const int64_t *grad_offsets;     /* [tensor_count] likewise for gradients; -1: none */
     int64_t activation_bytes;
     int64_t scratch_grad_offset;     /* room for second gradients of a call's inputs with several readers; -1 */
+    int64_t scratch_grad_bytes;
     int64_t reserve_bytes;
-    int64_t reserve_idle_bytes, workspace_idle_bytes; /* of them, what no call touches */
     int64_t packed_bytes;
     int64_t workspace_bytes;
     struct sl_plan_memory memory;
@@ -156,6 +156,12 @@ struct sl_plan {
     const struct sl_plan_device *devices; /* in the order of first use */
     int32_t device_count;
 };
+
+/* Do its nodes run step by step? */
+static inline bool sl_call_is_in_loop(const struct sl_graph *graph, const struct sl_call *call)
+{
+    return call->node_first >= graph->loop.first && call->node_first < graph->loop.first + graph->loop.count;
+}
 
 /* Reserves that the call has from reserve_offset on, one behind the other, each rounded up to 64 bytes: one for each
  * step in a loop, unless its steps share one. */

@@ -15,7 +15,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/checked.h"
@@ -56,22 +55,16 @@ static void widen(struct block *block, int32_t begin, int32_t end)
         block->end = end;
 }
 
-static bool is_in_loop(const struct sl_plan *plan, const struct sl_call *call)
-{
-    return call->node_first >= plan->graph->loop.first &&
-           call->node_first < plan->graph->loop.first + plan->graph->loop.count;
-}
-
 /* The first and the last of the calls that run as one with call c. */
 static void find_round(const struct sl_plan *plan, const struct sl_call *calls, int32_t c, int32_t *out_first,
                        int32_t *out_last)
 {
     *out_first = *out_last = c;
-    if (!is_in_loop(plan, &calls[c]))
+    if (!sl_call_is_in_loop(plan->graph, &calls[c]))
         return;
-    while (*out_first > 0 && is_in_loop(plan, &calls[*out_first - 1]))
+    while (*out_first > 0 && sl_call_is_in_loop(plan->graph, &calls[*out_first - 1]))
         --*out_first;
-    while (*out_last + 1 < plan->call_count && is_in_loop(plan, &calls[*out_last + 1]))
+    while (*out_last + 1 < plan->call_count && sl_call_is_in_loop(plan->graph, &calls[*out_last + 1]))
         ++*out_last;
 }
 
@@ -111,7 +104,7 @@ static void collect_initial(const struct sl_plan *plan, const struct sl_call *ca
 {
     const struct sl_loop *loop = &plan->graph->loop;
     int32_t n = plan->call_count, begin = 0, first, last;
-    while (begin < n && !is_in_loop(plan, &calls[begin]))
+    while (begin < n && !sl_call_is_in_loop(plan->graph, &calls[begin]))
         begin++;
     for (int32_t k = 0; begin < n && k < loop->carry_count; k++) {
         int32_t t = loop->carries[k].initial;
@@ -172,7 +165,7 @@ static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *c
         int64_t bytes = 0;
         for (int32_t s = 0; s < calls[c].node->slot_count; s++) {
             int32_t t = calls[c].node->slots[s];
-            if (t >= 0 && is_in_loop(plan, &calls[c]) && plan->graph->tensors[t].needs_grad)
+            if (t >= 0 && sl_call_is_in_loop(plan->graph, &calls[c]) && plan->graph->tensors[t].needs_grad)
                 bytes += tensor_bytes(plan, t);
             else if (t >= 0 && grads[t].end >= 0 && count_touches(plan, calls, t) > 2)
                 bytes += grads[t].bytes;
@@ -187,20 +180,19 @@ int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call 
 {
     const union seqlstm_any_desc *desc = &call->node->desc;
     bool stepwise = desc->head.op == SEQLSTM_OP_RECURRENT && (desc->recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
-    return is_in_loop(plan, call) && !stepwise ? plan->graph->facts.envelope.steps : 1;
+    return sl_call_is_in_loop(plan->graph, call) && !stepwise ? plan->graph->facts.envelope.steps : 1;
 }
 
-/* All calls share one workspace: idle is what the one that touches most leaves of it. */
-static void count_workspace(const struct seqlstm_sizes *sizes, int64_t *io_most, int64_t *io_touched)
+/* All calls share one workspace. */
+static void count_workspace(const struct seqlstm_sizes *sizes, int64_t *io_most)
 {
-    const int64_t bytes = (int64_t)sizes->workspace_bytes, touched = bytes - (int64_t)sizes->workspace_idle_bytes;
+    const int64_t bytes = (int64_t)sizes->workspace_bytes;
     *io_most = bytes > *io_most ? bytes : *io_most;
-    *io_touched = touched > *io_touched ? touched : *io_touched;
 }
 
 static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
 {
-    int64_t workspace = 0, touched = 0;
+    int64_t workspace = 0;
     for (int32_t c = 0; c < plan->call_count; c++) {
         struct sl_call *call = &calls[c];
         call->reserve_offset = call->packed_offset = -1;
@@ -208,19 +200,17 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
             call->reserve_offset = plan->reserve_bytes;
             const int64_t reserves = sl_call_count_reserves(plan, call);
             plan->reserve_bytes += reserves * round_up((int64_t)call->sizes.reserve_bytes);
-            plan->reserve_idle_bytes += reserves * (int64_t)call->sizes.reserve_idle_bytes;
         }
         if (call->sizes.packed_bytes) {
             call->packed_offset = plan->packed_bytes;
             plan->packed_bytes += round_up((int64_t)call->sizes.packed_bytes);
         }
-        count_workspace(&call->sizes, &workspace, &touched);
+        count_workspace(&call->sizes, &workspace);
         plan->memory.backends_bytes += (int64_t)call->sizes.own_bytes;
     }
     for (int32_t v = 0; v < plan->vector_count; v++)
-        count_workspace(&plan->vectors[v].sizes, &workspace, &touched);
+        count_workspace(&plan->vectors[v].sizes, &workspace);
     plan->workspace_bytes = round_up(workspace);
-    plan->workspace_idle_bytes = workspace - touched;
 }
 
 static bool reads(const struct sl_call *call, int32_t tensor)
@@ -279,9 +269,8 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
     memory->gradients_bytes = training ? weights : 0;
     memory->optimizer_bytes = training ? weights * optimizer_states : 0;
     memory->checkpoint_bytes = training ? weights + memory->optimizer_bytes : 0;
-    memory->activations_bytes =
-        plan->activation_bytes + plan->reserve_bytes - plan->reserve_idle_bytes + states + memories;
-    memory->workspace_bytes = plan->workspace_bytes - plan->workspace_idle_bytes + plan->packed_bytes;
+    memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes + states + memories;
+    memory->workspace_bytes = plan->workspace_bytes + plan->packed_bytes;
     memory->batches_bytes = count_batches(plan, calls);
     memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
                          memory->activations_bytes + memory->workspace_bytes + memory->backends_bytes +
@@ -333,6 +322,7 @@ seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int3
         grad_offsets[t] = grads[t].end >= 0 ? grads[t].offset : -1;
     }
     plan->scratch_grad_offset = scratch->bytes > 0 ? scratch->offset : -1;
+    plan->scratch_grad_bytes = scratch->bytes;
     plan->tensor_offsets = offsets;
     plan->grad_offsets = grad_offsets;
     free(blocks);

@@ -8,47 +8,11 @@
 #include "dispatch/estimate.h"
 
 seqlstm_status sl_sizes_ask(const struct sl_backend *backend, const struct seqlstm_op *op, int32_t threads,
-                            const struct seqlstm_axis *axis, struct seqlstm_sizes *out_sizes,
-                            struct seqlstm_error *err)
+                            struct seqlstm_sizes *out_sizes, struct seqlstm_error *err)
 {
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = axis, .members = threads};
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = threads};
     SEQLSTM_TRY(sl_backend_get_table(backend)->op_sizes(op, &sizes, err));
-    if (sizes.workspace_idle_bytes > sizes.workspace_bytes || sizes.reserve_idle_bytes > sizes.reserve_bytes)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
-                     "backend %s says that its calls leave %llu of %llu bytes of workspace and %llu of %llu of reserve "
-                     "idle",
-                     sl_backend_get_id(backend), (unsigned long long)sizes.workspace_idle_bytes,
-                     (unsigned long long)sizes.workspace_bytes, (unsigned long long)sizes.reserve_idle_bytes,
-                     (unsigned long long)sizes.reserve_bytes);
-    sizes.axis = NULL;
     *out_sizes = sizes;
-    return SEQLSTM_OK;
-}
-
-/* Replaces the idle bytes, which are those of the largest batch that may be, by the fewest that any of the batches
- * leaves. */
-static seqlstm_status find_idle(const struct sl_profiles *profiles, int32_t threads, struct sl_call *call,
-                                struct seqlstm_error *err)
-{
-    uint64_t workspace = UINT64_MAX, reserve = UINT64_MAX;
-    for (int32_t p = 0; p < profiles->count; p++) {
-        struct sl_axes axes;
-        struct seqlstm_sizes sizes;
-        SEQLSTM_TRY(sl_axes_init(&axes, &profiles->items[p], INT64_MAX, profiles->stream, err));
-        const bool is_empty = axes.steps.rows == 0;
-        seqlstm_status status =
-            is_empty ? SEQLSTM_OK : sl_sizes_ask(call->backend, call->op, threads, &axes.steps, &sizes, err);
-        sl_axes_deinit(&axes);
-        SEQLSTM_TRY(status);
-        if (is_empty)
-            continue;
-        workspace = sizes.workspace_idle_bytes < workspace ? sizes.workspace_idle_bytes : workspace;
-        reserve = sizes.reserve_idle_bytes < reserve ? sizes.reserve_idle_bytes : reserve;
-    }
-    if (workspace == UINT64_MAX)
-        return SEQLSTM_OK;
-    call->sizes.workspace_idle_bytes = workspace;
-    call->sizes.reserve_idle_bytes = reserve;
     return SEQLSTM_OK;
 }
 
@@ -100,31 +64,23 @@ static seqlstm_status find_own(const struct epoch *epoch, struct sl_call *call, 
 }
 
 static seqlstm_status profile_side(const struct sl_graph *graph, const struct sl_profiles *profiles, bool is_source,
-                                   struct sl_call *calls, int32_t count, int32_t threads,
-                                   struct seqlstm_error *err)
+                                   struct sl_call *calls, int32_t count, struct seqlstm_error *err)
 {
-    const struct sl_profiles side = is_source ? sl_profiles_get_source(profiles) : *profiles;
     struct epoch epoch = {0};
     seqlstm_status status = epoch_init(&epoch, profiles, is_source, err);
-    for (int32_t c = 0; c < count && status == SEQLSTM_OK; c++) {
-        const bool is_in_loop = calls[c].node_first >= graph->loop.first &&
-                                calls[c].node_first < graph->loop.first + graph->loop.count;
-        if (is_in_loop || !sl_node_is_on_steps(graph, calls[c].node) ||
-            sl_axis_is_source(sl_graph_get_axis(graph, calls[c].node)) != is_source)
-            continue;
-        status = find_idle(&side, threads, &calls[c], err);
-        if (status == SEQLSTM_OK)
+    for (int32_t c = 0; c < count && status == SEQLSTM_OK; c++)
+        if (!sl_call_is_in_loop(graph, &calls[c]) && sl_node_is_on_steps(graph, calls[c].node) &&
+            sl_axis_is_source(sl_graph_get_axis(graph, calls[c].node)) == is_source)
             status = find_own(&epoch, &calls[c], err);
-    }
     epoch_deinit(&epoch);
     return status;
 }
 
 seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles, struct sl_call *calls,
-                                int32_t count, int32_t threads, struct seqlstm_error *err)
+                                int32_t count, struct seqlstm_error *err)
 {
     if (profiles == NULL)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(profile_side(graph, profiles, false, calls, count, threads, err));
-    return profile_side(graph, profiles, true, calls, count, threads, err);
+    SEQLSTM_TRY(profile_side(graph, profiles, false, calls, count, err));
+    return profile_side(graph, profiles, true, calls, count, err);
 }

@@ -395,7 +395,7 @@ static void each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn,
     }
 }
 
-/* Large enough that whole pages of 2 MiB may stay untouched. */
+/* Large enough that parts of many pages may stay untouched. */
 static const struct {
     const char *op, *options;
 } idle_cells[] = {{"lstm", ""}, {"lstm", "backward"}, {"gru", "reset_after"},

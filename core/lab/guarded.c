@@ -67,19 +67,13 @@ void sl_guarded_poison(struct sl_guarded *buffer)
         memset(buffer->data, POISON, (size_t)buffer->bytes);
 }
 
-uint64_t sl_guarded_count_untouched(const struct sl_guarded *buffer, uint64_t least_bytes)
+int64_t sl_guarded_find_written(const struct sl_guarded *buffer, uint64_t begin, uint64_t end)
 {
     const unsigned char *bytes = buffer->data;
-    uint64_t count = 0, run = 0;
-    for (uint64_t i = 0; bytes && i <= buffer->bytes; i++) {
-        if (i < buffer->bytes && bytes[i] == POISON) {
-            run++;
-            continue;
-        }
-        count += run >= least_bytes ? run : 0;
-        run = 0;
-    }
-    return count;
+    for (uint64_t i = begin; bytes && i < end && i < buffer->bytes; i++)
+        if (bytes[i] != POISON)
+            return (int64_t)i;
+    return -1;
 }
 
 int64_t sl_guarded_check(const struct sl_guarded *buffer)

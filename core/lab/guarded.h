@@ -53,8 +53,8 @@ seqlstm_status sl_twins_download(const struct sl_twins *twins, struct seqlstm_er
 /* Fills the payload with NaN again. */
 void sl_guarded_poison(struct sl_guarded *buffer);
 
-/* Bytes of the payload that lie in runs of at least `least_bytes` that nobody has written. */
-uint64_t sl_guarded_count_untouched(const struct sl_guarded *buffer, uint64_t least_bytes);
+/* The first byte of [begin, end) of the payload that somebody has written; -1: none. */
+int64_t sl_guarded_find_written(const struct sl_guarded *buffer, uint64_t begin, uint64_t end);
 
 /* Distance to the payload of the nearest overwritten byte: negative before it, positive behind it (1 is
  * the first byte behind); 0: intact. */

@@ -62,13 +62,11 @@ bool sl_runner_read(const struct sl_runner *runner, int32_t slot, bool gradient,
 /* True when an input was changed or a byte beside a buffer written; `text` says which. */
 bool sl_runner_find_damage(const struct sl_runner *runner, char *text, size_t capacity_bytes);
 
-/* Bytes of workspace and reserve that the backend says its calls on this batch never touch; from then on both are
- * poisoned before forward alone. Errors: those of op_sizes; INTERNAL: more than there are. One piece only. */
-seqlstm_status sl_runner_ask_idle(struct sl_runner *runner, uint64_t *out_workspace, uint64_t *out_reserve,
-                                  struct seqlstm_error *err);
-/* True when less of a buffer still holds its poison, in runs of 2 MiB or more; `text` says of which. */
-bool sl_runner_find_busy(const struct sl_runner *runner, uint64_t workspace, uint64_t reserve, char *text,
-                         size_t capacity_bytes);
+/* Asks what of workspace and reserve calls on this batch never touch; from then on both are poisoned before forward
+ * alone. `out_any`: something was said. Errors: those of op_sizes; INTERNAL: more than there is. One piece only. */
+seqlstm_status sl_runner_ask_idle(struct sl_runner *runner, bool *out_any, struct seqlstm_error *err);
+/* True when some of it does not hold its poison any more; `text` says what. */
+bool sl_runner_find_busy(const struct sl_runner *runner, char *text, size_t capacity_bytes);
 
 /* Other values, of a case of equal shape: the next forward reads them. */
 void sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data);

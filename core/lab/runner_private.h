@@ -55,6 +55,8 @@ struct sl_runner {
     struct sl_runner_piece whole; /* stepwise: what dW is asked of */
     bool has_backward;
     bool watches_idle; /* the workspace keeps what forward left */
+    struct seqlstm_span *workspace_idle, *reserve_idle; /* what is to stay untouched, in one block; NULL: not asked */
+    uint32_t workspace_idle_count, reserve_idle_count;
     double slope_distance; /* sl_runner_move_slopes */
     uint64_t slope_draw;
 };

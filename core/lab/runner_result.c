@@ -2,10 +2,12 @@
 /* What a runner's calls left behind: values, damage, a digest. See runner_private.h. */
 #include "lab/runner_private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "dispatch/idle.h"
 
 bool sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *out)
 {
@@ -75,40 +77,48 @@ bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacit
            report_damage(&r->packed, "the packed weights", text, capacity_bytes);
 }
 
-seqlstm_status sl_runner_ask_idle(struct sl_runner *r, uint64_t *out_workspace, uint64_t *out_reserve,
-                                  struct seqlstm_error *err)
+seqlstm_status sl_runner_ask_idle(struct sl_runner *r, bool *out_any, struct seqlstm_error *err)
 {
+    if (r->workspace_idle == NULL)
+        r->workspace_idle = malloc(2 * SL_IDLE_ROOM * sizeof *r->workspace_idle);
+    if (r->workspace_idle == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
+    r->reserve_idle = r->workspace_idle + SL_IDLE_ROOM;
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = r->subject.queue->members,
-                                  .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL};
+                                  .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL,
+                                  .workspace_idle = r->workspace_idle, .reserve_idle = r->reserve_idle,
+                                  .idle_room = SL_IDLE_ROOM};
     SEQLSTM_TRY(r->subject.table->op_sizes(r->op, &sizes, err));
-    if (sizes.workspace_idle_bytes > r->sizes.workspace_bytes || sizes.reserve_idle_bytes > r->sizes.reserve_bytes)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
-                     "it says that calls leave %llu of %llu bytes of workspace and %llu of %llu of reserve idle",
-                     (unsigned long long)sizes.workspace_idle_bytes, (unsigned long long)r->sizes.workspace_bytes,
-                     (unsigned long long)sizes.reserve_idle_bytes, (unsigned long long)r->sizes.reserve_bytes);
+    SEQLSTM_TRY(sl_idle_check(r->workspace_idle, sizes.workspace_idle_count, r->sizes.workspace_bytes, "workspace",
+                              err));
+    SEQLSTM_TRY(sl_idle_check(r->reserve_idle, sizes.reserve_idle_count, r->sizes.reserve_bytes, "reserve", err));
     r->watches_idle = true;
-    *out_workspace = sizes.workspace_idle_bytes;
-    *out_reserve = sizes.reserve_idle_bytes;
+    r->workspace_idle_count = sizes.workspace_idle_count;
+    r->reserve_idle_count = sizes.reserve_idle_count;
+    *out_any = sizes.workspace_idle_count + sizes.reserve_idle_count > 0;
     return SEQLSTM_OK;
 }
 
-static bool is_busy(const struct sl_guarded *buffer, uint64_t idle, const char *name, char *text, size_t capacity)
+static bool is_busy(const struct sl_guarded *buffer, const struct seqlstm_span *idle, uint32_t count, const char *name,
+                    char *text, size_t capacity)
 {
-    const uint64_t untouched = sl_guarded_count_untouched(buffer, 2u << 20);
-    if (untouched >= idle)
-        return false;
-    sl_text_snprintf(text, capacity,
-                     "calls touched what op_sizes said they would not: %llu of the %llu bytes of %s were to be idle, "
-                     "%llu are, in runs of 2 MiB and more",
-                     (unsigned long long)idle, (unsigned long long)buffer->bytes, name, (unsigned long long)untouched);
-    return true;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t at = sl_guarded_find_written(buffer, idle[i].begin, idle[i].end);
+        if (at < 0)
+            continue;
+        sl_text_snprintf(text, capacity,
+                         "calls touched byte %lld of %s: op_sizes said that %llu to %llu of its %llu are idle",
+                         (long long)at, name, (unsigned long long)idle[i].begin, (unsigned long long)idle[i].end,
+                         (unsigned long long)buffer->bytes);
+        return true;
+    }
+    return false;
 }
 
-bool sl_runner_find_busy(const struct sl_runner *r, uint64_t workspace, uint64_t reserve, char *text,
-                         size_t capacity_bytes)
+bool sl_runner_find_busy(const struct sl_runner *r, char *text, size_t capacity_bytes)
 {
-    return is_busy(&r->workspace, workspace, "workspace", text, capacity_bytes) ||
-           is_busy(&r->pieces[0].reserve, reserve, "reserve", text, capacity_bytes);
+    return is_busy(&r->workspace, r->workspace_idle, r->workspace_idle_count, "workspace", text, capacity_bytes) ||
+           is_busy(&r->pieces[0].reserve, r->reserve_idle, r->reserve_idle_count, "reserve", text, capacity_bytes);
 }
 
 uint64_t sl_runner_digest(const struct sl_runner *r)

@@ -297,11 +297,11 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t region
     region->used += one.used * (uint64_t)regions;
 }
 
-uint64_t blas_forward_workspace(const struct blas_recurrent *op, int32_t regions)
+uint64_t blas_forward_workspace(const struct blas_recurrent *op, int64_t rows, int32_t regions)
 {
     struct blas_region region = {0};
     struct forward_call call;
-    layout(op, op->desc.head.max_rows, regions, &region, &call);
+    layout(op, rows, regions, &region, &call);
     return region.used;
 }
 

@@ -8,6 +8,7 @@
 #include <seqlstm/philox.h>
 
 #include "common/answer.h"
+#include "common/idle.h"
 #include "recurrent_pieces.h"
 
 static bool bfloat16_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
@@ -262,12 +263,6 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     }
 }
 
-int64_t blas_blocks_max(const struct blas_recurrent *op)
-{
-    /* each member's share is rounded up to whole blocks */
-    return (op->desc.head.max_sequences + op->members_max * (op->block_rows_max - 1)) / op->block_rows_max;
-}
-
 void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,
                        struct blas_region *region, struct blas_saved *out)
 {
@@ -362,27 +357,49 @@ static int32_t count_regions(const struct blas_recurrent *op, int32_t members)
     return (int32_t)blas_min(members, sequences);
 }
 
+/* Blocks that `sequences` are cut into, at most: each member's share is rounded up to whole ones. */
+static int64_t blocks_most(const struct blas_recurrent *op, int64_t sequences)
+{
+    return (sequences + op->members_max * (op->block_rows_max - 1)) / op->block_rows_max;
+}
+
+/* What calls on a batch take, or on any that is no larger. */
+static void count_buffers(const struct blas_recurrent *op, int64_t rows, int64_t sequences, int32_t regions,
+                          uint64_t *out_workspace, uint64_t *out_reserve)
+{
+    struct blas_region reserve = {0};
+    struct blas_saved saved;
+    struct blas_gradients gradients[BLAS_LD_MAX];
+    for (int32_t n = 0; op->training && n < op->layer_count * op->directions; n++)
+        blas_saved_layout(op, n / op->directions, rows, blocks_most(op, sequences), &reserve, &saved);
+    if (op->stepwise)
+        blas_gradients_all(op, op->members_max, &reserve, gradients);
+    *out_reserve = reserve.used;
+    *out_workspace = blas_forward_workspace(op, rows, regions);
+    const uint64_t backward = op->training ? blas_backward_workspace(op, rows, regions) : 0;
+    if (backward > *out_workspace)
+        *out_workspace = backward;
+}
+
+/* Buffers are laid out anew for each batch, so that it touches them from the beginning on. */
+static void find_idle(const struct blas_recurrent *op, int32_t regions, struct seqlstm_sizes *sizes)
+{
+    uint64_t workspace, reserve;
+    count_buffers(op, sizes->axis->rows, sizes->axis->sequences, regions, &workspace, &reserve);
+    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
+    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
+}
+
 void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes)
 {
     const int32_t regions = count_regions(op, members);
-    const int64_t rows = op->desc.head.max_rows;
-    struct blas_region packed = {0}, reserve = {0};
-    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
-        struct blas_packed p;
-        struct blas_saved s;
+    struct blas_region packed = {0};
+    struct blas_packed p;
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
         blas_packed_layout(op, n / op->directions, &packed, &p);
-        if (op->training)
-            blas_saved_layout(op, n / op->directions, rows, blas_blocks_max(op), &reserve, &s);
-    }
-    struct blas_gradients gradients[BLAS_LD_MAX];
-    if (op->stepwise)
-        blas_gradients_all(op, op->members_max, &reserve, gradients);
     sizes->packed_bytes = packed.used;
-    sizes->reserve_bytes = reserve.used;
-    sizes->workspace_bytes = blas_forward_workspace(op, regions);
-    if (op->training) {
-        uint64_t backward = blas_backward_workspace(op, regions);
-        if (backward > sizes->workspace_bytes)
-            sizes->workspace_bytes = backward;
-    }
+    count_buffers(op, op->desc.head.max_rows, op->desc.head.max_sequences, regions, &sizes->workspace_bytes,
+                  &sizes->reserve_bytes);
+    if (idle_is_asked(sizes) && sizes->axis != NULL)
+        find_idle(op, regions, sizes);
 }

@@ -148,14 +148,11 @@ void blas_gradients_move(struct blas_gradients *gradients, int64_t floats);
 /* Words (uint16) that a row's zoneout bits take. */
 int64_t blas_bits_row(const struct blas_recurrent *op);
 
-/* Workspaces; in binding-independent upper bounds while measuring. */
-uint64_t blas_forward_workspace(const struct blas_recurrent *op, int32_t regions);
-uint64_t blas_backward_workspace(const struct blas_recurrent *op, int32_t regions);
+/* Workspaces of calls on `rows` rows; in bounds that depend on no other part of the binding. */
+uint64_t blas_forward_workspace(const struct blas_recurrent *op, int64_t rows, int32_t regions);
+uint64_t blas_backward_workspace(const struct blas_recurrent *op, int64_t rows, int32_t regions);
 /* Do the members of a queue share the units of a batch of so many sequences? */
 bool blas_shares_units(const struct blas_recurrent *op, int64_t sequences, int32_t members);
-
-/* Blocks that any batch is cut into, at most. */
-int64_t blas_blocks_max(const struct blas_recurrent *op);
 
 static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
 

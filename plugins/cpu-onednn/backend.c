@@ -7,6 +7,7 @@
 #include <seqlstm/desc_check.h>
 
 #include "common/cpu_device.h"
+#include "common/idle.h"
 #include "common/table.h"
 #include "library.h"
 #include "plugin.h"
@@ -149,9 +150,8 @@ static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes
     sizes->packed_bytes = op->sizes.packed_bytes;
     if (op->operation->find_own != NULL && SEQLSTM_HAS(sizes, bound_count) && sizes->batches != NULL)
         SEQLSTM_TRY(op->operation->find_own(op, sizes, err));
-    if (op->operation->find_idle == NULL || !SEQLSTM_HAS(sizes, reserve_idle_bytes))
-        return SEQLSTM_OK;
-    return op->operation->find_idle(op, SEQLSTM_HAS(sizes, axis) ? sizes->axis : NULL, sizes, err);
+    const bool is_asked = op->operation->find_idle != NULL && idle_is_asked(sizes);
+    return is_asked ? op->operation->find_idle(op, sizes, err) : SEQLSTM_OK;
 }
 
 static void binding_destroy(struct seqlstm_binding *binding)

@@ -72,9 +72,8 @@ struct odn_operation {
     /* NULL: canonical weights are used as they are */
     seqlstm_status (*pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
                            void *packed, struct seqlstm_error *err);
-    /* What calls on a batch with the steps of `axis` (NULL: the largest) never touch; NULL: they touch all. */
-    seqlstm_status (*find_idle)(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
-                                struct seqlstm_sizes *sizes, struct seqlstm_error *err);
+    /* Says what calls on the batch of `sizes` never touch, for which it was asked; NULL: they touch all. */
+    seqlstm_status (*find_idle)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
     /* Fills own_bytes by the batches of `sizes`; NULL: there is next to nothing that a shape takes. */
     seqlstm_status (*find_own)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
 };

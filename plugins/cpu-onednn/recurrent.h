@@ -242,12 +242,9 @@ void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve,
 
 /* ---- recurrent_idle.c ------------------------------------------------------------------------------ */
 
-/* What the largest batch of equal lengths leaves untouched of both buffers. */
-seqlstm_status odn_idle_find_uniform(const struct odn_recurrent *r, struct seqlstm_sizes *sizes,
-                                     struct seqlstm_error *err);
 /* See odn_operation. */
-seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
-                                       struct seqlstm_sizes *sizes, struct seqlstm_error *err);
+seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err);
 
 /* ---- recurrent_own.c ------------------------------------------------------------------------------- */
 

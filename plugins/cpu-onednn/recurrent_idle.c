@@ -10,16 +10,24 @@
  * others (layer 0). Scratch (ref_rnn.hpp, init_scratchpad) begins with a space that training does not use and inference
  * uses as workspace, and asks for the gates in bytes where elements are counted: four times too much.
  */
+#include <stdatomic.h>
+
+#include "common/idle.h"
 #include "library.h"
 #include "recurrent.h"
 
-enum { PAGE = 4096, LINE_BYTES = 64 };
-static const uint64_t huge_page = 2u << 20;
+enum { PAGE = 4096, LINE_BYTES = 64, SPANS = 3 };
 
-/* A run of bytes: the huge pages that lie in it wherever it begins. */
-static uint64_t whole(uint64_t begin, uint64_t end)
+/* Of one primitive's workspace or scratch, in order. */
+struct spans {
+    struct seqlstm_span at[SPANS];
+    int32_t count;
+};
+
+static void add(struct spans *spans, uint64_t begin, uint64_t end)
 {
-    return end > begin + huge_page ? end - begin - huge_page : 0;
+    if (begin < end)
+        spans->at[spans->count++] = (struct seqlstm_span){begin, end};
 }
 
 static uint64_t most(uint64_t a, uint64_t b)
@@ -65,22 +73,37 @@ static struct parts parts_of(const struct odn_recurrent *r, const struct odn_nee
     return parts;
 }
 
-static uint64_t find_ws(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
+/* Where some of them begin in the workspace, and where all end. */
+struct places {
+    uint64_t projected, states, unused, c, step_grads, c_grads, end;
+};
+
+static struct places places_of(const struct parts *parts)
 {
-    uint64_t end = 0;
-    place(&end, parts->gates);
-    const uint64_t projected = place(&end, parts->projected), states = place(&end, parts->states);
-    const uint64_t unused = place(&end, parts->states);
-    place(&end, parts->states);
-    const uint64_t c = place(&end, parts->c);
-    place(&end, parts->layer_grads);
-    const uint64_t step_grads = place(&end, parts->step_grads), c_grads = place(&end, parts->c_grads);
-    place(&end, parts->grid);
-    if (end != need->ws_bytes)
-        return 0;
-    const uint64_t begin = need->way ? unused : r->projection ? states : projected;
-    return whole(begin, c + parts->c / 2) + whole(step_grads + parts->step_grads / 2, c_grads) +
-           whole(c_grads + parts->c_grads / 2, c_grads + parts->c_grads);
+    struct places p = {0};
+    place(&p.end, parts->gates);
+    p.projected = place(&p.end, parts->projected);
+    p.states = place(&p.end, parts->states);
+    p.unused = place(&p.end, parts->states);
+    place(&p.end, parts->states);
+    p.c = place(&p.end, parts->c);
+    place(&p.end, parts->layer_grads);
+    p.step_grads = place(&p.end, parts->step_grads);
+    p.c_grads = place(&p.end, parts->c_grads);
+    place(&p.end, parts->grid);
+    return p;
+}
+
+static struct spans find_ws(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
+{
+    const struct places p = places_of(parts);
+    struct spans spans = {0};
+    if (p.end != need->ws_bytes)
+        return spans;
+    add(&spans, need->way ? p.unused : r->projection ? p.states : p.projected, p.c + parts->c / 2);
+    add(&spans, p.step_grads + parts->step_grads / 2, p.c_grads);
+    add(&spans, p.c_grads + parts->c_grads / 2, p.c_grads + parts->c_grads);
+    return spans;
 }
 
 /* Scratch of training: [not used: gates] [gates of all steps] [not used: three times as much] [small parts]; 0: it is
@@ -93,41 +116,99 @@ static uint64_t training_gates(const struct odn_recurrent *r, const struct odn_n
     return known ? parts->gates : 0;
 }
 
-static uint64_t find_scratch(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
+/* Small parts lie before the large ones, too, so that these may begin later, by all of the former at most. */
+static struct spans find_scratch(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
 {
     const uint64_t states = parts->states * 3 + parts->c, gates = training_gates(r, need, parts);
-    if (r->training)
-        return gates > 0 ? whole(0, gates) + whole(2 * gates, 5 * gates) : 0;
+    struct spans spans = {0};
+    if (r->training) {
+        const uint64_t small = need->scratch_bytes - 5 * gates;
+        add(&spans, 0, gates);
+        add(&spans, 2 * gates + small, 5 * gates);
+        return spans;
+    }
     if (need->scratch_bytes < states)
-        return 0;
+        return spans;
     /* Gates of all steps of a GRU stand behind the space, which has their room once more: a quarter is used. */
-    const uint64_t all = r->elem.type == dnnl_f32 ? 4 * parts->gates : 0;
-    if (r->cell == ODN_GRU_RESET_AFTER && need->way == 0 && all > 0 && need->scratch_bytes >= states + all + all / 4)
-        return whole(0, states + all / 4) + whole(states + all / 2, states + all + all / 4);
-    /* what begins at the end copies x */
-    return whole(need->way ? parts->states : 0, states - parts->c / 2);
+    const uint64_t all = r->elem.type == dnnl_f32 ? 4 * parts->gates : 0, large = states + all + all / 4;
+    if (r->cell == ODN_GRU_RESET_AFTER && need->way == 0 && all > 0 && need->scratch_bytes >= large) {
+        add(&spans, 0, states + all / 4);
+        add(&spans, states + all / 2 + (need->scratch_bytes - large), large);
+    } else { /* what begins at the end copies x */
+        add(&spans, need->way ? parts->states + PAGE : 0, states - parts->c / 2);
+    }
+    return spans;
 }
 
-seqlstm_status odn_idle_find_uniform(const struct odn_recurrent *r, struct seqlstm_sizes *sizes,
-                                     struct seqlstm_error *err)
+/* What both leave; spans that stand at the same place belong together. */
+static void meet(struct spans *spans, const struct spans *other)
 {
-    const struct seqlstm_desc *head = &r->desc->head;
-    const uint64_t slices = (uint64_t)r->slices_max;
-    uint64_t least = UINT64_MAX;
+    const struct spans before = *spans;
+    spans->count = 0;
+    for (int32_t i = 0; i < before.count && i < other->count; i++)
+        add(spans, most(before.at[i].begin, other->at[i].begin),
+            before.at[i].end < other->at[i].end ? before.at[i].end : other->at[i].end);
+}
+
+/* Of a slice of one rectangle: bytes that its primitives need, and what they leave. */
+struct found {
+    struct spans ws[ODN_KINDS][ODN_WAYS], scratch;
+};
+
+static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice *s, struct found *out_found,
+                                 struct seqlstm_error *err)
+{
+    s->scratch_bytes = 0;
     for (int32_t k = 0; k < r->kinds; k++)
         for (int32_t d = 0; d < r->directions; d++) {
-            struct odn_need need = {.kind = k, .way = odn_way_of(r, d), .steps = head->max_steps,
-                                    .n = (head->max_sequences + r->slices_max - 1) / r->slices_max};
+            struct odn_need need = {.kind = k, .way = odn_way_of(r, d), .n = s->rectangles[0].n,
+                                    .steps = s->rectangles[0].steps};
             SEQLSTM_TRY(odn_need_find(r, &need, err));
             const struct parts parts = parts_of(r, &need);
-            /* the first layer is of the first kind, all above it of the last, which may be the same */
-            const uint64_t layers = (k == 0 ? 1 : 0) + (k == r->kinds - 1 ? (uint64_t)r->layers - 1 : 0);
-            const uint64_t scratch = find_scratch(r, &need, &parts);
-            sizes->reserve_idle_bytes += r->training ? slices * layers * find_ws(r, &need, &parts) : 0;
-            least = scratch < least ? scratch : least; /* all use the same */
+            const struct spans scratch = find_scratch(r, &need, &parts);
+            out_found->ws[k][d] = find_ws(r, &need, &parts);
+            if (k == 0 && d == 0)
+                out_found->scratch = scratch;
+            else
+                meet(&out_found->scratch, &scratch);
+            s->ws_bytes[k] = d == 0 ? odn_round_up(need.ws_bytes) : s->ws_bytes[k];
+            s->scratch_bytes = most(need.scratch_bytes, s->scratch_bytes);
         }
-    sizes->workspace_idle_bytes = slices * least;
     return SEQLSTM_OK;
+}
+
+static void say_slice(const struct odn_recurrent *r, const struct odn_slice *s, const struct found *found,
+                      struct seqlstm_sizes *sizes)
+{
+    for (int32_t n = 0; r->training && n < r->layers * r->directions; n++) {
+        const int32_t layer = n / r->directions, d = n % r->directions;
+        const struct spans *ws = &found->ws[odn_kind_of(r, layer)][d];
+        const uint64_t at = odn_ws_place(r, s, layer, d);
+        for (int32_t i = 0; i < ws->count; i++)
+            idle_add_reserve(sizes, at + ws->at[i].begin, at + ws->at[i].end);
+    }
+    for (int32_t i = 0; i < found->scratch.count; i++)
+        idle_add_workspace(sizes, s->scratch + found->scratch.at[i].begin, s->scratch + found->scratch.at[i].end);
+}
+
+static seqlstm_status find_uniform(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes,
+                                   struct seqlstm_error *err)
+{
+    const struct seqlstm_host *host = b->r->op->instance->host;
+    struct found *found = host_allocate(host, (uint64_t)b->slices_count * sizeof *found);
+    if (found == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
+    uint64_t reserve, workspace;
+    seqlstm_status status = SEQLSTM_OK;
+    for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
+        status = find_slice(b->r, &b->slices[m], &found[m], err);
+    odn_slices_lay_out(b, &reserve, &workspace);
+    for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
+        say_slice(b->r, &b->slices[m], &found[m], sizes);
+    host_release(host, found);
+    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
+    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
+    return status;
 }
 
 /* ---- a batch of unequal lengths ------------------------------------------------------------------------ */
@@ -135,61 +216,105 @@ seqlstm_status odn_idle_find_uniform(const struct odn_recurrent *r, struct seqls
 /* Its buffers are as large as the worst batch may need, which this one is not. What lies between the library's parts is
  * touched by and by, as rectangles of other batches lie elsewhere. */
 
-static uint64_t expect_ws(const struct odn_ws_model *m, const struct odn_rectangle *rectangle)
+/* `is_known`: the library's parts are as above. */
+static uint64_t expect_ws(const struct odn_recurrent *r, int32_t kind, const struct odn_rectangle *rectangle,
+                          bool is_known)
 {
+    const struct odn_need need = {.kind = kind, .n = rectangle->n, .steps = rectangle->steps};
+    const struct parts parts = parts_of(r, &need);
+    const struct odn_ws_model *m = &r->kind[kind].ws;
     const double n = (double)rectangle->n, steps = (double)rectangle->steps;
+    if (is_known)
+        return odn_round_up(places_of(&parts).end);
     return odn_round_up((uint64_t)(m->per_row * n * steps + m->per_sequence * n + m->per_step * steps + m->rest) +
                         ODN_PAGE_SLACK / 4);
 }
 
-/* Bytes that the slices' primitives need; the first slice has the most sequences. */
+/* The rectangle of all slices that has the most in `more` steps more than it has: what is kept by step has some. */
+static const struct odn_rectangle *find_largest(const struct odn_recurrent_binding *b, int64_t more)
+{
+    const struct odn_rectangle *largest = b->slices[0].rectangles;
+    for (int32_t m = 0; m < b->slices_count; m++)
+        for (int32_t i = 0; i < b->slices[m].rectangle_count; i++) {
+            const struct odn_rectangle *rectangle = &b->slices[m].rectangles[i];
+            if (rectangle->n * (rectangle->steps + more) > largest->n * (largest->steps + more))
+                largest = rectangle;
+        }
+    return largest;
+}
+
+/* Bytes that the slices' primitives need. What scratch there is of depends on the kernels: on rows, on steps and one or
+ * two more, on sequences. */
 static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_error *err)
 {
+    static const int64_t more[] = {0, 1, 2, 4, 8, INT32_MAX};
     const struct odn_recurrent *r = b->r;
     uint64_t scratch = 0;
     for (int32_t k = 0; k < r->kinds; k++) {
-        const struct odn_rectangle *largest = b->slices[0].rectangles;
-        for (int32_t i = 0; i < b->slices[0].rectangle_count; i++)
-            if (b->slices[0].rectangles[i].n * b->slices[0].rectangles[i].steps > largest->n * largest->steps)
-                largest = &b->slices[0].rectangles[i];
-        struct odn_need need = {.kind = k, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};
-        SEQLSTM_TRY(odn_need_find(r, &need, err));
-        scratch = need.scratch_bytes > scratch ? need.scratch_bytes : scratch;
+        const struct odn_rectangle *before = NULL;
+        bool is_known = true;
+        for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+            const struct odn_rectangle *largest = find_largest(b, more[i]);
+            struct odn_need need = {.kind = k, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};
+            if (largest == before)
+                continue;
+            SEQLSTM_TRY(odn_need_find(r, &need, err));
+            const struct parts parts = parts_of(r, &need);
+            is_known = is_known && places_of(&parts).end == need.ws_bytes;
+            scratch = most(scratch, need.scratch_bytes);
+            before = largest;
+        }
         for (int32_t m = 0; m < b->slices_count && r->training; m++)
             for (int32_t i = 0; i < b->slices[m].rectangle_count; i++)
-                b->slices[m].ws_bytes[k] += expect_ws(&r->kind[k].ws, &b->slices[m].rectangles[i]);
+                b->slices[m].ws_bytes[k] += expect_ws(r, k, &b->slices[m].rectangles[i], is_known);
     }
     for (int32_t m = 0; m < b->slices_count; m++)
         b->slices[m].scratch_bytes = scratch;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status find_idle(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+static seqlstm_status find_mixed(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes,
+                                 struct seqlstm_error *err)
 {
     uint64_t reserve, workspace;
-    SEQLSTM_TRY(odn_slices_cut(b, err));
     SEQLSTM_TRY(expect_needs(b, err));
     odn_slices_lay_out(b, &reserve, &workspace);
-    sizes->reserve_idle_bytes = whole(reserve, sizes->reserve_bytes);
-    sizes->workspace_idle_bytes = whole(workspace, sizes->workspace_bytes);
+    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
+    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
     return SEQLSTM_OK;
 }
 
-seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_axis *axis,
-                                       struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+/* The operation was chosen and is going to run: what code the library needs for that then counts with the process. */
+static seqlstm_status warm_up(struct odn_recurrent *r, int32_t threads, struct seqlstm_error *err)
+{
+    static atomic_bool is_warm[2]; /* for inference, for training */
+    const struct odn_entry_key key = {.way = odn_way_of(r, 0), .threads = threads, .n = 1, .steps = 1};
+    struct odn_entry *entry = NULL;
+    odn_library_warm_up();
+    if (atomic_exchange(&is_warm[r->training], true))
+        return SEQLSTM_OK;
+    const seqlstm_status status = odn_entry_acquire(r, &key, &entry, err);
+    odn_entry_release(r, entry);
+    return status;
+}
+
+seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err)
 {
     struct odn_recurrent *r = op->recurrent;
-    const bool one_length = r->desc->head.flags & SEQLSTM_DESC_UNIFORM;
-    sizes->workspace_idle_bytes = op->sizes.workspace_idle_bytes;
-    sizes->reserve_idle_bytes = op->sizes.reserve_idle_bytes;
-    if (axis != NULL) /* it was chosen and is going to run: what that takes then counts with the process */
-        odn_library_warm_up();
-    if (axis == NULL || one_length)
+    if (sizes->axis == NULL)
         return SEQLSTM_OK;
     struct odn_recurrent_binding b;
-    SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, err));
-    const int before = odn_threads_set(op->exclusive ? op->instance->members_max : 1);
-    seqlstm_status status = find_idle(&b, sizes, err);
+    SEQLSTM_TRY(odn_binding_suppose(&b, r, sizes->axis, err));
+    if (SEQLSTM_HAS(sizes, members) && sizes->members > 0 && sizes->members < b.slices_count)
+        b.slices_count = sizes->members;
+    const int threads = op->exclusive ? op->instance->members_max : 1, before = odn_threads_set(threads);
+    seqlstm_status status = warm_up(r, threads, err);
+    if (status == SEQLSTM_OK)
+        status = odn_slices_cut(&b, err);
+    if (status == SEQLSTM_OK)
+        status = r->desc->head.flags & SEQLSTM_DESC_UNIFORM ? find_uniform(&b, sizes, err)
+                                                            : find_mixed(&b, sizes, err);
     odn_threads_set(before);
     odn_binding_forget(&b);
     return status;

@@ -268,5 +268,5 @@ seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_siz
             add_sizes(r, &parts, (uint64_t)slices, scratch, sizes);
         }
     }
-    return head->flags & SEQLSTM_DESC_UNIFORM ? odn_idle_find_uniform(r, sizes, err) : SEQLSTM_OK;
+    return SEQLSTM_OK;
 }

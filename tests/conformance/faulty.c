@@ -137,11 +137,13 @@ static seqlstm_status faulty_op_sizes(const struct seqlstm_op *op, struct seqlst
     seqlstm_status rc = inner->op_sizes(op, sizes, err);
     sizes->workspace_bytes += MORE;
     workspace_bytes = sizes->workspace_bytes;
+    uint64_t end = workspace_bytes;
 #ifdef FAULT_IDLE_BEYOND
-    sizes->workspace_idle_bytes = workspace_bytes + 1;
-#else
-    sizes->workspace_idle_bytes = IDLE;
+    end++;
 #endif
+    if (sizes->workspace_idle != NULL)
+        sizes->workspace_idle[sizes->workspace_idle_count++] =
+            (struct seqlstm_span){workspace_bytes - IDLE, end};
     return rc;
 }
 #endif

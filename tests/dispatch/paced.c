@@ -290,7 +290,9 @@ static seqlstm_status paced_op_sizes(const struct seqlstm_op *op, struct seqlstm
                                      struct seqlstm_error *err)
 {
     SEQLSTM_TRY(inner->op_sizes(op->inner, sizes, err));
-    sizes->workspace_idle_bytes = (uint64_t)op->instance->idle_mib << 20;
+    if (sizes->workspace_idle != NULL && op->instance->idle_mib > 0)
+        sizes->workspace_idle[sizes->workspace_idle_count++] =
+            (struct seqlstm_span){0, (uint64_t)op->instance->idle_mib << 20};
     return SEQLSTM_OK;
 }
 

@@ -115,30 +115,73 @@ static void primitives_are_kept_in_bounded_number(void **state)
     table->op_destroy(op);
 }
 
-static struct seqlstm_sizes ask(const struct seqlstm_op *op, const struct seqlstm_axis *axis)
+struct idle {
+    struct seqlstm_sizes sizes;
+    struct seqlstm_span workspace[64], reserve[64];
+    uint64_t workspace_bytes, reserve_bytes; /* of the spans */
+};
+
+static uint64_t sum(const struct seqlstm_span *spans, uint32_t count, uint64_t bytes)
+{
+    uint64_t sum = 0, end = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(end <= spans[i].begin && spans[i].begin < spans[i].end && spans[i].end <= bytes);
+        end = spans[i].end;
+        sum += spans[i].end - spans[i].begin;
+    }
+    return sum;
+}
+
+static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seqlstm_axis *axis)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = axis};
-    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    assert_true(sizes.workspace_idle_bytes <= sizes.workspace_bytes);
-    assert_true(sizes.reserve_idle_bytes <= sizes.reserve_bytes);
-    return sizes;
+    struct seqlstm_sizes *sizes = &idle->sizes;
+    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes, .axis = axis, .idle_room = 64,
+                                    .workspace_idle = idle->workspace, .reserve_idle = idle->reserve};
+    assert_int_equal(table->op_sizes(op, sizes, &err), SEQLSTM_OK);
+    idle->workspace_bytes = sum(idle->workspace, sizes->workspace_idle_count, sizes->workspace_bytes);
+    idle->reserve_bytes = sum(idle->reserve, sizes->reserve_idle_count, sizes->reserve_bytes);
 }
 
 static void smaller_batches_leave_more_idle(void **state)
 {
     (void)state;
     static struct batch large, small;
+    static struct idle bound, most, less;
     struct seqlstm_op *op = make_lstm(512, SEQLSTM_MODE_TRAINING, "sliced");
     batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
     batch_fill(&small, SEQUENCES / 2, STEPS / 4, STEPS / 2);
-    const struct seqlstm_sizes bound = ask(op, NULL), most = ask(op, &large.axis), less = ask(op, &small.axis);
-    assert_int_equal(bound.reserve_idle_bytes, 0); /* of any batch */
-    assert_true(most.reserve_idle_bytes > 0 && most.reserve_bytes == bound.reserve_bytes);
-    assert_true(less.reserve_idle_bytes > most.reserve_idle_bytes);
-    assert_true(less.workspace_idle_bytes > most.workspace_idle_bytes);
+    ask(&bound, op, NULL);
+    ask(&most, op, &large.axis);
+    ask(&less, op, &small.axis);
+    const uint64_t bytes = bound.sizes.reserve_bytes;
+    assert_int_equal(bound.reserve_bytes, 0); /* of any batch */
+    assert_true(most.reserve_bytes > 0 && most.sizes.reserve_bytes == bytes);
+    assert_true(less.reserve_bytes > most.reserve_bytes);
+    assert_true(less.workspace_bytes > most.workspace_bytes);
     /* a quarter of the rows takes a good quarter of what is left; the rest does not depend on rows */
-    assert_true(less.reserve_bytes - less.reserve_idle_bytes < (most.reserve_bytes - most.reserve_idle_bytes) / 2);
+    assert_true(bytes - less.reserve_bytes < (bytes - most.reserve_bytes) / 2);
+    table->op_destroy(op);
+}
+
+/* Spans find no more room than the host gives them, and are not asked for where it gives none. */
+static void room_for_what_is_idle_is_kept(void **state)
+{
+    (void)state;
+    static struct batch large;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_op *op = make_lstm(512, SEQLSTM_MODE_TRAINING, "sliced");
+    batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
+    struct seqlstm_span guard[2] = {{7, 7}, {7, 7}};
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = &large.axis, .workspace_idle = guard,
+                                  .reserve_idle = guard + 1, .idle_room = 0};
+    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+    assert_int_equal(sizes.workspace_idle_count + sizes.reserve_idle_count, 0);
+    assert_true(guard[0].begin == 7 && guard[0].end == 7 && guard[1].begin == 7 && guard[1].end == 7);
+    sizes.workspace_idle = sizes.reserve_idle = NULL;
+    sizes.idle_room = 64;
+    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+    assert_int_equal(sizes.workspace_idle_count + sizes.reserve_idle_count, 0);
     table->op_destroy(op);
 }
 
@@ -298,6 +341,7 @@ int main(void)
 #endif
         cmocka_unit_test(primitives_are_kept_in_bounded_number),
         cmocka_unit_test(smaller_batches_leave_more_idle),
+        cmocka_unit_test(room_for_what_is_idle_is_kept),
         cmocka_unit_test(packing_starts_no_threads),
     };
     if (!open_backend())
