@@ -34,8 +34,7 @@ void blas_multiply(const struct blas_call *call, int32_t part, bool ta, bool tb,
                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     const struct blas_tiled *by = &call->op->tiled;
-    /* B is made into tiles for each product: in three pieces that takes as long as 40 rows gain. */
-    if (by->kernels == NULL || (by->pieces > 1 && m < 3 * by->kernels->sequences_min))
+    if (by->kernels == NULL || (by->pieces > 1 && m < by->kernels->product_rows_min))
         blas_gemm(call->math, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
     else
         blas_pieces_gemm(by, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc,

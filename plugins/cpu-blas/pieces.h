@@ -66,7 +66,9 @@ struct blas_tiles {
 
 struct blas_pieces_kernels {
     const char *name;
-    int64_t sequences_min; /* fewer are faster without: tiles of few rows take as long as of more */
+    /* Float32 in three pieces is slower than vectors with fewer: sequences, for the products of single steps, rows of a
+     * call, for recurrent layers at all, and rows of other products. */
+    int64_t sequences_min, rows_min, product_rows_min;
     void (*rows)(const struct blas_split *s);    /* A = x */
     void (*across)(const struct blas_split *s);  /* A = x transposed: k runs over its rows */
     void (*columns)(const struct blas_split *s); /* B = x: k runs over its rows */

@@ -43,5 +43,6 @@ static void tiles_release(tile_file *file)
 #include "pieces.inc"
 
 const struct blas_pieces_kernels blas_pieces_kernels_amx = {
-    "amx", BLAS_TILE_ROWS, split_rows, split_across, split_columns, split_columns_across,
-    product, release};
+    .name = "amx", .sequences_min = 32, .rows_min = 384, .product_rows_min = 48,
+    .rows = split_rows, .across = split_across, .columns = split_columns, .columns_across = split_columns_across,
+    .product = product, .release = release};

@@ -69,5 +69,6 @@ static void tile_product(tile_file *file, int c, int a, int b)
 #include "pieces.inc"
 
 const struct blas_pieces_kernels blas_pieces_kernels_emulated = {
-    "emulated", 1, split_rows, split_across, split_columns, split_columns_across,
-    product, release};
+    .name = "emulated", .sequences_min = 4, .rows_min = 1, .product_rows_min = 1,
+    .rows = split_rows, .across = split_across, .columns = split_columns, .columns_across = split_columns_across,
+    .product = product, .release = release};

@@ -268,8 +268,8 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
     const int64_t dx_row = blas_stride(layer->input_pad);
     int64_t g0, g1;
     blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
-    /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels. */
-    const int64_t all = r->block->q_of[last + 1] - low, at_once = op->weights_large ? 128 : all;
+    /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
+    const int64_t all = r->block->q_of[last + 1] - low, at_once = op->weights_large && !op->pieces ? 128 : all;
     for (int64_t row = 0; row < all; row += at_once) {
         struct blas_product product = {
             .rows = blas_min(at_once, all - row), .a = gates + row * PANEL, .a_row = PANEL,
@@ -477,7 +477,7 @@ static void pack_input(const struct backward_call *call, int32_t member, int32_t
     blas_share(op->panels, member, members, &first, &last);
     for (int32_t d = 0; d < op->directions; d++)
         for (int64_t p = first; p < last; p++)
-            blas_pack_back(op, &(struct blas_pack){
+            blas_pack_back(op, op->pieces, &(struct blas_pack){
                 .w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
                 .width = op->layers[0].input, .width_pad = op->layers[0].input_pad, .map = op->rows_x + p * PANEL,
                 .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .out = call->x_back[d],
@@ -523,7 +523,7 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t region
             region, op->layer_count > 1 + i ? rows * op->y_width : 0);
         call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
         call->x_back[i] =
-            blas_region_take(region, i < op->directions ? blas_back_floats(op, op->layers[0].input_pad) : 0);
+            blas_region_take(region, i < op->directions ? blas_x_back_floats(op, op->layers[0].input_pad) : 0);
     }
     call->gradients_stride = blas_gradients_all(op, regions, op->stepwise ? kept : region, call->gradients);
     struct blas_region one = {0};

@@ -159,9 +159,11 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->piece_count = desc->head.dtype_compute == SEQLSTM_BFLOAT16 ? 1 : BLAS_PIECES;
     if (op->piece_count == 1)
         op->pieces = blas_pieces_get();
-    else if (pieces && !generic && !op->projection && !op->gru_before &&
-             desc->head.max_sequences >= pieces->sequences_min)
+    else if (pieces && !generic && !op->projection && !op->gru_before)
         op->pieces = pieces;
+    op->tiled_steps = op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= pieces->sequences_min);
+    if (!op->tiled_steps && op->pieces && desc->head.max_rows < pieces->rows_min)
+        op->pieces = NULL;
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
     op->units = desc->hidden;
     op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
@@ -194,7 +196,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
     /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
-    op->h_in_place = op->training && op->lstm && !op->pieces && (!op->norm || op->norm_keeps) && !op->projection &&
+    op->h_in_place = op->training && op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
                      !op->weights_large && desc->head.max_sequences == 1 && op->units % GROUP == 0 &&
                      !blas_may_share_units(op);
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
@@ -231,13 +233,13 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     const int64_t ip = op->layers[layer].input_pad, op_ = op->out_pad, up = op->units_pad;
     const int64_t columns = (int64_t)op->panels * PANEL;
     memset(out, 0, sizeof *out);
-    out->forward = blas_region_take(region, op->panels * (blas_panel_floats(op, ip) + blas_panel_floats(op, op_)));
+    out->forward = blas_region_take(region, op->panels * (blas_x_floats(op, ip) + blas_h_floats(op)));
     out->bias = blas_region_take(region, columns);
     out->peephole = blas_region_take(region, 3 * up);
     if (op->training) {
-        out->h_back = blas_region_take(region, op->h_in_place ? 0 : blas_back_floats(op, op_));
+        out->h_back = blas_region_take(region, op->h_in_place ? 0 : blas_h_back_floats(op));
         /* layer 0's dx is often not wanted: backward packs for it when it is */
-        out->x_back = blas_region_take(region, layer > 0 ? blas_back_floats(op, ip) : 0);
+        out->x_back = blas_region_take(region, layer > 0 ? blas_x_back_floats(op, ip) : 0);
     }
     if (op->projection) {
         out->projection = blas_region_take(region, up * op_);

@@ -41,6 +41,7 @@ struct blas_recurrent {
     const struct blas_recurrent_kernels *kernels;
     const struct blas_pieces_kernels *pieces; /* of the products, instead of those of `kernels`; or NULL */
     int32_t piece_count;                      /* 3, or 1: in bfloat16 */
+    bool tiled_steps; /* pieces also of the products of single steps, not only of those of many steps at once */
     int32_t members_max;
     int32_t directions, layer_count;
     bool training, peephole, coupled, norm, norm_keeps, projection, gru_before, has_carry, lstm;

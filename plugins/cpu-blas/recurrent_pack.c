@@ -78,17 +78,17 @@ static void pack_vectors(const struct blas_recurrent *op, const float *bias, con
     }
 }
 
-static void pack_forward(const struct blas_recurrent *op, const struct blas_pack *p)
+static void pack_forward(const struct blas_recurrent *op, bool tiles, const struct blas_pack *p)
 {
-    if (op->pieces)
+    if (tiles)
         blas_pieces_pack_forward(op, p);
     else
         op->kernels->pack_forward(p);
 }
 
-void blas_pack_back(const struct blas_recurrent *op, const struct blas_pack *p)
+void blas_pack_back(const struct blas_recurrent *op, bool tiles, const struct blas_pack *p)
 {
-    if (op->pieces)
+    if (tiles)
         blas_pieces_pack_back(op, p);
     else
         op->kernels->pack_back(p);
@@ -111,8 +111,8 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
     const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
     const float *w_h = p->masked ? p->masked
                                  : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
-    const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_panel_floats(op, layer->input_pad);
-    const int64_t panel_floats = x_floats + blas_panel_floats(op, op->out_pad);
+    const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_x_floats(op, layer->input_pad);
+    const int64_t panel_floats = x_floats + blas_h_floats(op);
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last; panel++) {
@@ -122,14 +122,14 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
         struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
                               .k0 = panel * PANEL, .k_all = columns, .out = x.out + x_floats,
                               .stream = op->weights_large};
-        pack_forward(op, &x);
-        pack_forward(op, &h);
+        pack_forward(op, op->pieces, &x);
+        pack_forward(op, op->tiled_steps, &h);
         x.out = p->x_back;
         h.out = p->h_back;
         if (x.out)
-            blas_pack_back(op, &x);
+            blas_pack_back(op, op->pieces, &x);
         if (h.out)
-            blas_pack_back(op, &h);
+            blas_pack_back(op, op->tiled_steps, &h);
     }
     if (member != 0)
         return;

@@ -15,7 +15,7 @@ struct blas_reduce {
 };
 
 /* pack_back of the kernels, or in pieces. */
-void blas_pack_back(const struct blas_recurrent *op, const struct blas_pack *p);
+void blas_pack_back(const struct blas_recurrent *op, bool tiles, const struct blas_pack *p);
 
 /* This member's share; `grads` are the parameter slots of (layer, direction), NULL where not wanted. Contents of the
  * regions are lost. */

@@ -137,8 +137,8 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
     const struct blas_recurrent *op = r->op;
     const int64_t k_x = blas_pieces_k(op->layers[r->layer].input_pad), k_h = blas_pieces_k(op->out_pad);
     const bool x = parts & BLAS_PART_X, behind = !x && (split & BLAS_PART_X);
-    const int64_t x_floats = blas_panel_floats(op, op->layers[r->layer].input_pad);
-    const float *weights = r->packed->forward + p * (x_floats + blas_panel_floats(op, op->out_pad));
+    const int64_t x_floats = blas_x_floats(op, op->layers[r->layer].input_pad);
+    const float *weights = r->packed->forward + p * (x_floats + blas_h_floats(op));
     op->pieces->product(&(struct blas_pieces_product){
         .rows = product->rows, .k = (x ? k_x : 0) + (parts & BLAS_PART_H ? k_h : 0),
         .pieces = op->piece_count, .a = words_of(r->scratch.pieces) + (behind ? a_row_of(op, k_x) : 0),
@@ -154,6 +154,7 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
                       int64_t low, int64_t high)
 {
     const struct blas_recurrent *op = r->op;
+    const int64_t k_all = (int64_t)op->panels * PANEL;
     const int64_t two = PANEL / BLAS_TILE_K, together = panels_together(op, product->rows);
     const int64_t strips = high > low ? (high + PANEL - 1) / PANEL - low / PANEL : 0;
     bool accumulate = product->accumulate;
@@ -172,7 +173,7 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
             const int64_t wide = blas_min(PANEL, width - panel * PANEL);
             const int64_t n = most(low, panel * PANEL), end = blas_min(panel * PANEL + wide, high);
             const float *weights =
-                b + panel * blas_back_floats(op, PANEL) + blas_pieces_floats(op, first * PANEL, wide);
+                b + panel * blas_pieces_floats(op, k_all, PANEL) + blas_pieces_floats(op, first * PANEL, wide);
             op->pieces->product(&(struct blas_pieces_product){
                 .rows = product->rows, .k = count * two, .pieces = op->piece_count, .a = split.out, .a_row = a_row,
                 .b = words_of(weights) + n % PANEL / GROUP * BLAS_TILE, .b_groups = (int32_t)(wide / GROUP),

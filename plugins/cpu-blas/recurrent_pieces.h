@@ -19,15 +19,26 @@ static inline int64_t blas_pieces_floats(const struct blas_recurrent *op, int64_
     return blas_pieces_k(k) * op->piece_count * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
 }
 
-/* Floats of packed weights: of k rows of x or h in one panel; of as many columns in all panels backward. */
-static inline int64_t blas_panel_floats(const struct blas_recurrent *op, int64_t k)
+/* Floats of packed weights of `input` columns of x, or of those of h, in one panel. */
+static inline int64_t blas_x_floats(const struct blas_recurrent *op, int64_t input)
 {
-    return op->pieces ? blas_pieces_floats(op, k, PANEL) : k * PANEL;
+    return op->pieces ? blas_pieces_floats(op, input, PANEL) : input * PANEL;
 }
-static inline int64_t blas_back_floats(const struct blas_recurrent *op, int64_t columns)
+static inline int64_t blas_h_floats(const struct blas_recurrent *op)
+{
+    return op->tiled_steps ? blas_pieces_floats(op, op->out_pad, PANEL) : op->out_pad * PANEL;
+}
+
+/* The same backward, in all panels. */
+static inline int64_t blas_x_back_floats(const struct blas_recurrent *op, int64_t input)
 {
     const int64_t k = (int64_t)op->panels * PANEL;
-    return op->pieces ? blas_pieces_floats(op, k, columns) : k * columns;
+    return op->pieces ? blas_pieces_floats(op, k, input) : k * input;
+}
+static inline int64_t blas_h_back_floats(const struct blas_recurrent *op)
+{
+    const int64_t k = (int64_t)op->panels * PANEL;
+    return op->tiled_steps ? blas_pieces_floats(op, k, op->out_pad) : k * op->out_pad;
 }
 
 /* Those of scratch: of A, and of B of one member. */

@@ -326,7 +326,7 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
-    const int64_t panel_floats = (layer->input_pad + op->out_pad) * PANEL;
+    const int64_t x_floats = blas_x_floats(op, layer->input_pad), panel_floats = x_floats + blas_h_floats(op);
     const int64_t count = r->panel_last - r->panel_first;
     /* Every other step runs its panels backward: what the caches still hold is used first. */
     const int64_t way = step->s & 1 ? -1 : 1;
@@ -358,7 +358,7 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
             product.ahead = x.ahead;
             product.ahead_count = x.ahead_count;
         }
-        product.b = x_inside ? weights : weights + layer->input_pad * PANEL;
+        product.b = x_inside ? weights : weights + x_floats;
         product.c = op->norm ? step->gates_h + p * step->h_stride : step->gates + p * step->stride;
         product.init = x_inside ? r->packed->bias + p * PANEL : NULL;
         product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
@@ -435,7 +435,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
         .bits_row = bits_row};
     if (saved && saved->state)
         step.cell.c_saved = saved->state + r->block->q_base * op->units_pad + step.q * GROUP;
-    if (op->pieces)
+    if (op->tiled_steps)
         step_pieces(f, &step);
     else
         step_panels(f, &step);

@@ -276,7 +276,7 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
     blas_own_columns(r, &low, &high);
     struct blas_ahead ahead;
     blas_ahead_init(&ahead);
-    if (rows > 8 && !op->weights_large && !op->pieces) { /* a large layer's weights would drive it out again */
+    if (rows > 8 && !op->weights_large && !op->tiled_steps) { /* a large layer's weights would drive it out again */
         look_ahead(f, q, r->block->q_of[t_next], rows,
                    f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL,
                    &ahead);
@@ -286,7 +286,7 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
         .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate, .rows = rows, .a = gates,
         .a_row = PANEL, .a_block = stride, .c = to, .c_row = to_row, .descending = (r->binding->t0 + t) & 1,
         .accumulate = op->gru_before || (!masked && op->has_carry)};
-    if (op->pieces)
+    if (op->tiled_steps)
         blas_pieces_back(r, &product, r->packed->h_back, op->out_pad, low, high);
     else
         blas_product_back(op, &product, r->packed->h_back, op->out_pad, low, high, rows > 48 ? 16 : op->panels);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A few sequences of an LSTM: all steps of a chunk in one call of a kernel (recurrent_sweep.inc). */
+#include "recurrent_pieces.h"
 #include "recurrent_run.h"
 
 bool blas_sweep_fits(const struct blas_run *r)
@@ -7,7 +8,7 @@ bool blas_sweep_fits(const struct blas_run *r)
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_binding *binding = r->binding;
     const int64_t rows = r->block->rows, steps = binding->steps;
-    if (!op->lstm || op->pieces || (op->norm && !op->norm_keeps) || op->projection || op->weights_large ||
+    if (!op->lstm || op->tiled_steps || (op->norm && !op->norm_keeps) || op->projection || op->weights_large ||
         binding->fused || r->barrier || rows > NARROW_ROWS || r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
         return false;
     /* Packed rows stand at even distances: sizes of steps fall, so the mean is that of the first only if all are. */
@@ -40,8 +41,8 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
                  .unit_step = GROUP, .gates = gates, .gates_row = stride, .c = r->scratch.c,
                  .c_row = rows * GROUP, .h_row = GROUP, .peephole = r->packed->peephole,
                  .peephole_row = op->units_pad, .bits_row = 1},
-        .weights = r->packed->forward + layer->input_pad * PANEL,
-        .weights_panel = (layer->input_pad + op->out_pad) * PANEL,
+        .weights = r->packed->forward + blas_x_floats(op, layer->input_pad),
+        .weights_panel = blas_x_floats(op, layer->input_pad) + blas_h_floats(op),
         .xh = blas_xh_at(f, s) + layer->input_pad, .xh_row = layer->xh_row,
         .straight = !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f, .h = r->scratch.h,
         .h_row = op->h_row, .mask = r->scratch.mask_h};
