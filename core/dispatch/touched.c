@@ -13,18 +13,16 @@
 #include "dispatch/estimate.h"
 #include "dispatch/idle.h"
 
-enum { BATCHES = SL_PROFILES + 1 };
-
 /* Batches of one side, those without steps left out. */
 struct side {
-    struct sl_axes axes[BATCHES];
+    struct sl_axes *axes;
     int32_t count;
+    int64_t rows_most; /* of one of them; 0: there are none */
 };
 
 struct touched {
     const struct sl_plan *plan;
     struct side target, source;
-    int64_t rows_most, source_rows_most; /* of a batch; 0: nothing is known of the batches */
     struct sl_pages activations, workspace, reserve;
     struct seqlstm_span *workspace_idle, *reserve_idle; /* [SL_IDLE_ROOM] */
 };
@@ -38,6 +36,8 @@ static seqlstm_status add_batch(struct side *side, const struct sl_profile *batc
     struct sl_axes *axes = &side->axes[side->count];
     one.lengths = is_source ? one.source_lengths : one.lengths;
     SEQLSTM_TRY(sl_axes_init(axes, &one, INT64_MAX, stream, err));
+    if (axes->steps.rows > side->rows_most)
+        side->rows_most = axes->steps.rows;
     if (axes->steps.rows == 0)
         sl_axes_deinit(axes);
     else
@@ -45,38 +45,24 @@ static seqlstm_status add_batch(struct side *side, const struct sl_profile *batc
     return SEQLSTM_OK;
 }
 
-static int64_t count_rows(const struct sl_profile *batch, bool is_source)
-{
-    struct sl_profile one = *batch;
-    one.lengths = is_source ? one.source_lengths : one.lengths;
-    return one.lengths != NULL ? sl_profile_get_rows(&one) : 0;
-}
-
-/* The profiles, and of the epoch the batch with most rows. */
 static seqlstm_status open_side(struct side *side, const struct sl_profiles *profiles, bool is_source,
-                                int64_t *out_rows_most, struct seqlstm_error *err)
+                                struct seqlstm_error *err)
 {
-    const struct sl_profile *largest = NULL;
-    *out_rows_most = 0;
-    for (int32_t p = 0; p < profiles->count; p++) {
-        const int64_t rows = count_rows(&profiles->items[p], is_source);
-        *out_rows_most = rows > *out_rows_most ? rows : *out_rows_most;
+    side->axes = calloc((size_t)profiles->count + (size_t)profiles->epoch_count + 1, sizeof *side->axes);
+    if (side->axes == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the batches of an epoch");
+    for (int32_t p = 0; p < profiles->count; p++)
         SEQLSTM_TRY(add_batch(side, &profiles->items[p], is_source, profiles->stream, err));
-    }
-    for (int32_t b = 0; b < profiles->epoch_count; b++) {
-        const int64_t rows = count_rows(&profiles->epoch[b], is_source);
-        if (rows > *out_rows_most) {
-            *out_rows_most = rows;
-            largest = &profiles->epoch[b];
-        }
-    }
-    return largest != NULL ? add_batch(side, largest, is_source, profiles->stream, err) : SEQLSTM_OK;
+    for (int32_t b = 0; b < profiles->epoch_count; b++)
+        SEQLSTM_TRY(add_batch(side, &profiles->epoch[b], is_source, profiles->stream, err));
+    return SEQLSTM_OK;
 }
 
 static void close_side(struct side *side)
 {
     for (int32_t b = 0; b < side->count; b++)
         sl_axes_deinit(&side->axes[b]);
+    free(side->axes);
 }
 
 /* ---- workspace and reserve ----------------------------------------------------------------------------- */
@@ -149,9 +135,9 @@ static seqlstm_status touch_calls(struct touched *t, struct seqlstm_error *err)
 static int64_t count_tensor(const struct touched *t, const struct sl_tensor *tensor)
 {
     const int64_t most = sl_graph_get_rows(t->plan->graph, tensor);
-    int64_t rows = tensor->axis == SL_AXIS_STEPS ? t->rows_most : 0;
+    int64_t rows = tensor->axis == SL_AXIS_STEPS ? t->target.rows_most : 0;
     if (tensor->axis == SL_AXIS_SOURCE_STEPS || tensor->axis == SL_AXIS_MEMORY)
-        rows = t->source_rows_most;
+        rows = t->source.rows_most;
     return (rows > 0 && rows < most ? rows : most) * tensor->features * sl_dtype_bytes(tensor->dtype);
 }
 
@@ -184,8 +170,8 @@ static seqlstm_status count(struct touched *t, const struct sl_profiles *profile
     SEQLSTM_TRY(sl_pages_init(&t->workspace, plan->workspace_bytes, err));
     SEQLSTM_TRY(sl_pages_init(&t->reserve, plan->reserve_bytes, err));
     if (profiles != NULL) {
-        SEQLSTM_TRY(open_side(&t->target, profiles, false, &t->rows_most, err));
-        SEQLSTM_TRY(open_side(&t->source, profiles, true, &t->source_rows_most, err));
+        SEQLSTM_TRY(open_side(&t->target, profiles, false, err));
+        SEQLSTM_TRY(open_side(&t->source, profiles, true, err));
     }
     SEQLSTM_TRY(touch_calls(t, err));
     touch_activations(t);
