@@ -13,7 +13,7 @@
 #include "dispatch/estimate.h"
 #include "dispatch/idle.h"
 
-/* Batches of one side, those without steps left out. */
+/* Batches of one side, those without steps left out, and those that the graph is not for. */
 struct side {
     struct sl_axes *axes;
     int32_t count;
@@ -29,32 +29,41 @@ struct touched {
 
 /* ---- batches ------------------------------------------------------------------------------------------- */
 
-static seqlstm_status add_batch(struct side *side, const struct sl_profile *batch, bool is_source, bool stream,
-                                struct seqlstm_error *err)
+/* May the operations of the graph meet it? A test's batches may be smaller than those that the profiles are of. */
+static bool fits(const struct sl_graph *graph, const struct seqlstm_axis *axis, bool is_source)
+{
+    const struct sl_envelope *most = &graph->facts.envelope;
+    return axis->sequences <= most->sequences && axis->rows <= (is_source ? most->source_rows : most->rows) &&
+           axis->steps <= (is_source ? most->source_steps : most->steps);
+}
+
+static seqlstm_status add_batch(const struct sl_graph *graph, struct side *side, const struct sl_profile *batch,
+                                bool is_source, bool stream, struct seqlstm_error *err)
 {
     struct sl_profile one = *batch;
     struct sl_axes *axes = &side->axes[side->count];
     one.lengths = is_source ? one.source_lengths : one.lengths;
     SEQLSTM_TRY(sl_axes_init(axes, &one, INT64_MAX, stream, err));
+    if (axes->steps.rows == 0 || !fits(graph, &axes->steps, is_source)) {
+        sl_axes_deinit(axes);
+        return SEQLSTM_OK;
+    }
     if (axes->steps.rows > side->rows_most)
         side->rows_most = axes->steps.rows;
-    if (axes->steps.rows == 0)
-        sl_axes_deinit(axes);
-    else
-        side->count++;
+    side->count++;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status open_side(struct side *side, const struct sl_profiles *profiles, bool is_source,
-                                struct seqlstm_error *err)
+static seqlstm_status open_side(const struct sl_graph *graph, struct side *side, const struct sl_profiles *profiles,
+                                bool is_source, struct seqlstm_error *err)
 {
     side->axes = calloc((size_t)profiles->count + (size_t)profiles->epoch_count + 1, sizeof *side->axes);
     if (side->axes == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the batches of an epoch");
     for (int32_t p = 0; p < profiles->count; p++)
-        SEQLSTM_TRY(add_batch(side, &profiles->items[p], is_source, profiles->stream, err));
+        SEQLSTM_TRY(add_batch(graph, side, &profiles->items[p], is_source, profiles->stream, err));
     for (int32_t b = 0; b < profiles->epoch_count; b++)
-        SEQLSTM_TRY(add_batch(side, &profiles->epoch[b], is_source, profiles->stream, err));
+        SEQLSTM_TRY(add_batch(graph, side, &profiles->epoch[b], is_source, profiles->stream, err));
     return SEQLSTM_OK;
 }
 
@@ -170,8 +179,8 @@ static seqlstm_status count(struct touched *t, const struct sl_profiles *profile
     SEQLSTM_TRY(sl_pages_init(&t->workspace, plan->workspace_bytes, err));
     SEQLSTM_TRY(sl_pages_init(&t->reserve, plan->reserve_bytes, err));
     if (profiles != NULL) {
-        SEQLSTM_TRY(open_side(&t->target, profiles, false, err));
-        SEQLSTM_TRY(open_side(&t->source, profiles, true, err));
+        SEQLSTM_TRY(open_side(plan->graph, &t->target, profiles, false, err));
+        SEQLSTM_TRY(open_side(plan->graph, &t->source, profiles, true, err));
     }
     SEQLSTM_TRY(touch_calls(t, err));
     touch_activations(t);

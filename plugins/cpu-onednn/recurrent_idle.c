@@ -302,10 +302,13 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqls
                                        struct seqlstm_error *err)
 {
     struct odn_recurrent *r = op->recurrent;
-    if (sizes->axis == NULL)
+    const struct seqlstm_desc *head = &r->desc->head;
+    const struct seqlstm_axis *axis = sizes->axis;
+    if (axis == NULL || axis->sequences > head->max_sequences || axis->steps > head->max_steps ||
+        axis->rows > head->max_rows)
         return SEQLSTM_OK;
     struct odn_recurrent_binding b;
-    SEQLSTM_TRY(odn_binding_suppose(&b, r, sizes->axis, err));
+    SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, err));
     if (SEQLSTM_HAS(sizes, members) && sizes->members > 0 && sizes->members < b.slices_count)
         b.slices_count = sizes->members;
     const int threads = op->exclusive ? op->instance->members_max : 1, before = odn_threads_set(threads);

@@ -176,6 +176,34 @@ def test_memory_of_shuffled_batches(t):
         expect(0.9 <= ratio <= 1.1, (layers, ratio))
 
 
+STREAM = """seqlstm: 1
+name: stream
+data:
+  type: text
+  train: {file: letters.txt}
+  valid: {file: letters.txt}
+  test: {file: letters.txt}
+  tokenizer: {type: char}
+  batch_size: 8
+  batching: {unit: stream, bptt: 20}
+model:
+  [{type: embedding, dim: 32}, {type: lstm, units: 200, return_sequences: true}, {type: output, activation: softmax}]
+train: {epochs: 1, optimizer: adam}
+"""
+
+
+def test_memory_of_a_row(t):
+    """The test of a stream has one row, and its operations are for no more: batches of the validation, which has
+    eight, are not shown to them."""
+    t.write('letters.txt', ''.join(random.Random(1).choices('abcdefgh', k=4000)))
+    t.write('m.yaml', STREAM)
+    for backend in ('cpu-onednn', 'cpu-blas'):
+        if is_there(t, backend):
+            run = t.folder / backend
+            t.run('run', 'm.yaml', '-q', '--out', run, *ORDER, '--set', f'backends=[{backend}, reference]')
+            expect('test' in json.loads((run / 'summary.json').read_text())['metrics'], 'the test was not evaluated')
+
+
 def test_memory_of_narrow_types(t):
     """The library does not touch all that it asks for, and takes memory of its own, when it first runs and for each
     shape; mixed lengths fall apart into fewer rectangles than they may. The plan knows, and is within 10 %."""
