@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `make test` cannot show on one machine as one user: other compilers, no OpenBLAS, a processor
-# without AVX, a decimal comma, a user without a home, one core, an installed tree, and memory and
-# descriptors over 10^5 steps. Slow; for now and then. test-matrix.sh [STEP...] runs the named ones.
+# What `make test` cannot show on one machine as one user: other compilers, no OpenBLAS, oneDNN 3, a
+# processor without AVX, a decimal comma, a user without a home, one core, an installed tree, and memory
+# and descriptors over 10^5 steps. Slow; for now and then. test-matrix.sh [STEP...] runs the named ones.
 # Ends with a table and `N passed, N failed, N skipped`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -59,6 +59,35 @@ step_no_openblas() {
     [ $? = 3 ] && [[ $said == *libopenblas-dev* && $said == *'backends=[reference]'* ]] || { echo "$said"; return 1; }
     build-noblas/seqlstm run configs/adding-problem.yaml --set 'backends=[reference]' --set train.updates=5 \
         --progress none --out "$scratch/no-openblas"
+}
+
+# cpu-onednn with oneDNN 3: compiled with the newest headers, and built with those of 3.2 and run on its library, the last
+# that is published for GNU OpenMP. They are wheels of PyPI, kept in build-wheels.
+step_onednn3() {
+    [ "$(uname -m)" = x86_64 ] || { why='not an x86-64 machine'; return 77; }
+    local name wheels=build-wheels module=plugins/libseqlstm_backend_cpu-onednn.so
+    for name in onednn-devel onednn-devel-cpu-gomp==2023.2.0 onednn-cpu-gomp==2023.2.0; do
+        local unpacked=$wheels/${name%%=*}
+        [ -d "$unpacked" ] && continue
+        python3 -m pip download --quiet --no-deps --dest "$scratch/$name" "$name" >"$scratch/pip.log" 2>&1 ||
+            { why="no wheel $name: $(tail -1 "$scratch/pip.log")"; return 77; }
+        python3 -m zipfile -e "$scratch/$name"/*.whl "$scratch/$name/all" || return 1
+        mkdir -p "$wheels" && mv "$scratch/$name"/all/*.data/data "$unpacked" || return 1
+    done
+    [ -f build-onednn-newest/build.ninja ] ||
+        meson setup build-onednn-newest -Dcuda-generic=disabled -Dwerror=true -Dcpu-onednn=enabled \
+            -Dcpu-onednn-include="$PWD/$wheels/onednn-devel/include" >"$scratch/setup.log" 2>&1 ||
+        { tail -5 "$scratch/setup.log"; return 1; }
+    ninja -C build-onednn-newest "$module" >"$scratch/build.log" 2>&1 ||
+        { grep -E 'error|FAILED' "$scratch/build.log" | head; return 1; }
+    echo "compiled with $(grep -ao 'oneDNN headers [0-9.]*' "build-onednn-newest/$module")"
+    configure build-onednn3 -Dwerror=true -Dcpu-onednn=enabled \
+        -Dcpu-onednn-include="$PWD/$wheels/onednn-devel-cpu-gomp/include" || return 1
+    local library=$PWD/$wheels/onednn-cpu-gomp/lib
+    LD_LIBRARY_PATH=$library build-onednn3/seqlstm backends | grep 'cpu-onednn .* ok .* oneDNN 3\.' ||
+        { LD_LIBRARY_PATH=$library build-onednn3/seqlstm backends; return 1; }
+    LD_LIBRARY_PATH=$library tools/run-tests.sh build-onednn3 conformance-cpu-onednn conformance-random-cpu-onednn \
+        conformance-large-cpu-onednn test_onednn_primitives commands quantize
 }
 
 # A processor of 2008: SSE4 and no more. OPENBLAS_CORETYPE would make OpenBLAS use what is not there. Left out is what says
@@ -155,7 +184,7 @@ step_flat() {
 }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(gcc clang c17 no_openblas no_avx decimal_comma unprivileged one_core install flat)
+[ $# -gt 0 ] || steps=(gcc clang c17 no_openblas onednn3 no_avx decimal_comma unprivileged one_core install flat)
 for name in "${steps[@]}"; do
     echo "==> $name"
     why=''

@@ -247,20 +247,20 @@ static void check_own(uint32_t mode)
     assert_int_equal(status, 0);
 }
 
-/* Inference by the library's kernels for batches of products, which it has for AVX-512; its general code takes less. */
-static bool has_product_kernels(void)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_device_info info = {.struct_size = sizeof info};
-    assert_int_equal(table->device_info(instance, 0, &info, &err), SEQLSTM_OK);
-    return strcmp(info.device_class, "cpu:x86-64-v4") == 0;
-}
-
+/* What is said was measured with oneDNN 2.6. Its kernels for batches of products, which inference runs, are for
+ * AVX-512: the general code that other processors run takes less. */
 static void what_shapes_take_is_said(void **state)
 {
     (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_device_info info = {.struct_size = sizeof info};
+    assert_int_equal(table->device_info(instance, 0, &info, &err), SEQLSTM_OK);
+    if (strstr(info.name, "oneDNN 2.") == NULL) {
+        print_message("# %s: what it takes is not measured\n", info.name);
+        return;
+    }
     check_own(SEQLSTM_MODE_TRAINING);
-    if (has_product_kernels())
+    if (strcmp(info.device_class, "cpu:x86-64-v4") == 0)
         check_own(SEQLSTM_MODE_INFERENCE);
     else
         print_message("# no AVX-512 here: what inference takes is not measured\n");
