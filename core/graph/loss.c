@@ -83,6 +83,7 @@ static void add_compound(struct sl_builder *b, int32_t output, const struct seql
     desc.head = loss->head;
     desc.head.struct_size = sizeof desc.dense_loss;
     desc.head.op = SEQLSTM_OP_DENSE_LOSS;
+    desc.head.dtype_compute = dense->desc.head.dtype_compute;
     desc.dense_loss.input = dense->desc.dense.input;
     desc.dense_loss.output = loss->features;
     desc.dense_loss.dense_options = dense->desc.dense.options;

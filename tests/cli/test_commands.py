@@ -153,6 +153,8 @@ def test_precision(t):
     expect((first['backend'], first['precision']) == ('cpu-onednn', 'bfloat16'), first)
     expect((second['backend'], second['precision']) == ('cpu-blas', 'bfloat16' if amx else 'float32'), second)
     expect((third['backend'], third['precision']) == ('cpu-blas', 'float32'), third)
+    last = layers['dense_1+loss']  # with its loss in one operation
+    expect((last['backend'], last['precision']) == ('cpu-blas', 'bfloat16' if amx else 'float32'), last)
     refused = [(r['backend'], r['option'], r['line']) for r in third['refused']]
     expect(('cpu-blas', 'precision', 3) in refused, refused)
     expect(('cpu-onednn', 'recurrent_dropout', 8) in refused, refused)
