@@ -285,17 +285,15 @@ static seqlstm_status find_mixed(struct odn_recurrent_binding *b, struct seqlstm
 }
 
 /* The operation was chosen and is going to run: what code the library needs for that then counts with the process. */
-static seqlstm_status warm_up(struct odn_recurrent *r, int32_t threads, struct seqlstm_error *err)
+static void warm_up(struct odn_recurrent *r, int32_t threads)
 {
     static atomic_bool is_warm[2]; /* for inference, for training */
     const struct odn_entry_key key = {.way = odn_way_of(r, 0), .threads = threads, .n = 1, .steps = 1};
+    struct seqlstm_error ignored = SEQLSTM_ERROR_INIT; /* whoever binds the shape will hear of it */
     struct odn_entry *entry = NULL;
     odn_library_warm_up();
-    if (atomic_exchange(&is_warm[r->training], true))
-        return SEQLSTM_OK;
-    const seqlstm_status status = odn_entry_acquire(r, &key, &entry, err);
-    odn_entry_release(r, entry);
-    return status;
+    if (!atomic_exchange(&is_warm[r->training], true) && odn_entry_acquire(r, &key, &entry, &ignored) == SEQLSTM_OK)
+        odn_entry_release(r, entry);
 }
 
 seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
@@ -312,9 +310,8 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqls
     if (SEQLSTM_HAS(sizes, members) && sizes->members > 0 && sizes->members < b.slices_count)
         b.slices_count = sizes->members;
     const int threads = op->exclusive ? op->instance->members_max : 1, before = odn_threads_set(threads);
-    seqlstm_status status = warm_up(r, threads, err);
-    if (status == SEQLSTM_OK)
-        status = odn_slices_cut(&b, err);
+    warm_up(r, threads);
+    seqlstm_status status = odn_slices_cut(&b, err);
     if (status == SEQLSTM_OK)
         status = r->desc->head.flags & SEQLSTM_DESC_UNIFORM ? find_uniform(&b, sizes, err)
                                                             : find_mixed(&b, sizes, err);
