@@ -59,22 +59,32 @@ static seqlstm_status fail_at(struct planner *p, const struct sl_node *node, str
     return SEQLSTM_UNAVAILABLE;
 }
 
+/* Names the backend that runs everything where it was neither found nor left out by the model; or false. */
+static bool advise(const struct planner *p, struct sl_buf *text)
+{
+    const struct sl_registry *registry = p->request->registry;
+    const uint32_t count = sl_registry_get_record_count(registry);
+    bool main_one = false;
+    for (uint32_t i = 0; i < count; i++)
+        main_one = main_one || strcmp(sl_registry_get_record(registry, i)->id, "cpu-blas") == 0;
+    if (p->graph->model->all_backends && !main_one)
+        sl_buf_append_text(text, "; cpu-blas is not there: it is built where OpenBLAS is (Debian: libopenblas-dev)");
+    return p->graph->model->all_backends && !main_one;
+}
+
 /* Says what became of every backend that was looked for, and what runs the model all the same. */
 static seqlstm_status fail_empty(struct planner *p)
 {
     const struct sl_registry *registry = p->request->registry;
     const uint32_t count = sl_registry_get_record_count(registry);
-    bool main_one = false; /* was the backend that runs everything looked for, or found? */
     struct sl_buf text = {0};
     for (uint32_t i = 0; i < count; i++) {
         const struct sl_backend_record *record = sl_registry_get_record(registry, i);
         const char *name = record->id[0] ? record->id : record->file;
-        main_one = main_one || strcmp(record->id, "cpu-blas") == 0;
         if (i < 3)
             sl_buf_printf(&text, "; `%.60s`: %.120s", name, record->reason ? record->reason : "no reason was given");
     }
-    if (p->graph->model->all_backends && !main_one)
-        sl_buf_append_text(&text, "; cpu-blas is not there: it is built where OpenBLAS is (Debian: libopenblas-dev)");
+    (void)advise(p, &text);
     seqlstm_error_set(p->err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
                       "no backend is loaded%s. The reference, which is slow, runs every model: --set "
                       "'backends=[reference]'; `seqlstm backends -v` says what was looked for and where",
@@ -153,6 +163,8 @@ static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
     else
         sl_buf_printf(&buf, "no listed backend runs `%s` (%s): ", name, op);
     sl_choice_write_refusals(&buf, span->refusals, span->refusal_count);
+    if (span->pin == NULL && advise(p, &buf))
+        sl_buf_append_text(&buf, ". The reference, which is slow, runs every model: --set 'backends=[reference]'");
     struct sl_place none = {0};
     seqlstm_status status = fail_at(p, span->node->layer >= 0 ? span->node : NULL,
                                     span->refusal_count ? span->refusals[0].place : none,
