@@ -50,6 +50,17 @@ static char *fill_pattern(const char *pattern, const char *name, int run)
     return sl_buf_take(&buf, NULL);
 }
 
+static seqlstm_status refuse_folder(const char *path, struct seqlstm_error *err)
+{
+    const char *what = "the run folder is not empty, and holds no run; name another one (--out)";
+    if (sl_run_folder_holds_weights(path))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: the run folder is not empty; `seqlstm resume %s` goes on with it", path, path);
+    if (sl_run_folder_is_run(path))
+        what = "a run without weights is there, which failed or has only begun; remove it, or name another (--out)";
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: %s", path, what);
+}
+
 /* A folder of exactly this name that did not exist, or was empty and is said by the user. */
 static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, struct seqlstm_error *err)
 {
@@ -88,9 +99,7 @@ seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_
             return SEQLSTM_OK;
         }
         if (status == SEQLSTM_OK && !numbered)
-            status = seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
-                                       "%s: the run folder is not empty; `seqlstm resume %s` goes on with it",
-                                       path, path);
+            status = refuse_folder(path, err);
         free(path);
         if (status != SEQLSTM_OK)
             return status;

@@ -8,7 +8,7 @@
 #include "session/session_private.h"
 #include "train/checkpoint.h"
 
-static bool is_run(const char *path)
+bool sl_run_folder_is_run(const char *path)
 {
     char *config = sl_path_join(path, "config.yaml");
     bool found = config && sl_file_exists(config);
@@ -16,8 +16,7 @@ static bool is_run(const char *path)
     return found;
 }
 
-/* Is there anything to go on from, to evaluate or to predict with? */
-static bool holds_weights(const char *path)
+bool sl_run_folder_holds_weights(const char *path)
 {
     char *final = sl_path_join(path, "final.safetensors"), *checkpoints = sl_path_join(path, "checkpoints");
     bool held = (final && sl_file_exists(final)) || (checkpoints && sl_checkpoint_folder_has_any(checkpoints));
@@ -55,8 +54,8 @@ static char *find_latest(const char *path, const struct sl_log *log)
         if (end == entry->d_name || *end || number < 0)
             continue;
         char *run = sl_path_join(path, entry->d_name);
-        if (run && is_run(run)) {
-            if (holds_weights(run))
+        if (run && sl_run_folder_is_run(run)) {
+            if (sl_run_folder_holds_weights(run))
                 prefer(&best, strdup(run), number);
             prefer(&newest, run, number);
         } else {
@@ -78,13 +77,13 @@ seqlstm_status sl_run_folder_find(const char *run, const struct sl_log *log, cha
                                   struct seqlstm_error *err)
 {
     char *found = NULL;
-    if (is_run(run)) {
+    if (sl_run_folder_is_run(run)) {
         found = strdup(run);
     } else {
         found = find_latest(run, log);
         char *below = found || strchr(run, '/') ? NULL : sl_path_join("runs", run);
         if (below)
-            found = is_run(below) ? strdup(below) : find_latest(below, log);
+            found = sl_run_folder_is_run(below) ? strdup(below) : find_latest(below, log);
         free(below);
     }
     if (found == NULL)

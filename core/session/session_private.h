@@ -273,6 +273,10 @@ seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_d
  * number). Makes it. INVALID_CONFIG when it exists and is not empty. Freed with free(). */
 seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_dir, char **out_folder,
                                   struct seqlstm_error *err);
+/* Is a run there, finished or not? And anything to go on from, to evaluate or to predict with (run_name.c)? */
+bool sl_run_folder_is_run(const char *path);
+bool sl_run_folder_holds_weights(const char *path);
+
 /* The folder that RUN means: itself, or the latest of runs/RUN that holds weights, else the latest (run_name.c). The
  * log (may be NULL) says where a newer one is passed over. NOT_FOUND. Freed with free(). */
 seqlstm_status sl_run_folder_find(const char *run, const struct sl_log *log, char **out_folder,

@@ -3,7 +3,7 @@
  * when they are packed; x~, h~ and gradients of gates before the products of a step or chunk, into scratch. Members
  * that share a block share that work, too.
  *
- * Packed weights:
+ * Packed weights, of h as recurrent_kernels.h has them where single steps are not on tiles:
  *   forward  [panel] B of k = x (whole 32), then h, by 64 columns
  *   back     [64 columns of x or h] B of k = all panels' columns
  * Gradients of weights: [panel][x, then h, padded to 16][64], transposed when they are summed over the members. */

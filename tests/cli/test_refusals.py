@@ -225,8 +225,10 @@ def test_checkpoints_of_another_version(t):
 def test_folders(t):
     t.write('m.yaml', TINY)
     t.write('full/file', 'x')
-    t.refuse(2, 'run', 'm.yaml', '--out', 'full').says('full: the run folder is not empty')
+    t.refuse(2, 'run', 'm.yaml', '--out', 'full').says('full: the run folder is not empty, and holds no run')
     expect(sorted(p.name for p in (t.folder / 'full').iterdir()) == ['file'], 'something was written')
+    t.write('failed/config.yaml', TINY)
+    t.refuse(2, 'run', 'm.yaml', '--out', 'failed').says('failed: a run without weights is there', 'remove it')
     (t.folder / 'empty').mkdir()
     t.run('run', 'm.yaml', '--out', 'empty', '-q')
     t.refuse(2, 'run', 'm.yaml', '--out', 'empty').says('`seqlstm resume empty` goes on')
