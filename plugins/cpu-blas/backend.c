@@ -18,24 +18,17 @@
 #define BLAS_BUILD ""
 #endif
 
-static seqlstm_status choose_isa(const char *name, enum blas_isa *out_isa,
-                                 const struct blas_pieces_kernels **out_pieces, struct seqlstm_error *err)
+static seqlstm_status choose_isa(const char *name, enum blas_isa *out_isa, struct seqlstm_error *err)
 {
     const enum blas_isa best = blas_isa_detect();
     enum blas_isa isa = best;
-    *out_pieces = NULL;
-    if (strcmp(name, "amx") == 0) {
-        *out_pieces = blas_pieces_get();
-        if (*out_pieces == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "instructions is amx, which processor or system lacks: there is %s",
-                         blas_isa_name(best));
-    } else if (strcmp(name, "auto") != 0) {
+    if (strcmp(name, "auto") != 0) {
         isa = BLAS_ISA_AVX512;
         while (isa > BLAS_ISA_PORTABLE && strcmp(name, blas_isa_name(isa)) != 0)
             isa--;
         if (strcmp(name, blas_isa_name(isa)) != 0)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                         "instructions is `%s`, expected auto, amx, avx512, avx2 or portable", name);
+                         "instructions is `%s`, expected auto, avx512, avx2 or portable", name);
     }
     if (isa > best)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "instructions is %s, but this processor offers %s", name,
@@ -58,19 +51,18 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cpu-blas has no option `%s`", settings[i].key);
     }
     enum blas_isa isa = BLAS_ISA_PORTABLE;
-    const struct blas_pieces_kernels *pieces;
-    SEQLSTM_TRY(choose_isa(instructions, &isa, &pieces, err));
+    SEQLSTM_TRY(choose_isa(instructions, &isa, err));
     SEQLSTM_TRY(blas_openblas_load(core, err));
     struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-blas");
     instance->host = host;
     instance->isa = isa;
-    instance->pieces = pieces;
+    instance->tiles = strcmp(instructions, "auto") == 0;
     instance->math = blas_rowmath_get(instance->isa);
     instance->members_max = cpu_device_count();
     char line[128];
-    snprintf(line, sizeof line, "kernels %s, OpenBLAS core %s", pieces ? pieces->name : blas_isa_name(instance->isa),
+    snprintf(line, sizeof line, "kernels %s, OpenBLAS core %s", blas_isa_name(instance->isa),
              blas_openblas_core());
     host->log(host->context, SEQLSTM_LOG_DEBUG, line);
     *out_instance = instance;
@@ -149,9 +141,10 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
     op->desc = full;
     op->training = full.head.mode == SEQLSTM_MODE_TRAINING;
     op->variant = index;
+    op->on_tiles = strcmp(answer.variants[index], BLAS_TILES) == 0;
     seqlstm_status status = blas_multiply_choose(op, err);
     if (status == SEQLSTM_OK && desc->op == SEQLSTM_OP_RECURRENT) {
-        status = blas_recurrent_create(instance->host, instance->isa, instance->pieces, instance->members_max,
+        status = blas_recurrent_create(instance->host, instance->isa, &op->tiled, instance->members_max,
                                        &op->desc.recurrent, answer.variants[index], &op->recurrent, err);
         if (status != SEQLSTM_OK)
             op->recurrent = NULL;
@@ -272,8 +265,8 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
 }
 
 static const struct seqlstm_option options[] = {
-    {"instructions", "auto|amx|avx512|avx2|portable", "auto",
-     "instruction set of the plugin's own kernels; bits depend on it, and auto leaves amx out"},
+    {"instructions", "auto|avx512|avx2|portable", "auto",
+     "instruction set of the plugin's own kernels; bits depend on it, and only auto has tiles of AMX"},
     {"openblas_core", "string", "auto",
      "kernels of OpenBLAS: auto (what it finds best), environment (OPENBLAS_* as set), or a core's name"},
 };

@@ -9,6 +9,11 @@
 #include "multiply.h"
 #include "share.h"
 
+static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
+{
+    answer_yes(answer, (const char *const[]){"default", blas_multiply_tiles(&desc->head) ? BLAS_TILES : NULL, NULL});
+}
+
 static bool keeps_sums(const struct seqlstm_op *op)
 {
     return op->training && !blas_act_from_output(op->desc.dense.activation.kind);
@@ -240,6 +245,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 
 const struct blas_operation blas_dense = {
     .slots = SEQLSTM_DENSE_SLOTS,
+    .supports = supports,
     .sizes = sizes,
     .forward = forward,
     .backward = backward,

@@ -59,9 +59,10 @@ static bool prefers_stored(const struct seqlstm_dense_loss_desc *d)
 
 void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, struct seqlstm_answer *answer)
 {
-    static const char *const stored_first[] = {"stored", "recomputed", NULL};
-    static const char *const recomputed_first[] = {"recomputed", "stored", NULL};
-    static const char *const inference[] = {"columns", NULL};
+    const char *const tiles = blas_multiply_tiles(&d->head) ? BLAS_TILES : NULL;
+    const char *const stored_first[] = {"stored", "recomputed", tiles, NULL};
+    const char *const recomputed_first[] = {"recomputed", "stored", tiles, NULL};
+    const char *const inference[] = {"columns", tiles, NULL};
     if (d->head.mode == SEQLSTM_MODE_INFERENCE)
         answer_yes(answer, inference);
     else
@@ -70,7 +71,8 @@ void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, struct seqls
 
 static bool is_stored(const struct seqlstm_op *op)
 {
-    return op->training && (op->variant == 0) == prefers_stored(&op->desc.dense_loss);
+    const bool preferred = op->variant == 0 || op->on_tiles;
+    return op->training && preferred == prefers_stored(&op->desc.dense_loss);
 }
 
 /* ---- layout of reserve and workspace ----------------------------------------------------------- */

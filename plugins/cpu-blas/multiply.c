@@ -9,17 +9,25 @@ static bool has_products(uint32_t operation)
     return operation == SEQLSTM_OP_DENSE || operation == SEQLSTM_OP_DENSE_LOSS;
 }
 
+bool blas_multiply_tiles(const struct seqlstm_desc *desc)
+{
+    const struct blas_pieces_kernels *offered = blas_pieces_offered();
+    return offered != NULL && desc->dtype_compute == SEQLSTM_FLOAT32 && desc->max_rows >= offered->product_rows_min;
+}
+
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const struct seqlstm_instance *instance = op->instance;
-    if (op->desc.head.dtype_compute == SEQLSTM_BFLOAT16) {
-        if (instance->isa < blas_isa_detect())
-            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "bfloat16 needs AMX, and instructions is %s",
-                         blas_isa_name(instance->isa));
-        op->tiled = (struct blas_tiled){blas_pieces_get(), 1};
-    } else if (has_products(op->desc.head.op)) {
-        op->tiled = (struct blas_tiled){instance->pieces, BLAS_PIECES};
-    }
+    const bool bfloat16 = op->desc.head.dtype_compute == SEQLSTM_BFLOAT16;
+    if (!bfloat16 && !op->on_tiles)
+        return SEQLSTM_OK;
+    const char *what = bfloat16 ? "bfloat16" : "variant " BLAS_TILES;
+    if (!instance->tiles)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, and instructions is %s", what,
+                     blas_isa_name(instance->isa));
+    op->tiled = (struct blas_tiled){blas_pieces_get(), bfloat16 ? 1 : BLAS_PIECES};
+    if (op->tiled.kernels == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process", what);
     return SEQLSTM_OK;
 }
 

@@ -5,7 +5,10 @@
 
 #include "plugin.h"
 
-/* Chooses how `op` multiplies, by its descriptor and its instance. UNSUPPORTED: bfloat16 without tiles. */
+/* Do products of the operation's rows gain by tiles in float32 where there are any? [any] */
+bool blas_multiply_tiles(const struct seqlstm_desc *desc);
+
+/* How `op` multiplies, by its descriptor, variant and instance. UNSUPPORTED: on tiles, and there are none. */
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err);
 
 /* Bytes of the workspace that tiles of all parts take; 0 without tiles. */

@@ -7,6 +7,9 @@
 
 #include "pieces.h"
 
+/* The variant of operations whose products are of float32 and on tiles. */
+#define BLAS_TILES "tiles"
+
 /* How an operation multiplies: tables of kernels, or NULL for vectors of float32; and pieces, 3 or 1 (bfloat16). */
 struct blas_tiled {
     const struct blas_pieces_kernels *kernels;

@@ -27,7 +27,7 @@
 struct seqlstm_instance {
     const struct seqlstm_host *host;
     enum blas_isa isa;
-    const struct blas_pieces_kernels *pieces; /* where `instructions` says amx */
+    bool tiles; /* may be used where there are any */
     const struct blas_rowmath *math;
     int32_t members_max; /* most members that one call uses: bounds workspaces */
 };
@@ -41,7 +41,8 @@ struct seqlstm_op {
     union seqlstm_any_desc desc; /* zero beyond what the host knows */
     bool training;
     uint32_t variant; /* index into the answer's variants */
-    struct blas_tiled tiled; /* of its products, if it has any outside of time loops (multiply.h) */
+    bool on_tiles;    /* the variant says so */
+    struct blas_tiled tiled; /* of its products (multiply.h) */
     struct blas_recurrent *recurrent;
 };
 

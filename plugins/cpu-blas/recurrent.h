@@ -2,15 +2,15 @@
 /* SEQLSTM_OP_RECURRENT of the cpu-blas backend: LSTM, GRU and simple RNN with every option, on packed
  * weights. What the table of the plugin (backend.c) calls; arguments are those of <seqlstm/backend.h>.
  *
- * Variants: "packed" runs the kernels of the instruction set given to create; "generic" those of
- * portable C, the same code in another translation. */
+ * Variants: "packed" runs the kernels of the instruction set given to create; "tiles" the same with products on tiles,
+ * where they gain by it; "generic" those of portable C, the same code in another translation. */
 #ifndef BLAS_RECURRENT_H
 #define BLAS_RECURRENT_H
 
 #include <seqlstm/backend.h>
 
 #include "isa.h"
-#include "pieces.h"
+#include "pieces_gemm.h"
 
 struct blas_recurrent;         /* an operation, immutable */
 struct blas_recurrent_binding; /* an operation at one shape */
@@ -18,12 +18,11 @@ struct blas_recurrent_binding; /* an operation at one shape */
 /* What seqlstm_desc_check and the rules of every operation (supports.c) have let pass. [any] */
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer);
 
-/* `pieces`: for the products of "packed", or NULL; without effect where there is a projection, a GRU's reset that comes
- * before, or never as many sequences as they want. `host` must live as long as the operation. `members_max`: the most
- * members of a queue that will share one call; further members stay idle (it bounds the workspace). UNSUPPORTED,
- * NO_MEMORY. [control] */
+/* `tiled`: of bfloat16 or "tiles"; else its kernels are NULL. `host` must live as long as the operation. `members_max`:
+ * the most members of a queue that will share one call; further members stay idle (it bounds the workspace).
+ * UNSUPPORTED, NO_MEMORY. [control] */
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
-                                     const struct blas_pieces_kernels *pieces, int32_t members_max,
+                                     const struct blas_tiled *tiled, int32_t members_max,
                                      const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op,
                                      struct seqlstm_error *err);

@@ -11,6 +11,15 @@
 #include "common/idle.h"
 #include "recurrent_pieces.h"
 
+/* In float32, tiles have neither a projection nor a GRU whose reset comes before, and small batches gain nothing. */
+static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
+{
+    const struct blas_pieces_kernels *offered = blas_pieces_offered();
+    return offered != NULL && desc->head.dtype_compute == SEQLSTM_FLOAT32 && desc->projection == 0 &&
+           (desc->cell != SEQLSTM_CELL_GRU || (desc->options & SEQLSTM_RECURRENT_RESET_AFTER)) &&
+           (desc->head.max_sequences >= offered->sequences_min || desc->head.max_rows >= offered->rows_min);
+}
+
 static bool bfloat16_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
     if (desc->projection > 0)
@@ -25,7 +34,8 @@ static bool bfloat16_supports(const struct seqlstm_recurrent_desc *desc, struct 
 
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
-    static const char *const variants[] = {"packed", "generic", NULL}, *const in_bfloat16[] = {"packed", NULL};
+    static const char *const on_vectors[] = {"packed", "generic", NULL}, *const in_bfloat16[] = {"packed", NULL};
+    static const char *const on_tiles[] = {"packed", BLAS_TILES, "generic", NULL};
     const int64_t widths[] = {desc->input, desc->hidden, desc->projection}, most = INT64_C(1) << 20;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i] > most) {
@@ -35,7 +45,9 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct s
         }
     if (desc->head.dtype_compute == SEQLSTM_BFLOAT16 && !bfloat16_supports(desc, answer))
         return;
-    answer_yes(answer, desc->head.dtype_compute == SEQLSTM_BFLOAT16 ? in_bfloat16 : variants);
+    answer_yes(answer, desc->head.dtype_compute == SEQLSTM_BFLOAT16 ? in_bfloat16
+                       : tiles_serve(desc)                          ? on_tiles
+                                                                    : on_vectors);
 }
 
 /* ---- creation ------------------------------------------------------------------------------------ */
@@ -122,7 +134,7 @@ static void rows_fill(struct blas_recurrent *op)
 }
 
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
-                                     const struct blas_pieces_kernels *pieces, int32_t members_max,
+                                     const struct blas_tiled *tiled, int32_t members_max,
                                      const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op,
                                      struct seqlstm_error *err)
@@ -131,10 +143,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     blas_recurrent_supports(desc, &answer);
     if (!answer.accepted)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s (value %s)", answer.reason, answer.value);
-    bool generic = variant && strcmp(variant, "generic") == 0;
-    if (variant && !generic && strcmp(variant, "packed") != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "variant \"%s\" of a recurrent layer is none of packed, generic", variant);
+    const bool generic = strcmp(variant, "generic") == 0;
     const int64_t columns = blas_round(desc->hidden, GROUP) * 4; /* at least those of any cell */
     struct blas_recurrent *op =
         host->allocate(host->context, sizeof *op + 3 * (uint64_t)columns * sizeof(int32_t));
@@ -156,14 +165,10 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->projection = desc->projection > 0;
     op->gru_before =
         desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
-    op->piece_count = desc->head.dtype_compute == SEQLSTM_BFLOAT16 ? 1 : BLAS_PIECES;
-    if (op->piece_count == 1)
-        op->pieces = blas_pieces_get();
-    else if (pieces && !generic && !op->projection && !op->gru_before)
-        op->pieces = pieces;
-    op->tiled_steps = op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= pieces->sequences_min);
-    if (!op->tiled_steps && op->pieces && desc->head.max_rows < pieces->rows_min)
-        op->pieces = NULL;
+    op->pieces = tiled->kernels;
+    op->piece_count = tiled->pieces;
+    op->tiled_steps =
+        op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
     op->units = desc->hidden;
     op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;

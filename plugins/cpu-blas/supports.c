@@ -60,7 +60,7 @@ static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm
         head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_DENSE || head->op == SEQLSTM_OP_DENSE_LOSS;
     if (!products || head->dtype_compute != SEQLSTM_BFLOAT16)
         return answer_float32(answer, BLAS_ID, head);
-    if (blas_pieces_get() == NULL)
+    if (blas_pieces_offered() == NULL)
         return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-blas computes in bfloat16 on processors with AMX alone.", "precision: float32",
                          "bfloat16");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recurrent kernels of cpu-blas: every instruction set of this machine and one, two and three members against
- * portable code on one member, at sizes that the conformance kit leaves out: weights beyond the second-level cache,
- * whole and broken groups of units, one to three rows a step (panels side by side), chunks of weight gradients.
+/* The recurrent kernels of cpu-blas: every instruction set of this machine, tiles, and one, two and three members
+ * against portable code on one member, at sizes that the conformance kit leaves out: weights beyond the second-level
+ * cache, whole and broken groups of units, one to three rows a step (panels side by side), chunks of weight gradients.
  * Portable code itself is compared with the float64 reference by the kit. */
 #include "blas_fixture.h"
 
@@ -95,12 +95,14 @@ static void result_free(struct result *r)
     }
 }
 
-/* Packs, runs forward and backward on `members` members with the given instruction set. */
-static void run(struct blas_fixture *f, const char *instructions, int32_t members, const struct shape *shape,
+static bool is_tiles(const char *set) { return strcmp(set, "tiles") == 0; }
+
+/* Packs, runs forward and backward on `members` members with the given instruction set, or on tiles. */
+static void run(struct blas_fixture *f, const char *set, int32_t members, const struct shape *shape,
                 const struct seqlstm_axis *axis, struct result *out)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_setting setting = {"instructions", instructions};
+    struct seqlstm_setting setting = {"instructions", is_tiles(set) ? "auto" : set};
     struct seqlstm_instance *instance = NULL;
     assert_int_equal(f->table->open(&f->host.services, &setting, 1, &instance, &err), SEQLSTM_OK);
     struct sl_pool *pool = NULL;
@@ -115,7 +117,8 @@ static void run(struct blas_fixture *f, const char *instructions, int32_t member
         extremes_fill(shape, out);
     struct seqlstm_op *op = NULL;
     struct seqlstm_binding *binding = NULL;
-    assert_int_equal(f->table->op_create(instance, 0, &desc.head, "packed", &op, &err), SEQLSTM_OK);
+    assert_int_equal(f->table->op_create(instance, 0, &desc.head, is_tiles(set) ? "tiles" : "packed", &op, &err),
+                     SEQLSTM_OK);
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
     assert_int_equal(f->table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
     struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = axis->rows, .rows_in = axis->rows,
@@ -171,36 +174,35 @@ static void compare(const struct result *got, const struct result *want, const c
         }
 }
 
-/* Does this machine have the instructions? */
-static bool can_run(const char *instructions)
-{
-#if defined(__x86_64__)
-    if (strcmp(instructions, "avx2") == 0)
-        return __builtin_cpu_supports("avx2");
-    if (strcmp(instructions, "avx512") == 0)
-        return __builtin_cpu_supports("avx512bw");
-#endif
-    return strcmp(instructions, "portable") == 0;
-}
-
-/* And the system, of what it has to allow? */
-static bool can_open(struct blas_fixture *f, const char *instructions)
+/* Are tiles offered for this shape? */
+static bool has_tiles(struct blas_fixture *f, const struct shape *shape, const struct seqlstm_axis *axis)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_setting setting = {"instructions", instructions};
-    struct seqlstm_instance *instance = NULL;
-    if (strcmp(instructions, "amx") != 0)
-        return can_run(instructions);
-    const seqlstm_status status = f->table->open(&f->host.services, &setting, 1, &instance, &err);
-    if (status == SEQLSTM_OK)
-        f->table->close(instance);
-    else
-        assert_int_equal(status, SEQLSTM_UNAVAILABLE);
-    return status == SEQLSTM_OK;
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    struct seqlstm_recurrent_desc desc;
+    desc_fill(shape, axis, &desc);
+    assert_int_equal(f->table->supports("cpu", &desc.head, &answer, &err), SEQLSTM_OK);
+    assert_true(answer.accepted);
+    for (uint32_t i = 0; i < answer.variant_count; i++)
+        if (is_tiles(answer.variants[i]))
+            return true;
+    return false;
+}
+
+/* Does this machine have the instructions, and run the shape with them? */
+static bool can_run(struct blas_fixture *f, const char *set, const struct shape *shape, const struct seqlstm_axis *axis)
+{
+#if defined(__x86_64__)
+    if (strcmp(set, "avx2") == 0)
+        return __builtin_cpu_supports("avx2");
+    if (strcmp(set, "avx512") == 0)
+        return __builtin_cpu_supports("avx512bw");
+#endif
+    return is_tiles(set) ? has_tiles(f, shape, axis) : strcmp(set, "portable") == 0;
 }
 
 enum { SETS = 4 };
-static const char *const sets[SETS] = {"portable", "avx2", "avx512", "amx"};
+static const char *const sets[SETS] = {"portable", "avx2", "avx512", "tiles"};
 
 static void check(struct blas_fixture *f, const struct shape *shape)
 {
@@ -212,7 +214,7 @@ static void check(struct blas_fixture *f, const struct shape *shape)
     struct result want;
     run(f, "portable", 1, shape, &axis.axis, &want);
     for (int i = 0; i < SETS; i++) {
-        if (!can_open(f, sets[i]))
+        if (!can_run(f, sets[i], shape, &axis.axis))
             continue;
         for (int32_t members = 1; members <= 3; members++) {
             char what[96];
@@ -245,16 +247,14 @@ static void large_layers_agree(void **state)
     }
 }
 
-/* Tiles, which round otherwise, are taken for steps of 32 sequences, and for what many steps share in calls of 384
+/* Tiles, which round otherwise, are offered for steps of 32 sequences, and for what many steps share in calls of 384
  * rows; else they are not. */
-static void tiles_are_taken(void **state)
+static void tiles_are_offered(void **state)
 {
     struct blas_fixture *f = *state;
-    if (!can_open(f, "amx"))
-        return;
     static const struct {
         int sequences, steps;
-        bool taken;
+        bool gain;
     } batches[] = {{31, 12, false}, {32, 2, true}, {15, 25, false}, {16, 24, true}};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         const int sequences = batches[i].sequences, steps = batches[i].steps;
@@ -264,12 +264,18 @@ static void tiles_are_taken(void **state)
             lengths[b] = s.longest;
         struct fixture_axis axis;
         fixture_axis(&axis, sequences, lengths);
+        const bool offered = has_tiles(f, &s, &axis.axis);
+        if (!batches[i].gain)
+            assert_false(offered);
+        if (!offered)
+            continue;
         struct result vectors, tiles;
         run(f, "auto", 1, &s, &axis.axis, &vectors);
-        run(f, "amx", 1, &s, &axis.axis, &tiles);
+        run(f, "tiles", 1, &s, &axis.axis, &tiles);
         const size_t bytes = (size_t)tiles.elems[SEQLSTM_RECURRENT_Y] * sizeof(float);
-        const bool equal = memcmp(tiles.values[SEQLSTM_RECURRENT_Y], vectors.values[SEQLSTM_RECURRENT_Y], bytes) == 0;
-        assert_int_equal(equal, !batches[i].taken);
+        assert_int_not_equal(
+            memcmp(tiles.values[SEQLSTM_RECURRENT_Y], vectors.values[SEQLSTM_RECURRENT_Y], bytes), 0);
+        compare(&tiles, &vectors, "tiles");
         result_free(&vectors);
         result_free(&tiles);
     }
@@ -320,7 +326,7 @@ static void gates_saturate(void **state)
     fixture_axis(&axis, shape.sequences, lengths);
     for (int i = 0; i < SETS; i++) {
         struct result got;
-        if (!can_open(f, sets[i]))
+        if (!can_run(f, sets[i], &shape, &axis.axis))
             continue;
         run(f, sets[i], 1, &shape, &axis.axis, &got);
         for (int64_t k = 0; k < got.elems[SEQLSTM_RECURRENT_Y]; k++) {
@@ -371,7 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_layers_agree),
-        cmocka_unit_test(tiles_are_taken),
+        cmocka_unit_test(tiles_are_offered),
         cmocka_unit_test(few_rows_agree),
         cmocka_unit_test(many_steps_agree),
         cmocka_unit_test(gates_saturate),
