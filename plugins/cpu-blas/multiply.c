@@ -18,14 +18,15 @@ bool blas_multiply_tiles(const struct seqlstm_desc *desc)
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const struct seqlstm_instance *instance = op->instance;
-    const bool bfloat16 = op->desc.head.dtype_compute == SEQLSTM_BFLOAT16;
-    if (!bfloat16 && !op->on_tiles)
+    const uint32_t dtype = op->desc.head.dtype_compute;
+    const bool bytes = dtype == SEQLSTM_INT8, narrow = bytes || dtype == SEQLSTM_BFLOAT16;
+    if (!narrow && !op->on_tiles)
         return SEQLSTM_OK;
-    const char *what = bfloat16 ? "bfloat16" : "variant " BLAS_TILES;
+    const char *what = bytes ? "int8" : narrow ? "bfloat16" : "variant " BLAS_TILES;
     if (!instance->tiles)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, and instructions is %s", what,
                      blas_isa_name(instance->isa));
-    op->tiled = (struct blas_tiled){blas_pieces_get(), bfloat16 ? 1 : BLAS_PIECES};
+    op->tiled = (struct blas_tiled){bytes ? blas_bytes_get() : blas_pieces_get(), narrow ? 1 : BLAS_PIECES};
     if (op->tiled.kernels == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process", what);
     return SEQLSTM_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of float32 matrices on tiles of bfloat16, of three pieces of each number or of one.
+/* Products of float32 matrices on tiles: of bfloat16, of three pieces of each number or of one; or of bytes.
  *
  * A float32 number is the sum of three bfloat16 numbers, its *pieces*, each what is left of it rounded to 8 bits:
  * x = x1 + x2 + x3 to the last bit. Of the nine products of two numbers' pieces the six largest are summed in float32;
@@ -17,6 +17,12 @@
  *
  * with `pieces` pieces, 3 or 1.
  *
+ * Tiles of *bytes* are for products in int8: A has unsigned ones, B signed ones, sums are exact integers, and there is
+ * one piece. A tile has 64 of k in the order 0, 16, 32, 48, 1, 17 …, for the same reason:
+ *
+ *   A  [row tile][k / 64][row][64]
+ *   B  [k / 64][column / 16][four of k][column][4]
+ *
  * Denormals are zeros. A product with an infinity is NaN. Pointers to tiles are 64-byte aligned, others may be
  * unaligned; strides are in floats, those of tiles in uint16_t. */
 #ifndef BLAS_PIECES_H
@@ -25,7 +31,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BLAS_PIECES = 3, BLAS_TILE_ROWS = 16, BLAS_TILE_K = 32, BLAS_TILE = BLAS_TILE_ROWS * BLAS_TILE_K };
+enum { BLAS_PIECES = 3, BLAS_TILE_ROWS = 16, BLAS_TILE_K = 32, BLAS_TILE = BLAS_TILE_ROWS * BLAS_TILE_K,
+       BLAS_BYTES_K = 64 };
+
+/* How numbers become bytes: those of A round(scale x + shift), limited to 0 .. 255; those of B
+ * round(factors[column] x), limited to -127 .. 127; of two the even one. A NaN becomes the lowest. */
+struct blas_bytes_rule {
+    float scale, shift;
+    const float *factors;
+};
 
 /* A matrix x of any size into tiles. What k, or the columns of B, lack to whole tiles is zeros; rows of A that no
  * product reads may be anything. Nothing beyond rows and columns is read. */
@@ -41,6 +55,7 @@ struct blas_split {
     int32_t pieces;
     uint16_t *out;
     int64_t out_row; /* rows(), across(): from one row tile to the next */
+    struct blas_bytes_rule bytes; /* where tiles are of bytes */
 };
 
 /* C[r][n] = init[n] + sum_k A[r][k] B[k][n]. */
@@ -53,10 +68,18 @@ struct blas_pieces_product {
     const uint16_t *b;
     int32_t b_groups; /* columns / 16 that B has for each piece */
     int32_t groups;   /* that are wanted, 1 .. 4 */
-    float *c;
+    float *c; /* of bytes: int32_t */
     int64_t c_row;
     const float *init; /* [columns], or NULL: zero */
     bool accumulate;   /* start from C instead */
+};
+
+/* What sums of products of bytes stand for: C[r][n] = scale[n] C[r][n] + offset[n], of int32_t into float. */
+struct blas_bytes_sums {
+    int64_t rows;
+    float *c; /* [rows][64] */
+    int64_t c_row;
+    const float *scale, *offset;
 };
 
 /* The tiles of a thread; all zero at first. */
@@ -66,6 +89,7 @@ struct blas_tiles {
 
 struct blas_pieces_kernels {
     const char *name;
+    int32_t tile_k; /* of k that a tile has: BLAS_TILE_K or BLAS_BYTES_K */
     /* Float32 in three pieces is slower than vectors with fewer: sequences, for the products of single steps, rows of a
      * call, for recurrent layers at all, and rows of other products. */
     int64_t sequences_min, rows_min, product_rows_min;
@@ -77,6 +101,7 @@ struct blas_pieces_kernels {
      * products and are given back at the end of a call, so that nothing of them is left to be saved. */
     void (*product)(const struct blas_pieces_product *p, struct blas_tiles *tiles);
     void (*release)(struct blas_tiles *tiles);
+    void (*sums)(const struct blas_bytes_sums *s); /* bytes alone, which have neither across() nor columns_across() */
 };
 
 extern const struct blas_pieces_kernels blas_pieces_kernels_amx;
@@ -88,6 +113,11 @@ const struct blas_pieces_kernels *blas_pieces_offered(void);
 /* The same with leave to run them, which the process has from then on: its signal frames are 8 KiB larger. NULL where
  * the system refuses it. [any] */
 const struct blas_pieces_kernels *blas_pieces_get(void);
+
+/* The same on tiles of bytes. */
+extern const struct blas_pieces_kernels blas_bytes_kernels_amx, blas_bytes_kernels_emulated;
+const struct blas_pieces_kernels *blas_bytes_offered(void);
+const struct blas_pieces_kernels *blas_bytes_get(void);
 
 static inline int64_t blas_pieces_k(int64_t k) { return (k + BLAS_TILE_K - 1) / BLAS_TILE_K; }
 static inline int64_t blas_row_tiles(int64_t rows) { return (rows + BLAS_TILE_ROWS - 1) / BLAS_TILE_ROWS; }

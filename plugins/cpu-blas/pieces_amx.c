@@ -1,48 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces on the tiles of AMX. */
-#include <immintrin.h>
-#include <string.h>
+#include "tiles_amx.h"
+#include "tiles_lanes.h"
 
-#include "pieces.h"
-#include "recurrent_unit.h"
+#define TILE_PRODUCT(file, c, a, b) ON_TILES(file, _tile_dpbf16ps(c, a, b))
 
-typedef struct tile_file tile_file; /* the processor's own */
-#define TILE_FILE(tiles) ((void)(tiles), (tile_file *)NULL)
-
-static void tiles_config(tile_file *file, const uint8_t rows[8])
-{
-    struct {
-        uint8_t palette, start, reserved[14];
-        uint16_t bytes[16];
-        uint8_t rows[16];
-    } config = {.palette = 1};
-    (void)file;
-    for (int t = 0; t < 8; t++)
-        config.bytes[t] = BLAS_TILE_K * sizeof(uint16_t);
-    memcpy(config.rows, rows, 8);
-    _tile_loadconfig(&config);
-    __asm__ volatile("" ::: "memory"); /* loads of tiles are not ordered behind stores otherwise */
-}
-
-static void tiles_release(tile_file *file)
-{
-    (void)file;
-    _tile_release();
-}
-
-#define ON_TILES(file, statement)                                                                                      \
-    do {                                                                                                               \
-        (void)(file);                                                                                                  \
-        statement;                                                                                                     \
-    } while (0)
-#define TILE_ZERO(file, t)               ON_TILES(file, _tile_zero(t))
-#define TILE_LOAD(file, t, from, stride) ON_TILES(file, _tile_loadd(t, from, stride))
-#define TILE_STORE(file, t, to, stride)  ON_TILES(file, _tile_stored(t, to, stride))
-#define TILE_PRODUCT(file, c, a, b)      ON_TILES(file, _tile_dpbf16ps(c, a, b))
+#include "tiles_product.inc"
 
 #include "pieces.inc"
 
 const struct blas_pieces_kernels blas_pieces_kernels_amx = {
-    .name = "amx", .sequences_min = 32, .rows_min = 384, .product_rows_min = 48,
+    .name = "amx", .tile_k = BLAS_TILE_K, .sequences_min = 32, .rows_min = 384, .product_rows_min = 48,
     .rows = split_rows, .across = split_across, .columns = split_columns, .columns_across = split_columns_across,
     .product = product, .release = release};

@@ -189,6 +189,7 @@ struct blas_pack {
     const float *w;
     int64_t width, width_pad;
     const int32_t *map; /* [64]: a row of w, or negative: zeros; those of a group of 16 follow one another */
+    const float *factors; /* [64] in int8, of the columns */
     int64_t k0, k_all; /* pack_back */
     float *out;
     bool stream; /* more is packed than caches hold */

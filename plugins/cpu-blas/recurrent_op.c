@@ -9,6 +9,7 @@
 
 #include "common/answer.h"
 #include "common/idle.h"
+#include "recurrent_bytes.h"
 #include "recurrent_pieces.h"
 
 /* In float32, tiles have neither a projection nor a GRU whose reset comes before, and small batches gain nothing. */
@@ -20,21 +21,26 @@ static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
            (desc->head.max_sequences >= offered->sequences_min || desc->head.max_rows >= offered->rows_min);
 }
 
-static bool bfloat16_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
+static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
+    const char *dtype = desc->head.dtype_compute == SEQLSTM_INT8 ? "int8" : "bfloat16";
     if (desc->projection > 0)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "cpu-blas has no projection in bfloat16.",
-                         "precision: float32", "bfloat16");
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "cpu-blas has a projection in float32 alone.", "precision: float32", "%s", dtype);
     if (desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER))
         return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-blas has no GRU in bfloat16 whose reset comes before the product.",
-                         "precision: float32, or reset_after: true", "bfloat16");
+                         "cpu-blas has a GRU whose reset comes before the product in float32 alone.",
+                         "precision: float32, or reset_after: true", "%s", dtype);
+    if (desc->head.dtype_compute == SEQLSTM_INT8 && desc->input + desc->hidden > BLAS_BYTES_SUM)
+        return answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
+                         "cpu-blas sums products of int8 over up to 65536 inputs and units.", "precision: float32",
+                         "%lld", (long long)(desc->input + desc->hidden));
     return true;
 }
 
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
-    static const char *const on_vectors[] = {"packed", "generic", NULL}, *const in_bfloat16[] = {"packed", NULL};
+    static const char *const on_vectors[] = {"packed", "generic", NULL}, *const narrow[] = {"packed", NULL};
     static const char *const on_tiles[] = {"packed", BLAS_TILES, "generic", NULL};
     const int64_t widths[] = {desc->input, desc->hidden, desc->projection}, most = INT64_C(1) << 20;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
@@ -43,11 +49,10 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct s
                       "cpu-blas runs recurrent layers up to 1048576 wide.", "", "%lld", (long long)widths[i]);
             return;
         }
-    if (desc->head.dtype_compute == SEQLSTM_BFLOAT16 && !bfloat16_supports(desc, answer))
+    const bool is_narrow = desc->head.dtype_compute != SEQLSTM_FLOAT32;
+    if (is_narrow && !narrow_supports(desc, answer))
         return;
-    answer_yes(answer, desc->head.dtype_compute == SEQLSTM_BFLOAT16 ? in_bfloat16
-                       : tiles_serve(desc)                          ? on_tiles
-                                                                    : on_vectors);
+    answer_yes(answer, is_narrow ? narrow : tiles_serve(desc) ? on_tiles : on_vectors);
 }
 
 /* ---- creation ------------------------------------------------------------------------------------ */
@@ -167,6 +172,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
         desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
     op->pieces = tiled->kernels;
     op->piece_count = tiled->pieces;
+    op->bytes = desc->head.dtype_compute == SEQLSTM_INT8;
     op->tiled_steps =
         op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
@@ -241,6 +247,11 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     out->forward = blas_region_take(region, op->panels * (blas_x_floats(op, ip) + blas_h_floats(op)));
     out->bias = blas_region_take(region, columns);
     out->peephole = blas_region_take(region, 3 * up);
+    if (op->bytes) {
+        out->scale = blas_region_take(region, columns);
+        out->offset = blas_region_take(region, columns);
+        out->offset_h = blas_region_take(region, op->norm ? columns : 0);
+    }
     if (op->training) {
         out->h_back = blas_region_take(region, op->h_in_place ? 0 : blas_h_back_floats(op));
         /* layer 0's dx is often not wanted: backward packs for it when it is */

@@ -40,7 +40,8 @@ struct blas_recurrent {
     const struct seqlstm_host *host;
     const struct blas_recurrent_kernels *kernels;
     const struct blas_pieces_kernels *pieces; /* of the products, instead of those of `kernels`; or NULL */
-    int32_t piece_count;                      /* 3, or 1: in bfloat16 */
+    int32_t piece_count;                      /* 3, or 1: in bfloat16 and int8 */
+    bool bytes;                               /* pieces are bytes: int8 (recurrent_bytes.h) */
     bool tiled_steps; /* pieces also of the products of single steps, not only of those of many steps at once */
     int32_t members_max;
     int32_t directions, layer_count;
@@ -80,6 +81,7 @@ struct blas_packed {
     float *x_back;   /* [input_pad / 64][panel * 64][<= 64] */
     float *bias;     /* [panel][64] */
     float *peephole; /* [3][units_pad], zero without the option */
+    float *scale, *offset, *offset_h; /* int8: [panel][64], recurrent_bytes.h */
     float *projection, *projection_back; /* N = out_pad, K = units_pad, and the reverse */
     float *rh, *rh_back;                 /* GRU, reset before: W_hn: N = units_pad, K = out_pad, and the reverse */
     float *valid_u, *valid_v, *gain_u, *gain_v, *gain_c, *bias_c;

@@ -10,6 +10,7 @@
 
 #include <seqlstm/philox.h>
 
+#include "recurrent_bytes.h"
 #include "recurrent_pack.h"
 #include "recurrent_pieces.h"
 
@@ -122,8 +123,16 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
         struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
                               .k0 = panel * PANEL, .k_all = columns, .out = x.out + x_floats,
                               .stream = op->weights_large};
+        float factors[PANEL];
+        if (op->bytes) {
+            blas_bytes_factors(op, panel, layer->input, w_x, w_h, factors);
+            x.factors = h.factors = factors;
+        }
         pack_forward(op, op->pieces, &x);
         pack_forward(op, op->tiled_steps, &h);
+        if (op->bytes)
+            blas_bytes_offsets(op, p, layer->input_pad, panel, factors,
+                               call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)]);
         x.out = p->x_back;
         h.out = p->h_back;
         if (x.out)

@@ -25,13 +25,13 @@ static int64_t widest_k(const struct blas_recurrent *op)
 {
     int64_t widest = 0;
     for (int32_t l = 0; l < op->layer_count; l++)
-        widest = most(widest, blas_pieces_k(op->layers[l].input_pad));
+        widest = most(widest, blas_pieces_blocks(op, op->layers[l].input_pad));
     return widest;
 }
 
 int64_t blas_pieces_forward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows)
 {
-    const int64_t x = widest_k(op), h = blas_pieces_k(op->out_pad);
+    const int64_t x = widest_k(op), h = blas_pieces_blocks(op, op->out_pad);
     return most(a_floats(op, rows, x + h), a_floats(op, chunk_rows, x));
 }
 
@@ -70,10 +70,11 @@ int64_t blas_pieces_gates_floats(const struct blas_recurrent *op, int64_t chunk_
 
 void blas_pieces_pack_forward(const struct blas_recurrent *op, const struct blas_pack *p)
 {
-    float block[BLAS_TILE_K * PANEL] __attribute__((aligned(64)));
+    float block[BLAS_BYTES_K * PANEL] __attribute__((aligned(64)));
+    const int64_t tile_k = op->pieces->tile_k;
     uint16_t *out = words_of(p->out);
-    for (int64_t k = 0; k < p->width_pad; k += BLAS_TILE_K, out += 4 * op->piece_count * BLAS_TILE) {
-        for (int64_t at = k; at < k + BLAS_TILE_K; at += GROUP)
+    for (int64_t k = 0; k < p->width_pad; k += tile_k, out += 4 * op->piece_count * BLAS_TILE) {
+        for (int64_t at = k; at < k + tile_k; at += GROUP)
             for (int32_t g = 0; g < PANEL; g += GROUP) {
                 const int rows = (int)blas_group_rows(p->map + g);
                 const int columns = (int)most(0, blas_min(GROUP, p->width - at));
@@ -81,8 +82,8 @@ void blas_pieces_pack_forward(const struct blas_recurrent *op, const struct blas
                                          columns ? rows : 0, columns, block + (at - k) * PANEL + g, PANEL);
             }
         op->pieces->columns(
-            &(struct blas_split){.x = block, .x_row = PANEL, .rows = BLAS_TILE_K, .columns = PANEL,
-                                 .pieces = op->piece_count, .out = out});
+            &(struct blas_split){.x = block, .x_row = PANEL, .rows = tile_k, .columns = PANEL,
+                                 .pieces = op->piece_count, .out = out, .bytes = {.factors = p->factors}});
     }
 }
 
@@ -114,11 +115,12 @@ void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, 
 {
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
-    const int64_t k_x = parts & BLAS_PART_X ? blas_pieces_k(layer->input_pad) : 0;
-    const int64_t k_h = parts & BLAS_PART_H ? blas_pieces_k(op->out_pad) : 0;
+    const int64_t k_x = parts & BLAS_PART_X ? blas_pieces_blocks(op, layer->input_pad) : 0;
+    const int64_t k_h = parts & BLAS_PART_H ? blas_pieces_blocks(op, op->out_pad) : 0;
     struct blas_split split = {.x = xh, .x_row = layer->xh_row, .rows = rows, .columns = layer->input_pad, .blocks = 1,
                                .pieces = op->piece_count, .out = words_of(r->scratch.pieces),
-                               .out_row = a_row_of(op, k_x + k_h)};
+                               .out_row = a_row_of(op, k_x + k_h),
+                               .bytes = {.scale = op->desc.data_scale, .shift = op->desc.data_shift}};
     blas_share(blas_row_tiles(rows), r->member, r->members, &split.first, &split.last);
     blas_run_barrier(r); /* nobody reads what stands there */
     if (k_x > 0)
@@ -135,7 +137,7 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
                          unsigned parts)
 {
     const struct blas_recurrent *op = r->op;
-    const int64_t k_x = blas_pieces_k(op->layers[r->layer].input_pad), k_h = blas_pieces_k(op->out_pad);
+    const int64_t k_x = blas_pieces_blocks(op, op->layers[r->layer].input_pad), k_h = blas_pieces_blocks(op, op->out_pad);
     const bool x = parts & BLAS_PART_X, behind = !x && (split & BLAS_PART_X);
     const int64_t x_floats = blas_x_floats(op, op->layers[r->layer].input_pad);
     const float *weights = r->packed->forward + p * (x_floats + blas_h_floats(op));
@@ -144,8 +146,12 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
         .pieces = op->piece_count, .a = words_of(r->scratch.pieces) + (behind ? a_row_of(op, k_x) : 0),
         .a_row = a_row_of(op, (split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
         .b = words_of(x ? weights : weights + x_floats), .b_groups = PANEL / GROUP,
-        .groups = PANEL / GROUP, .c = product->c, .c_row = product->c_row, .init = product->init,
+        .groups = PANEL / GROUP, .c = product->c, .c_row = product->c_row, .init = op->bytes ? NULL : product->init,
         .accumulate = product->accumulate}, r->tiles);
+    if (op->bytes && (op->norm || parts & BLAS_PART_H))
+        op->pieces->sums(&(struct blas_bytes_sums){
+            .rows = product->rows, .c = product->c, .c_row = product->c_row, .scale = r->packed->scale + p * PANEL,
+            .offset = (x || !op->norm ? r->packed->offset : r->packed->offset_h) + p * PANEL});
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */

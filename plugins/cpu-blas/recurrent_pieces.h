@@ -4,7 +4,7 @@
  * that share a block share that work, too.
  *
  * Packed weights, of h as recurrent_kernels.h has them where single steps are not on tiles:
- *   forward  [panel] B of k = x (whole 32), then h, by 64 columns
+ *   forward  [panel] B of k = x (whole tiles), then h, by 64 columns
  *   back     [64 columns of x or h] B of k = all panels' columns
  * Gradients of weights: [panel][x, then h, padded to 16][64], transposed when they are summed over the members. */
 #ifndef BLAS_RECURRENT_PIECES_H
@@ -13,10 +13,15 @@
 #include "pieces.h"
 #include "recurrent_run.h"
 
+static inline int64_t blas_pieces_blocks(const struct blas_recurrent *op, int64_t k)
+{
+    return (k + op->pieces->tile_k - 1) / op->pieces->tile_k;
+}
+
 /* Floats that B takes in the place of k rows of 64 columns, or of `columns`. */
 static inline int64_t blas_pieces_floats(const struct blas_recurrent *op, int64_t k, int64_t columns)
 {
-    return blas_pieces_k(k) * op->piece_count * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
+    return blas_pieces_blocks(op, k) * op->piece_count * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
 }
 
 /* Floats of packed weights of `input` columns of x, or of those of h, in one panel. */
@@ -56,7 +61,8 @@ enum { BLAS_PART_X = 1, BLAS_PART_H = 2 };
 /* Splits those parts of `rows` rows of x~h~ into scratch. */
 void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, unsigned parts);
 
-/* The product of panel `p` with `parts` of what has been split, which is `split`. `product` says rows and C alone. */
+/* The product of panel `p` with `parts` of what has been split, which is `split`. `product` says rows and C alone. In
+ * int8 C becomes numbers with the last product that is added to it. */
 void blas_pieces_forward(const struct blas_run *r, const struct blas_product *product, int64_t p, unsigned split,
                          unsigned parts);
 

@@ -53,18 +53,26 @@ const struct blas_operation *blas_operation_get(uint32_t op)
     return op < SEQLSTM_OP_COUNT ? operations[op] : NULL;
 }
 
-/* Products may be in bfloat16, on tiles. */
+static bool answer_narrow(struct seqlstm_answer *answer, const struct seqlstm_desc *head, bool offered,
+                          const char *reason, const char *dtype)
+{
+    if (!offered)
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, reason, "precision: float32", "%s", dtype);
+    return answer_float32_edges(answer, BLAS_ID, head);
+}
+
+/* Products may be in bfloat16, and those of recurrent layers in int8, on tiles. */
 static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm_desc *head)
 {
     const bool products =
         head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_DENSE || head->op == SEQLSTM_OP_DENSE_LOSS;
-    if (!products || head->dtype_compute != SEQLSTM_BFLOAT16)
-        return answer_float32(answer, BLAS_ID, head);
-    if (blas_pieces_offered() == NULL)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-blas computes in bfloat16 on processors with AMX alone.", "precision: float32",
-                         "bfloat16");
-    return answer_float32_edges(answer, BLAS_ID, head);
+    if (products && head->dtype_compute == SEQLSTM_BFLOAT16)
+        return answer_narrow(answer, head, blas_pieces_offered() != NULL,
+                             "cpu-blas computes in bfloat16 on processors with AMX alone.", "bfloat16");
+    if (head->op == SEQLSTM_OP_RECURRENT && head->dtype_compute == SEQLSTM_INT8)
+        return answer_narrow(answer, head, blas_bytes_offered() != NULL,
+                             "cpu-blas computes in int8 on processors with AMX alone.", "int8");
+    return answer_float32(answer, BLAS_ID, head);
 }
 
 void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
