@@ -42,9 +42,11 @@ static inline int fixture_open(void **state)
     static struct blas_fixture f;
     memset(&f, 0, sizeof f);
     char path[4096];
-    const char *build = getenv("SEQLSTM_BUILD");
+    const char *build = getenv("SEQLSTM_BUILD"), *module = getenv("BLAS_TEST_MODULE");
     snprintf(path, sizeof path, "%s/backends/libseqlstm_backend_cpu-blas.so",
              build != NULL ? build : "build");
+    if (module != NULL)
+        snprintf(path, sizeof path, "%s", module);
     f.module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (f.module == NULL) {
         *state = NULL;
