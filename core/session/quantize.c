@@ -58,7 +58,33 @@ static seqlstm_status widen(struct sl_exec *exec, int32_t tensor, struct sl_quan
     return SEQLSTM_OK;
 }
 
-/* A layer whose output is not kept hands on o tanh(c), which lies in [-1, 1]. */
+static bool within_one(const struct seqlstm_activation *a, bool gate)
+{
+    return a->kind == SEQLSTM_ACT_SIGMOID || a->kind == SEQLSTM_ACT_HARD_SIGMOID ||
+           (!gate && (a->kind == SEQLSTM_ACT_TANH || a->kind == SEQLSTM_ACT_SOFTSIGN));
+}
+
+/* Does h lie in [-1, 1], whatever the weights? */
+static bool is_bounded(const struct seqlstm_recurrent_desc *d)
+{
+    const int curve = d->cell == SEQLSTM_CELL_LSTM ? SEQLSTM_PLACE_OUTPUT : SEQLSTM_PLACE_CANDIDATE;
+    const int directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    for (int i = 0; i < directions; i++)
+        if (!within_one(&d->activations[curve][i], false) ||
+            (d->cell != SEQLSTM_CELL_RNN && !within_one(&d->activations[SEQLSTM_PLACE_GATE][i], true)))
+            return false;
+    return d->projection == 0;
+}
+
+/* Is h what the layer hands on, element by element? */
+static bool is_seen(const struct sl_node *node)
+{
+    const struct seqlstm_recurrent_desc *d = &node->desc.recurrent;
+    return node->slots[SEQLSTM_RECURRENT_Y] >= 0 &&
+           (d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL || d->merge == SEQLSTM_MERGE_CONCAT);
+}
+
+/* Of a layer whose h is not seen it is known to lie in [-1, 1], or no range is known. */
 static seqlstm_status watch_ranges(void *context, struct sl_exec *exec, const struct sl_node *node,
                                    struct seqlstm_error *err)
 {
@@ -69,8 +95,10 @@ static seqlstm_status watch_ranges(void *context, struct sl_exec *exec, const st
     if (report == NULL)
         SEQLSTM_TRY(add_report(q, node->name, &report, err));
     SEQLSTM_TRY(widen(exec, node->slots[SEQLSTM_RECURRENT_X], report, err));
-    if (node->slots[SEQLSTM_RECURRENT_Y] >= 0)
+    if (is_seen(node))
         return widen(exec, node->slots[SEQLSTM_RECURRENT_Y], report, err);
+    if (!is_bounded(&node->desc.recurrent))
+        report->reason = "what it hands from step to step is not kept, and of no known range";
     report->low = fmin(report->low, -1);
     report->high = fmax(report->high, 1);
     return SEQLSTM_OK;
@@ -129,7 +157,7 @@ static seqlstm_status list_layers(const struct quantizing *q, bool accepted, str
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the ranges of the layers");
     *out = (struct sl_quantization){.layers = layers};
     for (int32_t l = 0; l < r->count; l++)
-        if (r->layers[l].accepted || !accepted)
+        if (accepted ? r->layers[l].accepted : r->layers[l].reason[0] == '\0')
             layers[out->count++] = (struct sl_quantized_layer){r->layers[l].name, r->layers[l].scale,
                                                                r->layers[l].shift};
     return SEQLSTM_OK;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """seqlstm quantize: what it writes, who follows it, and when it is not followed."""
 import json
+import pathlib
 import sys
 
 sys.dont_write_bytecode = True
@@ -14,13 +15,22 @@ seed: 3
 data: {type: generator, train: {name: sine, size: 256, length: 20}, valid: {split: 0.25}, batch_size: 16}
 model:
   - {type: lstm, units: 24, return_sequences: true}
-  - {type: lstm, units: 24, return_sequences: true, peephole: true}
+  - {type: lstm, units: 24, return_sequences: true, projection: 16}
   - {type: lstm, units: 24}
   - {type: dense, units: from_target}
 train: {loss: mse, epochs: 3}
 dispatch: {policy: order}
 backends: [cpu-onednn, cpu-blas]
 """
+
+
+# What cpu-blas alone has in int8, and a layer whose range nobody knows.
+WIDER = MODEL.replace('[cpu-onednn, cpu-blas]', '[cpu-blas]').replace(
+    '  - {type: lstm, units: 24, return_sequences: true, projection: 16}\n', """\
+  - {type: gru, units: 24, return_sequences: true, reset_after: true}
+  - {type: lstm, units: 24, return_sequences: true, direction: bidirectional, merge: sum, peephole: true}
+  - {type: rnn, units: 8, return_sequences: true, layer_norm: true}
+""").replace('  - {type: lstm, units: 24}\n', '  - {type: lstm, units: 24, output_activation: relu}\n')
 
 
 def has_int8(t):
@@ -80,6 +90,25 @@ def test_quantize(t):
     t.refuse(4, 'eval', 'r').says('a scale above 0')
     path.write_text(kept[:50])
     t.refuse(4, 'eval', 'r').says('quantization.json:')
+
+
+def test_own_tiles(t):
+    t.write('m.yaml', WIDER)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
+        t.refuse(3, 'quantize', 'r').says('cpu-blas computes in int8 on processors with AMX alone')
+        print('# no AMX here: int8 of cpu-blas is not shown')
+        return
+    t.run('quantize', 'r').prints('stays as it was: what it hands from step to step is not kept')
+    told = t.run('quantize', 'r', '--json').json
+    expect([l['accepted'] for l in told['layers']] == [True, True, True, True, False], told['layers'])
+    expect({(l['backend'], l['variant']) for l in told['layers']} == {('cpu-blas', 'packed')}, told['layers'])
+    before, after = told['before']['loss'], told['after']['loss']
+    expect(before != after and abs(after / before - 1) < 0.1, told)
+    # the sum of two directions says nothing of either
+    expect(told['layers'][2]['low'] <= -1 and told['layers'][2]['high'] >= 1, told['layers'][2])
+    expect(t.run('eval', 'r', '--split', 'valid', '--json').json['metrics'] == told['after'], told)
+    t.refuse(3, 'quantize', 'r', '--set', 'backends=[{plugin: cpu-blas, options: {instructions: avx2}}]')
 
 
 def test_refusals(t):
