@@ -4,9 +4,9 @@
  *
  *   sum of products = factor scale (w v) + factor shift (sum of w)
  *
- * and what the cell reads is packed.scale times it, plus packed.offset, which takes the shift out and has the bias. Layer
- * norm reads both products apart, and adds the bias itself: `offset` is that of x then, `offset_h` that of h. A row
- * with a weight that is not finite gives NaN. */
+ * and what the cell reads is packed.scale times it, plus packed.offset, which takes the shift out and has the bias.
+ * Layer norm reads both products apart, and adds the bias itself: `offset` is that of x then, `offset_h` that of h. A
+ * row with a weight that is not finite gives NaN. */
 #ifndef BLAS_RECURRENT_BYTES_H
 #define BLAS_RECURRENT_BYTES_H
 

@@ -137,7 +137,8 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
                          unsigned parts)
 {
     const struct blas_recurrent *op = r->op;
-    const int64_t k_x = blas_pieces_blocks(op, op->layers[r->layer].input_pad), k_h = blas_pieces_blocks(op, op->out_pad);
+    const int64_t k_x = blas_pieces_blocks(op, op->layers[r->layer].input_pad);
+    const int64_t k_h = blas_pieces_blocks(op, op->out_pad);
     const bool x = parts & BLAS_PART_X, behind = !x && (split & BLAS_PART_X);
     const int64_t x_floats = blas_x_floats(op, op->layers[r->layer].input_pad);
     const float *weights = r->packed->forward + p * (x_floats + blas_h_floats(op));

@@ -57,7 +57,8 @@ static bool answer_narrow(struct seqlstm_answer *answer, const struct seqlstm_de
                           const char *reason, const char *dtype)
 {
     if (!offered)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, reason, "precision: float32", "%s", dtype);
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, reason, "precision: float32", "%s",
+                         dtype);
     return answer_float32_edges(answer, BLAS_ID, head);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent layers of cpu-blas in int8 against the contract (ops.h) to the last rounding: in float64, on the same bytes.
- * What a step reads of the one before is taken from the layer itself, so that no rounding can go the other way. */
+/* Recurrent layers of cpu-blas in int8 against the contract (ops.h) to the last rounding: in float64, on the same
+ * bytes. What a step reads of the one before is taken from the layer itself, so that no rounding can go the other way.
+ */
 #include "blas_fixture.h"
 
 #include "base/op_signature.h"
