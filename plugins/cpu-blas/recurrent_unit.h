@@ -15,11 +15,11 @@
 #include "recurrent_kernels.h"
 
 #ifdef __clang__
-#define UNROLL       _Pragma("unroll")
-#define UNROLL_GROUP _Pragma("unroll")
+#define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("nounroll")
 #else
-#define UNROLL       _Pragma("GCC unroll 8")
-#define UNROLL_GROUP _Pragma("GCC unroll 16")
+#define UNROLL _Pragma("GCC unroll 8")
+#define ROLLED _Pragma("GCC unroll 1")
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
