@@ -8,10 +8,12 @@ peers.py [--build DIR] [--backend ID[:VARIANT]] [--python PYTHON-WITH-TORCH] [--
 Needs the build folder (ninja), libdnnl-dev for the C program and, where --python is given, an interpreter with torch in a
 scratch environment (python3 -m venv …; pip install torch). A peer that is not there is left out, and the table says so.
 
-The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, and the
-median of the rounds' ratios. --only takes the shape of that name, or all whose names contain it. All do equal work:
-training makes the gradients of input and weights and takes new weights at every step. A shape of several parts is their
-sum. --cpu counts processor time, for one thread on a machine that others use too.
+The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, the
+median of the rounds' ratios, and which part of the multiply-add peak seqlstm reached (median of the rounds). Where
+--backend names no variant, the one that is fastest in a first round runs in all others, as measured dispatch would have
+it. --only takes the shape of that name, or all whose names contain it. All do equal work: training makes the gradients of
+input and weights and takes new weights at every step. A shape of several parts is their sum. --cpu counts processor time,
+for one thread on a machine that others use too.
 """
 import argparse
 import os
@@ -29,25 +31,40 @@ SHAPES = {f'lstm 64, lstm 32, T 30, batch {b}': [(30, b, 64, 64, 1, 1), (30, b, 
 SHAPES['2 x 650, T 35, batch 20'] = [(35, 20, 650, 650, 2, 1)]
 SHAPES['1024, T 50, batch 64'] = [(50, 64, 1024, 1024, 1, 1)]
 SHAPES['bidirectional 128, T 200, batch 32'] = [(200, 32, 128, 128, 1, 2)]
+VARIANTS = {'cpu-blas': ['packed', 'tiles'], 'cpu-onednn': ['sliced', 'exclusive']}
 
 
-def output(command, threads, **more):
+def output(command, threads, may_refuse=False, **more):
     env = dict(more, **os.environ)
     env.update(OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env)
-    if done.returncode != 0:
+    if done.returncode != 0 and not (may_refuse and 'has no variant' in done.stderr):
         sys.exit(f'{command[0]}: {done.stderr.strip()}')
     return done.stdout
 
 
-def run_seqlstm(args, mode, part, threads):
+def run_variant(args, mode, part, threads, variant):
+    """Median nanoseconds, and share of the peak; infinity where the variant does not run the case."""
     t, b, i, h, layers, directions = part
     case = f'lstm:{"bwd" if mode == "train" else "inf"}:T{t}B{b}I{i}H{h}L{layers}D{directions}:f32:uniform'
-    text = output([args.bench, '--threads', threads, '--rounds', 5, *args.variant, *args.cpu_flag, args.plugin, case],
-                  threads, OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as the program itself has it
-    row = next(line for line in text.split('\n') if line.startswith('| lstm:'))
-    head = text.split('\n')[0]
-    return float(row.split('|')[3]) * 1e3, head
+    text = output([args.bench, '--threads', threads, '--rounds', 5, '--variant', variant, *args.cpu_flag, args.plugin,
+                   case], threads, may_refuse=True,
+                  OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as the program itself has it
+    args.notes['seqlstm', threads] = text.split('\n')[0] or args.notes.get(('seqlstm', threads), '')
+    row = next((line.split('|') for line in text.split('\n') if line.startswith('| lstm:')), None)
+    return (float(row[3]) * 1e3, float(row[6])) if row else (float('inf'), 0.0)
+
+
+def run_seqlstm(args, mode, part, threads):
+    key = mode, part, threads
+    if key not in args.chosen:
+        variants = args.variants
+        if len(variants) > 1:
+            variants = sorted(variants, key=lambda v: run_variant(args, mode, part, threads, v)[0])
+        args.chosen[key] = variants[0]
+    ns, share = run_variant(args, *key, args.chosen[key])
+    args.shares.setdefault(key, []).append(share)
+    return ns, args.notes['seqlstm', threads]
 
 
 def run_other(command, args, mode, part, threads):
@@ -62,17 +79,24 @@ def build_onednn(folder):
     return [exe] if done.returncode == 0 else None
 
 
+def share_of(args, mode, parts, threads, spent):
+    """Of the peak, over all parts: the mean of their shares, weighted by the times that they take."""
+    shares = [statistics.median(args.shares[mode, part, threads]) for part in parts]
+    return sum(share * ns for share, ns in zip(shares, spent)) / sum(spent)
+
+
 def compare(args, peers, mode, threads, lines):
     names = list(peers)
     lines += ['', f'### {"Training" if mode == "train" else "Inference"}, {threads} thread{"s" * (threads > 1)}', '',
               '| shape | ' + ' | '.join(f'{n}, ms' for n in names) + ' | '
-              + ' | '.join(f'{n} / seqlstm' for n in names[1:]) + ' |',
-              '|---' * (2 * len(names)) + '|']
+              + ' | '.join(f'{n} / seqlstm' for n in names[1:]) + ' | of peak | runs |',
+              '|---' * (2 * len(names) + 2) + '|']
     shapes = [args.only] if args.only in SHAPES else [shape for shape in SHAPES if (args.only or '') in shape]
     for shape in shapes:
         parts = SHAPES[shape]
         best = {n: 0.0 for n in names}
         rounds = [dict(best) for _ in range(args.rounds)]
+        spent = []
         for part in parts:
             least = {}
             for sums in rounds:
@@ -81,12 +105,14 @@ def compare(args, peers, mode, threads, lines):
                     args.notes[n, threads] = note
                     least[n] = min(least.get(n, ns), ns)
                     sums[n] += ns
+            spent.append(least['seqlstm'])
             for n in names:
                 best[n] += least[n]
         lines.append(f'| {shape} | ' + ' | '.join(f'{best[n] / 1e6:.3f}' for n in names) + ' | '
                      + ' | '.join(f'{best[n] / best["seqlstm"]:.2f}, '
                                   f'{statistics.median(s[n] / s["seqlstm"] for s in rounds):.2f}' for n in names[1:])
-                     + ' |')
+                     + f' | {share_of(args, mode, parts, threads, spent):.2f} | '
+                     + ', '.join(dict.fromkeys(args.chosen[mode, part, threads] for part in parts)) + ' |')
         print(lines[-1], file=sys.stderr)
 
 
@@ -107,7 +133,8 @@ def main():
     args.bench = build / 'tests/bench/bench_recurrent'
     backend, _, variant = args.backend.partition(':')
     args.plugin = build / f'backends/libseqlstm_backend_{backend}.so'
-    args.variant = ['--variant', variant] if variant else []
+    args.variants = [variant] if variant else VARIANTS.get(backend, ['default'])
+    args.chosen, args.shares = {}, {}
     args.cpu_flag = ['--cpu'] if args.cpu else []
     args.notes = {}
     with tempfile.TemporaryDirectory() as folder:
