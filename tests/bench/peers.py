@@ -11,9 +11,9 @@ scratch environment (python3 -m venv …; pip install torch). A peer that is not
 The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, the
 median of the rounds' ratios, and which part of the multiply-add peak seqlstm reached (median of the rounds). Where
 --backend names no variant, the one that is fastest in a first round runs in all others, as measured dispatch would have
-it. --only takes the shape of that name, or all whose names contain it. All do equal work: training makes the gradients of
-input and weights and takes new weights at every step. A shape of several parts is their sum. --cpu counts processor time,
-for one thread on a machine that others use too.
+it. --only takes the shape of that name, or all whose names contain it. All do equal work: training makes the gradients
+of input and weights and takes new weights at every step. A shape of several parts is their sum. --cpu counts processor
+time, for one thread on a machine that others use too.
 """
 import argparse
 import os
