@@ -39,6 +39,13 @@ struct odn_ws_model {
 };
 enum { ODN_PAGE_SLACK = 16 * 4096 }; /* more than the rounding adds */
 
+/* Makes a primitive's layout of a matrix of ours: the library does; or its rows become columns, or are copied. */
+enum odn_how { ODN_REORDERED, ODN_TURNED, ODN_COPIED };
+struct odn_fill {
+    enum odn_how how;
+    int64_t input, gate, output; /* strides, unless reordered */
+};
+
 /* Layers that read one width: layer 0, and those above it. */
 struct odn_kind {
     int64_t input;
@@ -48,7 +55,8 @@ struct odn_kind {
     struct odn_layout weights[ODN_PASSES][ODN_WEIGHTS]; /* as the primitives want them */
     struct odn_layout grads[ODN_WEIGHTS];
     int64_t grad_strides[ODN_WEIGHTS][DNNL_MAX_NDIMS];
-    dnnl_primitive_desc_t reorder_pd[ODN_PASSES][ODN_WEIGHTS];
+    struct odn_fill fill[ODN_PASSES][ODN_WEIGHTS];
+    dnnl_primitive_desc_t reorder_pd[ODN_PASSES][ODN_WEIGHTS]; /* where the library does */
     dnnl_primitive_t reorder[ODN_PASSES][ODN_WEIGHTS];
     /* the part of one layer and direction in `packed` */
     uint64_t packed[ODN_PASSES][ODN_WEIGHTS], bias, permuted[ODN_WEIGHTS], packed_bytes;
@@ -139,6 +147,11 @@ struct odn_run {
     const void *packed;
     _Atomic int32_t failed;    /* the library's first status that is not success */
 };
+
+static inline bool odn_has_weight(const struct odn_recurrent *r, int w)
+{
+    return w != ODN_WEIGHT_P || r->projection;
+}
 
 static inline int32_t odn_kind_of(const struct odn_recurrent *r, int32_t layer)
 {
@@ -294,7 +307,15 @@ seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape 
 /* Ours: outputs by inputs, gate by gate (`outer`), or inputs first. */
 bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer);
 
-/* ---- recurrent_forward.c, recurrent_backward.c, recurrent_grads.c, recurrent_pack.c ---------------------- */
+/* ---- recurrent_pack.c -------------------------------------------------------------------------------- */
+
+/* What packing needs of the kind, whose layouts are chosen, and places in `packed`. */
+seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t kind, struct seqlstm_error *err);
+void odn_packing_release(struct odn_kind *kind);
+seqlstm_status odn_recurrent_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                  void *packed, struct seqlstm_error *err);
+
+/* ---- recurrent_forward.c, recurrent_backward.c, recurrent_grads.c ---------------------------------------- */
 void odn_forward_slice(struct odn_run *run, int32_t m);
 void odn_backward_layer(struct odn_run *run, int32_t m, int32_t layer, int32_t direction);
 /* Work on gradients of weights is shared out in parts [begin, end) of ODN_SHARES. */
@@ -303,8 +324,6 @@ enum { ODN_SHARES = 1000 };
 void odn_zero_grads(struct odn_run *run, int32_t m, int32_t layer, int64_t begin, int64_t end);
 /* The gradients of all slices into the canonical ones. */
 void odn_reduce_grads(struct odn_run *run, int32_t layer, int32_t direction, int64_t begin, int64_t end);
-seqlstm_status odn_recurrent_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
-                                  void *packed, struct seqlstm_error *err);
 
 /* Addresses within slice m. */
 void *odn_layer_input(const struct odn_run *run, int32_t m, int32_t layer);

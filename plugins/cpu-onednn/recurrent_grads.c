@@ -5,18 +5,11 @@
  * the inputs into a block on the stack, whose rows are rows of ours and are written from end to end: memory gives and
  * takes most that way. Lines of theirs are a row apart, so they are asked for before they are read.
  */
-#include <string.h>
-
 #include "recurrent.h"
-
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
+#include "recurrent_turn.h"
 
 /* Rows of the block are not a multiple of 4096 bytes apart: they would take each other's places in the cache. */
-enum { LANES = 4, LINE = 16, AHEAD = 16, BLOCK_INPUTS = 1024, PITCH = BLOCK_INPUTS + LINE };
-enum { STREAM_BYTES = 4 << 20 };
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+enum { AHEAD = 16, BLOCK_INPUTS = 1024, PITCH = BLOCK_INPUTS + ODN_LINE };
 
 /* The library adds to what is there. */
 void odn_zero_grads(struct odn_run *run, int32_t m, int32_t layer, int64_t begin, int64_t end)
@@ -35,20 +28,8 @@ struct turn {
     int64_t outputs, inputs, stride;
     float *ours; /* of the first output's first input */
     bool accumulate;
-    bool streams; /* past the caches, which hold less than all gradients anyway */
+    bool streams;
 };
-
-static inline lanes load(const float *from)
-{
-    lanes value;
-    memcpy(&value, from, sizeof value);
-    return value;
-}
-
-static inline void store(float *to, lanes value)
-{
-    memcpy(to, &value, sizeof value);
-}
 
 static inline const float *theirs(const struct turn *t, int32_t m)
 {
@@ -59,25 +40,15 @@ static inline const float *theirs(const struct turn *t, int32_t m)
 static inline __attribute__((always_inline)) void turn_square(const struct turn *t, const float *first, int64_t at,
                                                               int32_t slices, float *out)
 {
-    const int64_t stride = t->stride;
-    const float *from = first + at;
-    lanes row0 = load(from), row1 = load(from + stride);
-    lanes row2 = load(from + 2 * stride), row3 = load(from + 3 * stride);
+    struct odn_square sum = odn_square_load(first + at, t->stride);
     for (int32_t m = 1; m < slices; m++) {
-        from = theirs(t, m) + at;
-        row0 += load(from);
-        row1 += load(from + stride);
-        row2 += load(from + 2 * stride);
-        row3 += load(from + 3 * stride);
+        const struct odn_square other = odn_square_load(theirs(t, m) + at, t->stride);
+        sum.row[0] += other.row[0];
+        sum.row[1] += other.row[1];
+        sum.row[2] += other.row[2];
+        sum.row[3] += other.row[3];
     }
-    const lanes low01 = __builtin_shufflevector(row0, row1, 0, 4, 1, 5);
-    const lanes high01 = __builtin_shufflevector(row0, row1, 2, 6, 3, 7);
-    const lanes low23 = __builtin_shufflevector(row2, row3, 0, 4, 1, 5);
-    const lanes high23 = __builtin_shufflevector(row2, row3, 2, 6, 3, 7);
-    store(out, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
-    store(out + PITCH, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
-    store(out + 2 * PITCH, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
-    store(out + 3 * PITCH, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
+    odn_square_store(odn_square_turn(sum), out, PITCH);
 }
 
 static inline float sum_element(const struct turn *t, int64_t at, int32_t slices)
@@ -93,11 +64,11 @@ static inline __attribute__((always_inline)) void turn_inputs(const struct turn 
                                                               int64_t i1, float *block)
 {
     const float *first = theirs(t, 0);
-    const int64_t whole_o = t->outputs / LANES * LANES, whole_i = i0 + (i1 - i0) / LANES * LANES;
-    for (int64_t i = i0; i < whole_i; i += LANES) {
-        for (int64_t next = i + AHEAD; next < i + AHEAD + LANES && next < i1; next++)
+    const int64_t whole_o = t->outputs / ODN_LANES * ODN_LANES, whole_i = i0 + (i1 - i0) / ODN_LANES * ODN_LANES;
+    for (int64_t i = i0; i < whole_i; i += ODN_LANES) {
+        for (int64_t next = i + AHEAD; next < i + AHEAD + ODN_LANES && next < i1; next++)
             __builtin_prefetch(first + next * t->stride);
-        for (int64_t o = 0; o < whole_o; o += LANES)
+        for (int64_t o = 0; o < whole_o; o += ODN_LANES)
             turn_square(t, first, i * t->stride + o, slices, block + o * PITCH + i - i0);
     }
     for (int64_t o = 0; o < t->outputs; o++)
@@ -105,37 +76,18 @@ static inline __attribute__((always_inline)) void turn_inputs(const struct turn 
             block[o * PITCH + i - i0] = sum_element(t, i * t->stride + o, slices);
 }
 
-/* Past the caches: lines that are written whole are not read before. */
-static void stream_row(const float *restrict from, int64_t count, float *restrict to)
-{
-#ifdef __SSE__
-    int64_t i = 0;
-    for (; i < count && ((uintptr_t)(to + i) & (LINE * sizeof *to - 1)) != 0; i++)
-        to[i] = from[i];
-    for (; i + LINE <= count; i += LINE)
-        for (int v = 0; v < LINE; v += LANES)
-            _mm_stream_ps(to + i + v, _mm_loadu_ps(from + i + v));
-    for (; i < count; i++)
-        to[i] = from[i];
-#else
-    memcpy(to, from, (size_t)count * sizeof *to);
-#endif
-}
-
 static void write_row(const struct turn *t, const float *from, int64_t count, float *restrict to)
 {
     if (t->accumulate)
         for (int64_t i = 0; i < count; i++)
             to[i] += from[i];
-    else if (t->streams)
-        stream_row(from, count, to);
     else
-        memcpy(to, from, (size_t)count * sizeof *to);
+        odn_row_copy(from, count, t->streams, to);
 }
 
 static void turn_outputs(const struct turn *t)
 {
-    _Alignas(64) float block[LINE * PITCH];
+    _Alignas(64) float block[ODN_LINE * PITCH];
     const int32_t slices = t->run->b->slices_count;
     for (int64_t i0 = 0, i1; i0 < t->inputs; i0 = i1) {
         i1 = i0 + BLOCK_INPUTS < t->inputs ? i0 + BLOCK_INPUTS : t->inputs;
@@ -156,11 +108,11 @@ static void turn_lines(const struct odn_run *run, const struct odn_kind *kind, i
     const int64_t *strides = kind->grad_strides[w], inputs = kind->dims[w][2], h = r->hidden;
     for (int32_t g = 0; g < r->gates; g++) {
         const int64_t gate = g * strides[3];
-        int64_t from = begin * LINE - gate, to = end * LINE - gate;
+        int64_t from = begin * ODN_LINE - gate, to = end * ODN_LINE - gate;
         from = from < 0 ? 0 : from;
         to = to < h ? to : h;
         for (int64_t o = from, next; o < to; o = next) {
-            next = ((gate + o) / LINE + 1) * LINE - gate;
+            next = ((gate + o) / ODN_LINE + 1) * ODN_LINE - gate;
             next = next < to ? next : to;
             const struct turn t = {
                 .run = run,
@@ -170,7 +122,7 @@ static void turn_lines(const struct odn_run *run, const struct odn_kind *kind, i
                 .stride = strides[2],
                 .ours = ours + (r->gate_map[g] * h + o) * inputs,
                 .accumulate = (run->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0,
-                .streams = kind->grad_bytes > STREAM_BYTES,
+                .streams = odn_streams(kind->grad_bytes),
             };
             turn_outputs(&t);
         }
@@ -198,13 +150,11 @@ void odn_reduce_grads(struct odn_run *run, int32_t l, int32_t d, int64_t begin, 
         return;
     for (int w = 0; w < 2; w++) {
         float *ours = odn_param(r, run->grads, l, d, params[w]);
-        const int64_t lines = ((r->gates - 1) * kind->grad_strides[w][3] + h + LINE - 1) / LINE;
+        const int64_t lines = ((r->gates - 1) * kind->grad_strides[w][3] + h + ODN_LINE - 1) / ODN_LINE;
         if (ours != NULL)
             turn_lines(run, kind, w, ours, lines * begin / ODN_SHARES, lines * end / ODN_SHARES);
     }
-#ifdef __SSE__
-    _mm_sfence(); /* streamed rows are there before the caller's barrier */
-#endif
+    odn_streams_end();
     if (begin != 0)
         return;
     float *bias = odn_param(r, run->grads, l, d, SEQLSTM_PARAM_BIAS);

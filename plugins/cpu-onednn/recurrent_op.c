@@ -70,11 +70,6 @@ static const int weight_arguments[ODN_WEIGHTS] = {DNNL_ARG_WEIGHTS_LAYER, DNNL_A
 static const int grad_arguments[ODN_WEIGHTS] = {DNNL_ARG_DIFF_WEIGHTS_LAYER, DNNL_ARG_DIFF_WEIGHTS_ITER,
                                                 DNNL_ARG_DIFF_WEIGHTS_PROJECTION};
 
-static bool has_weight(const struct odn_recurrent *r, int w)
-{
-    return w != ODN_WEIGHT_P || r->projection;
-}
-
 bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer)
 {
     const int n = kind->n_dims[w];
@@ -101,7 +96,7 @@ static dnnl_status_t choose_layouts(struct odn_recurrent *r, int32_t k, bool pla
     for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
         status = odn_primitive_describe(r, k, way, n, steps, p, false, pd[ODN_FORWARD], r->attr, &pd[p]);
         for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++) {
-            if (!has_weight(r, w))
+            if (!odn_has_weight(r, w))
                 continue;
             odn_layout_deinit(&kind->weights[p][w]);
             odn_md md = odn.primitive_desc_query_md(pd[p], dnnl_query_exec_arg_md, weight_arguments[w]);
@@ -160,46 +155,15 @@ static seqlstm_status make_layouts(struct odn_recurrent *r, int32_t k, struct se
                  odn_library_version(), (int)status);
 }
 
-/* Reorders from our layout, and places in `packed` and in the workspace. They are made for one thread, as the host's
- * threads run them (odn_recurrent_pack). */
-static seqlstm_status make_packing(struct odn_recurrent *r, int32_t k, struct seqlstm_error *err)
+/* Places of gradients of weights in the workspace. */
+static void place_grads(const struct odn_recurrent *r, struct odn_kind *kind)
 {
-    struct odn_kind *kind = &r->kind[k];
-    const dnnl_engine_t engine = r->op->instance->engine;
-    const bool permuted = r->gate_map[0] != 0 || r->quantized;
-    const int before = odn_threads_set(1);
-    dnnl_status_t status = dnnl_success;
-    for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++) {
-        struct odn_layout ours = {0};
-        if (!has_weight(r, w))
-            continue;
-        if (!odn_plain_layout(&ours, kind, w, dnnl_f32, !r->quantized))
-            status = dnnl_out_of_memory;
-        for (int p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
-            odn_md md = odn_layout_get(&kind->weights[p][w]);
-            if (!r->quantized) /* those are made when the scales are known */
-                status = odn.reorder_primitive_desc_create(&kind->reorder_pd[p][w], odn_layout_get(&ours), engine, md,
-                                                           engine, NULL);
-            if (!r->quantized && status == dnnl_success)
-                status = odn.primitive_create(&kind->reorder[p][w], kind->reorder_pd[p][w]);
-            kind->packed[p][w] = odn_take(&kind->packed_bytes, odn.memory_desc_get_size(md));
-        }
-        if (permuted && status == dnnl_success)
-            kind->permuted[w] = odn_take(&kind->packed_bytes, odn.memory_desc_get_size(odn_layout_get(&ours)));
-        odn_layout_deinit(&ours);
-        if (r->training && status == dnnl_success)
+    for (int w = 0; w < ODN_WEIGHTS; w++)
+        if (odn_has_weight(r, w))
             kind->grad_place[w] =
                 odn_take(&kind->grad_bytes, odn.memory_desc_get_size(odn_layout_get(&kind->grads[w])));
-    }
-    odn_threads_set(before);
-    const uint64_t bias = (uint64_t)(r->bias_gates * r->hidden) * sizeof(float);
-    kind->bias = odn_take(&kind->packed_bytes, bias);
-    if (r->quantized)
-        kind->scales = odn_take(&kind->packed_bytes,
-                                sizeof(uint64_t) + (uint64_t)(r->gates * r->hidden) * sizeof(float));
-    kind->grad_bias = odn_take(&kind->grad_bytes, bias);
+    kind->grad_bias = odn_take(&kind->grad_bytes, (uint64_t)(r->bias_gates * r->hidden) * sizeof(float));
     kind->grad_peephole = odn_take(&kind->grad_bytes, r->peephole ? 3 * (uint64_t)r->hidden * sizeof(float) : 0);
-    return odn_check(status, "a change of weight layout", err);
 }
 
 /* ---- the operation ------------------------------------------------------------------------------------------ */
@@ -210,17 +174,14 @@ static void destroy(struct seqlstm_op *op)
     if (r == NULL)
         return;
     odn_entries_destroy(r);
-    for (int k = 0; k < ODN_KINDS; k++)
+    for (int k = 0; k < ODN_KINDS; k++) {
+        odn_packing_release(&r->kind[k]);
         for (int w = 0; w < ODN_WEIGHTS; w++) {
             odn_layout_deinit(&r->kind[k].grads[w]);
-            for (int p = 0; p < ODN_PASSES; p++) {
+            for (int p = 0; p < ODN_PASSES; p++)
                 odn_layout_deinit(&r->kind[k].weights[p][w]);
-                if (r->kind[k].reorder[p][w] != NULL)
-                    odn.primitive_destroy(r->kind[k].reorder[p][w]);
-                if (r->kind[k].reorder_pd[p][w] != NULL)
-                    odn.primitive_desc_destroy(r->kind[k].reorder_pd[p][w]);
-            }
         }
+    }
     if (r->quantized && r->attr != NULL)
         odn.primitive_attr_destroy(r->attr);
     pthread_mutex_destroy(&r->lock);
@@ -249,7 +210,9 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     for (int32_t k = 0; k < r->kinds && status == SEQLSTM_OK; k++) {
         status = make_layouts(r, k, err);
         if (status == SEQLSTM_OK)
-            status = make_packing(r, k, err);
+            status = odn_packing_make(r, k, err);
+        if (status == SEQLSTM_OK && r->training)
+            place_grads(r, &r->kind[k]);
     }
     if (status == SEQLSTM_OK)
         status = odn_recurrent_measure(r, &op->sizes, err);
