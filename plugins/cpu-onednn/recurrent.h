@@ -39,8 +39,9 @@ struct odn_ws_model {
 };
 enum { ODN_PAGE_SLACK = 16 * 4096 }; /* more than the rounding adds */
 
-/* Makes a primitive's layout of a matrix of ours: the library does; or its rows become columns, or are copied. */
-enum odn_how { ODN_REORDERED, ODN_TURNED, ODN_COPIED };
+/* Makes a primitive's layout of a matrix of ours: the library does; or its rows become columns, or are copied; or it is
+ * the same, and the primitive reads the caller's. */
+enum odn_how { ODN_REORDERED, ODN_TURNED, ODN_COPIED, ODN_SAME };
 struct odn_fill {
     enum odn_how how;
     int64_t input, gate, output; /* strides, unless reordered */
@@ -312,6 +313,8 @@ bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, in
 /* What packing needs of the kind, whose layouts are chosen, and places in `packed`. */
 seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t kind, struct seqlstm_error *err);
 void odn_packing_release(struct odn_kind *kind);
+/* Where a primitive reads a matrix. */
+void *odn_weights(const struct odn_run *run, int32_t layer, int32_t direction, int32_t pass, int w);
 seqlstm_status odn_recurrent_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
                                   void *packed, struct seqlstm_error *err);
 

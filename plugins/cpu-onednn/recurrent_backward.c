@@ -104,8 +104,8 @@ static void set_values(struct odn_run *run, int32_t m, int32_t l, int32_t d, con
                  odn_at(odn_layer_input(run, m, l), (uint64_t)(now->row * kind->input) * elem));
     odn_call_set(call, DNNL_ARG_SRC_ITER, odn_at(run->reserve, h + (uint64_t)now->in_row[way] * h_bytes));
     odn_call_set(call, DNNL_ARG_SRC_ITER_C, odn_at(run->reserve, c + (uint64_t)now->in_row[way] * c_bytes));
-    odn_call_set(call, DNNL_ARG_WEIGHTS_LAYER, odn_at(run->packed, packed + kind->packed[ODN_BACKWARD][ODN_WEIGHT_X]));
-    odn_call_set(call, DNNL_ARG_WEIGHTS_ITER, odn_at(run->packed, packed + kind->packed[ODN_BACKWARD][ODN_WEIGHT_H]));
+    odn_call_set(call, DNNL_ARG_WEIGHTS_LAYER, odn_weights(run, l, d, ODN_BACKWARD, ODN_WEIGHT_X));
+    odn_call_set(call, DNNL_ARG_WEIGHTS_ITER, odn_weights(run, l, d, ODN_BACKWARD, ODN_WEIGHT_H));
     odn_call_set(call, DNNL_ARG_WEIGHTS_PEEPHOLE, odn_param(r, run->slots, l, d, SEQLSTM_PARAM_PEEPHOLE));
     odn_call_set(call, DNNL_ARG_BIAS, odn_at(run->packed, packed + kind->bias));
     odn_call_set(call, DNNL_ARG_DST_LAYER,

@@ -93,7 +93,6 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
     const uint64_t ws = odn_ws_place(r, s, l, d);
     const void *packed = odn_at(run->packed, odn_packed_of(r, l, d));
     const struct odn_kind *kind = &r->kind[k];
-    const uint64_t *weights = kind->packed[ODN_FORWARD];
     const float *h0 = initial(run, l, d, SEQLSTM_STATE_H0), *c0 = initial(run, l, d, SEQLSTM_STATE_C0);
     for (int32_t i = 0; i < count; i++) {
         const struct odn_rectangle *now = &s->rectangles[way ? count - 1 - i : i];
@@ -111,9 +110,9 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
         odn_call_set(call, DNNL_ARG_SRC_LAYER, odn_at(x, (uint64_t)now->row * x_bytes));
         odn_call_set(call, DNNL_ARG_SRC_ITER, h_in);
         odn_call_set(call, DNNL_ARG_SRC_ITER_C, c_in);
-        odn_call_set(call, DNNL_ARG_WEIGHTS_LAYER, odn_at(packed, weights[ODN_WEIGHT_X]));
-        odn_call_set(call, DNNL_ARG_WEIGHTS_ITER, odn_at(packed, weights[ODN_WEIGHT_H]));
-        odn_call_set(call, DNNL_ARG_WEIGHTS_PROJECTION, odn_at(packed, weights[ODN_WEIGHT_P]));
+        odn_call_set(call, DNNL_ARG_WEIGHTS_LAYER, odn_weights(run, l, d, ODN_FORWARD, ODN_WEIGHT_X));
+        odn_call_set(call, DNNL_ARG_WEIGHTS_ITER, odn_weights(run, l, d, ODN_FORWARD, ODN_WEIGHT_H));
+        odn_call_set(call, DNNL_ARG_WEIGHTS_PROJECTION, odn_weights(run, l, d, ODN_FORWARD, ODN_WEIGHT_P));
         odn_call_set(call, DNNL_ARG_WEIGHTS_PEEPHOLE, odn_param(r, run->slots, l, d, SEQLSTM_PARAM_PEEPHOLE));
         odn_call_set(call, DNNL_ARG_BIAS, odn_at(packed, kind->bias));
         odn_call_set(call, DNNL_ARG_DST_LAYER, odn_at(y, (uint64_t)now->row * y_bytes));

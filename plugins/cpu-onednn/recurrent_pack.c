@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights into the layouts of the primitives.
+/* Weights into the layouts of the primitives, where these do not read ours.
  *
  * Layouts without blocks of float32 are written here, those of both passes while the rows that they are made of are in
  * the cache; the library changes the others, and adds zeros where these have padding. What lies between the rows of the
@@ -32,17 +32,22 @@ static int64_t elements_of(const struct odn_kind *kind, int w)
 
 /* ---- making ----------------------------------------------------------------------------------------------- */
 
-/* How the layout is made of ours. */
+/* How the layout is made of ours. The backward pass has ours where the library does not pad rows: where they are whole
+ * lines of the cache, and not a multiple of 256 elements. */
 static struct odn_fill find_fill(const struct odn_recurrent *r, const struct odn_kind *kind, int p, int w)
 {
     int64_t strides[DNNL_MAX_NDIMS];
     const int n = kind->n_dims[w];
     if (r->weight_type != dnnl_f32 || !odn_md_plain(odn_layout_get(&kind->weights[p][w]), strides))
         return (struct odn_fill){.how = ODN_REORDERED};
-    const struct odn_fill fill = {.input = strides[2], .gate = n == 5 ? strides[3] : 0, .output = strides[n - 1],
-                                  .how = strides[n - 1] == 1 ? ODN_TURNED
-                                         : strides[2] == 1   ? ODN_COPIED
-                                                             : ODN_REORDERED};
+    struct odn_fill fill = {.how = strides[n - 1] == 1 ? ODN_TURNED
+                                   : strides[2] == 1   ? ODN_COPIED
+                                                       : ODN_REORDERED,
+                            .input = strides[2], .gate = n == 5 ? strides[3] : 0, .output = strides[n - 1]};
+    const int64_t inputs = kind->dims[w][2];
+    if (fill.how == ODN_COPIED && r->gate_map[0] == 0 && fill.output == inputs &&
+        fill.gate == inputs * outputs_of(kind, w))
+        fill.how = ODN_SAME;
     return fill;
 }
 
@@ -73,8 +78,9 @@ seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t k, struct seqls
     for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++)
         for (int p = 0; odn_has_weight(r, w) && p < passes(r) && status == dnnl_success; p++) {
             const odn_md md = odn_layout_get(&kind->weights[p][w]);
-            kind->packed[p][w] = odn_take(&kind->packed_bytes, odn.memory_desc_get_size(md));
             kind->fill[p][w] = find_fill(r, kind, p, w);
+            if (kind->fill[p][w].how != ODN_SAME)
+                kind->packed[p][w] = odn_take(&kind->packed_bytes, odn.memory_desc_get_size(md));
             if (kind->fill[p][w].how == ODN_REORDERED)
                 status = make_reorder(r, kind, p, w);
         }
@@ -84,6 +90,15 @@ seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t k, struct seqls
         kind->scales = odn_take(&kind->packed_bytes,
                                 sizeof(uint64_t) + (uint64_t)(r->gates * r->hidden) * sizeof(float));
     return odn_check(status, "a change of weight layout", err);
+}
+
+void *odn_weights(const struct odn_run *run, int32_t l, int32_t d, int32_t pass, int w)
+{
+    const struct odn_recurrent *r = run->b->r;
+    const struct odn_kind *kind = &r->kind[odn_kind_of(r, l)];
+    if (kind->fill[pass][w].how == ODN_SAME)
+        return odn_param(r, run->slots, l, d, params[w]);
+    return odn_at(run->packed, odn_packed_of(r, l, d) + kind->packed[pass][w]);
 }
 
 void odn_packing_release(struct odn_kind *kind)
