@@ -17,7 +17,7 @@ struct backward_call {
     const struct blas_recurrent_binding *binding;
     const struct seqlstm_backward *args;
     struct seqlstm_queue *queue;
-    struct blas_packed packed[BLAS_LD_MAX];
+    struct blas_packed_all packed;
     struct blas_saved saved[BLAS_LD_MAX];
     struct blas_gradients gradients[BLAS_LD_MAX]; /* of member 0 */
     int64_t gradients_stride;                     /* floats to the next member's */
@@ -27,7 +27,8 @@ struct backward_call {
     uint64_t scratch_bytes;
     bool direct; /* one member makes each gradient */
     bool wants_dx;    /* of layer 0 */
-    float *x_back[2]; /* layer 0's W_x packed for it */
+    float *x_back[2]; /* layer 0's W_x packed for it: [copy][blas_x_back_floats] */
+    int32_t x_back_copies; /* one, or each member's own (blas_packed_all) */
 };
 
 /* Rows [first, last) enter: their final states' gradients, or zero. */
@@ -386,6 +387,13 @@ struct block_share {
     struct blas_tiles *tiles; /* of this thread */
 };
 
+static float *own_x_back(const struct backward_call *call, int32_t direction, int32_t member)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    return call->x_back[direction] +
+           (call->x_back_copies > 1 ? member * blas_x_back_floats(op, op->layers[0].input_pad) : 0);
+}
+
 static void run_block(const struct backward_call *call, const struct blas_block *block,
                       const struct block_share *share)
 {
@@ -423,8 +431,9 @@ static void run_block(const struct backward_call *call, const struct blas_block 
             f.r.n = l * op->directions + d;
             f.r.reverse = op->directions == 2 ? d == 1
                                               : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
-            f.r.packed = &call->packed[f.r.n];
-            f.x_back = l == 0 ? call->x_back[d] : f.r.packed->x_back;
+            const struct blas_packed packed = blas_packed_own(&call->packed, f.r.n, share->region);
+            f.r.packed = &packed;
+            f.x_back = l == 0 ? own_x_back(call, d, share->region) : f.r.packed->x_back;
             f.r.saved = &call->saved[f.r.n];
             f.gradients = call->gradients[f.r.n];
             blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
@@ -463,26 +472,29 @@ static void reduce_all(const struct backward_call *call, int32_t member, int32_t
         float *grads[SEQLSTM_PARAM_COUNT];
         for (int k = 0; k < SEQLSTM_PARAM_COUNT; k++)
             grads[k] = call->args->grads[SEQLSTM_RECURRENT_PARAM(ld, n, k)];
-        blas_gradients_reduce(op, &reduce, &call->packed[n], n / op->directions, member, members,
+        blas_gradients_reduce(op, &reduce, &call->packed.first[n], n / op->directions, member, members,
                               grads);
     }
 }
 
-/* Packs layer 0's W_x for dx, each member some panels. */
+/* Packs layer 0's W_x for dx, each member some panels of the one copy, or its own. */
 static void pack_input(const struct backward_call *call, int32_t member, int32_t members)
 {
     const struct blas_recurrent *op = call->binding->op;
     const int32_t ld = op->layer_count * op->directions;
+    const bool own = call->x_back_copies > 1;
     int64_t first, last;
-    blas_share(op->panels, member, members, &first, &last);
+    if (own && member >= call->x_back_copies)
+        return;
+    blas_share(op->panels, own ? 0 : member, own ? 1 : members, &first, &last);
     for (int32_t d = 0; d < op->directions; d++)
         for (int64_t p = first; p < last; p++)
             blas_pack_back(op, op->pieces, &(struct blas_pack){
                 .w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
                 .width = op->layers[0].input, .width_pad = op->layers[0].input_pad, .map = op->rows_x + p * PANEL,
-                .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .out = call->x_back[d],
+                .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .out = own_x_back(call, d, member),
                 .stream = op->weights_large});
-    if (members > 1)
+    if (members > 1 && !own)
         call->queue->services->team_barrier(call->queue);
 }
 
@@ -518,12 +530,13 @@ static void backward_member(void *argument, int32_t member, int32_t members)
 static void layout(const struct blas_recurrent *op, int64_t rows, int32_t regions,
                    struct blas_region *region, struct blas_region *kept, struct backward_call *call)
 {
+    call->x_back_copies = blas_packed_copies(op, regions) > 1 ? regions : 1;
     for (int i = 0; i < 2; i++) {
         call->between[i] = blas_region_take(
             region, op->layer_count > 1 + i ? rows * op->y_width : 0);
         call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
-        call->x_back[i] =
-            blas_region_take(region, i < op->directions ? blas_x_back_floats(op, op->layers[0].input_pad) : 0);
+        call->x_back[i] = blas_region_take(
+            region, i < op->directions ? call->x_back_copies * blas_x_back_floats(op, op->layers[0].input_pad) : 0);
     }
     call->gradients_stride = blas_gradients_all(op, regions, op->stepwise ? kept : region, call->gradients);
     struct blas_region one = {0};
@@ -569,12 +582,10 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
     call.binding = binding;
     call.args = args;
     call.queue = queue;
-    struct blas_region packed = {(char *)(uintptr_t)args->packed, 0}, saved = {args->reserve, 0};
-    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
-        blas_packed_layout(op, n / op->directions, &packed, &call.packed[n]);
-        blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved,
-                              &call.saved[n]);
-    }
+    struct blas_region saved = {args->reserve, 0};
+    blas_packed_all(op, args->packed, &call.packed);
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved, &call.saved[n]);
     struct blas_region work = {args->workspace, 0};
     layout(op, binding->rows, binding->units ? 1 : binding->members, &work, &saved, &call);
     if (binding->units || binding->members > 1)

@@ -16,7 +16,7 @@ struct forward_call {
     const struct blas_recurrent_binding *binding;
     const struct seqlstm_forward *args;
     struct seqlstm_queue *queue;
-    struct blas_packed packed[BLAS_LD_MAX];
+    struct blas_packed_all packed;
     struct blas_saved saved[BLAS_LD_MAX];
     float *between[2]; /* outputs of inner layers, in turn: [R][y_width] */
     float *apart[2];   /* outputs of the two directions before they are merged: [R][O] */
@@ -242,7 +242,8 @@ static void run_block(const struct forward_call *call, const struct blas_block *
             f.r.n = l * op->directions + d;
             f.r.reverse = op->directions == 2 ? d == 1
                                               : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
-            f.r.packed = &call->packed[f.r.n];
+            const struct blas_packed packed = blas_packed_own(&call->packed, f.r.n, scratch_index);
+            f.r.packed = &packed;
             f.r.saved = &call->saved[f.r.n];
             f.x = (struct blas_rows_at){(float *)(uintptr_t)input, op->layers[l].input};
             if (op->merge_apart)
@@ -317,13 +318,10 @@ seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
     if (!args->packed || (op->training && !args->reserve) || !args->workspace)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
                      !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
-    struct blas_region packed = {(char *)(uintptr_t)args->packed, 0}, saved = {args->reserve, 0};
-    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
-        blas_packed_layout(op, n / op->directions, &packed, &call.packed[n]);
-        if (op->training)
-            blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved,
-                              &call.saved[n]);
-    }
+    struct blas_region saved = {args->reserve, 0};
+    blas_packed_all(op, args->packed, &call.packed);
+    for (int32_t n = 0; op->training && n < op->layer_count * op->directions; n++)
+        blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved, &call.saved[n]);
     struct blas_region work = {args->workspace, 0};
     layout(op, binding->rows, binding->units ? 1 : binding->members, &work, &call);
     if (binding->units || binding->members > 1)

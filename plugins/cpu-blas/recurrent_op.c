@@ -281,6 +281,47 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     }
 }
 
+enum { COPIES_MAX = 4, COPY_FLOATS = 64 * 1024, HEAD_FLOATS = 16 };
+
+int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members)
+{
+    int64_t floats = 0;
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        floats += (int64_t)op->panels * PANEL * (op->layers[n / op->directions].input_pad + op->out_pad);
+    if (floats > COPY_FLOATS || op->desc.weight_drop > 0.0f)
+        return 1;
+    const int64_t most = members == 0 ? op->members_max : blas_min(members, op->members_max);
+    const int64_t copies = blas_min(blas_min(most, COPIES_MAX), op->desc.head.max_sequences / 2);
+    return copies < 1 ? 1 : (int32_t)copies;
+}
+
+uint64_t blas_packed_all(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out)
+{
+    struct blas_region region = {(char *)(uintptr_t)buffer, 0};
+    const float *head = blas_region_take(&region, HEAD_FLOATS);
+    const uint64_t before = region.used;
+    out->copies = 1;
+    if (head)
+        memcpy(&out->copies, head, sizeof out->copies);
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        blas_packed_layout(op, n / op->directions, &region, &out->first[n]);
+    out->floats = (int64_t)((region.used - before) / sizeof(float));
+    return region.used;
+}
+
+struct blas_packed blas_packed_own(const struct blas_packed_all *all, int32_t n, int32_t member)
+{
+    struct blas_packed own = all->first[n];
+    float **pointers[] = {&own.forward, &own.h_back, &own.x_back, &own.bias, &own.peephole, &own.projection,
+                          &own.projection_back, &own.rh, &own.rh_back, &own.valid_u, &own.valid_v, &own.gain_u,
+                          &own.gain_v, &own.gain_c, &own.bias_c};
+    const int64_t floats = member % all->copies * all->floats;
+    for (size_t i = 0; floats > 0 && i < sizeof pointers / sizeof *pointers; i++)
+        if (*pointers[i])
+            *pointers[i] += floats;
+    return own;
+}
+
 void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,
                        struct blas_region *region, struct blas_saved *out)
 {
@@ -411,11 +452,9 @@ static void find_idle(const struct blas_recurrent *op, int32_t regions, struct s
 void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes)
 {
     const int32_t regions = count_regions(op, members);
-    struct blas_region packed = {0};
-    struct blas_packed p;
-    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
-        blas_packed_layout(op, n / op->directions, &packed, &p);
-    sizes->packed_bytes = packed.used;
+    struct blas_packed_all packed;
+    sizes->packed_bytes = blas_packed_all(op, NULL, &packed);
+    sizes->packed_bytes += (uint64_t)(blas_packed_copies(op, members) - 1) * (uint64_t)packed.floats * sizeof(float);
     count_buffers(op, op->desc.head.max_rows, op->desc.head.max_sequences, regions, &sizes->workspace_bytes,
                   &sizes->reserve_bytes);
     if (idle_is_asked(sizes) && sizes->axis != NULL)

@@ -98,17 +98,18 @@ void blas_pack_back(const struct blas_recurrent *op, bool tiles, const struct bl
 struct pack_call {
     const struct blas_recurrent *op;
     void *const *slots;
-    struct blas_packed packed[BLAS_LD_MAX];
+    struct blas_packed_all packed;
     const struct seqlstm_step *step;
     struct seqlstm_queue *queue;
 };
 
-static void pack_one(const struct pack_call *call, int32_t n, int32_t member, int32_t members)
+/* Into copy `copy`, which `members` members share. */
+static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int32_t member, int32_t members)
 {
     const struct blas_recurrent *op = call->op;
     const int32_t ld = op->layer_count * op->directions;
     const struct blas_recurrent_layer *layer = &op->layers[n / op->directions];
-    const struct blas_packed *p = &call->packed[n];
+    const struct blas_packed own = blas_packed_own(&call->packed, n, copy), *p = &own;
     const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
     const float *w_h = p->masked ? p->masked
                                  : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
@@ -142,10 +143,10 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
     }
     if (member != 0)
         return;
-    struct blas_packed copy = *p;
+    struct blas_packed vectors = own;
     pack_vectors(op, call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)],
                  call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PEEPHOLE)],
-                 call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_NORM)], &copy);
+                 call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_NORM)], &vectors);
     if (op->projection) {
         const float *w = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PROJECTION)];
         pack_transposed(op, w, op->out, op->out_pad, op->units, op->units_pad, p->projection);
@@ -163,7 +164,7 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t member, in
 static void pack_masked(const struct pack_call *call, int32_t n)
 {
     const struct blas_recurrent *op = call->op;
-    const struct blas_packed *p = &call->packed[n];
+    const struct blas_packed *p = &call->packed.first[n];
     const int32_t ld = op->layer_count * op->directions;
     const int64_t elements = op->gate_rows * op->out;
     uint64_t key = blas_mask_key(op, call->step, n / op->directions, n % op->directions,
@@ -182,14 +183,26 @@ static void pack_member(void *argument, int32_t member, int32_t members)
     const struct blas_recurrent *op = call->op;
     const int32_t ld = op->layer_count * op->directions;
     uint32_t saved = blas_flush_denormals_enter();
-    if (call->packed[0].masked) {
+    if (call->packed.first[0].masked) {
         for (int32_t n = member; n < ld; n += members)
             pack_masked(call, n);
         if (members > 1)
             call->queue->services->team_barrier(call->queue);
     }
     for (int32_t n = 0; n < ld; n++)
-        pack_one(call, n, member, members);
+        pack_one(call, n, 0, member, members);
+    blas_flush_denormals_leave(saved);
+}
+
+/* Each member a copy of its own. */
+static void pack_own(void *argument, int32_t member, int32_t members)
+{
+    const struct pack_call *call = argument;
+    const struct blas_recurrent *op = call->op;
+    (void)members;
+    uint32_t saved = blas_flush_denormals_enter();
+    for (int32_t n = 0; member < call->packed.copies && n < op->layer_count * op->directions; n++)
+        pack_one(call, n, member, 0, 1);
     blas_flush_denormals_leave(saved);
 }
 
@@ -199,17 +212,15 @@ seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op,
                                            struct seqlstm_error *err)
 {
     struct pack_call call = {.op = op, .slots = slots, .step = step, .queue = queue};
-    struct blas_region region = {.base = packed};
-    int64_t floats = 0;
     if (!packed)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "packed is NULL, a buffer of op_sizes was expected");
-    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
-        blas_packed_layout(op, n / op->directions, &region, &call.packed[n]);
-        floats += (int64_t)op->panels * PANEL *
-                  (op->layers[n / op->directions].input_pad + op->out_pad);
-    }
+    const int32_t copies = blas_packed_copies(op, queue->members);
+    memcpy(packed, &copies, sizeof copies);
+    blas_packed_all(op, packed, &call.packed);
     /* Waking the others costs more than packing a small layer. */
-    if (queue->members > 1 && floats > 256 * 1024)
+    if (copies > 1)
+        queue->services->team(queue, pack_own, &call);
+    else if (queue->members > 1 && call.packed.floats > 512 * 1024)
         queue->services->team(queue, pack_member, &call);
     else
         pack_member(&call, 0, 1);
