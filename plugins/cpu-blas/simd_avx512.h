@@ -86,38 +86,35 @@ static inline void v_stream_end(void) { _mm_sfence(); }
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 
 /* 16 x 16 block: out[c * out_row + r] = in[r * in_row + c], rows beyond `rows` zero, columns of `in` beyond
- * `columns` read as zero; `stream`: of stores, as v_put. */
+ * `columns` read as zero; `stream`: of stores, as v_put. Lanes are put in place as they are loaded, which leaves half
+ * of the shuffles. */
 static inline void v_transpose16(bool stream, const float *in, int64_t in_row, int rows, int columns, float *out,
                                  int64_t out_row)
 {
-    __m512 r[16], t[16];
-    for (int i = 0; i < 16; i++)
-        r[i] = i < rows ? v_load_first(in + i * in_row, columns) : v_zero();
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    float whole[16 * 16];
+    if (rows < 16 || columns < 16) {
+        for (int i = 0; i < 16; i++)
+            v_store(whole + i * 16, i < rows ? v_load_first(in + i * in_row, columns) : v_zero());
+        in = whole;
+        in_row = 16;
     }
-    for (int i = 0; i < 16; i += 4) {
-        r[i] = _mm512_castpd_ps(
-            _mm512_unpacklo_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
-        r[i + 1] = _mm512_castpd_ps(
-            _mm512_unpackhi_pd(_mm512_castps_pd(t[i]), _mm512_castps_pd(t[i + 2])));
-        r[i + 2] = _mm512_castpd_ps(
-            _mm512_unpacklo_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
-        r[i + 3] = _mm512_castpd_ps(
-            _mm512_unpackhi_pd(_mm512_castps_pd(t[i + 1]), _mm512_castps_pd(t[i + 3])));
-    }
-    for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xDD);
-        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xDD);
-    }
-    for (int i = 0; i < 4; i++) {
-        v_put(stream, out + (i)*out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88));
-        v_put(stream, out + (i + 8) * out_row, _mm512_shuffle_f32x4(t[i], t[i + 8], 0xDD));
-        v_put(stream, out + (i + 4) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88));
-        v_put(stream, out + (i + 12) * out_row, _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xDD));
+    for (int c = 0; c < 16; c += 4) {
+        __m512 r[4];
+        for (int j = 0; j < 4; j++) {
+            const float *from = in + j * in_row + c;
+            r[j] = _mm512_castps128_ps512(_mm_loadu_ps(from));
+            r[j] = _mm512_insertf32x4(r[j], _mm_loadu_ps(from + 4 * in_row), 1);
+            r[j] = _mm512_insertf32x4(r[j], _mm_loadu_ps(from + 8 * in_row), 2);
+            r[j] = _mm512_insertf32x4(r[j], _mm_loadu_ps(from + 12 * in_row), 3);
+        }
+        const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1]));
+        const __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1]));
+        const __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3]));
+        const __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
+        v_put(stream, out + c * out_row, _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23)));
+        v_put(stream, out + (c + 1) * out_row, _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23)));
+        v_put(stream, out + (c + 2) * out_row, _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23)));
+        v_put(stream, out + (c + 3) * out_row, _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23)));
     }
 }
 
