@@ -13,4 +13,4 @@ INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { return (lanes)_mm512_fmadd_p
 
 const struct blas_pieces_kernels blas_bytes_kernels_amx = {
     .name = "amx", .tile_k = BLAS_BYTES_K, .rows = bytes_rows, .columns = bytes_columns, .product = product,
-    .release = release, .sums = bytes_sums};
+    .release = release, .sums = bytes_sums, .largest = bytes_largest};

@@ -101,7 +101,10 @@ struct blas_pieces_kernels {
      * products and are given back at the end of a call, so that nothing of them is left to be saved. */
     void (*product)(const struct blas_pieces_product *p, struct blas_tiles *tiles);
     void (*release)(struct blas_tiles *tiles);
-    void (*sums)(const struct blas_bytes_sums *s); /* bytes alone, which have neither across() nor columns_across() */
+    /* Bytes alone, which have neither across() nor columns_across(). largest(): the bits of the largest absolute value
+     * of n, which are ordered as the values are, infinity and NaN above all. */
+    void (*sums)(const struct blas_bytes_sums *s);
+    uint32_t (*largest)(const float *x, int64_t n);
 };
 
 extern const struct blas_pieces_kernels blas_pieces_kernels_amx;

@@ -7,26 +7,17 @@
 
 #include "recurrent_pieces.h"
 
-/* Bits of the largest absolute value: they are ordered as the values are, infinity and NaN above all. */
-static uint32_t largest(const float *row, int64_t count, uint32_t so_far)
-{
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, row + i, sizeof bits);
-        bits &= 0x7FFFFFFF;
-        so_far = bits > so_far ? bits : so_far;
-    }
-    return so_far;
-}
-
 void blas_bytes_factors(const struct blas_recurrent *op, int64_t panel, int64_t input, const float *w_x,
                         const float *w_h, float factors[PANEL])
 {
     for (int32_t c = 0; c < PANEL; c++) {
         const int32_t x = op->rows_x[panel * PANEL + c], row = x < 0 ? op->rows_h[panel * PANEL + c] : x;
-        const uint32_t bits = row < 0 ? 0 : largest(w_h + row * op->out, op->out, largest(w_x + row * input, input, 0));
-        float most;
-        memcpy(&most, &bits, sizeof most);
+        float most = 0.0f;
+        if (row >= 0) {
+            const uint32_t of_x = op->pieces->largest(w_x + row * input, input);
+            const uint32_t of_h = op->pieces->largest(w_h + row * op->out, op->out);
+            memcpy(&most, of_x > of_h ? &of_x : &of_h, sizeof most);
+        }
         factors[c] = !isfinite(most) ? NAN : most > 0x1p-120f ? 127.0f / most : 0.0f;
     }
 }

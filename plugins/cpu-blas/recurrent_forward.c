@@ -56,26 +56,25 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
     }
 }
 
-/* x~ of all steps of the chunk that begins with step s; then its product where that is not part of the step. */
-static void begin_chunk(const struct blas_forward_run *f, int64_t s)
+/* x~ of all steps of the chunk that begins with step s. Rows of a batch in one block stand together. */
+static void copy_chunk(const struct blas_forward_run *f, int64_t s, int64_t last)
 {
     const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
-    int64_t last = blas_min(s + f->chunk_steps, r->binding->steps);
-    int64_t chunk_rows, lowest = r->reverse ? last - 1 : s;
+    const struct blas_recurrent_layer *layer = &r->op->layers[r->layer];
+    const int64_t lowest = r->reverse ? last - 1 : s;
+    const bool bulk = r->binding->block_count == 1 && !r->barrier && !r->scratch.mask_x;
+    int64_t chunk_rows;
     blas_chunk_q(f, s, &chunk_rows);
-    bool bulk = r->binding->block_count == 1 && !r->barrier && !r->scratch.mask_x;
     for (int64_t i = bulk ? lowest : s; i < last; i++) {
         if (i % r->members != r->member && r->barrier)
             continue;
         int64_t t = blas_step_at(r, i), rows = bulk ? chunk_rows : blas_block_rows(r->block, t);
         float *to = blas_xh_at(f, i);
         const float *from = f->x.base + blas_packed_row(r->binding, r->block, t) * f->x.row;
-        op->kernels->copy(&(struct blas_rows){.rows = rows, .n = layer->input, .x = from,
-                                              .x_row = f->x.row, .m = r->scratch.mask_x,
-                                              .m_row = layer->input_pad, .y = to,
-                                              .y_row = layer->xh_row});
+        r->op->kernels->copy(&(struct blas_rows){.rows = rows, .n = layer->input, .x = from,
+                                                 .x_row = f->x.row, .m = r->scratch.mask_x,
+                                                 .m_row = layer->input_pad, .y = to,
+                                                 .y_row = layer->xh_row});
         if (layer->input_pad > layer->input)
             for (int64_t k = 0; k < rows; k++)
                 memset(to + k * layer->xh_row + layer->input, 0,
@@ -84,12 +83,28 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
             break;
     }
     blas_run_barrier(r);
+}
+
+/* x~ of a chunk, then its product where that is not part of the step. Tiles are made of x itself where they can. */
+static void begin_chunk(const struct blas_forward_run *f, int64_t s)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t last = blas_min(s + f->chunk_steps, r->binding->steps), lowest = r->reverse ? last - 1 : s;
+    const bool direct = op->pieces && !op->training && !r->binding->fused && r->binding->block_count == 1;
+    int64_t rows, stride;
+    if (!direct)
+        copy_chunk(f, s, last);
     if (r->binding->fused)
         return;
-    int64_t rows = chunk_rows, stride;
+    blas_chunk_q(f, s, &rows);
     const float *a = blas_xh_at(f, lowest);
     float *gates = blas_gates_at(f, lowest, &stride);
-    if (op->pieces)
+    if (direct)
+        blas_pieces_split_x(r, f->x.base + blas_packed_row(r->binding, r->block, blas_step_at(r, lowest)) * f->x.row,
+                            f->x.row, rows);
+    else if (op->pieces)
         blas_pieces_split(r, a, rows, BLAS_PART_X);
     for (int64_t p = r->panel_first; p < r->panel_last; p++) {
         const struct blas_product product = {

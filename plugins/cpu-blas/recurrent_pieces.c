@@ -111,17 +111,38 @@ void blas_pieces_pack_back(const struct blas_recurrent *op, const struct blas_pa
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
+static struct blas_split split_of(const struct blas_run *r, int64_t rows, int64_t k)
+{
+    const struct blas_recurrent *op = r->op;
+    struct blas_split split = {.rows = rows, .blocks = 1, .pieces = op->piece_count, .out = words_of(r->scratch.pieces),
+                               .out_row = a_row_of(op, k),
+                               .bytes = {.scale = op->desc.data_scale, .shift = op->desc.data_shift}};
+    blas_share(blas_row_tiles(rows), r->member, r->members, &split.first, &split.last);
+    return split;
+}
+
+void blas_pieces_split_x(const struct blas_run *r, const float *x, int64_t x_row, int64_t rows)
+{
+    const struct blas_recurrent_layer *layer = &r->op->layers[r->layer];
+    struct blas_split split = split_of(r, rows, blas_pieces_blocks(r->op, layer->input_pad));
+    split.x = x;
+    split.x_row = x_row;
+    split.columns = layer->input;
+    blas_run_barrier(r); /* nobody reads what stands there */
+    r->op->pieces->rows(&split);
+    blas_run_barrier(r);
+}
+
 void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, unsigned parts)
 {
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t k_x = parts & BLAS_PART_X ? blas_pieces_blocks(op, layer->input_pad) : 0;
     const int64_t k_h = parts & BLAS_PART_H ? blas_pieces_blocks(op, op->out_pad) : 0;
-    struct blas_split split = {.x = xh, .x_row = layer->xh_row, .rows = rows, .columns = layer->input_pad, .blocks = 1,
-                               .pieces = op->piece_count, .out = words_of(r->scratch.pieces),
-                               .out_row = a_row_of(op, k_x + k_h),
-                               .bytes = {.scale = op->desc.data_scale, .shift = op->desc.data_shift}};
-    blas_share(blas_row_tiles(rows), r->member, r->members, &split.first, &split.last);
+    struct blas_split split = split_of(r, rows, k_x + k_h);
+    split.x = xh;
+    split.x_row = layer->xh_row;
+    split.columns = layer->input_pad;
     blas_run_barrier(r); /* nobody reads what stands there */
     if (k_x > 0)
         op->pieces->rows(&split);

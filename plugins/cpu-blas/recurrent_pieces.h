@@ -58,7 +58,8 @@ void blas_pieces_pack_back(const struct blas_recurrent *op, const struct blas_pa
 /* Of a row of x~h~. */
 enum { BLAS_PART_X = 1, BLAS_PART_H = 2 };
 
-/* Splits those parts of `rows` rows of x~h~ into scratch. */
+/* Splits `rows` rows of x, or those parts of as many rows of x~h~, into scratch. */
+void blas_pieces_split_x(const struct blas_run *r, const float *x, int64_t x_row, int64_t rows);
 void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, unsigned parts);
 
 /* The product of panel `p` with `parts` of what has been split, which is `split`. `product` says rows and C alone. In

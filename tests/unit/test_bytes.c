@@ -154,11 +154,33 @@ static void sums_become_numbers(void **state)
     }
 }
 
+static void the_largest_is_found(void **state)
+{
+    const struct blas_pieces_kernels *const kernels[] = {&blas_bytes_kernels_emulated, blas_bytes_get()};
+    static const float largest[] = {3.0f, -3.0f, INFINITY, -INFINITY, NAN};
+    (void)state;
+    for (int i = 0; i < 2 && kernels[i]; i++)
+        for (int64_t n = 1; n < 70; n++)
+            for (int64_t at = 0; at < 5 * n; at++) {
+                float x[70], want = fabsf(largest[at % 5]);
+                for (int64_t k = 0; k < n; k++)
+                    x[k] = k % 2 ? -2.0f : 0.5f;
+                x[at / 5] = largest[at % 5];
+                x[n] = 9.0f;
+                const uint32_t bits = kernels[i]->largest(x, n);
+                if (isnan(want))
+                    assert_true(bits > 0x7F800000u);
+                else
+                    assert_memory_equal(&bits, &want, sizeof bits);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_exact),
         cmocka_unit_test(sums_become_numbers),
+        cmocka_unit_test(the_largest_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
