@@ -72,6 +72,10 @@ struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struc
     sum.test_bytes = count_test(plan, beside);
     if (sum.test_bytes > sum.checkpoint_bytes)
         sum.peak_bytes += sum.test_bytes - sum.checkpoint_bytes;
+    /* A run's weights are read from a file, of which all pages are there once, before anything else is. */
+    const int64_t reading = sum.process_bytes + 2 * sum.weights_bytes;
+    if (plan->graph->phase == SL_PHASE_EVALUATE && sum.reached_bytes < reading)
+        sum.reached_bytes = reading;
     if (sum.peak_bytes < sum.reached_bytes)
         sum.peak_bytes = sum.reached_bytes;
     return sum;

@@ -177,7 +177,7 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside
                   tests ? "test at the end" : "checkpoint", checkpoint, process,
                   m.batches_bytes > 0 ? ", batches on devices " : "", m.batches_bytes > 0 ? batches : "");
     if (m.peak_bytes <= m.reached_bytes)
-        sl_buf_append_text(out, "        (the peak is what reading the data and timing the backends took; "
+        sl_buf_append_text(out, "        (the peak is what reading files and timing the backends took; "
                                 "the run stays below)\n");
     if (envelope->steps > 0)
         sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n",

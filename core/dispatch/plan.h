@@ -118,7 +118,8 @@ struct sl_plan_memory {
     int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
     int64_t test_bytes;        /* of the test's evaluation, after the last checkpoint was read; 0 in a plan, likewise */
     int64_t process_bytes;     /* what the process holds besides: program, plugins and their libraries, data */
-    int64_t reached_bytes;     /* the most that the process has held so far: reading data, timing backends */
+    int64_t reached_bytes;     /* the most that the process has held so far: reading data, timing backends; in the sum
+                                * of an evaluation at least what reading the weights takes */
     int64_t peak_bytes;        /* the sum of all before but that; of checkpoint and test the larger counts */
 };
 
