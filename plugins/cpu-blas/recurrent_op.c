@@ -314,7 +314,7 @@ struct blas_packed blas_packed_own(const struct blas_packed_all *all, int32_t n,
     struct blas_packed own = all->first[n];
     float **pointers[] = {&own.forward, &own.h_back, &own.x_back, &own.bias, &own.peephole, &own.projection,
                           &own.projection_back, &own.rh, &own.rh_back, &own.valid_u, &own.valid_v, &own.gain_u,
-                          &own.gain_v, &own.gain_c, &own.bias_c};
+                          &own.gain_v, &own.gain_c, &own.bias_c, &own.scale, &own.offset, &own.offset_h};
     const int64_t floats = member % all->copies * all->floats;
     for (size_t i = 0; floats > 0 && i < sizeof pointers / sizeof *pointers; i++)
         if (*pointers[i])
