@@ -10,7 +10,8 @@
 /* The variant of operations whose products are of float32 and on tiles. */
 #define BLAS_TILES "tiles"
 
-/* How an operation multiplies: tables of kernels, or NULL for vectors of float32; and pieces, 3 or 1 (bfloat16). */
+/* How an operation multiplies: tables of kernels, or NULL for vectors of float32; and pieces, 3 or 1 (bfloat16,
+ * int8). */
 struct blas_tiled {
     const struct blas_pieces_kernels *kernels;
     int32_t pieces;
