@@ -431,7 +431,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
             f.r.n = l * op->directions + d;
             f.r.reverse = op->directions == 2 ? d == 1
                                               : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
-            const struct blas_packed packed = blas_packed_own(&call->packed, f.r.n, share->region);
+            const struct blas_packed packed = blas_packed_own(op, &call->packed, f.r.n, share->region);
             f.r.packed = &packed;
             f.x_back = l == 0 ? own_x_back(call, d, share->region) : f.r.packed->x_back;
             f.r.saved = &call->saved[f.r.n];
@@ -472,7 +472,8 @@ static void reduce_all(const struct backward_call *call, int32_t member, int32_t
         float *grads[SEQLSTM_PARAM_COUNT];
         for (int k = 0; k < SEQLSTM_PARAM_COUNT; k++)
             grads[k] = call->args->grads[SEQLSTM_RECURRENT_PARAM(ld, n, k)];
-        blas_gradients_reduce(op, &reduce, &call->packed.first[n], n / op->directions, member, members,
+        const struct blas_packed packed = blas_packed_own(op, &call->packed, n, 0);
+        blas_gradients_reduce(op, &reduce, &packed, n / op->directions, member, members,
                               grads);
     }
 }

@@ -257,7 +257,7 @@ static void run_block(const struct forward_call *call, const struct blas_block *
             f.r.n = l * op->directions + d;
             f.r.reverse = op->directions == 2 ? d == 1
                                               : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
-            const struct blas_packed packed = blas_packed_own(&call->packed, f.r.n, scratch_index);
+            const struct blas_packed packed = blas_packed_own(op, &call->packed, f.r.n, scratch_index);
             f.r.packed = &packed;
             f.r.saved = &call->saved[f.r.n];
             f.x = (struct blas_rows_at){(float *)(uintptr_t)input, op->layers[l].input};

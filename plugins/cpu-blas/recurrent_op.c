@@ -297,28 +297,27 @@ int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members)
 
 uint64_t blas_packed_all(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out)
 {
-    struct blas_region region = {(char *)(uintptr_t)buffer, 0};
-    const float *head = blas_region_take(&region, HEAD_FLOATS);
-    const uint64_t before = region.used;
+    struct blas_region head = {(char *)(uintptr_t)buffer, 0}, one = {0};
+    const float *copies = blas_region_take(&head, HEAD_FLOATS);
+    struct blas_packed measured;
     out->copies = 1;
-    if (head)
-        memcpy(&out->copies, head, sizeof out->copies);
-    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
-        blas_packed_layout(op, n / op->directions, &region, &out->first[n]);
-    out->floats = (int64_t)((region.used - before) / sizeof(float));
-    return region.used;
+    out->base = buffer ? head.base + head.used : NULL;
+    if (copies)
+        memcpy(&out->copies, copies, sizeof out->copies);
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
+        out->at[n] = one.used;
+        blas_packed_layout(op, n / op->directions, &one, &measured);
+    }
+    out->bytes = one.used;
+    return head.used + one.used;
 }
 
-struct blas_packed blas_packed_own(const struct blas_packed_all *all, int32_t n, int32_t member)
+struct blas_packed blas_packed_own(const struct blas_recurrent *op, const struct blas_packed_all *all, int32_t n,
+                                   int32_t member)
 {
-    struct blas_packed own = all->first[n];
-    float **pointers[] = {&own.forward, &own.h_back, &own.x_back, &own.bias, &own.peephole, &own.projection,
-                          &own.projection_back, &own.rh, &own.rh_back, &own.valid_u, &own.valid_v, &own.gain_u,
-                          &own.gain_v, &own.gain_c, &own.bias_c, &own.scale, &own.offset, &own.offset_h};
-    const int64_t floats = member % all->copies * all->floats;
-    for (size_t i = 0; floats > 0 && i < sizeof pointers / sizeof *pointers; i++)
-        if (*pointers[i])
-            *pointers[i] += floats;
+    struct blas_region region = {all->base + (uint64_t)(member % all->copies) * all->bytes, all->at[n]};
+    struct blas_packed own;
+    blas_packed_layout(op, n / op->directions, &region, &own);
     return own;
 }
 
@@ -454,7 +453,7 @@ void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, stru
     const int32_t regions = count_regions(op, members);
     struct blas_packed_all packed;
     sizes->packed_bytes = blas_packed_all(op, NULL, &packed);
-    sizes->packed_bytes += (uint64_t)(blas_packed_copies(op, members) - 1) * (uint64_t)packed.floats * sizeof(float);
+    sizes->packed_bytes += (uint64_t)(blas_packed_copies(op, members) - 1) * packed.bytes;
     count_buffers(op, op->desc.head.max_rows, op->desc.head.max_sequences, regions, &sizes->workspace_bytes,
                   &sizes->reserve_bytes);
     if (idle_is_asked(sizes) && sizes->axis != NULL)

@@ -139,15 +139,17 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
  * cache to another's, which takes longer than packing. The buffer begins with how many there are. */
 struct blas_packed_all {
     int32_t copies;
-    int64_t floats; /* from one copy to the next */
-    struct blas_packed first[BLAS_LD_MAX];
+    char *base;     /* of the first copy */
+    uint64_t bytes; /* of each */
+    uint64_t at[BLAS_LD_MAX]; /* where in it a (layer, direction) begins */
 };
 /* How many `members` members want; 0: any number. */
 int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members);
 /* The buffer's layout; NULL measures one copy. Bytes of what stands before the copies and of the first. */
 uint64_t blas_packed_all(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out);
 /* Member `member`'s weights of one (layer, direction). */
-struct blas_packed blas_packed_own(const struct blas_packed_all *all, int32_t n, int32_t member);
+struct blas_packed blas_packed_own(const struct blas_recurrent *op, const struct blas_packed_all *all, int32_t n,
+                                   int32_t member);
 /* `blocks`: into how many the rows are cut, at most. */
 void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,
                        struct blas_region *region, struct blas_saved *out);

@@ -109,7 +109,7 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
     const struct blas_recurrent *op = call->op;
     const int32_t ld = op->layer_count * op->directions;
     const struct blas_recurrent_layer *layer = &op->layers[n / op->directions];
-    const struct blas_packed own = blas_packed_own(&call->packed, n, copy), *p = &own;
+    const struct blas_packed own = blas_packed_own(op, &call->packed, n, copy), *p = &own;
     const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
     const float *w_h = p->masked ? p->masked
                                  : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
@@ -164,7 +164,7 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
 static void pack_masked(const struct pack_call *call, int32_t n)
 {
     const struct blas_recurrent *op = call->op;
-    const struct blas_packed *p = &call->packed.first[n];
+    const struct blas_packed own = blas_packed_own(op, &call->packed, n, 0), *p = &own;
     const int32_t ld = op->layer_count * op->directions;
     const int64_t elements = op->gate_rows * op->out;
     uint64_t key = blas_mask_key(op, call->step, n / op->directions, n % op->directions,
@@ -183,7 +183,7 @@ static void pack_member(void *argument, int32_t member, int32_t members)
     const struct blas_recurrent *op = call->op;
     const int32_t ld = op->layer_count * op->directions;
     uint32_t saved = blas_flush_denormals_enter();
-    if (call->packed.first[0].masked) {
+    if (op->training && op->desc.weight_drop > 0.0f) {
         for (int32_t n = member; n < ld; n += members)
             pack_masked(call, n);
         if (members > 1)
@@ -220,7 +220,7 @@ seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op,
     /* Waking the others costs more than packing a small layer. */
     if (copies > 1)
         queue->services->team(queue, pack_own, &call);
-    else if (queue->members > 1 && call.packed.floats > 512 * 1024)
+    else if (queue->members > 1 && call.packed.bytes > 2 << 20)
         queue->services->team(queue, pack_member, &call);
     else
         pack_member(&call, 0, 1);
