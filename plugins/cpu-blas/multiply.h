@@ -5,7 +5,8 @@
 
 #include "plugin.h"
 
-/* Do products of the operation's rows gain by tiles in float32 where there are any? [any] */
+/* Is the operation offered on tiles in float32? Whatever its rows, since a plan is followed with other batches, too;
+ * products of few rows stay on vectors. [any] */
 bool blas_multiply_tiles(const struct seqlstm_desc *desc);
 
 /* How `op` multiplies, by its descriptor, variant and instance. UNSUPPORTED: on tiles, and there are none. */

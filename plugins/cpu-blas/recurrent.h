@@ -3,7 +3,7 @@
  * weights. What the table of the plugin (backend.c) calls; arguments are those of <seqlstm/backend.h>.
  *
  * Variants: "packed" runs the kernels of the instruction set given to create; "tiles" the same with products on tiles,
- * where they gain by it; "generic" those of portable C, the same code in another translation. */
+ * where batches are large enough to gain by it; "generic" those of portable C, the same code in another translation. */
 #ifndef BLAS_RECURRENT_H
 #define BLAS_RECURRENT_H
 

@@ -12,13 +12,13 @@
 #include "recurrent_bytes.h"
 #include "recurrent_pieces.h"
 
-/* In float32, tiles have neither a projection nor a GRU whose reset comes before, and small batches gain nothing. */
+/* In float32, tiles have neither a projection nor a GRU whose reset comes before. Whatever the batches: a plan is
+ * followed with others, too. */
 static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
 {
-    const struct blas_pieces_kernels *offered = blas_pieces_offered();
-    return offered != NULL && desc->head.dtype_compute == SEQLSTM_FLOAT32 && desc->projection == 0 &&
+    return desc->head.dtype_compute == SEQLSTM_FLOAT32 && desc->projection == 0 &&
            (desc->cell != SEQLSTM_CELL_GRU || (desc->options & SEQLSTM_RECURRENT_RESET_AFTER)) &&
-           (desc->head.max_sequences >= offered->sequences_min || desc->head.max_rows >= offered->rows_min);
+           blas_pieces_offered() != NULL;
 }
 
 static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
@@ -175,6 +175,8 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->bytes = desc->head.dtype_compute == SEQLSTM_INT8;
     op->tiled_steps =
         op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
+    if (!op->tiled_steps && op->pieces && desc->head.max_rows < op->pieces->rows_min)
+        op->pieces = NULL;
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
     op->units = desc->hidden;
     op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
