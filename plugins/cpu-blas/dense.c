@@ -11,7 +11,7 @@
 
 static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
-    answer_yes(answer, (const char *const[]){"default", blas_multiply_tiles(&desc->head) ? BLAS_TILES : NULL, NULL});
+    answer_yes(answer, (const char *const[]){"default", blas_multiply_tiles(&desc->head), NULL});
 }
 
 static bool keeps_sums(const struct seqlstm_op *op)

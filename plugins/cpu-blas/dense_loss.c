@@ -42,7 +42,7 @@ struct blas_dense_loss blas_dense_loss_open(const struct blas_call *call)
 
 static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
-    const char *const variants[] = {"rows", blas_multiply_tiles(&desc->head) ? BLAS_TILES : NULL, NULL};
+    const char *const variants[] = {"rows", blas_multiply_tiles(&desc->head), NULL};
     if (blas_columns_fit(&desc->dense_loss))
         blas_columns_supports(&desc->dense_loss, answer);
     else

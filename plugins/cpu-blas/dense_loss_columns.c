@@ -59,7 +59,7 @@ static bool prefers_stored(const struct seqlstm_dense_loss_desc *d)
 
 void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, struct seqlstm_answer *answer)
 {
-    const char *const tiles = blas_multiply_tiles(&d->head) ? BLAS_TILES : NULL;
+    const char *const tiles = blas_multiply_tiles(&d->head);
     const char *const stored_first[] = {"stored", "recomputed", tiles, NULL};
     const char *const recomputed_first[] = {"recomputed", "stored", tiles, NULL};
     const char *const inference[] = {"columns", tiles, NULL};

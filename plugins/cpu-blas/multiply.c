@@ -9,9 +9,9 @@ static bool has_products(uint32_t operation)
     return operation == SEQLSTM_OP_DENSE || operation == SEQLSTM_OP_DENSE_LOSS;
 }
 
-bool blas_multiply_tiles(const struct seqlstm_desc *desc)
+const char *blas_multiply_tiles(const struct seqlstm_desc *desc)
 {
-    return desc->dtype_compute == SEQLSTM_FLOAT32 && blas_pieces_offered() != NULL;
+    return desc->dtype_compute == SEQLSTM_FLOAT32 && blas_pieces_offered() != NULL ? BLAS_TILES : NULL;
 }
 
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)

@@ -5,9 +5,9 @@
 
 #include "plugin.h"
 
-/* Is the operation offered on tiles in float32? Whatever its rows, since a plan is followed with other batches, too;
- * products of few rows stay on vectors. [any] */
-bool blas_multiply_tiles(const struct seqlstm_desc *desc);
+/* The variant of the operation on tiles in float32, or NULL: there is none. Whatever its rows, since a plan is followed
+ * with other batches, too; products of few rows stay on vectors. [any] */
+const char *blas_multiply_tiles(const struct seqlstm_desc *desc);
 
 /* How `op` multiplies, by its descriptor, variant and instance. UNSUPPORTED: on tiles, and there are none. */
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err);

@@ -584,7 +584,7 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
     call.args = args;
     call.queue = queue;
     struct blas_region saved = {args->reserve, 0};
-    blas_packed_all(op, args->packed, &call.packed);
+    blas_packed_open(op, args->packed, &call.packed);
     for (int32_t n = 0; n < op->layer_count * op->directions; n++)
         blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved, &call.saved[n]);
     struct blas_region work = {args->workspace, 0};

@@ -334,7 +334,7 @@ seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
                      !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
     struct blas_region saved = {args->reserve, 0};
-    blas_packed_all(op, args->packed, &call.packed);
+    blas_packed_open(op, args->packed, &call.packed);
     for (int32_t n = 0; op->training && n < op->layer_count * op->directions; n++)
         blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved, &call.saved[n]);
     struct blas_region work = {args->workspace, 0};

@@ -297,7 +297,7 @@ int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members)
     return copies < 1 ? 1 : (int32_t)copies;
 }
 
-uint64_t blas_packed_all(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out)
+uint64_t blas_packed_open(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out)
 {
     struct blas_region head = {(char *)(uintptr_t)buffer, 0}, one = {0};
     const float *copies = blas_region_take(&head, HEAD_FLOATS);
@@ -454,7 +454,7 @@ void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, stru
 {
     const int32_t regions = count_regions(op, members);
     struct blas_packed_all packed;
-    sizes->packed_bytes = blas_packed_all(op, NULL, &packed);
+    sizes->packed_bytes = blas_packed_open(op, NULL, &packed);
     sizes->packed_bytes += (uint64_t)(blas_packed_copies(op, members) - 1) * packed.bytes;
     count_buffers(op, op->desc.head.max_rows, op->desc.head.max_sequences, regions, &sizes->workspace_bytes,
                   &sizes->reserve_bytes);

@@ -145,8 +145,8 @@ struct blas_packed_all {
 };
 /* How many `members` members want; 0: any number. */
 int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members);
-/* The buffer's layout; NULL measures one copy. Bytes of what stands before the copies and of the first. */
-uint64_t blas_packed_all(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out);
+/* The buffer, with as many copies as it says; NULL measures one. Bytes of what stands before the copies and of one. */
+uint64_t blas_packed_open(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out);
 /* Member `member`'s weights of one (layer, direction). */
 struct blas_packed blas_packed_own(const struct blas_recurrent *op, const struct blas_packed_all *all, int32_t n,
                                    int32_t member);

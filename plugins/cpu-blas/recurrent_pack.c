@@ -216,7 +216,7 @@ seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op,
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "packed is NULL, a buffer of op_sizes was expected");
     const int32_t copies = blas_packed_copies(op, queue->members);
     memcpy(packed, &copies, sizeof copies);
-    blas_packed_all(op, packed, &call.packed);
+    blas_packed_open(op, packed, &call.packed);
     /* Waking the others costs more than packing a small layer. */
     if (copies > 1)
         queue->services->team(queue, pack_own, &call);
