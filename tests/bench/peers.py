@@ -47,8 +47,9 @@ def run_variant(args, mode, part, threads, variant):
     """Median nanoseconds, and share of the peak; infinity where the variant does not run the case."""
     t, b, i, h, layers, directions = part
     case = f'lstm:{"bwd" if mode == "train" else "inf"}:T{t}B{b}I{i}H{h}L{layers}D{directions}:f32:uniform'
-    text = output([args.bench, '--threads', threads, '--rounds', 5, '--variant', variant, *args.cpu_flag, args.plugin,
-                   case], threads, may_refuse=True,
+    flags = ['--variant', variant] if variant else []
+    text = output([args.bench, '--threads', threads, '--rounds', 5, *flags, *args.cpu_flag, args.plugin, case],
+                  threads, may_refuse=True,
                   OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as the program itself has it
     args.notes['seqlstm', threads] = text.split('\n')[0] or args.notes.get(('seqlstm', threads), '')
     row = next((line.split('|') for line in text.split('\n') if line.startswith('| lstm:')), None)
@@ -112,7 +113,7 @@ def compare(args, peers, mode, threads, lines):
                      + ' | '.join(f'{best[n] / best["seqlstm"]:.2f}, '
                                   f'{statistics.median(s[n] / s["seqlstm"] for s in rounds):.2f}' for n in names[1:])
                      + f' | {share_of(args, mode, parts, threads, spent):.2f} | '
-                     + ', '.join(dict.fromkeys(args.chosen[mode, part, threads] for part in parts)) + ' |')
+                     + ', '.join(dict.fromkeys(args.chosen[mode, part, threads] or 'first' for part in parts)) + ' |')
         print(lines[-1], file=sys.stderr)
 
 
@@ -133,7 +134,7 @@ def main():
     args.bench = build / 'tests/bench/bench_recurrent'
     backend, _, variant = args.backend.partition(':')
     args.plugin = build / f'backends/libseqlstm_backend_{backend}.so'
-    args.variants = [variant] if variant else VARIANTS.get(backend, ['default'])
+    args.variants = [variant] if variant else VARIANTS.get(backend, [''])
     args.chosen, args.shares = {}, {}
     args.cpu_flag = ['--cpu'] if args.cpu else []
     args.notes = {}
