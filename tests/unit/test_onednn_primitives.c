@@ -279,8 +279,8 @@ static int count_threads(void)
 }
 
 /* The host's threads pack, each on its own: also where the library changes layouts, as it does for inference on AVX-512
- * and in bfloat16. A team of the library's below one of them would also count for good as
- * threads beyond the processors: the library's waits then sleep at once, which took a fifth of a step. */
+ * and in bfloat16. A team of the library's below one of them would also count for good as threads beyond the
+ * processors: the library's waits then sleep at once, which took a fifth of a step. */
 static void packing_starts_no_threads(void **state)
 {
     (void)state;
