@@ -20,7 +20,6 @@ typedef __mmask16 vm;
 
 static inline vf v_zero(void) { return _mm512_setzero_ps(); }
 static inline vf v_set(float x) { return _mm512_set1_ps(x); }
-/* All lanes as lane i, by a shuffle instead of a load. */
 static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
