@@ -160,7 +160,7 @@ struct seqlstm_device_info {
     uint32_t struct_size;
     uint32_t flags;          /* zero */
     char name[64];           /* "AMD EPYC 9B45", "NVIDIA H200" */
-    char device_class[32];   /* "cpu:x86-64-v4", "cuda:sm_90" */
+    char device_class[32];   /* "cpu:x86-64-v4+amx", "cuda:sm_90" */
     char domain[64];         /* memory domain: "host", "cuda:<uuid>" */
     uint64_t memory_bytes;   /* 0: the host's */
 };

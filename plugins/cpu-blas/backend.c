@@ -58,7 +58,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-blas");
     instance->host = host;
     instance->isa = isa;
-    instance->tiles = strcmp(instructions, "auto") == 0;
+    instance->tiles = strcmp(instructions, "auto") == 0 && blas_tiles_offered();
     instance->math = blas_rowmath_get(instance->isa);
     instance->members_max = cpu_device_count();
     char line[128];
@@ -100,6 +100,8 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
     char library[32];
     snprintf(library, sizeof library, "OpenBLAS %s", blas_openblas_core());
     cpu_device_describe(used_level(instance->isa), library, info);
+    if (instance->tiles)
+        strncat(info->device_class, BLAS_CLASS_TILES, sizeof info->device_class - strlen(info->device_class) - 1);
     return SEQLSTM_OK;
 }
 
@@ -107,8 +109,7 @@ static seqlstm_status backend_supports(const char *device_class, const struct se
                                        struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     (void)err;
-    union seqlstm_any_desc copy;
-    blas_supports(device_class, desc, answer, &copy);
+    blas_supports(device_class, desc, answer);
     return SEQLSTM_OK;
 }
 
@@ -129,7 +130,7 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
                      (unsigned)device);
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     union seqlstm_any_desc full;
-    blas_supports("cpu", desc, &answer, &full);
+    blas_answer(instance->tiles, desc, &answer, &full);
     uint32_t index = 0;
     SEQLSTM_TRY(answer_choose(&answer, BLAS_ID, variant, &index, err));
     struct seqlstm_op *op = host_allocate(instance->host, sizeof *op);

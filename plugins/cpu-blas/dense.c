@@ -9,9 +9,9 @@
 #include "multiply.h"
 #include "share.h"
 
-static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
+static void supports(const union seqlstm_any_desc *desc, bool tiles, struct seqlstm_answer *answer)
 {
-    answer_yes(answer, (const char *const[]){"default", blas_multiply_tiles(&desc->head), NULL});
+    answer_yes(answer, (const char *const[]){"default", blas_multiply_tiles(&desc->head, tiles), NULL});
 }
 
 static bool keeps_sums(const struct seqlstm_op *op)

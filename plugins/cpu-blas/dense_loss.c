@@ -40,11 +40,11 @@ struct blas_dense_loss blas_dense_loss_open(const struct blas_call *call)
     return l;
 }
 
-static void supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
+static void supports(const union seqlstm_any_desc *desc, bool tiles, struct seqlstm_answer *answer)
 {
-    const char *const variants[] = {"rows", blas_multiply_tiles(&desc->head), NULL};
+    const char *const variants[] = {"rows", blas_multiply_tiles(&desc->head, tiles), NULL};
     if (blas_columns_fit(&desc->dense_loss))
-        blas_columns_supports(&desc->dense_loss, answer);
+        blas_columns_supports(&desc->dense_loss, tiles, answer);
     else
         answer_yes(answer, variants);
 }

@@ -26,7 +26,7 @@ static inline struct blas_loss_rule blas_dense_loss_rule(const struct seqlstm_de
 
 /* By columns: is it the way for this descriptor, which variants has it, what does it need, and the passes. */
 bool blas_columns_fit(const struct seqlstm_dense_loss_desc *d);
-void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, struct seqlstm_answer *answer);
+void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, bool with_tiles, struct seqlstm_answer *answer);
 void blas_columns_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out);
 void blas_columns_forward(const struct blas_call *call);
 void blas_columns_backward(const struct blas_call *call);

@@ -57,9 +57,9 @@ static bool prefers_stored(const struct seqlstm_dense_loss_desc *d)
            (d->head.dtype_compute == SEQLSTM_BFLOAT16 ? STORED_MAX_BYTES_BFLOAT16 : STORED_MAX_BYTES);
 }
 
-void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, struct seqlstm_answer *answer)
+void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, bool with_tiles, struct seqlstm_answer *answer)
 {
-    const char *const tiles = blas_multiply_tiles(&d->head);
+    const char *const tiles = blas_multiply_tiles(&d->head, with_tiles);
     const char *const stored_first[] = {"stored", "recomputed", tiles, NULL};
     const char *const recomputed_first[] = {"recomputed", "stored", tiles, NULL};
     const char *const inference[] = {"columns", tiles, NULL};

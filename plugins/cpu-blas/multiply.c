@@ -9,25 +9,21 @@ static bool has_products(uint32_t operation)
     return operation == SEQLSTM_OP_DENSE || operation == SEQLSTM_OP_DENSE_LOSS;
 }
 
-const char *blas_multiply_tiles(const struct seqlstm_desc *desc)
+const char *blas_multiply_tiles(const struct seqlstm_desc *desc, bool tiles)
 {
-    return desc->dtype_compute == SEQLSTM_FLOAT32 && blas_pieces_offered() != NULL ? BLAS_TILES : NULL;
+    return tiles && desc->dtype_compute == SEQLSTM_FLOAT32 ? BLAS_TILES : NULL;
 }
 
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)
 {
-    const struct seqlstm_instance *instance = op->instance;
     const uint32_t dtype = op->desc.head.dtype_compute;
     const bool bytes = dtype == SEQLSTM_INT8, narrow = bytes || dtype == SEQLSTM_BFLOAT16;
     if (!narrow && !op->on_tiles)
         return SEQLSTM_OK;
-    const char *what = bytes ? "int8" : narrow ? "bfloat16" : "variant " BLAS_TILES;
-    if (!instance->tiles)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, and instructions is %s", what,
-                     blas_isa_name(instance->isa));
     op->tiled = (struct blas_tiled){bytes ? blas_bytes_get() : blas_pieces_get(), narrow ? 1 : BLAS_PIECES};
     if (op->tiled.kernels == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process", what);
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process",
+                     bytes ? "int8" : narrow ? "bfloat16" : "variant " BLAS_TILES);
     return SEQLSTM_OK;
 }
 

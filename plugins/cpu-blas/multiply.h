@@ -5,11 +5,11 @@
 
 #include "plugin.h"
 
-/* The variant of the operation on tiles in float32, or NULL: there is none. Whatever its rows, since a plan is followed
- * with other batches, too; products of few rows stay on vectors. [any] */
-const char *blas_multiply_tiles(const struct seqlstm_desc *desc);
+/* The variant of the operation in float32 where there are tiles, or NULL: there is none. Whatever its rows, since a
+ * plan is followed with other batches, too; products of few rows stay on vectors. [any] */
+const char *blas_multiply_tiles(const struct seqlstm_desc *desc, bool tiles);
 
-/* How `op` multiplies, by its descriptor, variant and instance. UNSUPPORTED: on tiles, and there are none. */
+/* How `op` multiplies, by its descriptor and variant. UNSUPPORTED: on tiles, which the system refuses. */
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err);
 
 /* Bytes of the workspace that tiles of all parts take; 0 without tiles. */

@@ -8,8 +8,9 @@
 
 #ifdef BLAS_EMULATED_TILES
 
-const struct blas_pieces_kernels *blas_pieces_offered(void) { return &blas_pieces_kernels_emulated; }
-const struct blas_pieces_kernels *blas_bytes_offered(void) { return &blas_bytes_kernels_emulated; }
+#define PIECES blas_pieces_kernels_emulated
+#define BYTES  blas_bytes_kernels_emulated
+bool blas_tiles_offered(void) { return true; }
 static bool is_allowed(void) { return true; }
 
 #elif defined(BLAS_HAVE_AMX_KERNELS)
@@ -20,30 +21,21 @@ static bool is_allowed(void) { return true; }
 
 #include "isa.h"
 
+#define PIECES blas_pieces_kernels_amx
+#define BYTES  blas_bytes_kernels_amx
+
 enum {
-    AMX_BF16 = 1 << 22, /* CPUID 7, EDX */
-    AMX_TILE = 1 << 24,
-    AMX_INT8 = 1 << 25,
-    REQUEST_STATE = 0x1023, /* arch_prctl: ARCH_REQ_XCOMP_PERM */
-    TILE_DATA = 18          /* of XCR0; 17 is their configuration */
+    AMX = 1 << 22 | 1 << 24 | 1 << 25, /* CPUID 7, EDX: AMX-BF16, AMX-TILE, AMX-INT8 */
+    STATE = 3 << 17,                   /* XCR0: tiles and their configuration */
+    REQUEST_STATE = 0x1023,            /* arch_prctl: ARCH_REQ_XCOMP_PERM */
+    TILE_DATA = 18
 };
 
-/* Tiles, and their product. */
-static bool is_offered(unsigned product)
+bool blas_tiles_offered(void)
 {
     unsigned a, b, c, d;
-    return blas_isa_detect() >= BLAS_ISA_AVX512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & product) &&
-           (d & AMX_TILE) && (blas_isa_state() >> 17 & 3) == 3;
-}
-
-const struct blas_pieces_kernels *blas_pieces_offered(void)
-{
-    return is_offered(AMX_BF16) ? &blas_pieces_kernels_amx : NULL;
-}
-
-const struct blas_pieces_kernels *blas_bytes_offered(void)
-{
-    return is_offered(AMX_INT8) ? &blas_bytes_kernels_amx : NULL;
+    return blas_isa_detect() >= BLAS_ISA_AVX512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX) == AMX &&
+           (blas_isa_state() & STATE) == STATE;
 }
 
 static bool allowed;
@@ -57,18 +49,24 @@ static bool is_allowed(void)
     return allowed;
 }
 
-#else
-
-const struct blas_pieces_kernels *blas_pieces_offered(void) { return NULL; }
-const struct blas_pieces_kernels *blas_bytes_offered(void) { return NULL; }
-static bool is_allowed(void) { return false; }
-
 #endif
 
-static const struct blas_pieces_kernels *get(const struct blas_pieces_kernels *offered)
+#ifdef PIECES
+
+const struct blas_pieces_kernels *blas_pieces_get(void)
 {
-    return offered != NULL && is_allowed() ? offered : NULL;
+    return blas_tiles_offered() && is_allowed() ? &PIECES : NULL;
 }
 
-const struct blas_pieces_kernels *blas_pieces_get(void) { return get(blas_pieces_offered()); }
-const struct blas_pieces_kernels *blas_bytes_get(void) { return get(blas_bytes_offered()); }
+const struct blas_pieces_kernels *blas_bytes_get(void)
+{
+    return blas_tiles_offered() && is_allowed() ? &BYTES : NULL;
+}
+
+#else
+
+bool blas_tiles_offered(void) { return false; }
+const struct blas_pieces_kernels *blas_pieces_get(void) { return NULL; }
+const struct blas_pieces_kernels *blas_bytes_get(void) { return NULL; }
+
+#endif

@@ -111,15 +111,14 @@ extern const struct blas_pieces_kernels blas_pieces_kernels_amx;
 /* The same, bit for bit, in portable C: a module that tests build has them in the place of the others. */
 extern const struct blas_pieces_kernels blas_pieces_kernels_emulated;
 
-/* Those that processor and operating system offer, or NULL. [any] */
-const struct blas_pieces_kernels *blas_pieces_offered(void);
-/* The same with leave to run them, which the process has from then on: its signal frames are 8 KiB larger. NULL where
- * the system refuses it. [any] */
-const struct blas_pieces_kernels *blas_pieces_get(void);
-
 /* The same on tiles of bytes. */
 extern const struct blas_pieces_kernels blas_bytes_kernels_amx, blas_bytes_kernels_emulated;
-const struct blas_pieces_kernels *blas_bytes_offered(void);
+
+/* Do processor and operating system offer tiles? [any] */
+bool blas_tiles_offered(void);
+/* The kernels, with leave to run them, which the process has from then on: its signal frames are 8 KiB larger. NULL
+ * where they are not offered, or the system refuses it. [any] */
+const struct blas_pieces_kernels *blas_pieces_get(void);
 const struct blas_pieces_kernels *blas_bytes_get(void);
 
 static inline int64_t blas_pieces_k(int64_t k) { return (k + BLAS_TILE_K - 1) / BLAS_TILE_K; }

@@ -27,7 +27,7 @@
 struct seqlstm_instance {
     const struct seqlstm_host *host;
     enum blas_isa isa;
-    bool tiles; /* may be used where there are any */
+    bool tiles; /* there are tiles, and `instructions` lets them be used; the device's class says so, too */
     const struct blas_rowmath *math;
     int32_t members_max; /* most members that one call uses: bounds workspaces */
 };
@@ -71,7 +71,7 @@ struct blas_call {
 struct blas_operation {
     uint32_t slots;
     /* Rules beyond those of the head (supports.c has checked it); answers through common/answer.h. */
-    void (*supports)(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer);
+    void (*supports)(const union seqlstm_any_desc *desc, bool tiles, struct seqlstm_answer *answer);
     void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: nothing needed */
     seqlstm_status (*forward)(const struct blas_call *call, struct seqlstm_error *err);
     seqlstm_status (*backward)(const struct blas_call *call, struct seqlstm_error *err); /* NULL: none */
@@ -83,9 +83,13 @@ extern const struct blas_operation blas_embedding, blas_dense, blas_activation, 
 
 /* ---- answers (supports.c) ------------------------------------------------------------------- */
 
-/* Head and operation. Fills a full-size copy of the descriptor when the answer is yes. */
-void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-                   union seqlstm_any_desc *out_desc);
+/* What the class of a processor with tiles ends with. */
+#define BLAS_CLASS_TILES "+amx"
+/* Head and operation, on a device of that class. [any] */
+void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer);
+/* The same on a processor, with tiles or without. Fills a full-size copy of the descriptor when the answer is yes. */
+void blas_answer(bool tiles, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                 union seqlstm_any_desc *out_desc);
 /* NULL for RECURRENT and what is not offered. */
 const struct blas_operation *blas_operation_get(uint32_t op);
 /* By SEQLSTM_OP_…: descriptor bytes read. */

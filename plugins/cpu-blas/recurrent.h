@@ -16,11 +16,11 @@ struct blas_recurrent;         /* an operation, immutable */
 struct blas_recurrent_binding; /* an operation at one shape */
 
 /* What seqlstm_desc_check and the rules of every operation (supports.c) have let pass. [any] */
-void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer);
+void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool tiles, struct seqlstm_answer *answer);
 
-/* `tiled`: of bfloat16 or "tiles"; else its kernels are NULL. `host` must live as long as the operation. `members_max`:
- * the most members of a queue that will share one call; further members stay idle (it bounds the workspace).
- * UNSUPPORTED, NO_MEMORY. [control] */
+/* `desc` and `variant` have been accepted. `tiled`: of bfloat16 or "tiles"; else its kernels are NULL. `host` must live
+ * as long as the operation. `members_max`: the most members of a queue that will share one call; further members stay
+ * idle (it bounds the workspace). NO_MEMORY. [control] */
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
                                      const struct blas_tiled *tiled, int32_t members_max,
                                      const struct seqlstm_recurrent_desc *desc,

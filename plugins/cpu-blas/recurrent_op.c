@@ -17,8 +17,7 @@
 static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
 {
     return desc->head.dtype_compute == SEQLSTM_FLOAT32 && desc->projection == 0 &&
-           (desc->cell != SEQLSTM_CELL_GRU || (desc->options & SEQLSTM_RECURRENT_RESET_AFTER)) &&
-           blas_pieces_offered() != NULL;
+           (desc->cell != SEQLSTM_CELL_GRU || (desc->options & SEQLSTM_RECURRENT_RESET_AFTER));
 }
 
 static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
@@ -38,7 +37,7 @@ static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct se
     return true;
 }
 
-void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
+void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool tiles, struct seqlstm_answer *answer)
 {
     static const char *const on_vectors[] = {"packed", "generic", NULL}, *const narrow[] = {"packed", NULL};
     static const char *const on_tiles[] = {"packed", BLAS_TILES, "generic", NULL};
@@ -52,7 +51,7 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, struct s
     const bool is_narrow = desc->head.dtype_compute != SEQLSTM_FLOAT32;
     if (is_narrow && !narrow_supports(desc, answer))
         return;
-    answer_yes(answer, is_narrow ? narrow : tiles_serve(desc) ? on_tiles : on_vectors);
+    answer_yes(answer, is_narrow ? narrow : tiles && tiles_serve(desc) ? on_tiles : on_vectors);
 }
 
 /* ---- creation ------------------------------------------------------------------------------------ */
@@ -144,10 +143,6 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
                                      const char *variant, struct blas_recurrent **out_op,
                                      struct seqlstm_error *err)
 {
-    struct seqlstm_answer answer = {.struct_size = sizeof answer};
-    blas_recurrent_supports(desc, &answer);
-    if (!answer.accepted)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s (value %s)", answer.reason, answer.value);
     const bool generic = strcmp(variant, "generic") == 0;
     const int64_t columns = blas_round(desc->hidden, GROUP) * 4; /* at least those of any cell */
     struct blas_recurrent *op =

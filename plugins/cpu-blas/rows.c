@@ -177,8 +177,9 @@ const struct blas_operation blas_layer_norm = {
 
 /* ---- cast ------------------------------------------------------------------------------------ */
 
-static void cast_supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
+static void cast_supports(const union seqlstm_any_desc *desc, bool tiles, struct seqlstm_answer *answer)
 {
+    (void)tiles;
     static const char *const variants[] = {"default", NULL};
     if (answer_cast(answer, &desc->cast))
         answer_yes(answer, variants);

@@ -4,6 +4,7 @@
 #include "plugin.h"
 
 #include <seqlstm/desc_check.h>
+#include <string.h>
 
 static const struct blas_operation *const operations[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_EMBEDDING] = &blas_embedding,
@@ -53,36 +54,44 @@ const struct blas_operation *blas_operation_get(uint32_t op)
     return op < SEQLSTM_OP_COUNT ? operations[op] : NULL;
 }
 
-static bool answer_narrow(struct seqlstm_answer *answer, const struct seqlstm_desc *head, bool offered,
+static bool answer_narrow(struct seqlstm_answer *answer, const struct seqlstm_desc *head, bool tiles,
                           const char *reason, const char *dtype)
 {
-    if (!offered)
+    if (!tiles)
         return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, reason, "precision: float32", "%s",
                          dtype);
     return answer_float32_edges(answer, BLAS_ID, head);
 }
 
 /* Products may be in bfloat16, and those of recurrent layers in int8, on tiles. */
-static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm_desc *head)
+static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm_desc *head, bool tiles)
 {
     const bool products =
         head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_DENSE || head->op == SEQLSTM_OP_DENSE_LOSS;
     if (products && head->dtype_compute == SEQLSTM_BFLOAT16)
-        return answer_narrow(answer, head, blas_pieces_offered() != NULL,
-                             "cpu-blas computes in bfloat16 on processors with AMX alone.", "bfloat16");
+        return answer_narrow(answer, head, tiles,
+                             "cpu-blas computes in bfloat16 with AMX alone (`instructions: auto` uses it).",
+                             "bfloat16");
     if (head->op == SEQLSTM_OP_RECURRENT && head->dtype_compute == SEQLSTM_INT8)
-        return answer_narrow(answer, head, blas_bytes_offered() != NULL,
-                             "cpu-blas computes in int8 on processors with AMX alone.", "int8");
+        return answer_narrow(answer, head, tiles,
+                             "cpu-blas computes in int8 with AMX alone (`instructions: auto` uses it).", "int8");
     return answer_float32(answer, BLAS_ID, head);
 }
 
-void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
-                   union seqlstm_any_desc *out_desc)
+void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer)
+{
+    const size_t length = strlen(device_class), end = strlen(BLAS_CLASS_TILES);
+    union seqlstm_any_desc copy;
+    answer->accepted = 0;
+    if (answer_on_cpu(answer, BLAS_ID, device_class))
+        blas_answer(length > end && strcmp(device_class + length - end, BLAS_CLASS_TILES) == 0, desc, answer, &copy);
+}
+
+void blas_answer(bool tiles, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                 union seqlstm_any_desc *out_desc)
 {
     static const char *const plain[] = {"default", NULL};
     answer->accepted = 0;
-    if (!answer_on_cpu(answer, BLAS_ID, device_class))
-        return;
     if (desc->op >= SEQLSTM_OP_COUNT || blas_desc_bytes[desc->op] == 0) {
         answer_no(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
                   "This operation is not among those of cpu-blas.", "", "%u", (unsigned)desc->op);
@@ -92,12 +101,12 @@ void blas_supports(const char *device_class, const struct seqlstm_desc *desc, st
         return;
     seqlstm_desc_copy(desc, out_desc);
     /* OpenBLAS counts rows and columns in 32 bits. */
-    if (!answer_precision(answer, &out_desc->head) || !answer_rows_in_32_bits(answer, BLAS_ID, &out_desc->head))
+    if (!answer_precision(answer, &out_desc->head, tiles) || !answer_rows_in_32_bits(answer, BLAS_ID, &out_desc->head))
         return;
     if (desc->op == SEQLSTM_OP_RECURRENT)
-        blas_recurrent_supports(&out_desc->recurrent, answer);
+        blas_recurrent_supports(&out_desc->recurrent, tiles, answer);
     else if (operations[desc->op]->supports != NULL)
-        operations[desc->op]->supports(out_desc, answer);
+        operations[desc->op]->supports(out_desc, tiles, answer);
     else
         answer_yes(answer, plain);
 }

@@ -162,6 +162,18 @@ def test_precision(t):
     t.run('verify', 'low.yaml')
 
 
+def test_lesser_instructions(t):
+    """A backend that was told to use lesser instructions refuses bfloat16 as one on a lesser processor does."""
+    t.write('low.yaml', LOW.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
+            .replace('[cpu-onednn, cpu-blas]', '[{plugin: cpu-blas, options: {instructions: portable}}]'))
+    layers = t.run('plan', 'low.yaml', '--json').json['layers']
+    for layer in layers:
+        expect(layer['precision'] == 'float32', layer)
+    refused = [(r['option'], r['value'], 'AMX' in r['reason']) for r in layers[0]['refused']]
+    expect(('precision', 'bfloat16', True) in refused, refused)
+    t.run('run', 'low.yaml', '--out', 'low', '-q')
+
+
 def test_variables_are_named(t):
     """A bad value is named as it was said: by its flag, or by its variable."""
     t.write('m.yaml', TINY)

@@ -181,7 +181,9 @@ static bool has_tiles(struct blas_fixture *f, const struct shape *shape, const s
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     struct seqlstm_recurrent_desc desc;
     desc_fill(shape, axis, &desc);
-    assert_int_equal(f->table->supports("cpu", &desc.head, &answer, &err), SEQLSTM_OK);
+    struct seqlstm_device_info device = {.struct_size = sizeof device};
+    assert_int_equal(f->table->device_info(f->instance, 0, &device, &err), SEQLSTM_OK);
+    assert_int_equal(f->table->supports(device.device_class, &desc.head, &answer, &err), SEQLSTM_OK);
     assert_true(answer.accepted);
     for (uint32_t i = 0; i < answer.variant_count; i++)
         if (is_tiles(answer.variants[i]))

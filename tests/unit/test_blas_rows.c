@@ -540,6 +540,40 @@ static void test_refusals(void **state)
     assert_null(op);
 }
 
+static struct seqlstm_answer ask_dense(struct blas_fixture *f, const char *class, uint32_t dtype)
+{
+    struct seqlstm_dense_desc d = {
+        .head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4), .input = 3, .output = 2};
+    d.head.dtype_compute = dtype;
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(f->table->supports(class, &d.head, &answer, &err), SEQLSTM_OK);
+    return answer;
+}
+
+/* Tiles are asked of the class alone, whatever this machine has; an instance that must not use them is of another. */
+static void test_class_says_tiles(void **state)
+{
+    struct blas_fixture *f = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct seqlstm_answer with = ask_dense(f, "cpu:x86-64-v4+amx", SEQLSTM_FLOAT32);
+    assert_int_equal(with.variant_count, 2);
+    assert_string_equal(with.variants[1], "tiles");
+    assert_int_equal(ask_dense(f, "cpu:x86-64-v4", SEQLSTM_FLOAT32).variant_count, 1);
+    assert_true(ask_dense(f, "cpu:x86-64-v4+amx", SEQLSTM_BFLOAT16).accepted);
+    const struct seqlstm_answer without = ask_dense(f, "cpu:x86-64-v4", SEQLSTM_BFLOAT16);
+    assert_false(without.accepted);
+    assert_int_equal(without.option, SEQLSTM_OPTION_DTYPE);
+    struct seqlstm_setting setting = {"instructions", "portable"};
+    struct seqlstm_instance *lesser = NULL;
+    struct seqlstm_device_info info = {.struct_size = sizeof info};
+    assert_int_equal(f->table->open(&f->host.services, &setting, 1, &lesser, &err), SEQLSTM_OK);
+    assert_int_equal(f->table->device_info(lesser, 0, &info, &err), SEQLSTM_OK);
+    assert_null(strstr(info.device_class, "+amx"));
+    assert_false(ask_dense(f, info.device_class, SEQLSTM_BFLOAT16).accepted);
+    f->table->close(lesser);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_top_k_best),
         cmocka_unit_test(test_top_k_sample),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_class_says_tiles),
     };
     return FIXTURE_RUN(tests);
 }
