@@ -72,6 +72,7 @@ struct blas_pieces_product {
     int64_t c_row;
     const float *init; /* [columns], or NULL: zero */
     bool accumulate;   /* start from C instead */
+    const uint16_t *next; /* NULL, or B of the product that follows, as large as this one: it is prefetched */
 };
 
 /* What sums of products of bytes stand for: C[r][n] = scale[n] C[r][n] + offset[n], of int32_t into float. */

@@ -154,6 +154,12 @@ void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, 
     blas_run_barrier(r);
 }
 
+/* What a product of `rows` rows shall prefetch of the weights that come next. With few rows memory is behind anyway. */
+static const uint16_t *next_of(const struct blas_recurrent *op, int64_t rows, const float *weights)
+{
+    return op->weights_large && rows >= 128 ? words_of(weights) : NULL;
+}
+
 void blas_pieces_forward(const struct blas_run *r, const struct blas_product *product, int64_t p, unsigned split,
                          unsigned parts)
 {
@@ -162,14 +168,16 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
     const int64_t k_h = blas_pieces_blocks(op, op->out_pad);
     const bool x = parts & BLAS_PART_X, behind = !x && (split & BLAS_PART_X);
     const int64_t x_floats = blas_x_floats(op, op->layers[r->layer].input_pad);
-    const float *weights = r->packed->forward + p * (x_floats + blas_h_floats(op));
+    const int64_t panel = x_floats + blas_h_floats(op);
+    const float *weights = r->packed->forward + p * panel + (x ? 0 : x_floats);
     op->pieces->product(&(struct blas_pieces_product){
         .rows = product->rows, .k = (x ? k_x : 0) + (parts & BLAS_PART_H ? k_h : 0),
         .pieces = op->piece_count, .a = words_of(r->scratch.pieces) + (behind ? a_row_of(op, k_x) : 0),
         .a_row = a_row_of(op, (split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
-        .b = words_of(x ? weights : weights + x_floats), .b_groups = PANEL / GROUP,
+        .b = words_of(weights), .b_groups = PANEL / GROUP,
         .groups = PANEL / GROUP, .c = product->c, .c_row = product->c_row, .init = op->bytes ? NULL : product->init,
-        .accumulate = product->accumulate}, r->tiles);
+        .accumulate = product->accumulate,
+        .next = p + 1 < r->panel_last ? next_of(op, product->rows, weights + panel) : NULL}, r->tiles);
     if (op->bytes && (op->norm || parts & BLAS_PART_H))
         op->pieces->sums(&(struct blas_bytes_sums){
             .rows = product->rows, .c = product->c, .c_row = product->c_row, .scale = r->packed->scale + p * PANEL,
@@ -184,6 +192,7 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
     const struct blas_recurrent *op = r->op;
     const int64_t k_all = (int64_t)op->panels * PANEL;
     const int64_t two = PANEL / BLAS_TILE_K, together = panels_together(op, product->rows);
+    const int64_t strip = (product->descending ? -1 : 1) * blas_pieces_floats(op, k_all, PANEL);
     const int64_t strips = high > low ? (high + PANEL - 1) / PANEL - low / PANEL : 0;
     bool accumulate = product->accumulate;
     for (int64_t first = 0; first < op->panels; first += together, accumulate = true) {
@@ -206,7 +215,8 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
                 .rows = product->rows, .k = count * two, .pieces = op->piece_count, .a = split.out, .a_row = a_row,
                 .b = words_of(weights) + n % PANEL / GROUP * BLAS_TILE, .b_groups = (int32_t)(wide / GROUP),
                 .groups = (int32_t)((end - n) / GROUP), .c = product->c + n,
-                .c_row = product->c_row, .accumulate = accumulate}, r->tiles);
+                .c_row = product->c_row, .accumulate = accumulate,
+                .next = i + 1 < strips ? next_of(op, product->rows, weights + strip) : NULL}, r->tiles);
         }
     }
 }
