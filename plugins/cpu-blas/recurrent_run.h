@@ -171,6 +171,9 @@ void blas_own_columns(const struct blas_run *run, int64_t *low, int64_t *high);
 void blas_product_back(const struct blas_recurrent *op, const struct blas_product *product,
                        const float *b, int64_t width, int64_t low, int64_t high, int32_t together);
 
+/* Gradients of own panels' weights (+)= what q in [low, high) of the block gives: gates' gradients times x~h~. */
+void blas_chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high);
+
 /* Step t: gradients of its pre-activations, then dh of the step before it; t_next is the step that comes next. */
 void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next);
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of the weights: sums of outer products over the rows of a chunk of steps, while its gates' gradients are
+ * still in the second-level cache; by pieces (recurrent_pieces.h) where the operation has them. */
+#include "recurrent_pieces.h"
+#include "recurrent_run.h"
+
+/* 64 columns of a chunk of x~h~ each, the first at `base`, the next `step` floats on; rows are `row` floats apart. */
+struct strips {
+    const float *base;
+    int64_t row, step;
+};
+
+/* Columns [column, column + width) of rows q in [low, high). Rows that lie on pages of their own are copied first, so
+ * that a strip's rows follow one another: the sums pass over them many times, and a processor knows few pages at once.
+ * Members that share the block share the copy. */
+static struct strips strips_get(const struct blas_backward_run *f, int64_t low, int64_t high, int64_t column,
+                                int64_t width)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent_layer *layer = &r->op->layers[r->layer];
+    const float *xh = r->saved->xh + (r->block->q_base + low) * layer->xh_row + column;
+    const int64_t rows = high - low;
+    if (!blas_copies_strips(layer))
+        return (struct strips){xh, layer->xh_row, PANEL};
+    int64_t first, last;
+    blas_share((width + PANEL - 1) / PANEL, r->member, r->members, &first, &last);
+    blas_run_barrier(r); /* nobody reads the strips before */
+    for (int64_t n = first * PANEL; n < last * PANEL; n += PANEL)
+        r->op->kernels->copy(&(struct blas_rows){.rows = rows, .n = blas_min(PANEL, width - n), .x = xh + n,
+                                                 .x_row = layer->xh_row, .y = r->scratch.strips + n * rows,
+                                                 .y_row = PANEL});
+    blas_run_barrier(r);
+    return (struct strips){r->scratch.strips, PANEL, rows * PANEL};
+}
+
+/* Panels of gates that are taken together for the gradients of the weights. Where strips were copied all of them stay
+ * in the second-level cache, and panels pass by one at a time: the gradients of one lie on few pages. Else as many
+ * panels stay there as fit, while strips pass by, each of which is then read once for all of them. */
+static int64_t panels_together(const struct blas_run *r, int64_t rows)
+{
+    if (blas_copies_strips(&r->op->layers[r->layer]))
+        return 1;
+    int64_t count = 768 * 1024 / (rows * PANEL * (int64_t)sizeof(float));
+    return count < 1 ? 1 : count;
+}
+
+/* What gradients of weights are sums of: gates of q in [low, high) by columns [column, column + width) of x~h~. */
+struct outer_part {
+    int64_t low, high, column, width;
+    const float *gates; /* of the block's first panel and row */
+    float *c;           /* of the first panel's first column */
+    int64_t c_panel, c_row, c_group;
+    bool direct; /* C has no padding */
+    bool accumulate;
+};
+
+/* One product of own panels and strips. */
+static void part_run(const struct blas_backward_run *f, const struct outer_part *part)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t rows = part->high - part->low, together = panels_together(r, rows);
+    const struct strips strips = strips_get(f, part->low, part->high, part->column, blas_round(part->width, GROUP));
+    const float *a = part->gates + part->low * PANEL;
+    for (int64_t first = r->panel_first, last; first < r->panel_last; first = last) {
+        last = blas_min(first + together, r->panel_last);
+        const float *b = strips.base;
+        for (int64_t n = 0; n < part->width; n += PANEL, b += strips.step) {
+            const int64_t wanted = blas_min(PANEL, part->width - n), columns = blas_round(wanted, GROUP);
+            for (int64_t p = first; p < last; p++)
+                op->kernels->outer(&(struct blas_outer){
+                    .rows = rows, .a = a + p * r->block->gate_rows * PANEL, .a_row = PANEL, .m_count = PANEL,
+                    .b = b, .b_row = strips.row, .groups = (int32_t)(columns / GROUP),
+                    .n_skip = part->direct ? (int32_t)(columns - wanted) : 0, .c = part->c + p * part->c_panel + n,
+                    .c_row = part->c_row, .c_group = part->c_group,
+                    .m_skip = part->direct ? (int32_t)(GROUP - blas_min(GROUP, op->units - p * GROUP)) : 0,
+                    .accumulate = part->accumulate,
+                    .next = p + 1 < last ? NULL : n + PANEL < part->width ? b + strips.step : strips.base});
+        }
+    }
+}
+
+/* dW (+)= gates' x~h~ over q in [low, high) straight into the canonical gradients: 16 rows of each gate follow one
+ * another. */
+static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int32_t ld = op->layer_count * op->directions;
+    const int64_t gates = r->block->gate_base * op->panels * PANEL;
+    for (int part = 0; part < 2; part++) {
+        float *dw = f->grads[SEQLSTM_RECURRENT_PARAM(ld, r->n, part == 0 ? SEQLSTM_PARAM_W_X : SEQLSTM_PARAM_W_H)];
+        const int64_t width = part == 0 ? layer->input : op->out;
+        if (dw)
+            part_run(f, &(struct outer_part){
+                            .low = low, .high = high, .column = part == 0 ? 0 : layer->input_pad, .width = width,
+                            .gates = (op->norm && part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
+                            .c = dw, .c_panel = GROUP * width, .c_row = width, .c_group = op->units * width,
+                            .direct = true, .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE)});
+    }
+}
+
+/* The same into the member's own gradients. With norm, W_x and W_h have gradients of their own. */
+static void chunk_weights_apart(const struct blas_backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t row = layer->input_pad + op->out_pad, gates = r->block->gate_base * op->panels * PANEL;
+    const bool together = !op->norm && !blas_copies_strips(layer);
+    for (int part = 0; part < (together ? 1 : 2); part++) {
+        const int64_t column = part == 0 ? 0 : layer->input_pad;
+        part_run(f, &(struct outer_part){
+                        .low = low, .high = high, .column = column,
+                        .width = together ? row : part == 0 ? layer->input_pad : op->out_pad,
+                        .gates = (op->norm && part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
+                        .c = f->gradients.w + column, .c_panel = PANEL * row, .c_row = row,
+                        .accumulate = !f->fresh});
+    }
+}
+
+/* The same in pieces. */
+static void chunk_weights_pieces(const struct blas_backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t row = layer->input_pad + op->out_pad, gates = r->block->gate_base * op->panels * PANEL;
+    for (int part = 0; part < (op->norm ? 2 : 1); part++)
+        blas_pieces_weights(r, &(struct blas_pieces_outer){
+                                   .low = low, .high = high, .column = part == 0 ? 0 : layer->input_pad,
+                                   .width = !op->norm ? row : part == 0 ? layer->input_pad : op->out_pad,
+                                   .gates = (part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
+                                   .w = f->gradients.w, .accumulate = !f->fresh});
+}
+
+/* dW of the GRU whose reset comes before, own panels: W_h of the candidate by r h~. */
+static void chunk_weights_reset(const struct blas_backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t k_all = (int64_t)op->panels * PANEL, q_all = r->block->q_base + low;
+    for (int64_t n = 0; n < op->out_pad; n += PANEL)
+        for (int64_t p = r->panel_first; p < r->panel_last; p++)
+            op->kernels->outer(&(struct blas_outer){
+                .rows = high - low,
+                .a = r->saved->gates + r->block->gate_base * k_all +
+                     (p * r->block->gate_rows + low) * PANEL + 2 * GROUP,
+                .a_row = PANEL, .m_count = GROUP, .b = r->saved->rh + q_all * op->out_pad + n,
+                .b_row = op->out_pad, .groups = (int32_t)(blas_min(PANEL, op->out_pad - n) / GROUP),
+                .c = f->gradients.rh + p * GROUP * op->out_pad + n, .c_row = op->out_pad,
+                .accumulate = !f->fresh});
+}
+
+void blas_chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t q_all = r->block->q_base + low;
+    if (op->pieces)
+        chunk_weights_pieces(f, low, high);
+    else if (f->direct)
+        chunk_weights_direct(f, low, high);
+    else
+        chunk_weights_apart(f, low, high);
+    if (op->gru_before)
+        chunk_weights_reset(f, low, high);
+    const float *dprojected = r->saved->dprojected ? r->saved->dprojected + q_all * op->out_pad : r->scratch.dprojected;
+    for (int64_t n = 0; op->projection && n < op->units_pad; n += PANEL)
+        for (int64_t m = 0; m < op->out_pad; m += PANEL)
+            op->kernels->outer(&(struct blas_outer){
+                .rows = high - low, .a = dprojected + m, .a_row = op->out_pad,
+                .m_count = (int32_t)blas_min(PANEL, op->out_pad - m),
+                .b = r->saved->raw + q_all * op->units_pad + n, .b_row = op->units_pad,
+                .groups = (int32_t)(blas_min(PANEL, op->units_pad - n) / GROUP),
+                .c = f->gradients.projection + m * op->units_pad + n, .c_row = op->units_pad,
+                .accumulate = !f->fresh});
+    f->fresh = false;
+}
