@@ -164,6 +164,8 @@ def test_precision(t):
 
 def test_lesser_instructions(t):
     """A backend that was told to use lesser instructions refuses bfloat16 as one on a lesser processor does."""
+    if not any(b['id'] == 'cpu-blas' and b['status'] == 'ok' for b in t.run('backends', '--json').json['backends']):
+        return 'cpu-blas is not built'
     t.write('low.yaml', LOW.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
             .replace('[cpu-onednn, cpu-blas]', '[{plugin: cpu-blas, options: {instructions: portable}}]'))
     layers = t.run('plan', 'low.yaml', '--json').json['layers']
