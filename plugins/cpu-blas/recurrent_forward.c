@@ -56,6 +56,21 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
     }
 }
 
+/* Panel p of W_x. */
+static const float *panel_x(const struct blas_forward_run *f, int64_t p)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    if (!op->x_in_time)
+        return r->packed->forward + p * (layer->input_pad + op->out_pad) * PANEL;
+    const int32_t ld = op->layer_count * op->directions;
+    op->kernels->pack_forward(&(struct blas_pack){
+        .w = r->slots[SEQLSTM_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_X)], .width = layer->input,
+        .width_pad = layer->input_pad, .map = op->rows_x + p * PANEL, .out = r->scratch.weights_x});
+    return r->scratch.weights_x;
+}
+
 /* x~ of all steps of the chunk that begins with step s. Rows of a batch in one block stand together. */
 static void copy_chunk(const struct blas_forward_run *f, int64_t s, int64_t last)
 {
@@ -109,8 +124,7 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
     for (int64_t p = r->panel_first; p < r->panel_last; p++) {
         const struct blas_product product = {
             .rows = rows, .a = a, .a_row = layer->xh_row, .k_blocks = 1,
-            .k_inner = (int32_t)layer->input_pad,
-            .b = r->packed->forward + p * (layer->input_pad + op->out_pad) * PANEL, .b_row = PANEL,
+            .k_inner = (int32_t)layer->input_pad, .b = op->pieces ? NULL : panel_x(f, p), .b_row = PANEL,
             .groups = 4, .c = gates + p * stride, .c_row = PANEL,
             .init = op->norm ? NULL : r->packed->bias + p * PANEL};
         if (op->pieces)

@@ -207,6 +207,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->h_in_place = op->training && op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
                      !op->weights_large && desc->head.max_sequences == 1 && op->units % GROUP == 0 &&
                      !blas_may_share_units(op);
+    op->x_in_time = op->h_in_place && !op->pieces && !op->stepwise;
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
     *out_op = op;
     return SEQLSTM_OK;

@@ -61,6 +61,7 @@ struct blas_recurrent {
     struct blas_cell cell[2];
     struct blas_recurrent_layer layers[64];
     bool h_in_place; /* backward reads W_h where it stands, instead of a copy packed anew for each update */
+    bool x_in_time;  /* forward packs W_x, panel by panel, into a place that stays in the cache */
     bool direct; /* the gradients of the weights may be made in the canonical layout at once */
     int32_t *rows_x, *rows_h, *rows_bias; /* [panel][64]: the canonical row of a column, or -1 */
 };

@@ -129,7 +129,8 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
             blas_bytes_factors(op, panel, layer->input, w_x, w_h, factors);
             x.factors = h.factors = factors;
         }
-        pack_forward(op, op->pieces, &x);
+        if (!op->x_in_time)
+            pack_forward(op, op->pieces, &x);
         pack_forward(op, op->tiled_steps, &h);
         if (op->bytes)
             blas_bytes_offsets(op, p, layer->input_pad, panel, factors,

@@ -27,6 +27,8 @@ static inline int64_t blas_pieces_floats(const struct blas_recurrent *op, int64_
 /* Floats of packed weights of `input` columns of x, or of those of h, in one panel. */
 static inline int64_t blas_x_floats(const struct blas_recurrent *op, int64_t input)
 {
+    if (op->x_in_time)
+        return 0;
     return op->pieces ? blas_pieces_floats(op, input, PANEL) : input * PANEL;
 }
 static inline int64_t blas_h_floats(const struct blas_recurrent *op)

@@ -267,6 +267,7 @@ void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t
     const int64_t columns = (int64_t)op->panels * PANEL;
     scratch_common(op, rows, region, out);
     out->pieces = blas_region_take(region, op->pieces ? blas_pieces_forward_floats(op, rows, chunk_rows) : 0);
+    out->weights_x = blas_region_take(region, op->x_in_time ? widest_input(op) * PANEL : 0);
     if (op->training)
         return;
     int64_t xh_row = op->layers[0].xh_row;

@@ -17,6 +17,7 @@ struct blas_scratch {
     float *c;        /* [group][rows][16] c (backward: dc) */
     float *mask_x, *mask_h; /* [rows][input_pad], [rows][out_pad] */
     uint16_t *bits;  /* one row of mask bits */
+    float *weights_x; /* x_in_time: a panel of W_x */
     float *z;        /* norm: [panel][rows][64] */
     float *extra;    /* LSTM with norm: [group][rows][16] c^; GRU, reset before: [rows][out_pad] */
     float *product;  /* [rows][units_pad] */
