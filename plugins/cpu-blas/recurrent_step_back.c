@@ -97,6 +97,72 @@ static void norm_row_back(const struct blas_backward_run *f, int phase, float *g
     (phase == 1 ? op->kernels->lstm_norm_backward_1 : op->kernels->lstm_norm_backward_2)(&b);
 }
 
+/* The cell on all own panels, one after the other; phase 0: the whole of it, else one of the LSTM's with layer norm. */
+static void panels_back(const struct blas_backward_run *f, int phase, float *gates, int64_t stride, int64_t q,
+                        int64_t rows, const float *dy)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = r->saved;
+    const int64_t q_all = r->block->q_base + q, bits_row = blas_bits_row(op), first = r->panel_first;
+    const int64_t units = op->panel_units, apart = r->block->rows * GROUP, saved_apart = r->block->q_rows * GROUP;
+    const int64_t state = r->block->q_base * op->units_pad + q * GROUP + first * saved_apart;
+    struct blas_cell_backward b = {
+        .cell = &op->cell[r->direction], .rows = rows, .gates = gates + first * stride, .gates_row = PANEL,
+        .c_saved = saved->state ? saved->state + state : NULL, .saved_row = GROUP,
+        .dc = r->scratch.c + first * apart, .c_row = GROUP,
+        .dh = op->projection ? r->scratch.dm + first * GROUP : r->scratch.h + first * units,
+        .dh_row = op->projection ? op->units_pad : op->h_row, .dy = dy ? dy + first * GROUP : NULL,
+        .dy_row = f->dy.row, .peephole = r->packed->peephole + first * units, .peephole_row = op->units_pad,
+        .dpeephole = op->peephole ? f->gradients.peephole + first * GROUP : NULL,
+        .dbias = f->gradients.bias + first * PANEL, .bits_row = bits_row,
+        .new_c = saved->new_c ? saved->new_c + q_all * bits_row + first : NULL,
+        .new_h = saved->new_h && !op->projection ? saved->new_h + q_all * bits_row + first * (units / GROUP) : NULL};
+    if (phase) {
+        b.extra = r->scratch.extra + first * apart;
+        b.extra_row = GROUP;
+        b.dq = r->scratch.dq + first * apart;
+        b.mean = saved->c_stats + q_all;
+        b.rstd = saved->c_stats + r->binding->rows + q_all;
+        b.sums = r->scratch.sums;
+        b.norm_gain = r->packed->gain_c + first * GROUP;
+        b.norm_bias = r->packed->bias_c + first * GROUP;
+        b.dnorm_gain = f->gradients.norm_c + first * GROUP;
+        b.dnorm_bias = f->gradients.norm_c + op->units_pad + first * GROUP;
+    }
+    for (int64_t p = first; p < r->panel_last; p++) {
+        b.units = (int32_t)blas_min(units, op->units - p * units);
+        (phase == 1                          ? op->kernels->lstm_norm_backward_1
+         : phase == 2                        ? op->kernels->lstm_norm_backward_2
+         : op->lstm                          ? op->kernels->lstm_backward
+         : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_backward
+                                             : op->kernels->rnn_backward)(&b);
+        b.gates += stride;
+        if (b.c_saved)
+            b.c_saved += saved_apart;
+        b.dc += apart;
+        b.dh += units;
+        if (b.dy)
+            b.dy += GROUP;
+        b.peephole += units;
+        if (b.dpeephole)
+            b.dpeephole += GROUP;
+        b.dbias += PANEL;
+        if (b.new_c)
+            b.new_c++;
+        if (b.new_h)
+            b.new_h += units / GROUP;
+        if (!phase)
+            continue;
+        b.extra += apart;
+        b.dq += apart;
+        b.norm_gain += GROUP;
+        b.norm_bias += GROUP;
+        b.dnorm_gain += GROUP;
+        b.dnorm_bias += GROUP;
+    }
+}
+
 /* The cell of one step on this member's panels. With norm, gates stand in z. `dy`: of the step's first row, where the
  * cell adds it. */
 static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t rows, const float *dy)
@@ -124,46 +190,8 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
         const bool narrow = phases == 2 && rows <= NARROW_ROWS;
         for (int64_t i = 0; narrow && i < rows; i++)
             norm_row_back(f, phase, gates, stride, q, i, dy);
-        for (int64_t p = r->panel_first; !narrow && p < r->panel_last; p++) {
-            struct blas_cell_backward b = {
-                .cell = &op->cell[r->direction], .rows = rows,
-                .units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units),
-                .gates = gates + p * stride, .gates_row = PANEL, .c_row = GROUP,
-                .saved_row = GROUP, .dc = r->scratch.c + p * r->block->rows * GROUP,
-                .dh = op->projection ? r->scratch.dm + p * GROUP
-                                     : r->scratch.h + p * op->panel_units,
-                .dh_row = op->projection ? op->units_pad : op->h_row,
-                .peephole = r->packed->peephole + p * op->panel_units,
-                .peephole_row = op->units_pad,
-                .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
-                .dbias = f->gradients.bias + p * PANEL, .bits_row = blas_bits_row(op),
-                .dy = dy ? dy + p * GROUP : NULL, .dy_row = f->dy.row};
-            if (saved->state)
-                b.c_saved = saved->state + r->block->q_base * op->units_pad +
-                            p * r->block->q_rows * GROUP + q * GROUP;
-            if (saved->new_c)
-                b.new_c = saved->new_c + q_all * b.bits_row + p;
-            if (saved->new_h && !op->projection)
-                b.new_h = saved->new_h + q_all * b.bits_row + p * (op->panel_units / GROUP);
-            if (phases == 2) {
-                b.extra = r->scratch.extra + p * r->block->rows * GROUP;
-                b.extra_row = GROUP;
-                b.dq = r->scratch.dq + p * r->block->rows * GROUP;
-                b.mean = saved->c_stats + q_all;
-                b.rstd = saved->c_stats + r->binding->rows + q_all;
-                b.sums = r->scratch.sums;
-                b.norm_gain = r->packed->gain_c + p * GROUP;
-                b.norm_bias = r->packed->bias_c + p * GROUP;
-                b.dnorm_gain = f->gradients.norm_c + p * GROUP;
-                b.dnorm_bias = f->gradients.norm_c + op->units_pad + p * GROUP;
-                (phase == 1 ? op->kernels->lstm_norm_backward_1
-                            : op->kernels->lstm_norm_backward_2)(&b);
-                continue;
-            }
-            (op->lstm                              ? op->kernels->lstm_backward
-             : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_backward
-                                                   : op->kernels->rnn_backward)(&b);
-        }
+        if (!narrow)
+            panels_back(f, phases == 2 ? phase : 0, gates, stride, q, rows, dy);
     }
     if (!op->gru_before)
         return;
@@ -226,37 +254,38 @@ static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_n
     blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
 }
 
-void blas_product_back(const struct blas_recurrent *op, const struct blas_product *product,
-                       const float *b, int64_t width, int64_t low, int64_t high, int32_t together)
+void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, const float *b, int64_t width,
+                       int64_t low, int64_t high, int32_t together)
 {
     const int64_t k_all = (int64_t)op->panels * PANEL;
-    const int32_t tiles = (int32_t)((product->rows + 5) / 6);
-    struct blas_product p = *product;
-    p.k_inner = PANEL;
+    const int32_t tiles = (int32_t)((p->rows + 5) / 6);
+    const float *a = p->a;
+    float *c = p->c;
+    p->k_inner = PANEL;
     if (!op->weights_large || together > op->panels)
         together = op->panels;
     /* Every other step runs its panels backward: what the caches still hold is used first. */
-    const bool backward = op->weights_large && product->descending;
+    const bool backward = op->weights_large && p->descending;
     for (int32_t first = 0; first < op->panels; first += together) {
-        p.k_blocks = op->panels - first < together ? op->panels - first : together;
-        p.a = product->a + first * product->a_block;
+        p->k_blocks = op->panels - first < together ? op->panels - first : together;
+        p->a = a + first * p->a_block;
         const int64_t count = high > low ? (high - 1) / PANEL - low / PANEL + 1 : 0;
         for (int64_t i = 0; i < count; i++) {
             const int64_t panel = (backward ? (high - 1) / PANEL - i : low / PANEL + i) * PANEL;
             const int64_t n = panel < low ? low : panel, wide = blas_min(PANEL, width - panel);
             const int64_t end = blas_min(panel + wide, high), next = backward ? panel - PANEL : panel + PANEL;
             const int64_t next_wide = blas_min(PANEL, width - next);
-            p.b = b + panel * k_all + first * PANEL * wide + (n - panel);
-            p.b_row = wide;
-            p.groups = (int32_t)((end - n) / GROUP);
-            p.c = product->c + n;
-            p.next = op->weights_large && next >= 0 ? b + next * k_all + first * PANEL * next_wide : NULL;
-            op->kernels->product(&p);
-            const int32_t used = (int32_t)blas_min(p.ahead_count, (int64_t)tiles * p.k_blocks);
-            p.ahead += used;
-            p.ahead_count -= used;
+            p->b = b + panel * k_all + first * PANEL * wide + (n - panel);
+            p->b_row = wide;
+            p->groups = (int32_t)((end - n) / GROUP);
+            p->c = c + n;
+            p->next = op->weights_large && next >= 0 ? b + next * k_all + first * PANEL * next_wide : NULL;
+            op->kernels->product(p);
+            const int32_t used = (int32_t)blas_min(p->ahead_count, (int64_t)tiles * p->k_blocks);
+            p->ahead += used;
+            p->ahead_count -= used;
         }
-        p.accumulate = true;
+        p->accumulate = true;
     }
 }
 
