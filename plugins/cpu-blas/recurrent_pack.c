@@ -230,17 +230,24 @@ seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op,
 
 /* ---- gradients back into the canonical layout ------------------------------------------------------ */
 
-/* dst (+)= sum over sources of src[member]; in the order of the members. */
-static void reduce_row(const struct blas_recurrent *op, const struct blas_reduce *reduce,
-                       int64_t offset, int64_t count, float *dst)
+/* Rows of dst (+)= sums over sources of `rows` rows at `offset`; in the order of the members. */
+static void reduce_rows(const struct blas_recurrent *op, const struct blas_reduce *reduce, int64_t offset, int64_t rows,
+                        int64_t row, int64_t n, float *dst, int64_t dst_row)
 {
-    const float *src = reduce->first + offset;
-    if (reduce->accumulate)
-        add_one(op, src, count, dst);
-    else
-        copy_one(op, src, count, dst);
-    for (int32_t m = 1; m < reduce->sources; m++)
-        add_one(op, src + m * reduce->stride, count, dst);
+    struct blas_rows part = {
+        .rows = rows, .n = n, .x = reduce->first + offset, .x_row = row, .y = dst, .y_row = dst_row};
+    (reduce->accumulate ? op->kernels->add : op->kernels->copy)(&part);
+    for (int32_t m = 1; m < reduce->sources; m++) {
+        part.x += reduce->stride;
+        op->kernels->add(&part);
+    }
+}
+
+/* One row of `count`. */
+static void reduce_row(const struct blas_recurrent *op, const struct blas_reduce *reduce, int64_t offset, int64_t count,
+                       float *dst)
+{
+    reduce_rows(op, reduce, offset, 1, 0, count, dst, 0);
 }
 
 /* Rows of dW_h with the weight mask: summed in place first, then masked. */
@@ -264,20 +271,18 @@ static void reduce_panel(const struct blas_recurrent *op, const struct blas_redu
                          float *const *grads)
 {
     const struct blas_recurrent_layer *dims = &op->layers[layer];
-    const int64_t row_floats = dims->input_pad + op->out_pad;
-    for (int32_t c = 0; c < PANEL; c++) {
-        int64_t at = ((int64_t)panel * PANEL + c) * row_floats;
-        int64_t row = op->rows_x[panel * PANEL + c];
-        if (row >= 0 && grads[SEQLSTM_PARAM_W_X])
-            reduce_row(op, reduce, at, dims->input, grads[SEQLSTM_PARAM_W_X] + row * dims->input);
-        row = op->rows_h[panel * PANEL + c];
-        if (row < 0 || !grads[SEQLSTM_PARAM_W_H])
-            continue;
-        float *dst = grads[SEQLSTM_PARAM_W_H] + row * op->out;
-        if (packed->drop_bits)
-            reduce_masked_row(op, reduce, packed, at + dims->input_pad, row, dst);
-        else
-            reduce_row(op, reduce, at + dims->input_pad, op->out, dst);
+    const int64_t row = dims->input_pad + op->out_pad;
+    for (int32_t c = panel * PANEL; c < (panel + 1) * PANEL; c += GROUP) {
+        const int32_t *map_x = op->rows_x + c, *map_h = op->rows_h + c;
+        float *dw_x = grads[SEQLSTM_PARAM_W_X], *dw_h = grads[SEQLSTM_PARAM_W_H];
+        const int64_t rows_x = dw_x ? blas_group_rows(map_x) : 0, rows_h = dw_h ? blas_group_rows(map_h) : 0;
+        const int64_t at_h = c * row + dims->input_pad;
+        if (rows_x > 0)
+            reduce_rows(op, reduce, c * row, rows_x, row, dims->input, dw_x + map_x[0] * dims->input, dims->input);
+        if (rows_h > 0 && !packed->drop_bits)
+            reduce_rows(op, reduce, at_h, rows_h, row, op->out, dw_h + map_h[0] * op->out, op->out);
+        for (int64_t i = 0; i < rows_h && packed->drop_bits; i++)
+            reduce_masked_row(op, reduce, packed, at_h + i * row, map_h[i], dw_h + map_h[i] * op->out);
     }
 }
 
