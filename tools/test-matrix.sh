@@ -22,6 +22,10 @@ have_program() {
     [ -x build/seqlstm ] && [ -f configs/adding-problem.yaml ] || { why='no build/seqlstm or no model file'; return 77; }
 }
 
+have_build() {
+    [ -f build/build.ninja ] || { why='no build folder'; return 77; }
+}
+
 # configure FOLDER [meson arguments]: a build folder of its own, kept between calls. Without nvcc, whose ten minutes show
 # nothing about another C compiler: the host code of cuda-generic is built for its emulation all the same.
 configure() {
@@ -97,9 +101,10 @@ step_no_avx() {
     local qemu names
     qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || { why='no qemu-user (Debian: qemu-user)'; return 77; }
     [ "$(uname -m)" = x86_64 ] || { why='not an x86-64 machine'; return 77; }
+    have_build || return
     mapfile -t names < <(meson test -C build --list --suite unit 2>/dev/null | sed -n 's|.* / ||p' |
         grep -vE -- '-(portable|avx2)$|^test_(ref_recurrent|orthonormal|interval|number)$')
-    [ ${#names[@]} -gt 0 ] || { why='no build folder'; return 77; }
+    [ ${#names[@]} -gt 0 ] || { echo 'build has no unit tests'; return 1; }
     env -u OPENBLAS_CORETYPE SEQLSTM_LOGBASE=no-avx tools/run-tests.sh build --timeout-multiplier 10 \
         --wrapper "$qemu -cpu Nehalem" "${names[@]}" || return 1
     have_program || return
@@ -108,6 +113,7 @@ step_no_avx() {
 }
 
 step_decimal_comma() {
+    have_build || return
     command -v localedef >/dev/null || { why='no localedef (Debian: locales)'; return 77; }
     localedef -i de_DE -f UTF-8 "$scratch/de_DE.UTF-8" || { why='no de_DE (Debian: locales)'; return 77; }
     LOCPATH=$scratch LC_ALL=de_DE.UTF-8 SEQLSTM_LOGBASE=comma tools/run-tests.sh build --suite unit --suite cli || return 1
@@ -136,6 +142,7 @@ step_unprivileged() {
 
 step_one_core() {
     command -v taskset >/dev/null || { why='no taskset'; return 77; }
+    have_build || return
     local first
     first=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
     SEQLSTM_LOGBASE=one-core taskset -c "$first" tools/run-tests.sh build "${quick_suites[@]}" --num-processes 1
@@ -143,6 +150,7 @@ step_one_core() {
 
 # A tree under DESTDIR: a plugin outside the project compiles with what pkg-config says.
 step_install() {
+    have_build || return
     local root=$scratch/root
     DESTDIR=$root meson install -C build >/dev/null || return 1
     local folder
