@@ -77,7 +77,7 @@ float *blas_region_take(struct blas_region *region, int64_t count);
 /* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. In pieces the
  * first three are as recurrent_pieces.h has them. */
 struct blas_packed {
-    float *forward;  /* [panel][input_pad + out_pad][64] */
+    float *forward;  /* [panel][input_pad + out_pad][64]; x_in_time: [panel][out_pad][64] */
     float *h_back;   /* [out_pad / 64][panel * 64][<= 64]: columns of a last narrower panel are dense */
     float *x_back;   /* [input_pad / 64][panel * 64][<= 64] */
     float *bias;     /* [panel][64] */
