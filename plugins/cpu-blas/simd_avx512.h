@@ -21,6 +21,13 @@ typedef __mmask16 vm;
 static inline vf v_zero(void) { return _mm512_setzero_ps(); }
 static inline vf v_set(float x) { return _mm512_set1_ps(x); }
 static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+/* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
+static inline vf v_load_once(const float *p)
+{
+    vf a = v_load(p);
+    __asm__("" : "+v"(a));
+    return a;
+}
 static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

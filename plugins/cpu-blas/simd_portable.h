@@ -22,6 +22,7 @@ static inline vf v_load(const float *p)
     memcpy(&a, p, sizeof a);
     return a;
 }
+static inline vf v_load_once(const float *p) { return v_load(p); }
 static inline void v_store(float *p, vf a) { memcpy(p, &a, sizeof a); }
 static inline vf v_add(vf a, vf b) { return a + b; }
 static inline vf v_sub(vf a, vf b) { return a - b; }
