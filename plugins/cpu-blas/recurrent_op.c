@@ -279,7 +279,16 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     }
 }
 
-enum { COPIES_MAX = 4, COPY_FLOATS = 64 * 1024, HEAD_FLOATS = 16 };
+enum { COPIES_MAX = 4, COPY_FLOATS = 64 * 1024, HEAD_FLOATS = 16, MEMBER_PRODUCTS = 1 << 17, MEMBER_ROWS = 20 };
+
+int64_t blas_members_worth(const struct blas_recurrent *op, int64_t rows)
+{
+    const int64_t products = rows * op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
+    const int64_t worth = 1 + products / MEMBER_PRODUCTS;
+    if (!op->training)
+        return worth;
+    return rows < MEMBER_ROWS ? 1 : blas_min(worth, rows / MEMBER_ROWS);
+}
 
 int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members)
 {
@@ -289,7 +298,8 @@ int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members)
     if (floats > COPY_FLOATS || op->desc.weight_drop > 0.0f)
         return 1;
     const int64_t most = members == 0 ? op->members_max : blas_min(members, op->members_max);
-    const int64_t copies = blas_min(blas_min(most, COPIES_MAX), op->desc.head.max_sequences / 2);
+    const int64_t useful = blas_min(op->desc.head.max_sequences, blas_members_worth(op, op->desc.head.max_rows));
+    const int64_t copies = blas_min(blas_min(most, COPIES_MAX), useful);
     return copies < 1 ? 1 : (int32_t)copies;
 }
 

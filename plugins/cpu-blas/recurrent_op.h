@@ -144,6 +144,10 @@ struct blas_packed_all {
     uint64_t bytes; /* of each */
     uint64_t at[BLAS_LD_MAX]; /* where in it a (layer, direction) begins */
 };
+/* Members that so many rows of all steps are worth waking: each for some thousand products of 16 lanes; in training,
+ * where gradients of the weights are summed, which takes as long as some rows of theirs, each for some rows, too. */
+int64_t blas_members_worth(const struct blas_recurrent *op, int64_t rows);
+
 /* How many `members` members want; 0: any number. */
 int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members);
 /* The buffer, with as many copies as it says; NULL measures one. Bytes of what stands before the copies and of one. */

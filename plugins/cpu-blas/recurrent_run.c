@@ -118,10 +118,7 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
     int64_t bounds[BLAS_MEMBERS_MAX + 1] = {0};
     int32_t shares = made.units ? 1 : 0;
     if (!made.units) {
-        /* A member is worth waking for a few thousand multiply-adds of 16 lanes. */
-        int64_t flops = rows * op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
-        int64_t worth = flops / (INT64_C(1) << 20);
-        made.members = (int32_t)blas_min(made.members, blas_min(made.sequences, worth + 1));
+        made.members = (int32_t)blas_min(made.members, blas_min(made.sequences, blas_members_worth(op, rows)));
         shares = made.members;
         member_bounds(&made, sizes, bounds);
     } else {
