@@ -56,7 +56,7 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
     }
 }
 
-/* Panel p of W_x. */
+/* Panel p of W_x; packed here where it is packed in time. */
 static const float *panel_x(const struct blas_forward_run *f, int64_t p)
 {
     const struct blas_run *r = &f->r;
