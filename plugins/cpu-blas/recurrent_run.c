@@ -89,7 +89,8 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
     for (int32_t i = 0; i < binding->block_count; i++)
         if (binding->blocks[i].rows > widest)
             widest = binding->blocks[i].rows;
-    binding->fused = !op->weights_large && widest >= 4 && (!op->pieces || op->tiled_steps);
+    binding->fused = !op->weights_large && widest > NARROW_ROWS && widest > blas_sweep_rows(op) &&
+                     (!op->pieces || op->tiled_steps);
     int64_t wanted = blas_forward_rows(op);
     binding->chunk_rows = binding->fused ? widest : wanted > widest ? wanted : widest;
 }

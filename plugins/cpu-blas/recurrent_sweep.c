@@ -3,13 +3,21 @@
 #include "recurrent_pieces.h"
 #include "recurrent_run.h"
 
+enum { SWEEP_ROWS = 4 }; /* with eight, steps whose rows meet x and h in one product are as fast */
+
+int64_t blas_sweep_rows(const struct blas_recurrent *op)
+{
+    const bool sweeps = op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
+                        !op->weights_large;
+    return sweeps ? SWEEP_ROWS : 0;
+}
+
 bool blas_sweep_fits(const struct blas_run *r)
 {
-    const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_binding *binding = r->binding;
     const int64_t rows = r->block->rows, steps = binding->steps;
-    if (!op->lstm || op->tiled_steps || (op->norm && !op->norm_keeps) || op->projection || op->weights_large ||
-        binding->fused || r->barrier || rows > NARROW_ROWS || r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
+    if (rows > blas_sweep_rows(r->op) || binding->fused || r->barrier ||
+        r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
         return false;
     /* Packed rows stand at even distances: sizes of steps fall, so the mean is that of the first only if all are. */
     const int64_t first = blas_packed_row(binding, r->block, 0);
