@@ -204,9 +204,8 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
     /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
-    op->h_in_place = op->training && op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
-                     !op->weights_large && desc->head.max_sequences == 1 && op->units % GROUP == 0 &&
-                     !blas_may_share_units(op);
+    op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
+                     op->units % GROUP == 0 && !blas_may_share_units(op);
     op->x_in_time = op->h_in_place && !op->pieces && !op->stepwise;
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
     *out_op = op;
@@ -280,6 +279,16 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
 }
 
 enum { COPIES_MAX = 4, COPY_FLOATS = 64 * 1024, HEAD_FLOATS = 16, MEMBER_PRODUCTS = 1 << 17, MEMBER_ROWS = 20 };
+
+/* With eight rows, steps that give x and h to one product are as fast. */
+enum { SWEEP_ROWS = 4 };
+
+int64_t blas_sweep_rows(const struct blas_recurrent *op)
+{
+    const bool sweeps = op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
+                        !op->weights_large;
+    return sweeps ? SWEEP_ROWS : 0;
+}
 
 int64_t blas_members_worth(const struct blas_recurrent *op, int64_t rows)
 {

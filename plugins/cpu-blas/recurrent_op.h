@@ -144,6 +144,9 @@ struct blas_packed_all {
     uint64_t bytes; /* of each */
     uint64_t at[BLAS_LD_MAX]; /* where in it a (layer, direction) begins */
 };
+/* Sequences of a block that sweeps take (recurrent_sweep.c); 0: none. */
+int64_t blas_sweep_rows(const struct blas_recurrent *op);
+
 /* Members that so many rows of all steps are worth waking: each for some thousand products of 16 lanes; in training,
  * where gradients of the weights are summed, which takes as long as some rows of theirs, each for some rows, too. */
 int64_t blas_members_worth(const struct blas_recurrent *op, int64_t rows);

@@ -137,8 +137,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s);
 /* Draws the bits of zoneout of `steps` steps of as many rows from t on, where the options want any. Training. */
 void blas_zoneout_bits(const struct blas_run *run, int64_t t, int64_t steps);
 
-/* Sequences of a block that the sweeps below take; 0: none. And may they run this one? */
-int64_t blas_sweep_rows(const struct blas_recurrent *op);
+/* May the steps of this block be run by the sweeps below? */
 bool blas_sweep_fits(const struct blas_run *run);
 
 /* Products with h~ and cells of the s-th to before the end-th step, of one chunk; y and h~ of the next step too. */

@@ -3,15 +3,6 @@
 #include "recurrent_pieces.h"
 #include "recurrent_run.h"
 
-enum { SWEEP_ROWS = 4 }; /* with eight, steps whose rows meet x and h in one product are as fast */
-
-int64_t blas_sweep_rows(const struct blas_recurrent *op)
-{
-    const bool sweeps = op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
-                        !op->weights_large;
-    return sweeps ? SWEEP_ROWS : 0;
-}
-
 bool blas_sweep_fits(const struct blas_run *r)
 {
     const struct blas_recurrent_binding *binding = r->binding;
