@@ -9,11 +9,12 @@ Needs the build folder (ninja), libdnnl-dev for the C program and, where --pytho
 scratch environment (python3 -m venv …; pip install torch). A peer that is not there is left out, and the table says so.
 
 The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, the
-median of the rounds' ratios, and which part of the multiply-add peak seqlstm reached (median of the rounds). Where
---backend names no variant, the one that is fastest in a first round runs in all others, as measured dispatch would have
-it. --only takes the shape of that name, or all whose names contain it. All do equal work: training makes the gradients
-of input and weights and takes new weights at every step. A shape of several parts is their sum. --cpu counts processor
-time, for one thread on a machine that others use too.
+median of the rounds' ratios, and which part of the multiply-add peak seqlstm reached (median of the rounds; of a shape
+of several parts also that of each, by its hidden size). Where --backend names no variant, the one that is fastest in a
+first round runs in all others, as measured dispatch would have it. --only takes the shape of that name, or all whose
+names contain it. All do equal work: training makes the gradients of input and weights and takes new weights at every
+step. A shape of several parts is their sum. --cpu counts processor time, for one thread on a machine that others use
+too.
 """
 import argparse
 import os
@@ -81,9 +82,10 @@ def build_onednn(folder):
 
 
 def share_of(args, mode, parts, threads, spent):
-    """Of the peak, over all parts: the mean of their shares, weighted by the times that they take."""
+    """Of the peak, over all parts (the mean of their shares, weighted by the times that they take), and of each."""
     shares = [statistics.median(args.shares[mode, part, threads]) for part in parts]
-    return sum(share * ns for share, ns in zip(shares, spent)) / sum(spent)
+    each = ', '.join(f'{part[3]}: {share:.2f}' for part, share in zip(parts, shares))
+    return f'{sum(share * ns for share, ns in zip(shares, spent)) / sum(spent):.2f}' + f' ({each})' * (len(parts) > 1)
 
 
 def compare(args, peers, mode, threads, lines):
@@ -112,7 +114,7 @@ def compare(args, peers, mode, threads, lines):
         lines.append(f'| {shape} | ' + ' | '.join(f'{best[n] / 1e6:.3f}' for n in names) + ' | '
                      + ' | '.join(f'{best[n] / best["seqlstm"]:.2f}, '
                                   f'{statistics.median(s[n] / s["seqlstm"] for s in rounds):.2f}' for n in names[1:])
-                     + f' | {share_of(args, mode, parts, threads, spent):.2f} | '
+                     + f' | {share_of(args, mode, parts, threads, spent)} | '
                      + ', '.join(dict.fromkeys(args.chosen[mode, part, threads] or 'first' for part in parts)) + ' |')
         print(lines[-1], file=sys.stderr)
 
