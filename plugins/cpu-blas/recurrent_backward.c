@@ -82,37 +82,70 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
     }
 }
 
-/* dx of steps [first, last] (in time), own columns of x. */
+/* A member's part of dx of a chunk, in scratch: rows from q `low` on, and columns. */
+struct input_part {
+    int64_t low, first, last, column, end;
+};
+
+/* dx of the rows and columns of `part`, into scratch. */
+static void input_products(const struct blas_backward_run *f, const struct input_part *part)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t input_pad = op->layers[r->layer].input_pad, dx_row = blas_stride(input_pad);
+    const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
+    /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
+    const int64_t at_once = op->weights_large && !op->pieces ? 128 : part->last - part->first;
+    for (int64_t row = part->first; row < part->last; row += at_once) {
+        struct blas_product product = {
+            .rows = blas_min(at_once, part->last - row), .a = gates + row * PANEL, .a_row = PANEL,
+            .a_block = r->block->gate_rows * PANEL, .c = r->scratch.dx + row * dx_row, .c_row = dx_row};
+        if (op->pieces)
+            blas_pieces_back(r, &product, f->x_back, input_pad, part->column, part->end);
+        else
+            blas_product_back(op, &product, f->x_back, input_pad, part->column, part->end, 16);
+    }
+}
+
+/* dx of steps [first, last] (in time). Members share rows, so that each makes pieces of its own alone; few rows they
+ * share by columns. */
 static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
-    const int64_t k_all = (int64_t)op->panels * PANEL, low = r->block->q_of[first];
-    const float *gates = r->saved->gates + r->block->gate_base * k_all + low * PANEL;
-    const int64_t dx_row = blas_stride(layer->input_pad);
-    int64_t g0, g1;
-    blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
-    /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
-    const int64_t all = r->block->q_of[last + 1] - low, at_once = op->weights_large && !op->pieces ? 128 : all;
-    for (int64_t row = 0; row < all; row += at_once) {
-        struct blas_product product = {
-            .rows = blas_min(at_once, all - row), .a = gates + row * PANEL, .a_row = PANEL,
-            .a_block = r->block->gate_rows * PANEL, .c = r->scratch.dx + row * dx_row,
-            .c_row = dx_row};
+    const int64_t dx_row = blas_stride(layer->input_pad), low = r->block->q_of[first];
+    const int64_t all = r->block->q_of[last + 1] - low;
+    struct input_part part = {.low = low, .last = all, .end = layer->input_pad};
+    if (blas_shares_rows(r->members, all)) {
+        blas_share(all, r->member, r->members, &part.first, &part.last);
+        struct blas_backward_run own = *f;
+        own.r.member = 0;
+        own.r.members = 1;
+        own.r.barrier = false;
         if (op->pieces)
-            blas_pieces_back(r, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP);
-        else
-            blas_product_back(op, &product, f->x_back, layer->input_pad, g0 * GROUP, g1 * GROUP, 16);
+            own.r.scratch.pieces += blas_pieces_own(op, r->member, r->members, all);
+        blas_run_barrier(r); /* nobody reads what stands in pieces */
+        input_products(&own, &part);
+    } else {
+        int64_t g0, g1;
+        blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
+        part.column = g0 * GROUP;
+        part.end = g1 * GROUP;
+        input_products(f, &part);
     }
-    int64_t c0 = g0 * GROUP, count = blas_min(g1 * GROUP, layer->input) - c0;
+    const int64_t c0 = part.column, count = blas_min(part.end, layer->input) - c0;
     for (int64_t t = first; t <= last && count > 0; t++) {
+        const int64_t q = r->block->q_of[t] - low, skip = part.first > q ? part.first - q : 0;
+        const int64_t own_rows = blas_min(blas_block_rows(r->block, t), part.last - q) - skip;
+        if (own_rows <= 0)
+            continue;
         struct blas_rows rows = {
-            .rows = blas_block_rows(r->block, t), .n = count,
-            .x = r->scratch.dx + (r->block->q_of[t] - low) * dx_row + c0, .x_row = dx_row,
-            .m = r->scratch.mask_x ? r->scratch.mask_x + c0 : NULL,
+            .rows = own_rows, .n = count,
+            .x = r->scratch.dx + (q + skip) * dx_row + c0, .x_row = dx_row,
+            .m = r->scratch.mask_x ? r->scratch.mask_x + skip * layer->input_pad + c0 : NULL,
             .m_row = layer->input_pad,
-            .y = f->dx.base + blas_packed_row(r->binding, r->block, t) * f->dx.row + c0,
+            .y = f->dx.base + (blas_packed_row(r->binding, r->block, t) + skip) * f->dx.row + c0,
             .y_row = f->dx.row};
         if (f->dx_add)
             op->kernels->add(&rows);

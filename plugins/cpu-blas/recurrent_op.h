@@ -195,6 +195,12 @@ static inline bool blas_copies_strips(const struct blas_recurrent_layer *layer)
     return layer->xh_row >= 768;
 }
 
+/* Are products of `rows` rows shared by rows, where members share a block? Each reads all weights then. */
+static inline bool blas_shares_rows(int32_t members, int64_t rows)
+{
+    return members > 1 && rows >= 64 * (int64_t)members;
+}
+
 /* May members share the units of few sequences? */
 static inline bool blas_may_share_units(const struct blas_recurrent *op)
 {

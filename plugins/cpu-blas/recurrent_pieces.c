@@ -48,17 +48,30 @@ static int64_t strips_together(const struct blas_recurrent *op, int64_t rows)
     return most(4, RESIDENT_BYTES / (a_row_of(op, blas_pieces_k(rows)) * (int64_t)sizeof(uint16_t)));
 }
 
+/* Of `rows` rows of gates' gradients, as many panels as are taken together: they fill RESIDENT_BYTES, or are as few as
+ * can be, or all there are. */
+static int64_t gates_floats(const struct blas_recurrent *op, int64_t rows)
+{
+    const int64_t resident = RESIDENT_BYTES / (int64_t)sizeof(float);
+    const int64_t panel = a_floats(op, rows, PANEL / BLAS_TILE_K);
+    return blas_min(most(resident, panel), op->panels * panel);
+}
+
+int64_t blas_pieces_own(const struct blas_recurrent *op, int32_t member, int32_t members, int64_t rows)
+{
+    return member * gates_floats(op, (rows + members - 1) / members);
+}
+
 int64_t blas_pieces_backward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows)
 {
-    /* What is taken together fills RESIDENT_BYTES, or is as little as can be, or all there is. */
     const int64_t resident = RESIDENT_BYTES / (int64_t)sizeof(float), widest = most(rows, chunk_rows);
-    const int64_t panel = a_floats(op, widest, PANEL / BLAS_TILE_K);
     const int64_t strip = a_row_of(op, blas_pieces_k(chunk_rows)) / 2;
-    int64_t strips = 0;
+    int64_t strips = 0, floats = gates_floats(op, widest);
     for (int32_t l = 0; l < op->layer_count; l++)
         strips = most(strips, (op->layers[l].input_pad + op->out_pad) / GROUP);
-    return most(blas_min(most(resident, panel), op->panels * panel),
-                blas_min(most(resident, 4 * strip), strips * strip));
+    for (int32_t m = 2; blas_may_share_units(op) && m <= op->members_max && blas_shares_rows(m, widest); m++)
+        floats = most(floats, blas_pieces_own(op, m, m, widest));
+    return most(floats, blas_min(most(resident, 4 * strip), strips * strip));
 }
 
 int64_t blas_pieces_gates_floats(const struct blas_recurrent *op, int64_t chunk_rows)

@@ -69,6 +69,9 @@ void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, 
 void blas_pieces_forward(const struct blas_run *r, const struct blas_product *product, int64_t p, unsigned split,
                          unsigned parts);
 
+/* Floats of scratch before the pieces of a member that shares `rows` rows with others. */
+int64_t blas_pieces_own(const struct blas_recurrent *op, int32_t member, int32_t members, int64_t rows);
+
 /* As blas_product_back; all members that share the block call it together. */
 void blas_pieces_back(const struct blas_run *r, const struct blas_product *product, const float *b, int64_t width,
                       int64_t low, int64_t high);
