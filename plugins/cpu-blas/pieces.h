@@ -73,6 +73,10 @@ struct blas_pieces_product {
     const float *init; /* [columns], or NULL: zero */
     bool accumulate;   /* start from C instead */
     const uint16_t *next; /* NULL, or B of the product that follows, as large as this one: it is prefetched */
+    /* What else is prefetched, where there is no `next`: `ahead_lines` lines from each of ahead_count places on, one
+     * for each of blas_pieces_slots. */
+    const float *const *ahead;
+    int32_t ahead_count, ahead_lines;
 };
 
 /* What sums of products of bytes stand for: C[r][n] = scale[n] C[r][n] + offset[n], of int32_t into float. */
@@ -124,6 +128,12 @@ const struct blas_pieces_kernels *blas_bytes_get(void);
 
 static inline int64_t blas_pieces_k(int64_t k) { return (k + BLAS_TILE_K - 1) / BLAS_TILE_K; }
 static inline int64_t blas_row_tiles(int64_t rows) { return (rows + BLAS_TILE_ROWS - 1) / BLAS_TILE_ROWS; }
+
+/* Turns of a product that prefetch: those of two row tiles by two groups, for each block of k. */
+static inline int64_t blas_pieces_slots(int64_t rows, int64_t groups, int64_t k)
+{
+    return blas_row_tiles(rows) / 2 * (groups / 2) * k;
+}
 
 /* First row of row tile `tile` of `tiles` that share `rows`. */
 static inline int64_t blas_row_tile_first(int64_t rows, int64_t tiles, int64_t tile)

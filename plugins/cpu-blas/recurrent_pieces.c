@@ -190,7 +190,8 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
         .b = words_of(weights), .b_groups = PANEL / GROUP,
         .groups = PANEL / GROUP, .c = product->c, .c_row = product->c_row, .init = op->bytes ? NULL : product->init,
         .accumulate = product->accumulate,
-        .next = p + 1 < r->panel_last ? next_of(op, product->rows, weights + panel) : NULL}, r->tiles);
+        .next = p + 1 < r->panel_last ? next_of(op, product->rows, weights + panel) : NULL,
+        .ahead = product->ahead, .ahead_count = product->ahead_count, .ahead_lines = product->ahead_rate}, r->tiles);
     if (op->bytes && (op->norm || parts & BLAS_PART_H))
         op->pieces->sums(&(struct blas_bytes_sums){
             .rows = product->rows, .c = product->c, .c_row = product->c_row, .scale = r->packed->scale + p * PANEL,

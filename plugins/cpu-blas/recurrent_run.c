@@ -168,15 +168,36 @@ static int64_t pieces_of(const struct blas_ahead *ahead, int64_t lines)
     return pieces;
 }
 
-void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k)
+static void cut(struct blas_ahead *ahead, int64_t most, int64_t lines)
 {
-    const int64_t most = blas_min(tiles, BLAS_AHEAD_PIECES);
-    ahead->rate = pieces_of(ahead, k / 4 * BLAS_FETCH_SLOW) <= most ? BLAS_FETCH_SLOW : BLAS_FETCH_FAST;
-    const int64_t lines = k / 4 * ahead->rate;
     ahead->count = 0;
     for (int32_t i = 0; i < ahead->region_count; i++)
         for (int64_t at = 0; at < ahead->regions[i].lines && ahead->count < most; at += lines)
             ahead->pieces[ahead->count++] = ahead->regions[i].from + at * GROUP;
+}
+
+void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k)
+{
+    const int64_t most = blas_min(tiles, BLAS_AHEAD_PIECES);
+    ahead->rate = pieces_of(ahead, k / 4 * BLAS_FETCH_SLOW) <= most ? BLAS_FETCH_SLOW : BLAS_FETCH_FAST;
+    cut(ahead, most, k / 4 * ahead->rate);
+}
+
+void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k)
+{
+    const int64_t most = blas_min(slots, BLAS_AHEAD_PIECES) / k * k;
+    if (ahead->region_count == 0 || ahead->region_count > most)
+        return;
+    int64_t lines = 0;
+    for (int32_t i = 0; i < ahead->region_count; i++)
+        lines += ahead->regions[i].lines;
+    lines = (lines + most - 1) / most;
+    while (pieces_of(ahead, lines) > most)
+        lines++;
+    ahead->rate = (int32_t)lines;
+    cut(ahead, most, lines);
+    for (; ahead->count % k > 0; ahead->count++) /* a part of a product takes k places or none */
+        ahead->pieces[ahead->count] = ahead->pieces[ahead->count - 1];
 }
 
 /* ---- masks ------------------------------------------------------------------------------------------- */

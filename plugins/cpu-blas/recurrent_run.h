@@ -68,6 +68,14 @@ void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t
 void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,
                            struct blas_region *region, struct blas_scratch *out);
 
+/* Are a member's rows of this layer many times what the second-level cache holds? */
+static inline bool blas_leaves_cache(const struct blas_run *run)
+{
+    const struct blas_recurrent *op = run->op;
+    const int64_t row = op->layers[run->layer].xh_row + (int64_t)op->panels * PANEL + op->units_pad;
+    return run->binding->rows / run->binding->members * row * (int64_t)sizeof(float) > (8 << 20);
+}
+
 /* Fills mask_x and mask_h where the options want them. */
 void blas_masks_fill(const struct blas_run *run);
 
@@ -107,6 +115,9 @@ static inline void blas_ahead_add(struct blas_ahead *ahead, const float *from, i
 
 /* `tiles`: row tiles of all products that will prefetch, each counted once for every block of `k` that it sums over. */
 void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k);
+
+/* The same for products of pieces over k blocks that have as many blas_pieces_slots; `rate` is lines of each. */
+void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k);
 
 /* ---- forward ---- */
 

@@ -305,6 +305,10 @@ static void look_ahead(const struct blas_forward_run *f, const struct step *step
         for (int64_t p = r->panel_first; step->cell.c_saved && p < r->panel_last; p++)
             blas_ahead_add(ahead, r->saved->state + r->block->q_base * op->units_pad +
                                       (p * r->block->q_rows + r->block->q_of[t]) * GROUP, step->rows * GROUP);
+        int64_t stride;
+        const float *gates = blas_gates_at(f, step->s + 1, &stride); /* vectors' products fetch theirs themselves */
+        for (int64_t p = r->panel_first; op->tiled_steps && op->training && p < r->panel_last; p++)
+            blas_ahead_add(ahead, gates + p * stride, step->rows * PANEL);
     }
     if (f->y.base)
         blas_ahead_add(ahead, f->y.base + blas_packed_row(r->binding, r->block, step->t) * f->y.row,
@@ -380,9 +384,21 @@ static void step_pieces(const struct blas_forward_run *f, const struct step *ste
     const unsigned inside = op->norm ? BLAS_PART_H : split;
     const int64_t way = step->s & 1 ? -1 : 1; /* as in step_panels */
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
+    const int64_t x_blocks = r->binding->fused ? blas_pieces_blocks(op, op->layers[r->layer].input_pad) : 0;
+    const int64_t k = x_blocks + blas_pieces_blocks(op, op->out_pad);
+    const int64_t slots = blas_pieces_slots(step->rows, PANEL / GROUP, k);
+    struct blas_ahead ahead;
+    blas_ahead_init(&ahead);
+    if (r->binding->fused && !op->norm && blas_leaves_cache(r)) {
+        look_ahead(f, step, &ahead);
+        blas_ahead_spread(&ahead, slots * (r->panel_last - r->panel_first), k);
+    }
     blas_pieces_split(r, blas_xh_at(f, step->s), step->rows, split);
     for (int64_t i = r->panel_first; i < r->panel_last; i++, p += way) {
-        struct blas_product product = {.rows = step->rows, .c_row = PANEL, .c = step->gates + p * step->stride};
+        const int64_t used = blas_min(ahead.count, (i - r->panel_first) * slots);
+        struct blas_product product = {.rows = step->rows, .c_row = PANEL, .c = step->gates + p * step->stride,
+                                       .ahead = ahead.pieces + used, .ahead_count = ahead.count - (int32_t)used,
+                                       .ahead_rate = ahead.rate};
         if (op->norm && r->binding->fused)
             blas_pieces_forward(r, &product, p, split, BLAS_PART_X);
         if (op->norm)
