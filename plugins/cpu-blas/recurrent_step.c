@@ -307,8 +307,14 @@ static void look_ahead(const struct blas_forward_run *f, const struct step *step
                                       (p * r->block->q_rows + r->block->q_of[t]) * GROUP, step->rows * GROUP);
         int64_t stride;
         const float *gates = blas_gates_at(f, step->s + 1, &stride); /* vectors' products fetch theirs themselves */
-        for (int64_t p = r->panel_first; op->tiled_steps && op->training && p < r->panel_last; p++)
-            blas_ahead_add(ahead, gates + p * stride, step->rows * PANEL);
+        for (int64_t p = r->panel_first; op->tiled_steps && op->training && p < r->panel_last; p++) {
+            const int64_t at = gates + p * stride - r->saved->gates;
+            blas_ahead_add(ahead, r->saved->gates + at, step->rows * PANEL);
+            if (op->norm)
+                blas_ahead_add(ahead, r->saved->gates_h + at, step->rows * PANEL);
+            if (op->norm_keeps)
+                blas_ahead_add(ahead, r->saved->z + at, step->rows * PANEL);
+        }
     }
     if (f->y.base)
         blas_ahead_add(ahead, f->y.base + blas_packed_row(r->binding, r->block, step->t) * f->y.row,
@@ -374,6 +380,16 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
         cell_row(f, step, i);
 }
 
+/* Lets a product over k blocks prefetch what comes next in `ahead`, of which products have had the first `used`;
+ * returns how many have then been had. */
+static int64_t fetch_ahead(struct blas_product *product, const struct blas_ahead *ahead, int64_t used, int64_t k)
+{
+    product->ahead = ahead->pieces + used;
+    product->ahead_count = ahead->count - (int32_t)used;
+    product->ahead_rate = ahead->rate;
+    return blas_min(ahead->count, used + blas_pieces_slots(product->rows, PANEL / GROUP, k));
+}
+
 /* The same in pieces. */
 static void step_pieces(const struct blas_forward_run *f, const struct step *step)
 {
@@ -386,21 +402,22 @@ static void step_pieces(const struct blas_forward_run *f, const struct step *ste
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
     const int64_t x_blocks = r->binding->fused ? blas_pieces_blocks(op, op->layers[r->layer].input_pad) : 0;
     const int64_t k = x_blocks + blas_pieces_blocks(op, op->out_pad);
-    const int64_t slots = blas_pieces_slots(step->rows, PANEL / GROUP, k);
     struct blas_ahead ahead;
     blas_ahead_init(&ahead);
-    if (r->binding->fused && !op->norm && blas_leaves_cache(r)) {
+    if (r->binding->fused && blas_leaves_cache(r)) {
+        const int64_t slots = blas_pieces_slots(step->rows, PANEL / GROUP, k);
         look_ahead(f, step, &ahead);
         blas_ahead_spread(&ahead, slots * (r->panel_last - r->panel_first), k);
     }
     blas_pieces_split(r, blas_xh_at(f, step->s), step->rows, split);
+    int64_t used = 0;
     for (int64_t i = r->panel_first; i < r->panel_last; i++, p += way) {
-        const int64_t used = blas_min(ahead.count, (i - r->panel_first) * slots);
-        struct blas_product product = {.rows = step->rows, .c_row = PANEL, .c = step->gates + p * step->stride,
-                                       .ahead = ahead.pieces + used, .ahead_count = ahead.count - (int32_t)used,
-                                       .ahead_rate = ahead.rate};
-        if (op->norm && r->binding->fused)
+        struct blas_product product = {.rows = step->rows, .c_row = PANEL, .c = step->gates + p * step->stride};
+        if (op->norm && r->binding->fused) {
+            used = fetch_ahead(&product, &ahead, used, x_blocks);
             blas_pieces_forward(r, &product, p, split, BLAS_PART_X);
+        }
+        used = fetch_ahead(&product, &ahead, used, op->norm ? k - x_blocks : k);
         if (op->norm)
             product.c = step->gates_h + p * step->h_stride;
         else if (r->binding->fused)
