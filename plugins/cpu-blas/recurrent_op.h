@@ -45,7 +45,8 @@ struct blas_recurrent {
     bool tiled_steps; /* pieces also of the products of single steps, not only of those of many steps at once */
     int32_t members_max;
     int32_t directions, layer_count;
-    bool training, peephole, coupled, norm, norm_keeps, projection, gru_before, has_carry, lstm;
+    bool training, peephole, coupled, norm, projection, gru_before, has_carry, lstm;
+    bool norm_keeps;  /* layer norm keeps its gates for backward, which otherwise makes them of both products again */
     bool stepwise;    /* pieces of steps share one reserve; dW comes from a call of its own */
     bool merge_apart; /* two directions whose outputs are joined after the fact */
     int32_t panels;   /* of 64 pre-activations */
@@ -93,7 +94,7 @@ struct blas_packed {
 struct blas_saved {
     float *xh, *gates, *state;
     float *gates_h; /* norm: the second product */
-    float *z;       /* norm with gates kept: i, f, g, o, then their gradients; as gates */
+    float *z;       /* norm_keeps: i, f, g, o, then their gradients; as gates */
     float *raw;     /* projection: [q][units_pad] before it */
     float *rh;      /* GRU, reset before: [q][out_pad] r h~ */
     float *stats;   /* norm: [q][4] */

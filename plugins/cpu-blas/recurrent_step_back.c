@@ -214,6 +214,21 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
             .h_masked_row = op->layers[r->layer].xh_row});
 }
 
+/* The gates of one step where layer norm does not keep them: in z, of their pre-activations. */
+static void gates_again(const struct blas_backward_run *f, int64_t q, int64_t rows)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    float *state = r->saved->state + r->block->q_base * op->units_pad + q * GROUP;
+    for (int64_t p = 0; p < op->panels; p++)
+        op->kernels->lstm_norm_forward_1(&(struct blas_cell_forward){
+            .cell = &op->cell[r->direction], .rows = rows, .units = (int32_t)blas_min(GROUP, op->units - p * GROUP),
+            .gates = r->scratch.z + p * r->block->rows * PANEL, .gates_row = PANEL,
+            .c = state + p * r->block->q_rows * GROUP, .c_row = GROUP,
+            .peephole = r->packed->peephole + p * GROUP, .peephole_row = op->units_pad,
+            .extra = r->scratch.extra + p * r->block->rows * GROUP, .extra_row = GROUP});
+}
+
 struct blas_norm blas_norm_at(const struct blas_run *r, int64_t q, int64_t rows)
 {
     const struct blas_recurrent *op = r->op;
@@ -358,6 +373,8 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
         norm.dgain_v = f->gradients.norm_v;
         if (!op->norm_keeps)
             op->kernels->norm_restore(&norm);
+        if (!op->norm_keeps && op->cell[r->direction].keeps_gates)
+            gates_again(f, q, rows);
     }
     cells_back(f, q, rows, in_cell ? dy : NULL);
     if (op->norm)
