@@ -307,6 +307,8 @@ static void forward_member(void *argument, int32_t member, int32_t members)
     }
     if (binding->op->pieces)
         binding->op->pieces->release(&tiles);
+    if (binding->puts)
+        binding->op->kernels->put_end();
     blas_flush_denormals_leave(saved);
 }
 

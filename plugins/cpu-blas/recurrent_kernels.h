@@ -86,6 +86,7 @@ struct blas_cell_forward {
     int32_t units;  /* real units of this panel; those beyond are set to zero */
     float *gates;   /* rows of 64 at stride gates_row */
     int64_t gates_row;
+    float *gates_out; /* LSTM without norm, training: [rows][64], where what backward wants of gates is put; or NULL */
     float *c;       /* LSTM: rows of 16 at stride c_row, c' in, c out */
     int64_t c_row;
     float *c_saved; /* training: rows of 16 at stride saved_row take c' (GRU: h'); NULL otherwise */
@@ -170,6 +171,8 @@ struct blas_norm {
     float inverse_count; /* 1 / (G H) */
     float epsilon;
     float *stats;  /* [rows][4]: mean u, 1/std u, mean v, 1/std v */
+    float *u_out, *v_out; /* forward: as u and v at out_stride between panels, where both are put; or NULL */
+    int64_t out_stride;
     float *dgain_u, *dgain_v; /* backward: [panel][64], added to */
 };
 
@@ -245,6 +248,7 @@ struct blas_sweep_backward {
     const struct blas_norm *norm;
 };
 
+/* What is *put* goes past the caches, in whole lines at a multiple of 64 bytes. Others see it after put_end. */
 struct blas_recurrent_kernels {
     const char *name;
     void (*product)(const struct blas_product *p);
@@ -283,6 +287,7 @@ struct blas_recurrent_kernels {
     /* y = x (y += x) over n floats of each row, times m where m is not NULL. */
     void (*copy)(const struct blas_rows *c);
     void (*add)(const struct blas_rows *c);
+    void (*put_end)(void);
     /* out[k][c] = w[map[c]][k], k < width_pad */
     void (*pack_forward)(const struct blas_pack *p);
     /* The rows as k = k0 .. k0 + 63 of panels over n < width_pad, of k_all rows each; the last may be narrower. */

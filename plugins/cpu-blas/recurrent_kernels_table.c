@@ -33,6 +33,7 @@ const struct blas_recurrent_kernels BLAS_NAME(recurrent_kernels) = {
     .mask_apply = kernel_mask_apply,
     .copy = kernel_copy,
     .add = kernel_add,
+    .put_end = kernel_put_end,
     .pack_forward = kernel_pack_forward,
     .pack_back = kernel_pack_back,
     .transpose16 = kernel_transpose16,

@@ -69,14 +69,6 @@ static const struct blas_recurrent_kernels *kernels_of(enum blas_isa isa)
     return &blas_recurrent_kernels_portable;
 }
 
-/* Are the gates of a batch of many sequences more than caches keep until backward? It is faster then to make those of
- * layer norm once more than to have them from memory, where the two products that they are made of come from, too. */
-static bool gates_leave_caches(const struct blas_recurrent *op)
-{
-    const struct seqlstm_desc *head = &op->desc.head;
-    return head->max_sequences >= 64 && head->max_rows * op->panels * PANEL * (int64_t)sizeof(float) > 12 << 20;
-}
-
 static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, int d,
                       struct blas_cell *cell)
 {
@@ -197,7 +189,10 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     const bool recalls = op->training && op->cell[0].keeps_gates && op->cell[op->directions - 1].keeps_gates;
     for (int d = 0; op->norm && d < 2; d++) /* both directions, or none */
         op->cell[d].keeps_gates = recalls;
-    op->norm_keeps = op->norm && recalls && !gates_leave_caches(op);
+    /* It is faster to make gates again than to have them from memory, where the products that they are made of come
+     * from, too. With few sequences, sweeps want them. */
+    op->norm_keeps = op->norm && recalls &&
+                     (desc->head.max_sequences < 64 || !blas_gates_leave(op, desc->head.max_rows));
     for (int32_t l = 0; l < op->layer_count; l++) {
         struct blas_recurrent_layer *layer = &op->layers[l];
         layer->input = l == 0 ? desc->input : op->y_width;

@@ -126,6 +126,7 @@ struct blas_recurrent_binding {
     int32_t members; /* that take part */
     bool units;      /* sharing by units instead of slices */
     bool fused;      /* x's product within the step */
+    bool puts;       /* gates, or with norm both products, are kept past the caches */
     int64_t chunk_rows; /* rows of x projected at once when not fused */
     int32_t block_count;
     int32_t member_first[65]; /* slices: blocks of member m: [m], [m + 1] */
@@ -200,6 +201,12 @@ static inline bool blas_copies_strips(const struct blas_recurrent_layer *layer)
 static inline bool blas_shares_rows(int32_t members, int64_t rows)
 {
     return members > 1 && rows >= 64 * (int64_t)members;
+}
+
+/* Are the gates of `rows` rows more than caches keep until backward? */
+static inline bool blas_gates_leave(const struct blas_recurrent *op, int64_t rows)
+{
+    return rows * op->panels * PANEL * (int64_t)sizeof(float) > 12 << 20;
 }
 
 /* May members share the units of few sequences? */

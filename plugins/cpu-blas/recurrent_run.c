@@ -91,6 +91,9 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
             widest = binding->blocks[i].rows;
     binding->fused = !op->weights_large && widest > NARROW_ROWS && widest > blas_sweep_rows(op) &&
                      (!op->pieces || op->tiled_steps);
+    /* Vectors' products fetch lines of gates in time and gain nothing. */
+    binding->puts = op->training && op->lstm && op->tiled_steps && binding->fused &&
+                    blas_gates_leave(op, binding->rows / binding->members);
     int64_t wanted = blas_forward_rows(op);
     binding->chunk_rows = binding->fused ? widest : wanted > widest ? wanted : widest;
 }
@@ -287,6 +290,10 @@ void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t
     scratch_common(op, rows, region, out);
     out->pieces = blas_region_take(region, op->pieces ? blas_pieces_forward_floats(op, rows, chunk_rows) : 0);
     out->weights_x = blas_region_take(region, op->x_in_time ? widest_input(op) * PANEL : 0);
+    if (op->training && op->lstm && op->tiled_steps && blas_gates_leave(op, op->desc.head.max_rows)) {
+        out->gates = blas_region_take(region, rows * (op->norm ? columns : PANEL));
+        out->gates_h = blas_region_take(region, op->norm ? rows * columns : 0);
+    }
     if (op->training)
         return;
     int64_t xh_row = op->layers[0].xh_row;

@@ -23,7 +23,8 @@ struct blas_scratch {
     float *product;  /* [rows][units_pad] */
     float *projected; /* [rows][out_pad] */
     float *stats, *c_stats, *sums;
-    float *xh, *gates, *gates_h, *raw; /* inference: of a chunk; training: in the reserve */
+    float *xh, *raw;        /* inference: of a chunk; training: in the reserve */
+    float *gates, *gates_h; /* the same; where they are put, training: of a step, with norm, or of one panel of it */
     float *dq;         /* backward, LSTM with norm: [group][rows][16] */
     float *dm;         /* backward, projection: [rows][units_pad] */
     float *dprojected; /* backward, projection: [chunk rows][out_pad] */

@@ -95,6 +95,17 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
         }
 }
 
+/* One step in progress. */
+struct step {
+    int64_t s, t, rows, q, q_all;
+    float *gates, *gates_h; /* panel 0 */
+    int64_t stride, h_stride; /* between panels */
+    int64_t kept;             /* where they are put: offset of panel 0 in the reserve; or -1 */
+    float *raw, *rh;
+    uint16_t *new_c, *new_h;
+    struct blas_cell_forward cell; /* of panel 0 */
+};
+
 /* One phase of the cells with layer norm, panel by panel. */
 static void norm_panels(const struct blas_run *r, int phase, struct blas_cell_forward c, int64_t z_stride)
 {
@@ -154,17 +165,22 @@ static void norm_rows(const struct blas_run *r, int phase, struct blas_cell_forw
 }
 
 /* Cells with layer norm: both products stand apart, every row needs its statistics first. */
-static void norm_step(const struct blas_forward_run *f, struct blas_cell_forward *cell, float *gates,
-                      float *gates_h, int64_t panel_stride, int64_t h_stride, float *stats,
-                      float *c_mean, float *c_rstd)
+static void norm_step(const struct blas_forward_run *f, const struct step *step, float *stats, float *c_mean,
+                      float *c_rstd)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    float *z = op->norm_keeps ? r->saved->z + (gates - r->saved->gates) : r->scratch.z;
-    const int64_t z_stride = op->norm_keeps ? panel_stride : r->block->rows * PANEL;
-    struct blas_norm norm = {.rows = cell->rows, .panels = op->panels, .u = gates, .v = gates_h,
-                             .panel_stride = panel_stride, .v_stride = h_stride, .z = z,
-                             .z_stride = z_stride, .valid_u = r->packed->valid_u,
+    const struct blas_cell_forward *cell = &step->cell;
+    const bool put = step->kept >= 0;
+    const int64_t kept = put ? step->kept : op->training ? step->gates - r->saved->gates : 0;
+    const int64_t kept_stride = r->block->gate_rows * PANEL;
+    float *z = op->norm_keeps ? r->saved->z + kept : r->scratch.z;
+    const int64_t z_stride = op->norm_keeps ? kept_stride : r->block->rows * PANEL;
+    struct blas_norm norm = {.rows = cell->rows, .panels = op->panels, .u = step->gates, .v = step->gates_h,
+                             .panel_stride = step->stride, .v_stride = step->h_stride, .z = z, .z_stride = z_stride,
+                             .u_out = put ? r->saved->gates + kept : NULL,
+                             .v_out = put ? r->saved->gates_h + kept : NULL, .out_stride = kept_stride,
+                             .valid_u = r->packed->valid_u,
                              .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u,
                              .gain_v = r->packed->gain_v, .bias = r->packed->bias,
                              .inverse_count = 1.0f / (float)op->norm_count,
@@ -229,16 +245,6 @@ float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_r
     return blas_xh_at(f, s + 1) + op->layers[r->layer].input_pad;
 }
 
-/* One step in progress. */
-struct step {
-    int64_t s, t, rows, q, q_all;
-    float *gates, *gates_h; /* panel 0 */
-    int64_t stride, h_stride; /* between panels */
-    float *raw, *rh;
-    uint16_t *new_c, *new_h;
-    struct blas_cell_forward cell; /* of panel 0 */
-};
-
 /* The cell on one panel. */
 static void cell_panel(const struct blas_forward_run *f, const struct step *step, int64_t p)
 {
@@ -246,6 +252,8 @@ static void cell_panel(const struct blas_forward_run *f, const struct step *step
     const struct blas_recurrent *op = r->op;
     struct blas_cell_forward cell = step->cell;
     cell.gates += p * step->stride;
+    if (step->kept >= 0)
+        cell.gates_out = r->saved->gates + step->kept + p * r->block->gate_rows * PANEL;
     cell.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
     cell.c += p * r->block->rows * GROUP;
     cell.h += p * op->panel_units;
@@ -307,7 +315,7 @@ static void look_ahead(const struct blas_forward_run *f, const struct step *step
                                       (p * r->block->q_rows + r->block->q_of[t]) * GROUP, step->rows * GROUP);
         int64_t stride;
         const float *gates = blas_gates_at(f, step->s + 1, &stride); /* vectors' products fetch theirs themselves */
-        for (int64_t p = r->panel_first; op->tiled_steps && op->training && p < r->panel_last; p++) {
+        for (int64_t p = r->panel_first; op->tiled_steps && op->training && step->kept < 0 && p < r->panel_last; p++) {
             const int64_t at = gates + p * stride - r->saved->gates;
             blas_ahead_add(ahead, r->saved->gates + at, step->rows * PANEL);
             if (op->norm)
@@ -450,6 +458,13 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
         step.gates_h = saved->gates_h + r->block->gate_base * columns + step.q * PANEL;
         step.h_stride = step.stride;
     }
+    step.kept = -1;
+    if (r->binding->puts && step.rows > NARROW_ROWS) {
+        step.kept = step.gates - saved->gates;
+        step.gates = r->scratch.gates;
+        step.gates_h = r->scratch.gates_h;
+        step.stride = step.h_stride = op->norm ? r->block->rows * PANEL : 0;
+    }
     if (saved && saved->new_c)
         step.new_c = saved->new_c + step.q_all * bits_row;
     if (saved && saved->new_h)
@@ -484,8 +499,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
             c_mean = saved->c_stats + step.q_all;
             c_rstd = saved->c_stats + r->binding->rows + step.q_all;
         }
-        norm_step(f, &step.cell, step.gates, step.gates_h, step.stride, step.h_stride,
-                  saved ? saved->stats + 4 * step.q_all : r->scratch.stats, c_mean, c_rstd);
+        norm_step(f, &step, saved ? saved->stats + 4 * step.q_all : r->scratch.stats, c_mean, c_rstd);
     }
     if (step.raw)
         project(f, step.raw, step.rows, step.new_h);

@@ -49,6 +49,7 @@
 #define kernel_mask_apply            BLAS_NAME(kernel_mask_apply)
 #define kernel_copy                  BLAS_NAME(kernel_copy)
 #define kernel_add                   BLAS_NAME(kernel_add)
+#define kernel_put_end               BLAS_NAME(kernel_put_end)
 #define kernel_pack_forward          BLAS_NAME(kernel_pack_forward)
 #define kernel_pack_back             BLAS_NAME(kernel_pack_back)
 #define kernel_transpose16           BLAS_NAME(kernel_transpose16)
@@ -80,6 +81,7 @@ void kernel_keep_apply(const struct blas_keep *k, const float *x, float *y);
 void kernel_mask_apply(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n, float *y);
 void kernel_copy(const struct blas_rows *c);
 void kernel_add(const struct blas_rows *c);
+void kernel_put_end(void);
 void kernel_pack_forward(const struct blas_pack *p);
 void kernel_pack_back(const struct blas_pack *p);
 void kernel_transpose16(const float *in, int64_t in_row, int rows, int columns, float *out, int64_t out_row);
