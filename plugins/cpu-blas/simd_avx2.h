@@ -9,7 +9,7 @@
 
 #define VW 8
 #define NN_ROWS 6
-#define NN_VECTORS 2 /* 12 accumulators of 16 registers */
+#define NN_VECTORS 8 /* of a tile of one row; those of more rows have at most 12 accumulators of 16 registers */
 
 typedef __m256 vf;
 typedef __m256 vm;
