@@ -32,6 +32,7 @@ struct blas_product {
     int32_t k_blocks, k_inner;
     const float *b;
     int64_t b_row;
+    int64_t b_strip; /* 0, or: B stands in strips of 16 columns, one this far behind the other; b_row is 16 */
     int32_t groups; /* columns / 16, 1 .. 4 */
     float *c;
     int64_t c_row;
@@ -194,6 +195,7 @@ struct blas_pack {
     const int32_t *map; /* [64]: a row of w, or negative: zeros; those of a group of 16 follow one another */
     const float *factors; /* [64] in int8, of the columns */
     int64_t k0, k_all; /* pack_back */
+    bool strips;       /* of 16 columns, one behind the other */
     float *out;
     bool stream; /* more is packed than caches hold */
 };
@@ -251,6 +253,9 @@ struct blas_sweep_backward {
 /* What is *put* goes past the caches, in whole lines at a multiple of 64 bytes. Others see it after put_end. */
 struct blas_recurrent_kernels {
     const char *name;
+    /* Are products of weights that no cache keeps faster in strips? A tile of 16 columns reads every fourth line of a
+     * panel otherwise, of which the first-level cache has room for a quarter. */
+    bool strips;
     void (*product)(const struct blas_product *p);
     void (*outer)(const struct blas_outer *o);
     void (*lstm_forward)(const struct blas_cell_forward *f);
@@ -288,9 +293,10 @@ struct blas_recurrent_kernels {
     void (*copy)(const struct blas_rows *c);
     void (*add)(const struct blas_rows *c);
     void (*put_end)(void);
-    /* out[k][c] = w[map[c]][k], k < width_pad */
+    /* out[k][c] = w[map[c]][k], k < width_pad; in strips out[c / 16][k][c mod 16] */
     void (*pack_forward)(const struct blas_pack *p);
-    /* The rows as k = k0 .. k0 + 63 of panels over n < width_pad, of k_all rows each; the last may be narrower. */
+    /* The rows as k = k0 .. k0 + 63 of panels over n < width_pad, of k_all rows each; the last may be narrower. In
+     * strips, out[n / 16][k][n mod 16]. */
     void (*pack_back)(const struct blas_pack *p);
     /* out[c][r] of a 16 x 16 block, see v_transpose16 */
     void (*transpose16)(const float *in, int64_t in_row, int rows, int columns, float *out,

@@ -7,6 +7,7 @@
 
 const struct blas_recurrent_kernels BLAS_NAME(recurrent_kernels) = {
     .name = SET_NAME(BLAS_SET),
+    .strips = BLAS_LANES == 8,
     .product = kernel_product,
     .outer = kernel_outer,
     .lstm_forward = kernel_lstm_forward,

@@ -206,6 +206,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->direct = op->lstm && !op->coupled && !op->pieces;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
+    op->strips = op->weights_large && op->kernels->strips && !op->pieces;
     /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
     op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
                      op->units % GROUP == 0 && !blas_may_share_units(op);

@@ -120,10 +120,11 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
     for (int64_t panel = first; panel < last; panel++) {
         struct blas_pack x = {.w = w_x, .width = layer->input, .width_pad = layer->input_pad,
                               .map = op->rows_x + panel * PANEL, .k0 = panel * PANEL, .k_all = columns,
-                              .out = p->forward + panel * panel_floats, .stream = op->weights_large};
-        struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
-                              .k0 = panel * PANEL, .k_all = columns, .out = x.out + x_floats,
+                              .strips = op->strips, .out = p->forward + panel * panel_floats,
                               .stream = op->weights_large};
+        struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
+                              .k0 = panel * PANEL, .k_all = columns, .strips = op->strips,
+                              .out = x.out + x_floats, .stream = op->weights_large};
         float factors[PANEL];
         if (op->bytes) {
             blas_bytes_factors(op, panel, layer->input, w_x, w_h, factors);

@@ -363,7 +363,8 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
         .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate,
         .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
         .k_blocks = 1, .k_inner = (int32_t)(x_inside ? layer->input_pad + op->out_pad : op->out_pad),
-        .b_row = PANEL, .groups = 4, .c_row = PANEL, .accumulate = !x_inside && !op->norm};
+        .b_row = op->strips ? GROUP : PANEL, .b_strip = op->strips ? op->out_pad * GROUP : 0, .groups = 4,
+        .c_row = PANEL, .accumulate = !x_inside && !op->norm};
     for (int64_t i = 0; i < count; i++, p += way) {
         const float *weights = r->packed->forward + p * panel_floats;
         if (op->norm && r->binding->fused) {

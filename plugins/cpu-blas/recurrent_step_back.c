@@ -289,12 +289,14 @@ void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, 
             const int64_t panel = (backward ? (high - 1) / PANEL - i : low / PANEL + i) * PANEL;
             const int64_t n = panel < low ? low : panel, wide = blas_min(PANEL, width - panel);
             const int64_t end = blas_min(panel + wide, high), next = backward ? panel - PANEL : panel + PANEL;
-            const int64_t next_wide = blas_min(PANEL, width - next);
-            p->b = b + panel * k_all + first * PANEL * wide + (n - panel);
-            p->b_row = wide;
+            const int64_t row = op->strips ? GROUP : wide;
+            const int64_t next_row = op->strips ? GROUP : blas_min(PANEL, width - next);
+            p->b = b + panel * k_all + first * PANEL * row + (n - panel) * (op->strips ? k_all : 1);
+            p->b_row = row;
+            p->b_strip = op->strips ? k_all * GROUP : 0;
             p->groups = (int32_t)((end - n) / GROUP);
             p->c = c + n;
-            p->next = op->weights_large && next >= 0 ? b + next * k_all + first * PANEL * next_wide : NULL;
+            p->next = op->weights_large && next >= 0 ? b + next * k_all + first * PANEL * next_row : NULL;
             op->kernels->product(p);
             const int32_t used = (int32_t)blas_min(p->ahead_count, (int64_t)tiles * p->k_blocks);
             p->ahead += used;
