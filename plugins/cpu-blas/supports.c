@@ -70,11 +70,12 @@ static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm
         head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_DENSE || head->op == SEQLSTM_OP_DENSE_LOSS;
     if (products && head->dtype_compute == SEQLSTM_BFLOAT16)
         return answer_narrow(answer, head, tiles,
-                             "cpu-blas computes in bfloat16 with AMX alone (`instructions: auto` uses it).",
+                             "cpu-blas computes in bfloat16 on processors with AMX alone, with `instructions: auto`.",
                              "bfloat16");
     if (head->op == SEQLSTM_OP_RECURRENT && head->dtype_compute == SEQLSTM_INT8)
         return answer_narrow(answer, head, tiles,
-                             "cpu-blas computes in int8 with AMX alone (`instructions: auto` uses it).", "int8");
+                             "cpu-blas computes in int8 on processors with AMX alone, with `instructions: auto`.",
+                             "int8");
     return answer_float32(answer, BLAS_ID, head);
 }
 
