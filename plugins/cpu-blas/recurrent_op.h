@@ -79,9 +79,10 @@ float *blas_region_take(struct blas_region *region, int64_t count);
 /* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. In pieces the
  * first three are as recurrent_pieces.h has them. */
 struct blas_packed {
+    /* In strips: forward [panel][x: 4 strips][h: 4 strips], a strip [input_pad or out_pad][16]; h_back and x_back
+     * [out_pad or input_pad / 16][panel * 64][16]. */
     float *forward;  /* [panel][input_pad + out_pad][64]; x_in_time: [panel][out_pad][64] */
-    float *h_back;   /* [out_pad / 64][panel * 64][<= 64]: columns of a last narrower panel are dense; in strips
-                      * [out_pad / 16][panel * 64][16] */
+    float *h_back;   /* [out_pad / 64][panel * 64][<= 64]: columns of a last narrower panel are dense */
     float *x_back;   /* [input_pad / 64][panel * 64][<= 64] */
     float *bias;     /* [panel][64] */
     float *peephole; /* [3][units_pad], zero without the option */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The innermost loop of register tiles for AVX2, in assembly: twelve sums and their factors fill the 16 registers, and
- * compilers keep some in memory, or copy them at every turn, whatever the intrinsics are told.
+ * compilers that are given intrinsics keep some in memory in all but the smallest of functions.
  *
  * A tile has m rows and nv vectors. Where it is wider than high, all rows' elements of A stand in registers and the
  * vectors of B come one by one, otherwise the other way around: the fewest loads for each multiply-add. */
