@@ -54,13 +54,25 @@ static seqlstm_status parse_line(struct sl_arena *arena, char *line, int number,
                      "`xfail PATTERN reason`", number, word);
     if (!pattern[0])
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "line %d: `%s` without a pattern", number, word);
-    if (kind == SL_CLAIM_SUPPORTED && line[0])
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "line %d: `%.40s` behind the pattern of a claim", number, line);
+    const char *device_class = "*";
+    if (kind == SL_CLAIM_SUPPORTED && line[0]) {
+        char *rest = line;
+        if (strcmp(take_word(&rest), "on") != 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                         "line %d: `%.40s` behind the pattern of a claim; expected nothing or `on DEVICE_CLASS`",
+                         number, line);
+        device_class = take_word(&rest);
+        if (!device_class[0] || rest[0])
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "line %d: `on` needs one pattern of device classes behind it",
+                         number);
+        line = rest;
+    }
     if (kind != SL_CLAIM_SUPPORTED && !line[0])
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "line %d: `%s` needs a reason behind its pattern", number, word);
     *out = (struct sl_claim){.kind = (enum sl_claim_kind)kind, .pattern = sl_arena_strdup(arena, pattern),
+                             .device_class = sl_arena_strdup(arena, device_class),
                              .reason = sl_arena_strdup(arena, line), .line = number};
-    if (!out->pattern || !out->reason)
+    if (!out->pattern || !out->device_class || !out->reason)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the claims");
     return SEQLSTM_OK;
 }
@@ -102,19 +114,21 @@ static void change(struct sl_check_result *result, enum sl_verdict verdict, cons
 }
 
 static const struct sl_claim *find(const struct sl_claim *claims, uint32_t count, enum sl_claim_kind kind,
-                                   const char *name)
+                                   const char *device_class, const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (claims[i].kind == kind && sl_pattern_matches(claims[i].pattern, name))
+        if (claims[i].kind == kind && sl_pattern_matches(claims[i].pattern, name) &&
+            sl_pattern_matches(claims[i].device_class, device_class))
             return &claims[i];
     return NULL;
 }
 
-void sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *name, struct sl_check_result *result)
+void sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *device_class, const char *name,
+                     struct sl_check_result *result)
 {
-    const struct sl_claim *claim = find(claims, count, SL_CLAIM_SUPPORTED, name);
-    const struct sl_claim *without = find(claims, count, SL_CLAIM_UNSUPPORTED, name);
-    const struct sl_claim *fails = find(claims, count, SL_CLAIM_FAILS, name);
+    const struct sl_claim *claim = find(claims, count, SL_CLAIM_SUPPORTED, device_class, name);
+    const struct sl_claim *without = find(claims, count, SL_CLAIM_UNSUPPORTED, device_class, name);
+    const struct sl_claim *fails = find(claims, count, SL_CLAIM_FAILS, device_class, name);
     const enum sl_verdict v = result->verdict;
     if (v == SL_VERDICT_UNSUPPORTED && claim && !without)
         change(result, SL_VERDICT_FAIL, "it is claimed, yet refused", claim->pattern);

@@ -3,10 +3,11 @@
  * the backend, never in the kit, and each is held to its word:
  *
  *   claim        PATTERN          a matching case that is refused fails
+ *   claim        PATTERN on CLASS a matching case that is refused fails on devices of a matching class
  *   unsupported  PATTERN  reason  a matching case must be refused, whatever is claimed; accepted, it fails
  *   xfail        PATTERN  reason  a matching case that fails or crashes is `xfail`; passing is `xpass`, an error
  *
- * One a line; # begins a comment. In a pattern * is any text and ? any character.
+ * One a line; # begins a comment. In a pattern, that of a device class too, * is any text and ? any character.
  */
 #ifndef SL_LAB_CLAIMS_H
 #define SL_LAB_CLAIMS_H
@@ -24,6 +25,7 @@ enum sl_claim_kind { SL_CLAIM_SUPPORTED = 0, SL_CLAIM_UNSUPPORTED, SL_CLAIM_FAIL
 struct sl_claim {
     enum sl_claim_kind kind;
     const char *pattern;
+    const char *device_class; /* pattern of seqlstm_device_info.device_class; "*" unless SUPPORTED */
     const char *reason; /* "" for SUPPORTED */
     int line;           /* of the file; 0: none */
 };
@@ -32,8 +34,9 @@ struct sl_claim {
 seqlstm_status sl_claims_parse(struct sl_arena *arena, char *text, struct sl_claim **out_claims, uint32_t *out_count,
                                struct seqlstm_error *err);
 
-/* Changes the verdict on a case in the light of the claims. */
-void sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *name, struct sl_check_result *result);
+/* Changes the verdict on a case, which ran on a device of this class, in the light of the claims. */
+void sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *device_class, const char *name,
+                     struct sl_check_result *result);
 
 /* Does the text match the pattern? */
 bool sl_pattern_matches(const char *pattern, const char *text);

@@ -120,7 +120,8 @@ static void keep_result(struct sl_conformance_report *r, const struct sl_conform
     }
     struct sl_conformance_result copy = *result;
     copy.name = sl_arena_strdup(&r->arena, result->name);
-    sl_claims_judge(r->request->claims, r->request->claim_count, result->name, &copy.check);
+    sl_claims_judge(r->request->claims, r->request->claim_count,
+                    r->record.device_count ? r->record.devices[0].device_class : "", result->name, &copy.check);
     if (!copy.name) {
         r->failed = true;
         return;

@@ -3,13 +3,14 @@
  * gives TAP, one line a level, or one line a case with --verbose.
  *
  *   conformance FILE.so|reference [--level NAME]... [--case NAME|GLOB]... [--variant NAME] [--full]
- *               [--claim GLOB]... [--option KEY=VALUE]... [--random N]
+ *               [--claims FILE] [--claim GLOB]... [--option KEY=VALUE]... [--random N]
  *               [--seed N] [--in-process] [--list] [--json] [--verbose]
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "lab/conformance.h"
 #include "lab/workers.h"
@@ -22,6 +23,8 @@ struct options {
     struct sl_conformance_request request;
     const char *cases[ARGUMENTS_MAX];
     struct sl_claim claims[ARGUMENTS_MAX];
+    const char *claims_file;
+    struct sl_arena arena; /* what the claims file says */
     const char *worker[ARGUMENTS_MAX];
     struct seqlstm_setting settings[ARGUMENTS_MAX];
     char keys[ARGUMENTS_MAX][KEY_BYTES];
@@ -70,7 +73,9 @@ static bool parse(int argc, char **argv, struct options *o)
         else if (strcmp(a, "--case") == 0 && q->case_count < ARGUMENTS_MAX)
             o->cases[q->case_count++] = argv[++i];
         else if (strcmp(a, "--claim") == 0 && q->claim_count < ARGUMENTS_MAX)
-            o->claims[q->claim_count++] = (struct sl_claim){.pattern = argv[++i], .reason = ""};
+            o->claims[q->claim_count++] = (struct sl_claim){.pattern = argv[++i], .device_class = "*", .reason = ""};
+        else if (strcmp(a, "--claims") == 0)
+            o->claims_file = argv[++i];
         else if (strcmp(a, "--option") == 0 && strchr(next, '=') && q->setting_count < ARGUMENTS_MAX) {
             struct seqlstm_setting *setting = &o->settings[q->setting_count++];
             snprintf(o->keys[q->setting_count - 1], KEY_BYTES, "%.*s", (int)(strchr(next, '=') - next), next);
@@ -92,6 +97,25 @@ static bool parse(int argc, char **argv, struct options *o)
             return false;
     }
     return q->file != NULL;
+}
+
+/* Those of the file, behind those of the command line. */
+static seqlstm_status read_claims(struct options *o, struct seqlstm_error *err)
+{
+    struct sl_conformance_request *q = &o->request;
+    struct sl_claim *claims;
+    uint32_t count;
+    char *text;
+    SEQLSTM_TRY(sl_file_read(o->claims_file, 1 << 20, &text, NULL, err));
+    const seqlstm_status rc = sl_claims_parse(&o->arena, text, &claims, &count, err);
+    free(text);
+    if (rc != SEQLSTM_OK)
+        return rc;
+    if (count > ARGUMENTS_MAX - q->claim_count)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "more than %d claims", ARGUMENTS_MAX);
+    memcpy(o->claims + q->claim_count, claims, count * sizeof *claims);
+    q->claim_count += count;
+    return SEQLSTM_OK;
 }
 
 /* The plan is known only afterwards: TAP allows it at the end. */
@@ -133,7 +157,12 @@ int main(int argc, char **argv)
     int status = 0;
     if (!parse(argc, argv, &o)) {
         fprintf(stderr, "usage: conformance FILE.so|reference [--level NAME] [--case NAME] [--variant NAME] [--full] "
-                        "[--seed N] [--in-process] [--list] [--json] [--verbose]\n");
+                        "[--claims FILE] [--seed N] [--in-process] [--list] [--json] [--verbose]\n");
+        return 2;
+    }
+    if (o.claims_file && read_claims(&o, &err) != SEQLSTM_OK) {
+        fprintf(stderr, "conformance: %s\n", err.message);
+        sl_arena_deinit(&o.arena);
         return 2;
     }
     o.request.builtins = &builtin;
@@ -175,5 +204,6 @@ int main(int argc, char **argv)
         sl_conformance_report_destroy(report);
     }
     sl_buf_deinit(&text);
+    sl_arena_deinit(&o.arena);
     return status;
 }

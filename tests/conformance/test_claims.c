@@ -32,20 +32,26 @@ static void lines_are_read_and_comments_are_not(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     assert_int_equal(parse(&arena,
                            "# what it promises\n\n  claim   lstm:*   # and why\r\n"
+                           "claim gru:* on\tcpu:*+amx \n"
                            "unsupported *layer_norm*  no norms \n\txfail\tlstm:bwd:?3*\tdrifts, see bug 17",
                            &claims, &count, &err),
                      SEQLSTM_OK);
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
     assert_int_equal(claims[0].kind, SL_CLAIM_SUPPORTED);
     assert_string_equal(claims[0].pattern, "lstm:*");
     assert_string_equal(claims[0].reason, "");
+    assert_string_equal(claims[0].device_class, "*");
     assert_int_equal(claims[0].line, 3);
-    assert_int_equal(claims[1].kind, SL_CLAIM_UNSUPPORTED);
-    assert_string_equal(claims[1].reason, "no norms");
-    assert_int_equal(claims[2].kind, SL_CLAIM_FAILS);
-    assert_string_equal(claims[2].pattern, "lstm:bwd:?3*");
-    assert_string_equal(claims[2].reason, "drifts, see bug 17");
-    assert_int_equal(claims[2].line, 5);
+    assert_int_equal(claims[1].kind, SL_CLAIM_SUPPORTED);
+    assert_string_equal(claims[1].pattern, "gru:*");
+    assert_string_equal(claims[1].device_class, "cpu:*+amx");
+    assert_int_equal(claims[2].kind, SL_CLAIM_UNSUPPORTED);
+    assert_string_equal(claims[2].device_class, "*");
+    assert_string_equal(claims[2].reason, "no norms");
+    assert_int_equal(claims[3].kind, SL_CLAIM_FAILS);
+    assert_string_equal(claims[3].pattern, "lstm:bwd:?3*");
+    assert_string_equal(claims[3].reason, "drifts, see bug 17");
+    assert_int_equal(claims[3].line, 6);
     sl_arena_deinit(&arena);
 }
 
@@ -56,6 +62,8 @@ static void wrong_lines_are_named(void **state)
                                            {"lstm:*\n", "line 1 begins with `lstm:*`"},
                                            {"claim\n", "`claim` without a pattern"},
                                            {"claim lstm:* gru:*\n", "`gru:*` behind the pattern"},
+                                           {"claim lstm:* on\n", "line 1: `on` needs one pattern"},
+                                           {"claim lstm:* on cpu:* cuda:*\n", "line 1: `on` needs one pattern"},
                                            {"claim *\nxfail lstm:*  \n", "line 2: `xfail` needs a reason"},
                                            {"unsupported *norm*", "`unsupported` needs a reason"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -70,9 +78,11 @@ static void wrong_lines_are_named(void **state)
     }
 }
 
-static const struct sl_claim judged[] = {{SL_CLAIM_SUPPORTED, "lstm:*", "", 1},
-                                         {SL_CLAIM_UNSUPPORTED, "lstm:*norm*", "no norms", 2},
-                                         {SL_CLAIM_FAILS, "*zoneout*", "bug 17", 3}};
+static const struct sl_claim judged[] = {{SL_CLAIM_SUPPORTED, "lstm:*", "*", "", 1},
+                                         {SL_CLAIM_SUPPORTED, "rnn:a", "cpu:x86-64-v?", "", 1},
+                                         {SL_CLAIM_SUPPORTED, "rnn:b", "cuda:*", "", 1},
+                                         {SL_CLAIM_UNSUPPORTED, "lstm:*norm*", "*", "no norms", 2},
+                                         {SL_CLAIM_FAILS, "*zoneout*", "*", "bug 17", 3}};
 
 static void verdicts_change_where_the_claims_are_not_kept(void **state)
 {
@@ -87,6 +97,8 @@ static void verdicts_change_where_the_claims_are_not_kept(void **state)
         {"lstm:a", SL_VERDICT_SKIP, SL_VERDICT_SKIP},
         {"lstm:a", SL_VERDICT_UNSUPPORTED, SL_VERDICT_FAIL},
         {"gru:a", SL_VERDICT_UNSUPPORTED, SL_VERDICT_UNSUPPORTED},
+        {"rnn:a", SL_VERDICT_UNSUPPORTED, SL_VERDICT_FAIL},
+        {"rnn:b", SL_VERDICT_UNSUPPORTED, SL_VERDICT_UNSUPPORTED},
         {"lstm:layer_norm", SL_VERDICT_UNSUPPORTED, SL_VERDICT_UNSUPPORTED},
         {"lstm:layer_norm", SL_VERDICT_PASS, SL_VERDICT_FAIL},
         {"lstm:zoneout", SL_VERDICT_FAIL, SL_VERDICT_XFAIL},
@@ -98,7 +110,8 @@ static void verdicts_change_where_the_claims_are_not_kept(void **state)
         struct sl_check_result result = {.verdict = cases[i].said};
         snprintf(result.detail, sizeof result.detail, "%s",
                  cases[i].said == SL_VERDICT_PASS ? "" : "the check's words");
-        sl_claims_judge(judged, sizeof judged / sizeof *judged, cases[i].name, &result);
+        sl_claims_judge(judged, sizeof judged / sizeof *judged, "cpu:x86-64-v3", cases[i].name,
+                        &result);
         if (result.verdict != cases[i].becomes)
             fail_msg("%s, %s: became %s", cases[i].name, sl_verdict_name(cases[i].said),
                      sl_verdict_name(result.verdict));
@@ -112,8 +125,8 @@ static void an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **sta
 {
     (void)state;
     static const char *const cases[] = {"lstm:inf:T7B5I6H9:f32:ragged", "dense:inf:R9I5O7:f32:flat"};
-    static const struct sl_claim claims[] = {{SL_CLAIM_FAILS, "lstm:inf:*", "its y is wrong", 1},
-                                             {SL_CLAIM_FAILS, "dense:*", "thought to be wrong", 2}};
+    static const struct sl_claim claims[] = {{SL_CLAIM_FAILS, "lstm:inf:*", "*", "its y is wrong", 1},
+                                             {SL_CLAIM_FAILS, "dense:*", "*", "thought to be wrong", 2}};
     char path[600];
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_report *report;
@@ -138,9 +151,9 @@ static void an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **sta
 static void a_claim_that_matches_nothing_is_a_failure(void **state)
 {
     (void)state;
-    static const struct sl_claim claims[] = {{SL_CLAIM_SUPPORTED, "lstm:*peephole*", "", 1},
-                                             {SL_CLAIM_SUPPORTED, "lstm:*peehole*", "", 7},
-                                             {SL_CLAIM_SUPPORTED, "load:*", "", 8}};
+    static const struct sl_claim claims[] = {{SL_CLAIM_SUPPORTED, "lstm:*peephole*", "*", "", 1},
+                                             {SL_CLAIM_SUPPORTED, "lstm:*peehole*", "*", "", 7},
+                                             {SL_CLAIM_SUPPORTED, "load:*", "*", "", 8}};
     char path[600];
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_report *report;

@@ -316,7 +316,7 @@ static void a_claim_that_is_refused_is_a_failure(void **state)
 {
     (void)state;
     const char *cases[] = {"lstm:bwd:T3B2I3H5:bf16:ragged", "dense:bwd:R3I2O2:bf16:flat"};
-    static const struct sl_claim claims[] = {{.pattern = "lstm:*", .reason = ""}};
+    static const struct sl_claim claims[] = {{.pattern = "lstm:*", .device_class = "*", .reason = ""}};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     static const struct sl_backend_builtin builtin = {"reference", seqlstm_reference_query_v0};
     struct sl_conformance_request request = {
