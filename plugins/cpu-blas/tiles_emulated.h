@@ -12,8 +12,15 @@ typedef struct tile_file {
     uint8_t rows[8];
     uint32_t words[8][BLAS_TILE_ROWS][16];
 } tile_file;
-static _Thread_local tile_file own;
-#define TILE_FILE(tiles) ((void)(tiles), &own)
+
+/* Of this thread. Called once a product: a compiler that sees the variable asks for its address at every word. */
+static __attribute__((noinline)) tile_file *tile_file_own(void)
+{
+    static _Thread_local tile_file own;
+    return &own;
+}
+
+#define TILE_FILE(tiles) ((void)(tiles), tile_file_own())
 
 static void tiles_config(tile_file *file, const uint8_t rows[8])
 {
