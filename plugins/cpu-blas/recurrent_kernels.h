@@ -54,6 +54,7 @@ struct blas_outer {
     int32_t m_count;
     const float *b;
     int64_t b_row;
+    int64_t b_strip; /* 0, or: B stands in strips of 16 columns, one this far behind the other; b_row is 16 */
     int32_t groups;
     float *c;
     int64_t c_row;
@@ -253,8 +254,8 @@ struct blas_sweep_backward {
 /* What is *put* goes past the caches, in whole lines at a multiple of 64 bytes. Others see it after put_end. */
 struct blas_recurrent_kernels {
     const char *name;
-    /* Are products of weights that no cache keeps faster in strips? A tile of 16 columns reads every fourth line of a
-     * panel otherwise, of which the first-level cache has room for a quarter. */
+    /* Are products of weights that no cache keeps, and outer products of copied rows, faster in strips? A tile of 16
+     * columns reads every fourth line of a panel otherwise, of which the first-level cache has room for a quarter. */
     bool strips;
     void (*product)(const struct blas_product *p);
     void (*outer)(const struct blas_outer *o);

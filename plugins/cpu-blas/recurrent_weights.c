@@ -4,10 +4,11 @@
 #include "recurrent_pieces.h"
 #include "recurrent_run.h"
 
-/* 64 columns of a chunk of x~h~ each, the first at `base`, the next `step` floats on; rows are `row` floats apart. */
+/* 64 columns of a chunk of x~h~ each, the first at `base`, the next `step` floats on; rows are `row` floats apart, 16
+ * columns `strip` (0: 16). */
 struct strips {
     const float *base;
-    int64_t row, step;
+    int64_t row, step, strip;
 };
 
 /* Columns [column, column + width) of rows q in [low, high). Rows that lie on pages of their own are copied first, so
@@ -21,16 +22,17 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
     const float *xh = r->saved->xh + (r->block->q_base + low) * layer->xh_row + column;
     const int64_t rows = high - low;
     if (!blas_copies_strips(layer))
-        return (struct strips){xh, layer->xh_row, PANEL};
+        return (struct strips){xh, layer->xh_row, PANEL, 0};
+    const int64_t wide = r->op->kernels->strips ? GROUP : PANEL;
     int64_t first, last;
     blas_share((width + PANEL - 1) / PANEL, r->member, r->members, &first, &last);
     blas_run_barrier(r); /* nobody reads the strips before */
-    for (int64_t n = first * PANEL; n < last * PANEL; n += PANEL)
-        r->op->kernels->copy(&(struct blas_rows){.rows = rows, .n = blas_min(PANEL, width - n), .x = xh + n,
+    for (int64_t n = first * PANEL; n < blas_min(last * PANEL, width); n += wide)
+        r->op->kernels->copy(&(struct blas_rows){.rows = rows, .n = blas_min(wide, width - n), .x = xh + n,
                                                  .x_row = layer->xh_row, .y = r->scratch.strips + n * rows,
-                                                 .y_row = PANEL});
+                                                 .y_row = wide});
     blas_run_barrier(r);
-    return (struct strips){r->scratch.strips, PANEL, rows * PANEL};
+    return (struct strips){r->scratch.strips, wide, rows * PANEL, wide == GROUP ? rows * GROUP : 0};
 }
 
 /* Panels of gates that are taken together for the gradients of the weights. Where strips were copied all of them stay
@@ -70,7 +72,7 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
             for (int64_t p = first; p < last; p++)
                 op->kernels->outer(&(struct blas_outer){
                     .rows = rows, .a = a + p * r->block->gate_rows * PANEL, .a_row = PANEL, .m_count = PANEL,
-                    .b = b, .b_row = strips.row, .groups = (int32_t)(columns / GROUP),
+                    .b = b, .b_row = strips.row, .b_strip = strips.strip, .groups = (int32_t)(columns / GROUP),
                     .n_skip = part->direct ? (int32_t)(columns - wanted) : 0, .c = part->c + p * part->c_panel + n,
                     .c_row = part->c_row, .c_group = part->c_group,
                     .m_skip = part->direct ? (int32_t)(GROUP - blas_min(GROUP, op->units - p * GROUP)) : 0,
