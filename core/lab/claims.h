@@ -2,10 +2,10 @@
 /* The claims of a backend's author: what it promises, what it says it cannot do, what is known to fail. They lie with
  * the backend, never in the kit, and each is held to its word:
  *
- *   claim        PATTERN          a matching case that is refused fails
- *   claim        PATTERN on CLASS a matching case that is refused fails on devices of a matching class
- *   unsupported  PATTERN  reason  a matching case must be refused, whatever is claimed; accepted, it fails
- *   xfail        PATTERN  reason  a matching case that fails or crashes is `xfail`; passing is `xpass`, an error
+ *   claim        PATTERN           a matching case that is refused fails
+ *   claim        PATTERN on CLASS  the same, on devices of a matching class alone
+ *   unsupported  PATTERN  reason   a matching case must be refused, whatever is claimed; accepted, it fails
+ *   xfail        PATTERN  reason   a matching case that fails or crashes is `xfail`; passing is `xpass`, an error
  *
  * One a line; # begins a comment. In a pattern, that of a device class too, * is any text and ? any character.
  */
@@ -26,8 +26,8 @@ struct sl_claim {
     enum sl_claim_kind kind;
     const char *pattern;
     const char *device_class; /* pattern of seqlstm_device_info.device_class; "*" unless SUPPORTED */
-    const char *reason; /* "" for SUPPORTED */
-    int line;           /* of the file; 0: none */
+    const char *reason;       /* "" for SUPPORTED */
+    int line;                 /* of the file; 0: none */
 };
 
 /* Reads the text of a claims file (which is changed). Errors: INVALID_CONFIG with the line, NO_MEMORY. */
