@@ -84,13 +84,39 @@ static inline float v_sum(vf a)
     s = _mm_add_ss(s, _mm_shuffle_ps(s, s, 1));
     return _mm_cvtss_f32(s);
 }
+/* As that of simd_avx512.h, eight rows at once. */
 static inline void v_transpose16(bool stream, const float *in, int64_t in_row, int rows, int columns, float *out,
                                  int64_t out_row)
 {
-    (void)stream;
-    for (int c = 0; c < 16; c++)
-        for (int r = 0; r < 16; r++)
-            out[c * out_row + r] = r < rows && c < columns ? in[r * in_row + c] : 0.0f;
+    float whole[16 * 16];
+    if (rows < 16 || columns < 16) {
+        for (int i = 0; i < 16; i++) {
+            for (int c = 0; c < 16; c += VW)
+                v_store(whole + i * 16 + c, i < rows && c < columns ? v_load_first(in + i * in_row + c, columns - c)
+                                                                    : v_zero());
+        }
+        in = whole;
+        in_row = 16;
+    }
+    for (int c = 0; c < 16; c += 4) {
+        for (int half = 0; half < 16; half += VW) {
+            vf r[4];
+            for (int j = 0; j < 4; j++) {
+                const float *from = in + (half + j) * in_row + c;
+                r[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from)),
+                                            _mm_loadu_ps(from + 4 * in_row), 1);
+            }
+            const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(r[0], r[1]));
+            const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(r[0], r[1]));
+            const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(r[2], r[3]));
+            const __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(r[2], r[3]));
+            float *to = out + c * out_row + half;
+            v_put(stream, to, _mm256_castpd_ps(_mm256_unpacklo_pd(low01, low23)));
+            v_put(stream, to + out_row, _mm256_castpd_ps(_mm256_unpackhi_pd(low01, low23)));
+            v_put(stream, to + 2 * out_row, _mm256_castpd_ps(_mm256_unpacklo_pd(high01, high23)));
+            v_put(stream, to + 3 * out_row, _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23)));
+        }
+    }
 }
 
 #endif
