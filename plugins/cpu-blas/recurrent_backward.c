@@ -350,7 +350,7 @@ static void pack_input(const struct backward_call *call, int32_t member, int32_t
             blas_pack_back(op, op->pieces, &(struct blas_pack){
                 .w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
                 .width = op->layers[0].input, .width_pad = op->layers[0].input_pad, .map = op->rows_x + p * PANEL,
-                .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .strips = op->strips,
+                .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .strip = op->strips ? GROUP : 0,
                 .out = own_x_back(call, d, member), .stream = op->weights_large});
     if (members > 1 && !own)
         call->queue->services->team_barrier(call->queue);

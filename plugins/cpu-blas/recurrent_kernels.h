@@ -46,7 +46,7 @@ struct blas_product {
     int32_t ahead_count, ahead_rate;
 };
 
-/* C[m][n] (+)= sum_q A[q][m] B[q][n], m < m_count, n < 16 groups. */
+/* C[m][n] (+)= sum_q A[q][m] B[q][n], m < m_count <= 64, n < 16 groups <= 64. */
 struct blas_outer {
     int64_t rows; /* q */
     const float *a;
@@ -196,7 +196,7 @@ struct blas_pack {
     const int32_t *map; /* [64]: a row of w, or negative: zeros; those of a group of 16 follow one another */
     const float *factors; /* [64] in int8, of the columns */
     int64_t k0, k_all; /* pack_back */
-    bool strips;       /* of 16 columns, one behind the other */
+    int64_t strip;     /* 0, or: in strips of 16 columns, pack_forward: one this far behind the other */
     float *out;
     bool stream; /* more is packed than caches hold */
 };
@@ -254,8 +254,8 @@ struct blas_sweep_backward {
 /* What is *put* goes past the caches, in whole lines at a multiple of 64 bytes. Others see it after put_end. */
 struct blas_recurrent_kernels {
     const char *name;
-    /* Are products of weights that no cache keeps, and outer products of copied rows, faster in strips? A tile of 16
-     * columns reads every fourth line of a panel otherwise, of which the first-level cache has room for a quarter. */
+    /* Are products of more than a few rows, and outer products of copied rows, faster in strips? A tile of 16 columns
+     * reads every fourth line of a panel otherwise, of which the first-level cache has room for a quarter. */
     bool strips;
     void (*product)(const struct blas_product *p);
     void (*outer)(const struct blas_outer *o);
@@ -294,7 +294,7 @@ struct blas_recurrent_kernels {
     void (*copy)(const struct blas_rows *c);
     void (*add)(const struct blas_rows *c);
     void (*put_end)(void);
-    /* out[k][c] = w[map[c]][k], k < width_pad; in strips out[c / 16][k][c mod 16] */
+    /* out[k][c] = w[map[c]][k], k < width_pad; in strips out[c / 16 strip + 16 k + c mod 16] */
     void (*pack_forward)(const struct blas_pack *p);
     /* The rows as k = k0 .. k0 + 63 of panels over n < width_pad, of k_all rows each; the last may be narrower. In
      * strips, out[n / 16][k][n mod 16]. */

@@ -137,6 +137,15 @@ static void rows_fill(struct blas_recurrent *op)
     }
 }
 
+/* Sequences of a block that sweeps take at most: with eight, steps that give x and h to one product are as fast. */
+enum { SWEEP_ROWS = 4 };
+
+/* Do the steps of the largest batch have more rows than eight, and than sweeps take where all members share them? */
+static bool many_rows(const struct blas_recurrent *op)
+{
+    return op->desc.head.max_sequences > (op->members_max < 2 ? 2 : op->members_max) * SWEEP_ROWS;
+}
+
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
                                      const struct blas_tiled *tiled, int32_t members_max,
                                      const struct seqlstm_recurrent_desc *desc,
@@ -206,7 +215,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->direct = op->lstm && !op->coupled && !op->pieces;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
-    op->strips = op->weights_large && op->kernels->strips && !op->pieces;
+    op->strips = op->kernels->strips && !op->pieces && (op->weights_large || many_rows(op));
     /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
     op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
                      op->units % GROUP == 0 && !blas_may_share_units(op);
@@ -284,13 +293,10 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
 
 enum { COPIES_MAX = 4, COPY_FLOATS = 64 * 1024, HEAD_FLOATS = 16, MEMBER_PRODUCTS = 1 << 17, MEMBER_ROWS = 20 };
 
-/* With eight rows, steps that give x and h to one product are as fast. */
-enum { SWEEP_ROWS = 4 };
-
 int64_t blas_sweep_rows(const struct blas_recurrent *op)
 {
     const bool sweeps = op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
-                        !op->weights_large;
+                        !op->weights_large && !op->strips;
     return sweeps ? SWEEP_ROWS : 0;
 }
 

@@ -59,7 +59,7 @@ struct blas_recurrent {
     int64_t norm_count; /* elements that layer norm of the gates is over */
     int64_t block_rows_max;   /* of this shape's blocks */
     bool weights_large;       /* one direction's weights do not fit the second-level cache */
-    bool strips;              /* they are packed in strips of 16 columns */
+    bool strips;              /* weights are packed in strips of 16 columns */
     struct blas_cell cell[2];
     struct blas_recurrent_layer layers[64];
     bool h_in_place; /* backward reads W_h where it stands, instead of a copy packed anew for each update */
@@ -79,8 +79,8 @@ float *blas_region_take(struct blas_region *region, int64_t count);
 /* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. In pieces the
  * first three are as recurrent_pieces.h has them. */
 struct blas_packed {
-    /* In strips: forward [panel][x: 4 strips][h: 4 strips], a strip [input_pad or out_pad][16]; h_back and x_back
-     * [out_pad or input_pad / 16][panel * 64][16]. */
+    /* In strips: forward [panel][4][input_pad + out_pad][16]; h_back and x_back [out_pad or input_pad / 16][panel * 64]
+     * [16]. */
     float *forward;  /* [panel][input_pad + out_pad][64]; x_in_time: [panel][out_pad][64] */
     float *h_back;   /* [out_pad / 64][panel * 64][<= 64]: columns of a last narrower panel are dense */
     float *x_back;   /* [input_pad / 64][panel * 64][<= 64] */

@@ -115,16 +115,18 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
                                  : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
     const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_x_floats(op, layer->input_pad);
     const int64_t panel_floats = x_floats + blas_h_floats(op);
+    const int64_t strip = op->strips ? panel_floats / (PANEL / GROUP) : 0;
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last; panel++) {
         struct blas_pack x = {.w = w_x, .width = layer->input, .width_pad = layer->input_pad,
                               .map = op->rows_x + panel * PANEL, .k0 = panel * PANEL, .k_all = columns,
-                              .strips = op->strips, .out = p->forward + panel * panel_floats,
+                              .strip = strip, .out = p->forward + panel * panel_floats,
                               .stream = op->weights_large};
         struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
-                              .k0 = panel * PANEL, .k_all = columns, .strips = op->strips,
-                              .out = x.out + x_floats, .stream = op->weights_large};
+                              .k0 = panel * PANEL, .k_all = columns, .strip = strip,
+                              .out = x.out + (op->strips ? layer->input_pad * GROUP : x_floats),
+                              .stream = op->weights_large};
         float factors[PANEL];
         if (op->bytes) {
             blas_bytes_factors(op, panel, layer->input, w_x, w_h, factors);

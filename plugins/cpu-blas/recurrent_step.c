@@ -363,7 +363,8 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
         .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate,
         .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
         .k_blocks = 1, .k_inner = (int32_t)(x_inside ? layer->input_pad + op->out_pad : op->out_pad),
-        .b_row = op->strips ? GROUP : PANEL, .b_strip = op->strips ? op->out_pad * GROUP : 0, .groups = 4,
+        .b_row = op->strips ? GROUP : PANEL, .b_strip = op->strips ? panel_floats / (PANEL / GROUP) : 0,
+        .groups = 4,
         .c_row = PANEL, .accumulate = !x_inside && !op->norm};
     for (int64_t i = 0; i < count; i++, p += way) {
         const float *weights = r->packed->forward + p * panel_floats;
@@ -377,7 +378,7 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
             product.ahead = x.ahead;
             product.ahead_count = x.ahead_count;
         }
-        product.b = x_inside ? weights : weights + x_floats;
+        product.b = x_inside ? weights : weights + (op->strips ? layer->input_pad * GROUP : x_floats);
         product.c = op->norm ? step->gates_h + p * step->h_stride : step->gates + p * step->stride;
         product.init = x_inside ? r->packed->bias + p * PANEL : NULL;
         product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
