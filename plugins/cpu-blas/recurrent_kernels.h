@@ -63,6 +63,7 @@ struct blas_outer {
     int32_t n_skip;  /* columns of the last group of columns that are not wanted */
     bool accumulate; /* add to C instead of overwriting */
     const float *next; /* b of the sum that follows, to be prefetched; or NULL */
+    bool a_tiled;      /* a is what outer_tile_a has made of it for as many rows and columns; a_row is not read */
 };
 
 /* What all rows of one (layer, direction) share. */
@@ -259,6 +260,9 @@ struct blas_recurrent_kernels {
     bool strips;
     void (*product)(const struct blas_product *p);
     void (*outer)(const struct blas_outer *o);
+    /* A of `outer`, by rows, as its tiles read it: rows times m_count floats, and up to a vector behind them. Worth it
+     * for many columns: a tile of six reads a line of each row otherwise, and leaves no room for B's. */
+    void (*outer_tile_a)(const struct blas_outer *o, float *out);
     void (*lstm_forward)(const struct blas_cell_forward *f);
     void (*lstm_backward)(const struct blas_cell_backward *b);
     void (*sweep_forward)(const struct blas_sweep_forward *w);

@@ -10,6 +10,7 @@ const struct blas_recurrent_kernels BLAS_NAME(recurrent_kernels) = {
     .strips = BLAS_LANES == 8,
     .product = kernel_product,
     .outer = kernel_outer,
+    .outer_tile_a = kernel_outer_tile_a,
     .lstm_forward = kernel_lstm_forward,
     .lstm_backward = kernel_lstm_backward,
     .sweep_forward = kernel_sweep_forward,

@@ -30,6 +30,7 @@ struct blas_scratch {
     float *dprojected; /* backward, projection: [chunk rows][out_pad] */
     float *dx;         /* backward: [chunk rows][input_pad] */
     float *strips;     /* backward: of x~ or h~, [strip][chunk rows][64] */
+    float *gate_tiles; /* backward, with strips: of a panel of gates, [members that share the block] */
     float *pieces;       /* of what products multiply weights by (recurrent_pieces.h) */
     float *pieces_gates; /* backward: of a panel of gates, [members that share the block] */
 };
@@ -76,6 +77,9 @@ static inline bool blas_leaves_cache(const struct blas_run *run)
     const int64_t row = op->layers[run->layer].xh_row + (int64_t)op->panels * PANEL + op->units_pad;
     return run->binding->rows / run->binding->members * row * (int64_t)sizeof(float) > (8 << 20);
 }
+
+/* Floats of one member's gate_tiles for so many rows: a vector more, which is written with the last row. */
+static inline int64_t blas_gate_tiles_floats(int64_t rows) { return (rows + 1) * PANEL; }
 
 /* Fills mask_x and mask_h where the options want them. */
 void blas_masks_fill(const struct blas_run *run);

@@ -25,6 +25,7 @@
 
 #define kernel_product               BLAS_NAME(kernel_product)
 #define kernel_outer                 BLAS_NAME(kernel_outer)
+#define kernel_outer_tile_a          BLAS_NAME(kernel_outer_tile_a)
 #define kernel_lstm_forward          BLAS_NAME(kernel_lstm_forward)
 #define kernel_lstm_backward         BLAS_NAME(kernel_lstm_backward)
 #define kernel_sweep_forward         BLAS_NAME(kernel_sweep_forward)
@@ -56,6 +57,7 @@
 
 void kernel_product(const struct blas_product *p);
 void kernel_outer(const struct blas_outer *o);
+void kernel_outer_tile_a(const struct blas_outer *o, float *out);
 void kernel_lstm_forward(const struct blas_cell_forward *f);
 void kernel_lstm_backward(const struct blas_cell_backward *b);
 void kernel_sweep_forward(const struct blas_sweep_forward *w);

@@ -64,14 +64,20 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
     const int64_t rows = part->high - part->low, together = panels_together(r, rows);
     const struct strips strips = strips_get(f, part->low, part->high, part->column, blas_round(part->width, GROUP));
     const float *a = part->gates + part->low * PANEL;
+    const bool tiled = strips.strip > 0; /* each panel alone then */
+    float *const tiles = r->scratch.gate_tiles + (tiled ? r->member * blas_gate_tiles_floats(rows) : 0);
     for (int64_t first = r->panel_first, last; first < r->panel_last; first = last) {
         last = blas_min(first + together, r->panel_last);
         const float *b = strips.base;
+        if (tiled)
+            op->kernels->outer_tile_a(&(struct blas_outer){.rows = rows, .a = a + first * r->block->gate_rows * PANEL,
+                                                           .a_row = PANEL, .m_count = PANEL}, tiles);
         for (int64_t n = 0; n < part->width; n += PANEL, b += strips.step) {
             const int64_t wanted = blas_min(PANEL, part->width - n), columns = blas_round(wanted, GROUP);
             for (int64_t p = first; p < last; p++)
                 op->kernels->outer(&(struct blas_outer){
-                    .rows = rows, .a = a + p * r->block->gate_rows * PANEL, .a_row = PANEL, .m_count = PANEL,
+                    .rows = rows, .a = tiled ? tiles : a + p * r->block->gate_rows * PANEL, .a_row = PANEL,
+                    .a_tiled = tiled, .m_count = PANEL,
                     .b = b, .b_row = strips.row, .b_strip = strips.strip, .groups = (int32_t)(columns / GROUP),
                     .n_skip = part->direct ? (int32_t)(columns - wanted) : 0, .c = part->c + p * part->c_panel + n,
                     .c_row = part->c_row, .c_group = part->c_group,
