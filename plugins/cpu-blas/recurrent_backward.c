@@ -29,6 +29,7 @@ struct backward_call {
     bool wants_dx;    /* of layer 0 */
     float *x_back[2]; /* layer 0's W_x packed for it: [copy][blas_x_back_floats] */
     int32_t x_back_copies; /* one, or each member's own (blas_packed_all) */
+    bool x_in_place;       /* layer 0's W_x is read where it stands */
 };
 
 /* Rows [first, last) enter: their final states' gradients, or zero. */
@@ -107,6 +108,32 @@ static void input_products(const struct blas_backward_run *f, const struct input
     }
 }
 
+/* The same of layer 0, of one sequence, by W_x where it stands: of each gate, a panel's rows follow those of the panel
+ * before. */
+static void input_products_in_place(const struct blas_backward_run *f, const struct input_part *part)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t input = op->layers[0].input;
+    const float *w = r->slots[SEQLSTM_RECURRENT_PARAM(op->layer_count * op->directions, r->n, SEQLSTM_PARAM_W_X)];
+    const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
+    const int64_t dx_row = blas_stride(input);
+    struct blas_product product = {
+        .rows = part->last, .a_row = PANEL, .a_block = r->block->gate_rows * PANEL, .k_blocks = op->panels,
+        .k_inner = GROUP, .b_row = input, .c_row = dx_row};
+    for (int64_t gate = 0; gate < PANEL / GROUP; gate++, product.accumulate = true) {
+        if (gate == 1 && op->coupled) /* rows of the forget gate stand unused */
+            continue;
+        product.a = gates + gate * GROUP;
+        for (int64_t n = 0; n < input; n += PANEL) {
+            product.b = w + gate * op->units * input + n;
+            product.groups = (int32_t)(blas_min(PANEL, input - n) / GROUP);
+            product.c = r->scratch.dx + n;
+            op->kernels->product(&product);
+        }
+    }
+}
+
 /* dx of steps [first, last] (in time). Members share rows, so that each makes pieces of its own alone; few rows they
  * share by columns. */
 static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_t last)
@@ -132,7 +159,7 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
         blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
         part.column = g0 * GROUP;
         part.end = g1 * GROUP;
-        input_products(f, &part);
+        (f->x_back ? input_products : input_products_in_place)(f, &part);
     }
     const int64_t c0 = part.column, count = blas_min(part.end, layer->input) - c0;
     for (int64_t t = first; t <= last && count > 0; t++) {
@@ -290,7 +317,7 @@ static void run_block(const struct backward_call *call, const struct blas_block 
                                               : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
             const struct blas_packed packed = blas_packed_own(op, &call->packed, f.r.n, share->region);
             f.r.packed = &packed;
-            f.x_back = l == 0 ? own_x_back(call, d, share->region) : f.r.packed->x_back;
+            f.x_back = l > 0 ? f.r.packed->x_back : call->x_in_place ? NULL : own_x_back(call, d, share->region);
             f.r.saved = &call->saved[f.r.n];
             f.gradients = call->gradients[f.r.n];
             blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
@@ -361,7 +388,7 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     const struct backward_call *call = argument;
     const struct blas_recurrent_binding *binding = call->binding;
     uint32_t saved = blas_flush_denormals_enter();
-    if (call->wants_dx)
+    if (call->wants_dx && !call->x_in_place)
         pack_input(call, member, members);
     struct blas_tiles tiles = {0};
     struct block_share share = {0, 1, member, true, &tiles};
@@ -434,6 +461,8 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
     }
     call.wants_dx = (args->parts & SEQLSTM_BACKWARD_INPUTS) && args->grads[SEQLSTM_RECURRENT_X];
+    /* A product for each gate passes over dx four times, which is less than packing for few rows. */
+    call.x_in_place = op->h_in_place && !op->pieces && op->layers[0].input % GROUP == 0 && binding->rows <= 64;
     /* The weight mask is put on dW_h as a whole: not where it is added to something. */
     call.direct = op->direct && (binding->units || binding->members == 1) &&
                   !(op->desc.weight_drop > 0.0f && (args->parts & SEQLSTM_BACKWARD_ACCUMULATE));

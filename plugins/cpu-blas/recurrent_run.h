@@ -167,7 +167,7 @@ struct blas_backward_run {
     struct blas_rows_at dy, dx;
     bool dx_add;                     /* the other direction wrote it before */
     bool weights, fresh;             /* dW is wanted; nothing has been added to `w` yet */
-    const float *x_back;             /* W_x packed for dx */
+    const float *x_back;             /* W_x packed for dx; NULL: it is read where it stands */
     bool direct;                     /* dW goes straight into the canonical gradients */
     bool keep_sums;                  /* an earlier block has added to this region's gradients */
     void *const *grads;
