@@ -104,7 +104,7 @@ static void input_products(const struct blas_backward_run *f, const struct input
         if (op->pieces)
             blas_pieces_back(r, &product, f->x_back, input_pad, part->column, part->end);
         else
-            blas_product_back(op, &product, f->x_back, input_pad, part->column, part->end, 16);
+            blas_product_back(op, &product, op->groups_x, f->x_back, input_pad, part->column, part->end, 16);
     }
 }
 

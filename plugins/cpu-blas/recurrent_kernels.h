@@ -3,10 +3,11 @@
  *
  * Units come in groups of 16 (LSTM, GRU) or 64 (RNN): a *panel*. For each panel and row there are 64 pre-activations
  *
- *   LSTM  [i 16][f 16][g 16][o 16]        GRU  [r 16][z 16][n from x 16][n from h 16]        RNN  [64 units]
+ *   LSTM  [i 16][f 16][g 16][o 16]        GRU  [n from x 16][r 16][z 16][n from h 16]        RNN  [64 units]
  *
- * stored [panel][row][64], so that a product writes, a cell reads and the weight gradient reads 256 bytes a row in
- * sequence. Weights for the forward product are [panel][k][64] with k running over the padded x, then the padded h.
+ * (x has products with a GRU's first three groups, h with its last three), stored [panel][row][64], so that a product
+ * writes, a cell reads and the weight gradient reads 256 bytes a row in sequence. Weights for the forward product are
+ * [panel][k][64] with k running over the padded x, then the padded h.
  * Every pointer may be unaligned; strides are in floats. Nothing here allocates or shares state.
  */
 #ifndef BLAS_RECURRENT_KERNELS_H
@@ -22,16 +23,16 @@ enum { PANEL = 64, GROUP = 16 };
 /* Lines that a product prefetches for every 4 of k. */
 enum { BLAS_FETCH_SLOW = 2, BLAS_FETCH_FAST = 4 };
 
-/* C[r][n] = init + sum_k A[r][k] B[k][n] for one panel of up to 64 columns. k runs over k_blocks
- * blocks of k_inner, a multiple of
- * 16; block i of row r of A begins at a + i a_block + r a_row; B is contiguous in k with rows of b_row. */
+/* C[r][n] = init + sum_k A[r][k] B[k][n] for one panel of up to 64 columns. k runs over k_blocks blocks of k_inner, a
+ * multiple of 16; block i of row r of A begins at a + i a_block + r a_row; B has rows of b_row, and b_skip floats
+ * between blocks. */
 struct blas_product {
     int64_t rows;
     const float *a;
     int64_t a_row, a_block;
     int32_t k_blocks, k_inner;
     const float *b;
-    int64_t b_row;
+    int64_t b_row, b_skip;
     int64_t b_strip; /* 0, or: B stands in strips of 16 columns, one this far behind the other; b_row is 16 */
     int32_t groups; /* columns / 16, 1 .. 4 */
     float *c;

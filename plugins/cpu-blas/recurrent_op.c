@@ -110,10 +110,10 @@ static int64_t canonical_row(const struct blas_recurrent *op, int32_t p, int32_t
     int gate = c / GROUP;
     if (op->lstm)
         return gate == 1 && op->coupled ? -1 : gate * op->units + unit;
-    if (gate < 2)
-        return gate * op->units + unit;
+    if (gate == 1 || gate == 2) /* r, z */
+        return (gate - 1) * op->units + unit;
     /* GRU: the candidate's product with x and with h stand apart */
-    if (gate == 2)
+    if (gate == 0)
         return part == 0 ? 2 * op->units + unit : -1;
     return part == 1 && !op->gru_before ? 2 * op->units + unit : -1;
 }
@@ -130,6 +130,11 @@ static int64_t bias_row(const struct blas_recurrent *op, int32_t p, int32_t c)
 
 static void rows_fill(struct blas_recurrent *op)
 {
+    op->groups_x = op->groups_h = (struct blas_groups){0, PANEL / GROUP};
+    if (op->desc.cell == SEQLSTM_CELL_GRU && !op->norm && !op->pieces) {
+        op->groups_x.end = 3;
+        op->groups_h = (struct blas_groups){1, op->gru_before ? 3 : 4};
+    }
     for (int32_t i = 0; i < op->panels * PANEL; i++) {
         op->rows_x[i] = (int32_t)canonical_row(op, i / PANEL, i % PANEL, 0);
         op->rows_h[i] = (int32_t)canonical_row(op, i / PANEL, i % PANEL, 1);

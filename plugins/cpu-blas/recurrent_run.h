@@ -181,10 +181,10 @@ struct blas_norm blas_norm_at(const struct blas_run *run, int64_t q, int64_t row
 /* Of the member's own columns of h. */
 void blas_own_columns(const struct blas_run *run, int64_t *low, int64_t *high);
 
-/* C[.., low .. high) (+)= gates' gradients (product->a) times W of `width` columns, packed for backward at b. Of a
- * large layer `together` panels of gates are summed over before the next ones: as many as stay in the cache with all
- * their rows. What `product` says is used up. */
-void blas_product_back(const struct blas_recurrent *op, struct blas_product *product,
+/* C[.., low .. high) (+)= gradients of the groups (product->a: of whole panels) times W of `width` columns, packed for
+ * backward at b. Of a large layer `together` panels of gates are summed over before the next ones: as many as stay in
+ * the cache with all their rows. What `product` says is used up. */
+void blas_product_back(const struct blas_recurrent *op, struct blas_product *product, struct blas_groups groups,
                        const float *b, int64_t width, int64_t low, int64_t high, int32_t together);
 
 /* Gradients of own panels' weights (+)= what q in [low, high) of the block gives: gates' gradients times x~h~. */

@@ -338,51 +338,87 @@ static void product_ahead(const struct blas_recurrent *op, struct blas_product *
     product->ahead_count -= used;
 }
 
-/* Products of all own panels, each followed by its cell where the cell needs no other panel. */
-static void step_panels(const struct blas_forward_run *f, const struct step *step)
+/* The product of a panel's columns with x~, h~ or both, `parts`. What the product says of rows, prefetching and where
+ * sums begin holds; `panel`: the panel's first column of C. */
+static void panel_product(const struct blas_forward_run *f, const struct step *step, int64_t p, unsigned parts,
+                          struct blas_groups groups, float *panel, struct blas_product *product)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t x_floats = blas_x_floats(op, layer->input_pad), panel_floats = x_floats + blas_h_floats(op);
-    const int64_t count = r->panel_last - r->panel_first;
+    const int64_t column = groups.first * GROUP;
+    if (groups.first >= groups.end)
+        return;
+    const float *weights = r->packed->forward + p * panel_floats;
+    product->a = blas_xh_at(f, step->s);
+    product->a_row = layer->xh_row;
+    product->k_blocks = 1;
+    product->k_inner = (int32_t)(parts & BLAS_PART_X ? layer->input_pad : 0);
+    if (parts & BLAS_PART_H)
+        product->k_inner += (int32_t)op->out_pad;
+    if (!(parts & BLAS_PART_X)) {
+        product->a += layer->input_pad;
+        weights += op->strips ? layer->input_pad * GROUP : x_floats;
+    }
+    product->b_row = op->strips ? GROUP : PANEL;
+    product->b_strip = op->strips ? panel_floats / (PANEL / GROUP) : 0;
+    product->b = weights + (op->strips ? groups.first * product->b_strip : column);
+    product->groups = groups.end - groups.first;
+    product->c = panel + column;
+    product->c_row = PANEL;
+    const int64_t next = step->s & 1 ? p - 1 : p + 1;
+    const bool fetches = op->weights_large && next >= r->panel_first && next < r->panel_last;
+    product->next = fetches ? product->b + (next - p) * panel_floats : NULL;
+    product_ahead(op, product);
+}
+
+/* The products of a panel of the plain kind: sums begin with the bias, or, where x's are there already, with those. */
+static void panel_sums(const struct blas_forward_run *f, const struct step *step, int64_t p,
+                       struct blas_product *product)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_groups x = r->op->groups_x, h = r->op->groups_h, both = {h.first, x.end};
+    const float *bias = r->packed->bias + p * PANEL;
+    float *panel = step->gates + p * step->stride;
+    const bool fused = r->binding->fused;
+    product->init = bias + x.first * GROUP;
+    if (fused)
+        panel_product(f, step, p, BLAS_PART_X, (struct blas_groups){x.first, h.first}, panel, product);
+    product->init = fused ? bias + both.first * GROUP : NULL;
+    product->accumulate = !fused;
+    panel_product(f, step, p, fused ? BLAS_PART_X | BLAS_PART_H : BLAS_PART_H, both, panel, product);
+    product->init = bias + x.end * GROUP;
+    product->accumulate = false;
+    panel_product(f, step, p, BLAS_PART_H, (struct blas_groups){x.end, h.end}, panel, product);
+}
+
+/* Products of all own panels, each followed by its cell where the cell needs no other panel. */
+static void step_panels(const struct blas_forward_run *f, const struct step *step)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t input_pad = op->layers[r->layer].input_pad, count = r->panel_last - r->panel_first;
     /* Every other step runs its panels backward: what the caches still hold is used first. */
     const int64_t way = step->s & 1 ? -1 : 1;
     const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
-    const bool x_inside = r->binding->fused && !op->norm;
-    const float *xh = blas_xh_at(f, step->s);
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
     struct blas_ahead ahead;
     blas_ahead_init(&ahead);
     if (r->binding->fused && step->rows > 8) {
         look_ahead(f, step, &ahead);
-        blas_ahead_cut(&ahead, (step->rows + 5) / 6 * count * (x_inside ? 1 : 2),
-                       x_inside ? layer->input_pad + op->out_pad : blas_min(layer->input_pad, op->out_pad));
+        blas_ahead_cut(&ahead, (step->rows + 5) / 6 * count * (op->norm ? 2 : 1),
+                       op->norm ? blas_min(input_pad, op->out_pad) : input_pad + op->out_pad);
     }
-    struct blas_product product = {
-        .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate,
-        .rows = step->rows, .a = x_inside ? xh : xh + layer->input_pad, .a_row = layer->xh_row,
-        .k_blocks = 1, .k_inner = (int32_t)(x_inside ? layer->input_pad + op->out_pad : op->out_pad),
-        .b_row = op->strips ? GROUP : PANEL, .b_strip = op->strips ? panel_floats / (PANEL / GROUP) : 0,
-        .groups = 4,
-        .c_row = PANEL, .accumulate = !x_inside && !op->norm};
+    struct blas_product product = {.ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate,
+                                   .rows = step->rows};
     for (int64_t i = 0; i < count; i++, p += way) {
-        const float *weights = r->packed->forward + p * panel_floats;
-        if (op->norm && r->binding->fused) {
-            struct blas_product x = product;
-            x.a = xh;
-            x.k_inner = (int32_t)layer->input_pad;
-            x.b = weights;
-            x.c = step->gates + p * step->stride;
-            product_ahead(op, &x);
-            product.ahead = x.ahead;
-            product.ahead_count = x.ahead_count;
-        }
-        product.b = x_inside ? weights : weights + (op->strips ? layer->input_pad * GROUP : x_floats);
-        product.c = op->norm ? step->gates_h + p * step->h_stride : step->gates + p * step->stride;
-        product.init = x_inside ? r->packed->bias + p * PANEL : NULL;
-        product.next = op->weights_large && i + 1 < count ? product.b + way * panel_floats : NULL;
-        product_ahead(op, &product);
+        if (op->norm && r->binding->fused)
+            panel_product(f, step, p, BLAS_PART_X, op->groups_x, step->gates + p * step->stride, &product);
+        if (op->norm)
+            panel_product(f, step, p, BLAS_PART_H, op->groups_h, step->gates_h + p * step->h_stride, &product);
+        else
+            panel_sums(f, step, p, &product);
         if (!narrow && !op->norm && !op->gru_before)
             cell_panel(f, step, p);
     }

@@ -199,7 +199,7 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
     for (int64_t n = 0; n < op->out_pad; n += PANEL) {
         int64_t wide = blas_min(PANEL, op->out_pad - n);
         op->kernels->product(&(struct blas_product){
-            .rows = rows, .a = gates + 2 * GROUP, .a_row = PANEL, .a_block = stride,
+            .rows = rows, .a = gates, .a_row = PANEL, .a_block = stride,
             .k_blocks = op->panels, .k_inner = GROUP, .b = r->packed->rh_back + n * op->units_pad,
             .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = r->scratch.extra + n,
             .c_row = op->out_pad});
@@ -269,14 +269,14 @@ static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_n
     blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
 }
 
-void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, const float *b, int64_t width,
-                       int64_t low, int64_t high, int32_t together)
+void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, struct blas_groups groups,
+                       const float *b, int64_t width, int64_t low, int64_t high, int32_t together)
 {
-    const int64_t k_all = (int64_t)op->panels * PANEL;
+    const int64_t k_all = (int64_t)op->panels * PANEL, k_first = groups.first * GROUP;
     const int32_t tiles = (int32_t)((p->rows + 5) / 6);
-    const float *a = p->a;
+    const float *a = p->a + k_first;
     float *c = p->c;
-    p->k_inner = PANEL;
+    p->k_inner = (groups.end - groups.first) * GROUP;
     if (!op->weights_large || together > op->panels)
         together = op->panels;
     /* Every other step runs its panels backward: what the caches still hold is used first. */
@@ -291,12 +291,13 @@ void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, 
             const int64_t end = blas_min(panel + wide, high), next = backward ? panel - PANEL : panel + PANEL;
             const int64_t row = op->strips ? GROUP : wide;
             const int64_t next_row = op->strips ? GROUP : blas_min(PANEL, width - next);
-            p->b = b + panel * k_all + first * PANEL * row + (n - panel) * (op->strips ? k_all : 1);
+            p->b = b + panel * k_all + (first * PANEL + k_first) * row + (n - panel) * (op->strips ? k_all : 1);
             p->b_row = row;
+            p->b_skip = (PANEL - p->k_inner) * row;
             p->b_strip = op->strips ? k_all * GROUP : 0;
             p->groups = (int32_t)((end - n) / GROUP);
             p->c = c + n;
-            p->next = op->weights_large && next >= 0 ? b + next * k_all + first * PANEL * next_row : NULL;
+            p->next = op->weights_large && next >= 0 ? b + next * k_all + (first * PANEL + k_first) * next_row : NULL;
             op->kernels->product(p);
             const int32_t used = (int32_t)blas_min(p->ahead_count, (int64_t)tiles * p->k_blocks);
             p->ahead += used;
@@ -326,7 +327,8 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
         look_ahead(f, q, r->block->q_of[t_next], rows,
                    f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL,
                    &ahead);
-        blas_ahead_cut(&ahead, (rows + 5) / 6 * op->panels * ((high - low + PANEL - 1) / PANEL), PANEL);
+        blas_ahead_cut(&ahead, (rows + 5) / 6 * op->panels * ((high - low + PANEL - 1) / PANEL),
+                       (op->groups_h.end - op->groups_h.first) * GROUP);
     }
     struct blas_product product = {
         .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate, .rows = rows, .a = gates,
@@ -335,7 +337,8 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
     if (op->tiled_steps)
         blas_pieces_back(r, &product, r->packed->h_back, op->out_pad, low, high);
     else
-        blas_product_back(op, &product, r->packed->h_back, op->out_pad, low, high, rows > 48 ? 16 : op->panels);
+        blas_product_back(op, &product, op->groups_h, r->packed->h_back, op->out_pad, low, high,
+                          rows > 48 ? 16 : op->panels);
     if (to == r->scratch.h)
         return;
     struct blas_rows join = {.rows = rows, .n = high - low, .x = to + low, .x_row = to_row,

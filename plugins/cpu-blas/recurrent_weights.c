@@ -49,8 +49,9 @@ static int64_t panels_together(const struct blas_run *r, int64_t rows)
 /* What gradients of weights are sums of: gates of q in [low, high) by columns [column, column + width) of x~h~. */
 struct outer_part {
     int64_t low, high, column, width;
+    struct blas_groups groups; /* that are wanted of each panel */
     const float *gates; /* of the block's first panel and row */
-    float *c;           /* of the first panel's first column */
+    float *c;           /* of the first panel's first column, and of the first row of a panel */
     int64_t c_panel, c_row, c_group;
     bool direct; /* C has no padding */
     bool accumulate;
@@ -63,7 +64,9 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
     const struct blas_recurrent *op = r->op;
     const int64_t rows = part->high - part->low, together = panels_together(r, rows);
     const struct strips strips = strips_get(f, part->low, part->high, part->column, blas_round(part->width, GROUP));
-    const float *a = part->gates + part->low * PANEL;
+    const int32_t m_first = part->groups.first * GROUP, m_count = part->groups.end * GROUP - m_first;
+    const float *a = part->gates + part->low * PANEL + m_first;
+    float *const c = part->c + m_first * part->c_row;
     const bool tiled = strips.strip > 0; /* each panel alone then */
     float *const tiles = r->scratch.gate_tiles + (tiled ? r->member * blas_gate_tiles_floats(rows) : 0);
     for (int64_t first = r->panel_first, last; first < r->panel_last; first = last) {
@@ -71,15 +74,15 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
         const float *b = strips.base;
         if (tiled)
             op->kernels->outer_tile_a(&(struct blas_outer){.rows = rows, .a = a + first * r->block->gate_rows * PANEL,
-                                                           .a_row = PANEL, .m_count = PANEL}, tiles);
+                                                           .a_row = PANEL, .m_count = m_count}, tiles);
         for (int64_t n = 0; n < part->width; n += PANEL, b += strips.step) {
             const int64_t wanted = blas_min(PANEL, part->width - n), columns = blas_round(wanted, GROUP);
             for (int64_t p = first; p < last; p++)
                 op->kernels->outer(&(struct blas_outer){
                     .rows = rows, .a = tiled ? tiles : a + p * r->block->gate_rows * PANEL, .a_row = PANEL,
-                    .a_tiled = tiled, .m_count = PANEL,
+                    .a_tiled = tiled, .m_count = m_count,
                     .b = b, .b_row = strips.row, .b_strip = strips.strip, .groups = (int32_t)(columns / GROUP),
-                    .n_skip = part->direct ? (int32_t)(columns - wanted) : 0, .c = part->c + p * part->c_panel + n,
+                    .n_skip = part->direct ? (int32_t)(columns - wanted) : 0, .c = c + p * part->c_panel + n,
                     .c_row = part->c_row, .c_group = part->c_group,
                     .m_skip = part->direct ? (int32_t)(GROUP - blas_min(GROUP, op->units - p * GROUP)) : 0,
                     .accumulate = part->accumulate,
@@ -103,24 +106,28 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
         if (dw)
             part_run(f, &(struct outer_part){
                             .low = low, .high = high, .column = part == 0 ? 0 : layer->input_pad, .width = width,
+                            .groups = part == 0 ? op->groups_x : op->groups_h,
                             .gates = (op->norm && part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
                             .c = dw, .c_panel = GROUP * width, .c_row = width, .c_group = op->units * width,
                             .direct = true, .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE)});
     }
 }
 
-/* The same into the member's own gradients. With norm, W_x and W_h have gradients of their own. */
+/* The same into the member's own gradients. With norm, or where not all groups have products with both, W_x and W_h
+ * have sums of their own. */
 static void chunk_weights_apart(const struct blas_backward_run *f, int64_t low, int64_t high)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t row = layer->input_pad + op->out_pad, gates = r->block->gate_base * op->panels * PANEL;
-    const bool together = !op->norm && !blas_copies_strips(layer);
+    const bool whole = op->groups_x.end - op->groups_h.first == PANEL / GROUP;
+    const bool together = !op->norm && whole && !blas_copies_strips(layer);
     for (int part = 0; part < (together ? 1 : 2); part++) {
         const int64_t column = part == 0 ? 0 : layer->input_pad;
         part_run(f, &(struct outer_part){
                         .low = low, .high = high, .column = column,
+                        .groups = part == 0 ? op->groups_x : op->groups_h,
                         .width = together ? row : part == 0 ? layer->input_pad : op->out_pad,
                         .gates = (op->norm && part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
                         .c = f->gradients.w + column, .c_panel = PANEL * row, .c_row = row,
@@ -154,7 +161,7 @@ static void chunk_weights_reset(const struct blas_backward_run *f, int64_t low, 
             op->kernels->outer(&(struct blas_outer){
                 .rows = high - low,
                 .a = r->saved->gates + r->block->gate_base * k_all +
-                     (p * r->block->gate_rows + low) * PANEL + 2 * GROUP,
+                     (p * r->block->gate_rows + low) * PANEL,
                 .a_row = PANEL, .m_count = GROUP, .b = r->saved->rh + q_all * op->out_pad + n,
                 .b_row = op->out_pad, .groups = (int32_t)(blas_min(PANEL, op->out_pad - n) / GROUP),
                 .c = f->gradients.rh + p * GROUP * op->out_pad + n, .c_row = op->out_pad,
