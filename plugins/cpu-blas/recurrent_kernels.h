@@ -261,8 +261,8 @@ struct blas_recurrent_kernels {
     bool strips;
     void (*product)(const struct blas_product *p);
     void (*outer)(const struct blas_outer *o);
-    /* A of `outer`, by rows, as its tiles read it: rows times m_count floats, and up to a vector behind them. Worth it
-     * for many columns: a tile of six reads a line of each row otherwise, and leaves no room for B's. */
+    /* A of `outer`, by rows, as its tiles read it: rows times m_count floats. Worth it for many columns: a tile of six
+     * reads a line of each row otherwise, and leaves no room for B's. */
     void (*outer_tile_a)(const struct blas_outer *o, float *out);
     void (*lstm_forward)(const struct blas_cell_forward *f);
     void (*lstm_backward)(const struct blas_cell_backward *b);

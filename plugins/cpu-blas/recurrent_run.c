@@ -318,7 +318,7 @@ void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_
     const int64_t strips = op->pieces ? 0 : widest_strips(op), sharing = blas_may_share_units(op) ? op->members_max : 1;
     out->strips = blas_region_take(region, chunk_rows * strips);
     if (strips && op->kernels->strips)
-        out->gate_tiles = blas_region_take(region, sharing * blas_gate_tiles_floats(chunk_rows));
+        out->gate_tiles = blas_region_take(region, sharing * chunk_rows * PANEL);
     out->pieces = blas_region_take(region, op->pieces ? blas_pieces_backward_floats(op, rows, chunk_rows) : 0);
     out->pieces_gates = blas_region_take(region, op->pieces ? blas_pieces_gates_floats(op, chunk_rows) : 0);
 }

@@ -78,9 +78,6 @@ static inline bool blas_leaves_cache(const struct blas_run *run)
     return run->binding->rows / run->binding->members * row * (int64_t)sizeof(float) > (8 << 20);
 }
 
-/* Floats of one member's gate_tiles for so many rows: a vector more, which is written with the last row. */
-static inline int64_t blas_gate_tiles_floats(int64_t rows) { return (rows + 1) * PANEL; }
-
 /* Fills mask_x and mask_h where the options want them. */
 void blas_masks_fill(const struct blas_run *run);
 
