@@ -125,7 +125,7 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
         const struct blas_product product = {
             .rows = rows, .a = a, .a_row = layer->xh_row, .k_blocks = 1,
             .k_inner = (int32_t)layer->input_pad, .b = op->pieces ? NULL : panel_x(f, p),
-            .b_row = op->strips ? GROUP : PANEL, .b_strip = op->strips ? (layer->input_pad + op->out_pad) * GROUP : 0,
+            .b_row = op->strips ? GROUP : PANEL, .b_strip = blas_strip_floats(op, layer->input_pad),
             .groups = op->groups_x.end, .c = gates + p * stride, .c_row = PANEL,
             .init = op->norm ? NULL : r->packed->bias + p * PANEL,
             .next = op->weights_large && !op->pieces && p + 1 < r->panel_last ? panel_x(f, p + 1) : NULL};

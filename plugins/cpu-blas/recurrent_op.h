@@ -270,6 +270,13 @@ static inline int64_t blas_packed_row(const struct blas_recurrent_binding *bindi
     return offsets[binding->t0 + t] - offsets[binding->t0] + block->first;
 }
 
+/* Floats from one strip of 16 columns of a forward panel to the next, of a layer of so many padded inputs; 0: there are
+ * no strips. */
+static inline int64_t blas_strip_floats(const struct blas_recurrent *op, int64_t input_pad)
+{
+    return op->strips ? (input_pad + op->out_pad) * GROUP : 0;
+}
+
 /* Panels [first, last) of a member when sharing by units. */
 static inline void blas_share(int64_t count, int32_t member, int32_t members, int64_t *first,
                               int64_t *last)

@@ -115,7 +115,7 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
                                  : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
     const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_x_floats(op, layer->input_pad);
     const int64_t panel_floats = x_floats + blas_h_floats(op);
-    const int64_t strip = op->strips ? panel_floats / (PANEL / GROUP) : 0;
+    const int64_t strip = blas_strip_floats(op, layer->input_pad);
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last; panel++) {

@@ -362,7 +362,7 @@ static void panel_product(const struct blas_forward_run *f, const struct step *s
         weights += op->strips ? layer->input_pad * GROUP : x_floats;
     }
     product->b_row = op->strips ? GROUP : PANEL;
-    product->b_strip = op->strips ? panel_floats / (PANEL / GROUP) : 0;
+    product->b_strip = blas_strip_floats(op, layer->input_pad);
     product->b = weights + (op->strips ? groups.first * product->b_strip : column);
     product->groups = groups.end - groups.first;
     product->c = panel + column;
@@ -373,7 +373,7 @@ static void panel_product(const struct blas_forward_run *f, const struct step *s
     product_ahead(op, product);
 }
 
-/* The products of a panel of the plain kind: sums begin with the bias, or, where x's are there already, with those. */
+/* The products of a panel without layer norm: sums begin with the bias, or, where x's are there already, with those. */
 static void panel_sums(const struct blas_forward_run *f, const struct step *step, int64_t p,
                        struct blas_product *product)
 {

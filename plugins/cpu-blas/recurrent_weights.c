@@ -68,7 +68,7 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
     const float *a = part->gates + part->low * PANEL + m_first;
     float *const c = part->c + m_first * part->c_row;
     const bool tiled = strips.strip > 0; /* each panel alone then */
-    float *const tiles = r->scratch.gate_tiles + (tiled ? r->member * rows * PANEL : 0);
+    float *const tiles = tiled ? r->scratch.gate_tiles + r->member * rows * PANEL : NULL;
     for (int64_t first = r->panel_first, last; first < r->panel_last; first = last) {
         last = blas_min(first + together, r->panel_last);
         const float *b = strips.base;
