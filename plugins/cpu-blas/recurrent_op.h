@@ -56,8 +56,9 @@ struct blas_recurrent {
     bool merge_apart; /* two directions whose outputs are joined after the fact */
     int32_t panels;   /* of 64 pre-activations */
     int32_t panel_units; /* 16, RNN: 64 */
-    /* Those that x and h have products with: all, but for the two candidates of a GRU. With layer norm, which runs over
-     * whole panels, and in pieces, which are whole tiles, all there, too: the weights of the others are zero. */
+    /* Those that x (always from the first on) and h have products with: all, but for the two candidates of a GRU.
+     * With layer norm, which runs over whole panels, and in pieces, which are whole tiles, all there, too: the weights
+     * of the others are zero. */
     struct blas_groups groups_x, groups_h;
     int64_t units, units_pad; /* H, and panels * panel_units */
     int64_t out, out_pad;     /* O, and padded to 16 */

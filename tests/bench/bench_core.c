@@ -191,8 +191,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_core [ROUNDS], 1 to %d\n", ROUNDS_MAX);
         return 2;
     }
-    if (!__builtin_cpu_supports("avx2")) {
-        printf("not measured: the processor has no AVX2\n");
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+        printf("not measured: the processor has no AVX2 and FMA\n");
         return 0;
     }
     float *x = aligned_alloc((size_t)2 << 20, bytes);
