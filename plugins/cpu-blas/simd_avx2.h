@@ -16,6 +16,12 @@ typedef __m256 vm;
 
 static inline vf v_zero(void) { return _mm256_setzero_ps(); }
 static inline vf v_set(float x) { return _mm256_set1_ps(x); }
+static inline vf v_constant(float x)
+{
+    vf a = v_set(x);
+    __asm__("" : "+x"(a));
+    return a;
+}
 static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
 /* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
 static inline vf v_load_once(const float *p)

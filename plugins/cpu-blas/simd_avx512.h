@@ -20,6 +20,7 @@ typedef __mmask16 vm;
 
 static inline vf v_zero(void) { return _mm512_setzero_ps(); }
 static inline vf v_set(float x) { return _mm512_set1_ps(x); }
+static inline vf v_constant(float x) { return v_set(x); }
 static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 /* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
 static inline vf v_load_once(const float *p)

@@ -16,6 +16,7 @@ typedef int32_t vm __attribute__((vector_size(16)));
 
 static inline vf v_set(float x) { return (vf){x, x, x, x}; }
 static inline vf v_zero(void) { return v_set(0.0f); }
+static inline vf v_constant(float x) { return v_set(x); }
 static inline vf v_load(const float *p)
 {
     vf a;
