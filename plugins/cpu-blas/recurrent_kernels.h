@@ -72,8 +72,9 @@ struct blas_cell {
     uint32_t kind; /* SEQLSTM_CELL_… */
     bool plain;    /* LSTM with the usual curves and none of the options below */
     bool usual;    /* sigmoid, tanh, tanh */
-    /* LSTM whose gates' derivatives follow from their values: sigmoid gates, a candidate of tanh, relu or leaky_relu,
-     * no gate_clip. Forward then leaves activated gates, and backward needs no curve but the output's. */
+    /* LSTM whose gates' derivatives follow from their values, as those of sigmoid, tanh, relu and others do. Forward
+     * then leaves activated gates, with gate_clip the last bit of each marked where the clip let it pass, and backward
+     * needs no curve but the output's. */
     bool keeps_gates;
     bool coupled, peephole, training, reset_after, norm;
     struct seqlstm_activation gate, candidate, output;

@@ -4,6 +4,7 @@
 
 #include "recurrent_unit.h"
 #include "recurrent_math.inc"
+#include "recurrent_lstm_plain.inc"
 #include "recurrent_lstm.inc"
 #include "recurrent_lstm_norm.inc"
 #include "recurrent_gru.inc"

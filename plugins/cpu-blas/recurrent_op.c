@@ -69,6 +69,20 @@ static const struct blas_recurrent_kernels *kernels_of(enum blas_isa isa)
     return &blas_recurrent_kernels_portable;
 }
 
+/* Does v_derivative follow from the value alone, which then stands for the argument? */
+static bool value_suffices(const struct seqlstm_activation *act)
+{
+    switch (act->kind) {
+    case SEQLSTM_ACT_SIGMOID:
+    case SEQLSTM_ACT_TANH:
+    case SEQLSTM_ACT_RELU:
+    case SEQLSTM_ACT_HARD_SIGMOID:
+    case SEQLSTM_ACT_SOFTSIGN: return true;
+    case SEQLSTM_ACT_LEAKY_RELU: return act->alpha > 0.0f; /* its sign is that of the argument */
+    default: return false;
+    }
+}
+
 static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, int d,
                       struct blas_cell *cell)
 {
@@ -86,12 +100,9 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
     cell->zoneout_cell = seqlstm_mask_rate(desc->zoneout_cell);
     /* With projection zoneout acts on the projected h, outside the cell. */
     cell->zoneout_hidden = desc->projection > 0 ? 0.0f : seqlstm_mask_rate(desc->zoneout_hidden);
-    const struct seqlstm_activation *g = &cell->candidate;
-    cell->keeps_gates = desc->cell == SEQLSTM_CELL_LSTM && cell->gate.kind == SEQLSTM_ACT_SIGMOID &&
-                        cell->gate_clip == 0.0f &&
-                        (g->kind == SEQLSTM_ACT_TANH || g->kind == SEQLSTM_ACT_RELU ||
-                         (g->kind == SEQLSTM_ACT_LEAKY_RELU && g->alpha > 0.0f));
-    cell->usual = cell->gate.kind == SEQLSTM_ACT_SIGMOID && g->kind == SEQLSTM_ACT_TANH &&
+    cell->keeps_gates =
+        desc->cell == SEQLSTM_CELL_LSTM && value_suffices(&cell->gate) && value_suffices(&cell->candidate);
+    cell->usual = cell->gate.kind == SEQLSTM_ACT_SIGMOID && cell->candidate.kind == SEQLSTM_ACT_TANH &&
                   cell->output.kind == SEQLSTM_ACT_TANH;
     cell->plain = desc->cell == SEQLSTM_CELL_LSTM && cell->usual && !cell->coupled && !cell->peephole &&
                   !cell->norm && cell->gate_clip == 0.0f &&

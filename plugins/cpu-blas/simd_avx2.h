@@ -53,6 +53,16 @@ static inline vm v_ge(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
 static inline vm v_le(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
 static inline vm v_both(vm a, vm b) { return _mm256_and_ps(a, b); }
 static inline vf v_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+static inline vf v_mark(vm m, vf a)
+{
+    const __m256 one = _mm256_castsi256_ps(_mm256_set1_epi32(1));
+    return _mm256_or_ps(_mm256_andnot_ps(one, a), _mm256_and_ps(one, m));
+}
+static inline vm v_marked(vf a)
+{
+    const __m256i one = _mm256_set1_epi32(1);
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(a), one), one));
+}
 static inline vm v_bits(uint32_t bits)
 {
     const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);

@@ -20,6 +20,7 @@ typedef __mmask16 vm;
 
 static inline vf v_zero(void) { return _mm512_setzero_ps(); }
 static inline vf v_set(float x) { return _mm512_set1_ps(x); }
+/* A constant of many lanes' stage. Where registers are few a compiler would load it for each lane. */
 static inline vf v_constant(float x) { return v_set(x); }
 static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 /* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
@@ -64,6 +65,13 @@ static inline vm v_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ);
 static inline vm v_both(vm a, vm b) { return a & b; }
 /* m ? a : b */
 static inline vf v_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+/* A number whose last bit says what the mask does, and what it says. */
+static inline vf v_mark(vm m, vf a)
+{
+    const __m512i one = _mm512_set1_epi32(1), rest = _mm512_andnot_si512(one, _mm512_castps_si512(a));
+    return _mm512_castsi512_ps(_mm512_mask_or_epi32(rest, m, rest, one));
+}
+static inline vm v_marked(vf a) { return _mm512_test_epi32_mask(_mm512_castps_si512(a), _mm512_set1_epi32(1)); }
 /* Lane i from bit i of a word. */
 static inline vm v_bits(uint32_t bits) { return (vm)bits; }
 

@@ -45,6 +45,8 @@ static inline vf v_pow2_pushed(vf pushed)
     typedef uint32_t bits_of __attribute__((vector_size(16)));
     return (vf)((bits_of)pushed << 23);
 }
+static inline vf v_mark(vm m, vf a) { return (vf)(((vm)a & ~1) | (m & 1)); }
+static inline vm v_marked(vf a) { return -((vm)a & 1); }
 static inline vm v_bits(uint32_t bits)
 {
     vm m;
