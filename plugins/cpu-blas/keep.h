@@ -24,9 +24,11 @@
 
 enum {
     KEEP_RUN = 64,
-    KEEP_LANES = BLAS_LANES / 2,    /* counters of a vector */
-    KEEP_VECTORS = 8 / KEEP_LANES,  /* vectors of a run */
-    KEEP_RUNS = 4 / KEEP_VECTORS    /* runs whose chains hide each other's latencies */
+    KEEP_ROUNDS = 10,
+    KEEP_LANES = BLAS_LANES / 2,               /* counters of a vector */
+    KEEP_VECTORS = 8 / KEEP_LANES,             /* vectors of a run */
+    KEEP_CHAINS = BLAS_LANES == 8 ? 2 : 4,     /* vectors side by side, as far as registers go */
+    KEEP_RUNS = KEEP_CHAINS / KEEP_VECTORS     /* runs that they are */
 };
 
 typedef uint64_t keep_vector __attribute__((vector_size(4 * BLAS_LANES)));
@@ -93,10 +95,25 @@ KEEP_INLINE uint64_t keep_compare(const keep_vector c[4], uint32_t least)
 #endif
 }
 
-/* The bits of `runs` runs; `least` is seqlstm_mask_count of the rate. */
-KEEP_INLINE void keep_draw(const int runs, uint64_t key, uint32_t least, const struct keep_run *run, uint64_t *out_bits)
+/* The keys of all rounds. */
+struct keep_keys {
+    keep_vector round[KEEP_ROUNDS][2];
+};
+
+KEEP_INLINE void keep_schedule(uint64_t key, struct keep_keys *out)
 {
-    keep_vector c[4][4];
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int i = 0; i < KEEP_ROUNDS; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        out->round[i][0] = (keep_vector){0} + (uint64_t)k0;
+        out->round[i][1] = (keep_vector){0} + (uint64_t)k1;
+    }
+}
+
+/* The bits of `runs` runs; `least` is seqlstm_mask_count of the rate. */
+KEEP_INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t least, const struct keep_run *run,
+                           uint64_t *out_bits)
+{
+    keep_vector c[KEEP_CHAINS][4];
     KEEP_UNROLL
     for (int i = 0; i < runs * KEEP_VECTORS; i++) {
         const struct keep_run *r = &run[i / KEEP_VECTORS];
@@ -105,18 +122,15 @@ KEEP_INLINE void keep_draw(const int runs, uint64_t key, uint32_t least, const s
         c[i][2] = (keep_vector){0} + r->sequence;
         c[i][3] = (keep_vector){0} + (r->sequence >> 32);
     }
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < KEEP_ROUNDS; round++) {
         KEEP_UNROLL
         for (int i = 0; i < runs * KEEP_VECTORS; i++) {
             const keep_vector p0 = keep_multiply(c[i][0], 0xD2511F53u), p1 = keep_multiply(c[i][2], 0xCD9E8D57u);
-            c[i][0] = (p1 >> 32) ^ c[i][1] ^ (uint64_t)k0;
-            c[i][2] = (p0 >> 32) ^ c[i][3] ^ (uint64_t)k1;
+            c[i][0] = (p1 >> 32) ^ c[i][1] ^ keys->round[round][0];
+            c[i][2] = (p0 >> 32) ^ c[i][3] ^ keys->round[round][1];
             c[i][1] = p1;
             c[i][3] = p0;
         }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
     }
     KEEP_UNROLL
     for (int n = 0; n < runs; n++) {
@@ -128,16 +142,16 @@ KEEP_INLINE void keep_draw(const int runs, uint64_t key, uint32_t least, const s
 }
 
 /* The same of 1 to KEEP_RUNS runs. */
-KEEP_INLINE void keep_draw_some(int runs, uint64_t key, uint32_t least, struct keep_run run[KEEP_RUNS],
+KEEP_INLINE void keep_draw_some(int runs, const struct keep_keys *keys, uint32_t least, struct keep_run run[KEEP_RUNS],
                                 uint64_t out_bits[KEEP_RUNS])
 {
     if (runs == 1) {
-        keep_draw(1, key, least, run, out_bits);
+        keep_draw(1, keys, least, run, out_bits);
         return;
     }
     for (int n = runs; n < KEEP_RUNS; n++)
         run[n] = run[0];
-    keep_draw(KEEP_RUNS, key, least, run, out_bits);
+    keep_draw(KEEP_RUNS, keys, least, run, out_bits);
 }
 
 #endif

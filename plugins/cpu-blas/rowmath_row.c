@@ -156,14 +156,16 @@ void BLAS_NAME(mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float r
 {
     const uint32_t least = seqlstm_mask_count(rate);
     const float scale = seqlstm_mask_scale(rate);
+    struct keep_keys keys;
     struct keep_run run[KEEP_RUNS];
     uint64_t bits[KEEP_RUNS];
+    keep_schedule(key, &keys);
     for (int64_t first = 0; first < n; first += KEEP_RUNS * KEEP_RUN) {
         const int64_t left = n - first, count = left < KEEP_RUNS * KEEP_RUN ? left : KEEP_RUNS * KEEP_RUN;
         const int runs = (int)((count + KEEP_RUN - 1) / KEEP_RUN);
         for (int i = 0; i < runs; i++)
             run[i] = (struct keep_run){(uint32_t)(first / 8 + 8 * i), step, sequence};
-        keep_draw_some(runs, key, least, run, bits);
+        keep_draw_some(runs, &keys, least, run, bits);
         for (int64_t i = 0; i < count; i += BLAS_LANES) {
             const vf m = factors(bits[i / KEEP_RUN] >> i % KEEP_RUN, scale);
             const int tail = (int)(count - i);
