@@ -254,7 +254,7 @@ static int64_t widest_strips(const struct blas_recurrent *op)
     for (int32_t l = 0; l < op->layer_count; l++) {
         const struct blas_recurrent_layer *layer = &op->layers[l];
         const int64_t columns = layer->input_pad > op->out_pad ? layer->input_pad : op->out_pad;
-        if (blas_copies_strips(layer) && columns > widest)
+        if (blas_copies_strips(op, layer) && columns > widest)
             widest = columns;
     }
     return blas_round(widest, PANEL);

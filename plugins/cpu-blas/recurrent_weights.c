@@ -21,7 +21,7 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
     const struct blas_recurrent_layer *layer = &r->op->layers[r->layer];
     const float *xh = r->saved->xh + (r->block->q_base + low) * layer->xh_row + column;
     const int64_t rows = high - low;
-    if (!blas_copies_strips(layer))
+    if (!blas_copies_strips(r->op, layer))
         return (struct strips){xh, layer->xh_row, PANEL, 0};
     const int64_t wide = r->op->kernels->strips ? GROUP : PANEL;
     int64_t first, last;
@@ -40,7 +40,7 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
  * panels stay there as fit, while strips pass by, each of which is then read once for all of them. */
 static int64_t panels_together(const struct blas_run *r, int64_t rows)
 {
-    if (blas_copies_strips(&r->op->layers[r->layer]))
+    if (blas_copies_strips(r->op, &r->op->layers[r->layer]))
         return 1;
     int64_t count = 768 * 1024 / (rows * PANEL * (int64_t)sizeof(float));
     return count < 1 ? 1 : count;
@@ -122,7 +122,7 @@ static void chunk_weights_apart(const struct blas_backward_run *f, int64_t low, 
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t row = layer->input_pad + op->out_pad, gates = r->block->gate_base * op->panels * PANEL;
     const bool whole = op->groups_x.end - op->groups_h.first == PANEL / GROUP;
-    const bool together = !op->norm && whole && !blas_copies_strips(layer);
+    const bool together = !op->norm && whole && !blas_copies_strips(op, layer);
     for (int part = 0; part < (together ? 1 : 2); part++) {
         const int64_t column = part == 0 ? 0 : layer->input_pad;
         part_run(f, &(struct outer_part){
