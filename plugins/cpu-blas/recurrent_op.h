@@ -203,7 +203,8 @@ static inline int64_t blas_chunk_rows(const struct blas_recurrent *op)
 }
 
 /* Are rows of x~h~ so far apart, most of a page of 4 KiB or more, that 128 of them lie on more pages than a processor's
- * first-level table has entries (64 to 96)? Where kernels want strips of 16 columns, a little more than half of a page is enough. */
+ * first-level table has entries (64 to 96)? Where kernels want strips of 16 columns, a little more than half of a page
+ * is enough. */
 static inline bool blas_copies_strips(const struct blas_recurrent *op, const struct blas_recurrent_layer *layer)
 {
     return layer->xh_row >= (op->kernels->strips ? 560 : 768);
