@@ -128,6 +128,9 @@ _Static_assert(offsetof(struct turn_walk, a_top) == 8 * 2 && offsetof(struct tur
 #define WALK_THERE_along  "addq %[n], %[c]\n\taddq %[n], %[c3]\n\t"
 #define WALK_THERE_across "addq %[n], %[c]\n\tmovq " WALK(c_row) ", %[cs]\n\t"
 
+/* The walk. 1: a turn; 2: a block has ended; 3: so has a tile, of which the next one is (4) in the next columns or
+ * below, and (5) begins; 6: there is none. A and B of the k in work are a and b, a3 and b3 three rows below; C's tile
+ * is c, c3 three rows below; n counts turns and `blocks` blocks that are left; `to` is for what is read once. */
 #define WALK_TILES(m, nv, start, begin, end, way)                                                                      \
     __asm__ volatile("movq " WALK(init) ", %[to]\n\t" WALK_##m(WALK_START, start, way, nv)                             \
                      "leaq (%[cs],%[cs],2), %[c3]\n\taddq %[c], %[c3]\n\t" WALK_##m(WALK_FETCH, way, nv, )             \
