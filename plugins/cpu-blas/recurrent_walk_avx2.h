@@ -12,45 +12,47 @@
 
 #include "recurrent_turn_avx2.h"
 
-/* Tiles below each other, then those of the next columns. Steps are bytes; all members are eight, as WALK says. */
+/* Tiles below each other, then those of the next columns. Steps are bytes, numbers of anything but `rest` at least one;
+ * all members are eight, as WALK says. */
 struct turn_walk {
-    const float *a, *b;            /* of the tile in work */
-    const float *a_top;            /* of the uppermost one */
-    int64_t a_tile, b_column;      /* to the tile below, to the next column */
-    int64_t turns, blocks;         /* the sum: so many turns of four k in each block, */
-    int64_t a_skip, b_skip;        /* from the end of one block to the next, */
-    int64_t rest;                  /* and, across, so many k behind them */
-    int64_t left, tiles, columns;  /* tiles of this column and of each, columns; all at least one */
-    int64_t c_tile, c_column;      /* c of the tile below; of the uppermost of the next column, from the last one's */
-    const float *init;             /* along: what the sums of this column begin with */
-    int64_t c_row;                 /* along: from one row to the next; across: from where rows begin to the column */
-    int64_t column;                /* to the next column of init or, across, of a row of C */
-    const void *c;                 /* along: the first row of C; across: a table of where rows begin */
-    int64_t a_row, b_row;
+    const float *a, *b;           /* of the tile in work */
+    int64_t a_row, b_row;         /* from one row to the next */
+    int64_t a_tile, b_column;     /* to the tile below, to the next column */
+    int64_t turns, blocks;        /* the sum: so many turns of four k in each block, */
+    int64_t a_skip, b_skip;       /* from the end of one block to the next, */
+    int64_t rest;                 /* and, across, so many k behind them */
+    int64_t tiles, columns;       /* tiles of each column, columns */
+    const void *c;                /* along: the first row of C; across: a table of where rows begin */
+    int64_t c_tile;               /* to the tile below */
+    int64_t c_row;                /* along: from one row to the next; across: from where rows begin to the column */
+    const float *init;            /* along: what the sums of this column begin with */
+    int64_t column;               /* to the next column of init and C or, across, of c_row */
+    const float *top;             /* of the walk's own: A of the uppermost tile, */
+    int64_t left, c_column;       /* tiles left in the column; from c of its last tile to the next column's uppermost */
 };
 #define WALK(member) "8*" WALK_##member "(%[w])"
 #define WALK_a        "0"
 #define WALK_b        "1"
-#define WALK_a_top    "2"
-#define WALK_a_tile   "3"
-#define WALK_b_column "4"
-#define WALK_turns    "5"
-#define WALK_blocks   "6"
-#define WALK_a_skip   "7"
-#define WALK_b_skip   "8"
-#define WALK_rest     "9"
-#define WALK_left     "10"
+#define WALK_a_tile   "4"
+#define WALK_b_column "5"
+#define WALK_turns    "6"
+#define WALK_blocks   "7"
+#define WALK_a_skip   "8"
+#define WALK_b_skip   "9"
+#define WALK_rest     "10"
 #define WALK_tiles    "11"
 #define WALK_columns  "12"
-#define WALK_c_tile   "13"
-#define WALK_c_column "14"
-#define WALK_init     "15"
-#define WALK_c_row    "16"
+#define WALK_c_tile   "14"
+#define WALK_c_row    "15"
+#define WALK_init     "16"
 #define WALK_column   "17"
-_Static_assert(offsetof(struct turn_walk, a_top) == 8 * 2 && offsetof(struct turn_walk, b_column) == 8 * 4 &&
-                   offsetof(struct turn_walk, blocks) == 8 * 6 && offsetof(struct turn_walk, b_skip) == 8 * 8 &&
-                   offsetof(struct turn_walk, left) == 8 * 10 && offsetof(struct turn_walk, columns) == 8 * 12 &&
-                   offsetof(struct turn_walk, c_column) == 8 * 14 && offsetof(struct turn_walk, column) == 8 * 17,
+#define WALK_top      "18"
+#define WALK_left     "19"
+#define WALK_c_column "20"
+_Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct turn_walk, turns) == 8 * 6 &&
+                   offsetof(struct turn_walk, a_skip) == 8 * 8 && offsetof(struct turn_walk, rest) == 8 * 10 &&
+                   offsetof(struct turn_walk, columns) == 8 * 12 && offsetof(struct turn_walk, c_tile) == 8 * 14 &&
+                   offsetof(struct turn_walk, init) == 8 * 16 && offsetof(struct turn_walk, c_column) == 8 * 20,
                "WALK says where members are");
 
 /* Row r of C is TO, once it is found. */
@@ -121,7 +123,7 @@ _Static_assert(offsetof(struct turn_walk, a_top) == 8 * 2 && offsetof(struct tur
     "movq " WALK(a) ", %[a]\n\taddq " WALK(a_tile) ", %[a]\n\tmovq " WALK(c_tile) ", %[n]\n\tjmp 5f\n"                 \
     "4:\n\tdecq " WALK(columns) "\n\tjz 6f\n\tmovq " WALK(tiles) ", %[n]\n\tmovq %[n], " WALK(left) "\n\t"             \
     "movq " WALK(b_column) ", %[n]\n\taddq %[n], " WALK(b) "\n\tmovq " WALK(column) ", %[n]\n\taddq %[n], "            \
-    WALK(member) "\n\tmovq " WALK(a_top) ", %[a]\n\tmovq " WALK(c_column) ", %[n]\n"                                   \
+    WALK(member) "\n\tmovq " WALK(top) ", %[a]\n\tmovq " WALK(c_column) ", %[n]\n"                                   \
     "5:\n\tmovq %[a], " WALK(a) "\n\tmovq " WALK(b) ", %[b]\n\tmovq " WALK(init) ", %[to]\n\t"
 #define WALK_NEXT_along  WALK_NEXT(init)
 #define WALK_NEXT_across WALK_NEXT(c_row)
@@ -143,7 +145,7 @@ _Static_assert(offsetof(struct turn_walk, a_top) == 8 * 2 && offsetof(struct tur
                      WALK_##m(WALK_FETCH, way, nv, ) WALK_BEHIND_##way "movq " WALK(blocks) ", %[blocks]\n\t"          \
                      "movq " WALK(turns) ", %[n]\n\tdecq %[n]\n\tjnz 1b\n\tjmp 2b\n"                                   \
                      "6:\n\t" WALK_##m(WALK_END, end, way, nv)                                                         \
-                     : WALK_SUMS_##m##_##nv, [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [cs] "+r"(cs), [a3] "=&r"(a3),     \
+                     : WALK_SUMS_##m##_##nv, [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [cs] "+&r"(cs), [a3] "=&r"(a3), \
                        [b3] "=&r"(b3), [c3] "=&r"(c3), [n] "=&r"(n), [blocks] "=&r"(blocks), [to] "=&r"(to)            \
                      : [w] "r"(w), [as] "r"(w->a_row), [bs] "r"(w->b_row)                                              \
                      : "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc")
@@ -183,6 +185,9 @@ static inline __attribute__((always_inline)) void turn_walk(const int m, const i
     const void *c = w->c, *c3, *to;
     int64_t cs = w->c_row, n, blocks;
     vf acc[NN_ROWS][NN_VECTORS];
+    w->top = w->a;
+    w->left = w->tiles;
+    w->c_column = (across ? 0 : w->column) - (w->tiles - 1) * w->c_tile;
     if (across) {
         switch (8 * m + nv) {
             WALK_KINDS(WALK_ACROSS)
