@@ -123,7 +123,7 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
     "movq " WALK(a) ", %[a]\n\taddq " WALK(a_tile) ", %[a]\n\tmovq " WALK(c_tile) ", %[n]\n\tjmp 5f\n"                 \
     "4:\n\tdecq " WALK(columns) "\n\tjz 6f\n\tmovq " WALK(tiles) ", %[n]\n\tmovq %[n], " WALK(left) "\n\t"             \
     "movq " WALK(b_column) ", %[n]\n\taddq %[n], " WALK(b) "\n\tmovq " WALK(column) ", %[n]\n\taddq %[n], "            \
-    WALK(member) "\n\tmovq " WALK(top) ", %[a]\n\tmovq " WALK(c_column) ", %[n]\n"                                   \
+    WALK(member) "\n\tmovq " WALK(top) ", %[a]\n\tmovq " WALK(c_column) ", %[n]\n"                                     \
     "5:\n\tmovq %[a], " WALK(a) "\n\tmovq " WALK(b) ", %[b]\n\tmovq " WALK(init) ", %[to]\n\t"
 #define WALK_NEXT_along  WALK_NEXT(init)
 #define WALK_NEXT_across WALK_NEXT(c_row)
