@@ -6,7 +6,8 @@
  * write would store the same value. They are the plugin's private PLT, not state.
  *  2. The environment is exactly as before when blas_openblas_load returns. While the library loads,
  * `environ` points to a copy with two entries more; the old array is not touched, so that a concurrent getenv
- * stays right. The copy lives in static storage, since such a reader may hold it for longer.
+ * stays right. Copies, one for each time that it is opened, live in static storage, since such a reader may hold
+ * them for longer.
  */
 #include "openblas.h"
 
@@ -66,38 +67,67 @@ static void find(void *library, const char *name, void *out, const char **missin
     memcpy(out, &symbol, sizeof symbol);
 }
 
-static seqlstm_status load_locked(const char *core, struct seqlstm_error *err)
+struct library {
+    void *handle;
+    sgemm_fn *sgemm;
+    sgemv_fn *sgemv;
+    void (*set_threads)(int);
+    char *(*get_core)(void);
+};
+
+/* What may be held by a reader of the environment after it was opened. */
+struct opening {
+    char setting[64];
+    char *environment[ENVIRONMENT_MAX];
+};
+
+static seqlstm_status open_as(const char *core, struct opening *opening, struct library *out, struct seqlstm_error *err)
 {
-    static char *environment_copy[ENVIRONMENT_MAX];
-    static char setting[64];
     const bool named = strcmp(core, "auto") != 0 && strcmp(core, "environment") != 0;
     static const char key[] = "OPENBLAS_CORETYPE=";
-    memcpy(setting, key, sizeof key);
-    strncat(setting, core, sizeof setting - sizeof key);
-    void *library = open_library(core, named ? setting : NULL, environment_copy);
+    memcpy(opening->setting, key, sizeof key);
+    strncat(opening->setting, core, sizeof opening->setting - sizeof key);
+    void *library = open_library(core, named ? opening->setting : NULL, opening->environment);
     if (library == NULL) {
         const char *reason = dlerror();
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "OpenBLAS cannot be loaded: %s",
                      reason != NULL ? reason : "libopenblas.so.0 not found");
     }
     const char *missing = NULL;
-    sgemm_fn *sgemm;
-    sgemv_fn *sgemv;
-    void (*set_threads)(int);
-    char *(*get_core)(void);
-    find(library, "cblas_sgemm", &sgemm, &missing);
-    find(library, "cblas_sgemv", &sgemv, &missing);
-    find(library, "openblas_set_num_threads", &set_threads, &missing);
-    find(library, "openblas_get_corename", &get_core, &missing);
+    out->handle = library;
+    find(library, "cblas_sgemm", &out->sgemm, &missing);
+    find(library, "cblas_sgemv", &out->sgemv, &missing);
+    find(library, "openblas_set_num_threads", &out->set_threads, &missing);
+    find(library, "openblas_get_corename", &out->get_core, &missing);
     if (missing != NULL) {
         dlclose(library);
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "libopenblas.so.0 has no function %s", missing);
     }
+    return SEQLSTM_OK;
+}
+
+const char *blas_openblas_better(const char *core, enum blas_isa isa)
+{
+    if (strcasecmp(core, "Prescott") != 0)
+        return NULL;
+    return isa == BLAS_ISA_AVX512 ? "SKYLAKEX" : isa == BLAS_ISA_AVX2 ? "HASWELL" : NULL;
+}
+
+static seqlstm_status load_locked(const char *core, struct seqlstm_error *err)
+{
+    static struct opening first, second;
+    struct library library;
+    SEQLSTM_TRY(open_as(core, &first, &library, err));
+    const char *better = strcmp(core, "auto") == 0 ? blas_openblas_better(library.get_core(), blas_isa_detect()) : NULL;
+    if (better != NULL) {
+        dlclose(library.handle);
+        SEQLSTM_TRY(open_as(better, &second, &library, err));
+    }
     /* Somebody else may have loaded it with threads before us: the work is shared here, never there. */
-    set_threads(1);
-    atomic_store(&core_name, get_core());
-    atomic_store(&sgemv_entry, sgemv);
-    atomic_store(&sgemm_entry, sgemm);
+    library.set_threads(1);
+    atomic_store(&core_name, library.get_core());
+    atomic_store(&sgemv_entry, library.sgemv);
+    atomic_store(&sgemm_entry, library.sgemm);
     return SEQLSTM_OK;
 }
 
