@@ -210,10 +210,7 @@ def test_backends(t):
             t.write('wrong.yaml', TINY + f"backends: [{{plugin: {record['id']}, options: {{nonsense: 1}}}}]\n")
             t.refuse(2, 'plan', 'wrong.yaml').says('wrong.yaml:', 'nonsense')
     blas = [r for r in made['backends'] if r['id'] == 'cpu-blas' and r['status'] == 'ok']
-    processor = pathlib.Path('/proc/cpuinfo').read_text()
     for record in blas:
-        for device in record['devices']:  # what an OpenBLAS that does not know the processor falls back to
-            expect(' avx2' not in processor or 'Prescott' not in device['name'], device)
         kinds = {option['key']: (option['type'], option['default']) for option in record['options']}
         expect(kinds['instructions'] == ('auto|avx512|avx2|portable', 'auto'), kinds)
         t.write('wrong.yaml', TINY + 'backends: [{plugin: cpu-blas, options: {instructions: sse9}}]\n')

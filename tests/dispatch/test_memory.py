@@ -214,13 +214,10 @@ def test_memory_of_narrow_types(t):
         return 'cpu-onednn with AVX-512 and cpu-blas are not both there'
     t.write('m.yaml', LARGE)
     both = ('--set', 'backends=[cpu-onednn, cpu-blas]', *ORDER)
-    emulated = 'avx512_bf16' not in pathlib.Path('/proc/cpuinfo').read_text()
     for precision in ('float32', 'bfloat16'):
         _, ratio = train_measured(t, '{type: lstm, units: 384, layers: 2}', *both, '--set', f'precision={precision}',
                                   '--set', 'data.train.size=1024')
-        # where the library emulates bfloat16 the plan says up to 12 % too much: scratch is not known there
-        highest = 1.15 if emulated and precision == 'bfloat16' else 1.1
-        expect(0.9 <= ratio <= highest, ('mixed lengths', precision, ratio))
+        expect(0.9 <= ratio <= 1.1, ('mixed lengths', precision, ratio))
     run, ratio = train_measured(t, '{type: lstm, units: 64, return_sequences: true}, {type: lstm, units: 64}', *both,
                                 '--set', 'data.length=[10, 40]', '--set', 'data.train.size=1536')
     expect(0.9 <= ratio <= 1.1, ('small layers on mixed lengths', ratio))
