@@ -427,8 +427,10 @@ void sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void
         break;
     case SL_LEVEL_MEMORY:
         for (size_t i = 0; i < COUNT(idle_cells); i++) {
-            emit(fn, context, level, idle_cells[i].op, "idle", "T24B64I16H256", "", "uniform", idle_cells[i].options);
-            emit(fn, context, level, idle_cells[i].op, "idle", "T24B64I16H256", "", "ragged", idle_cells[i].options);
+            static const char *const dtypes[] = {"f32", "f32-bf16"}, *const lengths[] = {"uniform", "ragged"};
+            for (size_t k = 0; k < COUNT(dtypes) * COUNT(lengths); k++)
+                emit_as(dtypes[k / COUNT(lengths)], fn, context, level, idle_cells[i].op, "idle", "T24B64I16H256", "",
+                        lengths[k % COUNT(lengths)], idle_cells[i].options);
         }
         each_recurrent(level, "memory", false, full ? 1 : 4, fn, context);
         each_plain(level, "memory", false, full, full ? 1 : 4, fn, context);

@@ -245,7 +245,8 @@ struct odn_need {
     int32_t kind, way;
     int64_t n, steps;
     uint64_t ws_bytes, scratch_bytes;
-    int32_t arguments; /* of all passes */
+    uint64_t scratch[ODN_PASSES]; /* bytes, by pass; the most is scratch_bytes */
+    int32_t arguments;            /* of all passes */
 };
 /* Fills what the library says. */
 seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *need, struct seqlstm_error *err);

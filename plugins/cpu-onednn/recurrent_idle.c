@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library never touches of the buffers that it asks for, so that memory is predicted without it.
+/* What the library never touches of the buffers that it asks for (recurrent_parts.h), so that memory is predicted
+ * without it.
  *
- * Its workspace (rnn_utils.cpp, set_offsets, 2.6 to 3.7) has parts for a stack of layers with copies of what they read
- * and write; a layer alone that runs from the first step to the last works on the caller's tensors instead:
- *
- *   gates · projected h · states of layers · states of steps, twice · c · their gradients by layer · by step · of c
- *
- * Touched are the gates, the upper half of c (of layer 1 of 2), the gradients by layer, and the lower halves of the
- * others (layer 0). Scratch (ref_rnn.hpp, init_scratchpad) begins with a space that training does not use and inference
- * uses as workspace, and asks for the gates in bytes where elements are counted: four times too much.
+ * A layer alone that runs from the first step to the last works on the caller's tensors, where a stack has copies of
+ * what its layers read and write. Touched are, of the workspace, the gates, the upper half of c (of layer 1 of 2), the
+ * gradients by layer, and the lower halves of the others (layer 0); of scratch, in training, no more than what lies
+ * behind the space, and of that no more than the gates' bytes and the small parts.
  */
 #include <stdatomic.h>
 
 #include "common/idle.h"
 #include "library.h"
-#include "recurrent.h"
+#include "recurrent_parts.h"
 
-enum { PAGE = 4096, LINE_BYTES = 64, SPANS = 3 };
+enum { PAGE = 4096, SPANS = 3 };
 
 /* Of one primitive's workspace or scratch, in order. */
 struct spans {
@@ -35,107 +32,56 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Elements from row to row (get_good_ld). */
-static uint64_t pitch(uint64_t width, uint64_t elem)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    const uint64_t line = LINE_BYTES / elem, rows = (width + line - 1) / line * line;
-    return rows % 256 == 0 ? rows + line : rows;
+    return a < b ? a : b;
 }
 
-static uint64_t place(uint64_t *end, uint64_t bytes)
+static struct spans find_ws(const struct odn_recurrent *r, const struct odn_need *need)
 {
-    const uint64_t begin = (*end + PAGE - 1) / PAGE * PAGE;
-    *end = begin + bytes;
-    return begin;
-}
-
-/* Bytes of the library's parts. */
-struct parts {
-    uint64_t gates, projected, states, c, layer_grads, step_grads, c_grads, grid;
-};
-
-static struct parts parts_of(const struct odn_recurrent *r, const struct odn_need *need)
-{
-    const uint64_t n = (uint64_t)need->n, steps = (uint64_t)need->steps, elem = r->elem.bytes;
-    const uint64_t input = (uint64_t)r->kind[need->kind].input, output = (uint64_t)r->output;
-    const uint64_t hidden = (uint64_t)r->hidden, two = 2 * (steps + 1) * n; /* layers */
-    const uint64_t grads = two * pitch(most(most(input, output), hidden), sizeof(float)) * sizeof(float);
-    struct parts parts = {
-        .gates = steps * n * pitch(hidden * (uint64_t)r->gates, elem) * elem,
-        .projected = steps * n * pitch(hidden, elem) * elem,
-        .states = two * pitch(most(input, output), elem) * elem,
-        .c = r->lstm ? two * hidden * sizeof(float) : 0,
-        .layer_grads = grads,
-        .step_grads = grads,
-        .c_grads = r->lstm ? two * hidden * sizeof(float) : 0,
-        .grid = r->cell == ODN_GRU_RESET_AFTER ? steps * n * hidden * sizeof(float) * sizeof(float) : 0,
-    };
-    return parts;
-}
-
-/* Where some of them begin in the workspace, and where all end. */
-struct places {
-    uint64_t projected, states, unused, c, step_grads, c_grads, end;
-};
-
-static struct places places_of(const struct parts *parts)
-{
-    struct places p = {0};
-    place(&p.end, parts->gates);
-    p.projected = place(&p.end, parts->projected);
-    p.states = place(&p.end, parts->states);
-    p.unused = place(&p.end, parts->states);
-    place(&p.end, parts->states);
-    p.c = place(&p.end, parts->c);
-    place(&p.end, parts->layer_grads);
-    p.step_grads = place(&p.end, parts->step_grads);
-    p.c_grads = place(&p.end, parts->c_grads);
-    place(&p.end, parts->grid);
-    return p;
-}
-
-static struct spans find_ws(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
-{
-    const struct places p = places_of(parts);
+    const struct odn_parts parts = odn_parts_of(r, need);
+    const struct odn_places p = odn_places_of(&parts);
     struct spans spans = {0};
     if (p.end != need->ws_bytes)
         return spans;
-    add(&spans, need->way ? p.unused : r->projection ? p.states : p.projected, p.c + parts->c / 2);
-    add(&spans, p.step_grads + parts->step_grads / 2, p.c_grads);
-    add(&spans, p.c_grads + parts->c_grads / 2, p.c_grads + parts->c_grads);
+    add(&spans, need->way ? p.unused : r->projection ? p.states : p.projected, p.c + parts.c / 2);
+    add(&spans, p.step_grads + parts.step_grads / 2, p.c_grads);
+    add(&spans, p.c_grads + parts.c_grads / 2, p.c_grads + parts.c_grads);
     return spans;
 }
 
-/* Scratch of training: [not used: gates] [gates of all steps] [not used: three times as much] [small parts]; 0: it is
- * not so. */
-static uint64_t training_gates(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
+/* Small parts lie before the gates, too, so that these may begin later, by all of the former at most. */
+static struct spans find_training_scratch(const struct odn_recurrent *r, const struct odn_need *need)
 {
-    const uint64_t states = parts->states * 3 + parts->c;
-    const bool known = r->training && r->elem.type == dnnl_f32 && need->scratch_bytes >= 5 * parts->gates &&
-                       need->scratch_bytes < 5 * parts->gates + states;
-    return known ? parts->gates : 0;
+    const int32_t large = need->scratch[ODN_BACKWARD] > need->scratch[ODN_FORWARD] ? ODN_BACKWARD : ODN_FORWARD;
+    const int32_t other = large == ODN_FORWARD ? ODN_BACKWARD : ODN_FORWARD;
+    const struct odn_scratch s = odn_scratch_of(r, need, large), o = odn_scratch_of(r, need, other);
+    struct spans spans = {0};
+    if (!odn_scratch_is(r, need, large))
+        return spans;
+    uint64_t begin = s.gates, end = 2 * s.gates + need->scratch[large] - s.end;
+    if (o.gates != s.gates || !odn_scratch_is(r, need, other)) {
+        begin = odn_scratch_is(r, need, other) ? least(begin, o.gates) : 0;
+        end = most(end, need->scratch[other]);
+    }
+    add(&spans, 0, begin);
+    add(&spans, end, s.end);
+    return spans;
 }
 
-/* Small parts lie before the large ones, too, so that these may begin later, by all of the former at most. */
-static struct spans find_scratch(const struct odn_recurrent *r, const struct odn_need *need, const struct parts *parts)
+static struct spans find_inference_scratch(const struct odn_recurrent *r, const struct odn_need *need)
 {
-    const uint64_t states = parts->states * 3 + parts->c, gates = training_gates(r, need, parts);
+    const struct odn_parts parts = odn_parts_of(r, need);
+    const struct odn_scratch s = odn_scratch_of(r, need, ODN_FORWARD);
     struct spans spans = {0};
-    if (r->training) {
-        const uint64_t small = need->scratch_bytes - 5 * gates;
-        add(&spans, 0, gates);
-        add(&spans, 2 * gates + small, 5 * gates);
+    if (need->scratch_bytes < s.before)
         return spans;
-    }
-    if (need->scratch_bytes < states)
-        return spans;
-    /* Gates of all steps of a GRU stand behind the space, which has their room once more: a quarter is used. */
-    const uint64_t all = r->elem.type == dnnl_f32 ? 4 * parts->gates : 0, large = states + all + all / 4;
-    if (r->cell == ODN_GRU_RESET_AFTER && need->way == 0 && all > 0 && need->scratch_bytes >= large) {
-        add(&spans, 0, states + all / 4);
-        add(&spans, states + all / 2 + (need->scratch_bytes - large), large);
-    } else { /* what begins at the end copies x */
-        add(&spans, need->way ? parts->states + PAGE : 0, states - parts->c / 2);
+    /* what begins at the end copies x */
+    add(&spans, need->way ? parts.states + PAGE : 0, s.before - parts.c / 2);
+    if (odn_scratch_is(r, need, ODN_FORWARD)) {
+        const uint64_t small = need->scratch_bytes - s.end;
+        add(&spans, s.before + small, s.before + s.gates);
+        add(&spans, s.before + 2 * s.gates + small, s.end);
     }
     return spans;
 }
@@ -164,9 +110,9 @@ static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice
             struct odn_need need = {.kind = k, .way = odn_way_of(r, d), .n = s->rectangles[0].n,
                                     .steps = s->rectangles[0].steps};
             SEQLSTM_TRY(odn_need_find(r, &need, err));
-            const struct parts parts = parts_of(r, &need);
-            const struct spans scratch = find_scratch(r, &need, &parts);
-            out_found->ws[k][d] = find_ws(r, &need, &parts);
+            const struct spans scratch =
+                r->training ? find_training_scratch(r, &need) : find_inference_scratch(r, &need);
+            out_found->ws[k][d] = find_ws(r, &need);
             if (k == 0 && d == 0)
                 out_found->scratch = scratch;
             else
@@ -214,71 +160,143 @@ static seqlstm_status find_uniform(struct odn_recurrent_binding *b, struct seqls
 /* ---- a batch of unequal lengths ------------------------------------------------------------------------ */
 
 /* Its buffers are as large as the worst batch may need, which this one is not. What lies between the library's parts is
- * touched by and by, as rectangles of other batches lie elsewhere. */
+ * touched by and by, as rectangles of other batches lie elsewhere, but for what all of a batch leave of their scratch:
+ * behind the gates. */
 
-/* `is_known`: the library's parts are as above. */
+/* `is_known`: the library's parts are as in recurrent_parts.h. */
 static uint64_t expect_ws(const struct odn_recurrent *r, int32_t kind, const struct odn_rectangle *rectangle,
                           bool is_known)
 {
     const struct odn_need need = {.kind = kind, .n = rectangle->n, .steps = rectangle->steps};
-    const struct parts parts = parts_of(r, &need);
+    const struct odn_parts parts = odn_parts_of(r, &need);
     const struct odn_ws_model *m = &r->kind[kind].ws;
     const double n = (double)rectangle->n, steps = (double)rectangle->steps;
     if (is_known)
-        return odn_round_up(places_of(&parts).end);
+        return odn_round_up(odn_places_of(&parts).end);
     return odn_round_up((uint64_t)(m->per_row * n * steps + m->per_sequence * n + m->per_step * steps + m->rest) +
                         ODN_PAGE_SLACK / 4);
 }
 
-/* The rectangle of all slices that has the most in `more` steps more than it has: what is kept by step has some. */
-static const struct odn_rectangle *find_largest(const struct odn_recurrent_binding *b, int64_t more)
+/* The rectangle that has the most in `more` steps more than it has: what is kept by step has some. */
+static const struct odn_rectangle *find_largest(const struct odn_slice *slice, int64_t more)
 {
-    const struct odn_rectangle *largest = b->slices[0].rectangles;
-    for (int32_t m = 0; m < b->slices_count; m++)
-        for (int32_t i = 0; i < b->slices[m].rectangle_count; i++) {
-            const struct odn_rectangle *rectangle = &b->slices[m].rectangles[i];
-            if (rectangle->n * (rectangle->steps + more) > largest->n * (largest->steps + more))
-                largest = rectangle;
-        }
+    const struct odn_rectangle *largest = slice->rectangles;
+    for (int32_t i = 0; i < slice->rectangle_count; i++) {
+        const struct odn_rectangle *rectangle = &slice->rectangles[i];
+        if (rectangle->n * (rectangle->steps + more) > largest->n * (largest->steps + more))
+            largest = rectangle;
+    }
     return largest;
 }
 
-/* Bytes that the slices' primitives need. What scratch there is of depends on the kernels: on rows, on steps and one or
+enum { NEEDS = 16 };
+
+/* What the library said of rectangles of one kind of layer. */
+struct said {
+    bool is_ws, is_scratch, is_other; /* parts are as in recurrent_parts.h: of all; of one at least; not of one */
+    struct odn_need needs[NEEDS];     /* the last: slices are alike */
+    int32_t count;                    /* of all */
+};
+
+static void hear(struct said *said, const struct odn_recurrent *r, const struct odn_need *need)
+{
+    const struct odn_parts parts = odn_parts_of(r, need);
+    said->needs[said->count++ % NEEDS] = *need;
+    said->is_ws = said->is_ws && odn_places_of(&parts).end == need->ws_bytes;
+    for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
+        const struct odn_scratch s = odn_scratch_of(r, need, p);
+        const bool is = odn_scratch_is(r, need, p);
+        said->is_scratch = said->is_scratch || is;
+        said->is_other = said->is_other || (!is && odn_scratch_is_clear(&s, need));
+    }
+}
+
+/* What all rectangles of a slice leave of scratch: between the gates and the small parts of those that need the most,
+ * where the others' small parts end before. */
+static struct seqlstm_span find_rest(const struct odn_recurrent *r, int32_t kind, const struct odn_slice *slice)
+{
+    struct seqlstm_span rest = {0, 0};
+    for (int which = 0; which < 2; which++) /* the end, then the begin */
+        for (int32_t i = 0; i < slice->rectangle_count; i++)
+            for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
+                const struct odn_need need = {.kind = kind, .n = slice->rectangles[i].n,
+                                              .steps = slice->rectangles[i].steps};
+                const struct odn_scratch s = odn_scratch_of(r, &need, p);
+                if (which == 0)
+                    rest.end = most(rest.end, s.end);
+                else
+                    rest.begin = most(rest.begin, s.small + (s.end == rest.end ? s.before + 2 * s.gates : s.end));
+            }
+    return rest;
+}
+
+static const struct odn_need *find_need(const struct said *said, const struct odn_rectangle *rectangle)
+{
+    for (int32_t i = 0; i < said->count && i < NEEDS; i++)
+        if (said->needs[i].n == rectangle->n && said->needs[i].steps == rectangle->steps)
+            return &said->needs[i];
+    return NULL;
+}
+
+/* Bytes that a slice's primitives need. What scratch there is of depends on the kernels: on rows, on steps and one or
  * two more, on sequences. */
-static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_error *err)
+static seqlstm_status expect_scratch(const struct odn_recurrent *r, int32_t kind, struct odn_slice *slice,
+                                     struct said *io_said, struct seqlstm_error *err)
 {
     static const int64_t more[] = {0, 1, 2, 4, 8, INT32_MAX};
-    const struct odn_recurrent *r = b->r;
-    uint64_t scratch = 0;
-    for (int32_t k = 0; k < r->kinds; k++) {
-        const struct odn_rectangle *before = NULL;
-        bool is_known = true;
-        for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-            const struct odn_rectangle *largest = find_largest(b, more[i]);
-            struct odn_need need = {.kind = k, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};
-            if (largest == before)
-                continue;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        const struct odn_rectangle *largest = find_largest(slice, more[i]);
+        const struct odn_need *known = find_need(io_said, largest);
+        struct odn_need need = {.kind = kind, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};
+        if (known == NULL) {
             SEQLSTM_TRY(odn_need_find(r, &need, err));
-            const struct parts parts = parts_of(r, &need);
-            is_known = is_known && places_of(&parts).end == need.ws_bytes;
-            scratch = most(scratch, need.scratch_bytes);
-            before = largest;
+            hear(io_said, r, &need);
+        } else {
+            need = *known;
         }
-        for (int32_t m = 0; m < b->slices_count && r->training; m++)
-            for (int32_t i = 0; i < b->slices[m].rectangle_count; i++)
-                b->slices[m].ws_bytes[k] += expect_ws(r, k, &b->slices[m].rectangles[i], is_known);
+        slice->scratch_bytes = most(slice->scratch_bytes, need.scratch_bytes);
     }
-    for (int32_t m = 0; m < b->slices_count; m++)
-        b->slices[m].scratch_bytes = scratch;
+    return SEQLSTM_OK;
+}
+
+/* What the slices' primitives need, and leave of their scratch. */
+static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_span *rests,
+                                   struct seqlstm_error *err)
+{
+    const struct odn_recurrent *r = b->r;
+    for (int32_t k = 0; k < r->kinds; k++) {
+        struct said said = {.is_ws = true};
+        for (int32_t m = 0; m < b->slices_count; m++)
+            SEQLSTM_TRY(expect_scratch(r, k, &b->slices[m], &said, err));
+        for (int32_t m = 0; m < b->slices_count; m++) {
+            struct odn_slice *s = &b->slices[m];
+            const struct seqlstm_span rest = find_rest(r, k, s);
+            rests[m].begin = most(rest.begin, rests[m].begin);
+            rests[m].end = said.is_scratch && !said.is_other ? least(rest.end, rests[m].end) : 0;
+            for (int32_t i = 0; i < s->rectangle_count && r->training; i++)
+                s->ws_bytes[k] += expect_ws(r, k, &s->rectangles[i], said.is_ws);
+        }
+    }
     return SEQLSTM_OK;
 }
 
 static seqlstm_status find_mixed(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes,
                                  struct seqlstm_error *err)
 {
+    const struct seqlstm_host *host = b->r->op->instance->host;
+    struct seqlstm_span *rests = host_allocate(host, (uint64_t)b->slices_count * sizeof *rests);
+    if (rests == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
     uint64_t reserve, workspace;
-    SEQLSTM_TRY(expect_needs(b, err));
+    for (int32_t m = 0; m < b->slices_count; m++)
+        rests[m] = (struct seqlstm_span){0, UINT64_MAX};
+    const seqlstm_status status = expect_needs(b, rests, err);
     odn_slices_lay_out(b, &reserve, &workspace);
+    for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
+        idle_add_workspace(sizes, b->slices[m].scratch + rests[m].begin, b->slices[m].scratch + rests[m].end);
+    host_release(host, rests);
+    if (status != SEQLSTM_OK)
+        return status;
     idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
     idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
     return SEQLSTM_OK;

@@ -126,14 +126,15 @@ seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *nee
     dnnl_primitive_desc_t pd[ODN_PASSES] = {NULL, NULL};
     dnnl_status_t status = dnnl_success;
     need->ws_bytes = need->scratch_bytes = 0;
+    need->scratch[ODN_FORWARD] = need->scratch[ODN_BACKWARD] = 0;
     need->arguments = 0;
     for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
         status = odn_primitive_describe(r, need->kind, need->way, need->n, need->steps, p, true, pd[ODN_FORWARD],
                                         r->attr, &pd[p]);
         if (status != dnnl_success)
             break;
-        const uint64_t scratch = odn_argument_bytes(pd[p], DNNL_ARG_SCRATCHPAD);
-        need->scratch_bytes = scratch > need->scratch_bytes ? scratch : need->scratch_bytes;
+        need->scratch[p] = odn_argument_bytes(pd[p], DNNL_ARG_SCRATCHPAD);
+        need->scratch_bytes = need->scratch[p] > need->scratch_bytes ? need->scratch[p] : need->scratch_bytes;
         need->arguments += odn_arguments_count(pd[p]);
     }
     if (status == dnnl_success)
