@@ -83,24 +83,28 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
     }
 }
 
-/* A member's part of dx of a chunk, in scratch: rows from q `low` on, and columns. */
+/* A member's part of dx of a chunk: rows from q `low` on, and columns. */
 struct input_part {
     int64_t low, first, last, column, end;
+    float *c; /* of row `low`, column 0 */
+    int64_t c_row;
+    bool accumulate;
 };
 
-/* dx of the rows and columns of `part`, into scratch. */
+/* dx of the rows and columns of `part`. */
 static void input_products(const struct blas_backward_run *f, const struct input_part *part)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const int64_t input_pad = op->layers[r->layer].input_pad, dx_row = blas_stride(input_pad);
+    const int64_t input_pad = op->layers[r->layer].input_pad;
     const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
     /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
     const int64_t at_once = op->weights_large && !op->pieces ? 128 : part->last - part->first;
     for (int64_t row = part->first; row < part->last; row += at_once) {
         struct blas_product product = {
             .rows = blas_min(at_once, part->last - row), .a = gates + row * PANEL, .a_row = PANEL,
-            .a_block = r->block->gate_rows * PANEL, .c = r->scratch.dx + row * dx_row, .c_row = dx_row};
+            .a_block = r->block->gate_rows * PANEL, .c = part->c + row * part->c_row, .c_row = part->c_row,
+            .accumulate = part->accumulate};
         if (op->pieces)
             blas_pieces_back(r, &product, f->x_back, input_pad, part->column, part->end);
         else
@@ -117,10 +121,9 @@ static void input_products_in_place(const struct blas_backward_run *f, const str
     const int64_t input = op->layers[0].input;
     const float *w = r->slots[SEQLSTM_RECURRENT_PARAM(op->layer_count * op->directions, r->n, SEQLSTM_PARAM_W_X)];
     const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
-    const int64_t dx_row = blas_stride(input);
     struct blas_product product = {
         .rows = part->last, .a_row = PANEL, .a_block = r->block->gate_rows * PANEL, .k_blocks = op->panels,
-        .k_inner = GROUP, .b_row = input, .c_row = dx_row};
+        .k_inner = GROUP, .b_row = input, .c_row = part->c_row};
     for (int64_t gate = 0; gate < PANEL / GROUP; gate++, product.accumulate = true) {
         if (gate == 1 && op->coupled) /* rows of the forget gate stand unused */
             continue;
@@ -128,9 +131,43 @@ static void input_products_in_place(const struct blas_backward_run *f, const str
         for (int64_t n = 0; n < input; n += PANEL) {
             product.b = w + gate * op->units * input + n;
             product.groups = (int32_t)(blas_min(PANEL, input - n) / GROUP);
-            product.c = r->scratch.dx + n;
+            product.c = part->c + n;
             op->kernels->product(&product);
         }
+    }
+}
+
+/* May products write dx where it belongs? The rows of a chunk follow one another there, each in lines of its own (else
+ * a copy costs less), and no mask is put on them. */
+static bool writes_dx(const struct blas_backward_run *f)
+{
+    const struct blas_run *r = &f->r;
+    return f->x_back && !r->op->pieces && !r->scratch.mask_x && r->binding->block_count == 1 &&
+           f->dx.row % GROUP == 0 && r->op->layers[r->layer].input % GROUP == 0;
+}
+
+/* What stands in scratch of steps [first, last], to its place. */
+static void input_store(const struct blas_backward_run *f, int64_t first, int64_t last, const struct input_part *part)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent_layer *layer = &r->op->layers[r->layer];
+    const int64_t c0 = part->column, count = blas_min(part->end, layer->input) - c0;
+    for (int64_t t = first; t <= last && count > 0; t++) {
+        const int64_t q = r->block->q_of[t] - part->low, skip = part->first > q ? part->first - q : 0;
+        const int64_t own_rows = blas_min(blas_block_rows(r->block, t), part->last - q) - skip;
+        if (own_rows <= 0)
+            continue;
+        struct blas_rows rows = {
+            .rows = own_rows, .n = count,
+            .x = part->c + (q + skip) * part->c_row + c0, .x_row = part->c_row,
+            .m = r->scratch.mask_x ? r->scratch.mask_x + skip * layer->input_pad + c0 : NULL,
+            .m_row = layer->input_pad,
+            .y = f->dx.base + (blas_packed_row(r->binding, r->block, t) + skip) * f->dx.row + c0,
+            .y_row = f->dx.row};
+        if (f->dx_add)
+            r->op->kernels->add(&rows);
+        else
+            r->op->kernels->copy(&rows);
     }
 }
 
@@ -141,44 +178,34 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
-    const int64_t dx_row = blas_stride(layer->input_pad), low = r->block->q_of[first];
-    const int64_t all = r->block->q_of[last + 1] - low;
+    const int64_t low = r->block->q_of[first], all = r->block->q_of[last + 1] - low;
     struct input_part part = {.low = low, .last = all, .end = layer->input_pad};
+    struct blas_backward_run own = *f;
     if (blas_shares_rows(r->members, all)) {
         blas_share(all, r->member, r->members, &part.first, &part.last);
-        struct blas_backward_run own = *f;
         own.r.member = 0;
         own.r.members = 1;
         own.r.barrier = false;
         if (op->pieces)
             own.r.scratch.pieces += blas_pieces_own(op, r->member, r->members, all);
         blas_run_barrier(r); /* nobody reads what stands in pieces */
-        input_products(&own, &part);
     } else {
         int64_t g0, g1;
         blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
         part.column = g0 * GROUP;
         part.end = g1 * GROUP;
-        (f->x_back ? input_products : input_products_in_place)(f, &part);
     }
-    const int64_t c0 = part.column, count = blas_min(part.end, layer->input) - c0;
-    for (int64_t t = first; t <= last && count > 0; t++) {
-        const int64_t q = r->block->q_of[t] - low, skip = part.first > q ? part.first - q : 0;
-        const int64_t own_rows = blas_min(blas_block_rows(r->block, t), part.last - q) - skip;
-        if (own_rows <= 0)
-            continue;
-        struct blas_rows rows = {
-            .rows = own_rows, .n = count,
-            .x = r->scratch.dx + (q + skip) * dx_row + c0, .x_row = dx_row,
-            .m = r->scratch.mask_x ? r->scratch.mask_x + skip * layer->input_pad + c0 : NULL,
-            .m_row = layer->input_pad,
-            .y = f->dx.base + (blas_packed_row(r->binding, r->block, t) + skip) * f->dx.row + c0,
-            .y_row = f->dx.row};
-        if (f->dx_add)
-            op->kernels->add(&rows);
-        else
-            op->kernels->copy(&rows);
+    if (writes_dx(f)) {
+        part.c = f->dx.base + blas_packed_row(r->binding, r->block, first) * f->dx.row;
+        part.c_row = f->dx.row;
+        part.accumulate = f->dx_add;
+        input_products(&own, &part);
+        return;
     }
+    part.c = r->scratch.dx;
+    part.c_row = blas_stride(layer->input_pad);
+    (f->x_back ? input_products : input_products_in_place)(&own, &part);
+    input_store(f, first, last, &part);
 }
 
 /* Last step (in the order of backward) of the chunk that begins with step s. */

@@ -64,6 +64,7 @@ struct blas_outer {
     int32_t n_skip;  /* columns of the last group of columns that are not wanted */
     bool accumulate; /* add to C instead of overwriting */
     const float *next; /* b of the sum that follows, to be prefetched; or NULL */
+    const float *beside; /* or as many rows, at the stride of b, that are prefetched instead; or NULL */
     bool a_tiled;      /* a is what outer_tile_a has made of it for as many rows and columns; a_row is not read */
 };
 

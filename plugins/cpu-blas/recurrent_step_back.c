@@ -266,7 +266,8 @@ static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_n
         if (r->op->norm)
             blas_ahead_add(ahead, r->saved->gates_h + at, rows * PANEL);
     }
-    blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
+    if (!r->op->weights_large) /* its chunks are longer than the caches remember */
+        blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
 }
 
 void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, struct blas_groups groups,
@@ -291,14 +292,17 @@ void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, 
             const int64_t end = blas_min(panel + wide, high), next = backward ? panel - PANEL : panel + PANEL;
             const int64_t row = op->strips ? GROUP : wide;
             const int64_t next_row = op->strips ? GROUP : blas_min(PANEL, width - next);
+            const bool fetches = op->weights_large && i + 1 < count;
             p->b = b + panel * k_all + (first * PANEL + k_first) * row + (n - panel) * (op->strips ? k_all : 1);
             p->b_row = row;
             p->b_skip = (PANEL - p->k_inner) * row;
             p->b_strip = op->strips ? k_all * GROUP : 0;
             p->groups = (int32_t)((end - n) / GROUP);
             p->c = c + n;
-            p->next = op->weights_large && next >= 0 ? b + next * k_all + (first * PANEL + k_first) * next_row : NULL;
+            p->next = fetches ? b + next * k_all + (first * PANEL + k_first) * next_row : NULL;
             op->kernels->product(p);
+            if (fetches) /* and leaves what p->ahead says */
+                continue;
             const int32_t used = (int32_t)blas_min(p->ahead_count, (int64_t)tiles * p->k_blocks);
             p->ahead += used;
             p->ahead_count -= used;
@@ -323,11 +327,14 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
     blas_own_columns(r, &low, &high);
     struct blas_ahead ahead;
     blas_ahead_init(&ahead);
-    if (rows > 8 && !op->weights_large && !op->tiled_steps) { /* a large layer's weights would drive it out again */
+    /* A large layer's weights would drive it out again, all but those of the last panel; a second-level cache of less
+     * than 1 MiB, where kernels want strips, forgets even then. */
+    if (rows > 8 && !(op->weights_large && op->strips) && !op->tiled_steps) {
         look_ahead(f, q, r->block->q_of[t_next], rows,
                    f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL,
                    &ahead);
-        blas_ahead_cut(&ahead, (rows + 5) / 6 * op->panels * ((high - low + PANEL - 1) / PANEL),
+        blas_ahead_cut(&ahead, (rows + 5) / 6 * op->panels *
+                                   (op->weights_large ? 1 : (high - low + PANEL - 1) / PANEL),
                        (op->groups_h.end - op->groups_h.first) * GROUP);
     }
     struct blas_product product = {

@@ -36,13 +36,14 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
 }
 
 /* Panels of gates that are taken together for the gradients of the weights. Where strips were copied all of them stay
- * in the second-level cache, and panels pass by one at a time: the gradients of one lie on few pages. Else as many
- * panels stay there as fit, while strips pass by, each of which is then read once for all of them. */
+ * in the second-level cache, and panels pass by one at a time: the gradients of one lie on few pages. Else some
+ * panels stay there, while strips pass by, each of which is then read once for all of them; that leaves room for the
+ * panels that follow. */
 static int64_t panels_together(const struct blas_run *r, int64_t rows)
 {
-    if (blas_copies_strips(r->op, &r->op->layers[r->layer]))
+    if (r->op->kernels->strips && blas_copies_strips(r->op, &r->op->layers[r->layer]))
         return 1;
-    int64_t count = 768 * 1024 / (rows * PANEL * (int64_t)sizeof(float));
+    int64_t count = 384 * 1024 / (rows * PANEL * (int64_t)sizeof(float));
     return count < 1 ? 1 : count;
 }
 
@@ -57,6 +58,48 @@ struct outer_part {
     bool accumulate;
 };
 
+/* Sums of panels [first, last) by all strips. */
+struct outer_group {
+    const float *a; /* of panel 0, or of the only one */
+    int64_t a_panel, first, last;
+    int64_t following; /* panels of the next group */
+    bool tiled; /* a is in tiles, b in strips of 16 columns */
+    bool back;  /* from the last strip to the first: that is in the cache, from the group before */
+};
+
+/* The panel of the next group that is prefetched beside the sums of panel p, behind which as many strips are left; or
+ * NULL. Beside those of a group's first panel its strips are. */
+static const float *panel_beside(const struct outer_group *group, const struct strips *strips, int64_t p, int64_t left)
+{
+    const int64_t panel = group->last - 1 - p + left * (group->last - group->first - 1);
+    if (group->tiled || p == group->first || panel >= group->following || strips->row != PANEL)
+        return NULL;
+    return group->a + (group->last + panel) * group->a_panel;
+}
+
+static void group_run(const struct blas_recurrent *op, const struct outer_part *part, const struct strips *strips,
+                      const struct outer_group *group)
+{
+    const int32_t m_first = part->groups.first * GROUP;
+    const int64_t step = group->back ? -strips->step : strips->step;
+    for (int64_t left = (part->width + PANEL - 1) / PANEL - 1, i = 0; left >= 0; left--, i++) {
+        const int64_t strip = group->back ? left : i, n = strip * PANEL;
+        const int64_t wanted = blas_min(PANEL, part->width - n), columns = blas_round(wanted, GROUP);
+        const float *b = strips->base + strip * strips->step;
+        for (int64_t p = group->first; p < group->last; p++)
+            op->kernels->outer(&(struct blas_outer){
+                .rows = part->high - part->low, .a = group->a + p * group->a_panel, .a_row = PANEL,
+                .a_tiled = group->tiled, .m_count = part->groups.end * GROUP - m_first,
+                .b = b, .b_row = strips->row, .b_strip = strips->strip, .groups = (int32_t)(columns / GROUP),
+                .n_skip = part->direct ? (int32_t)(columns - wanted) : 0,
+                .c = part->c + p * part->c_panel + m_first * part->c_row + n, .c_row = part->c_row,
+                .c_group = part->c_group,
+                .m_skip = part->direct ? (int32_t)(GROUP - blas_min(GROUP, op->units - p * GROUP)) : 0,
+                .accumulate = part->accumulate, .next = p + 1 < group->last || left == 0 ? NULL : b + step,
+                .beside = panel_beside(group, strips, p, left)});
+    }
+}
+
 /* One product of own panels and strips. */
 static void part_run(const struct blas_backward_run *f, const struct outer_part *part)
 {
@@ -64,30 +107,21 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
     const struct blas_recurrent *op = r->op;
     const int64_t rows = part->high - part->low, together = panels_together(r, rows);
     const struct strips strips = strips_get(f, part->low, part->high, part->column, blas_round(part->width, GROUP));
-    const int32_t m_first = part->groups.first * GROUP, m_count = part->groups.end * GROUP - m_first;
-    const float *a = part->gates + part->low * PANEL + m_first;
-    float *const c = part->c + m_first * part->c_row;
+    const int64_t a_panel = r->block->gate_rows * PANEL;
+    const float *a = part->gates + part->low * PANEL + part->groups.first * GROUP;
     const bool tiled = strips.strip > 0; /* each panel alone then */
     float *const tiles = tiled ? r->scratch.gate_tiles + r->member * rows * PANEL : NULL;
-    for (int64_t first = r->panel_first, last; first < r->panel_last; first = last) {
+    bool back = false;
+    for (int64_t first = r->panel_first, last; first < r->panel_last; first = last, back = !back) {
         last = blas_min(first + together, r->panel_last);
-        const float *b = strips.base;
         if (tiled)
-            op->kernels->outer_tile_a(&(struct blas_outer){.rows = rows, .a = a + first * r->block->gate_rows * PANEL,
-                                                           .a_row = PANEL, .m_count = m_count}, tiles);
-        for (int64_t n = 0; n < part->width; n += PANEL, b += strips.step) {
-            const int64_t wanted = blas_min(PANEL, part->width - n), columns = blas_round(wanted, GROUP);
-            for (int64_t p = first; p < last; p++)
-                op->kernels->outer(&(struct blas_outer){
-                    .rows = rows, .a = tiled ? tiles : a + p * r->block->gate_rows * PANEL, .a_row = PANEL,
-                    .a_tiled = tiled, .m_count = m_count,
-                    .b = b, .b_row = strips.row, .b_strip = strips.strip, .groups = (int32_t)(columns / GROUP),
-                    .n_skip = part->direct ? (int32_t)(columns - wanted) : 0, .c = c + p * part->c_panel + n,
-                    .c_row = part->c_row, .c_group = part->c_group,
-                    .m_skip = part->direct ? (int32_t)(GROUP - blas_min(GROUP, op->units - p * GROUP)) : 0,
-                    .accumulate = part->accumulate,
-                    .next = p + 1 < last ? NULL : n + PANEL < part->width ? b + strips.step : strips.base});
-        }
+            op->kernels->outer_tile_a(&(struct blas_outer){
+                .rows = rows, .a = a + first * a_panel, .a_row = PANEL,
+                .m_count = (part->groups.end - part->groups.first) * GROUP}, tiles);
+        group_run(op, part, &strips, &(struct outer_group){
+                                         .a = tiled ? tiles : a, .a_panel = tiled ? 0 : a_panel, .first = first,
+                                         .last = last, .following = blas_min(together, r->panel_last - last),
+                                         .tiled = tiled, .back = back});
     }
 }
 
