@@ -238,13 +238,13 @@ static const struct odn_need *find_need(const struct said *said, const struct od
     return NULL;
 }
 
-/* Bytes that a slice's primitives need. What scratch there is of depends on the kernels: on rows, on steps and one or
- * two more, on sequences. */
+/* Bytes that a slice's primitives need; none, where its sequences have no steps. What scratch there is of depends on
+ * kernels: on rows, on steps and one or two more, on sequences. */
 static seqlstm_status expect_scratch(const struct odn_recurrent *r, int32_t kind, struct odn_slice *slice,
                                      struct said *io_said, struct seqlstm_error *err)
 {
     static const int64_t more[] = {0, 1, 2, 4, 8, INT32_MAX};
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+    for (size_t i = 0; slice->rectangle_count > 0 && i < sizeof more / sizeof *more; i++) {
         const struct odn_rectangle *largest = find_largest(slice, more[i]);
         const struct odn_need *known = find_need(io_said, largest);
         struct odn_need need = {.kind = kind, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};

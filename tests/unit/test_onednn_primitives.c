@@ -164,6 +164,26 @@ static void smaller_batches_leave_more_idle(void **state)
     table->op_destroy(op);
 }
 
+/* Some threads have nothing to do then. */
+static void sequences_without_steps_take_nothing(void **state)
+{
+    (void)state;
+    static struct batch one, with_empty, longer;
+    static struct idle alone, beside, more;
+    struct seqlstm_op *op = make_lstm(64, SEQLSTM_MODE_TRAINING, "sliced");
+    batch_fill(&one, 1, STEPS / 2, STEPS / 2);
+    with_empty = one;
+    with_empty.axis = one.axis;
+    with_empty.axis.sequences = 2; /* the second has length 0 */
+    batch_fill(&longer, 2, STEPS / 4, STEPS / 2);
+    ask(&alone, op, &one.axis);
+    ask(&beside, op, &with_empty.axis);
+    ask(&more, op, &longer.axis);
+    assert_true(beside.reserve_bytes > more.reserve_bytes);
+    assert_in_range(beside.reserve_bytes, alone.reserve_bytes - 4096, alone.reserve_bytes);
+    table->op_destroy(op);
+}
+
 /* Spans find no more room than the host gives them, and are not asked for where it gives none. */
 static void room_for_what_is_idle_is_kept(void **state)
 {
@@ -342,6 +362,7 @@ int main(void)
 #endif
         cmocka_unit_test(primitives_are_kept_in_bounded_number),
         cmocka_unit_test(smaller_batches_leave_more_idle),
+        cmocka_unit_test(sequences_without_steps_take_nothing),
         cmocka_unit_test(room_for_what_is_idle_is_kept),
         cmocka_unit_test(packing_starts_no_threads),
     };
