@@ -124,7 +124,7 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
     for (int64_t p = r->panel_first; p < r->panel_last; p++) {
         const struct blas_product product = {
             .rows = rows, .a = a, .a_row = layer->xh_row, .k_blocks = 1,
-            .k_inner = (int32_t)layer->input_pad, .b = op->pieces ? NULL : panel_x(f, p),
+            .k_inner = blas_product_k(layer->input), .b = op->pieces ? NULL : panel_x(f, p),
             .b_row = op->strips ? GROUP : PANEL, .b_strip = blas_strip_floats(op, layer->input_pad),
             .groups = op->groups_x.end, .c = gates + p * stride, .c_row = PANEL,
             .init = op->norm ? NULL : r->packed->bias + p * PANEL,

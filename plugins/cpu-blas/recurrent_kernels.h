@@ -20,12 +20,14 @@
 
 enum { PANEL = 64, GROUP = 16 };
 
+enum { BLAS_TURN_K = 4 }; /* of k, that a product multiplies in one turn */
+
 /* Lines that a product prefetches for every 4 of k. */
 enum { BLAS_FETCH_SLOW = 2, BLAS_FETCH_FAST = 4 };
 
 /* C[r][n] = init + sum_k A[r][k] B[k][n] for one panel of up to 64 columns. k runs over k_blocks blocks of k_inner, a
- * multiple of 16; block i of row r of A begins at a + i a_block + r a_row; B has rows of b_row, and b_skip floats
- * between blocks. */
+ * multiple of BLAS_TURN_K; block i of row r of A begins at a + i a_block + r a_row; B has rows of b_row, and b_skip
+ * floats between blocks. */
 struct blas_product {
     int64_t rows;
     const float *a;
@@ -60,7 +62,7 @@ struct blas_outer {
     float *c;
     int64_t c_row;
     int64_t c_group; /* 0, or: rows m come in groups of 16, group i at c + i c_group */
-    int32_t m_skip;  /* of each group, the last rows that are not wanted */
+    int32_t m_skip;  /* < 16: of each group, the last rows that are not wanted */
     int32_t n_skip;  /* columns of the last group of columns that are not wanted */
     bool accumulate; /* add to C instead of overwriting */
     const float *next; /* b of the sum that follows, to be prefetched; or NULL */

@@ -80,7 +80,7 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
         int64_t wide = blas_min(PANEL, op->out_pad - n);
         op->kernels->product(&(struct blas_product){
             .rows = rows, .a = raw, .a_row = op->units_pad, .k_blocks = 1,
-            .k_inner = (int32_t)op->units_pad, .b = r->packed->projection + n * op->units_pad,
+            .k_inner = blas_product_k(op->units), .b = r->packed->projection + n * op->units_pad,
             .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = out + n, .c_row = op->h_row});
     }
     if (!(rate > 0.0f))
@@ -225,7 +225,7 @@ static void reset_product(const struct blas_forward_run *f, float *gates, int64_
         int64_t wide = blas_min(PANEL, op->units_pad - n);
         op->kernels->product(&(struct blas_product){
             .rows = rows, .a = rh, .a_row = op->out_pad, .k_blocks = 1,
-            .k_inner = (int32_t)op->out_pad, .b = r->packed->rh + n * op->out_pad, .b_row = wide,
+            .k_inner = blas_product_k(op->out), .b = r->packed->rh + n * op->out_pad, .b_row = wide,
             .groups = (int32_t)(wide / GROUP), .c = r->scratch.product + n, .c_row = op->units_pad});
     }
 }
@@ -338,6 +338,14 @@ static void product_ahead(const struct blas_recurrent *op, struct blas_product *
     product->ahead_count -= used;
 }
 
+/* k of the product with x~, h~ or both: h~ stands behind the padding of x~. */
+static int32_t part_k(const struct blas_recurrent *op, const struct blas_recurrent_layer *layer, unsigned parts)
+{
+    if (!(parts & BLAS_PART_H))
+        return blas_product_k(layer->input);
+    return (int32_t)(parts & BLAS_PART_X ? layer->input_pad : 0) + blas_product_k(op->out);
+}
+
 /* The product of a panel's columns with x~, h~ or both, `parts`. What the product says of rows, prefetching and where
  * sums begin holds; `panel`: the panel's first column of C. */
 static void panel_product(const struct blas_forward_run *f, const struct step *step, int64_t p, unsigned parts,
@@ -354,9 +362,7 @@ static void panel_product(const struct blas_forward_run *f, const struct step *s
     product->a = blas_xh_at(f, step->s);
     product->a_row = layer->xh_row;
     product->k_blocks = 1;
-    product->k_inner = (int32_t)(parts & BLAS_PART_X ? layer->input_pad : 0);
-    if (parts & BLAS_PART_H)
-        product->k_inner += (int32_t)op->out_pad;
+    product->k_inner = part_k(op, layer, parts);
     if (!(parts & BLAS_PART_X)) {
         product->a += layer->input_pad;
         weights += op->strips ? layer->input_pad * GROUP : x_floats;
@@ -398,7 +404,8 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const int64_t input_pad = op->layers[r->layer].input_pad, count = r->panel_last - r->panel_first;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t count = r->panel_last - r->panel_first;
     /* Every other step runs its panels backward: what the caches still hold is used first. */
     const int64_t way = step->s & 1 ? -1 : 1;
     const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
@@ -408,7 +415,8 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
     if (r->binding->fused && step->rows > 8) {
         look_ahead(f, step, &ahead);
         blas_ahead_cut(&ahead, (step->rows + 5) / 6 * count * (op->norm ? 2 : 1),
-                       op->norm ? blas_min(input_pad, op->out_pad) : input_pad + op->out_pad);
+                       op->norm ? blas_min(part_k(op, layer, BLAS_PART_X), part_k(op, layer, BLAS_PART_H))
+                                : part_k(op, layer, BLAS_PART_X | BLAS_PART_H));
     }
     struct blas_product product = {.ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate,
                                    .rows = step->rows};
