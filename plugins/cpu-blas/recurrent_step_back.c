@@ -270,45 +270,77 @@ static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_n
         blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
 }
 
+/* Weights of a product back, columns [low, high) of which are wanted. */
+struct back_weights {
+    const float *b;
+    int64_t width, low, high;
+    bool backward; /* the last panel of columns first */
+};
+
+/* The product with blocks of k from row k of the weights on, `skip` rows apart. */
+static void back_columns(const struct blas_recurrent *op, const struct back_weights *w, int64_t k, int64_t skip,
+                         struct blas_product *p)
+{
+    const int64_t k_all = (int64_t)op->panels * PANEL;
+    const int64_t count = w->high > w->low ? (w->high - 1) / PANEL - w->low / PANEL + 1 : 0;
+    const int32_t tiles = (int32_t)((p->rows + 5) / 6);
+    float *const c = p->c;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t panel = (w->backward ? (w->high - 1) / PANEL - i : w->low / PANEL + i) * PANEL;
+        const int64_t n = panel < w->low ? w->low : panel, wide = blas_min(PANEL, w->width - panel);
+        const int64_t end = blas_min(panel + wide, w->high), next = w->backward ? panel - PANEL : panel + PANEL;
+        const int64_t row = op->strips ? GROUP : wide;
+        const int64_t next_row = op->strips ? GROUP : blas_min(PANEL, w->width - next);
+        const bool fetches = op->weights_large && i + 1 < count;
+        p->b = w->b + panel * k_all + k * row + (n - panel) * (op->strips ? k_all : 1);
+        p->b_row = row;
+        p->b_skip = skip * row;
+        p->b_strip = op->strips ? k_all * GROUP : 0;
+        p->groups = (int32_t)((end - n) / GROUP);
+        p->c = c + n;
+        p->next = fetches ? w->b + next * k_all + k * next_row : NULL;
+        op->kernels->product(p);
+        if (fetches) /* and leaves what p->ahead says */
+            continue;
+        const int32_t used = (int32_t)blas_min(p->ahead_count, (int64_t)tiles * p->k_blocks);
+        p->ahead += used;
+        p->ahead_count -= used;
+    }
+    p->c = c;
+    p->accumulate = true;
+}
+
+/* k of each group of the last panel, where it is worth a pass of its own that the others are padding; or 0. */
+static int32_t short_panel_k(const struct blas_recurrent *op)
+{
+    const int32_t k = blas_product_k(op->units - (op->panels - 1) * (int64_t)op->panel_units);
+    return op->panel_units == GROUP && op->panels > 1 && !op->weights_large && k <= GROUP / 2 ? k : 0;
+}
+
 void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, struct blas_groups groups,
                        const float *b, int64_t width, int64_t low, int64_t high, int32_t together)
 {
-    const int64_t k_all = (int64_t)op->panels * PANEL, k_first = groups.first * GROUP;
-    const int32_t tiles = (int32_t)((p->rows + 5) / 6);
-    const float *a = p->a + k_first;
-    float *c = p->c;
-    p->k_inner = (groups.end - groups.first) * GROUP;
-    if (!op->weights_large || together > op->panels)
-        together = op->panels;
+    const int64_t k_first = groups.first * GROUP;
+    const int32_t short_k = short_panel_k(op), panels = op->panels - (short_k > 0);
     /* Every other step runs its panels backward: what the caches still hold is used first. */
-    const bool backward = op->weights_large && p->descending;
-    for (int32_t first = 0; first < op->panels; first += together) {
-        p->k_blocks = op->panels - first < together ? op->panels - first : together;
+    const struct back_weights w = {b, width, low, high, op->weights_large && p->descending};
+    const float *a = p->a + k_first;
+    p->k_inner = (groups.end - groups.first) * GROUP;
+    if (!op->weights_large || together > panels)
+        together = panels;
+    for (int32_t first = 0; first < panels; first += together) {
+        p->k_blocks = panels - first < together ? panels - first : together;
         p->a = a + first * p->a_block;
-        const int64_t count = high > low ? (high - 1) / PANEL - low / PANEL + 1 : 0;
-        for (int64_t i = 0; i < count; i++) {
-            const int64_t panel = (backward ? (high - 1) / PANEL - i : low / PANEL + i) * PANEL;
-            const int64_t n = panel < low ? low : panel, wide = blas_min(PANEL, width - panel);
-            const int64_t end = blas_min(panel + wide, high), next = backward ? panel - PANEL : panel + PANEL;
-            const int64_t row = op->strips ? GROUP : wide;
-            const int64_t next_row = op->strips ? GROUP : blas_min(PANEL, width - next);
-            const bool fetches = op->weights_large && i + 1 < count;
-            p->b = b + panel * k_all + (first * PANEL + k_first) * row + (n - panel) * (op->strips ? k_all : 1);
-            p->b_row = row;
-            p->b_skip = (PANEL - p->k_inner) * row;
-            p->b_strip = op->strips ? k_all * GROUP : 0;
-            p->groups = (int32_t)((end - n) / GROUP);
-            p->c = c + n;
-            p->next = fetches ? b + next * k_all + (first * PANEL + k_first) * next_row : NULL;
-            op->kernels->product(p);
-            if (fetches) /* and leaves what p->ahead says */
-                continue;
-            const int32_t used = (int32_t)blas_min(p->ahead_count, (int64_t)tiles * p->k_blocks);
-            p->ahead += used;
-            p->ahead_count -= used;
-        }
-        p->accumulate = true;
+        back_columns(op, &w, first * PANEL + k_first, PANEL - p->k_inner, p);
     }
+    if (short_k == 0)
+        return;
+    p->a = a + panels * p->a_block;
+    p->a_block = GROUP;
+    p->k_blocks = groups.end - groups.first;
+    p->k_inner = short_k;
+    p->ahead_count = 0;
+    back_columns(op, &w, panels * PANEL + k_first, GROUP - short_k, p);
 }
 
 /* dh of the step before: the gates' gradients times W_h, own columns. */
