@@ -177,6 +177,11 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
         break;
 #define WALK_KINDS(kind) kind(3, 2) kind(3, 4) kind(4, 2) kind(4, 3) kind(5, 2) kind(6, 2)
 
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Woverlength-strings" /* the standard wants 4095 characters: compilers take more */
+#endif
+
 /* C (+)= sums of w's tiles of m rows, at least three, and nv vectors; `across`: of A's elements across (turn_add). */
 static inline __attribute__((always_inline)) void turn_walk(const int m, const int nv, const bool across, bool add,
                                                             struct turn_walk *w)
@@ -199,5 +204,9 @@ static inline __attribute__((always_inline)) void turn_walk(const int m, const i
     }
     (void)a3, (void)b3, (void)c3, (void)to, (void)n, (void)blocks;
 }
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 #endif
