@@ -125,7 +125,7 @@ static struct blas_product product_case(struct matrices *m, bool strips, int i)
     struct blas_product p = {.rows = i % 10 == 0 ? 71 + below(m, 100) : 1 + i % 70, .a = m->a,
                              .k_blocks = 1 + (int32_t)below(m, 3), .b = m->b, .b_row = PANEL,
                              .groups = 1 + (int32_t)below(m, 4), .c = m->c, .c_row = PANEL + GROUP * below(m, 2)};
-    p.k_inner = GROUP * (1 + (int32_t)below(m, p.k_blocks > 1 ? 5 : i % 5 == 0 ? 30 : 9));
+    p.k_inner = BLAS_TURN_K * (1 + (int32_t)below(m, p.k_blocks > 1 ? 20 : i % 5 == 0 ? 120 : 36));
     p.a_row = p.k_inner + GROUP * below(m, 3);
     p.a_block = p.rows * p.a_row;
     if (strips && below(m, 2)) {
