@@ -257,6 +257,7 @@ static inline int64_t blas_round(int64_t n, int64_t to) { return (n + to - 1) / 
 
 /* k of a product with `width` rows of weights, behind which more may stand that are zero. */
 static inline int32_t blas_product_k(int64_t width) { return (int32_t)blas_round(width, BLAS_TURN_K); }
+
 /* Rows from one panel of gates to the next. Of large layers all panels of a few rows are read again and again: their
  * distance spreads them over the sets of the second-level cache. */
 static inline int64_t blas_gate_rows(const struct blas_recurrent *op, int64_t q_rows)

@@ -317,11 +317,17 @@ static int32_t short_panel_k(const struct blas_recurrent *op)
     return op->panel_units == GROUP && op->panels > 1 && !op->weights_large && k <= GROUP / 2 ? k : 0;
 }
 
+/* Panels that are multiplied back as wholes. */
+static int32_t whole_panels(const struct blas_recurrent *op)
+{
+    return op->panels - (short_panel_k(op) > 0);
+}
+
 void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, struct blas_groups groups,
                        const float *b, int64_t width, int64_t low, int64_t high, int32_t together)
 {
     const int64_t k_first = groups.first * GROUP;
-    const int32_t short_k = short_panel_k(op), panels = op->panels - (short_k > 0);
+    const int32_t short_k = short_panel_k(op), panels = whole_panels(op);
     /* Every other step runs its panels backward: what the caches still hold is used first. */
     const struct back_weights w = {b, width, low, high, op->weights_large && p->descending};
     const float *a = p->a + k_first;
@@ -365,7 +371,7 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
         look_ahead(f, q, r->block->q_of[t_next], rows,
                    f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL,
                    &ahead);
-        blas_ahead_cut(&ahead, (rows + 5) / 6 * op->panels *
+        blas_ahead_cut(&ahead, (rows + 5) / 6 * whole_panels(op) *
                                    (op->weights_large ? 1 : (high - low + PANEL - 1) / PANEL),
                        (op->groups_h.end - op->groups_h.first) * GROUP);
     }

@@ -35,9 +35,9 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
     return (struct strips){r->scratch.strips, wide, rows * PANEL, wide == GROUP ? rows * GROUP : 0};
 }
 
-/* Panels of gates that are taken together for the gradients of the weights. Where strips were copied all of them stay
- * in the second-level cache, and panels pass by one at a time: the gradients of one lie on few pages. Else some
- * panels stay there, while strips pass by, each of which is then read once for all of them; that leaves room for the
+/* Panels of gates that are taken together for the gradients of the weights. Where they are copied into tiles, as strips
+ * of 16 columns are, panels pass by one at a time: the gradients of one lie on few pages. Else some panels stay in the
+ * second-level cache, while strips pass by, each of which is then read once for all of them; that leaves room for the
  * panels that follow. */
 static int64_t panels_together(const struct blas_run *r, int64_t rows)
 {

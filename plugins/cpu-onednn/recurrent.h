@@ -165,16 +165,22 @@ static inline int32_t odn_way_of(const struct odn_recurrent *r, int32_t directio
     return r->desc->direction == SEQLSTM_DIRECTION_BACKWARD || direction == 1;
 }
 
+/* Forward, and in training backward. */
+static inline int32_t odn_passes(const struct odn_recurrent *r)
+{
+    return r->training ? ODN_PASSES : 1;
+}
+
 /* Calls of one shape. */
 static inline int32_t odn_calls_count(const struct odn_recurrent *r)
 {
-    return r->kinds * r->directions * (r->training ? ODN_PASSES : 1);
+    return r->kinds * r->directions * odn_passes(r);
 }
 
 static inline struct odn_call *odn_shape_call(const struct odn_recurrent *r, const struct odn_shape *shape,
                                               int32_t kind, int32_t way, int32_t pass)
 {
-    const int32_t passes = r->training ? ODN_PASSES : 1, direction = r->directions == 2 ? way : 0;
+    const int32_t passes = odn_passes(r), direction = r->directions == 2 ? way : 0;
     return &shape->calls[(kind * r->directions + direction) * passes + pass];
 }
 

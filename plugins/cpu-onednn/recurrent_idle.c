@@ -203,7 +203,7 @@ static void hear(struct said *said, const struct odn_recurrent *r, const struct 
     const struct odn_parts parts = odn_parts_of(r, need);
     said->needs[said->count++ % NEEDS] = *need;
     said->is_ws = said->is_ws && odn_places_of(&parts).end == need->ws_bytes;
-    for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
+    for (int32_t p = 0; p < odn_passes(r); p++) {
         const struct odn_scratch s = odn_scratch_of(r, need, p);
         const bool is = odn_scratch_is(r, need, p);
         said->is_scratch = said->is_scratch || is;
@@ -211,22 +211,25 @@ static void hear(struct said *said, const struct odn_recurrent *r, const struct 
     }
 }
 
+static struct odn_scratch scratch_of(const struct odn_recurrent *r, int32_t kind, const struct odn_rectangle *rectangle,
+                                     int32_t pass)
+{
+    const struct odn_need need = {.kind = kind, .n = rectangle->n, .steps = rectangle->steps};
+    return odn_scratch_of(r, &need, pass);
+}
+
 /* What all rectangles of a slice leave of scratch: between the gates and the small parts of those that need the most,
  * where the others' small parts end before. */
 static struct seqlstm_span find_rest(const struct odn_recurrent *r, int32_t kind, const struct odn_slice *slice)
 {
+    const int32_t passes = odn_passes(r), count = slice->rectangle_count * passes;
     struct seqlstm_span rest = {0, 0};
-    for (int which = 0; which < 2; which++) /* the end, then the begin */
-        for (int32_t i = 0; i < slice->rectangle_count; i++)
-            for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
-                const struct odn_need need = {.kind = kind, .n = slice->rectangles[i].n,
-                                              .steps = slice->rectangles[i].steps};
-                const struct odn_scratch s = odn_scratch_of(r, &need, p);
-                if (which == 0)
-                    rest.end = most(rest.end, s.end);
-                else
-                    rest.begin = most(rest.begin, s.small + (s.end == rest.end ? s.before + 2 * s.gates : s.end));
-            }
+    for (int32_t i = 0; i < count; i++)
+        rest.end = most(rest.end, scratch_of(r, kind, &slice->rectangles[i / passes], i % passes).end);
+    for (int32_t i = 0; i < count; i++) {
+        const struct odn_scratch s = scratch_of(r, kind, &slice->rectangles[i / passes], i % passes);
+        rest.begin = most(rest.begin, s.small + (s.end == rest.end ? s.before + 2 * s.gates : s.end));
+    }
     return rest;
 }
 

@@ -93,7 +93,7 @@ static dnnl_status_t choose_layouts(struct odn_recurrent *r, int32_t k, bool pla
     const int64_t steps = r->desc->head.max_steps;
     dnnl_primitive_desc_t pd[ODN_PASSES] = {NULL, NULL};
     dnnl_status_t status = dnnl_success;
-    for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
+    for (int32_t p = 0; p < odn_passes(r) && status == dnnl_success; p++) {
         status = odn_primitive_describe(r, k, way, n, steps, p, false, pd[ODN_FORWARD], r->attr, &pd[p]);
         for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++) {
             if (!odn_has_weight(r, w))
@@ -252,7 +252,7 @@ seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape 
     SEQLSTM_TRY(odn_entry_acquire(r, &key, &entry, err));
     odn_entry_release(r, shape->entries[kind][way]);
     shape->entries[kind][way] = entry;
-    for (int p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
+    for (int p = 0; p < odn_passes(r); p++) {
         struct odn_call *call = odn_shape_call(r, shape, kind, way, p);
         odn_call_deinit(call);
         SEQLSTM_TRY(odn_call_init(call, r->op->instance->engine, entry->pd[p], entry->primitive[p], err));

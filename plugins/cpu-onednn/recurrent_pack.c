@@ -10,11 +10,6 @@
 
 static const int params[ODN_WEIGHTS] = {SEQLSTM_PARAM_W_X, SEQLSTM_PARAM_W_H, SEQLSTM_PARAM_PROJECTION};
 
-static int32_t passes(const struct odn_recurrent *r)
-{
-    return r->training ? ODN_PASSES : 1;
-}
-
 static int64_t gates_of(const struct odn_kind *kind, int w)
 {
     return kind->n_dims[w] == 5 ? kind->dims[w][3] : 1;
@@ -76,7 +71,7 @@ seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t k, struct seqls
     const int before = odn_threads_set(1); /* as they will run */
     dnnl_status_t status = dnnl_success;
     for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++)
-        for (int p = 0; odn_has_weight(r, w) && p < passes(r) && status == dnnl_success; p++) {
+        for (int p = 0; odn_has_weight(r, w) && p < odn_passes(r) && status == dnnl_success; p++) {
             const odn_md md = odn_layout_get(&kind->weights[p][w]);
             kind->fill[p][w] = find_fill(r, kind, p, w);
             if (kind->fill[p][w].how != ODN_SAME)
@@ -137,7 +132,7 @@ static void pack_outputs(const struct matrix *x, int64_t gate, int64_t begin, in
     const struct odn_recurrent *r = x->packing->r;
     const int64_t inputs = x->kind->dims[x->w][2], first = r->gate_map[gate] * outputs_of(x->kind, x->w);
     const float *rows = x->ours + (first + begin) * inputs;
-    for (int32_t p = passes(r) - 1; p >= 0; p--) { /* rows are copied first, as a rule, which reads them in order */
+    for (int32_t p = odn_passes(r) - 1; p >= 0; p--) { /* rows are copied first, as a rule, which reads them in order */
         const struct odn_fill *fill = &x->kind->fill[p][x->w];
         float *to = (float *)odn_at(x->packed, x->kind->packed[p][x->w]) + gate * fill->gate + begin * fill->output;
         if (fill->how == ODN_TURNED)
@@ -192,7 +187,7 @@ static dnnl_status_t reorder_passes(const struct matrix *x)
     const struct odn_recurrent *r = x->packing->r;
     const float *from = x->ours;
     dnnl_status_t status = dnnl_success;
-    for (int32_t p = 0; p < passes(r) && status == dnnl_success; p++) {
+    for (int32_t p = 0; p < odn_passes(r) && status == dnnl_success; p++) {
         if (x->kind->fill[p][x->w].how != ODN_REORDERED)
             continue;
         if (r->gate_map[0] != 0 && from == x->ours) {

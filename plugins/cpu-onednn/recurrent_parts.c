@@ -71,8 +71,8 @@ static uint64_t small_parts(const struct odn_recurrent *r, const struct odn_need
     if (r->cell == ODN_GRU_RESET_AFTER)
         bytes += n * pitch((uint64_t)(r->hidden * r->gates), gates_elem) * sum * (1 + gates_elem);
     else if (r->cell == ODN_GRU)
-        bytes += n * pitch((uint64_t)(r->output > r->kind[need->kind].input ? r->output : r->kind[need->kind].input),
-                           elem) * sum * (1 + gates_elem);
+        bytes += n * pitch(most((uint64_t)r->output, (uint64_t)r->kind[need->kind].input), elem) * sum *
+                 (1 + gates_elem);
     return bytes;
 }
 

@@ -123,7 +123,7 @@ static dnnl_status_t build_primitive(struct odn_entry *e, int32_t p)
 
 static dnnl_status_t build_passes(struct odn_recurrent *r, struct odn_entry *e, const_dnnl_primitive_attr_t attr)
 {
-    for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1); p++) {
+    for (int32_t p = 0; p < odn_passes(r); p++) {
         dnnl_status_t status = odn_primitive_describe(r, e->kind, e->way, e->n, e->steps, p, true,
                                                       p == ODN_BACKWARD ? e->pd[ODN_FORWARD] : NULL, attr,
                                                       &e->described[p]);

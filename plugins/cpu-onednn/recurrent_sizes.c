@@ -128,7 +128,7 @@ seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *nee
     need->ws_bytes = need->scratch_bytes = 0;
     need->scratch[ODN_FORWARD] = need->scratch[ODN_BACKWARD] = 0;
     need->arguments = 0;
-    for (int32_t p = 0; p < (r->training ? ODN_PASSES : 1) && status == dnnl_success; p++) {
+    for (int32_t p = 0; p < odn_passes(r) && status == dnnl_success; p++) {
         status = odn_primitive_describe(r, need->kind, need->way, need->n, need->steps, p, true, pd[ODN_FORWARD],
                                         r->attr, &pd[p]);
         if (status != dnnl_success)
