@@ -22,10 +22,19 @@ static void normalise_gates_backward(const struct ref_layer *y, const double *no
         d[j] = ref_gate_unused(y, j) ? 0 : scale * (d[j] - mean_d / n - normalised[j] * mean_dn / n);
 }
 
-/* Of those functions whose slope backends make from the value: moved up or down, for backward_moved. */
-static double slope(const struct ref_layer *y, const struct seqlstm_activation *f, double z)
+/* What a backend knows only rounded, of this size: moved up or down, for backward_moved. */
+static double moved(const struct ref_layer *y, double value, double size)
 {
     const struct ref_call *call = y->stack->call;
+    if (call->slope_distance == 0 || size == 0)
+        return value;
+    *call->slope_draw = seqlstm_mix64(*call->slope_draw, 0, 0);
+    return value + (*call->slope_draw & 1 ? size : -size) * call->slope_distance;
+}
+
+/* Of those functions whose slope backends make from the value: moved. */
+static double slope(const struct ref_layer *y, const struct seqlstm_activation *f, double z)
+{
     double largest = 0;
     if (f->kind == SEQLSTM_ACT_TANH || f->kind == SEQLSTM_ACT_SIGMOID || f->kind == SEQLSTM_ACT_SOFTSIGN ||
         f->kind == SEQLSTM_ACT_SOFTPLUS)
@@ -34,10 +43,7 @@ static double slope(const struct ref_layer *y, const struct seqlstm_activation *
         largest = (double)f->alpha * (double)f->beta;
     else if (f->kind == SEQLSTM_ACT_ELU && z < 0)
         largest = (double)f->alpha;
-    if (call->slope_distance == 0 || largest == 0)
-        return ref_activation_slope(f, z);
-    *call->slope_draw = seqlstm_mix64(*call->slope_draw, 0, 0);
-    return ref_activation_slope(f, z) + (*call->slope_draw & 1 ? largest : -largest) * call->slope_distance;
+    return moved(y, ref_activation_slope(f, z), largest);
 }
 
 static double gate_slope(const struct ref_layer *y, double z)
@@ -181,6 +187,8 @@ static void layer_norm(const struct ref_layer *y, struct ref_work *w, const doub
     w->u_scale = ref_normalise_gates(y, w, record + y->layout->u, w->u);
     w->v_scale = ref_normalise_gates(y, w, record + y->layout->v, w->v);
     for (int64_t j = 0; j < gh; j++) {
+        w->u[j] = moved(y, w->u[j], 1);
+        w->v[j] = moved(y, w->v[j], 1);
         if (y->dnorm) {
             y->dnorm[j] += w->du[j] * w->u[j];
             y->dnorm[gh + j] += w->dv[j] * w->v[j];
