@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How sensitive the results of one case are, measured: the reference runs again with every input moved by 16
  * units of rounding, in random directions, the slopes of saturating functions by as much of their largest, and
- * normalised values by as much of 1. A backend that is exact for inputs so near, and that makes slopes of rounded
+ * normalised products by as much of 1. A backend that is exact for inputs so near, and that makes slopes of rounded
  * values, is not to blame.
  *
  * Needed for the few cases that no formula bounds: normalisation of nearly equal numbers, repeated over many
  * steps; functions with kinks and jumps; saturated recurrences, where large weights multiply the error of a
  * slope such as 1 - y^2 while the slopes themselves let nothing through, so that the result is small; layer norm
  * of products with one input, whose gradient by it is a sum that cancels but for epsilon: for inputs that are
- * moved, too, but not for normalised values that are rounded.
+ * moved, too, but not for normalised products that are rounded.
  */
 #ifndef SL_LAB_CONDITION_H
 #define SL_LAB_CONDITION_H

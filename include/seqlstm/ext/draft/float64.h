@@ -27,8 +27,8 @@ struct seqlstm_float64 {
                                const struct seqlstm_backward *args, struct seqlstm_error *err); /* [queue] */
     /* backward of RECURRENT as a backend sees it that knows the values of its activations only rounded: slopes
      * that are made of values (1 - y^2, y (1 - y) …) are moved by `distance` times the largest slope of their
-     * function, and what layer norm has normalised, whose size is 1, by `distance`, up or down as `draw` has it. Other
-     * operations: as backward. [queue] */
+     * function, and products with W_x and W_h that layer norm has normalised, whose size is 1, by `distance`, up or
+     * down as `draw` has it. Other operations: as backward. [queue] */
     seqlstm_status (*backward_moved)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                      const struct seqlstm_backward *args, double distance, uint64_t draw,
                                      struct seqlstm_error *err);
