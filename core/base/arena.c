@@ -18,15 +18,15 @@
 #include "base/checked.h"
 #include "base/text.h"
 
-#define ARENA_ALIGNMENT       16
-#define ARENA_FIRST_BYTES     ((size_t)4096)
-#define ARENA_LARGEST_BYTES   ((size_t)1 << 20)
+#define ARENA_ALIGNMENT     16
+#define ARENA_FIRST_BYTES   ((size_t)4096)
+#define ARENA_LARGEST_BYTES ((size_t)1 << 20)
 
 struct sl_arena_block {
     struct sl_arena_block *next;
     size_t capacity_bytes; /* behind this header */
     size_t used_bytes;
-    size_t reserved;       /* keeps the header a multiple of the alignment */
+    size_t reserved; /* keeps the header a multiple of the alignment */
 };
 
 _Static_assert(sizeof(struct sl_arena_block) % ARENA_ALIGNMENT == 0, "payload must be aligned");

@@ -180,10 +180,10 @@ seqlstm_status sl_batch_create(const struct sl_batch_shape *shape, struct sl_bat
     if (shape->sequences < 0 || shape->sequences > INT32_MAX)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a batch of %lld sequences, expected 0 to %d",
                      (long long)shape->sequences, INT32_MAX);
-    SEQLSTM_TRY(check_field("the input", shape->input_kind, shape->input_on_steps, shape->input_features, has_steps,
-                            err));
-    SEQLSTM_TRY(check_field("the target", shape->target_kind, shape->target_on_steps, shape->target_features,
-                            has_steps, err));
+    SEQLSTM_TRY(
+        check_field("the input", shape->input_kind, shape->input_on_steps, shape->input_features, has_steps, err));
+    SEQLSTM_TRY(
+        check_field("the target", shape->target_kind, shape->target_on_steps, shape->target_features, has_steps, err));
     SEQLSTM_TRY(check_field("the source", shape->source_kind, true, shape->source_features,
                             shape->source_lengths != NULL, err));
     struct layout l;
@@ -201,8 +201,8 @@ seqlstm_status sl_batch_create(const struct sl_batch_shape *shape, struct sl_bat
     batch->axis = make_axis(base, &l.axis);
     batch->input = make_field(base, l.input, shape->input_kind, shape->input_on_steps, shape->input_features);
     batch->target = make_field(base, l.target, shape->target_kind, shape->target_on_steps, shape->target_features);
-    batch->weight = make_field(base, l.weight, shape->has_weight ? SL_FIELD_VALUES : SL_FIELD_NONE,
-                               shape->target_on_steps, 1);
+    batch->weight =
+        make_field(base, l.weight, shape->has_weight ? SL_FIELD_VALUES : SL_FIELD_NONE, shape->target_on_steps, 1);
     if (shape->source_lengths)
         fill_source(batch, base, &l, shape);
     batch->sample = (int64_t *)(void *)(base + l.sample);
@@ -222,8 +222,8 @@ static seqlstm_status check_axis(const struct seqlstm_axis *a, int64_t sequences
                                  struct seqlstm_error *err)
 {
     if (a->sequences > sequences)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the %s has %lld sequences, the batch %lld", name,
-                     (long long)a->sequences, (long long)sequences);
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the %s has %lld sequences, the batch %lld", name, (long long)a->sequences,
+                     (long long)sequences);
     for (int64_t k = 0; k < sequences; k++)
         if ((k < a->sequences) != (a->lengths[k] > 0) || (k > 0 && a->lengths[k] > a->lengths[k - 1]))
             SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "length %lld of the %s is %d, which is out of order", (long long)k,

@@ -23,9 +23,9 @@
 
 /* What a column of data holds. */
 enum sl_field_kind {
-    SL_FIELD_NONE = 0,  /* the batch has no such field */
-    SL_FIELD_IDS,       /* int32, one per row: token ids or classes; negative: none (ignored, padded) */
-    SL_FIELD_VALUES     /* float32, `features` per row */
+    SL_FIELD_NONE = 0, /* the batch has no such field */
+    SL_FIELD_IDS,      /* int32, one per row: token ids or classes; negative: none (ignored, padded) */
+    SL_FIELD_VALUES    /* float32, `features` per row */
 };
 
 /* One column of a batch. Borrowed from the batch. */
@@ -50,26 +50,26 @@ struct sl_source_side {
 };
 
 struct sl_batch {
-    struct seqlstm_axis axis;   /* the steps axis, without zero-length sequences */
+    struct seqlstm_axis axis; /* the steps axis, without zero-length sequences */
     bool has_steps;
-    int64_t sequences;          /* B with zero-length ones */
+    int64_t sequences; /* B with zero-length ones */
     struct sl_field input;
-    struct sl_field target;     /* kind NONE when predicting */
-    struct sl_field weight;     /* VALUES with one feature, on the target's axis; NONE: all 1 */
+    struct sl_field target;       /* kind NONE when predicting */
+    struct sl_field weight;       /* VALUES with one feature, on the target's axis; NONE: all 1 */
     struct sl_source_side source; /* the encoder's side; not present for models without one */
-    const int64_t *sample;      /* [sequences] index of the record in the data set, input order */
-    const int64_t *sample_step; /* [sequences] step of the record at which this piece begins; 0 if whole */
-    bool carry_state;           /* states continue from the batch before (stream, or a later BPTT piece) */
-    bool last_piece;            /* no later piece continues these sequences */
-    uint64_t ordinal;           /* number of the batch in its epoch, from 0 */
-    int64_t padded_rows;        /* rows that `pad_to` added: computed, without target or weight */
-    void *storage;              /* the one allocation */
+    const int64_t *sample;        /* [sequences] index of the record in the data set, input order */
+    const int64_t *sample_step;   /* [sequences] step of the record at which this piece begins; 0 if whole */
+    bool carry_state;             /* states continue from the batch before (stream, or a later BPTT piece) */
+    bool last_piece;              /* no later piece continues these sequences */
+    uint64_t ordinal;             /* number of the batch in its epoch, from 0 */
+    int64_t padded_rows;          /* rows that `pad_to` added: computed, without target or weight */
+    void *storage;                /* the one allocation */
 };
 
 /* Shape of a batch to be made. */
 struct sl_batch_shape {
-    int64_t sequences;            /* B with zero-length ones */
-    const int32_t *lengths;       /* [sequences], not increasing; NULL: no steps axis */
+    int64_t sequences;      /* B with zero-length ones */
+    const int32_t *lengths; /* [sequences], not increasing; NULL: no steps axis */
     enum sl_field_kind input_kind, target_kind;
     int64_t input_features, target_features;
     bool input_on_steps, target_on_steps;

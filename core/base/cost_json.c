@@ -9,8 +9,8 @@ static json_t *write_points(const struct sl_step_cost_point *points, int32_t cou
 {
     json_t *list = json_array();
     for (int32_t p = 0; p < count; p++)
-        json_array_append_new(list, json_pack("{s:I,s:f}", "width", (json_int_t)points[p].width, "step_ns",
-                                              points[p].step_ns));
+        json_array_append_new(
+            list, json_pack("{s:I,s:f}", "width", (json_int_t)points[p].width, "step_ns", points[p].step_ns));
     return list;
 }
 

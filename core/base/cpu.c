@@ -129,9 +129,8 @@ static int core_of(int cpu)
         char path[128], line[256];
         int64_t first;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, names[i]);
-        if (read_line(path, line, sizeof line) &&
-            sl_text_parse_int64(line, strcspn(line, "-,"), &first) && first >= 0 &&
-            first < CPUS_MOST)
+        if (read_line(path, line, sizeof line) && sl_text_parse_int64(line, strcspn(line, "-,"), &first) &&
+            first >= 0 && first < CPUS_MOST)
             return (int)first;
     }
     return cpu;

@@ -27,8 +27,8 @@ struct sl_envelope {
     int64_t rows;         /* R */
     int64_t source_steps; /* T and R of the encoder's side */
     int64_t source_rows;
-    bool uniform;         /* every batch has one length for all its sequences */
-    bool stream;          /* unit: stream */
+    bool uniform; /* every batch has one length for all its sequences */
+    bool stream;  /* unit: stream */
 };
 
 struct sl_data_facts {

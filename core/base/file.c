@@ -51,8 +51,7 @@ static seqlstm_status read_to_end(int fd, const char *path, size_t limit_bytes, 
         if (n < 0 && errno != EINTR)
             return sl_file_fail(err, errno, "cannot read", path);
         if (buf->length_bytes > limit_bytes)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "`%s` is larger than %zu bytes", path,
-                         limit_bytes);
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "`%s` is larger than %zu bytes", path, limit_bytes);
         step_bytes = 65536;
     }
 }
@@ -66,8 +65,8 @@ seqlstm_status sl_file_read(const char *path, size_t limit_bytes, char **out_dat
     struct sl_buf buf = {0};
     seqlstm_status status = SEQLSTM_OK;
     if (S_ISREG(info.st_mode) && (uintmax_t)info.st_size > limit_bytes)
-        status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                   "`%s` is larger than %zu bytes", path, limit_bytes);
+        status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "`%s` is larger than %zu bytes", path,
+                                   limit_bytes);
     else
         status = read_to_end(fd, path, limit_bytes, (size_t)info.st_size, &buf, err);
     close(fd);
@@ -191,8 +190,7 @@ seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err)
         *p = '\0';
         /* Another process may make it at the same time; a file in the way is told as such. */
         if (mkdir(copy, 0777) != 0 && !sl_file_is_folder(copy)) {
-            status = sl_file_fail(err, errno == EEXIST ? ENOTDIR : errno,
-                                  "cannot make the folder", copy);
+            status = sl_file_fail(err, errno == EEXIST ? ENOTDIR : errno, "cannot make the folder", copy);
             break;
         }
         if (end == '\0')

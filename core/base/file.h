@@ -15,8 +15,8 @@
 
 /* Reads all of a file (or pipe). The data is NUL-terminated; the NUL does not count. A file larger
  * than `limit_bytes` is SEQLSTM_CORRUPT_DATA. `out_bytes` may be NULL. */
-seqlstm_status sl_file_read(const char *path, size_t limit_bytes, char **out_data,
-                            size_t *out_bytes, struct seqlstm_error *err);
+seqlstm_status sl_file_read(const char *path, size_t limit_bytes, char **out_data, size_t *out_bytes,
+                            struct seqlstm_error *err);
 
 /* A file mapped for reading. An empty file has data "" and size 0. Where the file shrinks, reading `data` ends the
  * program: what is used for long is read with sl_file_map_read. */
@@ -27,8 +27,7 @@ struct sl_file_map {
     int64_t mtime_ns;
 };
 
-seqlstm_status sl_file_map_open(const char *path, struct sl_file_map *out_map,
-                                struct seqlstm_error *err);
+seqlstm_status sl_file_map_open(const char *path, struct sl_file_map *out_map, struct seqlstm_error *err);
 /* Copies bytes that are at `from` in the map out of the file. CORRUPT_DATA: the file has been cut. `name` is what
  * messages call it. [any thread] */
 seqlstm_status sl_file_map_read(const struct sl_file_map *map, const char *name, const void *from, size_t bytes,
@@ -44,8 +43,7 @@ void sl_file_map_close(struct sl_file_map *map);
  * time] */
 struct sl_file_writer;
 
-seqlstm_status sl_file_writer_open(const char *path, struct sl_file_writer **out_writer,
-                                   struct seqlstm_error *err);
+seqlstm_status sl_file_writer_open(const char *path, struct sl_file_writer **out_writer, struct seqlstm_error *err);
 seqlstm_status sl_file_writer_write(struct sl_file_writer *writer, const void *data, size_t bytes,
                                     struct seqlstm_error *err);
 /* Destroys the writer, whatever it returns; on failure the temporary is removed. */
@@ -54,8 +52,7 @@ seqlstm_status sl_file_writer_commit(struct sl_file_writer *writer, struct seqls
 void sl_file_writer_abort(struct sl_file_writer *writer);
 
 /* open, write, commit in one call. */
-seqlstm_status sl_file_write(const char *path, const void *data, size_t bytes,
-                             struct seqlstm_error *err);
+seqlstm_status sl_file_write(const char *path, const void *data, size_t bytes, struct seqlstm_error *err);
 
 /* Makes the folder and those above it that are missing. An existing folder is fine. */
 seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err);

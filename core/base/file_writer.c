@@ -70,8 +70,7 @@ static int open_temporary(struct sl_file_writer *writer)
 {
     for (int i = 0; i < WRITER_NAMES_MOST; i++) {
         struct sl_buf buf = {0};
-        sl_buf_printf(&buf, "%s/.%s.tmp-%ld-%d", writer->folder, sl_path_name(writer->path),
-                      (long)getpid(), i);
+        sl_buf_printf(&buf, "%s/.%s.tmp-%ld-%d", writer->folder, sl_path_name(writer->path), (long)getpid(), i);
         char *name = sl_buf_take(&buf, NULL);
         if (!name)
             return ENOMEM;
@@ -160,8 +159,7 @@ seqlstm_status sl_file_writer_commit(struct sl_file_writer *writer, struct seqls
     if (writer->error_number == 0 && rename(writer->temporary, writer->path) != 0)
         writer->error_number = errno;
     if (writer->error_number != 0) {
-        seqlstm_status status =
-            sl_file_fail(err, writer->error_number, "cannot write", writer->path);
+        seqlstm_status status = sl_file_fail(err, writer->error_number, "cannot write", writer->path);
         unlink(writer->temporary);
         writer_destroy(writer);
         return status;

@@ -7,13 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-enum sl_log_level {
-    SL_LOG_ERROR = 0,
-    SL_LOG_WARN = 1,
-    SL_LOG_INFO = 2,
-    SL_LOG_DEBUG = 3,
-    SL_LOG_TRACE = 4
-};
+enum sl_log_level { SL_LOG_ERROR = 0, SL_LOG_WARN = 1, SL_LOG_INFO = 2, SL_LOG_DEBUG = 3, SL_LOG_TRACE = 4 };
 
 /* `message` is one line without the newline, borrowed for the call. */
 typedef void sl_log_write_fn(void *context, enum sl_log_level level, const char *message);
@@ -30,8 +24,8 @@ bool sl_log_is_on(const struct sl_log *log, enum sl_log_level level);
 /* Formats as in the C locale; longer than 1023 bytes is cut. `log` may be NULL. */
 void sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *format,
-                    va_list args) __attribute__((format(printf, 3, 0)));
+void sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
 /* "error", "warning", "info", "debug", "trace". */
 const char *sl_log_level_name(enum sl_log_level level);

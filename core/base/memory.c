@@ -37,14 +37,12 @@ void sl_memory_init(struct sl_memory *memory)
 
 static void count(struct sl_memory *memory, size_t bytes)
 {
-    int64_t live = atomic_fetch_add_explicit(&memory->live_bytes, (int64_t)bytes,
-                                             memory_order_relaxed) +
-                   (int64_t)bytes;
+    int64_t live =
+        atomic_fetch_add_explicit(&memory->live_bytes, (int64_t)bytes, memory_order_relaxed) + (int64_t)bytes;
     atomic_fetch_add_explicit(&memory->live_blocks, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&memory->n_allocs, 1, memory_order_relaxed);
     int64_t peak = atomic_load_explicit(&memory->peak_bytes, memory_order_relaxed);
-    while (peak < live && !atomic_compare_exchange_weak_explicit(&memory->peak_bytes, &peak, live,
-                                                                 memory_order_relaxed,
+    while (peak < live && !atomic_compare_exchange_weak_explicit(&memory->peak_bytes, &peak, live, memory_order_relaxed,
                                                                  memory_order_relaxed))
         continue;
 }
@@ -100,8 +98,8 @@ static void *allocate(struct sl_memory *memory, size_t bytes, size_t alignment, 
     if (alignment < SL_MEMORY_ALIGNMENT)
         alignment = SL_MEMORY_ALIGNMENT;
     struct header header;
-    char *block = bytes >= SL_MEMORY_LARGE ? map_large(bytes, alignment, &header)
-                                           : take_small(bytes, alignment, zeroed, &header);
+    char *block =
+        bytes >= SL_MEMORY_LARGE ? map_large(bytes, alignment, &header) : take_small(bytes, alignment, zeroed, &header);
     if (!block)
         return NULL;
     *((struct header *)(void *)block - 1) = header;
@@ -151,8 +149,7 @@ void sl_memory_free(struct sl_memory *memory, void *block)
         return;
     struct header header = *((struct header *)block - 1);
     if (memory) {
-        atomic_fetch_sub_explicit(&memory->live_bytes, (int64_t)header.bytes,
-                                  memory_order_relaxed);
+        atomic_fetch_sub_explicit(&memory->live_bytes, (int64_t)header.bytes, memory_order_relaxed);
         atomic_fetch_sub_explicit(&memory->live_blocks, 1, memory_order_relaxed);
     }
     if (header.mapped_bytes > 0)

@@ -51,9 +51,9 @@ static bool is_digit(char c)
 /* What a scan of the grammar found. */
 struct decimal {
     bool negative;
-    bool exact;        /* mantissa holds all the digits */
+    bool exact; /* mantissa holds all the digits */
     uint64_t mantissa;
-    int64_t exponent;  /* value = mantissa * 10^exponent */
+    int64_t exponent; /* value = mantissa * 10^exponent */
 };
 
 /* True if all of text is a finite number. */
@@ -100,15 +100,13 @@ static bool scan_decimal(const char *text, size_t length, struct decimal *out)
 static bool is_word(const char *text, size_t length, const char *lower, const char *title, const char *upper)
 {
     return length == strlen(lower) &&
-           (!memcmp(text, lower, length) || !memcmp(text, title, length) ||
-            !memcmp(text, upper, length));
+           (!memcmp(text, lower, length) || !memcmp(text, title, length) || !memcmp(text, upper, length));
 }
 
 bool sl_text_parse_float64(const char *text, size_t length, double *out)
 {
-    static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                           1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                           1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (length == 0 || length > NUMBER_LONGEST)
         return false;
     struct decimal d;
@@ -126,8 +124,7 @@ bool sl_text_parse_float64(const char *text, size_t length, double *out)
     }
     if (d.exact && d.mantissa <= (uint64_t)1 << 53 && d.exponent >= -22 && d.exponent <= 22) {
         double value = (double)d.mantissa;
-        value = d.exponent < 0 ? value / powers_of_ten[-d.exponent]
-                               : value * powers_of_ten[d.exponent];
+        value = d.exponent < 0 ? value / powers_of_ten[-d.exponent] : value * powers_of_ten[d.exponent];
         *out = d.negative ? -value : value;
         return true;
     }
@@ -253,8 +250,7 @@ static size_t print_shortest(char *out, double value, int least, int most, doubl
         n_digits = split_digits(value, precision, digits, &exponent, print);
         lay_out(out, value < 0, digits, n_digits, exponent);
         double back;
-        if (sl_text_parse_float64(out, strlen(out), &back) &&
-            (is_single ? (float)back == (float)value : back == value))
+        if (sl_text_parse_float64(out, strlen(out), &back) && (is_single ? (float)back == (float)value : back == value))
             break;
     }
     return lay_out(out, value < 0, digits, n_digits, exponent);

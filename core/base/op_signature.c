@@ -66,8 +66,7 @@ static int32_t recurrent_slots(const struct seqlstm_recurrent_desc *d, struct sl
     const bool initial = o & SEQLSTM_RECURRENT_INITIAL_STATE, final = o & SEQLSTM_RECURRENT_FINAL_STATE;
 
     put(&slots[SEQLSTM_RECURRENT_X], "x", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, d->input);
-    put(&slots[SEQLSTM_RECURRENT_Y], "y", when(o & SEQLSTM_RECURRENT_OUTPUT, SL_SLOT_OUTPUT), SL_SLOT_ON_ROWS,
-        merged);
+    put(&slots[SEQLSTM_RECURRENT_Y], "y", when(o & SEQLSTM_RECURRENT_OUTPUT, SL_SLOT_OUTPUT), SL_SLOT_ON_ROWS, merged);
     for (int64_t n = 0; n < ld; n++) {
         const int64_t layer = n / directions;
         const bool backward = bidirectional ? n % 2 == 1 : d->direction == SEQLSTM_DIRECTION_BACKWARD;
@@ -105,8 +104,8 @@ static void loss_slots(uint32_t kind, uint32_t options, int64_t x_features, int6
     put(&slots[SEQLSTM_LOSS_X], "x", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, x_features);
     put(&slots[SEQLSTM_LOSS_TARGET], "target", SL_SLOT_CONST, SL_SLOT_ON_ROWS, cross_entropy ? 1 : classes)->dtype =
         cross_entropy ? SEQLSTM_INT32 : SEQLSTM_FLOAT32;
-    put(&slots[SEQLSTM_LOSS_WEIGHT], "weight", when(options & SEQLSTM_LOSS_ROW_WEIGHT, SL_SLOT_CONST),
-        SL_SLOT_ON_ROWS, 1);
+    put(&slots[SEQLSTM_LOSS_WEIGHT], "weight", when(options & SEQLSTM_LOSS_ROW_WEIGHT, SL_SLOT_CONST), SL_SLOT_ON_ROWS,
+        1);
     put_free(&slots[SEQLSTM_LOSS_CLASS_WEIGHTS], "class_weight",
              when(options & SEQLSTM_LOSS_CLASS_WEIGHT, SL_SLOT_CONST), 1, classes);
     put_free(&slots[SEQLSTM_LOSS_SUMS], "sums", SL_SLOT_INOUT, 1, 2)->dtype = SEQLSTM_FLOAT64;
@@ -119,8 +118,7 @@ static int32_t merge_slots(const struct seqlstm_merge_desc *d, struct sl_slot *s
     static const char *const names[SEQLSTM_MERGE_INPUTS] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
     int64_t width = 0;
     for (uint32_t k = 0; k < SEQLSTM_MERGE_INPUTS; k++) {
-        put(&slots[SEQLSTM_MERGE_X + k], names[k], when(k < d->inputs, SL_SLOT_INPUT), SL_SLOT_ON_ROWS,
-            d->widths[k]);
+        put(&slots[SEQLSTM_MERGE_X + k], names[k], when(k < d->inputs, SL_SLOT_INPUT), SL_SLOT_ON_ROWS, d->widths[k]);
         width += d->widths[k];
     }
     put(&slots[SEQLSTM_MERGE_Y], "y", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS,
@@ -179,8 +177,8 @@ static int32_t table_slots(const union seqlstm_any_desc *d, struct sl_slot *slot
         unary_slots(slots, d->dense.input, SL_SLOT_ON_ROWS);
         slots[SEQLSTM_DENSE_Y].features = d->dense.output;
         put_free(&slots[SEQLSTM_DENSE_W], "w", SL_SLOT_PARAM, d->dense.output, d->dense.input);
-        put_free(&slots[SEQLSTM_DENSE_BIAS], "bias", when(d->dense.options & SEQLSTM_DENSE_USE_BIAS, SL_SLOT_PARAM),
-                 1, d->dense.output);
+        put_free(&slots[SEQLSTM_DENSE_BIAS], "bias", when(d->dense.options & SEQLSTM_DENSE_USE_BIAS, SL_SLOT_PARAM), 1,
+                 d->dense.output);
         return SEQLSTM_DENSE_SLOTS;
     case SEQLSTM_OP_LAYER_NORM:
         unary_slots(slots, d->layer_norm.features, SL_SLOT_ON_ROWS);
@@ -221,8 +219,8 @@ static int32_t vector_slots(const union seqlstm_any_desc *d, struct sl_slot *slo
     case SEQLSTM_OP_FINITE_CHECK:
     case SEQLSTM_OP_SQUARED_NORM:
         put(&slots[SEQLSTM_REDUCE_X], "x", SL_SLOT_CONST, SL_SLOT_ON_ROWS, 1);
-        put_free(&slots[SEQLSTM_REDUCE_RESULT], d->head.op == SEQLSTM_OP_FINITE_CHECK ? "flag" : "sum",
-                 SL_SLOT_INOUT, 1, 1)
+        put_free(&slots[SEQLSTM_REDUCE_RESULT], d->head.op == SEQLSTM_OP_FINITE_CHECK ? "flag" : "sum", SL_SLOT_INOUT,
+                 1, 1)
             ->dtype = d->head.op == SEQLSTM_OP_FINITE_CHECK ? SEQLSTM_INT32 : SEQLSTM_FLOAT64;
         return SEQLSTM_REDUCE_SLOTS;
     case SEQLSTM_OP_OPTIMIZER:
@@ -236,12 +234,26 @@ static int32_t vector_slots(const union seqlstm_any_desc *d, struct sl_slot *slo
 
 static int32_t slot_count(const union seqlstm_any_desc *d)
 {
-    static const int32_t counts[SEQLSTM_OP_COUNT] = {
-        0, 0, SEQLSTM_EMBEDDING_SLOTS, SEQLSTM_DENSE_SLOTS, SEQLSTM_UNARY_SLOTS, SEQLSTM_UNARY_SLOTS,
-        SEQLSTM_NORM_SLOTS, SEQLSTM_UNARY_SLOTS, SEQLSTM_MERGE_SLOTS, SEQLSTM_GATHER_SLOTS,
-        SEQLSTM_GATHER_SLOTS, SEQLSTM_UNARY_SLOTS, SEQLSTM_LOSS_SLOTS, SEQLSTM_DENSE_LOSS_SLOTS,
-        SEQLSTM_TOP_K_SLOTS, SEQLSTM_REDUCE_SLOTS, SEQLSTM_REDUCE_SLOTS, SEQLSTM_OPTIMIZER_SLOTS,
-        SEQLSTM_VECTOR_SLOTS, SEQLSTM_ATTENTION_SLOTS};
+    static const int32_t counts[SEQLSTM_OP_COUNT] = {0,
+                                                     0,
+                                                     SEQLSTM_EMBEDDING_SLOTS,
+                                                     SEQLSTM_DENSE_SLOTS,
+                                                     SEQLSTM_UNARY_SLOTS,
+                                                     SEQLSTM_UNARY_SLOTS,
+                                                     SEQLSTM_NORM_SLOTS,
+                                                     SEQLSTM_UNARY_SLOTS,
+                                                     SEQLSTM_MERGE_SLOTS,
+                                                     SEQLSTM_GATHER_SLOTS,
+                                                     SEQLSTM_GATHER_SLOTS,
+                                                     SEQLSTM_UNARY_SLOTS,
+                                                     SEQLSTM_LOSS_SLOTS,
+                                                     SEQLSTM_DENSE_LOSS_SLOTS,
+                                                     SEQLSTM_TOP_K_SLOTS,
+                                                     SEQLSTM_REDUCE_SLOTS,
+                                                     SEQLSTM_REDUCE_SLOTS,
+                                                     SEQLSTM_OPTIMIZER_SLOTS,
+                                                     SEQLSTM_VECTOR_SLOTS,
+                                                     SEQLSTM_ATTENTION_SLOTS};
     if (d->head.op != SEQLSTM_OP_RECURRENT)
         return counts[d->head.op];
     const bool both = d->recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
@@ -310,9 +322,9 @@ bool sl_op_has_backward(uint32_t op)
 const char *sl_op_name(uint32_t op)
 {
     static const char *const names[SEQLSTM_OP_COUNT] = {
-        "none",    "recurrent", "embedding", "dense",      "activation", "dropout",      "layer_norm",
-        "pool",    "merge",     "gather",    "scatter",    "cast",       "loss",         "dense_loss",
-        "top_k",   "finite_check", "squared_norm", "optimizer", "vector", "attention"};
+        "none",  "recurrent",    "embedding",    "dense",     "activation", "dropout",  "layer_norm",
+        "pool",  "merge",        "gather",       "scatter",   "cast",       "loss",     "dense_loss",
+        "top_k", "finite_check", "squared_norm", "optimizer", "vector",     "attention"};
     return op < SEQLSTM_OP_COUNT ? names[op] : "unknown operation";
 }
 
@@ -324,22 +336,46 @@ const char *sl_dtype_name(uint32_t dtype)
 
 const char *sl_option_name(uint32_t option)
 {
-    static const char *const names[SEQLSTM_OPTION_COUNT] = {
-        "operation",     "shape",         "dtype",       "mode",              "determinism",
-        "cell",          "layers",        "direction",   "merge",             "units",
-        "projection",    "activation",    "recurrent_activation", "output_activation", "use_bias",
-        "peephole",      "coupled_gates", "cell_clip",   "gate_clip",         "layer_norm",
-        "dropout",       "recurrent_dropout", "zoneout", "weight_drop",       "reset_after",
-        "states",        "lengths",       "rate",        "mask",              "loss",
-        "optimizer",     "kind"};
+    static const char *const names[SEQLSTM_OPTION_COUNT] = {"operation",
+                                                            "shape",
+                                                            "dtype",
+                                                            "mode",
+                                                            "determinism",
+                                                            "cell",
+                                                            "layers",
+                                                            "direction",
+                                                            "merge",
+                                                            "units",
+                                                            "projection",
+                                                            "activation",
+                                                            "recurrent_activation",
+                                                            "output_activation",
+                                                            "use_bias",
+                                                            "peephole",
+                                                            "coupled_gates",
+                                                            "cell_clip",
+                                                            "gate_clip",
+                                                            "layer_norm",
+                                                            "dropout",
+                                                            "recurrent_dropout",
+                                                            "zoneout",
+                                                            "weight_drop",
+                                                            "reset_after",
+                                                            "states",
+                                                            "lengths",
+                                                            "rate",
+                                                            "mask",
+                                                            "loss",
+                                                            "optimizer",
+                                                            "kind"};
     return option < SEQLSTM_OPTION_COUNT ? names[option] : "unknown option";
 }
 
 const char *sl_activation_name(uint32_t kind)
 {
     static const char *const names[SEQLSTM_ACT_COUNT] = {
-        "linear", "tanh",     "sigmoid",  "relu",   "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid",
-        "elu",    "softsign", "softplus", "affine", "softmax",    "log_softmax"};
+        "linear",       "tanh", "sigmoid",  "relu",     "leaky_relu", "thresholded_relu", "scaled_tanh",
+        "hard_sigmoid", "elu",  "softsign", "softplus", "affine",     "softmax",          "log_softmax"};
     return kind < SEQLSTM_ACT_COUNT ? names[kind] : "unknown activation";
 }
 

@@ -23,11 +23,11 @@ enum sl_slot_role {
 };
 
 enum sl_slot_axis {
-    SL_SLOT_ON_ROWS = 0, /* bind.rows rows */
-    SL_SLOT_ON_ROWS_IN,  /* bind.rows_in rows */
-    SL_SLOT_ON_STATES,   /* one row per sequence alive at t0: axis batch_sizes[t0] */
-    SL_SLOT_ON_SEQUENCES,/* axis.sequences rows (POOL's output) */
-    SL_SLOT_FREE         /* `rows` of the slot itself */
+    SL_SLOT_ON_ROWS = 0,  /* bind.rows rows */
+    SL_SLOT_ON_ROWS_IN,   /* bind.rows_in rows */
+    SL_SLOT_ON_STATES,    /* one row per sequence alive at t0: axis batch_sizes[t0] */
+    SL_SLOT_ON_SEQUENCES, /* axis.sequences rows (POOL's output) */
+    SL_SLOT_FREE          /* `rows` of the slot itself */
 };
 
 struct sl_slot {
@@ -50,8 +50,8 @@ seqlstm_status sl_op_desc_check(const struct seqlstm_desc *desc, struct seqlstm_
 
 /* Fills out_slots[0 .. *out_count - 1] for a well-formed descriptor. `capacity` >= SL_SLOTS_MAX always
  * suffices. [any] */
-seqlstm_status sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots,
-                               int32_t capacity, int32_t *out_count, struct seqlstm_error *err);
+seqlstm_status sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots, int32_t capacity,
+                               int32_t *out_count, struct seqlstm_error *err);
 
 /* Has the operation a backward? [any] */
 bool sl_op_has_backward(uint32_t op);

@@ -8,8 +8,8 @@
 #include <seqlstm/status.h>
 
 struct sl_pages {
-    int64_t bytes;            /* of the block */
-    int64_t large_bytes;      /* of its pages, as far as it fills them; the rest of it has small ones */
+    int64_t bytes;             /* of the block */
+    int64_t large_bytes;       /* of its pages, as far as it fills them; the rest of it has small ones */
     unsigned char *is_touched; /* of each small page */
 };
 

@@ -43,21 +43,21 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#define POOL_MEMBERS_MOST  1024
-#define POOL_LINE_BYTES    128
-#define POOL_SPIN_FEW      32     /* looks before the clock is asked; all of them if oversubscribed */
+#define POOL_MEMBERS_MOST 1024
+#define POOL_LINE_BYTES   128
+#define POOL_SPIN_FEW     32 /* looks before the clock is asked; all of them if oversubscribed */
 /* Longer than a wake-up (5 us on bare metal, 110 us measured on a virtual machine). Were it
  * shorter, a caller that waits for a waking worker would itself fall asleep, the worker would then
  * sleep before the caller is back, and every use would pay two wake-ups for ever. */
-#define POOL_SPIN_NS       200000
+#define POOL_SPIN_NS 200000
 /* While spinning the processor is offered at this interval: the kernel sometimes puts a woken
  * worker on the very processor on which its caller spins. */
-#define POOL_YIELD_NS      10000
+#define POOL_YIELD_NS 10000
 /* A processor that comes back later than this is wanted by another program. Who yields it waits for a slice of the
  * scheduler (4 ms and more), at every use; who sleeps runs again when woken. So a member that saw it sleeps at once for
  * a while. */
-#define POOL_CROWD_NS      100000
-#define POOL_CROWDED_NS    20000000
+#define POOL_CROWD_NS   100000
+#define POOL_CROWDED_NS 20000000
 
 /* One word on its own pair of lines. */
 struct word {
@@ -79,19 +79,19 @@ struct worker {
 };
 
 struct sl_pool {
-    struct word generation;        /* written by the caller */
+    struct word generation; /* written by the caller */
     _Alignas(POOL_LINE_BYTES) struct job job;
-    _Atomic uint32_t parked;       /* leased away: sleep at once */
+    _Atomic uint32_t parked; /* leased away: sleep at once */
     int32_t members;
     int32_t n_started;
-    uint32_t n_rounds;             /* of the barrier */
-    int64_t spin_ns;               /* 0: more members than processors */
-    fenv_t modes;                  /* floating-point modes of the threads */
-    struct worker *workers;        /* [members - 1], of members 1, 2, ... */
-    struct word *signals;          /* [members][n_rounds]: last phase that the member signalled */
-    struct word *phases;           /* [members]: barriers that the member has passed */
-    struct word sleepers;          /* workers that sleep for a generation */
-    struct word remaining;         /* members still at work, the caller excepted */
+    uint32_t n_rounds;      /* of the barrier */
+    int64_t spin_ns;        /* 0: more members than processors */
+    fenv_t modes;           /* floating-point modes of the threads */
+    struct worker *workers; /* [members - 1], of members 1, 2, ... */
+    struct word *signals;   /* [members][n_rounds]: last phase that the member signalled */
+    struct word *phases;    /* [members]: barriers that the member has passed */
+    struct word sleepers;   /* workers that sleep for a generation */
+    struct word remaining;  /* members still at work, the caller excepted */
     struct word caller_sleeps;
     struct word barrier_sleepers;
 };
@@ -213,8 +213,7 @@ static void *worker_main(void *argument)
         if (!job.team && !job.range)
             return NULL;
         run_job(pool, &job, worker->member);
-        if (atomic_fetch_sub(&pool->remaining.value, 1) == 1 &&
-            atomic_load(&pool->caller_sleeps.value) != 0)
+        if (atomic_fetch_sub(&pool->remaining.value, 1) == 1 && atomic_load(&pool->caller_sleeps.value) != 0)
             futex_wake_all(&pool->remaining.value);
     }
 }
@@ -265,11 +264,7 @@ void sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl
     }
     int64_t n_pieces = count / grain + (count % grain != 0);
     int32_t active = n_pieces < pool->members ? (int32_t)n_pieces : pool->members;
-    run_on_all(pool, &(struct job){.range = fn,
-                                   .context = context,
-                                   .count = count,
-                                   .grain = grain,
-                                   .active = active});
+    run_on_all(pool, &(struct job){.range = fn, .context = context, .count = count, .grain = grain, .active = active});
 }
 
 void sl_pool_barrier(struct sl_pool *pool)
@@ -337,8 +332,8 @@ static seqlstm_status start_workers(struct sl_pool *pool, struct seqlstm_error *
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failure != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "cannot start thread %d of %d: %s",
-                     (int)pool->n_started + 1, (int)pool->members - 1, strerror(failure));
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "cannot start thread %d of %d: %s", (int)pool->n_started + 1,
+                     (int)pool->members - 1, strerror(failure));
     return SEQLSTM_OK;
 }
 
@@ -347,8 +342,8 @@ seqlstm_status sl_pool_create(int32_t members, struct sl_pool **out_pool, struct
     if (members == 0)
         members = sl_cpu_count();
     if (members < 1 || members > POOL_MEMBERS_MOST)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a thread pool has 1 to %d members, not %d",
-                     POOL_MEMBERS_MOST, (int)members);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a thread pool has 1 to %d members, not %d", POOL_MEMBERS_MOST,
+                     (int)members);
     struct sl_pool *pool = aligned_alloc(POOL_LINE_BYTES, sizeof *pool);
     if (!pool)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a thread pool");

@@ -31,8 +31,7 @@ typedef void sl_pool_team_fn(void *context, int32_t member, int32_t members);
 /* 1 <= members <= 1024; 0 means sl_cpu_count(). Threads are named seqlstm-N, block all signals and
  * are not pinned. Errors: SEQLSTM_NO_MEMORY, SEQLSTM_INVALID_ARGUMENT, SEQLSTM_UNAVAILABLE (no
  * thread). */
-seqlstm_status sl_pool_create(int32_t members, struct sl_pool **out_pool,
-                              struct seqlstm_error *err);
+seqlstm_status sl_pool_create(int32_t members, struct sl_pool **out_pool, struct seqlstm_error *err);
 void sl_pool_destroy(struct sl_pool *pool);
 
 int32_t sl_pool_get_members(const struct sl_pool *pool);
@@ -41,8 +40,7 @@ int32_t sl_pool_get_members(const struct sl_pool *pool);
  * has at least `grain` items (the last one excepted; 0 counts as 1). Pieces go to members in fixed
  * order, balanced within one grain: the same count, grain and members give the same pieces, which
  * member runs one does too. Fewer pieces than members: the rest have nothing to do. */
-void sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl_pool_range_fn *fn,
-                          void *context);
+void sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl_pool_range_fn *fn, void *context);
 
 /* Enters fn exactly `members` times at once and returns when all have returned. */
 void sl_pool_team(struct sl_pool *pool, sl_pool_team_fn *fn, void *context);

@@ -14,16 +14,16 @@
 enum { SL_PROFILES = 8, SL_PROFILES_EPOCH = 256 };
 
 struct sl_profile {
-    int64_t sequences; /* B, with zero-length ones */
-    int32_t *lengths;  /* [sequences], not increasing; NULL: data without a steps axis */
+    int64_t sequences;       /* B, with zero-length ones */
+    int32_t *lengths;        /* [sequences], not increasing; NULL: data without a steps axis */
     int32_t *source_lengths; /* [sequences] of the encoder's side, not increasing too; NULL: no such side */
-    double weight;     /* share of the batches that it stands for; of those of an epoch: 0 */
+    double weight;           /* share of the batches that it stands for; of those of an epoch: 0 */
 };
 
 struct sl_profiles {
     struct sl_profile items[SL_PROFILES]; /* most rows first */
     int32_t count;
-    bool stream; /* pieces of long streams */
+    bool stream;              /* pieces of long streams */
     struct sl_profile *epoch; /* batches of the first epoch in its order, evenly picked where it has more; NULL: none */
     int32_t epoch_count;      /* at most SL_PROFILES_EPOCH */
 };

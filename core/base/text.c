@@ -26,8 +26,7 @@ size_t sl_text_utf8_decode(const char *text, size_t length, uint32_t *out_code_p
         code_point = code_point << 6 | (s[i] & 0x3Fu);
     }
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code_point < smallest[bytes] || code_point > 0x10FFFF ||
-        (code_point >= 0xD800 && code_point <= 0xDFFF))
+    if (code_point < smallest[bytes] || code_point > 0x10FFFF || (code_point >= 0xD800 && code_point <= 0xDFFF))
         return 0;
     *out_code_point = code_point;
     return bytes;

@@ -29,8 +29,7 @@ size_t sl_text_print_float64(char out[SL_TEXT_NUMBER_BYTES], double value);
 size_t sl_text_print_float32(char out[SL_TEXT_NUMBER_BYTES], float value);
 
 /* snprintf as in the C locale, whatever the program's locale is. Same result as snprintf. */
-int sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 

@@ -53,8 +53,8 @@ static void write_map(struct sl_buf *out, const struct sl_prediction_attention *
         for (int64_t s = 0; s < attention->source_count; s++) {
             char text[64];
             double weight = (double)weights[t * attention->source_count + s];
-            sl_text_snprintf(text, sizeof text, weight >= 0.005 ? "<td title=\"%.2f\"><i style=\"opacity:%.2f\">"
-                                                                : "<td title=\"%.2f\">",
+            sl_text_snprintf(text, sizeof text,
+                             weight >= 0.005 ? "<td title=\"%.2f\"><i style=\"opacity:%.2f\">" : "<td title=\"%.2f\">",
                              weight, weight);
             sl_buf_append_text(out, text);
             sl_buf_append_text(out, weight >= 0.005 ? "</i></td>" : "</td>");

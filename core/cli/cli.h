@@ -20,13 +20,13 @@
 
 enum cli_exit {
     CLI_OK = 0,
-    CLI_FAILURE = 1,  /* runtime failure, or verify/ab/bench/conformance found something */
-    CLI_USAGE = 2,    /* usage or configuration error */
-    CLI_MISSING = 3,  /* a required backend or device is missing */
+    CLI_FAILURE = 1, /* runtime failure, or verify/ab/bench/conformance found something */
+    CLI_USAGE = 2,   /* usage or configuration error */
+    CLI_MISSING = 3, /* a required backend or device is missing */
     CLI_DATA = 4,
     CLI_DIVERGED = 5,
     CLI_NO_MEMORY = 6,
-    CLI_TIME = 75     /* time limit reached, checkpoint saved, run again */
+    CLI_TIME = 75 /* time limit reached, checkpoint saved, run again */
 };
 
 /* One flag. */
@@ -37,7 +37,7 @@ struct cli_flag {
     const char *env;      /* "SEQLSTM_THREADS"; NULL: none */
     const char *help;
     bool repeats;
-    const char *key;      /* model key that it sets, "seed"; NULL: none */
+    const char *key; /* model key that it sets, "seed"; NULL: none */
 };
 
 enum { CLI_VALUES_MAX = 256, CLI_SAID_BYTES = 160 };
@@ -60,14 +60,14 @@ struct cli_context;
 struct json_t;
 
 struct cli_command {
-    const char *name;    /* "run"; two words are one command: "data stats" */
-    const char *summary; /* one line */
-    const char *usage;   /* "model.yaml [flags]" */
-    const char *examples; /* lines, two blanks of indent */
-    const char *text;    /* a paragraph or two */
+    const char *name;             /* "run"; two words are one command: "data stats" */
+    const char *summary;          /* one line */
+    const char *usage;            /* "model.yaml [flags]" */
+    const char *examples;         /* lines, two blanks of indent */
+    const char *text;             /* a paragraph or two */
     const struct cli_flag *flags; /* own ones, ending with a zero entry; NULL: none */
-    bool takes_model_flags;   /* --set, -c, --seed … */
-    bool takes_backend_flags; /* --backend-path, --threads … */
+    bool takes_model_flags;       /* --set, -c, --seed … */
+    bool takes_backend_flags;     /* --backend-path, --threads … */
     int operands_min, operands_max;
     int (*run)(struct cli_context *cli);
 };
@@ -77,9 +77,9 @@ enum cli_progress { CLI_PROGRESS_AUTO, CLI_PROGRESS_BAR, CLI_PROGRESS_LINES, CLI
 struct cli_context {
     const struct cli_command *command;
     struct cli_values values;
-    bool color;   /* of stderr */
+    bool color;     /* of stderr */
     bool color_out; /* of stdout */
-    int verbosity; /* -1 quiet, 0, 1, 2 */
+    int verbosity;  /* -1 quiet, 0, 1, 2 */
     bool json;
     enum cli_progress progress;
     struct sl_log log;

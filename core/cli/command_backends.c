@@ -16,11 +16,10 @@ static json_t *write_record(const struct sl_backend_record *record)
     json_t *devices = json_array(), *files = json_array(), *options = json_array();
     for (uint32_t d = 0; d < record->device_count; d++)
         json_array_append_new(devices, json_pack("{s:s,s:s,s:s}", "name", record->devices[d].name, "class",
-                                                 record->devices[d].device_class, "domain",
-                                                 record->devices[d].domain));
+                                                 record->devices[d].device_class, "domain", record->devices[d].domain));
     for (uint32_t f = 0; f < record->file_count; f++)
-        json_array_append_new(files, json_pack("{s:s,s:s}", "path", record->files[f].path, "build_id",
-                                               record->files[f].build_id));
+        json_array_append_new(
+            files, json_pack("{s:s,s:s}", "path", record->files[f].path, "build_id", record->files[f].build_id));
     for (uint32_t o = 0; o < record->option_count; o++)
         json_array_append_new(options, json_pack("{s:s,s:s,s:s?,s:s}", "key", record->options[o].key, "type",
                                                  record->options[o].type, "default", record->options[o].default_value,
@@ -29,9 +28,9 @@ static json_t *write_record(const struct sl_backend_record *record)
     if (record->has_abi)
         snprintf(abi, sizeof abi, "%u.%u", record->abi_major, record->abi_minor_needed);
     return json_pack("{s:s,s:s?,s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o,s:o,s:o}", "id", record->id, "file", record->file,
-                     "status", sl_backend_status_name(record->status), "version", record->version, "abi", abi,
-                     "reason", record->reason, "dlerror", record->dlerror, "build", record->build, "devices",
-                     devices, "files", files, "options", options);
+                     "status", sl_backend_status_name(record->status), "version", record->version, "abi", abi, "reason",
+                     record->reason, "dlerror", record->dlerror, "build", record->build, "devices", devices, "files",
+                     files, "options", options);
 }
 
 static int print_json(struct cli_context *cli, const struct sl_registry *registry)

@@ -23,8 +23,9 @@ static int read_list(struct cli_context *cli, const char *flag, int64_t low, int
         int64_t value;
         if (!sl_text_parse_int64(at, bytes, &value) || value < low || value > high || *out_count == most ||
             (*out_count > 0 && value <= out[*out_count - 1]))
-            return cli_usage_error(cli, "`--%s %s`: expected rising whole numbers with commas between them, as in "
-                                        "1,2,4; at most %d of them, each from %lld to %lld",
+            return cli_usage_error(cli,
+                                   "`--%s %s`: expected rising whole numbers with commas between them, as in "
+                                   "1,2,4; at most %d of them, each from %lld to %lld",
                                    flag, text, most, (long long)low, (long long)high);
         out[(*out_count)++] = value;
         at += bytes + (at[bytes] == ',');

@@ -12,8 +12,8 @@ static int write_json(struct cli_context *cli, seqlstm_status status, const stru
 {
     struct sl_buf buf = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    sl_buf_printf(&buf, "{\"schema\": \"seqlstm.check/1\", \"ok\": %s, \"error\": ",
-                  status == SEQLSTM_OK ? "true" : "false");
+    sl_buf_printf(&buf,
+                  "{\"schema\": \"seqlstm.check/1\", \"ok\": %s, \"error\": ", status == SEQLSTM_OK ? "true" : "false");
     sl_json_append_string(&buf, status == SEQLSTM_OK ? NULL : failure->message);
     sl_buf_append_text(&buf, ", \"diagnostics\": ");
     if (sl_diagnostics_write_json(cli->diagnostics, &buf, &err) == SEQLSTM_OK)

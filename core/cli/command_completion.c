@@ -14,8 +14,11 @@ static enum operand find_operand(const struct cli_command *command)
     static const struct {
         const char *begin;
         enum operand operand;
-    } known[] = {{"model.yaml", OPERAND_MODEL}, {"RUN", OPERAND_RUN},   {"FILE", OPERAND_FILE},
-                 {"[COMMAND]", OPERAND_COMMAND}, {"SHELL", OPERAND_SHELL}};
+    } known[] = {{"model.yaml", OPERAND_MODEL},
+                 {"RUN", OPERAND_RUN},
+                 {"FILE", OPERAND_FILE},
+                 {"[COMMAND]", OPERAND_COMMAND},
+                 {"SHELL", OPERAND_SHELL}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(command->usage, known[i].begin, strlen(known[i].begin)) == 0)
             return known[i].operand;
@@ -195,8 +198,11 @@ static void zsh_flag(struct sl_buf *out, const struct cli_command *command, cons
 
 static void write_zsh(struct sl_buf *out)
 {
-    static const char *const actions[] = {"", "'*:model:_files -g \"*.y(a|)ml\"'", "'*:run:_files -/'",
-                                          "'*:file:_files'", "'*:command:_seqlstm_commands'",
+    static const char *const actions[] = {"",
+                                          "'*:model:_files -g \"*.y(a|)ml\"'",
+                                          "'*:run:_files -/'",
+                                          "'*:file:_files'",
+                                          "'*:command:_seqlstm_commands'",
                                           "'1:shell:(bash zsh fish)'"};
     sl_buf_append_text(out, "#compdef seqlstm\n"
                             "# zsh completion of seqlstm: put it as _seqlstm into a folder of $fpath, or source it.\n"

@@ -11,9 +11,7 @@ static const struct cli_flag config_flags[] = {
 
 static int finish(struct cli_context *cli, struct sl_buf *buf, seqlstm_status status, struct seqlstm_error *err)
 {
-    int code = status != SEQLSTM_OK       ? cli_fail(cli, status, err)
-               : cli_write_out(cli, buf) ? CLI_OK
-                                          : CLI_FAILURE;
+    int code = status != SEQLSTM_OK ? cli_fail(cli, status, err) : cli_write_out(cli, buf) ? CLI_OK : CLI_FAILURE;
     sl_buf_deinit(buf);
     return code;
 }
@@ -23,8 +21,8 @@ static int config(struct cli_context *cli)
     struct sl_session *session = NULL;
     int code = cli_open_model(cli, cli->values.operands[0], &session);
     if (code == CLI_OK) {
-        unsigned flags = (cli_has(cli, "minimal") ? SL_CONFIG_MINIMAL : 0) |
-                         (cli_has(cli, "origin") ? SL_CONFIG_ORIGIN : 0);
+        unsigned flags =
+            (cli_has(cli, "minimal") ? SL_CONFIG_MINIMAL : 0) | (cli_has(cli, "origin") ? SL_CONFIG_ORIGIN : 0);
         struct sl_buf buf = {0};
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         seqlstm_status status = sl_model_write_config(sl_session_get_model(session), flags, &buf, &err);

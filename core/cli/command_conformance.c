@@ -21,7 +21,7 @@ struct state {
     const char *worker[WORKER_ARGUMENTS];
     struct seqlstm_setting settings[SETTINGS_MAX];
     const char *setting_texts[SETTINGS_MAX];
-    const char *name; /* as the user said it, for the line that reproduces a case */
+    const char *name;           /* as the user said it, for the line that reproduces a case */
     struct sl_case_time *times; /* --bench */
     uint32_t time_count;
     int64_t threads;
@@ -109,8 +109,9 @@ static int find_file(struct state *s)
     if (rc != SEQLSTM_OK)
         return cli_fail(s->cli, rc, &err);
     if (count == 0) {
-        cli_usage_error(s->cli, "no such file or backend: `%s`\n  = help: `seqlstm backends -v` shows where it was "
-                                "looked for",
+        cli_usage_error(s->cli,
+                        "no such file or backend: `%s`\n  = help: `seqlstm backends -v` shows where it was "
+                        "looked for",
                         said);
         return CLI_MISSING;
     }
@@ -259,13 +260,22 @@ static int bench(struct state *s, struct sl_conformance_report *report)
     const struct sl_conformance_request *from = &s->request;
     struct sl_case_bench_request request = {
         .backend = {.name = from->file, .settings = from->settings, .setting_count = from->setting_count},
-        .trust = from->trust, .builtins = from->builtins, .builtin_count = from->builtin_count,
-        .cases = names, .case_count = count, .variant = from->variant, .threads = (int32_t)s->threads,
-        .seconds = s->seconds, .seed = from->seed, .log = from->log, .interrupt = from->interrupt, .on_time = keep_time,
+        .trust = from->trust,
+        .builtins = from->builtins,
+        .builtin_count = from->builtin_count,
+        .cases = names,
+        .case_count = count,
+        .variant = from->variant,
+        .threads = (int32_t)s->threads,
+        .seconds = s->seconds,
+        .seed = from->seed,
+        .log = from->log,
+        .interrupt = from->interrupt,
+        .on_time = keep_time,
         .context = s};
-    seqlstm_status rc = names ? sl_case_bench_run(&request, &err)
-                              : seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
-                                                  "no memory for the cases");
+    seqlstm_status rc = names
+                            ? sl_case_bench_run(&request, &err)
+                            : seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the cases");
     sl_conformance_report_set_times(report, s->times, s->time_count);
     return rc == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, rc, &err);
 }

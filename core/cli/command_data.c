@@ -12,11 +12,10 @@
 
 static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool pairs)
 {
-    json_t *object = json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:f}", "name", c->name, "rows_computed",
-                               (json_int_t)c->rows_computed, "steps", (json_int_t)c->steps, "batches",
-                               (json_int_t)c->batches, "shapes", (json_int_t)c->shapes, "rows_lost",
-                               (json_int_t)c->rows_lost, "sequences_lost", (json_int_t)c->sequences_lost,
-                               "above_bound", c->above_bound);
+    json_t *object = json_pack(
+        "{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:f}", "name", c->name, "rows_computed", (json_int_t)c->rows_computed, "steps",
+        (json_int_t)c->steps, "batches", (json_int_t)c->batches, "shapes", (json_int_t)c->shapes, "rows_lost",
+        (json_int_t)c->rows_lost, "sequences_lost", (json_int_t)c->sequences_lost, "above_bound", c->above_bound);
     if (pairs) {
         json_object_set_new(object, "source_rows", json_integer((json_int_t)c->source_rows));
         json_object_set_new(object, "source_steps", json_integer((json_int_t)c->source_steps));
@@ -57,10 +56,9 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
     json_t *root = json_pack(
         "{s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:o,s:o,s:{s:I}}", "schema", "seqlstm.data_stats/1", "rows",
         (json_int_t)target->rows, "sequences", (json_int_t)target->records, "longest",
-        (json_int_t)sl_lengths_get_longest(target), "vocabulary",
-        (json_int_t)sl_data_stats_get_vocabulary(stats), "classes", (json_int_t)sl_data_stats_get_classes(stats),
-        "chosen", chosen, "strategies", strategies, "lengths", pack_bins(target), "lower_bound", "steps",
-        (json_int_t)sl_data_stats_get_least_steps(stats));
+        (json_int_t)sl_lengths_get_longest(target), "vocabulary", (json_int_t)sl_data_stats_get_vocabulary(stats),
+        "classes", (json_int_t)sl_data_stats_get_classes(stats), "chosen", chosen, "strategies", strategies, "lengths",
+        pack_bins(target), "lower_bound", "steps", (json_int_t)sl_data_stats_get_least_steps(stats));
     int64_t pieces, split = sl_data_stats_get_split(stats, &pieces);
     json_object_set_new(root, "sequences_split", json_integer((json_int_t)split));
     json_object_set_new(root, "pieces", json_integer((json_int_t)pieces));
@@ -129,7 +127,8 @@ static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *sta
     sl_buf_append_char(buf, '\n');
     for (int c = 0; c < count; c++)
         sl_buf_printf(buf, "  %-18s %s\n", costs[c].name, costs[c].description);
-    sl_buf_printf(buf, "  %-18s %s\n", "bound", measured ? "time above that of as many rows in the widest steps"
+    sl_buf_printf(buf, "  %-18s %s\n", "bound",
+                  measured ? "time above that of as many rows in the widest steps"
                   : pairs  ? "steps above those of each side sorted by itself"
                            : "steps above those of all data sorted by length");
     if (pairs)

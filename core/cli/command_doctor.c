@@ -29,9 +29,12 @@ static const struct {
 static int print_backends(struct cli_context *cli)
 {
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
-    struct sl_registry_request request = {.all_backends = true, .builtins = builtins, .builtin_count = 1,
+    struct sl_registry_request request = {.all_backends = true,
+                                          .builtins = builtins,
+                                          .builtin_count = 1,
                                           .folders = cli->options.backend_folders,
-                                          .folder_count = cli->options.backend_folder_count, .log = &cli->log};
+                                          .folder_count = cli->options.backend_folder_count,
+                                          .log = &cli->log};
     struct sl_registry *registry = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_registry_create(&request, &registry, &err);
@@ -41,7 +44,10 @@ static int print_backends(struct cli_context *cli)
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {
         const struct sl_backend_record *record = sl_registry_get_record(registry, r);
         printf("backend    %s: %s%s%s\n", record->id[0] ? record->id : record->file,
-               sl_backend_status_name(record->status), record->reason ? ", " : record->build ? ", " : "",
+               sl_backend_status_name(record->status),
+               record->reason  ? ", "
+               : record->build ? ", "
+                               : "",
                record->reason  ? record->reason
                : record->build ? record->build
                                : "");

@@ -32,7 +32,8 @@ static seqlstm_status collect(void *context, const struct sl_prediction *p, stru
     if (p->rows != 1)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "the layer yields one row for each step (%lld for record %lld); `--nearest` wants one for each "
-                     "input: name another with --layer, or pool", (long long)p->rows, (long long)p->record);
+                     "input: name another with --layer, or pool",
+                     (long long)p->rows, (long long)p->record);
     all->features = p->features;
     all->records++;
     sl_buf_append(&all->values, p->values, (size_t)p->features * sizeof *p->values);

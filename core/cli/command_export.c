@@ -26,8 +26,10 @@ static int find_format(struct cli_context *cli, enum sl_weights_format *out)
     static const struct {
         const char *name;
         enum sl_weights_format format;
-    } formats[] = {{"safetensors", SL_WEIGHTS_CANONICAL}, {"pytorch-names", SL_WEIGHTS_PYTORCH},
-                   {"keras-names", SL_WEIGHTS_KERAS}, {"onnx", SL_WEIGHTS_ONNX}};
+    } formats[] = {{"safetensors", SL_WEIGHTS_CANONICAL},
+                   {"pytorch-names", SL_WEIGHTS_PYTORCH},
+                   {"keras-names", SL_WEIGHTS_KERAS},
+                   {"onnx", SL_WEIGHTS_ONNX}};
     const char *said = cli_get(cli, "to"), *file = cli_get(cli, "file");
     if (said == NULL && file && !ends_with(file, ".onnx") && !ends_with(file, ".safetensors"))
         return cli_usage_error(cli, "`%s`: say `--to` with a name that ends in neither .safetensors nor .onnx", file);
@@ -85,8 +87,8 @@ static int write_file(struct cli_context *cli, struct sl_session *session, enum 
 {
     struct sl_buf paths[2] = {{0}};
     int32_t count = sl_session_name_exports(session, format, path, paths);
-    int code = paths[0].failed || paths[1].failed ? CLI_NO_MEMORY
-                                                  : write_files(cli, session, format, path, paths, count);
+    int code =
+        paths[0].failed || paths[1].failed ? CLI_NO_MEMORY : write_files(cli, session, format, path, paths, count);
     sl_buf_deinit(&paths[0]);
     sl_buf_deinit(&paths[1]);
     return code;

@@ -27,9 +27,9 @@ static int generate(struct cli_context *cli)
 {
     int64_t length = 200, top_k = 0, seed = 0;
     double temperature = 1, top_p = 1;
-    if (!cli_get_int(cli, "length", 0, INT64_C(1) << 40, &length) ||
-        !cli_get_int(cli, "top-k", 0, INT32_MAX, &top_k) || !cli_get_int(cli, "seed", 0, INT64_MAX, &seed) ||
-        !cli_get_float(cli, "temperature", 1e-3, 1e3, &temperature) || !cli_get_float(cli, "top-p", 1e-9, 1, &top_p))
+    if (!cli_get_int(cli, "length", 0, INT64_C(1) << 40, &length) || !cli_get_int(cli, "top-k", 0, INT32_MAX, &top_k) ||
+        !cli_get_int(cli, "seed", 0, INT64_MAX, &seed) || !cli_get_float(cli, "temperature", 1e-3, 1e3, &temperature) ||
+        !cli_get_float(cli, "top-p", 1e-9, 1, &top_p))
         return CLI_USAGE;
     struct sl_session *session = NULL;
     int code = cli_open_run(cli, cli->values.operands[0], &session);

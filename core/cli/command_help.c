@@ -69,8 +69,7 @@ static int version(struct cli_context *cli)
                "\"compiler\": \"%s\"}\n",
                SL_VERSION, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, SL_COMPILER);
     else
-        printf("seqlstm %s (backend ABI %u.%u, %s)\n", SL_VERSION, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR,
-               SL_COMPILER);
+        printf("seqlstm %s (backend ABI %u.%u, %s)\n", SL_VERSION, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, SL_COMPILER);
     return CLI_OK;
 }
 

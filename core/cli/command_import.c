@@ -45,8 +45,10 @@ static int find_format(struct cli_context *cli, enum sl_weights_format *out)
     static const struct {
         const char *name;
         enum sl_weights_format format;
-    } formats[] = {{"auto", SL_WEIGHTS_AUTO}, {"safetensors", SL_WEIGHTS_CANONICAL},
-                   {"pytorch-names", SL_WEIGHTS_PYTORCH}, {"keras-names", SL_WEIGHTS_KERAS},
+    } formats[] = {{"auto", SL_WEIGHTS_AUTO},
+                   {"safetensors", SL_WEIGHTS_CANONICAL},
+                   {"pytorch-names", SL_WEIGHTS_PYTORCH},
+                   {"keras-names", SL_WEIGHTS_KERAS},
                    {"onnx", SL_WEIGHTS_ONNX}};
     const char *said = cli_get(cli, "from");
     *out = SL_WEIGHTS_AUTO;

@@ -26,11 +26,12 @@ static void write_json(struct sl_buf *buf, const struct sl_session *session, con
     sl_buf_append_text(buf, "\"layers\": [");
     for (int32_t l = 0; l < r->count; l++) {
         const struct sl_quantized_report *layer = &r->layers[l];
-        const double values[] = {layer->low, layer->high, (double)layer->scale, (double)layer->shift,
-                                 layer->before_ns, layer->after_ns};
+        const double values[] = {layer->low,           layer->high,      (double)layer->scale,
+                                 (double)layer->shift, layer->before_ns, layer->after_ns};
         for (int i = 0; i < 6; i++)
             sl_text_print_float64(numbers[i], values[i]);
-        sl_buf_printf(buf, "%s{\"name\": \"%s\", \"accepted\": %s, \"low\": %s, \"high\": %s, \"scale\": %s, "
+        sl_buf_printf(buf,
+                      "%s{\"name\": \"%s\", \"accepted\": %s, \"low\": %s, \"high\": %s, \"scale\": %s, "
                       "\"shift\": %s, \"before_ns\": %s, \"after_ns\": %s, \"backend\": \"%s\", \"variant\": \"%s\"}",
                       l ? ", " : "", layer->name, layer->accepted ? "true" : "false", numbers[0], numbers[1],
                       numbers[2], numbers[3], numbers[4], numbers[5], layer->backend, layer->variant);

@@ -48,8 +48,8 @@ static void print_table(const struct sl_verify_report *report, struct sl_buf *ou
         unsupported += j->verdict == SL_VERDICT_UNSUPPORTED;
         snprintf(backend, sizeof backend, "%s%s%s", sl_backend_get_id(j->backend), j->offer.accepted ? ":" : "",
                  j->offer.variant);
-        sl_buf_printf(out, "%-*s  %-5s  %-*s  ", name_width, j->node->name,
-                      phase == SL_PHASE_TRAIN ? "train" : "infer", backend_width, backend);
+        sl_buf_printf(out, "%-*s  %-5s  %-*s  ", name_width, j->node->name, phase == SL_PHASE_TRAIN ? "train" : "infer",
+                      backend_width, backend);
         if (j->offer.accepted)
             sl_buf_printf(out, "%-11s  %.3f\n", sl_verdict_name(j->verdict), j->worst);
         else
@@ -78,10 +78,10 @@ static int report_result(struct cli_context *cli, const struct sl_verify_report 
         status = sl_verify_report_print_json(report, &out, &err);
     else
         print_table(report, &out);
-    int code = status != SEQLSTM_OK          ? cli_fail(cli, status, &err)
-               : !cli_write_out(cli, &out)   ? CLI_FAILURE
+    int code = status != SEQLSTM_OK                    ? cli_fail(cli, status, &err)
+               : !cli_write_out(cli, &out)             ? CLI_FAILURE
                : sl_verify_report_get_failures(report) ? CLI_FAILURE
-                                             : CLI_OK;
+                                                       : CLI_OK;
     sl_buf_deinit(&out);
     return code;
 }

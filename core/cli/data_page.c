@@ -98,8 +98,9 @@ static void write_histogram(struct sl_buf *out, const char *title, const struct 
         int64_t held = sl_lengths_count(lengths, at, at + width - 1);
         most = held > most ? held : most;
     }
-    sl_buf_printf(out, "<h2>%s by length</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                       "aria-label=\"histogram of the lengths\">\n",
+    sl_buf_printf(out,
+                  "<h2>%s by length</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
+                  "aria-label=\"histogram of the lengths\">\n",
                   title, LEFT + WIDTH + 24, TOP + HEIGHT + 44);
     write_ticks(out, high, most);
     for (int64_t at = 0; at <= high; at += width) {
@@ -164,8 +165,9 @@ static void write_strategies(struct sl_buf *out, const struct sl_data_stats *sta
 
 static void write_points(struct sl_buf *out, const char *title, const struct sl_step_cost_point *points, int32_t count)
 {
-    sl_buf_printf(out, "<h2>Cost of a step%s</h2>\n<table><tr><th>sequences side by side</th><th>µs a step</th>"
-                       "<th>µs a sequence</th></tr>\n",
+    sl_buf_printf(out,
+                  "<h2>Cost of a step%s</h2>\n<table><tr><th>sequences side by side</th><th>µs a step</th>"
+                  "<th>µs a sequence</th></tr>\n",
                   title);
     for (int32_t p = 0; p < count; p++) {
         double us = points[p].step_ns * 1e-3;

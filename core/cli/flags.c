@@ -58,15 +58,13 @@ static void get_tables(const struct cli_command *command, const struct cli_flag 
     tables[3] = common_flags;
 }
 
-static const struct cli_flag *find_flag(const struct cli_command *command, const char *name, size_t bytes,
-                                        char letter)
+static const struct cli_flag *find_flag(const struct cli_command *command, const char *name, size_t bytes, char letter)
 {
     const struct cli_flag *tables[TABLES];
     get_tables(command, tables);
     for (int t = 0; t < TABLES; t++)
         for (const struct cli_flag *flag = tables[t]; flag && flag->name; flag++)
-            if (name ? strlen(flag->name) == bytes && strncmp(flag->name, name, bytes) == 0
-                     : flag->letter == letter)
+            if (name ? strlen(flag->name) == bytes && strncmp(flag->name, name, bytes) == 0 : flag->letter == letter)
                 return flag;
     return NULL;
 }
@@ -133,13 +131,11 @@ static int read_environment(struct cli_context *cli)
 static int parse_long(struct cli_context *cli, int argc, char **argv, int *index)
 {
     const char *said = argv[*index], *name = said + 2, *equals = strchr(name, '=');
-    const struct cli_flag *flag =
-        find_flag(cli->command, name, equals ? (size_t)(equals - name) : strlen(name), 0);
+    const struct cli_flag *flag = find_flag(cli->command, name, equals ? (size_t)(equals - name) : strlen(name), 0);
     if (flag == NULL)
         return refuse_flag(cli, said);
     if (flag->argument == NULL)
-        return equals ? cli_usage_error(cli, "`--%s` takes no value", flag->name)
-                      : add_value(cli, flag, NULL, false);
+        return equals ? cli_usage_error(cli, "`--%s` takes no value", flag->name) : add_value(cli, flag, NULL, false);
     if (equals)
         return add_value(cli, flag, equals + 1, false);
     if (*index + 1 >= argc)

@@ -124,7 +124,8 @@ static int read_common(struct cli_context *cli)
         cli->verbosity += strcmp(cli->values.items[i].flag->name, "verbose") == 0;
     if (cli_has(cli, "quiet"))
         cli->verbosity = -1;
-    cli->log = (struct sl_log){.write = write_log, .context = cli,
+    cli->log = (struct sl_log){.write = write_log,
+                               .context = cli,
                                .level = cli->verbosity < 0    ? SL_LOG_ERROR
                                         : cli->verbosity == 0 ? SL_LOG_INFO
                                         : cli->verbosity == 1 ? SL_LOG_DEBUG

@@ -321,7 +321,6 @@ void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const str
     puts(writer->with_input ? ",input" : "");
 }
 
-
 int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_context *cli,
                                enum cli_prediction_format default_format)
 {
@@ -332,9 +331,10 @@ int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_
         format++;
     if (format == 4)
         return cli_usage_error(cli, "`--format %s`: expected text, csv, jsonl or npy", said);
-    *writer = (struct cli_prediction_writer){
-        .format = said ? (enum cli_prediction_format)format : cli->json ? CLI_PREDICTION_JSONL : default_format,
-        .with_input = cli_has(cli, "with-input")};
+    *writer = (struct cli_prediction_writer){.format = said        ? (enum cli_prediction_format)format
+                                                       : cli->json ? CLI_PREDICTION_JSONL
+                                                                   : default_format,
+                                             .with_input = cli_has(cli, "with-input")};
     if (writer->format == CLI_PREDICTION_NPY && writer->with_input)
         return cli_usage_error(cli, "`--with-input` does not go with `--format npy`");
     return CLI_OK;

@@ -6,8 +6,7 @@
 #include "base/file.h"
 #include "cli/cli.h"
 
-static int add_override(struct cli_context *cli, size_t *count, const char *origin, const char *key,
-                        const char *value)
+static int add_override(struct cli_context *cli, size_t *count, const char *origin, const char *key, const char *value)
 {
     if (*count == sizeof cli->overrides / sizeof *cli->overrides)
         return cli_usage_error(cli, "too many overrides");
@@ -55,8 +54,8 @@ static int collect(struct cli_context *cli, bool saved)
                 return cli_usage_error(cli, "`--set %s`: expected KEY=VALUE, as in train.epochs=5", value);
             code = add_override(cli, &overrides, "--set", NULL, value);
         } else if (flag->key && cli_get(cli, flag->name) == value && !(saved && cli->values.items[i].from_env)) {
-            code = add_override(cli, &overrides, cli->values.items[i].from_env ? flag->env : flag->name, flag->key,
-                                value);
+            code =
+                add_override(cli, &overrides, cli->values.items[i].from_env ? flag->env : flag->name, flag->key, value);
         }
         if (code != CLI_OK)
             return code;

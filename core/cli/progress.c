@@ -53,8 +53,7 @@ void cli_train_view_destroy(struct cli_train_view *view)
     free(view);
 }
 
-static void on_start(void *context, const struct sl_session *session, const struct sl_plan *plan,
-                     const char *folder)
+static void on_start(void *context, const struct sl_session *session, const struct sl_plan *plan, const char *folder)
 {
     struct cli_train_view *view = context;
     if (view->cli->verbosity < 0)

@@ -244,8 +244,8 @@ static seqlstm_status finish_input(struct sl_dataset *d, struct sl_raw *raw, str
         raw->values32 = NULL;
     } else {
         SEQLSTM_TRY(finish_values(raw, raw->values, raw->rows, raw->input_features, raw->input_names, true,
-                                  state->input_fill, state->input_offset, state->input_factor,
-                                  &d->own_input_values, err));
+                                  state->input_fill, state->input_offset, state->input_factor, &d->own_input_values,
+                                  err));
         d->input_values = d->own_input_values;
     }
     return SEQLSTM_OK;
@@ -275,15 +275,15 @@ static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, st
         return SEQLSTM_OK;
     bool ids = state->facts.target.kind == SL_FIELD_IDS || state->binary_values;
     if ((raw->target_kind == SL_FIELD_IDS) != ids || raw->target_features != state->target_columns)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "%s: the targets are %lld %s, those of the training split were %lld %s", name_of(raw),
-                     (long long)raw->target_features, raw->target_kind == SL_FIELD_IDS ? "classes" : "values",
-                     (long long)state->target_columns, ids ? "classes" : "values");
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the targets are %lld %s, those of the training split were %lld %s",
+                     name_of(raw), (long long)raw->target_features,
+                     raw->target_kind == SL_FIELD_IDS ? "classes" : "values", (long long)state->target_columns,
+                     ids ? "classes" : "values");
     d->target_columns = raw->target_features;
     if (!ids) {
         SEQLSTM_TRY(finish_values(raw, raw->target_values, rows, raw->target_features, NULL, raw->target_per_row,
-                                  state->target_fill, state->target_offset, state->target_factor,
-                                  &d->own_target_values, err));
+                                  state->target_fill, state->target_offset, state->target_factor, &d->own_target_values,
+                                  err));
         d->target_values = d->own_target_values;
         return SEQLSTM_OK;
     }

@@ -22,7 +22,7 @@ struct sl_batcher {
     int64_t batch_size, max_tokens, bptt;
     bool shuffle;
     enum sl_padding padding;
-    struct sl_edges edges; /* of the buckets; none: no buckets */
+    struct sl_edges edges;     /* of the buckets; none: no buckets */
     int64_t parts, part_steps; /* of a stream */
     uint64_t epoch, ordinal;
     struct sl_order order;
@@ -118,8 +118,8 @@ seqlstm_status sl_batcher_open(const struct sl_dataset *dataset, const struct sl
     b->phase = request->phase;
     b->seed = request->seed;
     set_limits(b, request);
-    b->padding = request->phase == SL_BATCHING_PREDICT || !dataset->facts.has_steps ? SL_PADDING_NONE
-                                                                                    : config->batching.padding;
+    b->padding =
+        request->phase == SL_BATCHING_PREDICT || !dataset->facts.has_steps ? SL_PADDING_NONE : config->batching.padding;
     b->bptt = request->phase == SL_BATCHING_PREDICT || !dataset->facts.has_steps ? 0 : config->batching.bptt;
     b->shuffle = request->phase == SL_BATCHING_TRAIN && config->shuffle && !dataset->stream;
     if (dataset->stream) {
@@ -236,9 +236,9 @@ seqlstm_status sl_batcher_seek(struct sl_batcher *b, uint64_t epoch, uint64_t or
     b->epoch = epoch;
     seqlstm_status status = make_order(b, err);
     if (status == SEQLSTM_OK && (ordinal > INT64_MAX || (int64_t)ordinal > count_batches(b)))
-        status = seqlstm_error_set(
-            err, SEQLSTM_INVALID_ARGUMENT, __FILE__, __LINE__, "batch %llu of epoch %llu: the epoch has %lld batches",
-            (unsigned long long)ordinal, (unsigned long long)epoch, (long long)count_batches(b));
+        status = seqlstm_error_set(err, SEQLSTM_INVALID_ARGUMENT, __FILE__, __LINE__,
+                                   "batch %llu of epoch %llu: the epoch has %lld batches", (unsigned long long)ordinal,
+                                   (unsigned long long)epoch, (long long)count_batches(b));
     if (status != SEQLSTM_OK) {
         b->epoch = old_epoch;
         return status;

@@ -46,13 +46,13 @@ enum sl_batching_phase {
 
 struct sl_batcher_request {
     enum sl_batching_phase phase;
-    uint64_t seed;      /* of the run; only its mix with the epoch is used */
+    uint64_t seed; /* of the run; only its mix with the epoch is used */
     /* Both 0: the model's. */
-    int64_t batch_size; /* 0: max_tokens alone. Streams: the number of parts; 1 visits every position. */
-    int64_t max_tokens; /* most rows that a batch computes; 0: no limit. unit: sequence only */
+    int64_t batch_size;              /* 0: max_tokens alone. Streams: the number of parts; 1 visits every position. */
+    int64_t max_tokens;              /* most rows that a batch computes; 0: no limit. unit: sequence only */
     const struct sl_step_cost *cost; /* for `bucketing: auto`; NULL: counts steps. Borrowed for the call */
-    const int64_t *edges; /* of the buckets, in place of those that the model asks for; copied */
-    int64_t edge_count;   /* 0: none */
+    const int64_t *edges;            /* of the buckets, in place of those that the model asks for; copied */
+    int64_t edge_count;              /* 0: none */
 };
 
 /* Stands before batch 0 of epoch 0. The dataset outlives it. Errors: NO_MEMORY, CORRUPT_DATA (too
@@ -63,13 +63,11 @@ void sl_batcher_close(struct sl_batcher *batcher);
 
 /* The next batch, owned by the caller (sl_batch_destroy), or NULL at the end of the epoch; the call
  * after that begins the next epoch. [one thread at a time] */
-seqlstm_status sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch,
-                               struct seqlstm_error *err);
+seqlstm_status sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch, struct seqlstm_error *err);
 
 /* The next call gives batch `ordinal` of `epoch`; ordinal == number of batches: the end of that epoch.
  * Costs one ordering of the records, and no reading. INVALID_ARGUMENT beyond the end. */
-seqlstm_status sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint64_t ordinal,
-                               struct seqlstm_error *err);
+seqlstm_status sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err);
 
 /* Where the next call stands. */
 uint64_t sl_batcher_get_epoch(const struct sl_batcher *batcher);

@@ -45,9 +45,8 @@ seqlstm_status sl_dataset_open_train(const struct sl_model *model, struct sl_dat
 
 /* Reads a split with a state that was learned before (train too: resume). NOT_FOUND when the model
  * has no such split (sl_dataset_has_split). */
-seqlstm_status sl_dataset_open(const struct sl_model *model, enum sl_split split,
-                               const struct sl_data_state *state, struct sl_dataset **out_dataset,
-                               struct seqlstm_error *err);
+seqlstm_status sl_dataset_open(const struct sl_model *model, enum sl_split split, const struct sl_data_state *state,
+                               struct sl_dataset **out_dataset, struct seqlstm_error *err);
 
 bool sl_dataset_has_split(const struct sl_model *model, enum sl_split split);
 /* What is evaluated where nobody says: test, else valid, else train. */
@@ -58,7 +57,7 @@ struct sl_input_request {
     const char *path; /* "-": standard input, to its end; NULL: `data` */
     const void *data; /* borrowed for the call */
     size_t data_bytes;
-    const char *name; /* of `data` in messages; NULL: "input" */
+    const char *name;    /* of `data` in messages; NULL: "input" */
     const char *lengths; /* npy: a file with the real steps of each sequence; NULL: all */
 };
 
@@ -67,8 +66,8 @@ struct sl_input_request {
  * tokens: ids. Every window of a series
  * counts, also the last, whose horizon is unknown. Errors as above. */
 seqlstm_status sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *state,
-                                     const struct sl_input_request *request,
-                                     struct sl_dataset **out_dataset, struct seqlstm_error *err);
+                                     const struct sl_input_request *request, struct sl_dataset **out_dataset,
+                                     struct seqlstm_error *err);
 
 void sl_dataset_close(struct sl_dataset *dataset);
 
@@ -93,16 +92,16 @@ const char *sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_
 
 /* What opening did to the data besides reading it; a caller reports what is not 0. */
 struct sl_data_counts {
-    int64_t dropped_records;   /* on_overflow: drop */
+    int64_t dropped_records; /* on_overflow: drop */
     int64_t dropped_rows;
     int64_t truncated_records; /* on_overflow: truncate */
     int64_t truncated_rows;
-    int64_t split_records;     /* on_overflow: split */
-    int64_t pieces;            /* what they became */
-    int64_t missing_values;    /* filled in, or their rows dropped */
-    int64_t unknown_tokens;    /* became <unk> */
-    int64_t tokens;            /* of the text, <eos> included */
-    int64_t short_groups;      /* series shorter than one window */
+    int64_t split_records;  /* on_overflow: split */
+    int64_t pieces;         /* what they became */
+    int64_t missing_values; /* filled in, or their rows dropped */
+    int64_t unknown_tokens; /* became <unk> */
+    int64_t tokens;         /* of the text, <eos> included */
+    int64_t short_groups;   /* series shorter than one window */
 };
 const struct sl_data_counts *sl_dataset_get_counts(const struct sl_dataset *dataset);
 

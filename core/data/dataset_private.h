@@ -28,12 +28,12 @@ struct sl_dataset {
 
     struct sl_dataset_source source; /* pairs */
 
-    const int32_t *input_ids;  /* one of the three: rows of ids, or of facts.input.features values, or a file of … */
+    const int32_t *input_ids; /* one of the three: rows of ids, or of facts.input.features values, or a file of … */
     const float *input_values;
     struct sl_token_file *token_file; /* … numbers, of which id_map makes ids */
     int32_t *id_map;
-    enum sl_target_form form;  /* NONE: predicting */
-    int64_t target_columns;    /* values per row of the target store */
+    enum sl_target_form form; /* NONE: predicting */
+    int64_t target_columns;   /* values per row of the target store */
     const int32_t *target_ids;
     const float *target_values;
 
@@ -50,9 +50,8 @@ struct sl_dataset {
 };
 
 /* Applies the state to a sliced raw and cuts records; takes what it can out of the raw. */
-seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state,
-                                   struct sl_raw *raw, bool predicting, struct sl_dataset **out_dataset,
-                                   struct seqlstm_error *err);
+seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state, struct sl_raw *raw,
+                                   bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err);
 
 /* records.c: the list of records of `raw` into dataset. */
 seqlstm_status sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct seqlstm_error *err);

@@ -16,8 +16,7 @@ struct sl_fingerprint {
 };
 
 /* Reads the file to its end. Errors: NOT_FOUND, IO. */
-seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *out,
-                                      struct seqlstm_error *err);
+seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err);
 
 /* Size and time alone, without reading; crc64 is 0. */
 seqlstm_status sl_fingerprint_peek(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err);

@@ -128,11 +128,11 @@ static seqlstm_status fit_scaling(struct sl_data_state *state, const struct sl_r
     if (!ok)
         return SL_DATA_NO_MEMORY(err);
     if (state->input_offset || state->input_fill)
-        SEQLSTM_TRY(fit_columns(scale->type, raw->input_features, raw, others, other_count, false,
-                                state->input_offset, state->input_factor, state->input_fill, err));
+        SEQLSTM_TRY(fit_columns(scale->type, raw->input_features, raw, others, other_count, false, state->input_offset,
+                                state->input_factor, state->input_fill, err));
     if (state->target_offset || state->target_fill)
-        SEQLSTM_TRY(fit_columns(scale->type, raw->target_features, raw, others, other_count, true,
-                                state->target_offset, state->target_factor, state->target_fill, err));
+        SEQLSTM_TRY(fit_columns(scale->type, raw->target_features, raw, others, other_count, true, state->target_offset,
+                                state->target_factor, state->target_fill, err));
     return SEQLSTM_OK;
 }
 

@@ -16,8 +16,8 @@ struct sl_length_bin {
 };
 
 struct sl_lengths {
-    int64_t records, rows; /* rows: their sum, real steps */
-    int32_t *sorted;       /* [records] ascending */
+    int64_t records, rows;                          /* rows: their sum, real steps */
+    int32_t *sorted;                                /* [records] ascending */
     struct sl_length_bin bins[SL_LENGTH_BINS_MOST]; /* of equal width, over all lengths */
     int bin_count;
 };

@@ -159,8 +159,7 @@ seqlstm_status sl_npy_parse(const char *name, const void *data, size_t bytes, st
             h.shape[i] = 1;
         fits = fits && sl_checked_mul_i64(elems, h.shape[i], &elems);
     }
-    if (!fits || !sl_checked_mul_i64(elems, elem_bytes, &data_bytes) ||
-        (uint64_t)data_bytes > bytes - prefix - length)
+    if (!fits || !sl_checked_mul_i64(elems, elem_bytes, &data_bytes) || (uint64_t)data_bytes > bytes - prefix - length)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s: the file is cut off: it has %zu bytes of data, its shape asks for more", name,
                      bytes - prefix - length);
@@ -198,11 +197,11 @@ bool sl_npy_is_integer(const struct sl_npy *npy)
     return npy->type != SL_NPY_FLOAT32 && npy->type != SL_NPY_FLOAT64;
 }
 
-#define GET(type)                                                                                                    \
-    {                                                                                                                \
-        type value;                                                                                                  \
-        memcpy(&value, (const char *)npy->data + element * (int64_t)sizeof value, sizeof value);                     \
-        return value;                                                                                                \
+#define GET(type)                                                                                                      \
+    {                                                                                                                  \
+        type value;                                                                                                    \
+        memcpy(&value, (const char *)npy->data + element * (int64_t)sizeof value, sizeof value);                       \
+        return value;                                                                                                  \
     }
 
 double sl_npy_get(const struct sl_npy *npy, int64_t element)

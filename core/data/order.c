@@ -25,8 +25,8 @@ struct making {
     uint32_t *item, *scratch; /* [records] */
     int64_t *wall;            /* where a new batch must begin, ascending */
     int64_t walls;
-    int64_t *first;           /* [batches + 1] into item */
-    int64_t *sequence;        /* [batches] which batch comes at a place */
+    int64_t *first;    /* [batches + 1] into item */
+    int64_t *sequence; /* [batches] which batch comes at a place */
     int64_t batches;
 };
 
@@ -258,8 +258,8 @@ static seqlstm_status make_batches(const struct sl_order_rule *rule, struct maki
 {
     size_t n = (size_t)rule->records + 1;
     if (rule->records >= (int64_t)UINT32_MAX)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%lld sequences, at most %lld can be batched",
-                     (long long)rule->records, (long long)UINT32_MAX - 1);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%lld sequences, at most %lld can be batched", (long long)rule->records,
+                     (long long)UINT32_MAX - 1);
     m->rule = rule;
     m->item = malloc(n * sizeof *m->item);
     m->scratch = malloc(n * sizeof *m->scratch);
@@ -301,8 +301,8 @@ seqlstm_status sl_order_make(const struct sl_order_rule *rule, struct sl_order *
             order.padded = malloc((batches + 1) * sizeof *order.padded);
         if (!order.records || !order.first || !order.pieces_before ||
             (rule->padding != SL_PADDING_NONE && !order.padded))
-            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
-                                       "no memory to order %lld records", (long long)rule->records);
+            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to order %lld records",
+                                       (long long)rule->records);
     }
     if (status == SEQLSTM_OK) {
         order_batches(&m);

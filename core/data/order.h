@@ -19,13 +19,13 @@ struct sl_order_rule {
     bool shuffle;           /* the records, and the batches afterwards */
     bool pools;             /* sort inside windows of pool * batch_size records */
     int64_t pool;
-    const int64_t *edges;   /* ascending; a length above the last one goes into the last bucket */
+    const int64_t *edges; /* ascending; a length above the last one goes into the last bucket */
     int64_t edge_count;
     int64_t batch_size; /* 0: no limit but max_tokens */
     int64_t max_tokens; /* most rows computed; 0: no limit. A longer record is a batch alone */
     enum sl_padding padding;
-    int64_t longest;    /* of the lengths; padding never goes beyond */
-    int64_t bptt;       /* 0: whole sequences */
+    int64_t longest; /* of the lengths; padding never goes beyond */
+    int64_t bptt;    /* 0: whole sequences */
     bool largest_first;
     uint64_t key; /* of the epoch's random numbers */
 };

@@ -45,9 +45,9 @@ static seqlstm_status get_values(const struct sl_dataset *d, int64_t first, int6
     size_t features = (size_t)d->facts.input.features;
     const float *values = d->input_values + (size_t)first * features;
     *out = d->map.size_bytes > 0 ? scratch : values;
-    return d->map.size_bytes > 0 ? sl_file_map_read(&d->map, get_name(d), values,
-                                                    (size_t)count * features * sizeof *values, scratch, err)
-                                 : SEQLSTM_OK;
+    return d->map.size_bytes > 0
+               ? sl_file_map_read(&d->map, get_name(d), values, (size_t)count * features * sizeof *values, scratch, err)
+               : SEQLSTM_OK;
 }
 
 /* Where the target values of a row or record begin. */
@@ -146,8 +146,7 @@ static seqlstm_status fill_sequences(const struct sl_dataset *d, const struct sl
         if (batch->target.kind == SL_FIELD_IDS)
             ((int32_t *)(uintptr_t)batch->target.ids)[k] = here ? target_id(d, row) : -1;
         else
-            memcpy((float *)(uintptr_t)batch->target.values + k * O, target_values(d, row),
-                   (size_t)O * sizeof(float));
+            memcpy((float *)(uintptr_t)batch->target.values + k * O, target_values(d, row), (size_t)O * sizeof(float));
         if (batch->weight.kind == SL_FIELD_VALUES)
             weight[k] = here ? 1.0f : 0.0f;
     }

@@ -33,8 +33,9 @@ static seqlstm_status find_module(const struct seqlstm_pieces_module **out, stru
                      why.message);
     const struct seqlstm_pieces_module *module = table;
     if (module->struct_size != sizeof *module)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the module of `tokenizer: sentencepiece` is of another version: build "
-                                               "and install it with this program");
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE,
+                     "the module of `tokenizer: sentencepiece` is of another version: build "
+                     "and install it with this program");
     *out = module;
     return SEQLSTM_OK;
 }
@@ -98,12 +99,12 @@ seqlstm_status sl_pieces_train(const struct sl_tokenizer *tokenizer, const char 
     const struct seqlstm_pieces_module *module;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     SEQLSTM_TRY(find_module(&module, err));
-    struct seqlstm_pieces_training training = {
-        .struct_size = sizeof training,
-        .method = tokenizer->method == SL_PIECES_UNIGRAM ? SEQLSTM_PIECES_UNIGRAM : SEQLSTM_PIECES_BPE,
-        .size = tokenizer->vocab_size - (int64_t)tokenizer->specials.count + 1,
-        .next = next,
-        .context = context};
+    struct seqlstm_pieces_training training = {.struct_size = sizeof training,
+                                               .method = tokenizer->method == SL_PIECES_UNIGRAM ? SEQLSTM_PIECES_UNIGRAM
+                                                                                                : SEQLSTM_PIECES_BPE,
+                                               .size = tokenizer->vocab_size - (int64_t)tokenizer->specials.count + 1,
+                                               .next = next,
+                                               .context = context};
     void *learned = NULL;
     uint64_t bytes = 0;
     char *model = NULL;

@@ -23,8 +23,7 @@ seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct 
                                   struct seqlstm_error *err);
 
 /* As sl_batcher_next. After an error every call returns that error until a seek. [one thread at a time] */
-seqlstm_status sl_prefetch_next(struct sl_prefetch *prefetch, struct sl_batch **out_batch,
-                                struct seqlstm_error *err);
+seqlstm_status sl_prefetch_next(struct sl_prefetch *prefetch, struct sl_batch **out_batch, struct seqlstm_error *err);
 
 /* As sl_batcher_seek; batches built ahead are dropped. */
 seqlstm_status sl_prefetch_seek(struct sl_prefetch *prefetch, uint64_t epoch, uint64_t ordinal,

@@ -30,42 +30,42 @@
 struct sl_read {
     const struct sl_model *model;
     const struct sl_source *source;
-    enum sl_split split;                  /* generators draw other numbers for each */
-    const struct sl_data_state *state;    /* NULL while it is being learned */
-    const struct sl_input_request *input; /* predict: instead of the source's files; else NULL */
-    const struct sl_pieces *pieces;       /* while the state is being learned; then they are the state's */
+    enum sl_split split;                   /* generators draw other numbers for each */
+    const struct sl_data_state *state;     /* NULL while it is being learned */
+    const struct sl_input_request *input;  /* predict: instead of the source's files; else NULL */
+    const struct sl_pieces *pieces;        /* while the state is being learned; then they are the state's */
     const struct sl_pieces *source_pieces; /* the same of the source of pairs; may be those of `pieces` */
-    bool whole;                           /* not out of the token cache */
+    bool whole;                            /* not out of the token cache */
 };
 
 struct sl_raw {
     const struct sl_source *source;
-    char *name; /* the file, for messages */
+    char *name;          /* the file, for messages */
     struct sl_raw *pair; /* pairs: what the encoder reads, as many series in the same order; this is what is said */
 
     int64_t rows;
     enum sl_field_kind input_kind;
     int64_t input_features;
     bool has_steps;
-    int32_t *ids;            /* [rows]; numbers of `tokens`, or final ids where known_ids > 0 */
+    int32_t *ids;                     /* [rows]; numbers of `tokens`, or final ids where known_ids > 0 */
     struct sl_token_file *token_file; /* in place of ids: they are read when they are wanted */
     struct sl_intern tokens;
     const struct sl_pieces *pieces; /* what text is cut with, in place of the tokenizer's own way; or NULL */
-    int64_t known_ids;       /* ids are final and below this; 0: they are numbers of `tokens` */
-    double *values;          /* [rows, input_features] */
-    float *values32;         /* the same in float32, instead of `values` */
-    const float *mapped;     /* the same, in the file itself */
+    int64_t known_ids;              /* ids are final and below this; 0: they are numbers of `tokens` */
+    double *values;                 /* [rows, input_features] */
+    float *values32;                /* the same in float32, instead of `values` */
+    const float *mapped;            /* the same, in the file itself */
     struct sl_file_map map;
 
     enum sl_field_kind target_kind; /* NONE: none, or the next token */
     bool target_per_row;            /* else per series */
     int64_t target_features;
-    int32_t *target_ids;            /* numbers of `labels`, or final where known_classes > 0 */
+    int32_t *target_ids; /* numbers of `labels`, or final where known_classes > 0 */
     struct sl_intern labels;
     int64_t known_classes;
-    double *target_values;          /* [rows or series, target_features] */
-    int64_t ahead;                  /* > 0: the target is that many rows of target_values behind a record */
-    bool ahead_in_series;           /* a series holds `ahead` rows more than it has steps (no windows) */
+    double *target_values; /* [rows or series, target_features] */
+    int64_t ahead;         /* > 0: the target is that many rows of target_values behind a record */
+    bool ahead_in_series;  /* a series holds `ahead` rows more than it has steps (no windows) */
 
     int64_t series;
     int64_t *start;
@@ -91,8 +91,7 @@ void sl_raw_deinit(struct sl_raw *raw);
 seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, struct seqlstm_error *err);
 
 /* Keeps the share [from, to) of the rows (streams, windows over one series) or of the series. */
-seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows,
-                            struct seqlstm_error *err);
+seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows, struct seqlstm_error *err);
 
 /* The readers, one per source. */
 seqlstm_status sl_raw_read_text(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
@@ -168,10 +167,10 @@ bool sl_model_wants_steps(const struct sl_model *model);
 bool sl_model_wants_step_targets(const struct sl_model *model);
 
 /* Larger ids and classes are taken for damage: a softmax over so many does not exist. */
-#define SL_DATA_MOST_IDS 16777216
+#define SL_DATA_MOST_IDS     16777216
 #define SL_DATA_MOST_CLASSES 1000000
 
-#define SL_DATA_NO_MEMORY(err) \
+#define SL_DATA_NO_MEMORY(err)                                                                                         \
     seqlstm_error_set((err), SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "memory ran out while reading data")
 
 #endif

@@ -21,8 +21,8 @@ static seqlstm_status check_text(const char *name, const char *text, size_t byte
 {
     size_t bad = 0;
     if (bytes >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0))
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "%s:1: the text is UTF-16, expected UTF-8: convert it (iconv -t UTF-8)", name);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: the text is UTF-16, expected UTF-8: convert it (iconv -t UTF-8)",
+                     name);
     if (!sl_text_is_utf8(text, bytes, &bad))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s:%lld: byte 0x%02x at offset %zu is not valid UTF-8 (`encoding: latin-1` reads ISO 8859-1)",
@@ -250,8 +250,8 @@ seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_
     struct sl_raw *raw = builder->raw;
     sl_trim(&text, &bytes);
     if (bytes == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the label (column `%s`) is empty", raw->name,
-                     (long long)line, column);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the label (column `%s`) is empty", raw->name, (long long)line,
+                     column);
     if (type == SL_LABEL_CLASS) {
         int32_t id = sl_intern_add(&raw->labels, text, bytes);
         sl_buf_append(&builder->target_ids, &id, sizeof id);

@@ -25,8 +25,7 @@ static bool is_large(const struct sl_read *read)
     const struct sl_source *source = read->source;
     return !read->input && !read->whole && read->model->data.tokenizer.type != SL_TOKENIZER_SENTENCEPIECE &&
            source->type == SL_SOURCE_TEXT && source->encoding == SL_ENCODING_UTF_8 && source->file &&
-           stat(source->file, &status) == 0 && S_ISREG(status.st_mode) &&
-           status.st_size >= find_limit();
+           stat(source->file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= find_limit();
 }
 
 /* All of it is one series. */

@@ -19,9 +19,9 @@ struct sl_table_read {
     int64_t target_count;
     int64_t label, group, time, text;
     int64_t pair_source, pair_target; /* texts of pairs */
-    int64_t *order;  /* [kept] */
-    int32_t *groups; /* [kept] number of the group, ascending; NULL: no groups */
-    double *moments; /* [kept]; NULL: no time column */
+    int64_t *order;                   /* [kept] */
+    int32_t *groups;                  /* [kept] number of the group, ascending; NULL: no groups */
+    double *moments;                  /* [kept]; NULL: no time column */
     int64_t kept;
 };
 

@@ -95,8 +95,7 @@ static seqlstm_status cut_stream(struct cutter *c, struct seqlstm_error *err)
     int64_t behind = c->d->form == SL_TARGET_NEXT;
     for (int64_t s = 1; s < raw->series; s++)
         if (raw->start[s] != raw->start[s - 1] + raw->length[s - 1])
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                         "%s: `unit: stream` cannot join sequences of different `lengths`",
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: `unit: stream` cannot join sequences of different `lengths`",
                          raw->name ? raw->name : "data");
     if (raw->series == 0)
         return SEQLSTM_OK;

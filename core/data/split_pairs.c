@@ -17,11 +17,11 @@
 
 /* One side of the pairs in the making. */
 struct side {
-    struct sl_raw *raw;  /* as it was read */
-    struct sl_raw made;  /* its arrays anew */
+    struct sl_raw *raw; /* as it was read */
+    struct sl_raw made; /* its arrays anew */
     struct sl_raw_builder builder;
-    struct sl_buf text;  /* of all pieces */
-    int64_t head, tail;  /* marks before and behind the words */
+    struct sl_buf text; /* of all pieces */
+    int64_t head, tail; /* marks before and behind the words */
 };
 
 static void init_side(struct side *side, struct sl_raw *raw, const struct sl_tokenizer *tokenizer)

@@ -61,21 +61,18 @@ void sl_data_state_undo_targets(const struct sl_data_state *state, float *values
  * `whole`). For prompts. *out_ids is freed with free(); at least one element is allocated.
  * Errors: CORRUPT_DATA (not UTF-8, or an unknown token without <unk>), INVALID_ARGUMENT (no
  * vocabulary), NO_MEMORY. */
-seqlstm_status sl_data_state_encode(const struct sl_data_state *state, const char *text, size_t bytes,
-                                    bool whole, int32_t **out_ids, int64_t *out_count,
-                                    struct seqlstm_error *err);
+seqlstm_status sl_data_state_encode(const struct sl_data_state *state, const char *text, size_t bytes, bool whole,
+                                    int32_t **out_ids, int64_t *out_count, struct seqlstm_error *err);
 
 /* Appends ids as text (sl_tokens_join with the state's own tokenizer). */
-void sl_data_state_decode(const struct sl_data_state *state, const int32_t *ids, int64_t count,
-                          struct sl_buf *out);
+void sl_data_state_decode(const struct sl_data_state *state, const int32_t *ids, int64_t count, struct sl_buf *out);
 
 /* Appends JSON, one object with "schema": "seqlstm.data/1", ending in a newline. */
-seqlstm_status sl_data_state_write(const struct sl_data_state *state, struct sl_buf *out,
-                                   struct seqlstm_error *err);
+seqlstm_status sl_data_state_write(const struct sl_data_state *state, struct sl_buf *out, struct seqlstm_error *err);
 
 /* `name` is what messages call the text. Errors: CORRUPT_DATA, NO_MEMORY. */
-seqlstm_status sl_data_state_read(const char *name, const char *text, size_t bytes,
-                                  struct sl_data_state **out_state, struct seqlstm_error *err);
+seqlstm_status sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_data_state **out_state,
+                                  struct seqlstm_error *err);
 
 void sl_data_state_destroy(struct sl_data_state *state);
 

@@ -65,11 +65,10 @@ static json_t *facts_json(const struct sl_data_facts *f)
     json_t *envelope =
         json_pack("{s:I, s:I, s:I, s:b, s:b}", "sequences", (json_int_t)e->sequences, "steps", (json_int_t)e->steps,
                   "rows", (json_int_t)e->rows, "uniform", (int)e->uniform, "stream", (int)e->stream);
-    json_t *facts =
-        json_pack("{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:o}", "input", field_json(&f->input), "target",
-                  field_json(&f->target), "has_weight", (int)f->has_weight, "has_steps", (int)f->has_steps, "records",
-                  (json_int_t)f->records, "rows", (json_int_t)f->rows, "longest", (json_int_t)f->longest, "envelope",
-                  envelope);
+    json_t *facts = json_pack("{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:o}", "input", field_json(&f->input), "target",
+                              field_json(&f->target), "has_weight", (int)f->has_weight, "has_steps", (int)f->has_steps,
+                              "records", (json_int_t)f->records, "rows", (json_int_t)f->rows, "longest",
+                              (json_int_t)f->longest, "envelope", envelope);
     if (facts && f->source.kind != SL_FIELD_NONE)
         json_object_set_new(facts, "source",
                             json_pack("{s:o, s:I, s:I, s:I, s:I}", "field", field_json(&f->source), "rows",
@@ -88,8 +87,9 @@ static json_t *pieces_json(const struct sl_pieces *pieces)
     const void *model = sl_pieces_get_model(pieces, &bytes);
     sl_base64_write(model, bytes, &text);
     sl_text_snprintf(crc, sizeof crc, "%016llx", (unsigned long long)sl_crc64(0, model, bytes));
-    json_t *object = text.failed ? NULL : json_pack("{s:s#, s:s}", "model", sl_buf_text(&text),
-                                                    (int)text.length_bytes, "crc64", crc);
+    json_t *object = text.failed
+                         ? NULL
+                         : json_pack("{s:s#, s:s}", "model", sl_buf_text(&text), (int)text.length_bytes, "crc64", crc);
     sl_buf_deinit(&text);
     return object;
 }
@@ -275,8 +275,7 @@ static seqlstm_status get_vocabulary(struct reader *r, const json_t *root, const
         entries[i].bytes = json_string_length(text);
         entries[i].count = json_integer_value(json_array_get(counts, i));
     }
-    seqlstm_status status =
-        r->bad ? SEQLSTM_OK : sl_vocabulary_create(entries, (int64_t)count, special_ids, out, err);
+    seqlstm_status status = r->bad ? SEQLSTM_OK : sl_vocabulary_create(entries, (int64_t)count, special_ids, out, err);
     free(entries);
     return status;
 }
@@ -325,8 +324,8 @@ static void check_whole(struct reader *r, const struct sl_data_state *s)
     else if (target->kind == SL_FIELD_IDS && classes && sl_vocabulary_get_size(classes) != target->classes)
         r->bad = "classes";
     else if (s->facts.source.kind != SL_FIELD_NONE &&
-             (!s->tokens || s->facts.source.classes !=
-                                sl_vocabulary_get_size(s->source_tokens ? s->source_tokens : s->tokens)))
+             (!s->tokens ||
+              s->facts.source.classes != sl_vocabulary_get_size(s->source_tokens ? s->source_tokens : s->tokens)))
         r->bad = "source_tokens";
     else if (s->input_columns != s->facts.input.features)
         r->bad = "input_columns";

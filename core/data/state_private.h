@@ -9,11 +9,11 @@
 /* Where the target of a step or record stands in the target store. */
 enum sl_target_form {
     SL_TARGET_NONE,
-    SL_TARGET_NEXT,       /* the input id of the next row */
-    SL_TARGET_RECORD,     /* one per record */
-    SL_TARGET_LAST,       /* that of the record's last row */
-    SL_TARGET_STEP,       /* that of the step's row */
-    SL_TARGET_AHEAD       /* those of the `ahead` rows behind the record */
+    SL_TARGET_NEXT,   /* the input id of the next row */
+    SL_TARGET_RECORD, /* one per record */
+    SL_TARGET_LAST,   /* that of the record's last row */
+    SL_TARGET_STEP,   /* that of the step's row */
+    SL_TARGET_AHEAD   /* those of the `ahead` rows behind the record */
 };
 
 struct sl_data_state {
@@ -28,26 +28,26 @@ struct sl_data_state {
     struct sl_vocabulary *tokens;  /* NULL: no text */
     struct sl_vocabulary *classes; /* NULL: none, or they are the tokens */
     bool classes_are_tokens;
-    struct sl_vocabulary *source_tokens;    /* pairs: of the source; NULL: none, or they are the tokens (shared) */
+    struct sl_vocabulary *source_tokens; /* pairs: of the source; NULL: none, or they are the tokens (shared) */
     enum sl_tokenizer_type source_tokenizer;
     bool source_lowercase;
-    bool binary_values;            /* a class label as the values 0 and 1 */
-    int32_t ignore_id;             /* target that weighs nothing; -1: none */
-    char *ignore_label;            /* the same as text; NULL: none */
+    bool binary_values; /* a class label as the values 0 and 1 */
+    int32_t ignore_id;  /* target that weighs nothing; -1: none */
+    char *ignore_label; /* the same as text; NULL: none */
     enum sl_scale_type scale;
     int64_t input_columns, target_columns;
-    double *input_offset, *input_factor;   /* [input_columns]; NULL: not scaled */
-    double *target_offset, *target_factor; /* [target_columns] */
-    double *input_fill, *target_fill;      /* for missing values; NULL: none */
-    double *target_naive;                  /* [target_columns]; NULL: targets are no series */
-    char **input_names, **target_names;    /* NULL: no names */
+    double *input_offset, *input_factor;             /* [input_columns]; NULL: not scaled */
+    double *target_offset, *target_factor;           /* [target_columns] */
+    double *input_fill, *target_fill;                /* for missing values; NULL: none */
+    double *target_naive;                            /* [target_columns]; NULL: targets are no series */
+    char **input_names, **target_names;              /* NULL: no names */
     struct sl_scaling input_scaling, target_scaling; /* views of the above */
 };
 
 /* Learns from the raw training split (sliced). `others` are raws that `fit: all` looks at besides. */
 seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
-                                 const struct sl_raw *const *others, int other_count,
-                                 struct sl_data_state **out_state, struct seqlstm_error *err);
+                                 const struct sl_raw *const *others, int other_count, struct sl_data_state **out_state,
+                                 struct seqlstm_error *err);
 
 /* What the source of pairs is cut with, or NULL. */
 const struct sl_pieces *sl_data_state_find_source_pieces(const struct sl_data_state *state);

@@ -22,7 +22,7 @@ struct sl_data_stats {
     struct sl_batching_cost costs[MOST_COSTS];
     int cost_count;
     struct sl_edges edges[MOST_COSTS]; /* of each cost */
-    int64_t least_steps;   /* of the lower bound */
+    int64_t least_steps;               /* of the lower bound */
     double least_seconds;
 };
 

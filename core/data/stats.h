@@ -25,13 +25,13 @@ struct sl_batching_cost {
     int64_t source_rows;     /* of them the encoder's */
     int64_t source_steps;
     int64_t batches;
-    int64_t shapes;          /* different (sequences, steps), of pairs with the steps of each side */
-    int64_t rows_lost;       /* never visited */
+    int64_t shapes;    /* different (sequences, steps), of pairs with the steps of each side */
+    int64_t rows_lost; /* never visited */
     int64_t sequences_lost;
-    double seconds;          /* of an epoch, from the measured cost of a step; 0: not measured */
-    const int64_t *edges;    /* of its buckets; NULL: it has none. Borrowed */
+    double seconds;       /* of an epoch, from the measured cost of a step; 0: not measured */
+    const int64_t *edges; /* of its buckets; NULL: it has none. Borrowed */
     int64_t edge_count;
-    double above_bound;      /* share by which seconds (not measured: steps) lie above the lower bound */
+    double above_bound; /* share by which seconds (not measured: steps) lie above the lower bound */
 };
 
 /* The strategies, as `name`: packed rows in "pools", in buckets "auto", "count", "greedy" and "lengths" (those of
@@ -53,7 +53,7 @@ const struct sl_lengths *sl_data_stats_get_lengths(const struct sl_data_stats *s
 const struct sl_lengths *sl_data_stats_find_source_lengths(const struct sl_data_stats *stats);
 int64_t sl_data_stats_get_vocabulary(const struct sl_data_stats *stats); /* 0: no text */
 int64_t sl_data_stats_get_source_vocabulary(const struct sl_data_stats *stats);
-int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats);    /* 0: no classes */
+int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats); /* 0: no classes */
 /* Sequences that were too long and became several, and how many (`on_overflow: split`). */
 int64_t sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_pieces);
 

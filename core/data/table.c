@@ -159,8 +159,7 @@ seqlstm_status sl_table_parse(const char *file, char *text, size_t bytes, const 
         table.lines = (int64_t *)(void *)sl_buf_take(&p.lines, NULL);
         table.cells = (struct sl_cell *)(void *)sl_buf_take(&p.cells, &cell_bytes);
         if (!table.lines || !table.cells)
-            status =
-                seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the table %s", file);
+            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the table %s", file);
     }
     if (status == SEQLSTM_OK)
         status = make_names(&table, header, expected_names, err);

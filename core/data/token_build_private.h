@@ -26,9 +26,9 @@ struct sl_token_worker {
     int number;
     pthread_t thread;
     struct sl_word_table words;
-    int spill;       /* descriptor of a file without a name */
+    int spill; /* descriptor of a file without a name */
     int64_t spill_bytes;
-    char *text;      /* of a chunk, with the byte before it and SL_WORD_EDGES_BEHIND behind it */
+    char *text; /* of a chunk, with the byte before it and SL_WORD_EDGES_BEHIND behind it */
     int64_t text_room;
     uint32_t block[SL_SPILL_BLOCK];
     int blocked;

@@ -58,8 +58,8 @@ static seqlstm_status describe_source(const struct sl_token_cache_request *reque
         out->mtime_ns = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
         int64_t count = out->size_bytes < ENDS_BYTES ? out->size_bytes : ENDS_BYTES;
         for (int end = 0; end < 2 && result == SEQLSTM_OK; end++) {
-            result = sl_token_read_at(fd, request->text_path, bytes, (size_t)count,
-                                      end ? out->size_bytes - count : 0, err);
+            result =
+                sl_token_read_at(fd, request->text_path, bytes, (size_t)count, end ? out->size_bytes - count : 0, err);
             out->ends_crc64 = sl_crc64(out->ends_crc64, bytes, (size_t)count);
         }
     }

@@ -198,8 +198,8 @@ seqlstm_status sl_token_file_read_counts(const struct sl_token_file *file, int64
 seqlstm_status sl_token_file_read_lines(const struct sl_token_file *file, int64_t first, int64_t count, int64_t *out,
                                         struct seqlstm_error *err)
 {
-    return sl_token_read_at(file->fd, file->path, out, (size_t)count * sizeof *out,
-                            file->layout.line_begin + 8 * first, err);
+    return sl_token_read_at(file->fd, file->path, out, (size_t)count * sizeof *out, file->layout.line_begin + 8 * first,
+                            err);
 }
 
 seqlstm_status sl_token_file_read(const struct sl_token_file *file, int64_t first, int64_t count, int32_t *out,

@@ -32,8 +32,7 @@ struct sl_token_cursor {
 };
 
 /* NONE is read as WHITESPACE. */
-void sl_token_cursor_init(struct sl_token_cursor *cursor, enum sl_tokenizer_type type, const char *text,
-                          size_t bytes);
+void sl_token_cursor_init(struct sl_token_cursor *cursor, enum sl_tokenizer_type type, const char *text, size_t bytes);
 /* The next token, a part of the text; false at the end. Never empty. */
 bool sl_token_cursor_next(struct sl_token_cursor *cursor, const char **out_token, size_t *out_bytes);
 
@@ -43,7 +42,7 @@ void sl_text_lower(char *text, size_t bytes);
 /* Tokens of the vocabulary as readable text, appended to `out`: with spaces between them for whitespace
  * and word, without for char, as the pieces say for sentencepiece; <bos> and <pad> are left out, <eos> is a newline. */
 struct sl_buf;
-void sl_tokens_join(const struct sl_tokenizer *config, const struct sl_vocabulary *vocabulary,
-                    const int32_t *ids, int64_t count, struct sl_buf *out);
+void sl_tokens_join(const struct sl_tokenizer *config, const struct sl_vocabulary *vocabulary, const int32_t *ids,
+                    int64_t count, struct sl_buf *out);
 
 #endif

@@ -28,8 +28,8 @@ struct sl_vocabulary_entry {
 /* Copies the entries; their order is their id. `special_ids[SL_SPECIAL_…]`: the id or -1; NULL: none.
  * Errors: NO_MEMORY, CORRUPT_DATA (a text twice). [any thread] */
 seqlstm_status sl_vocabulary_create(const struct sl_vocabulary_entry *entries, int64_t count,
-                                    const int32_t special_ids[SL_SPECIAL_COUNT],
-                                    struct sl_vocabulary **out, struct seqlstm_error *err);
+                                    const int32_t special_ids[SL_SPECIAL_COUNT], struct sl_vocabulary **out,
+                                    struct seqlstm_error *err);
 void sl_vocabulary_destroy(struct sl_vocabulary *vocabulary);
 
 int64_t sl_vocabulary_get_size(const struct sl_vocabulary *vocabulary);

@@ -18,8 +18,8 @@ enum {
 struct sl_word_edges {
     const char *text;
     size_t bytes, next;
-    size_t open;     /* where the word begins that the last block did not end */
-    uint64_t inside; /* 1: there is one */
+    size_t open;                            /* where the word begins that the last block did not end */
+    uint64_t inside;                        /* 1: there is one */
     size_t at[2 * SL_WORD_EDGES_WORDS + 2]; /* begin and end of each word, in bytes from `text` */
 };
 

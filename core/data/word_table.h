@@ -24,7 +24,7 @@ struct sl_word_slot {
 
 struct sl_word_table {
     struct sl_word_slot *slots;
-    int shift;            /* 64 - log2 of the number of slots */
+    int shift; /* 64 - log2 of the number of slots */
     int32_t count;
     struct sl_buf text;   /* the words, one behind the other */
     struct sl_buf begins; /* int64 per word: where its text begins */

@@ -54,9 +54,8 @@ static seqlstm_status read_numbers(const char *path, int64_t number, const char 
     return SEQLSTM_OK;
 }
 
-static seqlstm_status take_line(const char *path, int64_t number, char *line,
-                                const struct sl_vocabulary *vocabulary, int64_t dim, float *table, bool *seen,
-                                struct seqlstm_error *err)
+static seqlstm_status take_line(const char *path, int64_t number, char *line, const struct sl_vocabulary *vocabulary,
+                                int64_t dim, float *table, bool *seen, struct seqlstm_error *err)
 {
     size_t bytes = strlen(line);
     while (bytes > 0 && strchr(" \t\r\n", line[bytes - 1]))
@@ -86,8 +85,8 @@ static seqlstm_status check_width(const char *path, int64_t number, const char *
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary *vocabulary, int64_t dim,
-                                    float *table, int64_t *out_found, struct seqlstm_error *err)
+seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary *vocabulary, int64_t dim, float *table,
+                                    int64_t *out_found, struct seqlstm_error *err)
 {
     int64_t size = sl_vocabulary_get_size(vocabulary), number = 0;
     FILE *file = fopen(path, "re");

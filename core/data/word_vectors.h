@@ -14,7 +14,7 @@
  * values. Of a word that stands twice the first counts. `*out_found` rows were written. Errors: NOT_FOUND, IO,
  * NO_MEMORY; CORRUPT_DATA with file and line for a line of another width or without numbers (rows before it are
  * written by then). */
-seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary *vocabulary, int64_t dim,
-                                    float *table, int64_t *out_found, struct seqlstm_error *err);
+seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary *vocabulary, int64_t dim, float *table,
+                                    int64_t *out_found, struct seqlstm_error *err);
 
 #endif

@@ -31,16 +31,16 @@ struct sl_beam {
     struct sl_beam_rule rule;
     int32_t sentences;
     int32_t *limits;
-    int32_t *result_counts;     /* [sentences] */
-    struct result *results;     /* [sentences, beam], best first */
-    struct sl_beam_row *rows;   /* [sentences * beam] */
+    int32_t *result_counts;   /* [sentences] */
+    struct result *results;   /* [sentences, beam], best first */
+    struct sl_beam_row *rows; /* [sentences * beam] */
     struct sl_beam_row *next;
     int32_t row_count;
-    int32_t *sources;           /* [sentences * beam] */
-    struct candidate *best;     /* [beam] of one sentence, best first */
+    int32_t *sources;       /* [sentences * beam] */
+    struct candidate *best; /* [beam] of one sentence, best first */
     struct node *nodes;
     int32_t node_count, node_capacity;
-    int32_t *text, *trail;      /* of the result that was asked for last: tokens and rows */
+    int32_t *text, *trail; /* of the result that was asked for last: tokens and rows */
 };
 
 static seqlstm_status no_memory(struct seqlstm_error *err)

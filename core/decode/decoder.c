@@ -17,10 +17,10 @@
 struct sl_decoder {
     struct sl_decoder_request request;
     struct sl_parts parts;
-    const struct sl_graph *graph;           /* of the step */
-    struct sl_beam *beam;                   /* of the last run */
-    float *spare;                           /* as large as the states of a step */
-    int32_t *tokens;                        /* [rows of the step's envelope] */
+    const struct sl_graph *graph; /* of the step */
+    struct sl_beam *beam;         /* of the last run */
+    float *spare;                 /* as large as the states of a step */
+    int32_t *tokens;              /* [rows of the step's envelope] */
     double *log_probabilities;
     struct sl_sample_candidate *candidates; /* [classes] */
     struct sl_attention_trace *trace;       /* NULL: nobody asked */
@@ -50,8 +50,8 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
     decoder->tokens = calloc(rows, sizeof *decoder->tokens);
     decoder->log_probabilities = calloc(rows, sizeof *decoder->log_probabilities);
     decoder->candidates = calloc((size_t)decoder->graph->facts.target.classes + 1, sizeof *decoder->candidates);
-    if (status == SEQLSTM_OK && (!decoder->spare || !decoder->tokens || !decoder->log_probabilities ||
-                                 !decoder->candidates))
+    if (status == SEQLSTM_OK &&
+        (!decoder->spare || !decoder->tokens || !decoder->log_probabilities || !decoder->candidates))
         status = no_memory(err);
     if (status == SEQLSTM_OK && request->traces_attention)
         status = sl_attention_trace_create(request->step, &decoder->trace, err);
@@ -75,8 +75,7 @@ static struct sl_beam_rule get_rule(const struct sl_decode_config *config)
         .beam = (int32_t)config->beam, .n_best = (int32_t)config->n_best, .penalty = config->length_penalty};
 }
 
-int64_t sl_decoder_count_bytes(const struct sl_graph *step, const struct sl_decode_config *config,
-                               int64_t source_steps)
+int64_t sl_decoder_count_bytes(const struct sl_graph *step, const struct sl_decode_config *config, int64_t source_steps)
 {
     const int64_t rows = step->facts.envelope.sequences;
     const struct sl_beam_rule rule = get_rule(config);
@@ -197,8 +196,8 @@ static seqlstm_status search(struct sl_decoder *decoder, const struct sl_batch *
             draw(decoder, batch, rows, count, step, probabilities);
             SEQLSTM_TRY(sl_beam_follow(decoder->beam, decoder->tokens, decoder->log_probabilities, &sources, err));
         } else {
-            SEQLSTM_TRY(sl_beam_advance(decoder->beam, probabilities, decoder->graph->facts.target.classes, &sources,
-                                        err));
+            SEQLSTM_TRY(
+                sl_beam_advance(decoder->beam, probabilities, decoder->graph->facts.target.classes, &sources, err));
         }
         sl_beam_get_rows(decoder->beam, &count);
         SEQLSTM_TRY(follow(decoder, sources, count, err));

@@ -18,9 +18,9 @@ struct sl_decoder_request {
     struct sl_exec *encoder; /* outlive the decoder, as all below */
     struct sl_exec *step;    /* its envelope: as many sequences as the encoder's times the beam, one step */
     const struct sl_decode_config *config;
-    int32_t begin, end;      /* tokens */
-    uint64_t seed;           /* of what is drawn */
-    bool traces_attention;   /* the step's graph reports weights */
+    int32_t begin, end;    /* tokens */
+    uint64_t seed;         /* of what is drawn */
+    bool traces_attention; /* the step's graph reports weights */
 };
 
 seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struct sl_decoder **out_decoder,

@@ -63,8 +63,11 @@ seqlstm_status sl_parts_begin(struct sl_parts *parts, const struct sl_batch *bat
 seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step, const float **out_probabilities,
                              struct seqlstm_error *err)
 {
-    struct sl_batch_shape shape = {.sequences = count, .lengths = parts->ones, .input_kind = SL_FIELD_IDS,
-                                   .input_features = 1, .input_on_steps = true};
+    struct sl_batch_shape shape = {.sequences = count,
+                                   .lengths = parts->ones,
+                                   .input_kind = SL_FIELD_IDS,
+                                   .input_features = 1,
+                                   .input_on_steps = true};
     struct sl_batch *batch = NULL;
     SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
     for (int32_t r = 0; r < count; r++) {

@@ -75,8 +75,8 @@ static int32_t choose(struct sl_sampler *sampler, const float *probabilities, ui
     static const struct sl_sample_rule plain = {1, 0, 1};
     int32_t best = 0;
     if (!sampler->argmax)
-        return sl_sample_draw(&plain, probabilities, sampler->classes,
-                              draw(sampler->seed, epoch, sequence, step, DRAW), sampler->candidates);
+        return sl_sample_draw(&plain, probabilities, sampler->classes, draw(sampler->seed, epoch, sequence, step, DRAW),
+                              sampler->candidates);
     for (int32_t c = 1; c < sampler->classes; c++)
         best = probabilities[c] > probabilities[best] ? c : best;
     return best;

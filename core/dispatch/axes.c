@@ -37,15 +37,27 @@ seqlstm_status sl_axes_init(struct sl_axes *axes, const struct sl_profile *profi
     }
     offsets[steps] = rows;
     one[1] = n;
-    axes->steps = (struct seqlstm_axis){.struct_size = sizeof axes->steps, .flags = flags | uniform,
-                                         .sequences = alive, .steps = steps, .rows = rows, .lengths = lengths,
-                                         .batch_sizes = sizes, .row_offsets = offsets, .sequence_id = ids,
-                                         .position0 = positions};
-    sizes[steps] = (int32_t)n;
-    axes->rows = (struct seqlstm_axis){.struct_size = sizeof axes->rows, .flags = flags | SEQLSTM_AXIS_UNIFORM,
-                                        .sequences = n, .steps = 1, .rows = n, .lengths = ones,
-                                        .batch_sizes = sizes + steps, .row_offsets = one, .sequence_id = ids,
+    axes->steps = (struct seqlstm_axis){.struct_size = sizeof axes->steps,
+                                        .flags = flags | uniform,
+                                        .sequences = alive,
+                                        .steps = steps,
+                                        .rows = rows,
+                                        .lengths = lengths,
+                                        .batch_sizes = sizes,
+                                        .row_offsets = offsets,
+                                        .sequence_id = ids,
                                         .position0 = positions};
+    sizes[steps] = (int32_t)n;
+    axes->rows = (struct seqlstm_axis){.struct_size = sizeof axes->rows,
+                                       .flags = flags | SEQLSTM_AXIS_UNIFORM,
+                                       .sequences = n,
+                                       .steps = 1,
+                                       .rows = n,
+                                       .lengths = ones,
+                                       .batch_sizes = sizes + steps,
+                                       .row_offsets = one,
+                                       .sequence_id = ids,
+                                       .position0 = positions};
     return SEQLSTM_OK;
 }
 

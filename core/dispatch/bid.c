@@ -43,7 +43,10 @@ static seqlstm_status note_answer(const struct sl_spans *spans, struct sl_span *
     if (!answer->accepted)
         return note_refusal(spans, span, rank, answer, err);
     for (uint32_t v = 0; v < answer->variant_count; v++) {
-        struct sl_bid bid = {.backend = spans->listed[rank], .rank = rank, .device = device, .variant_index = v,
+        struct sl_bid bid = {.backend = spans->listed[rank],
+                             .rank = rank,
+                             .device = device,
+                             .variant_index = v,
                              .variant = sl_arena_strdup(spans->arena, answer->variants[v])};
         if (bid.variant == NULL)
             return no_memory(err);
@@ -146,15 +149,15 @@ seqlstm_status sl_span_refuse_bid(const struct sl_spans *spans, struct sl_span *
     return note_refusal(spans, span, bid->rank, &answer, err);
 }
 
-seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *span,
-                                const union seqlstm_any_desc *desc, struct sl_bid *bid, struct seqlstm_error *err)
+seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *span, const union seqlstm_any_desc *desc,
+                                struct sl_bid *bid, struct seqlstm_error *err)
 {
     if (bid->op)
         return SEQLSTM_OK;
     const struct seqlstm_backend *table = sl_backend_get_table(bid->backend);
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    seqlstm_status status = table->op_create(sl_backend_get_instance(bid->backend), bid->device, &desc->head,
-                                             bid->variant, &bid->op, &why);
+    seqlstm_status status =
+        table->op_create(sl_backend_get_instance(bid->backend), bid->device, &desc->head, bid->variant, &bid->op, &why);
     if (status == SEQLSTM_UNSUPPORTED) {
         bid->op = NULL;
         return sl_span_refuse_bid(spans, span, bid, why.message[0] ? why.message : "it gave no reason", err);
@@ -186,8 +189,16 @@ bool sl_bid_is_fallback(const struct sl_span *span, const struct sl_bid *bid)
 
 struct sl_call sl_bid_make_call(const struct sl_span *span, const struct sl_bid *bid)
 {
-    return (struct sl_call){.node = span->node, .node_first = span->first, .node_count = span->count,
-                            .backend = bid->backend, .device = bid->device, .variant = bid->variant, .op = bid->op,
-                            .sizes = bid->sizes, .refusals = span->refusals, .refusal_count = span->refusal_count,
-                            .cost = bid->cost, .fallback = sl_bid_is_fallback(span, bid)};
+    return (struct sl_call){.node = span->node,
+                            .node_first = span->first,
+                            .node_count = span->count,
+                            .backend = bid->backend,
+                            .device = bid->device,
+                            .variant = bid->variant,
+                            .op = bid->op,
+                            .sizes = bid->sizes,
+                            .refusals = span->refusals,
+                            .refusal_count = span->refusal_count,
+                            .cost = bid->cost,
+                            .fallback = sl_bid_is_fallback(span, bid)};
 }

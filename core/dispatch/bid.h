@@ -17,19 +17,19 @@
 
 struct sl_bid {
     struct sl_backend *backend;
-    uint32_t rank;          /* place of the backend in the list */
+    uint32_t rank; /* place of the backend in the list */
     uint32_t device;
     const char *variant;
     uint32_t variant_index; /* place among the backend's variants */
     bool out;
-    struct seqlstm_op *op;  /* NULL: not created yet, or handed over */
+    struct seqlstm_op *op;      /* NULL: not created yet, or handed over */
     struct seqlstm_sizes sizes; /* of the op */
     struct sl_cost cost;
 };
 
 struct sl_span {
     const struct sl_node *node; /* the graph's, or a copy of it in float32 */
-    int32_t first, count;   /* nodes of the graph */
+    int32_t first, count;       /* nodes of the graph */
     struct sl_bid *bids;
     int32_t bid_count;
     struct sl_refusal *refusals;
@@ -61,8 +61,8 @@ seqlstm_status sl_span_ask(const struct sl_spans *spans, const struct sl_node *n
 
 /* Creates the bid's op unless it has one; a refusal at this point puts the bid out and is noted. Errors: the plugin's
  * other than UNSUPPORTED. */
-seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *span,
-                                const union seqlstm_any_desc *desc, struct sl_bid *bid, struct seqlstm_error *err);
+seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *span, const union seqlstm_any_desc *desc,
+                                struct sl_bid *bid, struct seqlstm_error *err);
 
 /* Puts a bid out and notes why. Errors: NO_MEMORY. */
 seqlstm_status sl_span_refuse_bid(const struct sl_spans *spans, struct sl_span *span, struct sl_bid *bid,

@@ -73,8 +73,7 @@ struct sl_capture sl_plan_find_capture(const struct sl_plan *plan)
 {
     struct sl_capture capture = {.possible = plan->call_count > 0 && plan->graph->phase == SL_PHASE_TRAIN};
     for (int32_t c = 0; c < plan->call_count; c++)
-        capture.on_device = capture.on_device ||
-                            strcmp(sl_call_get_domain(&plan->calls[c]), "host") != 0;
+        capture.on_device = capture.on_device || strcmp(sl_call_get_domain(&plan->calls[c]), "host") != 0;
     if (!capture.possible) {
         refuse(&capture, &capture.possible, "only training steps are captured");
         return capture;

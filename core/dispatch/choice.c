@@ -27,8 +27,7 @@ void sl_choice_write_refusals(struct sl_buf *buf, const struct sl_refusal *refus
         if (refusal->option[0])
             sl_buf_printf(buf, "%s %s ", refusal->option, refusal->value);
         if (refusal->place.line > 0)
-            sl_buf_printf(buf, "(%s:%d:%d) ", refusal->place.file, refusal->place.line,
-                          refusal->place.column);
+            sl_buf_printf(buf, "(%s:%d:%d) ", refusal->place.file, refusal->place.line, refusal->place.column);
         sl_buf_printf(buf, "%s", refusal->reason);
     }
 }

@@ -11,7 +11,7 @@
 struct wish {
     const char *backend;
     size_t backend_bytes;
-    const char *variant; /* "": any */
+    const char *variant;   /* "": any */
     struct sl_place place; /* line 0: none */
 };
 
@@ -47,8 +47,7 @@ static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span,
                           "the backend `%.*s` is not loaded; `seqlstm backends -v` says why", (int)wish->backend_bytes,
                           wish->backend);
         if (err && wish->place.line > 0)
-            snprintf(err->where, sizeof err->where, "%s:%d:%d", wish->place.file, wish->place.line,
-                     wish->place.column);
+            snprintf(err->where, sizeof err->where, "%s:%d:%d", wish->place.file, wish->place.line, wish->place.column);
         return SEQLSTM_UNAVAILABLE;
     }
     span->pin = wish->backend;
@@ -96,7 +95,8 @@ static seqlstm_status follow_pin(const struct sl_spans *spans, struct sl_span *s
     const char *colon = strchr(pin->backend, ':');
     struct wish wish = {.backend = pin->backend,
                         .backend_bytes = colon ? (size_t)(colon - pin->backend) : strlen(pin->backend),
-                        .variant = colon ? colon + 1 : "", .place = pin->place};
+                        .variant = colon ? colon + 1 : "",
+                        .place = pin->place};
     return insist(spans, span, &wish, err);
 }
 
@@ -150,8 +150,8 @@ static seqlstm_status follow_stored(const struct sl_spans *spans, const struct s
             put_all_out(span);
         return SEQLSTM_OK;
     }
-    struct wish wish = {.backend = choice->backend, .backend_bytes = strlen(choice->backend),
-                        .variant = choice->variant};
+    struct wish wish = {
+        .backend = choice->backend, .backend_bytes = strlen(choice->backend), .variant = choice->variant};
     if (binding)
         return insist(spans, span, &wish, err);
     bool found = false;

@@ -38,12 +38,14 @@ static void write_line(const struct sl_cost_record *record, struct sl_buf *out)
 {
     size_t begin = out->length_bytes;
     sl_buf_printf(out, "%016" PRIx64 "%016" PRIx64 " %s%.1f %.1f ", record->key.words[0], record->key.words[1],
-                  record->refused ? "!" : record->bound ? ">" : "", record->forward_ns, record->backward_ns);
+                  record->refused ? "!"
+                  : record->bound ? ">"
+                                  : "",
+                  record->forward_ns, record->backward_ns);
     for (const char *c = record->label; *c; c++)
         sl_buf_append_char(out, (unsigned char)*c < ' ' || (*c == ' ' && !record->refused) ? '_' : *c);
     if (!out->failed)
-        sl_buf_printf(out, " %016" PRIx64 "\n",
-                      sl_crc64(0, out->data + begin, out->length_bytes - begin));
+        sl_buf_printf(out, " %016" PRIx64 "\n", sl_crc64(0, out->data + begin, out->length_bytes - begin));
 }
 
 static bool read_hex(const char *text, uint64_t *out)

@@ -50,8 +50,8 @@ static void mix_processor(struct sl_cost_key *key)
 /* Variables by which users steer the libraries behind the plugins; their order does not matter. */
 static void mix_environment(struct sl_cost_key *key)
 {
-    static const char *const prefixes[] = {"OPENBLAS_", "OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_", "MKL_", "CUDA_",
-                                           "CUBLAS_", "CUDNN_", "NVIDIA_"};
+    static const char *const prefixes[] = {"OPENBLAS_", "OMP_",  "GOMP_",   "KMP_",   "DNNL_",  "ONEDNN_",
+                                           "MKL_",      "CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_"};
     uint64_t sum = 0;
     for (char **variable = environ; *variable; variable++)
         for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++)
@@ -95,9 +95,8 @@ static void mix_file(struct sl_cost_key *key, const char *path)
     mix_number(key, status.st_mtim.tv_nsec);
 }
 
-struct sl_cost_key sl_cost_key_get(const struct sl_cost_key *process, const struct sl_backend *backend,
-                                   uint32_t device, const char *variant, const union seqlstm_any_desc *desc,
-                                   uint32_t parts)
+struct sl_cost_key sl_cost_key_get(const struct sl_cost_key *process, const struct sl_backend *backend, uint32_t device,
+                                   const char *variant, const union seqlstm_any_desc *desc, uint32_t parts)
 {
     struct sl_cost_key key = *process;
     const struct sl_backend_record *record = sl_backend_get_record(backend);

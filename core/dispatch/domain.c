@@ -17,8 +17,8 @@ static bool has_tables(const struct seqlstm_backend *table)
 {
     const struct seqlstm_memory *memory = table->memory;
     const struct seqlstm_streams *streams = table->streams;
-    return memory && SEQLSTM_HAS(memory, fill) && memory->allocate && memory->release && memory->copy &&
-           memory->fill && streams && SEQLSTM_HAS(streams, event_elapsed) && streams->create && streams->destroy &&
+    return memory && SEQLSTM_HAS(memory, fill) && memory->allocate && memory->release && memory->copy && memory->fill &&
+           streams && SEQLSTM_HAS(streams, event_elapsed) && streams->create && streams->destroy &&
            streams->synchronize;
 }
 

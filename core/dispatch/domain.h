@@ -19,9 +19,9 @@
 #include "dispatch/registry.h"
 
 struct sl_domain {
-    char name[64];          /* "host", "cuda:<uuid>" */
-    struct sl_queue queue;  /* what calls on this domain get; must stay at its address */
-    struct sl_memory *tracked; /* host: counts its memory; may be NULL */
+    char name[64];                       /* "host", "cuda:<uuid>" */
+    struct sl_queue queue;               /* what calls on this domain get; must stay at its address */
+    struct sl_memory *tracked;           /* host: counts its memory; may be NULL */
     const struct seqlstm_backend *table; /* who provides memory and stream; NULL: the host */
     struct seqlstm_instance *instance;
     uint32_t device;

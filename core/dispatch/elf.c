@@ -34,18 +34,16 @@ static const void *at(struct view view, uint64_t offset, uint64_t bytes)
 static bool is_query_symbol(const char *name)
 {
     size_t n = strlen(QUERY_PREFIX);
-    return strncmp(name, QUERY_PREFIX, n) == 0 && name[n] != 0 &&
-           strspn(name + n, "0123456789") == strlen(name + n);
+    return strncmp(name, QUERY_PREFIX, n) == 0 && name[n] != 0 && strspn(name + n, "0123456789") == strlen(name + n);
 }
 
-static seqlstm_status check_symbols(struct view view, const ElfW(Shdr) *symbols, const ElfW(Shdr) *strings,
+static seqlstm_status check_symbols(struct view view, const ElfW(Shdr) * symbols, const ElfW(Shdr) * strings,
                                     struct seqlstm_error *err)
 {
     uint64_t count = symbols->sh_size / sizeof(ElfW(Sym));
     const char *text = at(view, strings->sh_offset, strings->sh_size);
     if (!text || strings->sh_size == 0 || text[strings->sh_size - 1] != 0 ||
-        symbols->sh_offset % sizeof(uint64_t) != 0 ||
-        !at(view, symbols->sh_offset, count * sizeof(ElfW(Sym))))
+        symbols->sh_offset % sizeof(uint64_t) != 0 || !at(view, symbols->sh_offset, count * sizeof(ElfW(Sym))))
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "the file is damaged: its symbol table lies outside it");
     const ElfW(Sym) *table = (const void *)(view.data + symbols->sh_offset);
     bool found = false;
@@ -87,8 +85,7 @@ static seqlstm_status check_image(struct view view, struct seqlstm_error *err)
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it is made for another kind of processor (ELF machine %u)",
                      (unsigned)head->e_machine);
     if (head->e_type != ET_DYN)
-        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it is not a shared object (ELF type %u)",
-                     (unsigned)head->e_type);
+        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it is not a shared object (ELF type %u)", (unsigned)head->e_type);
     const ElfW(Shdr) *sections = at(view, head->e_shoff, (uint64_t)head->e_shnum * sizeof *sections);
     if (!sections || head->e_shnum == 0 || head->e_shoff % sizeof(uint64_t) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "the file is damaged or cut short: no section table");
@@ -175,8 +172,7 @@ static const char *read_build_id(struct sl_arena *arena, const struct dl_phdr_in
 }
 
 /* An address of the dynamic section: glibc relocates them in place on most machines, not on all. */
-static ElfW(Addr)
-relocated(const struct dl_phdr_info *info, ElfW(Addr) address)
+static ElfW(Addr) relocated(const struct dl_phdr_info *info, ElfW(Addr) address)
 {
     return address < info->dlpi_addr ? address + info->dlpi_addr : address;
 }

@@ -17,9 +17,8 @@ seqlstm_status sl_elf_check_plugin(const char *path, struct seqlstm_error *err);
 
 /* The mapped object whose resolved path is `path` and everything it needs, each with its Build-ID, in
  * the order of discovery. Errors: NO_MEMORY. Not while another thread calls dlopen. */
-seqlstm_status sl_elf_collect(struct sl_arena *arena, const char *path,
-                              struct sl_backend_file **out_files, uint32_t *out_count,
-                              struct seqlstm_error *err);
+seqlstm_status sl_elf_collect(struct sl_arena *arena, const char *path, struct sl_backend_file **out_files,
+                              uint32_t *out_count, struct seqlstm_error *err);
 
 /* Every mapped file, in the dynamic linker's order. Errors and threads as above. */
 seqlstm_status sl_elf_list(struct sl_arena *arena, struct sl_backend_file **out_files, uint32_t *out_count,

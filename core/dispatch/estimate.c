@@ -35,8 +35,8 @@ static seqlstm_status guess(const union seqlstm_any_desc *desc, bool backward, d
     }
     free(slots);
     double forward = call_ns + flops / flops_per_ns + bytes / bytes_per_ns;
-    *out_cost = (struct sl_cost){.source = SL_COST_GUESS, .forward_ns = forward,
-                                 .backward_ns = backward ? 2 * forward : 0};
+    *out_cost =
+        (struct sl_cost){.source = SL_COST_GUESS, .forward_ns = forward, .backward_ns = backward ? 2 * forward : 0};
     return status;
 }
 
@@ -56,8 +56,12 @@ static seqlstm_status ask(const struct sl_bid *bid, bool on_steps, bool backward
         struct sl_axes axes = {0};
         SEQLSTM_TRY(sl_axes_init(&axes, &profiles->items[p], INT64_MAX, profiles->stream, err));
         const struct seqlstm_axis *axis = on_steps ? &axes.steps : &axes.rows;
-        struct seqlstm_bind bind = {.struct_size = sizeof bind, .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
-                                    .rows = axis->rows, .rows_in = axis->rows, .axis = axis, .t1 = axis->steps};
+        struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                    .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
+                                    .rows = axis->rows,
+                                    .rows_in = axis->rows,
+                                    .axis = axis,
+                                    .t1 = axis->steps};
         struct seqlstm_cost cost = {.struct_size = sizeof cost};
         if (axis->rows > 0)
             *out_answered = table->estimate(bid->op, &bind, &cost, NULL) == SEQLSTM_OK && is_cost(cost.forward_ns) &&
@@ -77,15 +81,14 @@ seqlstm_status sl_cost_guess(const struct sl_graph *graph, const struct sl_node 
     bool on_steps = sl_node_is_on_steps(graph, node);
     double rows = 0;
     for (int32_t p = 0; p < profiles->count; p++)
-        rows += profiles->items[p].weight * (double)(on_steps ? sl_profile_get_rows(&profiles->items[p])
-                                                              : profiles->items[p].sequences);
+        rows += profiles->items[p].weight *
+                (double)(on_steps ? sl_profile_get_rows(&profiles->items[p]) : profiles->items[p].sequences);
     return guess(desc, node->needs_backward, rows, out_cost, err);
 }
 
 seqlstm_status sl_cost_estimate(const struct sl_graph *graph, const struct sl_node *node,
                                 const union seqlstm_any_desc *desc, const struct sl_bid *bid,
-                                const struct sl_profiles *profiles, struct sl_cost *out_cost,
-                                struct seqlstm_error *err)
+                                const struct sl_profiles *profiles, struct sl_cost *out_cost, struct seqlstm_error *err)
 {
     bool answered;
     SEQLSTM_TRY(ask(bid, sl_node_is_on_steps(graph, node), node->needs_backward, profiles, &answered, out_cost, err));

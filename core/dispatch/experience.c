@@ -44,8 +44,8 @@ bool sl_experience_predict(const struct sl_experience *experience, const struct 
         if (!is_about(lesson, bid, op) || (nearest > 0 && distance >= nearest))
             continue;
         nearest = distance;
-        *out_cost = (struct sl_cost){SL_COST_ESTIMATE, factor * lesson->cost.forward_ns,
-                                     factor * lesson->cost.backward_ns};
+        *out_cost =
+            (struct sl_cost){SL_COST_ESTIMATE, factor * lesson->cost.forward_ns, factor * lesson->cost.backward_ns};
     }
     return nearest > 0;
 }

@@ -20,11 +20,10 @@ int64_t sl_call_param_elems(const struct sl_graph *graph, const struct sl_call *
 
 const char *sl_cost_source_get_name(enum sl_cost_source source)
 {
-    static const char *const names[] = {[SL_COST_NONE] = "none",         [SL_COST_GUESS] = "guess",
-                                        [SL_COST_BOUND] = "bound",
-                                        [SL_COST_ESTIMATE] = "estimate", [SL_COST_CACHED] = "cache",
-                                        [SL_COST_STORED] = "stored",
-                                        [SL_COST_MEASURED] = "measured"};
+    static const char *const names[] = {
+        [SL_COST_NONE] = "none",         [SL_COST_GUESS] = "guess",  [SL_COST_BOUND] = "bound",
+        [SL_COST_ESTIMATE] = "estimate", [SL_COST_CACHED] = "cache", [SL_COST_STORED] = "stored",
+        [SL_COST_MEASURED] = "measured"};
     return names[source];
 }
 
@@ -138,12 +137,12 @@ int32_t sl_plan_list_casts(const struct sl_plan *plan, struct sl_cast *out_casts
                 continue;
             const bool reads = is_given(plan, t, c);
             if (count < capacity)
-                out_casts[count] = (struct sl_cast){.tensor = tensor,
-                                                    .call = &plan->calls[c],
-                                                    .from = reads ? SEQLSTM_FLOAT32 : type,
-                                                    .to = reads ? type : SEQLSTM_FLOAT32,
-                                                    .bytes = sl_graph_get_rows(plan->graph, tensor) *
-                                                             tensor->features * 4};
+                out_casts[count] =
+                    (struct sl_cast){.tensor = tensor,
+                                     .call = &plan->calls[c],
+                                     .from = reads ? SEQLSTM_FLOAT32 : type,
+                                     .to = reads ? type : SEQLSTM_FLOAT32,
+                                     .bytes = sl_graph_get_rows(plan->graph, tensor) * tensor->features * 4};
             count++;
         }
     }

@@ -18,7 +18,7 @@ struct sl_plan_beside {
     struct sl_plan_pair decoding;   /* of texts for metrics */
     const struct sl_plan *test;     /* at the end, in place of decoding; NULL: of a test split, it is like `evaluate` */
     struct sl_plan_pair test_decoding;
-    struct sl_plan_pair sampling;   /* of tokens that training reads in place of the target's */
+    struct sl_plan_pair sampling; /* of tokens that training reads in place of the target's */
 };
 
 /* Appends one JSON object, "schema": "seqlstm.plan/1". Its "layers" (and those of evaluation, decoding and sampling)

@@ -10,10 +10,10 @@
 
 static json_t *write_refusal(const struct sl_refusal *refusal)
 {
-    json_t *object = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s?,s:o}", "backend", refusal->backend, "option",
-                               refusal->option, "value", refusal->value, "reason", refusal->reason, "hint",
-                               refusal->hint, "without", refusal->without, "speedup",
-                               refusal->speedup > 0 ? json_real(refusal->speedup) : json_null());
+    json_t *object =
+        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s?,s:o}", "backend", refusal->backend, "option", refusal->option, "value",
+                  refusal->value, "reason", refusal->reason, "hint", refusal->hint, "without", refusal->without,
+                  "speedup", refusal->speedup > 0 ? json_real(refusal->speedup) : json_null());
     if (object && refusal->place.line > 0) {
         json_object_set_new(object, "file", json_string(refusal->place.file));
         json_object_set_new(object, "line", json_integer(refusal->place.line));
@@ -52,15 +52,14 @@ static json_t *write_call(const struct sl_graph *graph, const struct sl_call *ca
         json_array_append_new(rivals, write_rival(&call->rivals[r]));
     for (int32_t r = 0; r < call->refusal_count; r++)
         json_array_append_new(refused, write_refusal(&call->refusals[r]));
-    return json_pack("{s:s,s:s,s:s,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
-                     sl_op_name(node->desc.head.op), "precision", get_precision(node), "line", place.line, "column",
-                     place.column, "backend", sl_backend_get_id(call->backend), "variant", call->variant, "device",
-                     sl_backend_get_device(call->backend, call->device)->device_class, "params",
-                     (json_int_t)sl_call_param_elems(graph, call), "cost_ns",
-                     write_ns(cost, cost->forward_ns + cost->backward_ns), "forward_ns",
-                     write_ns(cost, cost->forward_ns), "backward_ns", write_ns(cost, cost->backward_ns), "cost_from",
-                     sl_cost_source_get_name(cost->source), "fallback", call->fallback, "others", rivals, "refused",
-                     refused);
+    return json_pack(
+        "{s:s,s:s,s:s,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
+        sl_op_name(node->desc.head.op), "precision", get_precision(node), "line", place.line, "column", place.column,
+        "backend", sl_backend_get_id(call->backend), "variant", call->variant, "device",
+        sl_backend_get_device(call->backend, call->device)->device_class, "params",
+        (json_int_t)sl_call_param_elems(graph, call), "cost_ns", write_ns(cost, cost->forward_ns + cost->backward_ns),
+        "forward_ns", write_ns(cost, cost->forward_ns), "backward_ns", write_ns(cost, cost->backward_ns), "cost_from",
+        sl_cost_source_get_name(cost->source), "fallback", call->fallback, "others", rivals, "refused", refused);
 }
 
 static json_t *write_devices(const struct sl_plan *plan)
@@ -144,12 +143,18 @@ static json_t *write_memory(const struct sl_plan_memory *memory)
     const struct {
         const char *key;
         int64_t bytes;
-    } parts[] = {{"weights_bytes", memory->weights_bytes},         {"gradients_bytes", memory->gradients_bytes},
-                 {"optimizer_bytes", memory->optimizer_bytes},     {"activations_bytes", memory->activations_bytes},
-                 {"workspace_bytes", memory->workspace_bytes},     {"backends_bytes", memory->backends_bytes},
-                 {"batches_bytes", memory->batches_bytes},         {"decoding_bytes", memory->decoding_bytes},
-                 {"checkpoint_bytes", memory->checkpoint_bytes},   {"test_bytes", memory->test_bytes},
-                 {"process_bytes", memory->process_bytes},         {"reached_bytes", memory->reached_bytes},
+    } parts[] = {{"weights_bytes", memory->weights_bytes},
+                 {"gradients_bytes", memory->gradients_bytes},
+                 {"optimizer_bytes", memory->optimizer_bytes},
+                 {"activations_bytes", memory->activations_bytes},
+                 {"workspace_bytes", memory->workspace_bytes},
+                 {"backends_bytes", memory->backends_bytes},
+                 {"batches_bytes", memory->batches_bytes},
+                 {"decoding_bytes", memory->decoding_bytes},
+                 {"checkpoint_bytes", memory->checkpoint_bytes},
+                 {"test_bytes", memory->test_bytes},
+                 {"process_bytes", memory->process_bytes},
+                 {"reached_bytes", memory->reached_bytes},
                  {"peak_bytes", memory->peak_bytes}};
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -178,29 +183,30 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
     json_t *updates = json_array();
     for (int32_t v = 0; v < plan->vector_count; v++)
-        json_array_append_new(updates,
-                              json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op), "backend",
-                                        sl_backend_get_id(plan->vectors[v].backend)));
-    json_t *root = json_pack(
-        "{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1", "phase",
-        phase_names[plan->graph->phase], "policy", policy_names[plan->policy], "replayed", plan->replayed, "threads",
-        plan->threads, "devices", write_devices(plan), "layers", write_layers(plan), "updates", updates, "copies",
-        write_copies(plan), "casts", write_casts(plan), "capture", write_capture(plan), "envelope", "sequences",
-        (json_int_t)envelope->sequences, "steps", (json_int_t)envelope->steps, "rows",
-        (json_int_t)envelope->rows, "memory", write_memory(&memory));
+        json_array_append_new(updates, json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op),
+                                                 "backend", sl_backend_get_id(plan->vectors[v].backend)));
+    json_t *root =
+        json_pack("{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1",
+                  "phase", phase_names[plan->graph->phase], "policy", policy_names[plan->policy], "replayed",
+                  plan->replayed, "threads", plan->threads, "devices", write_devices(plan), "layers",
+                  write_layers(plan), "updates", updates, "copies", write_copies(plan), "casts", write_casts(plan),
+                  "capture", write_capture(plan), "envelope", "sequences", (json_int_t)envelope->sequences, "steps",
+                  (json_int_t)envelope->steps, "rows", (json_int_t)envelope->rows, "memory", write_memory(&memory));
     if (root)
         json_object_set_new(root, "whole_steps", write_runoff(&plan->runoff));
     if (root && evaluate)
-        json_object_set_new(root, "evaluate", json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps",
-                                                        write_runoff(&evaluate->runoff)));
+        json_object_set_new(
+            root, "evaluate",
+            json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps", write_runoff(&evaluate->runoff)));
     if (root && beside->decoding.step)
         json_object_set_new(root, "decoding", write_pair(&beside->decoding));
     if (root && beside->sampling.step)
         json_object_set_new(root, "sampling", write_pair(&beside->sampling));
     const struct sl_loop *loop = &plan->graph->loop;
     if (root && loop->count > 0)
-        json_object_set_new(root, "loop", json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",
-                                                    plan->graph->nodes[loop->first + loop->count - 1].name));
+        json_object_set_new(root, "loop",
+                            json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",
+                                      plan->graph->nodes[loop->first + loop->count - 1].name));
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(4)) : NULL;
     json_decref(root);
     if (text == NULL)

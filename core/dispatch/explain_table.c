@@ -62,10 +62,14 @@ static void write_ns(char *out, size_t bytes, const struct sl_cost *cost)
 static int32_t find_output(const struct sl_graph *graph, const struct sl_node *node)
 {
     static const int32_t first_output[SEQLSTM_OP_COUNT] = {
-        [SEQLSTM_OP_RECURRENT] = SEQLSTM_RECURRENT_Y, [SEQLSTM_OP_EMBEDDING] = SEQLSTM_EMBEDDING_Y,
-        [SEQLSTM_OP_DENSE] = SEQLSTM_DENSE_Y,         [SEQLSTM_OP_ACTIVATION] = SEQLSTM_UNARY_Y,
-        [SEQLSTM_OP_DROPOUT] = SEQLSTM_UNARY_Y,       [SEQLSTM_OP_LAYER_NORM] = SEQLSTM_NORM_Y,
-        [SEQLSTM_OP_POOL] = SEQLSTM_UNARY_Y,          [SEQLSTM_OP_MERGE] = SEQLSTM_MERGE_Y,
+        [SEQLSTM_OP_RECURRENT] = SEQLSTM_RECURRENT_Y,
+        [SEQLSTM_OP_EMBEDDING] = SEQLSTM_EMBEDDING_Y,
+        [SEQLSTM_OP_DENSE] = SEQLSTM_DENSE_Y,
+        [SEQLSTM_OP_ACTIVATION] = SEQLSTM_UNARY_Y,
+        [SEQLSTM_OP_DROPOUT] = SEQLSTM_UNARY_Y,
+        [SEQLSTM_OP_LAYER_NORM] = SEQLSTM_NORM_Y,
+        [SEQLSTM_OP_POOL] = SEQLSTM_UNARY_Y,
+        [SEQLSTM_OP_MERGE] = SEQLSTM_MERGE_Y,
         [SEQLSTM_OP_ATTENTION] = SEQLSTM_ATTENTION_CONTEXT,
     };
     uint32_t op = node->desc.head.op;
@@ -88,9 +92,10 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
     int32_t output = find_output(plan->graph, call->node);
     if (output >= 0) {
         const struct sl_tensor *tensor = &plan->graph->tensors[output];
-        snprintf(row->cells[1], CELL, tensor->axis == SL_AXIS_STEPS          ? "[B, T, %lld]"
+        snprintf(row->cells[1], CELL,
+                 tensor->axis == SL_AXIS_STEPS                                            ? "[B, T, %lld]"
                  : tensor->axis == SL_AXIS_SOURCE_STEPS || tensor->axis == SL_AXIS_MEMORY ? "[B, S, %lld]"
-                                                        : "[B, %lld]",
+                                                                                          : "[B, %lld]",
                  (long long)tensor->features);
     } else {
         snprintf(row->cells[1], CELL, "loss");
@@ -180,8 +185,8 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside
         sl_buf_append_text(out, "        (the peak is what reading files and timing the backends took; "
                                 "the run stays below)\n");
     if (envelope->steps > 0)
-        sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n",
-                      (long long)envelope->sequences, (long long)envelope->steps, (long long)envelope->rows);
+        sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n", (long long)envelope->sequences,
+                      (long long)envelope->steps, (long long)envelope->rows);
     else
         sl_buf_printf(out, "batch   at most %lld rows\n", (long long)envelope->sequences);
 }

@@ -63,8 +63,7 @@ static void locale_names(char *out, size_t capacity)
 {
 #ifdef _NL_LOCALE_NAME
     sl_text_snprintf(out, capacity, "%s %s %s", nl_langinfo(_NL_LOCALE_NAME(LC_CTYPE)),
-                     nl_langinfo(_NL_LOCALE_NAME(LC_NUMERIC)),
-                     nl_langinfo(_NL_LOCALE_NAME(LC_COLLATE)));
+                     nl_langinfo(_NL_LOCALE_NAME(LC_NUMERIC)), nl_langinfo(_NL_LOCALE_NAME(LC_COLLATE)));
 #else
     sl_text_snprintf(out, capacity, "%s %s", nl_langinfo(CODESET), nl_langinfo(RADIXCHAR));
 #endif
@@ -98,8 +97,7 @@ bool sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t cap
     bool changed = false;
     struct sl_fp_state fp = sl_fp_state_get();
     if (fp.vector != guard->fp.vector || fp.x87 != guard->fp.x87) {
-        sl_text_snprintf(text, capacity_bytes,
-                         "changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)",
+        sl_text_snprintf(text, capacity_bytes, "changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)",
                          guard->fp.vector, fp.vector, guard->fp.x87, fp.x87);
         sl_fp_state_set(guard->fp);
         changed = true;
@@ -119,8 +117,7 @@ bool sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t cap
     char locale[sizeof guard->locale];
     locale_names(locale, sizeof locale);
     if (strcmp(locale, guard->locale) != 0) {
-        sl_text_snprintf(text, capacity_bytes, "changed the locale (from %s to %s)", guard->locale,
-                         locale);
+        sl_text_snprintf(text, capacity_bytes, "changed the locale (from %s to %s)", guard->locale, locale);
         changed = true;
     }
     for (int s = 1; s < SL_GUARD_SIGNALS; s++) {

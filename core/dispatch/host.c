@@ -14,8 +14,7 @@ static void host_log(void *context, int32_t level, const char *message)
     int mapped = level <= SEQLSTM_LOG_ERROR ? SL_LOG_ERROR : level - SEQLSTM_LOG_ERROR;
     if (mapped > SL_LOG_TRACE)
         mapped = SL_LOG_TRACE;
-    sl_log_printf(host->log, (enum sl_log_level)mapped, "%s: %s", host->id,
-                  message ? message : "(no message)");
+    sl_log_printf(host->log, (enum sl_log_level)mapped, "%s: %s", host->id, message ? message : "(no message)");
 }
 
 static void *host_allocate(void *context, uint64_t bytes)

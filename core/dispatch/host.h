@@ -27,8 +27,7 @@ struct sl_host {
 };
 
 /* `log` and `interrupt` may be NULL. */
-void sl_host_init(struct sl_host *host, const char *id, const struct sl_log *log,
-                  const struct sl_interrupt *interrupt);
+void sl_host_init(struct sl_host *host, const char *id, const struct sl_log *log, const struct sl_interrupt *interrupt);
 
 /* A host with nothing but log and memory: cancelled and trace are NULL. */
 void sl_host_init_minimal(struct sl_host *host, const char *id, const struct sl_log *log);

@@ -12,8 +12,8 @@ seqlstm_status sl_idle_check(const struct seqlstm_span *idle, uint32_t count, ui
     for (uint32_t i = 0; i < count; i++) {
         if (idle[i].begin < end || idle[i].end < idle[i].begin || idle[i].end > bytes)
             SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "it says that calls leave bytes %llu to %llu of %llu bytes of %s idle",
-                         (unsigned long long)idle[i].begin, (unsigned long long)idle[i].end,
-                         (unsigned long long)bytes, name);
+                         (unsigned long long)idle[i].begin, (unsigned long long)idle[i].end, (unsigned long long)bytes,
+                         name);
         end = idle[i].end;
     }
     return SEQLSTM_OK;

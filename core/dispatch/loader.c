@@ -40,9 +40,8 @@ static seqlstm_status check_owner_of(const char *path, bool is_ancestor, struct 
     if (stat(path, &status) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cannot be examined: %s: %s", path, strerror(errno));
     if (status.st_uid != 0 && status.st_uid != geteuid())
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "is not safe to load: %s belongs to user %u, neither root nor you", path,
-                     (unsigned)status.st_uid);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "is not safe to load: %s belongs to user %u, neither root nor you",
+                     path, (unsigned)status.st_uid);
     if ((status.st_mode & S_IWOTH) && !(is_ancestor && (status.st_mode & S_ISVTX)))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "is not safe to load: anybody may write to %s", path);
     return SEQLSTM_OK;
@@ -107,9 +106,8 @@ static const char *bad_lists(const struct seqlstm_backend *t)
     if (t->desc_count > OPS_MAX || (t->desc_count > 0 && !t->desc_bytes))
         return "its list of operations (desc_bytes) is missing or too long";
     for (uint32_t i = 0; i < t->desc_count; i++)
-        if (t->desc_bytes[i] != 0 &&
-            (t->desc_bytes[i] < sizeof(struct seqlstm_desc) || t->desc_bytes[i] % 8 != 0 ||
-             t->desc_bytes[i] > DESC_BYTES_MAX))
+        if (t->desc_bytes[i] != 0 && (t->desc_bytes[i] < sizeof(struct seqlstm_desc) || t->desc_bytes[i] % 8 != 0 ||
+                                      t->desc_bytes[i] > DESC_BYTES_MAX))
             return "an entry of desc_bytes is no possible size of a descriptor";
     if (t->option_count > OPTIONS_MAX || (t->option_count > 0 && !t->options))
         return "its list of options is missing or too long";
@@ -142,8 +140,7 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct seqlstm_ba
         REFUSE("it is built for ABI %u.%u, this program has %u.%u%s", found->abi_major, found->abi_minor_needed,
                SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, SEQLSTM_ABI_MAJOR == 0 ? " (a draft: both must be equal)" : "");
     if (found->struct_size < required || found->struct_size > 64 * 1024)
-        REFUSE("its table says that it has %u bytes, expected %u to %u", found->struct_size, required,
-               64 * 1024);
+        REFUSE("its table says that it has %u bytes, expected %u to %u", found->struct_size, required, 64 * 1024);
     memcpy(out, found, found->struct_size < sizeof *out ? found->struct_size : sizeof *out);
     out->struct_size = (uint32_t)sizeof *out;
     if (!id_is_valid(out->id))
@@ -233,8 +230,8 @@ seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool tru
     if (path[0] != '/')
         REFUSE("its path is not absolute");
     if (!realpath(path, real))
-        return sl_record_refuse(arena, record, errno == ENOENT ? SL_BACKEND_NOT_FOUND : SL_BACKEND_REFUSED,
-                                err, "%s: %s", path, strerror(errno));
+        return sl_record_refuse(arena, record, errno == ENOENT ? SL_BACKEND_NOT_FOUND : SL_BACKEND_REFUSED, err,
+                                "%s: %s", path, strerror(errno));
     if (stat(real, &status) != 0 || !S_ISREG(status.st_mode))
         REFUSE("%s is not a file", path);
     if (!trust && sl_loader_check_owner(real, &why) != SEQLSTM_OK)
@@ -317,8 +314,7 @@ seqlstm_status sl_loader_open(struct sl_arena *arena, const struct seqlstm_backe
     if (rc != SEQLSTM_OK) {
         const char *text = why.message[0] ? why.message : "it gave no reason";
         record->misconfigured = rc == SEQLSTM_INVALID_CONFIG && setting_count > 0;
-        return sl_record_refuse(arena, record,
-                                rc == SEQLSTM_UNAVAILABLE ? SL_BACKEND_UNAVAILABLE : SL_BACKEND_REFUSED,
+        return sl_record_refuse(arena, record, rc == SEQLSTM_UNAVAILABLE ? SL_BACKEND_UNAVAILABLE : SL_BACKEND_REFUSED,
                                 err, rc == SEQLSTM_UNAVAILABLE ? "%s" : "it did not open: %s", text);
     }
     if (!instance)

@@ -17,22 +17,19 @@
 /* Loads the plugin at `path` (absolute). On success record->status is OK, the record's texts, ABI
  * numbers and files are filled and *out_table is the table in the host's full size. Otherwise the
  * status and reason say why and *out_table is zeroed. All texts live in `arena`. [control] */
-seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool trust,
-                              struct sl_backend_record *record, struct seqlstm_backend *out_table,
-                              struct seqlstm_error *err);
+seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool trust, struct sl_backend_record *record,
+                              struct seqlstm_backend *out_table, struct seqlstm_error *err);
 
 /* The same for a query function that is already in the program. [control] */
-seqlstm_status sl_loader_query(struct sl_arena *arena, seqlstm_backend_query_fn query,
-                               struct sl_backend_record *record, struct seqlstm_backend *out_table,
-                               struct seqlstm_error *err);
+seqlstm_status sl_loader_query(struct sl_arena *arena, seqlstm_backend_query_fn query, struct sl_backend_record *record,
+                               struct seqlstm_backend *out_table, struct seqlstm_error *err);
 
 /* Opens an instance with `host`, watched by the process guard, and reads its devices into the record.
  * On refusal *out_instance is NULL and the record says why. Errors: NO_MEMORY, the
  * plugin's own included. [control] */
 seqlstm_status sl_loader_open(struct sl_arena *arena, const struct seqlstm_backend *table,
-                              const struct seqlstm_host *host,
-                              const struct seqlstm_setting *settings, uint32_t setting_count,
-                              struct sl_backend_record *record,
+                              const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                              uint32_t setting_count, struct sl_backend_record *record,
                               struct seqlstm_instance **out_instance, struct seqlstm_error *err);
 
 /* OK when `path` (resolved) belongs to root or the user and nobody else can write to it or put another
@@ -40,8 +37,8 @@ seqlstm_status sl_loader_open(struct sl_arena *arena, const struct seqlstm_backe
 seqlstm_status sl_loader_check_owner(const char *path, struct seqlstm_error *err);
 
 /* Sets status and reason of a record. NO_MEMORY if the text cannot be kept. */
-seqlstm_status sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record,
-                                enum sl_backend_status status, struct seqlstm_error *err,
-                                const char *format, ...) __attribute__((format(printf, 5, 6)));
+seqlstm_status sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record, enum sl_backend_status status,
+                                struct seqlstm_error *err, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -27,10 +27,10 @@ struct standing {
 
 struct search {
     const struct sl_path_problem *problem;
-    int32_t barred;            /* a step that is not taken; -1: none */
-    struct state *states;      /* [(node_count + 1) * domain_count] */
-    struct arrival *arrivals;  /* [step_count * domain_count] */
-    int32_t *domains;          /* [node_count] of a way's nodes */
+    int32_t barred;           /* a step that is not taken; -1: none */
+    struct state *states;     /* [(node_count + 1) * domain_count] */
+    struct arrival *arrivals; /* [step_count * domain_count] */
+    int32_t *domains;         /* [node_count] of a way's nodes */
 };
 
 static struct state *get_state(const struct search *s, int32_t node, int32_t domain)
@@ -56,8 +56,8 @@ static double sum_copies(const struct search *s, const struct sl_path_step *step
     double cost = 0;
     for (int32_t r = 0; r < s->problem->read_count; r++) {
         const struct sl_path_read *read = &s->problem->reads[r];
-        bool enters = read->reader >= step->first && read->reader < step->first + step->count &&
-                      read->writer < step->first;
+        bool enters =
+            read->reader >= step->first && read->reader < step->first + step->count && read->writer < step->first;
         if (enters && (read->writer < 0 ? 0 : s->domains[read->writer]) != step->domain)
             cost += read->copy_ns;
     }
@@ -144,8 +144,7 @@ static void arrive(struct search *s, int32_t node, int32_t domain)
             if (!state->reached)
                 continue;
             trace(s, step->first, from);
-            s->arrivals[count++] =
-                (struct arrival){state->cost + step->cost_ns + sum_copies(s, step), i, from};
+            s->arrivals[count++] = (struct arrival){state->cost + step->cost_ns + sum_copies(s, step), i, from};
         }
     }
     if (count == 0)
@@ -155,8 +154,7 @@ static void arrive(struct search *s, int32_t node, int32_t domain)
         (struct state){.reached = true, .cost = best->cost, .step = best->step, .domain = best->domain};
 }
 
-static seqlstm_status write_path(const struct search *s, int32_t domain, struct sl_path *out,
-                                 struct seqlstm_error *err)
+static seqlstm_status write_path(const struct search *s, int32_t domain, struct sl_path *out, struct seqlstm_error *err)
 {
     int32_t node = s->problem->node_count, at = node;
     out->steps = calloc((size_t)node + 1, sizeof *out->steps);
@@ -209,10 +207,9 @@ static seqlstm_status find_without(const struct sl_path_problem *problem, int32_
     s.states = calloc(((size_t)problem->node_count + 1) * domains, sizeof *s.states);
     s.arrivals = calloc((size_t)problem->step_count * domains + 1, sizeof *s.arrivals);
     s.domains = calloc((size_t)problem->node_count + 1, sizeof *s.domains);
-    seqlstm_status status =
-        s.states && s.arrivals && s.domains
-            ? search(&s, out_path, err)
-            : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the plan");
+    seqlstm_status status = s.states && s.arrivals && s.domains ? search(&s, out_path, err)
+                                                                : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__,
+                                                                                    __LINE__, "no memory for the plan");
     free(s.states);
     free(s.arrivals);
     free(s.domains);

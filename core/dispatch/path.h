@@ -13,7 +13,7 @@
 
 /* Costs that differ by less count as equal: the order of the list decides. Estimates tell no finer; a tie
  * of measured costs gives away as much as it is wide, so it is as narrow as the measurement is sure. */
-#define SL_PATH_TIE 0.03
+#define SL_PATH_TIE          0.03
 #define SL_PATH_TIE_MEASURED 0.01
 
 /* One way to run nodes [first, first + count). */

@@ -48,8 +48,7 @@ static seqlstm_status no_memory(struct planner *p)
 }
 
 /* Fails with the place of the node's layer in `where`. */
-static seqlstm_status fail_at(struct planner *p, const struct sl_node *node, struct sl_place place,
-                              const char *text)
+static seqlstm_status fail_at(struct planner *p, const struct sl_node *node, struct sl_place place, const char *text)
 {
     if (place.line == 0 && node && node->layer >= 0)
         place = p->graph->model->layers[node->layer].place;
@@ -135,8 +134,7 @@ static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span,
     for (int32_t b = 0; b < span->bid_count; b++) {
         const struct sl_bid *bid = &span->bids[b];
         if (bid != chosen && !bid->out)
-            rivals[call->rival_count++] =
-                (struct sl_rival){sl_backend_get_id(bid->backend), bid->variant, bid->cost};
+            rivals[call->rival_count++] = (struct sl_rival){sl_backend_get_id(bid->backend), bid->variant, bid->cost};
     }
     call->rivals = rivals;
     return SEQLSTM_OK;
@@ -166,9 +164,9 @@ static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
     if (span->pin == NULL && advise(p, &buf))
         sl_buf_append_text(&buf, ". The reference, which is slow, runs every model: --set 'backends=[reference]'");
     struct sl_place none = {0};
-    seqlstm_status status = fail_at(p, span->node->layer >= 0 ? span->node : NULL,
-                                    span->refusal_count ? span->refusals[0].place : none,
-                                    buf.failed ? "no listed backend runs an operation of the model" : buf.data);
+    seqlstm_status status =
+        fail_at(p, span->node->layer >= 0 ? span->node : NULL, span->refusal_count ? span->refusals[0].place : none,
+                buf.failed ? "no listed backend runs an operation of the model" : buf.data);
     sl_buf_deinit(&buf);
     return status;
 }
@@ -239,9 +237,11 @@ static seqlstm_status choose_vectors(struct planner *p)
             span.node = &node;
             return refuse(p, &span);
         }
-        p->vectors[p->plan->vector_count++] = (struct sl_vector_call){
-            .desc = desc, .backend = chosen->backend, .device = chosen->device, .op = chosen->op,
-            .sizes = chosen->sizes};
+        p->vectors[p->plan->vector_count++] = (struct sl_vector_call){.desc = desc,
+                                                                      .backend = chosen->backend,
+                                                                      .device = chosen->device,
+                                                                      .op = chosen->op,
+                                                                      .sizes = chosen->sizes};
     }
     return SEQLSTM_OK;
 }
@@ -252,8 +252,8 @@ static seqlstm_status choose_way(struct planner *p, struct sl_path *path)
     for (bool open = false; !open;)
         SEQLSTM_TRY(search_way(p, path, &open));
     SEQLSTM_TRY(choose_vectors(p));
-    const struct sl_runoff_request runoff = {.ways = &p->ways, .tuner = &p->tuner, .frame = p->plan,
-                                             .optimizer_states = p->request->optimizer_states};
+    const struct sl_runoff_request runoff = {
+        .ways = &p->ways, .tuner = &p->tuner, .frame = p->plan, .optimizer_states = p->request->optimizer_states};
     return p->policy == SL_POLICY_MEASURED ? sl_runoff_hold(&runoff, path, &p->plan->runoff, p->err) : SEQLSTM_OK;
 }
 
@@ -275,8 +275,7 @@ static seqlstm_status make(struct planner *p)
 {
     SEQLSTM_TRY(list_backends(p));
     p->calls = SL_ARENA_ARRAY(p->plan->arena, struct sl_call, (size_t)p->graph->node_count);
-    p->vectors =
-        SL_ARENA_ARRAY(p->plan->arena, struct sl_vector_call, (size_t)p->graph->vector_op_count);
+    p->vectors = SL_ARENA_ARRAY(p->plan->arena, struct sl_vector_call, (size_t)p->graph->vector_op_count);
     if (p->calls == NULL || p->vectors == NULL)
         return no_memory(p);
     p->plan->calls = p->calls;
@@ -308,7 +307,10 @@ seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_p
     plan->arena = arena;
     plan->graph = request->graph;
     plan->threads = request->threads;
-    struct planner planner = {.request = request, .graph = request->graph, .plan = plan, .err = err,
+    struct planner planner = {.request = request,
+                              .graph = request->graph,
+                              .plan = plan,
+                              .err = err,
                               .policy = request->graph->model->dispatch.policy};
     seqlstm_status status = make(&planner);
     sl_ways_deinit(&planner.ways);

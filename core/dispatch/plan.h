@@ -46,16 +46,16 @@ struct sl_cost {
 /* A backend that was asked and said no. */
 struct sl_refusal {
     const char *backend;
-    uint32_t rank;         /* place of the backend in the list */
-    uint32_t code;         /* SEQLSTM_REFUSED_… */
-    uint32_t option_id;    /* SEQLSTM_OPTION_… */
-    const char *option;    /* the key in the model file: "recurrent_dropout"; "" for the whole operation */
+    uint32_t rank;      /* place of the backend in the list */
+    uint32_t code;      /* SEQLSTM_REFUSED_… */
+    uint32_t option_id; /* SEQLSTM_OPTION_… */
+    const char *option; /* the key in the model file: "recurrent_dropout"; "" for the whole operation */
     const char *value;
     const char *reason;
     const char *hint;
     struct sl_place place;
-    const char *without;   /* keys of all options without which it would accept; NULL: it would not, or was not asked */
-    double speedup;        /* how many times faster than the chosen backend it is without them; 0: not known */
+    const char *without; /* keys of all options without which it would accept; NULL: it would not, or was not asked */
+    double speedup;      /* how many times faster than the chosen backend it is without them; 0: not known */
 };
 
 /* A backend, or another variant, that would have run the operation. */
@@ -70,21 +70,21 @@ enum { SL_SHAPES_BOUND = 8 };
 
 /* One prepared call. */
 struct sl_call {
-    const struct sl_node *node; /* of graph->nodes or of an alternative */
+    const struct sl_node *node;     /* of graph->nodes or of an alternative */
     int32_t node_first, node_count; /* the nodes it stands for */
     struct sl_backend *backend;
     uint32_t device;
     const char *variant;
     struct seqlstm_op *op;
     struct seqlstm_sizes sizes;
-    int64_t reserve_offset;     /* bytes into the reserve buffer; -1: none */
-    int64_t packed_offset;      /* bytes into the packed buffer; -1: none */
+    int64_t reserve_offset; /* bytes into the reserve buffer; -1: none */
+    int64_t packed_offset;  /* bytes into the packed buffer; -1: none */
     const struct sl_refusal *refusals;
     int32_t refusal_count;
     const struct sl_rival *rivals;
     int32_t rival_count;
     struct sl_cost cost;
-    bool fallback;              /* an earlier-listed backend refused it */
+    bool fallback; /* an earlier-listed backend refused it */
 };
 
 /* A flat-vector operation of training. */
@@ -129,14 +129,14 @@ struct sl_runoff {
     double chosen_ns, other_ns;         /* of a mean batch */
     const struct sl_plan_choice *other; /* what the other plan does differently */
     int32_t other_count;
-    bool overturned;                    /* the other is the cheaper by its operations */
+    bool overturned; /* the other is the cheaper by its operations */
 };
 
 struct sl_plan {
     struct sl_arena *arena;
     enum sl_dispatch_policy policy;
-    bool replayed;                   /* by stored choices of this phase */
-    int32_t timed;                   /* candidates that were timed for this plan */
+    bool replayed; /* by stored choices of this phase */
+    int32_t timed; /* candidates that were timed for this plan */
     double timed_seconds;
     struct sl_runoff runoff;
     const struct sl_graph *graph;
@@ -144,16 +144,16 @@ struct sl_plan {
     int32_t call_count;
     const struct sl_vector_call *vectors; /* in the order of graph->vector_ops */
     int32_t vector_count;
-    const int64_t *tensor_offsets;   /* [tensor_count] bytes into the activation buffer; -1: elsewhere or fused away */
-    const int64_t *grad_offsets;     /* [tensor_count] likewise for gradients; -1: none */
+    const int64_t *tensor_offsets; /* [tensor_count] bytes into the activation buffer; -1: elsewhere or fused away */
+    const int64_t *grad_offsets;   /* [tensor_count] likewise for gradients; -1: none */
     int64_t activation_bytes;
-    int64_t scratch_grad_offset;     /* room for second gradients of a call's inputs with several readers; -1 */
+    int64_t scratch_grad_offset; /* room for second gradients of a call's inputs with several readers; -1 */
     int64_t scratch_grad_bytes;
     int64_t reserve_bytes;
     int64_t packed_bytes;
     int64_t workspace_bytes;
     struct sl_plan_memory memory;
-    int32_t threads;                 /* of the CPU pool that it was made for */
+    int32_t threads;                      /* of the CPU pool that it was made for */
     const struct sl_plan_device *devices; /* in the order of first use */
     int32_t device_count;
 };
@@ -185,10 +185,10 @@ typedef seqlstm_status sl_race_fn(const struct sl_race_request *request, double 
 struct sl_tuning {
     const struct sl_profiles *profiles; /* of the real data; weights add up to 1 */
     struct sl_pool *pool;
-    struct sl_cost_cache *cache;        /* NULL: nothing is measured */
-    bool measure;                       /* false: only what the cache holds */
-    double seconds;                     /* bound of all measurements of this plan */
-    sl_race_fn *race;                   /* NULL: nobody can time whole steps */
+    struct sl_cost_cache *cache;          /* NULL: nothing is measured */
+    bool measure;                         /* false: only what the cache holds */
+    double seconds;                       /* bound of all measurements of this plan */
+    sl_race_fn *race;                     /* NULL: nobody can time whole steps */
     const struct sl_interrupt *interrupt; /* may be NULL */
     const struct sl_log *log;             /* may be NULL */
 };
@@ -196,13 +196,13 @@ struct sl_tuning {
 struct sl_plan_request {
     const struct sl_graph *graph;
     struct sl_registry *registry;
-    const char *forced_backend;      /* `--backend ID`: takes everything that it accepts; NULL */
-    const struct sl_tuning *tuning;  /* NULL: policy `measured` goes by estimates */
+    const char *forced_backend;          /* `--backend ID`: takes everything that it accepts; NULL */
+    const struct sl_tuning *tuning;      /* NULL: policy `measured` goes by estimates */
     const struct sl_plan_choice *stored; /* replay: choices by phase and node name; NULL */
     int32_t stored_count;
     const struct sl_runoff *stored_runoff; /* how the choices of this phase came about; NULL */
-    int32_t optimizer_states;        /* for the memory table */
-    int32_t threads;                 /* members of the pool that will run it (no more, nor time it); 0: any number */
+    int32_t optimizer_states;              /* for the memory table */
+    int32_t threads; /* members of the pool that will run it (no more, nor time it); 0: any number */
 };
 
 /* A stored choice: "lstm_1" -> cpu-blas:packed. Where there are choices of the graph's phase they are binding; those of

@@ -23,7 +23,7 @@
 enum { ALIGN = 64 };
 
 struct block {
-    int32_t tensor;  /* -1: scratch gradient */
+    int32_t tensor; /* -1: scratch gradient */
     bool is_grad;
     int32_t begin, end; /* life, both ends included */
     int64_t bytes;
@@ -69,8 +69,7 @@ static void find_round(const struct sl_plan *plan, const struct sl_call *calls, 
 }
 
 /* Lives of all values and gradients. A block that no call touches keeps end = -1. */
-static void collect(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks,
-                    struct block *grads)
+static void collect(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks, struct block *grads)
 {
     const struct sl_graph *graph = plan->graph;
     int32_t n = plan->call_count;
@@ -136,8 +135,8 @@ static int64_t place(struct block *const *placed, int32_t placed_count, const st
         moved = false;
         for (int32_t p = 0; p < placed_count; p++) {
             const struct block *other = placed[p];
-            if (other->end < block->begin || block->end < other->begin ||
-                other->offset + other->bytes <= offset || offset + block->bytes <= other->offset)
+            if (other->end < block->begin || block->end < other->begin || other->offset + other->bytes <= offset ||
+                offset + block->bytes <= other->offset)
                 continue;
             offset = other->offset + other->bytes;
             moved = true;
@@ -157,8 +156,7 @@ static int32_t count_touches(const struct sl_plan *plan, const struct sl_call *c
 
 /* A tensor read by several differentiable calls, or at several steps, needs a second place for what the later ones add:
  * room for all such inputs of one call at once. */
-static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *calls,
-                             const struct block *grads)
+static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *calls, const struct block *grads)
 {
     int64_t most = 0;
     for (int32_t c = 0; c < plan->call_count; c++) {
@@ -303,7 +301,9 @@ seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int3
     struct block *grads = blocks + tensors, *scratch = blocks + 2 * tensors;
     collect(plan, calls, blocks, grads);
     collect_initial(plan, calls, blocks, grads);
-    *scratch = (struct block){.tensor = -1, .is_grad = true, .begin = plan->call_count,
+    *scratch = (struct block){.tensor = -1,
+                              .is_grad = true,
+                              .begin = plan->call_count,
                               .end = 2 * plan->call_count,
                               .bytes = scratch_bytes(plan, calls, grads)};
     int32_t count = 0, placed_count = 0;

@@ -33,7 +33,8 @@ static seqlstm_status strip(const struct sl_tuner *tuner, const struct sl_span *
 }
 
 static seqlstm_status find_refusal_cost(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
-                                const struct sl_cost *chosen, struct sl_refusal *refusal, struct seqlstm_error *err)
+                                        const struct sl_cost *chosen, struct sl_refusal *refusal,
+                                        struct seqlstm_error *err)
 {
     struct sl_backend *backend = tuner->spans->listed[refusal->rank];
     union seqlstm_any_desc desc = span->node->desc;

@@ -67,9 +67,9 @@ static struct sl_backend_record *add_record(struct sl_registry *r, const struct 
         record->entry = (int32_t)(entry - r->entries);
         record->required = entry->require;
         for (uint32_t i = 0; i < entry->setting_count; i++)
-            record->settings_hash = sl_hash_combine(sl_hash_combine(record->settings_hash,
-                                                                    sl_hash_text(entry->settings[i].key)),
-                                                    sl_hash_text(entry->settings[i].value));
+            record->settings_hash =
+                sl_hash_combine(sl_hash_combine(record->settings_hash, sl_hash_text(entry->settings[i].key)),
+                                sl_hash_text(entry->settings[i].value));
         record->origin = entry->origin ? sl_arena_strdup(&r->arena, entry->origin) : NULL;
     }
     if (!record->id || (entry && entry->origin && !record->origin))
@@ -105,9 +105,8 @@ static seqlstm_status open_backend(struct sl_registry *r, const struct sl_regist
         return no_memory(err);
     if (is_open(r, table->id)) {
         const char *other = sl_registry_find_backend(r, table->id)->record->file;
-        return sl_record_refuse(&r->arena, record, SL_BACKEND_SHADOWED, err,
-                                "the backend %s is loaded already (%s)", table->id,
-                                other ? other : "built in");
+        return sl_record_refuse(&r->arena, record, SL_BACKEND_SHADOWED, err, "the backend %s is loaded already (%s)",
+                                table->id, other ? other : "built in");
     }
     record->option_count = table->option_count;
     record->options = table->options;
@@ -120,9 +119,8 @@ static seqlstm_status open_backend(struct sl_registry *r, const struct sl_regist
     backend->table = *table;
     backend->record = record;
     sl_host_init(&backend->host, record->id, request->log, request->interrupt);
-    SEQLSTM_TRY(sl_loader_open(&r->arena, &backend->table, &backend->host.services,
-                               entry ? entry->settings : NULL, entry ? entry->setting_count : 0, record,
-                               &backend->instance, err));
+    SEQLSTM_TRY(sl_loader_open(&r->arena, &backend->table, &backend->host.services, entry ? entry->settings : NULL,
+                               entry ? entry->setting_count : 0, record, &backend->instance, err));
     if (record->status == SL_BACKEND_OK && request->cpu_only && !has_processor(record)) {
         backend->table.close(backend->instance);
         backend->instance = NULL;
@@ -173,8 +171,8 @@ static seqlstm_status load_file(struct sl_registry *r, const struct sl_registry_
     if (record->status == SL_BACKEND_OK) {
         if (expected_id && strcmp(expected_id, table.id) != 0)
             SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_REFUSED, err,
-                                         "the file is named after backend %s but says that it is %s",
-                                         expected_id, table.id));
+                                         "the file is named after backend %s but says that it is %s", expected_id,
+                                         table.id));
         else
             SEQLSTM_TRY(open_backend(r, request, entry, &table, record, err));
     }
@@ -229,10 +227,10 @@ static seqlstm_status load_by_id(struct sl_registry *r, const struct sl_registry
         if (!record)
             return no_memory(err);
         record->searched_count = r->search.folder_count;
-        SEQLSTM_TRY(sl_record_refuse(
-            &r->arena, record, SL_BACKEND_NOT_FOUND, err,
-            "there is no file libseqlstm_backend_%s.so in any of the %u folders of the backend path",
-            entry->name, r->search.folder_count));
+        SEQLSTM_TRY(
+            sl_record_refuse(&r->arena, record, SL_BACKEND_NOT_FOUND, err,
+                             "there is no file libseqlstm_backend_%s.so in any of the %u folders of the backend path",
+                             entry->name, r->search.folder_count));
         report(request, record);
         return SEQLSTM_OK;
     }
@@ -297,12 +295,10 @@ seqlstm_status sl_registry_create(const struct sl_registry_request *request, str
     r->last_node = &r->first_node;
     r->last_backend = &r->first_backend;
     r->entries = request->entries;
-    rc = sl_search_init(&r->search, &r->arena, request->folders, request->folder_count,
-                        request->only_folders, err);
+    rc = sl_search_init(&r->search, &r->arena, request->folders, request->folder_count, request->only_folders, err);
     for (uint32_t i = 0; rc == SEQLSTM_OK && i < request->entry_count; i++) {
         const struct sl_registry_entry *entry = &request->entries[i];
-        rc = strchr(entry->name, '/') ? load_by_path(r, request, entry, err)
-                                      : load_by_id(r, request, entry, err);
+        rc = strchr(entry->name, '/') ? load_by_path(r, request, entry, err) : load_by_id(r, request, entry, err);
     }
     if (rc == SEQLSTM_OK && request->all_backends)
         rc = load_all(r, request, err);
@@ -336,9 +332,8 @@ seqlstm_status sl_registry_check_required(const struct sl_registry *registry, st
         if (!record->required || record->status == SL_BACKEND_OK)
             continue;
         SEQLSTM_FAIL(err, record->status == SL_BACKEND_NOT_FOUND ? SEQLSTM_NOT_FOUND : SEQLSTM_UNAVAILABLE,
-                     "the required backend %s is %s: %.600s",
-                     record->id[0] ? record->id : record->file, sl_backend_status_name(record->status),
-                     record->reason);
+                     "the required backend %s is %s: %.600s", record->id[0] ? record->id : record->file,
+                     sl_backend_status_name(record->status), record->reason);
     }
     return SEQLSTM_OK;
 }

@@ -31,10 +31,10 @@
 
 /* One backend that the user lists. Borrowed for the call. */
 struct sl_registry_entry {
-    const char *name;   /* id ("cpu-blas"), or a file: then it contains '/' and is absolute or
-                           relative to the current folder (the caller has resolved the model's) */
-    const char *origin; /* where it was asked for, for messages: "model.yaml:86:5"; NULL: unknown */
-    bool require;       /* sl_registry_check_required fails when it is not there */
+    const char *name;                       /* id ("cpu-blas"), or a file: then it contains '/' and is absolute or
+                                               relative to the current folder (the caller has resolved the model's) */
+    const char *origin;                     /* where it was asked for, for messages: "model.yaml:86:5"; NULL: unknown */
+    bool require;                           /* sl_registry_check_required fails when it is not there */
     const struct seqlstm_setting *settings; /* the `options:` map as text */
     uint32_t setting_count;
     int32_t device; /* n: the n-th of its devices alone, 1 the first; 0: which suits */
@@ -58,8 +58,8 @@ struct sl_registry_request {
     uint32_t builtin_count;
     const char *const *folders; /* of --backend-path, searched first */
     uint32_t folder_count;
-    bool only_folders;               /* search nothing but `folders`: tests */
-    const struct sl_log *log;        /* may be NULL; outlives the registry */
+    bool only_folders;                    /* search nothing but `folders`: tests */
+    const struct sl_log *log;             /* may be NULL; outlives the registry */
     const struct sl_interrupt *interrupt; /* behind host.cancelled; may be NULL; outlives it */
 };
 
@@ -88,10 +88,10 @@ struct sl_backend_record {
     const char *file;   /* absolute; NULL: built in, or not found */
     const char *origin; /* of the entry, or NULL */
     bool required;
-    bool misconfigured;   /* refused for its settings */
-    int32_t entry;        /* index in the request's entries; -1: found in a folder */
+    bool misconfigured;     /* refused for its settings */
+    int32_t entry;          /* index in the request's entries; -1: found in a folder */
     uint64_t settings_hash; /* of the entry's settings */
-    int32_t wrong_setting; /* index in the entry's settings of the one that is wrong; -1: none, or all together */
+    int32_t wrong_setting;  /* index in the entry's settings of the one that is wrong; -1: none, or all together */
     enum sl_backend_status status;
     const char *reason;  /* one sentence; NULL when OK */
     const char *dlerror; /* the system's text; NULL: dlopen did not fail */
@@ -115,22 +115,20 @@ struct sl_backend;
 
 /* Looks up, loads and opens. A backend that does not load is a record, not an error.
  * Errors: NO_MEMORY; INVALID_ARGUMENT (a relative folder). Not while another thread calls dlopen. */
-seqlstm_status sl_registry_create(const struct sl_registry_request *request,
-                                  struct sl_registry **out_registry, struct seqlstm_error *err);
+seqlstm_status sl_registry_create(const struct sl_registry_request *request, struct sl_registry **out_registry,
+                                  struct seqlstm_error *err);
 
 /* Closes the backends; all ops and bindings must be gone. Files stay mapped. NULL is fine. */
 void sl_registry_destroy(struct sl_registry *registry);
 
 /* NOT_FOUND or UNAVAILABLE, with the record's reason, for the first required backend that is not OK. */
-seqlstm_status sl_registry_check_required(const struct sl_registry *registry,
-                                          struct seqlstm_error *err);
+seqlstm_status sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_error *err);
 
 /* UNAVAILABLE: the backend `id` is not loaded; why not, and which are. */
 seqlstm_status sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err);
 
 uint32_t sl_registry_get_record_count(const struct sl_registry *registry);
-const struct sl_backend_record *sl_registry_get_record(const struct sl_registry *registry,
-                                                       uint32_t index);
+const struct sl_backend_record *sl_registry_get_record(const struct sl_registry *registry, uint32_t index);
 
 /* Folders that were searched, in order (also when nothing was looked up in them). */
 uint32_t sl_registry_get_folder_count(const struct sl_registry *registry);
@@ -147,8 +145,7 @@ const struct seqlstm_backend *sl_backend_get_table(const struct sl_backend *back
 struct seqlstm_instance *sl_backend_get_instance(const struct sl_backend *backend);
 uint32_t sl_backend_get_device_count(const struct sl_backend *backend);
 /* index < device count */
-const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend *backend,
-                                                        uint32_t index);
+const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend *backend, uint32_t index);
 const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *backend);
 /* The entry's `device`. */
 int32_t sl_backend_get_wished_device(const struct sl_backend *backend);
@@ -161,13 +158,12 @@ int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend);
  * nonsense becomes a refusal with SEQLSTM_REFUSED_ABI that names the plugin. Descriptor bytes beyond
  * those the backend reads are answered no without asking. Errors: INTERNAL, when the plugin itself failed:
  * that is a bug of it, never a no. [any] */
-seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t device,
-                                   const struct seqlstm_desc *desc,
+seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t device, const struct seqlstm_desc *desc,
                                    struct seqlstm_answer *out_answer, struct seqlstm_error *err);
 
 /* The same for a table and a device class; `desc` is readable for desc->struct_size bytes. [any] */
 seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char *device_class,
-                                 const struct seqlstm_desc *desc,
-                                 struct seqlstm_answer *out_answer, struct seqlstm_error *err);
+                                 const struct seqlstm_desc *desc, struct seqlstm_answer *out_answer,
+                                 struct seqlstm_error *err);
 
 #endif

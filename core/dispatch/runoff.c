@@ -91,8 +91,7 @@ static void find_keys(struct runoff *runoff)
 
 static bool recall(struct runoff *runoff)
 {
-    const struct sl_cost_record *record =
-        sl_cost_cache_find(runoff->request->tuner->tuning->cache, &runoff->key);
+    const struct sl_cost_record *record = sl_cost_cache_find(runoff->request->tuner->tuning->cache, &runoff->key);
     if (record == NULL)
         return false;
     const int first = get_first(runoff);
@@ -104,8 +103,10 @@ static bool recall(struct runoff *runoff)
 static seqlstm_status keep(const struct runoff *runoff, struct seqlstm_error *err)
 {
     const int first = get_first(runoff);
-    const struct sl_cost_record record = {.key = runoff->key, .forward_ns = runoff->ns[first],
-                                          .backward_ns = runoff->ns[1 - first], .label = "whole steps of two plans"};
+    const struct sl_cost_record record = {.key = runoff->key,
+                                          .forward_ns = runoff->ns[first],
+                                          .backward_ns = runoff->ns[1 - first],
+                                          .label = "whole steps of two plans"};
     return sl_cost_cache_add(runoff->request->tuner->tuning->cache, &record, err);
 }
 
@@ -135,7 +136,8 @@ static seqlstm_status race(struct runoff *runoff, bool *out_timed, struct seqlst
     struct sl_plan plans[2];
     for (int w = 0; w < 2; w++)
         SEQLSTM_TRY(lay_out(runoff, &runoff->paths[w], &plans[w], err));
-    const struct sl_race_request request = {.plans = {&plans[0], &plans[1]}, .tuning = tuning,
+    const struct sl_race_request request = {.plans = {&plans[0], &plans[1]},
+                                            .tuning = tuning,
                                             .optimizer_states = runoff->request->optimizer_states,
                                             .seconds = tuning->seconds * SL_TUNER_RACE_SHARE};
     seqlstm_status status = tuning->race(&request, runoff->ns, &why);
@@ -169,14 +171,18 @@ static seqlstm_status describe(const struct runoff *runoff, int winner, enum sl_
         SL_ARENA_ARRAY(runoff->request->frame->arena, struct sl_plan_choice, (size_t)other->count);
     if (choices == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
-    *out = (struct sl_runoff){.source = source, .chosen_ns = runoff->ns[winner], .other_ns = runoff->ns[1 - winner],
-                              .other = choices, .overturned = winner == 1};
+    *out = (struct sl_runoff){.source = source,
+                              .chosen_ns = runoff->ns[winner],
+                              .other_ns = runoff->ns[1 - winner],
+                              .other = choices,
+                              .overturned = winner == 1};
     for (int32_t k = 0; k < other->count; k++) {
         const struct sl_bid *bid = ways->bids[other->steps[k]];
         if (!sl_path_has_step(&runoff->paths[winner], other->steps[k]))
-            choices[out->other_count++] = (struct sl_plan_choice){
-                .node = ways->spans[other->steps[k]]->node->name, .backend = sl_backend_get_id(bid->backend),
-                .variant = bid->variant, .phase = runoff->request->frame->graph->phase};
+            choices[out->other_count++] = (struct sl_plan_choice){.node = ways->spans[other->steps[k]]->node->name,
+                                                                  .backend = sl_backend_get_id(bid->backend),
+                                                                  .variant = bid->variant,
+                                                                  .phase = runoff->request->frame->graph->phase};
     }
     return SEQLSTM_OK;
 }
@@ -239,8 +245,7 @@ static bool is_followed(const struct sl_plan_request *request, const struct sl_p
     return count == plan->call_count;
 }
 
-seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan,
-                                struct seqlstm_error *err)
+seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan, struct seqlstm_error *err)
 {
     const struct sl_runoff *stored = request->stored_runoff;
     if (stored == NULL || !is_followed(request, plan))

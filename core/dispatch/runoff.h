@@ -27,7 +27,6 @@ seqlstm_status sl_runoff_hold(const struct sl_runoff_request *request, struct sl
 
 /* A plan that follows the stored choices keeps the stored comparison; where pins, `--backend` or another graph lead
  * elsewhere, it has none. Errors: NO_MEMORY. */
-seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan,
-                                struct seqlstm_error *err);
+seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan, struct seqlstm_error *err);
 
 #endif

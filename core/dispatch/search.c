@@ -141,8 +141,7 @@ seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, 
     for (uint32_t i = 0; i < folder_count; i++) {
         if (folders[i][0] != '/')
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                         "the backend folder '%.300s' is relative; expected one that begins with /",
-                         folders[i]);
+                         "the backend folder '%.300s' is relative; expected one that begins with /", folders[i]);
         SEQLSTM_TRY(add_folder(search, arena, folders[i], err));
     }
     if (only_folders)

@@ -18,15 +18,13 @@ struct sl_search {
 /* The folders of the request first, then (unless only_folders) environment, user, build tree, the prefix that the
  * program or libseqlstm.so lies in, the one that it was built for.
  * Errors: INVALID_ARGUMENT (a relative folder in the request), NO_MEMORY. */
-seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena,
-                              const char *const *folders, uint32_t folder_count, bool only_folders,
-                              struct seqlstm_error *err);
+seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *const *folders,
+                              uint32_t folder_count, bool only_folders, struct seqlstm_error *err);
 
 /* The files of id in all folders, in order; *out_count may be 0. id NULL: of all ids, by folder and
  * then by name. Errors: NO_MEMORY. */
 seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
-                              const char ***out_files, uint32_t *out_count,
-                              struct seqlstm_error *err);
+                              const char ***out_files, uint32_t *out_count, struct seqlstm_error *err);
 
 /* The id in a file name ("…/libseqlstm_backend_cpu-blas.so" gives "cpu-blas"), or NULL. */
 const char *sl_search_id(struct sl_arena *arena, const char *file);

@@ -70,15 +70,15 @@ static seqlstm_status unknown_key(const struct seqlstm_backend *table, const cha
     for (uint32_t i = 0; i < table->option_count && count < KEYS_SHOWN; i++) {
         names[count++] = table->options[i].key;
         if (used < sizeof list - 1)
-            used += (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
-                                             table->options[i].key);
+            used +=
+                (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", table->options[i].key);
     }
     if (count == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no options, so none is called '%.60s'",
-                     table->id, key);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no options, so none is called '%.60s'", table->id,
+                     key);
     const char *near = sl_text_closest(key, names, count);
-    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no option '%.60s'; %s%s%sit has: %s", table->id,
-                 key, near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", list);
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no option '%.60s'; %s%s%sit has: %s", table->id, key,
+                 near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", list);
 }
 
 seqlstm_status sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_setting *settings,
@@ -91,9 +91,8 @@ seqlstm_status sl_settings_check(const struct seqlstm_backend *table, const stru
         if (!option)
             return unknown_key(table, settings[i].key, err);
         if (!has_type(option->type, settings[i].value))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                         "option '%s' of backend %s is '%.60s', expected %s (%.200s)", option->key,
-                         table->id, settings[i].value, option->type, option->help);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "option '%s' of backend %s is '%.60s', expected %s (%.200s)",
+                         option->key, table->id, settings[i].value, option->type, option->help);
     }
     if (out_wrong)
         *out_wrong = -1;

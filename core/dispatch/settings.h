@@ -7,8 +7,7 @@
 
 /* Errors: INVALID_CONFIG names key, value and what was expected; *out_wrong (may be NULL) is then the
  * setting's index, else -1. */
-seqlstm_status sl_settings_check(const struct seqlstm_backend *table,
-                                 const struct seqlstm_setting *settings, uint32_t setting_count,
-                                 int32_t *out_wrong, struct seqlstm_error *err);
+seqlstm_status sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_setting *settings,
+                                 uint32_t setting_count, int32_t *out_wrong, struct seqlstm_error *err);
 
 #endif

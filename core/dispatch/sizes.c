@@ -54,7 +54,9 @@ static seqlstm_status epoch_init(struct epoch *epoch, const struct sl_profiles *
 
 static seqlstm_status find_own(const struct epoch *epoch, struct sl_call *call, struct seqlstm_error *err)
 {
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .batches = epoch->steps, .batch_count = epoch->count,
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
+                                  .batches = epoch->steps,
+                                  .batch_count = epoch->count,
                                   .bound_count = SL_SHAPES_BOUND};
     if (epoch->count == 0)
         return SEQLSTM_OK;

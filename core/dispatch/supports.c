@@ -79,13 +79,12 @@ seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char
     seqlstm_status rc = table->supports(device_class, desc, &answer, &why);
     if (rc != SEQLSTM_OK) {
         why.message[sizeof why.message - 1] = 0;
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "backend %s failed (status %d) when asked about %s: %.500s",
-                     table->id, (int)rc, name, why.message[0] ? why.message : "it gave no reason");
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "backend %s failed (status %d) when asked about %s: %.500s", table->id,
+                     (int)rc, name, why.message[0] ? why.message : "it gave no reason");
     }
     const char *wrong = nonsense(&answer);
     if (wrong) {
-        sl_text_snprintf(text, sizeof text, "%s is faulty: asked about %s it answered %s", table->id, name,
-                         wrong);
+        sl_text_snprintf(text, sizeof text, "%s is faulty: asked about %s it answered %s", table->id, name, wrong);
         return refuse(out_answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, "", text);
     }
     answer.struct_size = (uint32_t)sizeof answer;
@@ -97,8 +96,7 @@ seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t de
                                    struct seqlstm_answer *out_answer, struct seqlstm_error *err)
 {
     if (device >= sl_backend_get_device_count(backend))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backend %s has no device %u",
-                     sl_backend_get_id(backend), device);
-    return sl_table_supports(sl_backend_get_table(backend),
-                             sl_backend_get_device(backend, device)->device_class, desc, out_answer, err);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backend %s has no device %u", sl_backend_get_id(backend), device);
+    return sl_table_supports(sl_backend_get_table(backend), sl_backend_get_device(backend, device)->device_class, desc,
+                             out_answer, err);
 }

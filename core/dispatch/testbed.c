@@ -102,7 +102,7 @@ static void fill(const struct sl_testbed *testbed, const struct sl_slot *slot, v
 
 /* A buffer of the testbed's domain, filled by way of the host where that is not the host itself. */
 static seqlstm_status make_buffer(struct sl_testbed *testbed, const struct sl_slot *slot, bool filled,
-                                   void **out_buffer, struct seqlstm_error *err)
+                                  void **out_buffer, struct seqlstm_error *err)
 {
     int64_t elems = count_elems(testbed, slot), bytes = elems * sl_dtype_bytes(slot->dtype);
     SEQLSTM_TRY(sl_domain_allocate(&testbed->domain, bytes, out_buffer, err));
@@ -161,8 +161,8 @@ static seqlstm_status prepare(struct sl_testbed *testbed, const struct sl_testbe
 {
     const struct sl_profiles *profiles = request->profiles;
     for (int32_t p = 0; p < request->profile_count; p++) {
-        SEQLSTM_TRY(sl_axes_init(&testbed->places[p], &profiles->items[request->profile_first + p],
-                                 request->steps_most, profiles->stream, err));
+        SEQLSTM_TRY(sl_axes_init(&testbed->places[p], &profiles->items[request->profile_first + p], request->steps_most,
+                                 profiles->stream, err));
         testbed->place_count++;
         if (get_axis(testbed, p)->rows == 0)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a batch without rows cannot be timed");
@@ -197,8 +197,12 @@ seqlstm_status sl_testbed_create(const struct sl_testbed_request *request, struc
     testbed->desc = *request->desc;
     testbed->on_steps = request->on_steps;
     testbed->backward = request->backward;
-    testbed->step = (struct seqlstm_step){.struct_size = sizeof testbed->step, .seed = 1, .update = 1,
-                                        .normaliser = 1e-3f, .loss_scale = 1.0f, .grad_scale = 1.0f};
+    testbed->step = (struct seqlstm_step){.struct_size = sizeof testbed->step,
+                                          .seed = 1,
+                                          .update = 1,
+                                          .normaliser = 1e-3f,
+                                          .loss_scale = 1.0f,
+                                          .grad_scale = 1.0f};
     seqlstm_status status = prepare(testbed, request, err);
     if (status != SEQLSTM_OK) {
         sl_testbed_destroy(testbed);
@@ -229,19 +233,23 @@ void sl_testbed_destroy(struct sl_testbed *testbed)
 }
 
 seqlstm_status sl_testbed_bind(struct sl_testbed *testbed, const struct sl_backend *backend,
-                               const struct seqlstm_op *op,
-                               int32_t profile, struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+                               const struct seqlstm_op *op, int32_t profile, struct seqlstm_binding **out_binding,
+                               struct seqlstm_error *err)
 {
     const struct seqlstm_axis *axis = get_axis(testbed, profile);
-    struct seqlstm_bind bind = {.struct_size = sizeof bind, .flags = testbed->on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
-                                .rows = axis->rows, .rows_in = axis->rows, .axis = axis, .t0 = 0,
+    struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                .flags = testbed->on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
+                                .rows = axis->rows,
+                                .rows_in = axis->rows,
+                                .axis = axis,
+                                .t0 = 0,
                                 .t1 = axis->steps};
     return sl_backend_get_table(backend)->op_bind(op, &testbed->domain.queue.queue, &bind, out_binding, err);
 }
 
 seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backend *backend, const struct seqlstm_op *op,
-                            const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding, double *out_forward_ns,
-                            double *out_backward_ns, struct seqlstm_error *err)
+                              const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding,
+                              double *out_forward_ns, double *out_backward_ns, struct seqlstm_error *err)
 {
     const struct seqlstm_backend *table = sl_backend_get_table(backend);
     struct seqlstm_queue *queue = &testbed->domain.queue.queue;
@@ -249,9 +257,13 @@ seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backen
     void *workspace = sizes->workspace_bytes ? testbed->workspace : NULL;
     void *reserve = training && sizes->reserve_bytes ? testbed->reserve : NULL;
     void *packed = sizes->packed_bytes ? testbed->packed : NULL;
-    struct seqlstm_forward forward = {.struct_size = sizeof forward, .slot_count = (uint32_t)testbed->slot_count,
-                                      .slots = testbed->slots, .workspace = workspace, .reserve = reserve,
-                                      .packed = packed, .step = &testbed->step};
+    struct seqlstm_forward forward = {.struct_size = sizeof forward,
+                                      .slot_count = (uint32_t)testbed->slot_count,
+                                      .slots = testbed->slots,
+                                      .workspace = workspace,
+                                      .reserve = reserve,
+                                      .packed = packed,
+                                      .step = &testbed->step};
     int64_t start = sl_clock_ns();
     if (packed && table->weights_pack)
         SEQLSTM_TRY(table->weights_pack(op, queue, testbed->slots, packed, &testbed->step, err));
@@ -264,9 +276,14 @@ seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backen
     int64_t middle = sl_clock_ns(), end = middle;
     if (testbed->backward && table->backward) {
         struct seqlstm_backward backward = {.struct_size = sizeof backward,
-                                            .slot_count = (uint32_t)testbed->slot_count, .slots = testbed->slots,
-                                            .grads = testbed->grads, .parts = testbed->parts, .workspace = workspace,
-                                            .reserve = reserve, .packed = packed, .step = &testbed->step};
+                                            .slot_count = (uint32_t)testbed->slot_count,
+                                            .slots = testbed->slots,
+                                            .grads = testbed->grads,
+                                            .parts = testbed->parts,
+                                            .workspace = workspace,
+                                            .reserve = reserve,
+                                            .packed = packed,
+                                            .step = &testbed->step};
         const uint32_t weights = testbed->parts & SEQLSTM_BACKWARD_WEIGHTS;
         bool apart = testbed->desc.head.op == SEQLSTM_OP_RECURRENT &&
                      (testbed->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);

@@ -15,8 +15,7 @@
 
 enum { PROBE_STEPS = 4, PROBES_MOST = 4, ROUNDS_BEHIND = 2, ROUNDS_LEAST = 3, REPEATS_MOST = 20 };
 static const double sample_ns = 100e3; /* a sample of less is repeated */
-static const double beyond_hope = 30, beyond_hope_ns = 250e6, hopeless = 3, behind = 1.5, sure = 1.1,
-                    steady = 1.2;
+static const double beyond_hope = 30, beyond_hope_ns = 250e6, hopeless = 3, behind = 1.5, sure = 1.1, steady = 1.2;
 static const double again_ns = 50e6; /* a probe of more is not repeated */
 
 /* One timed on the track. */
@@ -67,8 +66,7 @@ static void leave(struct timing *timing)
     for (int32_t r = 0; r < timing->count; r++)
         for (int32_t p = 0; p < SL_PROFILES; p++)
             if (timing->series[r].bindings[p]) {
-                sl_backend_get_table(timing->series[r].timed->backend)
-                    ->binding_destroy(timing->series[r].bindings[p]);
+                sl_backend_get_table(timing->series[r].timed->backend)->binding_destroy(timing->series[r].bindings[p]);
                 timing->series[r].bindings[p] = NULL;
             }
     for (int32_t r = 0; r < timing->count; r++) {
@@ -119,11 +117,17 @@ static seqlstm_status enter(struct timing *timing, int32_t first, int32_t count,
         sizes.reserve_bytes = own->reserve_bytes > sizes.reserve_bytes ? own->reserve_bytes : sizes.reserve_bytes;
         sizes.packed_bytes = own->packed_bytes > sizes.packed_bytes ? own->packed_bytes : sizes.packed_bytes;
     }
-    struct sl_testbed_request testbed = {.desc = request->desc, .on_steps = request->on_steps,
-                                     .backward = request->backward, .input_grad = request->input_grad,
-                                     .param_grad = request->param_grad, .profiles = request->profiles,
-                                     .profile_first = first, .profile_count = count, .steps_most = steps_most,
-                                     .sizes = &sizes, .pool = request->pool};
+    struct sl_testbed_request testbed = {.desc = request->desc,
+                                         .on_steps = request->on_steps,
+                                         .backward = request->backward,
+                                         .input_grad = request->input_grad,
+                                         .param_grad = request->param_grad,
+                                         .profiles = request->profiles,
+                                         .profile_first = first,
+                                         .profile_count = count,
+                                         .steps_most = steps_most,
+                                         .sizes = &sizes,
+                                         .pool = request->pool};
     timing->profile_first = first;
     timing->profile_count = count;
     SEQLSTM_TRY(set_up(timing, &testbed, err));
@@ -251,8 +255,7 @@ static bool settle(struct timing *timing)
         running++;
         suffice &= sl_rounds_suffice(rounds, ROUNDS_LEAST);
         close += sl_rounds_find(rounds, 0) <= sure * sl_rounds_find(best, 0.5);
-        if (sl_rounds_suffice(rounds, ROUNDS_BEHIND) &&
-            sl_rounds_find(rounds, 0) > behind * sl_rounds_find(best, 0.5))
+        if (sl_rounds_suffice(rounds, ROUNDS_BEHIND) && sl_rounds_find(rounds, 0) > behind * sl_rounds_find(best, 0.5))
             series->rests = true;
     }
     return running == 0 || (suffice && close <= 1 && sl_rounds_find(best, 0.5) <= steady * sl_rounds_find(best, 0));

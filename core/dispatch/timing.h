@@ -13,7 +13,7 @@ struct sl_timed_op {
     const struct seqlstm_sizes *sizes;
     /* the result, of a mean batch */
     double forward_ns, backward_ns;
-    bool failed;           /* its calls returned an error */
+    bool failed; /* its calls returned an error */
     char failure[200];
 };
 

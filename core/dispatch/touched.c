@@ -106,15 +106,18 @@ static seqlstm_status touch_call(struct touched *t, const struct sl_call *call, 
                                  struct seqlstm_error *err)
 {
     const struct seqlstm_sizes *bounds = &call->sizes;
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = t->plan->threads, .axis = axis,
-                                  .workspace_idle = t->workspace_idle, .reserve_idle = t->reserve_idle,
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
+                                  .members = t->plan->threads,
+                                  .axis = axis,
+                                  .workspace_idle = t->workspace_idle,
+                                  .reserve_idle = t->reserve_idle,
                                   .idle_room = SL_IDLE_ROOM};
     SEQLSTM_TRY(ask(call, &sizes, err));
     touch_rest(&t->workspace, 0, bounds->workspace_bytes, t->workspace_idle, sizes.workspace_idle_count);
     if (bounds->reserve_bytes == 0)
         return SEQLSTM_OK;
-    const int64_t each = ((int64_t)bounds->reserve_bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT *
-                         SEQLSTM_ALIGNMENT;
+    const int64_t each =
+        ((int64_t)bounds->reserve_bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
     for (int64_t r = 0; r < sl_call_count_reserves(t->plan, call); r++)
         touch_rest(&t->reserve, call->reserve_offset + r * each, bounds->reserve_bytes, t->reserve_idle,
                    sizes.reserve_idle_count);

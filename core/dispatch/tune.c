@@ -19,8 +19,7 @@ static const double beyond_hope = 30;
 static const int64_t least_ns = 20000000; /* that a span gets */
 
 /* One batch as large as the envelope allows, sequences of equal length. */
-static seqlstm_status suppose_profile(const struct sl_graph *graph, struct sl_profiles *out,
-                                      struct seqlstm_error *err)
+static seqlstm_status suppose_profile(const struct sl_graph *graph, struct sl_profiles *out, struct seqlstm_error *err)
 {
     const struct sl_envelope *envelope = &graph->facts.envelope;
     int64_t n = envelope->sequences > 0 ? envelope->sequences : 1;
@@ -170,8 +169,10 @@ static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, c
                            const struct sl_bid *bid, bool bound, double forward_ns, double backward_ns,
                            struct seqlstm_error *err)
 {
-    struct sl_cost_record record = {.key = sl_tuner_get_key(tuner, span->node, desc, bid), .forward_ns = forward_ns,
-                                    .backward_ns = backward_ns, .bound = bound};
+    struct sl_cost_record record = {.key = sl_tuner_get_key(tuner, span->node, desc, bid),
+                                    .forward_ns = forward_ns,
+                                    .backward_ns = backward_ns,
+                                    .bound = bound};
     struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
     SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
     if (!bound) /* there is nothing to learn from what was not timed */
@@ -228,20 +229,24 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
         if (slow)
             continue;
         bids[count] = bid;
-        timed_ops[count++] = (struct sl_timed_op){.backend = bid->backend, .device = bid->device, .op = bid->op,
-                                            .sizes = &bid->sizes};
+        timed_ops[count++] =
+            (struct sl_timed_op){.backend = bid->backend, .device = bid->device, .op = bid->op, .sizes = &bid->sizes};
     }
-    struct sl_timing_request request = {.desc = desc, .on_steps = parts.on_steps, .backward = parts.backward,
-                                      .input_grad = parts.input_grad, .param_grad = parts.param_grad,
-                                      .profiles = profiles,
-                                      .pool = tuner->tuning->pool,
-                                      .interrupt = tuner->tuning->interrupt, .budget_ns = budget_ns};
+    struct sl_timing_request request = {.desc = desc,
+                                        .on_steps = parts.on_steps,
+                                        .backward = parts.backward,
+                                        .input_grad = parts.input_grad,
+                                        .param_grad = parts.param_grad,
+                                        .profiles = profiles,
+                                        .pool = tuner->tuning->pool,
+                                        .interrupt = tuner->tuning->interrupt,
+                                        .budget_ns = budget_ns};
     if (status == SEQLSTM_OK && count > 0)
         status = sl_timing_run(&request, timed_ops, count, err);
     for (int32_t r = 0; status == SEQLSTM_OK && r < count; r++)
-        status = timed_ops[r].failed ? sl_span_refuse_bid(tuner->spans, span, bids[r], timed_ops[r].failure, err)
-                                     : keep(tuner, span, desc, bids[r], false, timed_ops[r].forward_ns,
-                                            timed_ops[r].backward_ns, err);
+        status = timed_ops[r].failed
+                     ? sl_span_refuse_bid(tuner->spans, span, bids[r], timed_ops[r].failure, err)
+                     : keep(tuner, span, desc, bids[r], false, timed_ops[r].forward_ns, timed_ops[r].backward_ns, err);
     tuner->timed += count;
     free(timed_ops);
     free(bids);
@@ -314,9 +319,9 @@ static void find_regions(const struct sl_spans *spans, int32_t *region)
 
 /* One span's way to its costs. */
 struct errand {
-    double best;     /* of the estimates */
-    double share;    /* what is expected that timing takes, relative to others */
-    bool done;       /* cached or timed */
+    double best;  /* of the estimates */
+    double share; /* what is expected that timing takes, relative to others */
+    bool done;    /* cached or timed */
 };
 
 /* Estimates for all, costs from the cache where they are complete. */
@@ -356,8 +361,7 @@ static seqlstm_status run_errand(struct sl_tuner *tuner, struct sl_span *span, s
     }
     if (status != SEQLSTM_OK)
         sl_log_printf(tuner->tuning->log, SL_LOG_DEBUG, "`%s` cannot be timed: %s", span->node->name, why.message);
-    errand->done = status == SEQLSTM_OK &&
-                   recall(tuner, span, &span->node->desc, errand->best, SL_COST_MEASURED);
+    errand->done = status == SEQLSTM_OK && recall(tuner, span, &span->node->desc, errand->best, SL_COST_MEASURED);
     return SEQLSTM_OK;
 }
 
@@ -420,8 +424,7 @@ seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_polic
 }
 
 seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
-                                  const union seqlstm_any_desc *desc, struct sl_bid *bid,
-                                  struct seqlstm_error *err)
+                                  const union seqlstm_any_desc *desc, struct sl_bid *bid, struct seqlstm_error *err)
 {
     const struct sl_profiles *profiles = get_profiles(tuner, span->node);
     SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, profiles, &bid->cost, err));

@@ -20,13 +20,13 @@
 /* What tuning keeps from span to span. */
 struct sl_tuner {
     const struct sl_spans *spans;
-    const struct sl_tuning *tuning;  /* NULL: estimates alone */
-    struct sl_profiles usual;        /* in place of tuning->profiles where there are none */
-    struct sl_profiles sides[2];     /* as the decoder (or a plain model) and as the encoder sees them; borrowed */
-    struct sl_cost_key process[2];   /* likewise */
+    const struct sl_tuning *tuning; /* NULL: estimates alone */
+    struct sl_profiles usual;       /* in place of tuning->profiles where there are none */
+    struct sl_profiles sides[2];    /* as the decoder (or a plain model) and as the encoder sees them; borrowed */
+    struct sl_cost_key process[2];  /* likewise */
     int64_t deadline_ns;
     struct sl_experience experience;
-    int32_t timed;                   /* candidates so far */
+    int32_t timed; /* candidates so far */
 };
 
 /* Errors: NO_MEMORY. `spans` and `tuning` (may be NULL) outlive it. */
@@ -41,8 +41,7 @@ seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_polic
 /* The cost of one op that is no bid of the graph, measured if there is time left. `out_cost->source` is
  * SL_COST_NONE when there is nothing but the host's guess. Errors: CANCELLED. */
 seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
-                                  const union seqlstm_any_desc *desc, struct sl_bid *bid,
-                                  struct seqlstm_error *err);
+                                  const union seqlstm_any_desc *desc, struct sl_bid *bid, struct seqlstm_error *err);
 
 /* Of what a bid takes for the node, in the cache. */
 struct sl_cost_key sl_tuner_get_key(const struct sl_tuner *tuner, const struct sl_node *node,

@@ -55,8 +55,10 @@ static void list_steps(struct sl_ways *ways, const struct sl_spans *spans)
                 ways->problem.tie = SL_PATH_TIE;
             ways->spans[at] = span;
             ways->bids[at] = bid;
-            ways->steps[at] = (struct sl_path_step){.first = span->first, .count = span->count,
-                                                    .domain = find_domain(ways, bid), .rank = bid->rank,
+            ways->steps[at] = (struct sl_path_step){.first = span->first,
+                                                    .count = span->count,
+                                                    .domain = find_domain(ways, bid),
+                                                    .rank = bid->rank,
                                                     .variant = bid->variant_index,
                                                     .cost_ns = sl_cost_get_ns(&bid->cost)};
         }
@@ -81,8 +83,10 @@ seqlstm_status sl_ways_init(struct sl_ways *ways, const struct sl_spans *spans, 
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     }
     snprintf(ways->domains[0], sizeof ways->domains[0], "host");
-    ways->problem = (struct sl_path_problem){.node_count = graph->node_count, .domain_count = 1,
-                                             .steps = ways->steps, .reads = ways->reads,
+    ways->problem = (struct sl_path_problem){.node_count = graph->node_count,
+                                             .domain_count = 1,
+                                             .steps = ways->steps,
+                                             .reads = ways->reads,
                                              .tie = SL_PATH_TIE_MEASURED};
     list_steps(ways, spans);
     list_reads(ways, graph);

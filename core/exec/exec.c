@@ -40,8 +40,7 @@ static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_sl
     return SEQLSTM_OK;
 }
 
-static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_weights,
-                                      struct seqlstm_error *err)
+static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_weights, struct seqlstm_error *err)
 {
     const struct sl_graph *graph = exec->graph;
     size_t tensors = (size_t)graph->tensor_count + 1;
@@ -83,8 +82,8 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
     exec->graph = plan->graph;
     exec->params = request->params;
     exec->memory = request->memory;
-    exec->step = (struct seqlstm_step){.struct_size = sizeof exec->step, .seed = request->seed,
-                                       .loss_scale = 1.0f, .grad_scale = 1.0f};
+    exec->step = (struct seqlstm_step){
+        .struct_size = sizeof exec->step, .seed = request->seed, .loss_scale = 1.0f, .grad_scale = 1.0f};
     sl_domain_init_host(&exec->host, request->pool, request->memory);
     if (plan->threads > 0 && exec->host.queue.queue.members > plan->threads) {
         status = seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__,
@@ -134,8 +133,7 @@ void sl_exec_destroy(struct sl_exec *exec)
     for (int32_t v = 0; exec->vectors && v < exec->plan->vector_count; v++)
         for (int k = 0; k < SL_EXEC_VECTOR_BINDINGS; k++)
             if (exec->vectors[v][k].binding)
-                sl_backend_get_table(exec->plan->vectors[v].backend)
-                    ->binding_destroy(exec->vectors[v][k].binding);
+                sl_backend_get_table(exec->plan->vectors[v].backend)->binding_destroy(exec->vectors[v][k].binding);
     for (int32_t c = 0; exec->calls && c < exec->plan->call_count; c++) {
         free(exec->calls[c].roles);
         free(exec->calls[c].slots);
@@ -169,8 +167,8 @@ bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch)
     const struct sl_envelope *envelope = &exec->graph->facts.envelope;
     return batch->sequences <= envelope->sequences && batch->axis.steps <= envelope->steps &&
            batch->axis.rows <= envelope->rows &&
-           (!exec->graph->reads_source || (batch->source.axis.steps <= envelope->source_steps &&
-                                           batch->source.axis.rows <= envelope->source_rows));
+           (!exec->graph->reads_source ||
+            (batch->source.axis.steps <= envelope->source_steps && batch->source.axis.rows <= envelope->source_rows));
 }
 
 static bool field_fits(const struct sl_field *field, const struct sl_field_facts *facts)
@@ -179,8 +177,7 @@ static bool field_fits(const struct sl_field *field, const struct sl_field_facts
            (field->kind != SL_FIELD_VALUES || field->features == facts->features);
 }
 
-static seqlstm_status check_batch(const struct sl_exec *exec, const struct sl_batch *batch,
-                                  struct seqlstm_error *err)
+static seqlstm_status check_batch(const struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     const struct sl_data_facts *facts = &exec->graph->facts;
     if (!sl_exec_fits(exec, batch))
@@ -241,9 +238,8 @@ static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *s
     return step->update ? sl_exec_finish_update(exec, out_squares, err) : SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
-                           const struct sl_exec_step *step, struct sl_exec_result *out_result,
-                           struct seqlstm_error *err)
+seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                           struct sl_exec_result *out_result, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_batch(exec, batch, err));
     SEQLSTM_TRY(sl_exec_bind(exec, batch, err));
@@ -266,7 +262,9 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
     if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if not, its own run says why */
         SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
     SEQLSTM_TRY(collect(exec, step, sums, &squares, err));
-    *out_result = (struct sl_exec_result){.loss_sum = sums[0], .weight_sum = sums[1], .squares = squares,
+    *out_result = (struct sl_exec_result){.loss_sum = sums[0],
+                                          .weight_sum = sums[1],
+                                          .squares = squares,
                                           .rows = batch->has_steps || batch->source.present
                                                       ? batch->axis.rows + batch->source.axis.rows
                                                       : batch->sequences};
@@ -286,15 +284,13 @@ double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
 struct sl_field sl_exec_get_output(const struct sl_exec *exec)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[exec->graph->output];
-    struct sl_field field = {.kind = SL_FIELD_VALUES,
-                             .on_steps = sl_axis_is_steps(tensor->axis),
-                             .features = tensor->features};
+    struct sl_field field = {
+        .kind = SL_FIELD_VALUES, .on_steps = sl_axis_is_steps(tensor->axis), .features = tensor->features};
     field.values = sl_exec_at((struct sl_exec *)exec, SL_PLACE_HOST, exec->graph->output);
     return field;
 }
 
-seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems,
-                                 struct seqlstm_error *err)
+seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems, struct seqlstm_error *err)
 {
     for (int32_t s = 0; s < exec->graph->state_count; s++) {
         void *read;

@@ -29,12 +29,12 @@
 struct sl_exec;
 
 struct sl_exec_request {
-    const struct sl_plan *plan;  /* must outlive the executor, as must all below */
+    const struct sl_plan *plan; /* must outlive the executor, as must all below */
     struct sl_params *params;
     struct sl_pool *pool;
-    struct sl_memory *memory;    /* may be NULL */
-    uint64_t seed;               /* of the masks */
-    const float *class_weights;  /* [classes], copied; NULL: all 1 */
+    struct sl_memory *memory;   /* may be NULL */
+    uint64_t seed;              /* of the masks */
+    const float *class_weights; /* [classes], copied; NULL: all 1 */
 };
 
 seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,
@@ -44,17 +44,17 @@ void sl_exec_destroy(struct sl_exec *exec);
 /* One update of all trainable parameters. It changes nothing where the loss of the last run or the sum of squares of
  * the gradients is not finite. */
 struct sl_exec_update {
-    uint64_t count;       /* from 1: updates that have changed something, with this one */
+    uint64_t count; /* from 1: updates that have changed something, with this one */
     double learning_rate;
-    bool skip;            /* changes nothing in any case */
+    bool skip; /* changes nothing in any case */
 };
 
 /* One step's wishes. Zeroed: epoch 0, gradients overwritten. */
 struct sl_exec_step {
-    uint64_t epoch;       /* of the mask keys */
-    double normaliser;    /* TRAIN: factor of the gradient, e.g. 1 / sum of weights of the whole update */
-    double loss_scale;    /* TRAIN: another factor, a power of two, which the update takes out again; 0: 1 */
-    bool accumulate;      /* TRAIN: add to grads */
+    uint64_t epoch;    /* of the mask keys */
+    double normaliser; /* TRAIN: factor of the gradient, e.g. 1 / sum of weights of the whole update */
+    double loss_scale; /* TRAIN: another factor, a power of two, which the update takes out again; 0: 1 */
+    bool accumulate;   /* TRAIN: add to grads */
     const struct sl_exec_update *update; /* TRAIN: the gradients are complete with this run: make it; NULL: not yet */
     uint32_t weight_mask_step;
     const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
@@ -62,18 +62,17 @@ struct sl_exec_step {
 };
 
 struct sl_exec_result {
-    double loss_sum;      /* weighted sum over the rows of the target; 0 in PREDICT */
+    double loss_sum; /* weighted sum over the rows of the target; 0 in PREDICT */
     double weight_sum;
-    int64_t rows;         /* real steps given to kernels (sequences for models without steps) */
-    double squares;       /* with an update: of the gradients, regularized and with clip_value, before clip_norm */
+    int64_t rows;   /* real steps given to kernels (sequences for models without steps) */
+    double squares; /* with an update: of the gradients, regularized and with clip_value, before clip_norm */
 };
 
 /* Forward, and backward in SL_PHASE_TRAIN. When batch->carry_state is false the carried states start at zero.
  * Errors: INVALID_ARGUMENT if the batch does not fit the plan's envelope (see sl_exec_fits) or its fields are
  * not those of the graph; what backends report. */
-seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch,
-                           const struct sl_exec_step *step, struct sl_exec_result *out_result,
-                           struct seqlstm_error *err);
+seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                           struct sl_exec_result *out_result, struct seqlstm_error *err);
 
 /* Does the batch fit the buffers? If not, a plan with a larger envelope is needed. */
 bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch);
@@ -97,8 +96,8 @@ const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec);
 
 /* Flat-vector operations on the plan's backend; SL_PHASE_TRAIN only. y and x lie in the host's flat parameter buffers,
  * of which the newest copy is taken wherever it is, or in any 64-byte aligned host buffer. */
-seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
-                              float alpha, struct seqlstm_error *err);
+seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems, float alpha,
+                              struct seqlstm_error *err);
 /* An update apart from a run, with the gradients as they stand. */
 seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
                               struct seqlstm_error *err);

@@ -17,7 +17,7 @@ struct sl_exec_axes {
     struct seqlstm_axis rows;  /* every sequence as one step: for masks on the sequences axis */
     int64_t id_count;
     int64_t capacity_bytes;
-    void *storage;             /* arrays of both */
+    void *storage; /* arrays of both */
 };
 
 enum { SL_EXEC_TARGET, SL_EXEC_SOURCE, SL_EXEC_SIDES };
@@ -31,12 +31,12 @@ struct sl_exec_vector_binding {
 
 /* A step that was captured at one shape, or may be; see capture.c. */
 struct sl_exec_graph {
-    int32_t seen;          /* runs before it was captured */
-    float loss_scale;      /* of its capture */
-    bool refused;          /* the device would not */
-    void *native;          /* NULL: not captured */
+    int32_t seen;     /* runs before it was captured */
+    float loss_scale; /* of its capture */
+    bool refused;     /* the device would not */
+    void *native;     /* NULL: not captured */
     uint32_t circumstances;
-    uint8_t *marks;        /* valid, grad_valid and param_written as the step leaves them, one behind the other */
+    uint8_t *marks; /* valid, grad_valid and param_written as the step leaves them, one behind the other */
     struct sl_exec_vector_binding *vectors; /* that it uses, its own */
     int32_t vector_count;
 };
@@ -47,7 +47,7 @@ struct sl_exec_shape {
     bool used;
     uint64_t hash;
     int64_t last_use;
-    int64_t sequences;                 /* with zero-length ones */
+    int64_t sequences; /* with zero-length ones */
     struct sl_exec_axes sides[SL_EXEC_SIDES];
     struct seqlstm_binding **bindings; /* [call_count]; of a loop's calls NULL where no call takes all steps at once */
     struct seqlstm_binding **pieces;   /* [steps * calls of the loop] each a step of a call of the loop */
@@ -64,26 +64,28 @@ static inline int sl_exec_get_side(enum sl_axis axis)
 struct sl_exec_call {
     int32_t place;
     int32_t slot_count;
-    enum sl_slot_role *roles;  /* [slot_count] */
-    void **slots;              /* [slot_count] filled at every run */
+    enum sl_slot_role *roles; /* [slot_count] */
+    void **slots;             /* [slot_count] filled at every run */
     void **grads;
-    enum sl_axis axis;         /* where its rows are */
-    uint64_t packed_version;   /* of the parameters; 0: never packed */
-    bool repacks;              /* weight masks change with every step */
-    bool gathers_weights;      /* in a loop: weight gradients come from one call over all steps, behind the loop */
+    enum sl_axis axis;       /* where its rows are */
+    uint64_t packed_version; /* of the parameters; 0: never packed */
+    bool repacks;            /* weight masks change with every step */
+    bool gathers_weights;    /* in a loop: weight gradients come from one call over all steps, behind the loop */
 };
 
 /* The calls of the plan that run step by step; see loop.c. */
 struct sl_exec_loop {
-    int32_t first, end;  /* calls [first, end); equal: there are none */
-    int64_t step;        /* the one that runs; -1: calls take all rows at once */
-    bool *touched;       /* [tensor_count] on the steps axis, and a slot of the loop */
-    uint8_t *outer;      /* [tensor_count] grad_valid when the loop's backward began */
-    bool *carried;       /* [tensor_count] the step behind has written its gradient */
+    int32_t first, end; /* calls [first, end); equal: there are none */
+    int64_t step;       /* the one that runs; -1: calls take all rows at once */
+    bool *touched;      /* [tensor_count] on the steps axis, and a slot of the loop */
+    uint8_t *outer;     /* [tensor_count] grad_valid when the loop's backward began */
+    bool *carried;      /* [tensor_count] the step behind has written its gradient */
 };
 
-enum { SL_EXEC_FIELDS = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_INPUT + 1,
-       SL_EXEC_INDICES = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE + 1 };
+enum {
+    SL_EXEC_FIELDS = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_INPUT + 1,
+    SL_EXEC_INDICES = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE + 1
+};
 
 static inline bool sl_exec_is_field(enum sl_tensor_role role)
 {
@@ -94,10 +96,10 @@ static inline bool sl_exec_is_field(enum sl_tensor_role role)
 enum { SL_EXEC_STAGED = SL_TENSOR_SOURCE - SL_TENSOR_INPUT + 1 };
 
 struct sl_exec_stage {
-    struct sl_lane lane;              /* closed until a run is told its next batch */
-    char *pinned;                     /* of the host: the fields one behind the other */
-    int64_t offsets[SL_EXEC_STAGED];  /* in pinned; -1: no call here reads it */
-    void *fields[2][SL_EXEC_STAGED];  /* on the device, by turns */
+    struct sl_lane lane;             /* closed until a run is told its next batch */
+    char *pinned;                    /* of the host: the fields one behind the other */
+    int64_t offsets[SL_EXEC_STAGED]; /* in pinned; -1: no call here reads it */
+    void *fields[2][SL_EXEC_STAGED]; /* on the device, by turns */
 };
 
 /* What changes from run to run; see live.c. */
@@ -114,16 +116,16 @@ struct sl_exec_place {
     char *reserve;
     char *packed;
     char *workspace;
-    float *states;            /* all carried states */
+    float *states; /* all carried states */
     float *class_weights;
-    float *memories;          /* of PART_DECODER */
-    float *zeros;             /* what a loop reads at its first step */
-    double *sums;             /* [2] */
-    double *scalar;           /* [1] result of a reduction */
+    float *memories;              /* of PART_DECODER */
+    float *zeros;                 /* what a loop reads at its first step */
+    double *sums;                 /* [2] */
+    double *scalar;               /* [1] result of a reduction */
     void *fields[SL_EXEC_FIELDS]; /* from SL_TENSOR_INPUT on; not on the host */
-    void *staged[2];          /* operands of flat operations that are no parameters; not on the host */
+    void *staged[2];              /* operands of flat operations that are no parameters; not on the host */
     int64_t staged_bytes[2];
-    struct sl_exec_stage stage;   /* not on the host */
+    struct sl_exec_stage stage; /* not on the host */
 };
 
 struct sl_exec {
@@ -138,20 +140,20 @@ struct sl_exec {
     struct sl_exec_timing *timing;
     struct sl_exec_shape shapes[SL_EXEC_SHAPES];
     struct sl_exec_vector_binding (*vectors)[SL_EXEC_VECTOR_BINDINGS]; /* [vector_count] */
-    int64_t clock; /* counts runs, for the shapes' age */
+    int64_t clock;                                                     /* counts runs, for the shapes' age */
 
     struct sl_exec_place places[SL_PLACES_MAX];
-    int32_t *vector_places;   /* [vector_count] */
+    int32_t *vector_places; /* [vector_count] */
     struct sl_exec_loop loop;
-    uint8_t *valid;           /* [tensor_count] bit p: the tensor's value stands in place p */
-    uint8_t *grad_valid;      /* [tensor_count] likewise its gradient; 0: none in the running backward */
+    uint8_t *valid;      /* [tensor_count] bit p: the tensor's value stands in place p */
+    uint8_t *grad_valid; /* [tensor_count] likewise its gradient; 0: none in the running backward */
     int64_t state_elems;
-    int64_t *state_offsets;   /* [state_count] in elements */
-    bool *param_written;      /* [param_count] likewise */
+    int64_t *state_offsets; /* [state_count] in elements */
+    bool *param_written;    /* [param_count] likewise */
 
-    int32_t device_place;     /* where all calls of a training step run, if it may be captured; else SL_PLACE_HOST */
-    bool captures_update;     /* graphs of a step have the update in them */
-    bool scales_factors;      /* which has factors that follow the scale of the loss */
+    int32_t device_place; /* where all calls of a training step run, if it may be captured; else SL_PLACE_HOST */
+    bool captures_update; /* graphs of a step have the update in them */
+    bool scales_factors;  /* which has factors that follow the scale of the loss */
     struct sl_exec_graph *capturing; /* NULL: calls run */
     struct sl_exec_live live;
     struct sl_exec_graphs graphs;
@@ -159,13 +161,13 @@ struct sl_exec {
     sl_exec_watch_fn *watch; /* NULL: none */
     void *watch_context;
 
-    const struct sl_batch *batch; /* of the last run */
+    const struct sl_batch *batch;  /* of the last run */
     const struct sl_batch *staged; /* of the next, by its address and ordinal; NULL: none */
     uint64_t staged_ordinal;
-    int staged_set;               /* where it lands */
+    int staged_set;                    /* where it lands */
     int32_t *indices[SL_EXEC_INDICES]; /* made from the batch's axes, from SL_TENSOR_SEQUENCE on; NULL where no call
                                         * reads them. Of SL_TENSOR_ROW_WEIGHT: floats */
-    int64_t *memory_offsets;      /* [memory_count] of what PART_DECODER was given */
+    int64_t *memory_offsets;           /* [memory_count] of what PART_DECODER was given */
     int64_t memory_elems;
     struct sl_exec_shape *shape;
 };

@@ -169,8 +169,7 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
             .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
             .step = &exec->step,
         };
-        seqlstm_status status =
-            sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, c), &args, err);
+        seqlstm_status status = sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, c), &args, err);
         if (status != SEQLSTM_OK)
             return sl_exec_blame(call, status, err);
         exec->timing[c].forward_ns += sl_clock_ns() - start;
@@ -210,15 +209,14 @@ enum { INPUTS_MOST = 1 + 2 * 128 };
 struct request {
     uint32_t parts;
     bool any_output_grad;
-    int32_t added_count;   /* inputs whose gradient goes to scratch first */
+    int32_t added_count; /* inputs whose gradient goes to scratch first */
     struct {
         int32_t tensor;
         float *scratch;
     } added[INPUTS_MOST];
 };
 
-static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct request *request,
-                                    struct seqlstm_error *err)
+static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct request *request, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     struct sl_exec_call *own = &exec->calls[c];
@@ -308,8 +306,8 @@ seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, const stru
 {
     const struct sl_call *call = &exec->plan->calls[c];
     int64_t start = sl_clock_ns();
-    seqlstm_status status = sl_backend_get_table(call->backend)
-                                ->backward(sl_exec_get_binding(exec, c), get_queue(exec, c), args, err);
+    seqlstm_status status =
+        sl_backend_get_table(call->backend)->backward(sl_exec_get_binding(exec, c), get_queue(exec, c), args, err);
     if (status != SEQLSTM_OK)
         return sl_exec_blame(call, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;

@@ -106,8 +106,11 @@ seqlstm_status sl_exec_bind_loop(struct sl_exec *exec, struct sl_exec_shape *sha
         int32_t c = exec->loop.first + (int32_t)(k % width);
         const struct sl_call *call = &exec->plan->calls[c];
         int64_t t = k / width, rows = axis->batch_sizes[t];
-        struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = rows,
-                                    .rows_in = sl_exec_get_rows_in(exec, shape, c, rows), .axis = axis, .t0 = t,
+        struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                    .rows = rows,
+                                    .rows_in = sl_exec_get_rows_in(exec, shape, c, rows),
+                                    .axis = axis,
+                                    .t0 = t,
                                     .t1 = t + 1};
         struct seqlstm_queue *queue = &exec->places[exec->calls[c].place].domain->queue.queue;
         seqlstm_status status =

@@ -26,8 +26,7 @@ static void lay_out(struct sl_params *params, const struct sl_graph *graph)
 }
 
 seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int32_t optimizer_states,
-                                struct sl_memory *memory, struct sl_params **out_params,
-                                struct seqlstm_error *err)
+                                struct sl_memory *memory, struct sl_params **out_params, struct seqlstm_error *err)
 {
     struct sl_params *params = calloc(1, sizeof *params);
     if (params == NULL)

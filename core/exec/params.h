@@ -21,10 +21,10 @@
 #include "graph/graph.h"
 
 struct sl_param_view {
-    const char *name;        /* canonical; owned by the params */
+    const char *name; /* canonical; owned by the params */
     int64_t rows, columns;
     int64_t offset_elems;
-    int64_t elems;           /* rows * columns */
+    int64_t elems; /* rows * columns */
     bool trainable;
     struct sl_regularizer regularizer;
 };
@@ -32,21 +32,20 @@ struct sl_param_view {
 struct sl_params {
     struct sl_param_view *views; /* in the graph's parameter order */
     int32_t view_count;
-    int64_t elems;           /* of each buffer, padding included */
+    int64_t elems; /* of each buffer, padding included */
     int64_t trainable_elems;
-    int64_t param_elems;     /* without padding: what the user calls "parameters" */
+    int64_t param_elems; /* without padding: what the user calls "parameters" */
     float *values;
-    float *grads;            /* NULL unless made for training */
-    float *states[3];        /* optimizer states, NULL where unused */
-    uint64_t version;        /* counts changes of the values; executors repack when it moved */
+    float *grads;               /* NULL unless made for training */
+    float *states[3];           /* optimizer states, NULL where unused */
+    uint64_t version;           /* counts changes of the values; executors repack when it moved */
     struct sl_mirrors *mirrors; /* copies in other domains; NULL: there are none */
     struct sl_memory *memory;
 };
 
 /* `optimizer_states` 0 .. 3; `training` false: no gradients. All zero. */
 seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int32_t optimizer_states,
-                                struct sl_memory *memory, struct sl_params **out_params,
-                                struct seqlstm_error *err);
+                                struct sl_memory *memory, struct sl_params **out_params, struct seqlstm_error *err);
 void sl_params_destroy(struct sl_params *params);
 
 /* Draws initial values as the graph's initializers say, on the threads of `pool` (NULL: on this one alone): a pure

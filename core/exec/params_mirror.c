@@ -95,8 +95,8 @@ seqlstm_status sl_params_locate(struct sl_params *params, int32_t place, enum sl
     if (place != SL_PLACE_HOST) {
         struct sl_mirror *mirror = &params->mirrors->mirrors[place - 1];
         if (mirror->parts[part] == NULL)
-            SEQLSTM_TRY(sl_domain_allocate(&mirror->domain, params->elems * (int64_t)sizeof(float),
-                                           &mirror->parts[part], err));
+            SEQLSTM_TRY(
+                sl_domain_allocate(&mirror->domain, params->elems * (int64_t)sizeof(float), &mirror->parts[part], err));
         base = mirror->parts[part];
     }
     *out_elems = base + begin;

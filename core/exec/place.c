@@ -36,8 +36,7 @@ static seqlstm_status open_fields(struct sl_exec *exec, struct sl_exec_place *pl
 }
 
 /* The host keeps room for activations whatever runs there: copies between devices go through it. */
-static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *class_weights,
-                                 struct seqlstm_error *err)
+static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *class_weights, struct seqlstm_error *err)
 {
     const struct sl_plan *plan = exec->plan;
     struct sl_exec_place *place = &exec->places[p];
@@ -101,9 +100,9 @@ void sl_exec_close_places(struct sl_exec *exec)
         struct sl_exec_place *place = &exec->places[p];
         if (place->domain == NULL)
             continue;
-        void *const owned[] = {place->activations, place->reserve, place->packed, place->workspace, place->states,
-                               place->class_weights, place->memories, place->zeros, place->sums,
-                               place->scalar, place->staged[0], place->staged[1]};
+        void *const owned[] = {place->activations, place->reserve,       place->packed,    place->workspace,
+                               place->states,      place->class_weights, place->memories,  place->zeros,
+                               place->sums,        place->scalar,        place->staged[0], place->staged[1]};
         for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
             sl_domain_release(place->domain, owned[k]);
         for (int k = 0; k < SL_EXEC_FIELDS; k++)
@@ -245,8 +244,7 @@ seqlstm_status sl_exec_move_bytes(struct sl_exec *exec, int32_t from, int32_t to
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t p, int32_t t, void **out_tensor,
-                               struct seqlstm_error *err)
+seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t p, int32_t t, void **out_tensor, struct seqlstm_error *err)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[t];
     if (tensor->role == SL_TENSOR_PARAM) {

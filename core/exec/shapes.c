@@ -99,11 +99,15 @@ static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_axes *axes,
     memset(ids, 0, (size_t)n * sizeof *ids);
     memset(positions, 0, (size_t)n * sizeof *positions);
     axes->rows = (struct seqlstm_axis){.struct_size = sizeof(struct seqlstm_axis),
-                                        .flags = SEQLSTM_AXIS_UNIFORM,
-                                        .sequences = n, .steps = 1, .rows = n,
-                                        .lengths = ones, .batch_sizes = all,
-                                        .row_offsets = one_offsets,
-                                        .sequence_id = ids, .position0 = positions};
+                                       .flags = SEQLSTM_AXIS_UNIFORM,
+                                       .sequences = n,
+                                       .steps = 1,
+                                       .rows = n,
+                                       .lengths = ones,
+                                       .batch_sizes = all,
+                                       .row_offsets = one_offsets,
+                                       .sequence_id = ids,
+                                       .position0 = positions};
     return SEQLSTM_OK;
 }
 
@@ -126,8 +130,7 @@ int64_t sl_exec_get_rows_in(const struct sl_exec *exec, const struct sl_exec_sha
     return rows > 0 ? rows : 1; /* memories that are all empty: a row that nobody reads */
 }
 
-static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c,
-                                struct seqlstm_error *err)
+static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
     bool on_steps = sl_axis_is_steps(exec->calls[c].axis);
@@ -137,11 +140,14 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
         return SEQLSTM_OK; /* never called */
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
                                 .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
-                                .rows = axis->rows, .rows_in = sl_exec_get_rows_in(exec, shape, c, axis->rows),
-                                .axis = axis, .t0 = 0, .t1 = axis->steps};
+                                .rows = axis->rows,
+                                .rows_in = sl_exec_get_rows_in(exec, shape, c, axis->rows),
+                                .axis = axis,
+                                .t0 = 0,
+                                .t1 = axis->steps};
     struct sl_domain *domain = exec->places[exec->calls[c].place].domain;
-    seqlstm_status status = sl_backend_get_table(call->backend)
-                                ->op_bind(call->op, &domain->queue.queue, &bind, &shape->bindings[c], err);
+    seqlstm_status status =
+        sl_backend_get_table(call->backend)->op_bind(call->op, &domain->queue.queue, &bind, &shape->bindings[c], err);
     return status == SEQLSTM_OK ? status : sl_exec_blame(call, status, err);
 }
 

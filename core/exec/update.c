@@ -92,12 +92,9 @@ static seqlstm_status optimize(struct sl_exec *exec, int32_t v, int32_t norm, st
                                        (char *)exec->places[SL_PLACE_HOST].scalar, (char *)exec->places[place].scalar,
                                        sizeof(double), err));
     void *slots[SEQLSTM_OPTIMIZER_SLOTS] = {
-        [SEQLSTM_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],
-        [SEQLSTM_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],
-        [SEQLSTM_OPTIMIZER_STATE_1] = parts[SL_PART_STATE_1],
-        [SEQLSTM_OPTIMIZER_STATE_2] = parts[SL_PART_STATE_2],
-        [SEQLSTM_OPTIMIZER_STATE_3] = parts[SL_PART_STATE_3],
-        [SEQLSTM_OPTIMIZER_SUMS] = sums,
+        [SEQLSTM_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],        [SEQLSTM_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],
+        [SEQLSTM_OPTIMIZER_STATE_1] = parts[SL_PART_STATE_1],     [SEQLSTM_OPTIMIZER_STATE_2] = parts[SL_PART_STATE_2],
+        [SEQLSTM_OPTIMIZER_STATE_3] = parts[SL_PART_STATE_3],     [SEQLSTM_OPTIMIZER_SUMS] = sums,
         [SEQLSTM_OPTIMIZER_SQUARES] = exec->places[place].scalar,
     };
     return sl_exec_run_vector(exec, v, slots, SEQLSTM_OPTIMIZER_SLOTS, exec->params->trainable_elems, err);

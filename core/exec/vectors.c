@@ -21,8 +21,8 @@ static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t v)
     return &exec->places[exec->vector_places[v]].domain->queue.queue;
 }
 
-static seqlstm_status create_binding(struct sl_exec *exec, int32_t v, int64_t elems,
-                                     struct sl_exec_vector_binding *out, struct seqlstm_error *err)
+static seqlstm_status create_binding(struct sl_exec *exec, int32_t v, int64_t elems, struct sl_exec_vector_binding *out,
+                                     struct seqlstm_error *err)
 {
     const struct sl_vector_call *call = &exec->plan->vectors[v];
     struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = elems, .rows_in = elems};
@@ -61,8 +61,8 @@ void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_graph *graph)
 }
 
 /* The binding for `elems`; the last of the kept ones makes room. */
-static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems,
-                                  struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems, struct seqlstm_binding **out_binding,
+                                  struct seqlstm_error *err)
 {
     struct sl_exec_vector_binding *kept = exec->vectors[v];
     int k = 0;
@@ -178,8 +178,8 @@ seqlstm_status sl_exec_add(struct sl_exec *exec, float *y, const float *x, int64
     return elems > 0 ? sl_exec_run_vector(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err) : SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,
-                              float alpha, struct seqlstm_error *err)
+seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems, float alpha,
+                              struct seqlstm_error *err)
 {
     int32_t v;
     SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_VECTOR, kind, &v, err));

@@ -37,8 +37,8 @@ static int32_t add_product(struct sl_builder *b, const struct sl_layer *layer, c
                            int64_t units, int32_t y, bool computes)
 {
     int64_t input = b->tensors[x].features;
-    struct sl_param_spec spec = {.initializer = layer->attention.kernel_initializer,
-                                 .fan_in = input, .fan_out = units, .fan_units = units};
+    struct sl_param_spec spec = {
+        .initializer = layer->attention.kernel_initializer, .fan_in = input, .fan_out = units, .fan_units = units};
     int32_t slots[SEQLSTM_DENSE_SLOTS] = {[SEQLSTM_DENSE_X] = x, [SEQLSTM_DENSE_BIAS] = -1};
     slots[SEQLSTM_DENSE_W] = sl_builder_add_param(b, layer, suffix, units, input, &spec);
     if (b->failed)
@@ -131,8 +131,8 @@ seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_laye
                                "`score: general`, or make the widths equal",
                                layer->name, (long long)b->tensors[x].features, (long long)key);
     if (rule == SL_SCORE_ADDITIVE && !b->failed) {
-        struct sl_param_spec spec = {.initializer = layer->attention.kernel_initializer,
-                                     .fan_in = key, .fan_out = 1, .fan_units = key};
+        struct sl_param_spec spec = {
+            .initializer = layer->attention.kernel_initializer, .fan_in = key, .fan_out = 1, .fan_units = key};
         score = sl_builder_add_param(b, layer, "score", key, 1, &spec);
     }
     if (b->failed)
@@ -141,11 +141,14 @@ seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_laye
     bool grad = b->tensors[query].needs_grad || b->tensors[keys].needs_grad || b->tensors[b->memory].needs_grad ||
                 (score >= 0 && b->tensors[score].needs_grad);
     int32_t context = sl_builder_add_activation(b, layer->name, SL_AXIS_STEPS, b->tensors[b->memory].features, grad);
-    int32_t slots[SEQLSTM_ATTENTION_SLOTS] = {
-        [SEQLSTM_ATTENTION_QUERIES] = query,           [SEQLSTM_ATTENTION_KEYS] = keys,
-        [SEQLSTM_ATTENTION_VALUES] = shared ? -1 : b->memory, [SEQLSTM_ATTENTION_CONTEXT] = context,
-        [SEQLSTM_ATTENTION_OFFSETS] = b->memory_offset, [SEQLSTM_ATTENTION_MEMORY_OF] = b->memory_of,
-        [SEQLSTM_ATTENTION_WEIGHT_ROWS] = -1,          [SEQLSTM_ATTENTION_SCORE] = score};
+    int32_t slots[SEQLSTM_ATTENTION_SLOTS] = {[SEQLSTM_ATTENTION_QUERIES] = query,
+                                              [SEQLSTM_ATTENTION_KEYS] = keys,
+                                              [SEQLSTM_ATTENTION_VALUES] = shared ? -1 : b->memory,
+                                              [SEQLSTM_ATTENTION_CONTEXT] = context,
+                                              [SEQLSTM_ATTENTION_OFFSETS] = b->memory_offset,
+                                              [SEQLSTM_ATTENTION_MEMORY_OF] = b->memory_of,
+                                              [SEQLSTM_ATTENTION_WEIGHT_ROWS] = -1,
+                                              [SEQLSTM_ATTENTION_SCORE] = score};
     union seqlstm_any_desc desc = describe(b, layer, key, shared);
     if (reports) {
         desc.attention.options |= SEQLSTM_ATTENTION_WEIGHTS;

@@ -17,8 +17,7 @@ seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, cons
     va_end(args);
     seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "%s", text);
     if (b->err && place.line > 0)
-        snprintf(b->err->where, sizeof b->err->where, "%s:%d:%d", place.file, place.line,
-                 place.column);
+        snprintf(b->err->where, sizeof b->err->where, "%s:%d:%d", place.file, place.line, place.column);
     return SEQLSTM_INVALID_CONFIG;
 }
 
@@ -39,14 +38,12 @@ static void *grow(struct sl_builder *b, void *items, int32_t count, int32_t *cap
     return moved;
 }
 
-#define GROW(b, table)                                                                             \
-    do {                                                                                           \
-        void *moved_ =                                                                             \
-            grow((b), (b)->table##s, (b)->table##_count, &(b)->table##_capacity,                  \
-                 sizeof *(b)->table##s);                                                           \
-        if (moved_ == NULL)                                                                        \
-            return GROW_FAILED;                                                                    \
-        (b)->table##s = moved_;                                                                    \
+#define GROW(b, table)                                                                                                 \
+    do {                                                                                                               \
+        void *moved_ = grow((b), (b)->table##s, (b)->table##_count, &(b)->table##_capacity, sizeof *(b)->table##s);    \
+        if (moved_ == NULL)                                                                                            \
+            return GROW_FAILED;                                                                                        \
+        (b)->table##s = moved_;                                                                                        \
     } while (0)
 
 #define GROW_FAILED 0
@@ -59,8 +56,8 @@ static const char *copy_text(struct sl_builder *b, const char *text)
     return copy ? copy : "";
 }
 
-int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role,
-                              enum sl_axis axis, uint32_t dtype, int64_t rows, int64_t features)
+int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role, enum sl_axis axis,
+                              uint32_t dtype, int64_t rows, int64_t features)
 {
     GROW(b, tensor);
     b->tensors[b->tensor_count] = (struct sl_tensor){.name = copy_text(b, name),
@@ -73,23 +70,21 @@ int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_te
     return b->tensor_count++;
 }
 
-int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis,
-                                  int64_t features, bool needs_grad)
+int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis, int64_t features,
+                                  bool needs_grad)
 {
-    int32_t tensor =
-        sl_builder_add_tensor(b, name, SL_TENSOR_ACTIVATION, axis, SEQLSTM_FLOAT32, 0, features);
+    int32_t tensor = sl_builder_add_tensor(b, name, SL_TENSOR_ACTIVATION, axis, SEQLSTM_FLOAT32, 0, features);
     if (!b->failed)
         b->tensors[tensor].needs_grad = needs_grad && b->training;
     return tensor;
 }
 
-int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer, const char *suffix,
-                             int64_t rows, int64_t columns, const struct sl_param_spec *spec)
+int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int64_t rows,
+                             int64_t columns, const struct sl_param_spec *spec)
 {
     char name[256];
     snprintf(name, sizeof name, "%s.%s", layer->name, suffix);
-    int32_t tensor = sl_builder_add_tensor(b, name, SL_TENSOR_PARAM, SL_AXIS_FREE, SEQLSTM_FLOAT32,
-                                           rows, columns);
+    int32_t tensor = sl_builder_add_tensor(b, name, SL_TENSOR_PARAM, SL_AXIS_FREE, SEQLSTM_FLOAT32, rows, columns);
     GROW(b, param);
     if (b->failed)
         return 0;
@@ -115,8 +110,7 @@ int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer,
 }
 
 static struct sl_node make_node(struct sl_builder *b, const char *name, int32_t layer,
-                                const union seqlstm_any_desc *desc, const int32_t *slots,
-                                int32_t slot_count)
+                                const union seqlstm_any_desc *desc, const int32_t *slots, int32_t slot_count)
 {
     int32_t *copy = SL_ARENA_ARRAY(b->arena, int32_t, (size_t)slot_count);
     if (copy == NULL) {
@@ -124,11 +118,8 @@ static struct sl_node make_node(struct sl_builder *b, const char *name, int32_t 
         return (struct sl_node){0};
     }
     memcpy(copy, slots, (size_t)slot_count * sizeof *copy);
-    struct sl_node node = {.name = copy_text(b, name),
-                           .layer = layer,
-                           .desc = *desc,
-                           .slot_count = slot_count,
-                           .slots = copy};
+    struct sl_node node = {
+        .name = copy_text(b, name), .layer = layer, .desc = *desc, .slot_count = slot_count, .slots = copy};
     for (int32_t s = 0; s < slot_count && b->training; s++)
         if (slots[s] >= 0 && b->tensors[slots[s]].needs_grad)
             node.needs_backward = true;
@@ -138,23 +129,20 @@ static struct sl_node make_node(struct sl_builder *b, const char *name, int32_t 
 #undef GROW_FAILED
 #define GROW_FAILED
 
-void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer,
-                         const union seqlstm_any_desc *desc, const int32_t *slots,
-                         int32_t slot_count)
+void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer, const union seqlstm_any_desc *desc,
+                         const int32_t *slots, int32_t slot_count)
 {
     GROW(b, node);
     b->nodes[b->node_count++] = make_node(b, name, layer, desc, slots, slot_count);
 }
 
 void sl_builder_add_alternative(struct sl_builder *b, const char *name, int32_t layer,
-                                const union seqlstm_any_desc *desc, const int32_t *slots,
-                                int32_t slot_count, int32_t first, int32_t count)
+                                const union seqlstm_any_desc *desc, const int32_t *slots, int32_t slot_count,
+                                int32_t first, int32_t count)
 {
     GROW(b, alternative);
-    b->alternatives[b->alternative_count++] =
-        (struct sl_alternative){.node = make_node(b, name, layer, desc, slots, slot_count),
-                                .first = first,
-                                .count = count};
+    b->alternatives[b->alternative_count++] = (struct sl_alternative){
+        .node = make_node(b, name, layer, desc, slots, slot_count), .first = first, .count = count};
 }
 
 #undef GROW_FAILED
@@ -164,16 +152,14 @@ int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t fea
 {
     GROW(b, state);
     char text[256];
-    int32_t in = sl_builder_add_tensor(b, name, SL_TENSOR_STATE_IN, SL_AXIS_SEQUENCES,
-                                       SEQLSTM_FLOAT32, 0, features);
+    int32_t in = sl_builder_add_tensor(b, name, SL_TENSOR_STATE_IN, SL_AXIS_SEQUENCES, SEQLSTM_FLOAT32, 0, features);
     snprintf(text, sizeof text, "%s.next", name);
-    int32_t out = sl_builder_add_tensor(b, text, SL_TENSOR_STATE_OUT, SL_AXIS_SEQUENCES,
-                                        SEQLSTM_FLOAT32, 0, features);
+    int32_t out = sl_builder_add_tensor(b, text, SL_TENSOR_STATE_OUT, SL_AXIS_SEQUENCES, SEQLSTM_FLOAT32, 0, features);
     if (b->failed)
         return 0;
     b->tensors[in].owner = b->tensors[out].owner = b->state_count;
-    b->states[b->state_count] = (struct sl_state){
-        .name = b->tensors[in].name, .tensor_in = in, .tensor_out = out, .features = features};
+    b->states[b->state_count] =
+        (struct sl_state){.name = b->tensors[in].name, .tensor_in = in, .tensor_out = out, .features = features};
     return b->state_count++;
 }
 
@@ -183,8 +169,7 @@ static bool has_products(uint32_t op)
     return op == SEQLSTM_OP_RECURRENT || op == SEQLSTM_OP_DENSE || op == SEQLSTM_OP_DENSE_LOSS;
 }
 
-union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op,
-                                           enum sl_axis axis)
+union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op, enum sl_axis axis)
 {
     const struct sl_envelope *envelope = &b->facts->envelope;
     union seqlstm_any_desc desc;
@@ -196,12 +181,13 @@ union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t 
         desc.head.flags |= SEQLSTM_DESC_DETERMINISTIC;
     if (envelope->uniform && b->facts->has_steps && b->facts->source.kind == SL_FIELD_NONE)
         desc.head.flags |= SEQLSTM_DESC_UNIFORM;
-    static const uint32_t computes[] = {[SL_PRECISION_FLOAT32] = SEQLSTM_FLOAT32, [SL_PRECISION_TF32] = SEQLSTM_TF32,
+    static const uint32_t computes[] = {[SL_PRECISION_FLOAT32] = SEQLSTM_FLOAT32,
+                                        [SL_PRECISION_TF32] = SEQLSTM_TF32,
                                         [SL_PRECISION_BFLOAT16] = SEQLSTM_BFLOAT16,
                                         [SL_PRECISION_FLOAT16] = SEQLSTM_FLOAT16};
     if (has_products(op))
         desc.head.dtype_compute = computes[b->model->precision];
-    desc.head.max_rows = axis == SL_AXIS_STEPS          ? envelope->rows
+    desc.head.max_rows = axis == SL_AXIS_STEPS                                    ? envelope->rows
                          : axis == SL_AXIS_SOURCE_STEPS || axis == SL_AXIS_MEMORY ? envelope->source_rows
                                                                                   : envelope->sequences;
     desc.head.max_sequences = envelope->sequences;
@@ -257,10 +243,16 @@ int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer
     const struct sl_recurrent *o = &layer->recurrent;
     char name[256];
     int64_t input = b->tensors[x].features;
-    struct sl_param_spec w = {.initializer = o->kernel_initializer, .regularizer = o->kernel_regularizer,
-                              .fan_in = input, .fan_out = units, .fan_units = units};
-    struct sl_param_spec bias = {.initializer = o->bias_initializer, .regularizer = o->bias_regularizer,
-                                 .fan_in = input, .fan_out = units, .fan_units = units};
+    struct sl_param_spec w = {.initializer = o->kernel_initializer,
+                              .regularizer = o->kernel_regularizer,
+                              .fan_in = input,
+                              .fan_out = units,
+                              .fan_units = units};
+    struct sl_param_spec bias = {.initializer = o->bias_initializer,
+                                 .regularizer = o->bias_regularizer,
+                                 .fan_in = input,
+                                 .fan_out = units,
+                                 .fan_units = units};
     int32_t slots[SEQLSTM_DENSE_SLOTS] = {[SEQLSTM_DENSE_X] = x};
     snprintf(name, sizeof name, "%s.w", suffix);
     slots[SEQLSTM_DENSE_W] = sl_builder_add_param(b, layer, name, units, input, &w);
@@ -298,9 +290,8 @@ struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *
         [SL_ACTIVATION_AFFINE] = SEQLSTM_ACT_AFFINE,
         [SL_ACTIVATION_SOFTMAX] = SEQLSTM_ACT_SOFTMAX,
     };
-    return (struct seqlstm_activation){.kind = kinds[activation->kind],
-                                       .alpha = (float)activation->alpha,
-                                       .beta = (float)activation->beta};
+    return (struct seqlstm_activation){
+        .kind = kinds[activation->kind], .alpha = (float)activation->alpha, .beta = (float)activation->beta};
 }
 
 int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which)

@@ -15,7 +15,7 @@ struct sl_param_spec {
     struct sl_initializer initializer;
     struct sl_regularizer regularizer;
     int64_t fan_in, fan_out, fan_units;
-    int64_t gates;              /* 0 counts as 1 */
+    int64_t gates; /* 0 counts as 1 */
     int64_t one_begin, one_end;
 };
 
@@ -49,62 +49,60 @@ struct sl_builder {
     struct sl_alternative *alternatives;
     int32_t alternative_count, alternative_capacity;
 
-    struct sl_builder_side sides[2]; /* by enum sl_side */
-    int32_t *layer_outputs; /* [layer_count] tensor each layer yields; -1: none */
+    struct sl_builder_side sides[2];      /* by enum sl_side */
+    int32_t *layer_outputs;               /* [layer_count] tensor each layer yields; -1: none */
     struct sl_cell_states **layer_states; /* [layer_count] where its states begin and end, [layers * directions]; made
                                            * by sl_graph_add_starts before the layer is added */
-    int32_t *repeated;      /* [layer_count] of the encoder: its vector in the decoder's order, where one is repeated */
+    int32_t *repeated; /* [layer_count] of the encoder: its vector in the decoder's order, where one is repeated */
     int32_t place, sequence; /* index tensors; -1 until they are needed */
-    int32_t memory;         /* the encoder's output, sequence by sequence; -1 without attention */
+    int32_t memory;          /* the encoder's output, sequence by sequence; -1 without attention */
     int32_t memory_row, memory_offset, memory_of;
-    int32_t *keys;          /* [layer_count] what an attention layer compares queries with: `memory`, or its own */
+    int32_t *keys; /* [layer_count] what an attention layer compares queries with: `memory`, or its own */
     struct sl_memory_pair *memories; /* [layer_count] */
     int32_t memory_count;
-    int32_t decoder_node;   /* the first node behind the encoder and what leads out of it */
+    int32_t decoder_node; /* the first node behind the encoder and what leads out of it */
     int32_t decoder_alternative;
-    struct sl_loop loop;    /* input feeding; its carries are these: */
+    struct sl_loop loop; /* input feeding; its carries are these: */
     struct sl_carry *carries;
     int32_t carry_count;
-    int32_t fed_input;      /* what the layer that is fed reads; -1: none is */
+    int32_t fed_input;             /* what the layer that is fed reads; -1: none is */
     int32_t fed_before, fed_state; /* what is fed: in a loop, carried by the parts */
     bool training;
-    bool carries_state;     /* states continue from batch to batch */
+    bool carries_state; /* states continue from batch to batch */
     bool output_is_logits;
 };
 
 /* Fails with the layer's (or an option's) place in `where`. */
-__attribute__((format(printf, 3, 4))) seqlstm_status
-sl_builder_fail(struct sl_builder *b, struct sl_place place, const char *format, ...);
+__attribute__((format(printf, 3, 4))) seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place,
+                                                                     const char *format, ...);
 
 /* Adds a tensor and returns its index. */
-int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role,
-                              enum sl_axis axis, uint32_t dtype, int64_t rows, int64_t features);
+int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role, enum sl_axis axis,
+                              uint32_t dtype, int64_t rows, int64_t features);
 /* An activation with a gradient if any of `inputs` (-1: none) has one or `has_params` and trainable. */
-int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis,
-                                  int64_t features, bool needs_grad);
+int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis, int64_t features,
+                                  bool needs_grad);
 /* Adds a parameter "<layer>.<suffix>" and returns its tensor. */
-int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer, const char *suffix,
-                             int64_t rows, int64_t columns, const struct sl_param_spec *spec);
+int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int64_t rows,
+                             int64_t columns, const struct sl_param_spec *spec);
 /* Adds an operation; `slots` is copied. needs_backward is derived from the slots' tensors. */
-void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer,
-                         const union seqlstm_any_desc *desc, const int32_t *slots,
-                         int32_t slot_count);
+void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer, const union seqlstm_any_desc *desc,
+                         const int32_t *slots, int32_t slot_count);
 /* Adds an alternative for the nodes [first, first + count). */
 void sl_builder_add_alternative(struct sl_builder *b, const char *name, int32_t layer,
-                                const union seqlstm_any_desc *desc, const int32_t *slots,
-                                int32_t slot_count, int32_t first, int32_t count);
+                                const union seqlstm_any_desc *desc, const int32_t *slots, int32_t slot_count,
+                                int32_t first, int32_t count);
 /* Adds a carried state of `features` per sequence; returns its index. */
 int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t features);
 
 /* Zeroed descriptor with its head filled for tensors on `axis`. */
-union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op,
-                                           enum sl_axis axis);
+union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op, enum sl_axis axis);
 
 /* The contract's form of an activation. */
 struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *activation);
 
 static inline const struct sl_builder_side *sl_builder_get_side(const struct sl_builder *b,
-                                                               const struct sl_layer *layer)
+                                                                const struct sl_layer *layer)
 {
     return &b->sides[layer->side];
 }

@@ -7,23 +7,19 @@
 #include "graph/builder.h"
 
 /* Flat-vector operations that training needs, optimizer first. */
-static const uint32_t vector_kinds[] = {
-    SEQLSTM_VECTOR_FILL,      SEQLSTM_VECTOR_AXPY,  SEQLSTM_VECTOR_SCALE, SEQLSTM_VECTOR_LERP,
-    SEQLSTM_VECTOR_SIGN_AXPY, SEQLSTM_VECTOR_CLAMP, SEQLSTM_VECTOR_COPY};
+static const uint32_t vector_kinds[] = {SEQLSTM_VECTOR_FILL, SEQLSTM_VECTOR_AXPY,      SEQLSTM_VECTOR_SCALE,
+                                        SEQLSTM_VECTOR_LERP, SEQLSTM_VECTOR_SIGN_AXPY, SEQLSTM_VECTOR_CLAMP,
+                                        SEQLSTM_VECTOR_COPY};
 enum { VECTOR_KINDS = sizeof vector_kinds / sizeof *vector_kinds, VECTOR_OPS = 2 + VECTOR_KINDS };
 
 static void describe_optimizer(const struct sl_train_config *train, struct seqlstm_optimizer_desc *desc)
 {
     const struct sl_optimizer *o = &train->optimizer;
     static const uint32_t kinds[] = {
-        [SL_OPTIMIZER_SGD] = SEQLSTM_OPTIMIZER_SGD,
-        [SL_OPTIMIZER_MOMENTUM] = SEQLSTM_OPTIMIZER_MOMENTUM,
-        [SL_OPTIMIZER_NESTEROV] = SEQLSTM_OPTIMIZER_NESTEROV,
-        [SL_OPTIMIZER_ADAM] = SEQLSTM_OPTIMIZER_ADAM,
-        [SL_OPTIMIZER_ADAMW] = SEQLSTM_OPTIMIZER_ADAM,
-        [SL_OPTIMIZER_RMSPROP] = SEQLSTM_OPTIMIZER_RMSPROP,
-        [SL_OPTIMIZER_ADAGRAD] = SEQLSTM_OPTIMIZER_ADAGRAD,
-        [SL_OPTIMIZER_ADADELTA] = SEQLSTM_OPTIMIZER_ADADELTA,
+        [SL_OPTIMIZER_SGD] = SEQLSTM_OPTIMIZER_SGD,           [SL_OPTIMIZER_MOMENTUM] = SEQLSTM_OPTIMIZER_MOMENTUM,
+        [SL_OPTIMIZER_NESTEROV] = SEQLSTM_OPTIMIZER_NESTEROV, [SL_OPTIMIZER_ADAM] = SEQLSTM_OPTIMIZER_ADAM,
+        [SL_OPTIMIZER_ADAMW] = SEQLSTM_OPTIMIZER_ADAM,        [SL_OPTIMIZER_RMSPROP] = SEQLSTM_OPTIMIZER_RMSPROP,
+        [SL_OPTIMIZER_ADAGRAD] = SEQLSTM_OPTIMIZER_ADAGRAD,   [SL_OPTIMIZER_ADADELTA] = SEQLSTM_OPTIMIZER_ADADELTA,
         [SL_OPTIMIZER_NT_ASGD] = SEQLSTM_OPTIMIZER_SGD, /* averaging is the trainer's */
     };
     desc->kind = kinds[o->kind];
@@ -184,12 +180,18 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
         .model = b->model,
         .facts = *b->facts,
         .phase = b->request->phase,
-        .tensors = b->tensors, .tensor_count = b->tensor_count,
-        .params = b->params, .param_count = b->param_count,
-        .states = b->states, .state_count = b->state_count,
-        .memories = b->memories, .memory_count = b->memory_count,
-        .nodes = b->nodes, .node_count = b->node_count,
-        .alternatives = b->alternatives, .alternative_count = b->alternative_count,
+        .tensors = b->tensors,
+        .tensor_count = b->tensor_count,
+        .params = b->params,
+        .param_count = b->param_count,
+        .states = b->states,
+        .state_count = b->state_count,
+        .memories = b->memories,
+        .memory_count = b->memory_count,
+        .nodes = b->nodes,
+        .node_count = b->node_count,
+        .alternatives = b->alternatives,
+        .alternative_count = b->alternative_count,
         .loop = get_loop(b),
         .part = b->request->part,
         .output = b->request->part == SL_PART_ENCODER ? -1 : b->layer_outputs[output_layer],
@@ -229,8 +231,8 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
         .sequence = -1,
         .memory = -1,
         .fed_input = -1,
-        .carries_state = request->carry_state || request->part != SL_PART_WHOLE ||
-                         batching->unit == SL_UNIT_STREAM || batching->bptt > 0,
+        .carries_state = request->carry_state || request->part != SL_PART_WHOLE || batching->unit == SL_UNIT_STREAM ||
+                         batching->bptt > 0,
     };
     int32_t sums = -1;
     struct sl_graph *graph = NULL;

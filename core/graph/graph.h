@@ -41,12 +41,12 @@ enum sl_part {
 
 /* What a tensor's rows are. */
 enum sl_axis {
-    SL_AXIS_FREE,            /* `rows` of its own */
-    SL_AXIS_STEPS,           /* packed steps of the batch */
-    SL_AXIS_SEQUENCES,       /* one row a sequence, zero-length ones included */
-    SL_AXIS_SOURCE_STEPS,    /* packed steps of the batch's source */
+    SL_AXIS_FREE,             /* `rows` of its own */
+    SL_AXIS_STEPS,            /* packed steps of the batch */
+    SL_AXIS_SEQUENCES,        /* one row a sequence, zero-length ones included */
+    SL_AXIS_SOURCE_STEPS,     /* packed steps of the batch's source */
     SL_AXIS_SOURCE_SEQUENCES, /* one row a sequence, in the order of the source */
-    SL_AXIS_MEMORY           /* the source's steps again, sequence by sequence: what attention looks at */
+    SL_AXIS_MEMORY            /* the source's steps again, sequence by sequence: what attention looks at */
 };
 
 static inline bool sl_axis_is_steps(enum sl_axis axis)
@@ -73,39 +73,39 @@ enum sl_tensor_role {
     SL_TENSOR_ROW_WEIGHT,    /* of each row of values 0 and 1: its weight times its class's */
     SL_TENSOR_CLASS_WEIGHTS, /* given to the executor */
     SL_TENSOR_PARAM,
-    SL_TENSOR_STATE_IN,      /* carried from the batch before */
-    SL_TENSOR_STATE_OUT,     /* carried to the next batch */
-    SL_TENSOR_BEFORE,        /* in a loop: what another tensor held at the step before; on the steps axis */
-    SL_TENSOR_MEMORY_IN,     /* PART_DECODER: given to the executor */
-    SL_TENSOR_MEMORY_OUT,    /* PART_ENCODER: what to give it */
-    SL_TENSOR_SUMS           /* loss sums */
+    SL_TENSOR_STATE_IN,   /* carried from the batch before */
+    SL_TENSOR_STATE_OUT,  /* carried to the next batch */
+    SL_TENSOR_BEFORE,     /* in a loop: what another tensor held at the step before; on the steps axis */
+    SL_TENSOR_MEMORY_IN,  /* PART_DECODER: given to the executor */
+    SL_TENSOR_MEMORY_OUT, /* PART_ENCODER: what to give it */
+    SL_TENSOR_SUMS        /* loss sums */
 };
 
 struct sl_tensor {
     const char *name;
     enum sl_tensor_role role;
     enum sl_axis axis;
-    uint32_t dtype;    /* SEQLSTM_FLOAT32 … */
-    int64_t rows;      /* FREE */
-    int64_t features;  /* per row */
-    bool needs_grad;   /* a trainable parameter lies behind it */
-    int32_t owner;     /* PARAM: index into params; STATE_*: into states; BEFORE: into the loop's carries; else -1 */
+    uint32_t dtype;   /* SEQLSTM_FLOAT32 … */
+    int64_t rows;     /* FREE */
+    int64_t features; /* per row */
+    bool needs_grad;  /* a trainable parameter lies behind it */
+    int32_t owner;    /* PARAM: index into params; STATE_*: into states; BEFORE: into the loop's carries; else -1 */
 };
 
 /* One trainable (or frozen) parameter under its canonical name, "lstm_1.l0.forward.w_x". */
 struct sl_param {
     const char *name;
     int32_t tensor;
-    int32_t layer;      /* index in model->layers */
+    int32_t layer; /* index in model->layers */
     int64_t rows;
-    int64_t columns;    /* 1 for vectors */
+    int64_t columns; /* 1 for vectors */
     bool trainable;
     struct sl_initializer initializer;
-    int64_t fan_in;     /* for the fan rules */
+    int64_t fan_in; /* for the fan rules */
     int64_t fan_out;
-    int64_t fan_units;  /* FAN_UNIFORM */
-    int64_t gates;      /* row blocks that ORTHOGONAL draws apart; >= 1 */
-    int64_t one_begin;  /* rows [one_begin, one_end) get 1 added (forget bias, gains start there) */
+    int64_t fan_units; /* FAN_UNIFORM */
+    int64_t gates;     /* row blocks that ORTHOGONAL draws apart; >= 1 */
+    int64_t one_begin; /* rows [one_begin, one_end) get 1 added (forget bias, gains start there) */
     int64_t one_end;
     struct sl_regularizer regularizer;
 };
@@ -126,13 +126,13 @@ struct sl_memory_pair {
 
 /* One operation. */
 struct sl_node {
-    const char *name;      /* the layer's, with a suffix where a layer needs several: "lstm_1", "output.loss" */
-    int32_t layer;         /* index in model->layers; -1: the loss of the model. What leads from the encoder to a layer
-                            * of the decoder is that layer's */
+    const char *name; /* the layer's, with a suffix where a layer needs several: "lstm_1", "output.loss" */
+    int32_t layer;    /* index in model->layers; -1: the loss of the model. What leads from the encoder to a layer
+                       * of the decoder is that layer's */
     union seqlstm_any_desc desc;
     int32_t slot_count;
-    const int32_t *slots;  /* tensor of each slot; -1: absent */
-    bool needs_backward;   /* some input or parameter of it needs a gradient */
+    const int32_t *slots; /* tensor of each slot; -1: absent */
+    bool needs_backward;  /* some input or parameter of it needs a gradient */
 };
 
 /* `node` may stand for nodes [first, first + count). */
@@ -144,7 +144,7 @@ struct sl_alternative {
 
 /* What a loop carries: `before` at step t is `value` at step t-1, of the sequences that have a step t. */
 struct sl_carry {
-    int32_t value;   /* written by the body; on the steps axis */
+    int32_t value; /* written by the body; on the steps axis */
     int32_t before;
     int32_t initial; /* at the first step, one row a sequence; -1: zeros */
 };
@@ -178,19 +178,19 @@ struct sl_graph {
     struct sl_loop loop; /* of PART_WHOLE; alternatives lie within it or outside */
 
     enum sl_part part;
-    int32_t output;          /* tensor of the model's output: logits where output_is_logits; -1: PART_ENCODER */
-    int32_t output_layer;    /* index of the layer that makes it */
-    bool output_is_logits;   /* the activation before a cross-entropy is left to the loss */
-    bool output_needed;      /* nobody may fuse the output away */
-    bool reads_input;        /* some node does; the batch must have it */
+    int32_t output;        /* tensor of the model's output: logits where output_is_logits; -1: PART_ENCODER */
+    int32_t output_layer;  /* index of the layer that makes it */
+    bool output_is_logits; /* the activation before a cross-entropy is left to the loss */
+    bool output_needed;    /* nobody may fuse the output away */
+    bool reads_input;      /* some node does; the batch must have it */
     bool reads_source;
-    int32_t sums;            /* tensor of the loss sums; -1 without a loss */
+    int32_t sums; /* tensor of the loss sums; -1 without a loss */
 
     /* Operations over flat vectors that training needs besides the nodes; descriptors with max_rows = all
      * parameters. Only in SL_PHASE_TRAIN. */
     const union seqlstm_any_desc *vector_ops;
     int32_t vector_op_count;
-    double clip_value;       /* largest magnitude of an element of the gradient; 0: no limit */
+    double clip_value; /* largest magnitude of an element of the gradient; 0: no limit */
 };
 
 /* A recurrent layer that runs in int8: what `data_scale` and `data_shift` of ops.h are for it. */
@@ -231,8 +231,7 @@ struct sl_option_place {
     const char *key;       /* "recurrent_dropout" */
     struct sl_place place; /* of the key, or of the layer where it is a default; line 0 for the loss */
 };
-struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node,
-                                            uint32_t option);
+struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node, uint32_t option);
 
 /* The axis on which the rows of an operation are: that of what it reads, or (gather) writes. */
 enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_node *node);

@@ -151,8 +151,8 @@ static void keep_state(struct sl_builder *b, const struct sl_layer *giver, int32
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_POOL, SL_AXIS_STEPS);
     desc.pool.features = b->tensors[y].features;
     desc.pool.kind = SEQLSTM_POOL_LAST;
-    int32_t slots[SEQLSTM_UNARY_SLOTS] = {[SEQLSTM_UNARY_X] = y,
-                                          [SEQLSTM_UNARY_Y] = b->states[b->fed_state].tensor_out};
+    int32_t slots[SEQLSTM_UNARY_SLOTS] = {
+        [SEQLSTM_UNARY_X] = y, [SEQLSTM_UNARY_Y] = b->states[b->fed_state].tensor_out};
     sl_builder_add_node(b, name, giver->index, &desc, slots, SEQLSTM_UNARY_SLOTS);
 }
 
@@ -172,6 +172,7 @@ seqlstm_status sl_graph_leave_loop(struct sl_builder *b)
         if (b->nodes[n].desc.head.op == SEQLSTM_OP_POOL)
             return sl_builder_fail(b, b->model->layers[b->nodes[n].layer].place,
                                    "layer `%s` needs all steps at once, but stands between layers that input feeding "
-                                   "runs step by step", b->nodes[n].name);
+                                   "runs step by step",
+                                   b->nodes[n].name);
     return SEQLSTM_OK;
 }

@@ -31,8 +31,7 @@ static seqlstm_status check_fit(struct sl_builder *b, int32_t output)
         return sl_builder_fail(b, b->model->data.place, "the data have no target, but the loss %s needs one", loss);
     enum sl_axis target_axis = target->on_steps ? SL_AXIS_STEPS : SL_AXIS_SEQUENCES;
     if (y->axis != target_axis)
-        return sl_builder_fail(b, last->place,
-                               "layer `%s` yields %s, but the target has %s; %s", last->name,
+        return sl_builder_fail(b, last->place, "layer `%s` yields %s, but the target has %s; %s", last->name,
                                say_axis(y->axis), say_axis(target_axis),
                                y->axis == SL_AXIS_STEPS
                                    ? "use `return_sequences: false` in the last recurrent layer, or a pool layer"
@@ -40,18 +39,15 @@ static seqlstm_status check_fit(struct sl_builder *b, int32_t output)
     bool classes = kind == SL_LOSS_CROSS_ENTROPY;
     if (classes != (target->kind == SL_FIELD_IDS))
         return sl_builder_fail(b, place, "the loss %s needs %s as target, but the data have %s", loss,
-                               classes ? "classes or tokens" : "numbers",
-                               classes ? "numbers" : "classes or tokens");
+                               classes ? "classes or tokens" : "numbers", classes ? "numbers" : "classes or tokens");
     int64_t width = classes ? target->classes : target->features;
     if (y->features != width)
         return sl_builder_fail(b, last->place,
                                "layer `%s` yields %lld features, but the target has %lld %s; use `units: from_target`",
-                               last->name, (long long)y->features, (long long)width,
-                               classes ? "classes" : "values");
+                               last->name, (long long)y->features, (long long)width, classes ? "classes" : "values");
     if (classes && !b->output_is_logits) {
         enum sl_activation_kind activation = last->kind == SL_LAYER_ACTIVATION ? last->activation.kind
-                                             : last->kind == SL_LAYER_DENSE ||
-                                                     last->kind == SL_LAYER_OUTPUT
+                                             : last->kind == SL_LAYER_DENSE || last->kind == SL_LAYER_OUTPUT
                                                  ? last->dense.activation.kind
                                                  : SL_ACTIVATION_LINEAR;
         if (activation != SL_ACTIVATION_LINEAR)
@@ -62,11 +58,10 @@ static seqlstm_status check_fit(struct sl_builder *b, int32_t output)
     return SEQLSTM_OK;
 }
 
-static int32_t add_input(struct sl_builder *b, const char *name, enum sl_tensor_role role,
-                         bool on_steps, uint32_t dtype, int64_t features)
+static int32_t add_input(struct sl_builder *b, const char *name, enum sl_tensor_role role, bool on_steps,
+                         uint32_t dtype, int64_t features)
 {
-    return sl_builder_add_tensor(b, name, role, on_steps ? SL_AXIS_STEPS : SL_AXIS_SEQUENCES, dtype, 0,
-                                 features);
+    return sl_builder_add_tensor(b, name, role, on_steps ? SL_AXIS_STEPS : SL_AXIS_SEQUENCES, dtype, 0, features);
 }
 
 /* The last dense layer and the loss as one operation, where nobody else reads the output. */
@@ -75,8 +70,7 @@ static void add_compound(struct sl_builder *b, int32_t output, const struct seql
 {
     const struct sl_node *dense = &b->nodes[b->node_count - 2];
     if (b->request->need_output || b->node_count < 2 || dense->desc.head.op != SEQLSTM_OP_DENSE ||
-        dense->slots[SEQLSTM_DENSE_Y] != output ||
-        dense->desc.dense.activation.kind != SEQLSTM_ACT_NONE)
+        dense->slots[SEQLSTM_DENSE_Y] != output || dense->desc.dense.activation.kind != SEQLSTM_ACT_NONE)
         return;
     union seqlstm_any_desc desc;
     memset(&desc, 0, sizeof desc);
@@ -98,8 +92,7 @@ static void add_compound(struct sl_builder *b, int32_t output, const struct seql
     slots[SEQLSTM_DENSE_LOSS_BIAS] = dense->slots[SEQLSTM_DENSE_BIAS];
     char name[256];
     snprintf(name, sizeof name, "%s+loss", dense->name);
-    sl_builder_add_alternative(b, name, dense->layer, &desc, slots, SEQLSTM_DENSE_LOSS_SLOTS,
-                               b->node_count - 2, 2);
+    sl_builder_add_alternative(b, name, dense->layer, &desc, slots, SEQLSTM_DENSE_LOSS_SLOTS, b->node_count - 2, 2);
 }
 
 seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
@@ -113,9 +106,8 @@ seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
     int32_t slots[SEQLSTM_LOSS_SLOTS];
     memset(slots, 0xff, sizeof slots);
     slots[SEQLSTM_LOSS_X] = output;
-    slots[SEQLSTM_LOSS_TARGET] =
-        add_input(b, "target", SL_TENSOR_TARGET, on_steps,
-                  classes ? SEQLSTM_INT32 : SEQLSTM_FLOAT32, classes ? 1 : target->features);
+    slots[SEQLSTM_LOSS_TARGET] = add_input(b, "target", SL_TENSOR_TARGET, on_steps,
+                                           classes ? SEQLSTM_INT32 : SEQLSTM_FLOAT32, classes ? 1 : target->features);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_LOSS, y.axis);
     desc.loss.features = y.features;
     desc.loss.kind = loss_kinds[train->loss.kind];
@@ -129,15 +121,14 @@ seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
         /* A class that is a value, 0 or 1, weighs its row. */
         const bool made = weighted && !classes;
         desc.loss.options |= SEQLSTM_LOSS_ROW_WEIGHT;
-        slots[SEQLSTM_LOSS_WEIGHT] = add_input(b, made ? "row_weight" : "weight",
-                                               made ? SL_TENSOR_ROW_WEIGHT : SL_TENSOR_WEIGHT, on_steps,
-                                               SEQLSTM_FLOAT32, 1);
+        slots[SEQLSTM_LOSS_WEIGHT] =
+            add_input(b, made ? "row_weight" : "weight", made ? SL_TENSOR_ROW_WEIGHT : SL_TENSOR_WEIGHT, on_steps,
+                      SEQLSTM_FLOAT32, 1);
     }
     if (weighted && classes) {
         desc.loss.options |= SEQLSTM_LOSS_CLASS_WEIGHT;
-        slots[SEQLSTM_LOSS_CLASS_WEIGHTS] =
-            sl_builder_add_tensor(b, "class_weights", SL_TENSOR_CLASS_WEIGHTS, SL_AXIS_FREE,
-                                  SEQLSTM_FLOAT32, target->classes, 1);
+        slots[SEQLSTM_LOSS_CLASS_WEIGHTS] = sl_builder_add_tensor(b, "class_weights", SL_TENSOR_CLASS_WEIGHTS,
+                                                                  SL_AXIS_FREE, SEQLSTM_FLOAT32, target->classes, 1);
     }
     *out_sums = sl_builder_add_tensor(b, "sums", SL_TENSOR_SUMS, SL_AXIS_FREE, SEQLSTM_FLOAT64, 2, 1);
     slots[SEQLSTM_LOSS_SUMS] = *out_sums;

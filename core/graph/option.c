@@ -49,8 +49,7 @@ static const struct sl_layer *find_feeder(const struct sl_model *model, int laye
     return NULL;
 }
 
-struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node,
-                                            uint32_t option)
+struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node, uint32_t option)
 {
     const char *key = option < SEQLSTM_OPTION_COUNT && option_keys[option] ? option_keys[option] : "type";
     struct sl_option_place found = {.key = key};

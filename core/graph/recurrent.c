@@ -44,13 +44,10 @@ static void fill_activations(const struct stack *s, struct seqlstm_recurrent_des
     for (int32_t d = 0; d < s->directions; d++) {
         int32_t from = get_direction(s, d);
         if (s->layer->kind != SL_LAYER_RNN)
-            desc->activations[SEQLSTM_PLACE_GATE][d] =
-                sl_builder_get_activation(&o->recurrent_activation[from]);
-        desc->activations[SEQLSTM_PLACE_CANDIDATE][d] =
-            sl_builder_get_activation(&o->activation[from]);
+            desc->activations[SEQLSTM_PLACE_GATE][d] = sl_builder_get_activation(&o->recurrent_activation[from]);
+        desc->activations[SEQLSTM_PLACE_CANDIDATE][d] = sl_builder_get_activation(&o->activation[from]);
         if (s->is_lstm)
-            desc->activations[SEQLSTM_PLACE_OUTPUT][d] =
-                sl_builder_get_activation(&o->output_activation[from]);
+            desc->activations[SEQLSTM_PLACE_OUTPUT][d] = sl_builder_get_activation(&o->output_activation[from]);
     }
 }
 
@@ -79,16 +76,14 @@ static uint32_t get_options(const struct stack *s)
     return bits;
 }
 
-static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int64_t layers,
-                                       int64_t first_layer, bool has_output, bool has_final)
+static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int64_t layers, int64_t first_layer,
+                                       bool has_output, bool has_final)
 {
     const struct sl_recurrent *o = s->options;
     union seqlstm_any_desc any =
         sl_builder_describe(s->b, SEQLSTM_OP_RECURRENT, sl_builder_get_side(s->b, s->layer)->steps);
     struct seqlstm_recurrent_desc *desc = &any.recurrent;
-    desc->cell = s->is_lstm                           ? SEQLSTM_CELL_LSTM
-                 : s->layer->kind == SL_LAYER_GRU ? SEQLSTM_CELL_GRU
-                                                  : SEQLSTM_CELL_RNN;
+    desc->cell = s->is_lstm ? SEQLSTM_CELL_LSTM : s->layer->kind == SL_LAYER_GRU ? SEQLSTM_CELL_GRU : SEQLSTM_CELL_RNN;
     desc->direction = o->direction == SL_DIRECTION_FORWARD    ? SEQLSTM_DIRECTION_FORWARD
                       : o->direction == SL_DIRECTION_BACKWARD ? SEQLSTM_DIRECTION_BACKWARD
                                                               : SEQLSTM_DIRECTION_BIDIRECTIONAL;
@@ -106,8 +101,7 @@ static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int
     desc->input = input;
     desc->hidden = o->units;
     desc->projection = o->projection;
-    desc->stream_base = sl_builder_get_stream(s->layer) +
-                        SEQLSTM_STREAMS_PER_LAYER * (uint64_t)first_layer;
+    desc->stream_base = sl_builder_get_stream(s->layer) + SEQLSTM_STREAMS_PER_LAYER * (uint64_t)first_layer;
     fill_activations(s, desc);
     if (s->b->training) {
         desc->dropout = (float)o->dropout;
@@ -145,45 +139,46 @@ static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t 
 #define NAMED(suffix) (snprintf(name, sizeof name, "%s.%s", prefix, suffix), name)
     struct sl_param_spec w_x = {.initializer = o->kernel_initializer,
                                 .regularizer = o->kernel_regularizer,
-                                .fan_in = input, .fan_out = gh, .fan_units = h, .gates = s->gates};
-    t.params[SEQLSTM_PARAM_W_X] =
-        sl_builder_add_param(s->b, s->layer, NAMED("w_x"), gh, input, &w_x);
+                                .fan_in = input,
+                                .fan_out = gh,
+                                .fan_units = h,
+                                .gates = s->gates};
+    t.params[SEQLSTM_PARAM_W_X] = sl_builder_add_param(s->b, s->layer, NAMED("w_x"), gh, input, &w_x);
     struct sl_param_spec w_h = {.initializer = o->recurrent_initializer,
                                 .regularizer = o->recurrent_regularizer,
-                                .fan_in = s->output, .fan_out = gh, .fan_units = h,
+                                .fan_in = s->output,
+                                .fan_out = gh,
+                                .fan_units = h,
                                 .gates = s->gates};
-    t.params[SEQLSTM_PARAM_W_H] =
-        sl_builder_add_param(s->b, s->layer, NAMED("w_h"), gh, s->output, &w_h);
+    t.params[SEQLSTM_PARAM_W_H] = sl_builder_add_param(s->b, s->layer, NAMED("w_h"), gh, s->output, &w_h);
     if (o->use_bias) {
         bool two = s->layer->kind == SL_LAYER_GRU && o->reset_after;
         struct sl_param_spec bias = {.initializer = o->bias_initializer,
                                      .regularizer = o->bias_regularizer,
-                                     .fan_in = input, .fan_out = gh, .fan_units = h};
+                                     .fan_in = input,
+                                     .fan_out = gh,
+                                     .fan_units = h};
         if (s->is_lstm && o->unit_forget_bias) {
             bias.one_begin = h;
             bias.one_end = 2 * h;
         }
-        t.params[SEQLSTM_PARAM_BIAS] =
-            sl_builder_add_param(s->b, s->layer, NAMED("bias"), two ? 4 * h : gh, 1, &bias);
+        t.params[SEQLSTM_PARAM_BIAS] = sl_builder_add_param(s->b, s->layer, NAMED("bias"), two ? 4 * h : gh, 1, &bias);
     }
     if (o->peephole) {
-        struct sl_param_spec peephole = {.initializer = o->peephole_initializer,
-                                         .fan_in = h, .fan_out = h, .fan_units = h};
-        t.params[SEQLSTM_PARAM_PEEPHOLE] =
-            sl_builder_add_param(s->b, s->layer, NAMED("peephole"), 3 * h, 1, &peephole);
+        struct sl_param_spec peephole = {
+            .initializer = o->peephole_initializer, .fan_in = h, .fan_out = h, .fan_units = h};
+        t.params[SEQLSTM_PARAM_PEEPHOLE] = sl_builder_add_param(s->b, s->layer, NAMED("peephole"), 3 * h, 1, &peephole);
     }
     if (o->projection) {
-        struct sl_param_spec projection = {.initializer = o->projection_initializer,
-                                           .fan_in = h, .fan_out = o->projection, .fan_units = h};
-        t.params[SEQLSTM_PARAM_PROJECTION] = sl_builder_add_param(
-            s->b, s->layer, NAMED("projection"), o->projection, h, &projection);
+        struct sl_param_spec projection = {
+            .initializer = o->projection_initializer, .fan_in = h, .fan_out = o->projection, .fan_units = h};
+        t.params[SEQLSTM_PARAM_PROJECTION] =
+            sl_builder_add_param(s->b, s->layer, NAMED("projection"), o->projection, h, &projection);
     }
     if (o->layer_norm) {
         int64_t gains = 2 * gh + (s->is_lstm ? h : 0), all = gains + (s->is_lstm ? h : 0);
-        struct sl_param_spec norm = {.initializer = {.kind = SL_INITIALIZER_ZEROS},
-                                     .one_begin = 0, .one_end = gains};
-        t.params[SEQLSTM_PARAM_NORM] =
-            sl_builder_add_param(s->b, s->layer, NAMED("norm"), all, 1, &norm);
+        struct sl_param_spec norm = {.initializer = {.kind = SL_INITIALIZER_ZEROS}, .one_begin = 0, .one_end = gains};
+        t.params[SEQLSTM_PARAM_NORM] = sl_builder_add_param(s->b, s->layer, NAMED("norm"), all, 1, &norm);
     }
 #undef NAMED
     return t;
@@ -253,8 +248,7 @@ static void offer_segment(const struct stack *s, const struct cell_tensors *tens
     else
         snprintf(name, sizeof name, "%s.l%lld-l%lld", s->layer->name, (long long)first, (long long)(first + count - 1));
     bool has_output = xs[first + count] >= 0;
-    union seqlstm_any_desc desc =
-        describe(s, b->tensors[xs[first]].features, count, first, has_output, !has_output);
+    union seqlstm_any_desc desc = describe(s, b->tensors[xs[first]].features, count, first, has_output, !has_output);
     sl_builder_add_alternative(b, name, s->layer->index, &desc, slots, slot_count, node, (int32_t)count);
 }
 
@@ -281,9 +275,13 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
         return sl_builder_fail(b, layer->place,
                                "layer `%s` needs numbers, but the data are token ids; put an embedding layer before it",
                                layer->name);
-    struct stack s = {.b = b, .layer = layer, .options = o,
+    struct stack s = {.b = b,
+                      .layer = layer,
+                      .options = o,
                       .directions = o->direction == SL_DIRECTION_BIDIRECTIONAL ? 2 : 1,
-                      .gates = layer->kind == SL_LAYER_LSTM ? 4 : layer->kind == SL_LAYER_GRU ? 3 : 1,
+                      .gates = layer->kind == SL_LAYER_LSTM  ? 4
+                               : layer->kind == SL_LAYER_GRU ? 3
+                                                             : 1,
                       .output = o->projection ? o->projection : o->units,
                       .is_lstm = layer->kind == SL_LAYER_LSTM};
     s.width = s.directions == 2 && o->merge == SL_MERGE_CONCAT ? 2 * s.output : s.output;
@@ -315,20 +313,17 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
             snprintf(name, sizeof name, "%s", layer->name);
         slots[SEQLSTM_RECURRENT_X] = x;
         if (has_output)
-            slots[SEQLSTM_RECURRENT_Y] =
-                sl_builder_add_activation(b, name, sl_builder_get_side(b, layer)->steps, s.width,
-                                          layer->trainable || b->tensors[x].needs_grad);
+            slots[SEQLSTM_RECURRENT_Y] = sl_builder_add_activation(
+                b, name, sl_builder_get_side(b, layer)->steps, s.width, layer->trainable || b->tensors[x].needs_grad);
         union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
         quantize(&s, name, &desc);
-        sl_builder_add_node(b, name, layer->index, &desc, slots,
-                            SEQLSTM_RECURRENT_SLOTS(s.directions));
+        sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_RECURRENT_SLOTS(s.directions));
         x = xs[l + 1] = slots[SEQLSTM_RECURRENT_Y];
     }
     if (b->failed)
         return SEQLSTM_OK;
     if (b->request->quantization == NULL)
         offer_segments(&s, tensors, xs, first_node);
-    b->layer_outputs[layer->index] =
-        o->return_sequences ? x : join_final(&s, &tensors[cells - s.directions]);
+    b->layer_outputs[layer->index] = o->return_sequences ? x : join_final(&s, &tensors[cells - s.directions]);
     return SEQLSTM_OK;
 }

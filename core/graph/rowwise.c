@@ -21,14 +21,15 @@ static seqlstm_status need_values(struct sl_builder *b, const struct sl_layer *l
 static seqlstm_status add_embedding(struct sl_builder *b, const struct sl_layer *layer, int32_t x)
 {
     if (b->tensors[x].dtype != SEQLSTM_INT32)
-        return sl_builder_fail(b, layer->place,
-                               "layer `%s` needs token ids, but the data are numbers; remove the embedding",
-                               layer->name);
+        return sl_builder_fail(
+            b, layer->place, "layer `%s` needs token ids, but the data are numbers; remove the embedding", layer->name);
     int64_t v = (layer->side == SL_SIDE_ENCODER ? b->facts->source : b->facts->input).classes;
     int64_t e = layer->embedding.dim;
     struct sl_param_spec w = {.initializer = layer->embedding.initializer,
                               .regularizer = layer->embedding.regularizer,
-                              .fan_in = v, .fan_out = e, .fan_units = e};
+                              .fan_in = v,
+                              .fan_out = e,
+                              .fan_units = e};
     int32_t table = -1;
     for (int32_t p = 0; layer->embedding.share && p < b->param_count; p++)
         if (b->params[p].layer == layer->embedding.share_layer) {
@@ -71,8 +72,8 @@ static bool leaves_activation(const struct sl_builder *b, const struct sl_layer 
 }
 
 /* The embedding's matrix that a tied output uses; its width must be the input's. */
-static seqlstm_status find_tied(struct sl_builder *b, const struct sl_layer *layer, int32_t x,
-                                int64_t units, int32_t *out_tensor)
+static seqlstm_status find_tied(struct sl_builder *b, const struct sl_layer *layer, int32_t x, int64_t units,
+                                int32_t *out_tensor)
 {
     const struct sl_layer *home = &b->model->layers[layer->dense.tie_layer];
     if (home->embedding.share)
@@ -112,13 +113,17 @@ static seqlstm_status add_dense(struct sl_builder *b, const struct sl_layer *lay
     } else {
         struct sl_param_spec spec = {.initializer = o->kernel_initializer,
                                      .regularizer = o->kernel_regularizer,
-                                     .fan_in = input, .fan_out = units, .fan_units = input};
+                                     .fan_in = input,
+                                     .fan_out = units,
+                                     .fan_units = input};
         w = sl_builder_add_param(b, layer, "w", units, input, &spec);
     }
     if (o->use_bias) {
         struct sl_param_spec spec = {.initializer = o->bias_initializer,
                                      .regularizer = o->bias_regularizer,
-                                     .fan_in = input, .fan_out = units, .fan_units = input};
+                                     .fan_in = input,
+                                     .fan_out = units,
+                                     .fan_units = input};
         bias = sl_builder_add_param(b, layer, "bias", units, 1, &spec);
     }
     if (b->failed)
@@ -134,8 +139,8 @@ static seqlstm_status add_dense(struct sl_builder *b, const struct sl_layer *lay
         b->output_is_logits = true;
     else
         desc.dense.activation = sl_builder_get_activation(&o->activation);
-    int32_t slots[SEQLSTM_DENSE_SLOTS] = {[SEQLSTM_DENSE_X] = x, [SEQLSTM_DENSE_Y] = y,
-                                          [SEQLSTM_DENSE_W] = w, [SEQLSTM_DENSE_BIAS] = bias};
+    int32_t slots[SEQLSTM_DENSE_SLOTS] = {
+        [SEQLSTM_DENSE_X] = x, [SEQLSTM_DENSE_Y] = y, [SEQLSTM_DENSE_W] = w, [SEQLSTM_DENSE_BIAS] = bias};
     sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_DENSE_SLOTS);
     b->layer_outputs[layer->index] = y;
     return SEQLSTM_OK;
@@ -145,8 +150,7 @@ static seqlstm_status add_dense(struct sl_builder *b, const struct sl_layer *lay
 static void add_unary(struct sl_builder *b, const struct sl_layer *layer, int32_t x, enum sl_axis axis,
                       const union seqlstm_any_desc *desc)
 {
-    int32_t y = sl_builder_add_activation(b, layer->name, axis, b->tensors[x].features,
-                                          b->tensors[x].needs_grad);
+    int32_t y = sl_builder_add_activation(b, layer->name, axis, b->tensors[x].features, b->tensors[x].needs_grad);
     int32_t slots[SEQLSTM_UNARY_SLOTS] = {[SEQLSTM_UNARY_X] = x, [SEQLSTM_UNARY_Y] = y};
     sl_builder_add_node(b, layer->name, layer->index, desc, slots, SEQLSTM_UNARY_SLOTS);
     b->layer_outputs[layer->index] = y;
@@ -162,8 +166,7 @@ static seqlstm_status add_activation(struct sl_builder *b, const struct sl_layer
     }
     if (layer->activation.kind == SL_ACTIVATION_LINEAR)
         return SEQLSTM_OK;
-    union seqlstm_any_desc desc =
-        sl_builder_describe(b, SEQLSTM_OP_ACTIVATION, b->tensors[x].axis);
+    union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_ACTIVATION, b->tensors[x].axis);
     desc.activation.features = b->tensors[x].features;
     desc.activation.activation = sl_builder_get_activation(&layer->activation);
     add_unary(b, layer, x, b->tensors[x].axis, &desc);
@@ -180,8 +183,8 @@ static seqlstm_status add_dropout(struct sl_builder *b, const struct sl_layer *l
     desc.dropout.features = b->tensors[x].features;
     desc.dropout.stream = sl_builder_get_stream(layer);
     desc.dropout.rate = (float)layer->dropout.rate;
-    desc.dropout.mask = layer->dropout.mask == SL_DROPOUT_MASK_SEQUENCE ? SEQLSTM_DROPOUT_SEQUENCE
-                                                                        : SEQLSTM_DROPOUT_STEP;
+    desc.dropout.mask =
+        layer->dropout.mask == SL_DROPOUT_MASK_SEQUENCE ? SEQLSTM_DROPOUT_SEQUENCE : SEQLSTM_DROPOUT_STEP;
     add_unary(b, layer, x, b->tensors[x].axis, &desc);
     return SEQLSTM_OK;
 }
@@ -197,8 +200,8 @@ static seqlstm_status add_layer_norm(struct sl_builder *b, const struct sl_layer
     slots[SEQLSTM_NORM_X] = x;
     slots[SEQLSTM_NORM_GAIN] = sl_builder_add_param(b, layer, "gain", features, 1, &gain);
     slots[SEQLSTM_NORM_BIAS] = sl_builder_add_param(b, layer, "bias", features, 1, &bias);
-    slots[SEQLSTM_NORM_Y] = sl_builder_add_activation(
-        b, layer->name, axis, features, layer->trainable || b->tensors[x].needs_grad);
+    slots[SEQLSTM_NORM_Y] =
+        sl_builder_add_activation(b, layer->name, axis, features, layer->trainable || b->tensors[x].needs_grad);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_LAYER_NORM, axis);
     desc.layer_norm.features = features;
     desc.layer_norm.epsilon = (float)layer->layer_norm.epsilon;
@@ -240,9 +243,8 @@ static seqlstm_status add_merge(struct sl_builder *b, const struct sl_layer *lay
 {
     bool concat = layer->kind == SL_LAYER_CONCAT;
     if (layer->from_count < 2 || layer->from_count > SEQLSTM_MERGE_INPUTS)
-        return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),
-                               "layer `%s` joins 2 to %d layers, not %zu", layer->name,
-                               SEQLSTM_MERGE_INPUTS, layer->from_count);
+        return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"), "layer `%s` joins 2 to %d layers, not %zu",
+                               layer->name, SEQLSTM_MERGE_INPUTS, layer->from_count);
     int32_t x[SEQLSTM_MERGE_INPUTS];
     for (size_t i = 0; i < layer->from_count; i++) {
         x[i] = sl_builder_get_input(b, layer, i);
@@ -257,8 +259,8 @@ static seqlstm_status add_merge(struct sl_builder *b, const struct sl_layer *lay
                                    "layer `%s` joins a sequence with a vector", layer->name);
         if (!concat && t->features != first->features)
             return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"),
-                                   "layer `%s` adds inputs of %lld and %lld features; they must be equal",
-                                   layer->name, (long long)first->features, (long long)t->features);
+                                   "layer `%s` adds inputs of %lld and %lld features; they must be equal", layer->name,
+                                   (long long)first->features, (long long)t->features);
     }
     b->layer_outputs[layer->index] = sl_builder_add_merge(b, layer->name, layer->index, x, layer->from_count,
                                                           concat ? SEQLSTM_MERGE_CONCAT : SEQLSTM_MERGE_SUM);

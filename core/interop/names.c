@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "interop/names_private.h"
 
-static sl_name_map_fn *const maps[] = {[SL_CONVENTION_PYTORCH] = sl_names_map_pytorch,
-                                       [SL_CONVENTION_KERAS] = sl_names_map_keras};
+static sl_name_map_fn *const maps[] = {
+    [SL_CONVENTION_PYTORCH] = sl_names_map_pytorch, [SL_CONVENTION_KERAS] = sl_names_map_keras};
 
 static int64_t get_height(const struct sl_name_param *p, int32_t blocks_of_param)
 {
@@ -61,8 +61,8 @@ static void parse_recurrent(struct sl_name_param *p)
     static const struct {
         const char *word;
         enum sl_name_role role;
-    } words[] = {{"w_x", SL_NAME_W_X}, {"w_h", SL_NAME_W_H}, {"bias", SL_NAME_BIAS},
-                 {"projection", SL_NAME_PROJECTION}};
+    } words[] = {
+        {"w_x", SL_NAME_W_X}, {"w_h", SL_NAME_W_H}, {"bias", SL_NAME_BIAS}, {"projection", SL_NAME_PROJECTION}};
     const char *direction = strchr(p->suffix, '.'), *word = strrchr(p->suffix, '.');
     p->l = strtoll(p->suffix + 1, NULL, 10);
     p->is_backward = direction && strncmp(direction, ".backward", strlen(".backward")) == 0;
@@ -111,7 +111,8 @@ static int64_t get_index(const struct sl_name_piece *piece, int64_t rows, int64_
 
 /* ---- out ------------------------------------------------------------------------------------------------ */
 
-struct export {
+struct export
+{
     struct sl_arena arena;
     struct sl_safetensors_entry *entries;
     int32_t count;
@@ -194,9 +195,8 @@ static seqlstm_status export_all(const struct sl_graph *graph, enum sl_conventio
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_names_export(const struct sl_graph *graph, enum sl_convention convention,
-                               const float *const *values, const char *path, struct sl_buf *notes,
-                               struct seqlstm_error *err)
+seqlstm_status sl_names_export(const struct sl_graph *graph, enum sl_convention convention, const float *const *values,
+                               const char *path, struct sl_buf *notes, struct seqlstm_error *err)
 {
     struct export x = {0};
     sl_arena_init(&x.arena);
@@ -251,12 +251,14 @@ static seqlstm_status check_shape(const struct sl_safetensors_entry *entry, cons
     struct sl_buf there = {0};
     for (int32_t d = 0; d < entry->rank; d++)
         sl_buf_printf(&there, "%s%lld", d ? ", " : "", (long long)entry->shape[d]);
-    seqlstm_status status = piece->rank == 1
-        ? seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "`%s` is [%s], but the model wants [%lld]",
-                            piece->name, sl_buf_text(&there), (long long)piece->shape[0])
-        : seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                            "`%s` is [%s], but the model wants [%lld, %lld]", piece->name, sl_buf_text(&there),
-                            (long long)piece->shape[0], (long long)piece->shape[1]);
+    seqlstm_status status =
+        piece->rank == 1
+            ? seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                "`%s` is [%s], but the model wants [%lld]", piece->name, sl_buf_text(&there),
+                                (long long)piece->shape[0])
+            : seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                "`%s` is [%s], but the model wants [%lld, %lld]", piece->name, sl_buf_text(&there),
+                                (long long)piece->shape[0], (long long)piece->shape[1]);
     sl_buf_deinit(&there);
     return status;
 }
@@ -335,8 +337,10 @@ bool sl_names_guess(const struct sl_safetensors *file, enum sl_convention *out_c
     static const struct {
         const char *mark;
         enum sl_convention convention;
-    } marks[] = {{".weight", SL_CONVENTION_PYTORCH}, {"/kernel", SL_CONVENTION_KERAS},
-                 {"/embeddings", SL_CONVENTION_KERAS}, {"/gamma", SL_CONVENTION_KERAS}};
+    } marks[] = {{".weight", SL_CONVENTION_PYTORCH},
+                 {"/kernel", SL_CONVENTION_KERAS},
+                 {"/embeddings", SL_CONVENTION_KERAS},
+                 {"/gamma", SL_CONVENTION_KERAS}};
     for (int32_t e = 0; e < sl_safetensors_get_count(file); e++)
         for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
             if (strstr(sl_safetensors_get_entry(file, e)->name, marks[m].mark)) {

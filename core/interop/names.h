@@ -41,9 +41,8 @@ struct sl_rename {
 /* Writes `values[p]`, graph parameter p as [rows, columns], atomically. `notes` gets a line for each tensor that the
  * framework has no name for (it keeps its canonical one). INVALID_CONFIG: a layer whose equation the framework does
  * not have, with its place in `where`; IO; NO_MEMORY. [any thread] */
-seqlstm_status sl_names_export(const struct sl_graph *graph, enum sl_convention convention,
-                               const float *const *values, const char *path, struct sl_buf *notes,
-                               struct seqlstm_error *err);
+seqlstm_status sl_names_export(const struct sl_graph *graph, enum sl_convention convention, const float *const *values,
+                               const char *path, struct sl_buf *notes, struct seqlstm_error *err);
 
 /* Fills all of `values`; the file must hold every parameter. `notes` gets a line for each tensor of the file
  * that was not used. Values are undefined after a failure. CORRUPT_DATA: a tensor is absent (the message lists what

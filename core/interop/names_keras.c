@@ -67,8 +67,8 @@ static const char *get_leaf(const struct sl_name_param *p)
     }
 }
 
-seqlstm_status sl_names_map_keras(const struct sl_name_param *param, struct sl_name_piece *pieces,
-                                  int32_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_names_map_keras(const struct sl_name_param *param, struct sl_name_piece *pieces, int32_t *out_count,
+                                  struct seqlstm_error *err)
 {
     (void)err;
     struct sl_name_piece *piece = &pieces[0];

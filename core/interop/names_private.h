@@ -12,11 +12,11 @@ enum sl_name_role {
     SL_NAME_W_H,
     SL_NAME_BIAS, /* of a recurrent layer */
     SL_NAME_PROJECTION,
-    SL_NAME_W,         /* of a dense layer or an embedding */
+    SL_NAME_W, /* of a dense layer or an embedding */
     SL_NAME_DENSE_BIAS,
     SL_NAME_NORM_GAIN, /* of a layer_norm layer */
     SL_NAME_NORM_BIAS,
-    SL_NAME_OTHER      /* peepholes, norms inside a cell: no framework has a name for them */
+    SL_NAME_OTHER /* peepholes, norms inside a cell: no framework has a name for them */
 };
 
 /* A parameter of the graph, taken apart. */
@@ -26,7 +26,7 @@ struct sl_name_param {
     const char *prefix; /* what the other side calls the layer */
     const char *suffix; /* of the canonical name, behind the layer's */
     enum sl_name_role role;
-    int64_t l;          /* sub-layer */
+    int64_t l; /* sub-layer */
     bool is_backward;
 };
 
@@ -39,7 +39,7 @@ struct sl_name_piece {
     bool is_transposed; /* stored as [columns, rows] */
     int32_t block_count;
     struct {
-        int32_t of;     /* block of the parameter */
+        int32_t of; /* block of the parameter */
         bool is_home;
     } blocks[SL_NAME_BLOCKS];
 };

@@ -26,7 +26,8 @@ static seqlstm_status map_recurrent(const struct sl_name_param *p, struct sl_nam
     if (p->layer->kind == SL_LAYER_GRU && !p->layer->recurrent.reset_after)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "layer `%s`: PyTorch's GRU applies the reset gate after the product; `reset_after: false` has no "
-                     "equal there", p->layer->name);
+                     "equal there",
+                     p->layer->name);
     bool is_reverse = p->is_backward && p->layer->recurrent.direction == SL_DIRECTION_BIDIRECTIONAL;
     static const char *const words[][2] = {[SL_NAME_W_X] = {"weight_ih"},
                                            [SL_NAME_W_H] = {"weight_hh"},
@@ -40,13 +41,13 @@ static seqlstm_status map_recurrent(const struct sl_name_param *p, struct sl_nam
     else
         map_bias(p, pieces);
     for (int32_t k = 0; k < *out_count; k++)
-        snprintf(pieces[k].name, sizeof pieces[k].name, "%s.%s_l%lld%s", p->prefix, words[p->role][k],
-                 (long long)p->l, is_reverse ? "_reverse" : "");
+        snprintf(pieces[k].name, sizeof pieces[k].name, "%s.%s_l%lld%s", p->prefix, words[p->role][k], (long long)p->l,
+                 is_reverse ? "_reverse" : "");
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_names_map_pytorch(const struct sl_name_param *param, struct sl_name_piece *pieces,
-                                    int32_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_names_map_pytorch(const struct sl_name_param *param, struct sl_name_piece *pieces, int32_t *out_count,
+                                    struct seqlstm_error *err)
 {
     switch (param->role) {
     case SL_NAME_W_X:

@@ -149,8 +149,15 @@ static seqlstm_status add_nodes(struct sl_onnx_builder *b)
 
 static void wrap(const struct sl_onnx_builder *b, const char *name, struct sl_buf *model)
 {
-    enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8,
-           GRAPH_NAME = 2, OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+    enum {
+        MODEL_IR = 1,
+        MODEL_PRODUCER = 2,
+        MODEL_GRAPH = 7,
+        MODEL_OPSET = 8,
+        GRAPH_NAME = 2,
+        OPSET_DOMAIN = 1,
+        OPSET_VERSION = 2
+    };
     struct sl_buf opset = {0}, graph = {0};
     sl_protobuf_append_text(&opset, OPSET_DOMAIN, "");
     sl_protobuf_append_int(&opset, OPSET_VERSION, OPSET);

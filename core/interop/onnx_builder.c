@@ -10,8 +10,14 @@
 enum graph_field { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum node_field { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTRIBUTE = 5 };
 enum attribute_field {
-    ATTRIBUTE_NAME = 1, ATTRIBUTE_FLOAT = 2, ATTRIBUTE_INT = 3, ATTRIBUTE_TEXT = 4, ATTRIBUTE_FLOATS = 7,
-    ATTRIBUTE_INTS = 8, ATTRIBUTE_TEXTS = 9, ATTRIBUTE_TYPE = 20
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_FLOAT = 2,
+    ATTRIBUTE_INT = 3,
+    ATTRIBUTE_TEXT = 4,
+    ATTRIBUTE_FLOATS = 7,
+    ATTRIBUTE_INTS = 8,
+    ATTRIBUTE_TEXTS = 9,
+    ATTRIBUTE_TYPE = 20
 };
 enum attribute_type { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_TEXT = 3, TYPE_FLOATS = 6, TYPE_INTS = 7, TYPE_TEXTS = 8 };
 enum tensor_field { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
@@ -86,8 +92,8 @@ struct sl_onnx_name sl_onnx_make_name(struct sl_onnx_builder *b, const char *ste
     return name;
 }
 
-void sl_onnx_add_node(struct sl_onnx_builder *b, const char *op, const struct sl_onnx_name *inputs,
-                      int32_t input_count, const struct sl_onnx_name *outputs, int32_t output_count)
+void sl_onnx_add_node(struct sl_onnx_builder *b, const char *op, const struct sl_onnx_name *inputs, int32_t input_count,
+                      const struct sl_onnx_name *outputs, int32_t output_count)
 {
     struct sl_buf node = {0};
     while (input_count > 0 && inputs[input_count - 1].text[0] == '\0')
@@ -166,8 +172,16 @@ struct sl_onnx_name sl_onnx_add_index(struct sl_onnx_builder *b, int64_t value)
 static void add_value_info(struct sl_onnx_builder *b, enum graph_field field, const char *name, enum sl_onnx_type type,
                            const int64_t *dims, int32_t rank)
 {
-    enum { INFO_NAME = 1, INFO_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2, SHAPE_DIM = 1,
-           DIM_VALUE = 1, DIM_NAME = 2 };
+    enum {
+        INFO_NAME = 1,
+        INFO_TYPE = 2,
+        TYPE_TENSOR = 1,
+        TENSOR_ELEMENT = 1,
+        TENSOR_SHAPE = 2,
+        SHAPE_DIM = 1,
+        DIM_VALUE = 1,
+        DIM_NAME = 2
+    };
     static const char *const free_names[] = {"batch", "time", "source_time"};
     struct sl_buf shape = {0}, tensor = {0}, wrapped = {0}, info = {0};
     for (int32_t d = 0; d < rank; d++) {
@@ -207,8 +221,8 @@ seqlstm_status sl_onnx_refuse(struct sl_onnx_builder *b, const struct sl_node *n
                               const char *reason)
 {
     struct sl_option_place place = sl_graph_find_option(b->graph, node, option);
-    seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "layer `%s`, `%s`: %s", node->name,
-                      place.key, reason);
+    seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "layer `%s`, `%s`: %s", node->name, place.key,
+                      reason);
     if (b->err && place.place.line > 0)
         snprintf(b->err->where, sizeof b->err->where, "%s:%d:%d", place.place.file, place.place.line,
                  place.place.column);

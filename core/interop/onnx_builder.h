@@ -34,8 +34,8 @@ void sl_onnx_set_floats(struct sl_onnx_builder *b, const char *name, const float
 void sl_onnx_set_texts(struct sl_onnx_builder *b, const char *name, const char *const *values, int32_t count);
 
 /* A node with the attributes set since the last one. Names that are "" are absent. */
-void sl_onnx_add_node(struct sl_onnx_builder *b, const char *op, const struct sl_onnx_name *inputs,
-                      int32_t input_count, const struct sl_onnx_name *outputs, int32_t output_count);
+void sl_onnx_add_node(struct sl_onnx_builder *b, const char *op, const struct sl_onnx_name *inputs, int32_t input_count,
+                      const struct sl_onnx_name *outputs, int32_t output_count);
 
 /* The common case: up to three inputs (NULL ends them), one output under a new name. */
 struct sl_onnx_name sl_onnx_add(struct sl_onnx_builder *b, const char *op, const struct sl_onnx_name *x,

@@ -8,18 +8,34 @@ const int32_t sl_onnx_peephole_order[3] = {0, 2, 1};
 
 const struct sl_onnx_cell *sl_onnx_cell_get(const struct seqlstm_recurrent_desc *desc)
 {
-    static const struct sl_onnx_cell lstm = {
-        .op = "LSTM", .gates = 4, .weight = {0, 3, 1, 2}, .bias_home = {0, 3, 1, 2, -1, -1, -1, -1},
-        .bias = {0, 3, 1, 2, 0, 3, 1, 2}, .first_place = SEQLSTM_PLACE_GATE, .last_place = SEQLSTM_PLACE_OUTPUT};
-    static const struct sl_onnx_cell gru = {
-        .op = "GRU", .gates = 3, .weight = {1, 0, 2}, .bias_home = {1, 0, 2, -1, -1, -1}, .bias = {1, 0, 2, 1, 0, 2},
-        .first_place = SEQLSTM_PLACE_GATE, .last_place = SEQLSTM_PLACE_CANDIDATE};
-    static const struct sl_onnx_cell gru_reset_after = {
-        .op = "GRU", .gates = 3, .weight = {1, 0, 2}, .bias_home = {1, 0, 2, -1, -1, 3}, .bias = {1, 0, 2, 1, 0, 3},
-        .first_place = SEQLSTM_PLACE_GATE, .last_place = SEQLSTM_PLACE_CANDIDATE};
-    static const struct sl_onnx_cell rnn = {
-        .op = "RNN", .gates = 1, .weight = {0}, .bias_home = {0, -1}, .bias = {0, 0},
-        .first_place = SEQLSTM_PLACE_CANDIDATE, .last_place = SEQLSTM_PLACE_CANDIDATE};
+    static const struct sl_onnx_cell lstm = {.op = "LSTM",
+                                             .gates = 4,
+                                             .weight = {0, 3, 1, 2},
+                                             .bias_home = {0, 3, 1, 2, -1, -1, -1, -1},
+                                             .bias = {0, 3, 1, 2, 0, 3, 1, 2},
+                                             .first_place = SEQLSTM_PLACE_GATE,
+                                             .last_place = SEQLSTM_PLACE_OUTPUT};
+    static const struct sl_onnx_cell gru = {.op = "GRU",
+                                            .gates = 3,
+                                            .weight = {1, 0, 2},
+                                            .bias_home = {1, 0, 2, -1, -1, -1},
+                                            .bias = {1, 0, 2, 1, 0, 2},
+                                            .first_place = SEQLSTM_PLACE_GATE,
+                                            .last_place = SEQLSTM_PLACE_CANDIDATE};
+    static const struct sl_onnx_cell gru_reset_after = {.op = "GRU",
+                                                        .gates = 3,
+                                                        .weight = {1, 0, 2},
+                                                        .bias_home = {1, 0, 2, -1, -1, 3},
+                                                        .bias = {1, 0, 2, 1, 0, 3},
+                                                        .first_place = SEQLSTM_PLACE_GATE,
+                                                        .last_place = SEQLSTM_PLACE_CANDIDATE};
+    static const struct sl_onnx_cell rnn = {.op = "RNN",
+                                            .gates = 1,
+                                            .weight = {0},
+                                            .bias_home = {0, -1},
+                                            .bias = {0, 0},
+                                            .first_place = SEQLSTM_PLACE_CANDIDATE,
+                                            .last_place = SEQLSTM_PLACE_CANDIDATE};
     if (desc->cell == SEQLSTM_CELL_LSTM)
         return &lstm;
     if (desc->cell == SEQLSTM_CELL_RNN)

@@ -169,8 +169,7 @@ static seqlstm_status parse_node(const struct parse *p, const struct sl_protobuf
     struct sl_protobuf_reader reader = sl_protobuf_begin(message->data, message->bytes);
     struct sl_protobuf_field field;
     int32_t count = count_fields(message->data, message->bytes, ATTRIBUTE);
-    struct sl_onnx_attribute *attributes = SL_ARENA_ARRAY(&p->file->arena, struct sl_onnx_attribute,
-                                                          (size_t)count + 1);
+    struct sl_onnx_attribute *attributes = SL_ARENA_ARRAY(&p->file->arena, struct sl_onnx_attribute, (size_t)count + 1);
     *node = (struct sl_onnx_node){.op = "", .name = "", .attributes = attributes};
     if (attributes == NULL)
         return no_memory(p);

@@ -28,8 +28,8 @@ struct sl_onnx_attribute {
     const char *name;
     int64_t i;
     float f;
-    const char *text;                    /* NULL: none */
-    int32_t count;                       /* of the list */
+    const char *text; /* NULL: none */
+    int32_t count;    /* of the list */
     float floats[SL_ONNX_LIST_MAX];
     int64_t ints[SL_ONNX_LIST_MAX];
     const char *texts[SL_ONNX_LIST_MAX];
@@ -40,7 +40,7 @@ struct sl_onnx_node {
     const char *name;
     const char *inputs[SL_ONNX_INPUTS_MAX]; /* "" and NULL: absent */
     int32_t input_count;
-    const char *output;                     /* the first one */
+    const char *output; /* the first one */
     const struct sl_onnx_attribute *attributes;
     int32_t attribute_count;
 };

@@ -273,8 +273,8 @@ static seqlstm_status read_dense(const struct pair *p)
         SEQLSTM_TRY(check_gemm(p));
     const struct sl_onnx_attribute *transposed = sl_onnx_node_find_attribute(p->theirs, "transB");
     struct constant w = resolve(p->r->file, get_input(p->theirs, 1));
-    struct constant bias = is_gemm ? resolve(p->r->file, get_input(p->theirs, 2))
-                                   : find_added(p->r->file, p->theirs->output);
+    struct constant bias =
+        is_gemm ? resolve(p->r->file, get_input(p->theirs, 2)) : find_added(p->r->file, p->theirs->output);
     if (!(is_gemm && transposed && transposed->i)) /* the product wants [I, O], we keep [O, I] */
         w.is_transposed = !w.is_transposed;
     SEQLSTM_TRY(read_matrix(p, SEQLSTM_DENSE_W, "the matrix", w));
@@ -346,7 +346,8 @@ static seqlstm_status fail_match(const struct reading *r)
     seqlstm_status status =
         seqlstm_error_set(r->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
                           "the model is another network than the file: operators with weights are, in the model:%s; in "
-                          "the file:%s", sl_buf_text(&ours), theirs.length_bytes ? sl_buf_text(&theirs) : " none");
+                          "the file:%s",
+                          sl_buf_text(&ours), theirs.length_bytes ? sl_buf_text(&theirs) : " none");
     sl_buf_deinit(&ours);
     sl_buf_deinit(&theirs);
     return status;

@@ -198,7 +198,9 @@ seqlstm_status sl_onnx_add_recurrent(struct sl_onnx_builder *b, const struct sl_
 {
     static const int64_t time_first[3] = {1, 0, 2};
     const struct seqlstm_recurrent_desc *desc = &node->desc.recurrent;
-    struct cell c = {.b = b, .node = node, .desc = desc,
+    struct cell c = {.b = b,
+                     .node = node,
+                     .desc = desc,
                      .directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1,
                      .parts = sl_onnx_cell_get(desc)};
     SEQLSTM_TRY(check(&c));

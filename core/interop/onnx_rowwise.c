@@ -174,8 +174,8 @@ static void add_pool(struct sl_onnx_builder *b, const struct sl_node *node)
 struct sl_onnx_name sl_onnx_add_merge(struct sl_onnx_builder *b, uint32_t kind, const struct sl_onnx_name *x,
                                       int32_t count)
 {
-    static const char *const ops[] = {[SEQLSTM_MERGE_CONCAT] = "Concat", [SEQLSTM_MERGE_SUM] = "Sum",
-                                      [SEQLSTM_MERGE_AVE] = "Mean"};
+    static const char *const ops[] = {
+        [SEQLSTM_MERGE_CONCAT] = "Concat", [SEQLSTM_MERGE_SUM] = "Sum", [SEQLSTM_MERGE_AVE] = "Mean"};
     struct sl_onnx_name y = x[0];
     if (kind == SEQLSTM_MERGE_MUL) {
         for (int32_t k = 1; k < count; k++)

@@ -23,8 +23,8 @@ struct sl_safetensors {
     const char *bytes;
     size_t size_bytes;
     size_t header_bytes;
-    json_t *header;         /* owns names and texts */
-    json_t *metadata;       /* borrowed; NULL: none */
+    json_t *header;   /* owns names and texts */
+    json_t *metadata; /* borrowed; NULL: none */
     int32_t count;
     struct sl_safetensors_entry *entries;
     const struct sl_safetensors_entry **by_name; /* sorted */
@@ -104,8 +104,7 @@ static seqlstm_status read_entry(const struct sl_safetensors *file, const char *
         CORRUPT("%s: the data_offsets of `%s` are not two numbers", file->name, name);
     int64_t begin = json_integer_value(first), end = json_integer_value(last);
     if (begin < 0 || end < begin || (uint64_t)end > data_bytes)
-        CORRUPT("%s: `%s` stands at bytes %" PRId64 " to %" PRId64 " of %zu", file->name, name, begin, end,
-                data_bytes);
+        CORRUPT("%s: `%s` stands at bytes %" PRId64 " to %" PRId64 " of %zu", file->name, name, begin, end, data_bytes);
     int64_t elems = sl_safetensors_count_elems(entry), bytes = 0;
     if (elems < 0 || !sl_checked_mul_i64(elems, (int64_t)DTYPES[entry->dtype].bytes, &bytes) || bytes != end - begin)
         CORRUPT("%s: `%s` has %" PRId64 " bytes, its shape and dtype say otherwise", file->name, name, end - begin);
@@ -120,9 +119,8 @@ static seqlstm_status read_metadata(struct sl_safetensors *file, json_t *metadat
     json_t *value;
     if (!json_is_object(metadata))
         CORRUPT("%s: %s is not an object", file->name, SL_SAFETENSORS_METADATA);
-    json_object_foreach(metadata, key, value)
-        if (!json_is_string(value))
-            CORRUPT("%s: %s holds `%.64s`, which is not a text", file->name, SL_SAFETENSORS_METADATA, key);
+    json_object_foreach(metadata, key, value) if (!json_is_string(value))
+        CORRUPT("%s: %s holds `%.64s`, which is not a text", file->name, SL_SAFETENSORS_METADATA, key);
     file->metadata = metadata;
     return SEQLSTM_OK;
 }

@@ -63,8 +63,7 @@ struct sl_safetensors;
 
 /* Maps the file and checks its structure, not its checksum. Errors: NOT_FOUND, IO, NO_MEMORY, CORRUPT_DATA.
  * The file must not shrink while it is open. [any thread] */
-seqlstm_status sl_safetensors_open(const char *path, struct sl_safetensors **out_file,
-                                   struct seqlstm_error *err);
+seqlstm_status sl_safetensors_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err);
 void sl_safetensors_close(struct sl_safetensors *file);
 
 /* The same on bytes that the caller keeps; `name` stands in messages. */

@@ -86,8 +86,8 @@ static seqlstm_status explain_layer(struct stand *s, const struct sl_pair *pair,
     else if (a->accepted && b->accepted)
         layer->refused = pinned;
     else
-        layer->refused = sl_arena_printf(&s->report->arena, "%s: %s", a->accepted ? "B" : "A",
-                                         a->accepted ? b->reason : a->reason);
+        layer->refused =
+            sl_arena_printf(&s->report->arena, "%s: %s", a->accepted ? "B" : "A", a->accepted ? b->reason : a->reason);
     if (!layer->refused)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the report");
     return SEQLSTM_OK;
@@ -133,14 +133,13 @@ static seqlstm_status plan_parties(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     for (int i = 0; i < 2; i++)
-        SEQLSTM_TRY(s->parties[i]->table->get_facts(s->parties[i], &report->arena, i ? &report->b : &report->a,
-                                                    s->err));
+        SEQLSTM_TRY(
+            s->parties[i]->table->get_facts(s->parties[i], &report->arena, i ? &report->b : &report->a, s->err));
     bool same = sl_contender_is_same(&s->a, &s->b);
     bool sides_help = same || (!report->separate && strcmp(report->a.id, report->b.id) != 0);
     SEQLSTM_TRY(sl_pairing_create(&report->arena, report->graph, &report->a, &report->b, sides_help, &s->pairs,
                                   &s->pair_count, s->err));
-    struct sl_party_choice *choices =
-        SL_ARENA_ARRAY(&report->arena, struct sl_party_choice, (size_t)s->pair_count);
+    struct sl_party_choice *choices = SL_ARENA_ARRAY(&report->arena, struct sl_party_choice, (size_t)s->pair_count);
     if (!choices)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     for (int i = 0; i < 2; i++) {

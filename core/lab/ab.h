@@ -16,15 +16,15 @@
 
 struct sl_ab_request {
     struct sl_session *session;
-    const char *a, *b;        /* see contender.h */
-    enum sl_phase phase;      /* TRAIN, or PREDICT */
-    int64_t batch_size;       /* 0: the model's */
-    int64_t rounds;           /* 0: as many as fit into `seconds` */
-    double seconds;           /* of timing */
-    double confidence;        /* 0.95 */
-    double within;            /* see ab_time.h */
-    int32_t threads;          /* 0: auto */
-    bool separate;            /* each side in a process of its own, needed or not */
+    const char *a, *b;         /* see contender.h */
+    enum sl_phase phase;       /* TRAIN, or PREDICT */
+    int64_t batch_size;        /* 0: the model's */
+    int64_t rounds;            /* 0: as many as fit into `seconds` */
+    double seconds;            /* of timing */
+    double confidence;         /* 0.95 */
+    double within;             /* see ab_time.h */
+    int32_t threads;           /* 0: auto */
+    bool separate;             /* each side in a process of its own, needed or not */
     const char *const *worker; /* argv of a side's process but the last; see remote.h. NULL: never separate */
     const struct sl_interrupt *interrupt;
     /* Called before each round; may be NULL. */
@@ -34,12 +34,12 @@ struct sl_ab_request {
 
 struct sl_ab_layer {
     const struct sl_node *node;
-    bool compared;            /* false: the common choice runs it on both sides */
-    const char *a, *b;        /* "cpu-blas:packed" */
-    const char *refused;      /* not compared: by whom and why; NULL */
+    bool compared;                                /* false: the common choice runs it on both sides */
+    const char *a, *b;                            /* "cpu-blas:packed" */
+    const char *refused;                          /* not compared: by whom and why; NULL */
     struct sl_party_verdict verdict_a, verdict_b; /* compared */
-    double a_ns, b_ns;        /* medians; 0 when nothing was timed */
-    double gflop;             /* of one call, in 1e9; 0: none to count */
+    double a_ns, b_ns;                            /* medians; 0 when nothing was timed */
+    double gflop;                                 /* of one call, in 1e9; 0: none to count */
     struct sl_interval interval;
 };
 
@@ -47,18 +47,18 @@ struct sl_ab_report {
     struct sl_arena arena;
     struct sl_graph *graph;
     struct sl_party_facts a, b;
-    const char *a_text, *b_text;  /* as said */
-    const char *separate;         /* why each side ran in its own process; NULL: they did not */
+    const char *a_text, *b_text; /* as said */
+    const char *separate;        /* why each side ran in its own process; NULL: they did not */
     int32_t threads;
-    int64_t sequences, rows;      /* of the largest batch */
+    int64_t sequences, rows; /* of the largest batch */
     int32_t batches;
     struct sl_ab_layer *layers;
     int32_t layer_count, compared;
     bool numeric_ok;
-    double difference;            /* ‖a - b‖ / ‖b‖ of all gradients (training) or of the output */
+    double difference; /* ‖a - b‖ / ‖b‖ of all gradients (training) or of the output */
     double loss_a, loss_b;
     bool timed;
-    double a_ns, b_ns, gflop;     /* of the whole step */
+    double a_ns, b_ns, gflop; /* of the whole step */
     double peak_gflops;
     double confidence;
     struct sl_interval step;

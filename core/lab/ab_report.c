@@ -175,13 +175,13 @@ static json_t *write_times(double a_ns, double b_ns, double gflop, double peak, 
 static json_t *write_layer(const struct sl_ab_report *report, const struct sl_ab_layer *layer)
 {
     json_t *object = write_times(layer->a_ns, layer->b_ns, layer->gflop, report->peak_gflops, &layer->interval);
-    json_t *head = json_pack("{s:s,s:s,s:s,s:s,s:b,s:o,s:o,s:o,s:s?,s:b}", "name", layer->node->name, "op",
-                             sl_op_name(layer->node->desc.head.op), "a", layer->a, "b", layer->b, "compared",
-                             layer->compared, "error_over_tolerance",
-                             layer->compared ? number(worst_of(layer)) : json_null(), "a_error",
-                             layer->compared ? number(layer->verdict_a.worst) : json_null(), "b_error",
-                             layer->compared ? number(layer->verdict_b.worst) : json_null(), "refused", layer->refused,
-                             "numeric_ok", !layer->verdict_a.failed && !layer->verdict_b.failed);
+    json_t *head =
+        json_pack("{s:s,s:s,s:s,s:s,s:b,s:o,s:o,s:o,s:s?,s:b}", "name", layer->node->name, "op",
+                  sl_op_name(layer->node->desc.head.op), "a", layer->a, "b", layer->b, "compared", layer->compared,
+                  "error_over_tolerance", layer->compared ? number(worst_of(layer)) : json_null(), "a_error",
+                  layer->compared ? number(layer->verdict_a.worst) : json_null(), "b_error",
+                  layer->compared ? number(layer->verdict_b.worst) : json_null(), "refused", layer->refused,
+                  "numeric_ok", !layer->verdict_a.failed && !layer->verdict_b.failed);
     if (head && object)
         json_object_update(head, object);
     json_decref(object);

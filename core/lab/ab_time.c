@@ -22,11 +22,11 @@ static const double turn_ns_least = 2e6;
 
 struct timer {
     const struct sl_ab_time_request *request;
-    int32_t columns;           /* 1 + calls */
-    double *turn[2];           /* [columns] of the turn at hand */
-    double *logs, *ns[2];      /* [columns][ROUNDS_MOST] */
+    int32_t columns;                  /* 1 + calls */
+    double *turn[2];                  /* [columns] of the turn at hand */
+    double *logs, *ns[2];             /* [columns][ROUNDS_MOST] */
     double *block_logs, *block_ns[2]; /* [columns][BLOCKS_MOST] of the round at hand */
-    int64_t rounds, next_look; /* next_look: rounds at which the interval is looked at again */
+    int64_t rounds, next_look;        /* next_look: rounds at which the interval is looked at again */
     struct seqlstm_error *err;
 };
 

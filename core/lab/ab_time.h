@@ -14,9 +14,9 @@ struct sl_ab_time_request {
     int64_t rounds;              /* 0: as many as fit into `seconds` */
     double seconds;
     double confidence;
-    double within;               /* > 0: go on until the interval of the whole step is as narrow as this share on both
-                                  * sides, for five times the seconds at most */
-    uint64_t seed;               /* of the orders and of the bootstrap */
+    double within; /* > 0: go on until the interval of the whole step is as narrow as this share on both
+                    * sides, for five times the seconds at most */
+    uint64_t seed; /* of the orders and of the bootstrap */
     const struct sl_interrupt *interrupt;
     void (*on_progress)(void *context, double seconds_gone); /* may be NULL */
     void *context;

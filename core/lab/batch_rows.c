@@ -59,8 +59,8 @@ bool sl_batch_load_index(const struct sl_batch *batch, const struct sl_tensor *t
     switch (tensor->role) {
     case SL_TENSOR_SOURCE:
         for (int64_t i = 0; i < source->axis.rows * tensor->features; i++)
-            out[i] = source->input.kind == SL_FIELD_IDS ? (double)source->input.ids[i]
-                                                        : (double)source->input.values[i];
+            out[i] =
+                source->input.kind == SL_FIELD_IDS ? (double)source->input.ids[i] : (double)source->input.values[i];
         return true;
     case SL_TENSOR_PLACE:
         for (int64_t k = 0; k < batch->sequences; k++)

@@ -7,9 +7,8 @@
 #include "base/op_signature.h"
 #include "base/text.h"
 
-static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",  "bwd",    "ranges",  "fd",
-                                                      "repeat", "same", "memory", "threads", "alternate",
-                                                      "claim", "idle"};
+static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",    "bwd",     "ranges",    "fd",    "repeat",
+                                                      "same", "memory", "threads", "alternate", "claim", "idle"};
 
 const char *sl_case_pass_name(enum sl_case_pass pass)
 {
@@ -46,8 +45,7 @@ static seqlstm_status parse_sizes(const char *field, size_t length, struct sizes
         }
         if (letter < 'A' || letter > 'Z' || digits == 0)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                         "the sizes '%.*s' of the case are not letters followed by numbers", (int)length,
-                         field);
+                         "the sizes '%.*s' of the case are not letters followed by numbers", (int)length, field);
         s->of[letter - 'A'] = value;
     }
     return SEQLSTM_OK;
@@ -67,8 +65,8 @@ static seqlstm_status parse_op(const char *field, size_t length, union seqlstm_a
             d->head.op = op;
             return SEQLSTM_OK;
         }
-    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the case begins with '%.*s', which is no operation",
-                 (int)length, field);
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the case begins with '%.*s', which is no operation", (int)length,
+                 field);
 }
 
 static seqlstm_status parse_lengths(const char *field, size_t length, struct sl_case *c, struct seqlstm_error *err)
@@ -80,8 +78,8 @@ static seqlstm_status parse_lengths(const char *field, size_t length, struct sl_
             return SEQLSTM_OK;
         }
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                 "the lengths of the case are '%.*s', expected ragged, uniform, ones, long or flat",
-                 (int)length, field);
+                 "the lengths of the case are '%.*s', expected ragged, uniform, ones, long or flat", (int)length,
+                 field);
 }
 
 static seqlstm_status parse_dtype(const char *field, size_t length, struct sl_case *c, struct seqlstm_error *err)
@@ -89,12 +87,9 @@ static seqlstm_status parse_dtype(const char *field, size_t length, struct sl_ca
     static const struct {
         const char *name;
         uint32_t dtype, compute;
-    } names[] = {{"f32", SEQLSTM_FLOAT32, SEQLSTM_FLOAT32},
-                 {"bf16", SEQLSTM_BFLOAT16, SEQLSTM_FLOAT32},
-                 {"f16", SEQLSTM_FLOAT16, SEQLSTM_FLOAT32},
-                 {"f32-tf32", SEQLSTM_FLOAT32, SEQLSTM_TF32},
-                 {"f32-bf16", SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16},
-                 {"f32-f16", SEQLSTM_FLOAT32, SEQLSTM_FLOAT16},
+    } names[] = {{"f32", SEQLSTM_FLOAT32, SEQLSTM_FLOAT32},       {"bf16", SEQLSTM_BFLOAT16, SEQLSTM_FLOAT32},
+                 {"f16", SEQLSTM_FLOAT16, SEQLSTM_FLOAT32},       {"f32-tf32", SEQLSTM_FLOAT32, SEQLSTM_TF32},
+                 {"f32-bf16", SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16}, {"f32-f16", SEQLSTM_FLOAT32, SEQLSTM_FLOAT16},
                  {"f32-i8", SEQLSTM_FLOAT32, SEQLSTM_INT8}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is(field, length, names[i].name)) {
@@ -295,8 +290,9 @@ seqlstm_status sl_case_parse(const char *text, struct sl_case *out_case, struct 
         init_row_wise(&c.desc, &s);
     SEQLSTM_TRY(parse_options(fields[5], &c, err));
     if (c.desc.head.op == SEQLSTM_OP_ATTENTION && c.lengths != SL_LENGTHS_FLAT)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the lengths of an attention case are flat, those of its memories "
-                                                    "the option memories=");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "the lengths of an attention case are flat, those of its memories "
+                     "the option memories=");
     SEQLSTM_TRY(sl_op_desc_check(&c.desc.head, err));
     *out_case = c;
     return SEQLSTM_OK;

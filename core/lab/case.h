@@ -41,13 +41,7 @@ enum sl_case_pass {
     SL_PASS_COUNT
 };
 
-enum sl_case_lengths {
-    SL_LENGTHS_RAGGED = 0,
-    SL_LENGTHS_UNIFORM,
-    SL_LENGTHS_ONES,
-    SL_LENGTHS_LONG,
-    SL_LENGTHS_FLAT
-};
+enum sl_case_lengths { SL_LENGTHS_RAGGED = 0, SL_LENGTHS_UNIFORM, SL_LENGTHS_ONES, SL_LENGTHS_LONG, SL_LENGTHS_FLAT };
 
 enum { SL_CASE_TEXT_BYTES = 256 };
 
@@ -62,21 +56,21 @@ struct sl_case {
     char text[SL_CASE_TEXT_BYTES];
     enum sl_case_pass pass;
     enum sl_case_lengths lengths;
-    uint32_t dtype;      /* of activations; SEQLSTM_FLOAT32 … */
-    int64_t steps;       /* T; 0 with FLAT */
-    int64_t sequences;   /* B; 0 with FLAT */
-    int64_t rows;        /* FLAT: R or N */
-    int64_t rows_in;     /* GATHER, SCATTER */
-    uint32_t memories;   /* ATTENTION: enum sl_case_lengths, RAGGED has empty ones */
-    uint32_t queries;    /* ATTENTION: enum sl_case_queries */
-    bool stream;         /* axis flag STREAM, positions that do not begin at 0 */
-    bool on_sequences;   /* rows of the sequences axis */
-    bool no_input_grad;  /* dx is not wanted */
-    bool no_output_grad; /* dy is NULL: zero everywhere */
-    bool no_state_grad;  /* dhn, dcn are NULL */
-    bool saturated;      /* large values: activations far out */
-    bool skip;           /* optimizer: step with SEQLSTM_STEP_SKIP */
-    uint32_t diverged;   /* optimizer: 1: the loss is NaN, 2: the squares are infinite */
+    uint32_t dtype;              /* of activations; SEQLSTM_FLOAT32 … */
+    int64_t steps;               /* T; 0 with FLAT */
+    int64_t sequences;           /* B; 0 with FLAT */
+    int64_t rows;                /* FLAT: R or N */
+    int64_t rows_in;             /* GATHER, SCATTER */
+    uint32_t memories;           /* ATTENTION: enum sl_case_lengths, RAGGED has empty ones */
+    uint32_t queries;            /* ATTENTION: enum sl_case_queries */
+    bool stream;                 /* axis flag STREAM, positions that do not begin at 0 */
+    bool on_sequences;           /* rows of the sequences axis */
+    bool no_input_grad;          /* dx is not wanted */
+    bool no_output_grad;         /* dy is NULL: zero everywhere */
+    bool no_state_grad;          /* dhn, dcn are NULL */
+    bool saturated;              /* large values: activations far out */
+    bool skip;                   /* optimizer: step with SEQLSTM_STEP_SKIP */
+    uint32_t diverged;           /* optimizer: 1: the loss is NaN, 2: the squares are infinite */
     union seqlstm_any_desc desc; /* complete; mode by the pass */
 };
 
@@ -86,8 +80,7 @@ const char *sl_case_pass_name(enum sl_case_pass pass);
 seqlstm_status sl_case_parse(const char *text, struct sl_case *out_case, struct seqlstm_error *err);
 
 /* Applies one option to a case; for sl_case_parse. INVALID_ARGUMENT. */
-seqlstm_status sl_case_apply_option(struct sl_case *c, const char *option, size_t length,
-                                    struct seqlstm_error *err);
+seqlstm_status sl_case_apply_option(struct sl_case *c, const char *option, size_t length, struct seqlstm_error *err);
 
 /* A recurrent case whose mask rates are all 0, everything else equal. */
 void sl_case_clear_rates(struct sl_case *c);

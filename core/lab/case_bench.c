@@ -19,11 +19,11 @@ enum { ROUNDS_LEAST = 7, ROUNDS_MOST = 101, WARM_UP = 2, REPEATS_MOST = 64 };
 static const double sample_ns = 200e3; /* a sample of less is repeated */
 
 const char *const sl_case_bench_usual[] = {
-    "lstm:bwd:T30B1I64H64:f32:uniform",     "lstm:bwd:T30B32I64H64:f32:uniform",
-    "lstm:bwd:T20B20I200H200:f32:uniform",  "lstm:bwd:T20B32I64H64:f32:ragged",
-    "lstm:inf:T30B1I64H64:f32:uniform",     "lstm:inf:T20B20I200H200:f32:uniform",
-    "lstm:bwd:T20B16I64H64D2:f32:ragged",   "gru:bwd:T20B32I64H64:f32:uniform:reset_after",
-    "dense:bwd:R400I200O500:f32:flat",      NULL};
+    "lstm:bwd:T30B1I64H64:f32:uniform",    "lstm:bwd:T30B32I64H64:f32:uniform",
+    "lstm:bwd:T20B20I200H200:f32:uniform", "lstm:bwd:T20B32I64H64:f32:ragged",
+    "lstm:inf:T30B1I64H64:f32:uniform",    "lstm:inf:T20B20I200H200:f32:uniform",
+    "lstm:bwd:T20B16I64H64D2:f32:ragged",  "gru:bwd:T20B32I64H64:f32:uniform:reset_after",
+    "dense:bwd:R400I200O500:f32:flat",     NULL};
 
 /* One variant on the track. */
 struct lane {
@@ -61,8 +61,8 @@ static seqlstm_status open_lanes(struct track *t, const struct seqlstm_answer *a
             continue;
         *lane = (struct lane){.sizes.struct_size = sizeof lane->sizes};
         sl_text_snprintf(lane->variant, sizeof lane->variant, "%s", answer->variants[v]);
-        seqlstm_status status = get_table(t)->op_create(sl_backend_get_instance(t->backend), t->device,
-                                                        &t->c.desc.head, lane->variant, &lane->op, t->err);
+        seqlstm_status status = get_table(t)->op_create(sl_backend_get_instance(t->backend), t->device, &t->c.desc.head,
+                                                        lane->variant, &lane->op, t->err);
         if (status == SEQLSTM_UNSUPPORTED)
             continue;
         t->count += status == SEQLSTM_OK;
@@ -93,10 +93,18 @@ static seqlstm_status set_up(struct track *t, struct sl_arena *arena)
         sizes.packed_bytes = larger(sizes.packed_bytes, own->packed_bytes);
     }
     bool backward = t->c.pass == SL_PASS_BACKWARD;
-    struct sl_testbed_request testbed = {.desc = &t->c.desc, .on_steps = on_steps, .backward = backward,
-                                     .input_grad = backward && !t->c.no_input_grad, .param_grad = backward,
-                                     .profiles = &t->profiles, .profile_count = 1, .steps_most = INT64_MAX,
-                                     .sizes = &sizes, .backend = t->backend, .device = t->device, .pool = t->pool};
+    struct sl_testbed_request testbed = {.desc = &t->c.desc,
+                                         .on_steps = on_steps,
+                                         .backward = backward,
+                                         .input_grad = backward && !t->c.no_input_grad,
+                                         .param_grad = backward,
+                                         .profiles = &t->profiles,
+                                         .profile_count = 1,
+                                         .steps_most = INT64_MAX,
+                                         .sizes = &sizes,
+                                         .backend = t->backend,
+                                         .device = t->device,
+                                         .pool = t->pool};
     SEQLSTM_TRY(sl_testbed_create(&testbed, &t->testbed, t->err));
     for (int32_t l = 0; l < t->count; l++)
         SEQLSTM_TRY(sl_testbed_bind(t->testbed, t->backend, t->lanes[l].op, 0, &t->lanes[l].binding, t->err));
@@ -108,8 +116,8 @@ static seqlstm_status run_lane(struct track *t, struct lane *lane, int32_t repea
     *out_ns = 0;
     for (int32_t k = 0; k < repeats; k++) {
         double forward = 0, backward = 0;
-        SEQLSTM_TRY(sl_testbed_run(t->testbed, t->backend, lane->op, &lane->sizes, lane->binding, &forward, &backward,
-                                   t->err));
+        SEQLSTM_TRY(
+            sl_testbed_run(t->testbed, t->backend, lane->op, &lane->sizes, lane->binding, &forward, &backward, t->err));
         *out_ns += (forward + backward) / repeats;
     }
     return SEQLSTM_OK;
@@ -210,9 +218,13 @@ static seqlstm_status find_backend(const struct sl_registry *registry, struct tr
 
 seqlstm_status sl_case_bench_run(const struct sl_case_bench_request *request, struct seqlstm_error *err)
 {
-    struct sl_registry_request wanted = {.entries = &request->backend, .entry_count = 1, .trust = request->trust,
-                                         .builtins = request->builtins, .builtin_count = request->builtin_count,
-                                         .log = request->log, .interrupt = request->interrupt};
+    struct sl_registry_request wanted = {.entries = &request->backend,
+                                         .entry_count = 1,
+                                         .trust = request->trust,
+                                         .builtins = request->builtins,
+                                         .builtin_count = request->builtin_count,
+                                         .log = request->log,
+                                         .interrupt = request->interrupt};
     struct sl_registry *registry = NULL;
     struct track *t = calloc(1, sizeof *t);
     if (t == NULL)

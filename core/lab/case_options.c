@@ -8,10 +8,10 @@
 #include "lab/case.h"
 
 enum kind {
-    SET_BIT,        /* sets the bits `value` in a uint32_t */
+    SET_BIT, /* sets the bits `value` in a uint32_t */
     CLEAR_BIT,
-    SET_FLOAT,      /* a float; without =value: `value` */
-    SET_WORD,       /* a uint32_t with a name from `words`, counted from `value`; or a number */
+    SET_FLOAT, /* a float; without =value: `value` */
+    SET_WORD,  /* a uint32_t with a name from `words`, counted from `value`; or a number */
     SET_INT64,
     SET_ACTIVATION, /* `value`: 0 both directions, 1 backward only; the field is activations[place][0] */
     SET_FLAG,       /* a bool of struct sl_case */
@@ -28,10 +28,10 @@ struct option {
 };
 
 #define DESC(member) offsetof(struct sl_case, desc.member)
-#define R SEQLSTM_OP_RECURRENT
-#define ROPT DESC(recurrent.options)
-#define LOSSES "mse|mae|huber|binary_cross_entropy|cross_entropy"
-#define MERGES "concat|sum|mul|ave"
+#define R            SEQLSTM_OP_RECURRENT
+#define ROPT         DESC(recurrent.options)
+#define LOSSES       "mse|mae|huber|binary_cross_entropy|cross_entropy"
+#define MERGES       "concat|sum|mul|ave"
 
 static const struct option options[] = {
     {"no_bias", R, CLEAR_BIT, ROPT, SEQLSTM_RECURRENT_USE_BIAS, NULL},
@@ -77,12 +77,10 @@ static const struct option options[] = {
     {"smoothing", SEQLSTM_OP_LOSS, SET_FLOAT, DESC(loss.label_smoothing), 0.1, NULL},
     {"kind", SEQLSTM_OP_DENSE_LOSS, SET_WORD, DESC(dense_loss.kind), 1, LOSSES},
     {"row_weight", SEQLSTM_OP_DENSE_LOSS, SET_BIT, DESC(dense_loss.options), SEQLSTM_LOSS_ROW_WEIGHT, NULL},
-    {"class_weight", SEQLSTM_OP_DENSE_LOSS, SET_BIT, DESC(dense_loss.options), SEQLSTM_LOSS_CLASS_WEIGHT,
-     NULL},
+    {"class_weight", SEQLSTM_OP_DENSE_LOSS, SET_BIT, DESC(dense_loss.options), SEQLSTM_LOSS_CLASS_WEIGHT, NULL},
     {"row_loss", SEQLSTM_OP_DENSE_LOSS, SET_BIT, DESC(dense_loss.options), SEQLSTM_LOSS_ROW_LOSS, NULL},
     {"smoothing", SEQLSTM_OP_DENSE_LOSS, SET_FLOAT, DESC(dense_loss.label_smoothing), 0.1, NULL},
-    {"no_bias", SEQLSTM_OP_DENSE_LOSS, CLEAR_BIT, DESC(dense_loss.dense_options), SEQLSTM_DENSE_USE_BIAS,
-     NULL},
+    {"no_bias", SEQLSTM_OP_DENSE_LOSS, CLEAR_BIT, DESC(dense_loss.dense_options), SEQLSTM_DENSE_USE_BIAS, NULL},
     {"kind", SEQLSTM_OP_TOP_K, SET_WORD, DESC(top_k.kind), 0, "best|sample"},
     {"top_k", SEQLSTM_OP_TOP_K, SET_WORD, DESC(top_k.top_k), 0, ""},
     {"top_p", SEQLSTM_OP_TOP_K, SET_FLOAT, DESC(top_k.top_p), 0.8, NULL},
@@ -95,8 +93,7 @@ static const struct option options[] = {
     {"diverged", SEQLSTM_OP_OPTIMIZER, SET_WORD, offsetof(struct sl_case, diverged), 1, "loss|squares"},
     {"amsgrad", SEQLSTM_OP_OPTIMIZER, SET_BIT, DESC(optimizer.options), SEQLSTM_OPTIMIZER_AMSGRAD, NULL},
     {"centered", SEQLSTM_OP_OPTIMIZER, SET_BIT, DESC(optimizer.options), SEQLSTM_OPTIMIZER_CENTERED, NULL},
-    {"kind", SEQLSTM_OP_VECTOR, SET_WORD, DESC(vector.kind), 1,
-     "fill|axpy|scale|lerp|sign_axpy|clamp|copy"},
+    {"kind", SEQLSTM_OP_VECTOR, SET_WORD, DESC(vector.kind), 1, "fill|axpy|scale|lerp|sign_axpy|clamp|copy"},
     {"kind", SEQLSTM_OP_ATTENTION, SET_WORD, DESC(attention.kind), 1, "dot|additive"},
     {"shared", SEQLSTM_OP_ATTENTION, SET_BIT, DESC(attention.options), SEQLSTM_ATTENTION_SHARED, NULL},
     {"weights", SEQLSTM_OP_ATTENTION, SET_BIT, DESC(attention.options), SEQLSTM_ATTENTION_WEIGHTS, NULL},
@@ -130,13 +127,14 @@ static int word_index(const char *words, const char *word)
 /* ONNX's defaults, and values of our own where it has none worth testing. */
 static void fill_activation(struct seqlstm_activation *a, uint32_t kind)
 {
-    static const float alpha[SEQLSTM_ACT_COUNT] = {
-        [SEQLSTM_ACT_LEAKY_RELU] = 0.01f, [SEQLSTM_ACT_THRESHOLDED_RELU] = 0.1f,
-        [SEQLSTM_ACT_SCALED_TANH] = 1.7159f, [SEQLSTM_ACT_HARD_SIGMOID] = 0.2f, [SEQLSTM_ACT_ELU] = 1.0f,
-        [SEQLSTM_ACT_AFFINE] = 0.75f};
-    static const float beta[SEQLSTM_ACT_COUNT] = {[SEQLSTM_ACT_SCALED_TANH] = 0.6667f,
-                                                  [SEQLSTM_ACT_HARD_SIGMOID] = 0.5f,
-                                                  [SEQLSTM_ACT_AFFINE] = 0.125f};
+    static const float alpha[SEQLSTM_ACT_COUNT] = {[SEQLSTM_ACT_LEAKY_RELU] = 0.01f,
+                                                   [SEQLSTM_ACT_THRESHOLDED_RELU] = 0.1f,
+                                                   [SEQLSTM_ACT_SCALED_TANH] = 1.7159f,
+                                                   [SEQLSTM_ACT_HARD_SIGMOID] = 0.2f,
+                                                   [SEQLSTM_ACT_ELU] = 1.0f,
+                                                   [SEQLSTM_ACT_AFFINE] = 0.75f};
+    static const float beta[SEQLSTM_ACT_COUNT] = {
+        [SEQLSTM_ACT_SCALED_TANH] = 0.6667f, [SEQLSTM_ACT_HARD_SIGMOID] = 0.5f, [SEQLSTM_ACT_AFFINE] = 0.125f};
     memset(a, 0, sizeof *a);
     a->kind = kind;
     a->alpha = alpha[kind];
@@ -242,8 +240,8 @@ seqlstm_status sl_case_apply_option(struct sl_case *c, const char *option, size_
         if ((o->op != SEQLSTM_OP_NONE && o->op != c->desc.head.op) || strcmp(o->name, name) != 0)
             continue;
         if (!apply(c, o, value))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the option '%.*s' of the case has a wrong value",
-                         (int)length, option);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the option '%.*s' of the case has a wrong value", (int)length,
+                         option);
         if (o->op == R && strcmp(name, "layer_norm") == 0)
             c->desc.recurrent.options |= SEQLSTM_RECURRENT_LAYER_NORM;
         if (o->op == SEQLSTM_OP_ATTENTION && c->desc.attention.kind == SEQLSTM_ATTENTION_ADDITIVE)

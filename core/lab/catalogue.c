@@ -31,10 +31,10 @@ struct shape {
 
 /* The first is where every option is tried in the quick suite. */
 static const struct shape recurrent_shapes[] = {
-    {"T7B5I6H9", "ragged"},     {"T1B1I1H1", "uniform"},    {"T1B4I3H17", "ones"},      {"T11B1I5H16", "uniform"},
-    {"T9B17I7H16", "ragged"},   {"T6B3I33H31", "uniform"},  {"T13B8I3H48", "long"},     {"T37B5I16H33", "ragged"},
-    {"T5B33I9H64", "ragged"},   {"T4B6I20H130", "ragged"},  {"T3B2I1H7L3", "ragged"},   {"T6B4I5H8L2D2", "ragged"},
-    {"T5B70I4H5", "ragged"},    {"T2B2I100H3", "uniform"},  {"T100B2I2H3", "ragged"},
+    {"T7B5I6H9", "ragged"},   {"T1B1I1H1", "uniform"},   {"T1B4I3H17", "ones"},    {"T11B1I5H16", "uniform"},
+    {"T9B17I7H16", "ragged"}, {"T6B3I33H31", "uniform"}, {"T13B8I3H48", "long"},   {"T37B5I16H33", "ragged"},
+    {"T5B33I9H64", "ragged"}, {"T4B6I20H130", "ragged"}, {"T3B2I1H7L3", "ragged"}, {"T6B4I5H8L2D2", "ragged"},
+    {"T5B70I4H5", "ragged"},  {"T2B2I100H3", "uniform"}, {"T100B2I2H3", "ragged"},
 };
 
 /* Where kernels change their ways: many sequences, many rows under one dW, matrices beyond a cache. */
@@ -45,15 +45,15 @@ static const struct shape large_shapes[] = {
     {"T3B300I5H20", "long"},
 };
 static const struct shape larger_shapes[] = {
-    {"T10B20I200H200L2", "ragged"}, {"T6B64I65H130", "ragged"}, {"T4B512I7H64", "uniform"},
+    {"T10B20I200H200L2", "ragged"}, {"T6B64I65H130", "ragged"},   {"T4B512I7H64", "uniform"},
     {"T3B5I300H257", "ragged"},     {"T2B20I650H650", "uniform"}, {"T200B3I8H32", "ragged"},
 };
 static const char *const large_options[] = {"", "initial,final,recurrent_dropout", "peephole,cell_clip,no_bias",
                                             "stepwise,initial,final"};
 
 struct variation {
-    const char *cells;   /* letters l, g, r: which cells it is for */
-    const char *extra;   /* sizes appended */
+    const char *cells; /* letters l, g, r: which cells it is for */
+    const char *extra; /* sizes appended */
     const char *options;
 };
 
@@ -122,8 +122,9 @@ static const struct variation variations[] = {
     {"l", "D2", "stepwise,merge=mul,no_bias"},
     {"l", "P4", "stepwise,peephole,recurrent_dropout,zoneout_hidden,cell_clip,initial,final"},
     {"l", "L2", "stepwise,peephole,layer_norm,dropout,zoneout_cell,weight_drop,initial,final"},
-    {"l", "L2D2", "peephole,layer_norm,dropout,recurrent_dropout,zoneout_cell,zoneout_hidden,weight_drop,"
-                  "cell_clip=1,gate_clip=2,initial,final"},
+    {"l", "L2D2",
+     "peephole,layer_norm,dropout,recurrent_dropout,zoneout_cell,zoneout_hidden,weight_drop,"
+     "cell_clip=1,gate_clip=2,initial,final"},
 };
 
 /* Row-wise operations: op, sizes, lengths, options. Each is tried as inf and, where it has one, bwd. */
@@ -398,8 +399,8 @@ static void each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn,
 /* Large enough that parts of many pages may stay untouched. */
 static const struct {
     const char *op, *options;
-} idle_cells[] = {{"lstm", ""}, {"lstm", "backward"}, {"gru", "reset_after"},
-                  {"gru", "reset_after,backward"}, {"rnn", ""}};
+} idle_cells[] = {
+    {"lstm", ""}, {"lstm", "backward"}, {"gru", "reset_after"}, {"gru", "reset_after,backward"}, {"rnn", ""}};
 
 void sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void *context)
 {

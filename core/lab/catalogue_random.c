@@ -35,20 +35,22 @@ static void append(char *text, const char *option)
 
 static const char *pick_activation(struct random *r, bool gate)
 {
-    static const char *const names[] = {"tanh", "sigmoid", "relu", "leaky_relu", "leaky_relu/0.2", "elu", "softsign",
-                                        "scaled_tanh", "affine", "linear", "softplus", "hard_sigmoid"};
+    static const char *const names[] = {"tanh",           "sigmoid", "relu",     "leaky_relu",
+                                        "leaky_relu/0.2", "elu",     "softsign", "scaled_tanh",
+                                        "affine",         "linear",  "softplus", "hard_sigmoid"};
     static const char *const gates[] = {"sigmoid", "hard_sigmoid", "tanh", "softsign"};
     return gate ? gates[below(r, 4)] : names[below(r, 12)];
 }
 
 static void add_options(struct random *r, const char *cell, char *options)
 {
-    static const char *const any[] = {"no_bias", "dropout", "recurrent_dropout", "zoneout_hidden", "weight_drop",
-                                      "gate_clip", "stream", "no_dx", "dropout=0.5", "recurrent_dropout=0.1"};
+    static const char *const any[] = {
+        "no_bias", "dropout", "recurrent_dropout", "zoneout_hidden",       "weight_drop", "gate_clip",
+        "stream",  "no_dx",   "dropout=0.5",       "recurrent_dropout=0.1"};
     static const char *const lstm[] = {"peephole",     "coupled_gates", "layer_norm", "cell_clip",
                                        "zoneout_cell", "cell_clip=1",   "gate_clip=2"};
-    static const char *const states[] = {"", "initial,final", "initial,final", "initial", "final", "final,no_output",
-                                         "initial,final,no_dy", "initial,final,no_dstate"};
+    static const char *const states[] = {"",      "initial,final",   "initial,final",       "initial",
+                                         "final", "final,no_output", "initial,final,no_dy", "initial,final,no_dstate"};
     static const char *const places[] = {"act", "act2", "out_act", "out_act2", "gate_act", "gate_act2"};
     char option[64];
     const char *state = states[below(r, 8)];
@@ -79,8 +81,8 @@ static void add_options(struct random *r, const char *cell, char *options)
 void sl_catalogue_random(uint64_t seed, uint64_t index, char out_text[SL_CASE_TEXT_BYTES])
 {
     static const char *const cells[] = {"lstm", "lstm", "gru", "rnn"};
-    static const char *const passes[] = {"bwd", "bwd", "bwd", "inf", "ranges", "repeat", "threads", "same", "memory",
-                                         "alternate"};
+    static const char *const passes[] = {"bwd",    "bwd",     "bwd",  "inf",    "ranges",
+                                         "repeat", "threads", "same", "memory", "alternate"};
     static const char *const lengths[] = {"ragged", "ragged", "ragged", "uniform", "ones", "long"};
     static const char *const merges[] = {"concat", "sum", "mul", "ave"};
     struct sl_case parsed;

@@ -12,8 +12,8 @@
 
 const char *sl_verdict_name(enum sl_verdict verdict)
 {
-    static const char *const names[SL_VERDICT_COUNT] = {"pass", "fail", "crash", "skip", "unsupported",
-                                                             "xfail", "xpass"};
+    static const char *const names[SL_VERDICT_COUNT] = {"pass",        "fail",  "crash", "skip",
+                                                        "unsupported", "xfail", "xpass"};
     return (unsigned)verdict < SL_VERDICT_COUNT ? names[verdict] : "unknown";
 }
 
@@ -55,8 +55,8 @@ bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what
 static const double *movement_of(struct sl_check *check, int32_t k, bool gradient)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    if (!check->condition && sl_condition_create(check->arena, &check->bench->reference, check->data,
-                                                 &check->condition, &err) != SEQLSTM_OK)
+    if (!check->condition &&
+        sl_condition_create(check->arena, &check->bench->reference, check->data, &check->condition, &err) != SEQLSTM_OK)
         return NULL;
     return gradient ? check->condition->grads[k] : check->condition->outputs[k];
 }
@@ -188,8 +188,7 @@ void sl_check_numbers(struct sl_check *check)
         goto out;
     }
     static const char *const part_names[] = {"dx alone", "dh0 and dc0 alone", "dW alone"};
-    if (!run_reference(check, expected, false) ||
-        !compare_backward(check, got, expected, ALL_PARTS, false, "backward"))
+    if (!run_reference(check, expected, false) || !compare_backward(check, got, expected, ALL_PARTS, false, "backward"))
         goto out;
     for (int part = 0; part < 3; part++)
         if (!compare_backward(check, got, expected, 1u << part, false, part_names[part]))
@@ -268,10 +267,9 @@ void sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_ch
                          &err))
         goto out;
     check.data = data;
-    if (!sl_check_status(&check,
-                         sl_table_supports(bench->subject.table, bench->subject.device_class, &c->desc.head, &answer,
-                                           &err),
-                         "supports", &err))
+    if (!sl_check_status(
+            &check, sl_table_supports(bench->subject.table, bench->subject.device_class, &c->desc.head, &answer, &err),
+            "supports", &err))
         goto out;
     if (!answer.accepted && strstr(answer.reason, " is faulty: ")) {
         sl_check_fail(&check, "%s", answer.reason);

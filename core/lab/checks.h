@@ -27,9 +27,9 @@ bool sl_verdict_is_bad(enum sl_verdict verdict);
 
 struct sl_check_result {
     enum sl_verdict verdict;
-    double worst;       /* largest error / tolerance seen; 0 where nothing was compared */
+    double worst;                        /* largest error / tolerance seen; 0 where nothing was compared */
     char variant[SEQLSTM_VARIANT_BYTES]; /* the variant that failed or was the worst */
-    char detail[512];   /* one sentence; "" when it passed */
+    char detail[512];                    /* one sentence; "" when it passed */
 };
 
 /* Everything a check needs. */
@@ -39,7 +39,7 @@ struct sl_bench {
     struct sl_host *host;        /* the subject's: allocation counters, failure */
     struct sl_outlet *outlet;    /* watches the subject; NULL: nobody does */
     uint64_t seed;
-    const char *variant; /* test this one only; NULL: all */
+    const char *variant;     /* test this one only; NULL: all */
     struct sl_queue *queues; /* [queue_count] further queues, 1, 2 and 3 members */
     int32_t queue_count;
     struct sl_domain *domains; /* [queue_count] the same of a device: domains with a stream each; NULL: the host */

@@ -17,7 +17,10 @@ struct field {
     const char *name;
 };
 
-#define FIELD(op, kind, struct_name, member) {op, kind, offsetof(struct struct_name, member), #member}
+#define FIELD(op, kind, struct_name, member)                                                                           \
+    {                                                                                                                  \
+        op, kind, offsetof(struct struct_name, member), #member                                                        \
+    }
 
 static const struct field fields[] = {
     FIELD(SEQLSTM_OP_NONE, ENUMERATION, seqlstm_desc, mode),

@@ -13,7 +13,7 @@
 enum { ELEMENTS_PER_SLOT = 20 };
 
 /* h² / 6 times a third derivative of order 10, and 2^-53 / h of rounding, are both well below. */
-#define STEP 1e-5
+#define STEP      1e-5
 #define TOLERANCE 2e-7
 
 /* Value of the functional after a forward. */

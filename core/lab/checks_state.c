@@ -67,10 +67,10 @@ void sl_check_repeat(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_data *other;
-    if (!sl_check_status(check,
-                         sl_data_create(check->arena, &check->data->c, check->bench->seed, check->bench->seed + 1,
-                                        &other, &err),
-                         "making the data", &err))
+    if (!sl_check_status(
+            check,
+            sl_data_create(check->arena, &check->data->c, check->bench->seed, check->bench->seed + 1, &other, &err),
+            "making the data", &err))
         return;
     struct sl_runner *first = make_runner(check, &check->bench->subject, NULL);
     struct sl_runner *second = first ? make_runner(check, &check->bench->subject, NULL) : NULL;
@@ -259,8 +259,8 @@ void sl_check_alternate(struct sl_check *check)
     beside.queue = bench->subject.queue;
     const struct sl_subject *subjects[2] = {&bench->subject, &beside};
     for (int i = 0; i < 2; i++) {
-        seqlstm_status rc = sl_runner_create(subjects[i], check->data, i == 0 ? check->variant : NULL, NULL,
-                                             &runners[i], &err);
+        seqlstm_status rc =
+            sl_runner_create(subjects[i], check->data, i == 0 ? check->variant : NULL, NULL, &runners[i], &err);
         if (i == 1 && rc == SEQLSTM_UNSUPPORTED) {
             skip(check, "the reference refuses it");
             goto out;

@@ -51,7 +51,8 @@ static seqlstm_status parse_line(struct sl_arena *arena, char *line, int number,
     if (kind == 3)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "line %d begins with `%.40s`; expected `claim PATTERN`, `unsupported PATTERN reason` or "
-                     "`xfail PATTERN reason`", number, word);
+                     "`xfail PATTERN reason`",
+                     number, word);
     if (!pattern[0])
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "line %d: `%s` without a pattern", number, word);
     const char *device_class = "*";
@@ -69,9 +70,11 @@ static seqlstm_status parse_line(struct sl_arena *arena, char *line, int number,
     }
     if (kind != SL_CLAIM_SUPPORTED && !line[0])
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "line %d: `%s` needs a reason behind its pattern", number, word);
-    *out = (struct sl_claim){.kind = (enum sl_claim_kind)kind, .pattern = sl_arena_strdup(arena, pattern),
+    *out = (struct sl_claim){.kind = (enum sl_claim_kind)kind,
+                             .pattern = sl_arena_strdup(arena, pattern),
                              .device_class = sl_arena_strdup(arena, device_class),
-                             .reason = sl_arena_strdup(arena, line), .line = number};
+                             .reason = sl_arena_strdup(arena, line),
+                             .line = number};
     if (!out->pattern || !out->device_class || !out->reason)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the claims");
     return SEQLSTM_OK;

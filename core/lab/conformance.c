@@ -28,7 +28,7 @@ struct sl_conformance_report {
     const struct sl_case_time *times;             /* set_times */
     uint32_t time_count;
     bool timed;
-    struct sl_workbench *workbench;               /* in this process; NULL with workers */
+    struct sl_workbench *workbench; /* in this process; NULL with workers */
     struct sl_workers *workers;
 };
 
@@ -227,8 +227,7 @@ static seqlstm_status keep_record(struct sl_conformance_report *r, const struct 
     r->record.vendor = copy_text(&r->arena, from->vendor);
     r->record.license = copy_text(&r->arena, from->license);
     r->record.build = copy_text(&r->arena, from->build);
-    struct seqlstm_device_info *devices =
-        SL_ARENA_ARRAY(&r->arena, struct seqlstm_device_info, from->device_count + 1);
+    struct seqlstm_device_info *devices = SL_ARENA_ARRAY(&r->arena, struct seqlstm_device_info, from->device_count + 1);
     struct sl_backend_file *files = SL_ARENA_ARRAY(&r->arena, struct sl_backend_file, from->file_count + 1);
     if (!devices || !files)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the conformance report");

@@ -36,12 +36,12 @@ struct sl_conformance_request {
     const struct seqlstm_setting *settings;
     uint32_t setting_count;
     bool trust;
-    uint32_t levels;           /* bit 1 << SL_LEVEL_…; 0: all */
-    const char *const *cases;  /* run exactly these; globs (* and ?) select from the catalogue */
+    uint32_t levels;          /* bit 1 << SL_LEVEL_…; 0: all */
+    const char *const *cases; /* run exactly these; globs (* and ?) select from the catalogue */
     uint32_t case_count;
-    const char *variant;       /* only this one; NULL: all */
+    const char *variant; /* only this one; NULL: all */
     bool full;
-    uint32_t random;           /* run this many random cases (sl_catalogue_random) instead of the catalogue */
+    uint32_t random; /* run this many random cases (sl_catalogue_random) instead of the catalogue */
     const struct sl_claim *claims;
     uint32_t claim_count;
     uint64_t seed;

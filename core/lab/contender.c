@@ -35,8 +35,8 @@ static seqlstm_status parse_settings(struct sl_arena *arena, const char *text, s
         if (key == strlen("device") && strncmp(at, "device", key) == 0) {
             if (!sl_text_parse_int64(equals + 1, bytes - key - 1, &device) || device < 0 || device >= DEVICES_MOST)
                 SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                             "`%.*s`: expected the number of a device, from 0 to %d, as in `id,device=1`",
-                             (int)bytes, at, DEVICES_MOST - 1);
+                             "`%.*s`: expected the number of a device, from 0 to %d, as in `id,device=1`", (int)bytes,
+                             at, DEVICES_MOST - 1);
             c->device = (int32_t)device + 1;
             at += bytes + (at[bytes] == ',');
             continue;

@@ -70,8 +70,7 @@ static bool make_axis(struct sl_arena *arena, struct sl_data *d, struct random *
     }
     d->axis = (struct seqlstm_axis){
         .struct_size = (uint32_t)sizeof d->axis,
-        .flags = (c->stream ? SEQLSTM_AXIS_STREAM : 0u) |
-                 (lengths[b - 1] == lengths[0] ? SEQLSTM_AXIS_UNIFORM : 0u),
+        .flags = (c->stream ? SEQLSTM_AXIS_STREAM : 0u) | (lengths[b - 1] == lengths[0] ? SEQLSTM_AXIS_UNIFORM : 0u),
         .sequences = b,
         .steps = steps,
         .rows = offsets[steps],
@@ -122,10 +121,10 @@ static int64_t slot_rows(const struct sl_data *d, const struct sl_slot *slot)
 static int64_t class_count(const struct sl_data *d)
 {
     const union seqlstm_any_desc *u = &d->c.desc;
-    return u->head.op == SEQLSTM_OP_LOSS ? u->loss.features
+    return u->head.op == SEQLSTM_OP_LOSS         ? u->loss.features
            : u->head.op == SEQLSTM_OP_DENSE_LOSS ? u->dense_loss.output
-           : u->head.op == SEQLSTM_OP_EMBEDDING ? u->embedding.vocabulary
-                                                : d->rows_in;
+           : u->head.op == SEQLSTM_OP_EMBEDDING  ? u->embedding.vocabulary
+                                                 : d->rows_in;
 }
 
 /* Scatter: distinct rows of y, one in eight skipped. */

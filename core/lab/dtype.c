@@ -86,7 +86,7 @@ static uint16_t to_float16(double value)
 static double from_float16(uint16_t half)
 {
     int exponent = (half >> 10) & 31, fraction = half & 0x3FF;
-    double v = exponent == 31 ? (fraction ? NAN : INFINITY)
+    double v = exponent == 31  ? (fraction ? NAN : INFINITY)
                : exponent == 0 ? ldexp(fraction, -24)
                                : ldexp(1024 + fraction, exponent - 25);
     return half & 0x8000 ? -v : v;

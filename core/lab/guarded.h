@@ -26,7 +26,7 @@ struct sl_guarded {
     void *data;           /* payload, on the host; NULL when absent */
     uint64_t bytes;
     uint64_t block_bytes;
-    unsigned char *twin;  /* of block; NULL on the host */
+    unsigned char *twin; /* of block; NULL on the host */
     struct sl_twins *twins;
     struct sl_guarded *next;
 };

@@ -111,8 +111,8 @@ static void draw(const int32_t *ranks, int64_t count, int64_t block, uint64_t ke
 }
 
 struct work {
-    double *sorted, *means;  /* [count], [RESAMPLES] */
-    int32_t *ranks, *times;  /* [count] */
+    double *sorted, *means; /* [count], [RESAMPLES] */
+    int32_t *ranks, *times; /* [count] */
 };
 
 static bool work_init(struct work *w, const double *logs, int64_t count)
@@ -151,8 +151,8 @@ static void work_deinit(struct work *w)
 seqlstm_status sl_interval_compute(const double *logs, int64_t count, double confidence, uint64_t seed,
                                    struct sl_interval *out_interval, struct seqlstm_error *err)
 {
-    struct sl_interval interval = {.ratio = (double)NAN, .low = 0, .high = (double)INFINITY, .rounds = count,
-                                   .block = 1};
+    struct sl_interval interval = {
+        .ratio = (double)NAN, .low = 0, .high = (double)INFINITY, .rounds = count, .block = 1};
     if (count == 0) {
         *out_interval = interval;
         return SEQLSTM_OK;

@@ -24,10 +24,10 @@
 enum { SL_INTERVAL_ROUNDS_LEAST = 6 };
 
 struct sl_interval {
-    double ratio;       /* B over A; NaN without rounds */
-    double low, high;   /* confidence interval */
+    double ratio;     /* B over A; NaN without rounds */
+    double low, high; /* confidence interval */
     int64_t rounds;
-    int64_t block;      /* rounds drawn together; 1: independent */
+    int64_t block; /* rounds drawn together; 1: independent */
 };
 
 /* `logs` [count]: d of each round; `confidence` in (0, 1). NO_MEMORY. */

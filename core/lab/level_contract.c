@@ -28,9 +28,9 @@ static void fail(struct contract *c, const char *detail)
 }
 
 static const char *const small_cases[] = {
-    "lstm:bwd:T3B2I3H5:f32:ragged", "gru:bwd:T3B2I3H5:f32:ragged", "dense:bwd:R5I3O4:f32:flat",
+    "lstm:bwd:T3B2I3H5:f32:ragged",  "gru:bwd:T3B2I3H5:f32:ragged",  "dense:bwd:R5I3O4:f32:flat",
     "embedding:bwd:R5V3E4:f32:flat", "activation:bwd:R5C3:f32:flat", "loss:bwd:R5C3:f32:flat",
-    "dropout:bwd:T3B2C5:f32:ragged", "optimizer:fwd:N9:f32:flat", "vector:fwd:N9:f32:flat"};
+    "dropout:bwd:T3B2C5:f32:ragged", "optimizer:fwd:N9:f32:flat",    "vector:fwd:N9:f32:flat"};
 enum { SMALL_CASES = sizeof small_cases / sizeof *small_cases };
 
 static bool accepts(const struct contract *c, const struct seqlstm_desc *desc, struct seqlstm_answer *answer)
@@ -84,8 +84,8 @@ static struct seqlstm_instance *open_with(struct contract *c, struct sl_host *ho
     struct sl_backend_record record = {0};
     struct seqlstm_instance *instance = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    if (sl_loader_open(arena, &c->w->table, &host->services, c->request->settings, c->request->setting_count,
-                       &record, &instance, &err) != SEQLSTM_OK)
+    if (sl_loader_open(arena, &c->w->table, &host->services, c->request->settings, c->request->setting_count, &record,
+                       &instance, &err) != SEQLSTM_OK)
         fail(c, "out of memory");
     else if (!instance)
         fail(c, record.reason);
@@ -252,8 +252,8 @@ static void bind_too_much(struct contract *c, const struct sl_data *data, const 
 {
     const struct seqlstm_backend *table = &c->w->table;
     const struct seqlstm_axis *axis = data->axis.steps > 0 ? &data->axis : NULL;
-    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = data->rows, .rows_in = data->rows_in,
-                                      .axis = axis, .t1 = data->axis.steps};
+    const struct seqlstm_bind bind = {
+        .struct_size = sizeof bind, .rows = data->rows, .rows_in = data->rows_in, .axis = axis, .t1 = data->axis.steps};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_answer answer;
     struct seqlstm_binding *binding = NULL;

@@ -19,13 +19,13 @@
 struct walk {
     const struct sl_oracle_request *request;
     const struct sl_graph *graph;
-    struct sl_arena *arena;  /* of the results */
-    struct sl_arena tensors; /* of the walk */
-    double **values, **grads; /* [tensor_count] */
+    struct sl_arena *arena;      /* of the results */
+    struct sl_arena tensors;     /* of the walk */
+    double **values, **grads;    /* [tensor_count] */
     struct seqlstm_axis rows[2]; /* every sequence as one step; of the target, of the source */
     struct sl_subject reference;
     struct sl_queue reference_queue, queue;
-    struct sl_slot *slots;   /* [SL_SLOTS_MAX] */
+    struct sl_slot *slots; /* [SL_SLOTS_MAX] */
     struct sl_judgement *judgements;
     int32_t count;
     struct seqlstm_error *err;
@@ -299,7 +299,7 @@ static void fill_before(struct walk *w, const struct sl_carry *carry)
     for (int64_t t = 0; t < axis->steps; t++)
         for (int64_t i = 0; i < axis->batch_sizes[t] * features; i++)
             w->values[carry->before][axis->row_offsets[t] * features + i] =
-                t > 0               ? w->values[carry->value][axis->row_offsets[t - 1] * features + i]
+                t > 0                 ? w->values[carry->value][axis->row_offsets[t - 1] * features + i]
                 : carry->initial >= 0 ? w->values[carry->initial][i]
                                       : 0;
 }
@@ -485,13 +485,13 @@ seqlstm_status sl_oracle_run(const struct sl_oracle_request *request, struct sl_
     sl_queue_init(&w.reference_queue, NULL);
     sl_queue_init(&w.queue, request->pool);
     w.reference = make_subject(request->reference, 0, &w.reference_queue);
-    w.reference.float64 = table->get_extension ? table->get_extension(w.reference.instance, SEQLSTM_FLOAT64_EXTENSION)
-                                               : NULL;
-    seqlstm_status status = w.reference.float64
-                                ? begin(&w)
-                                : seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
-                                                    "the backend `%s` does not compute in float64: it is no oracle",
-                                                    table->id);
+    w.reference.float64 =
+        table->get_extension ? table->get_extension(w.reference.instance, SEQLSTM_FLOAT64_EXTENSION) : NULL;
+    seqlstm_status status =
+        w.reference.float64
+            ? begin(&w)
+            : seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
+                                "the backend `%s` does not compute in float64: it is no oracle", table->id);
     if (status == SEQLSTM_OK)
         status = walk_forward(&w);
     if (status == SEQLSTM_OK)

@@ -20,11 +20,11 @@
 struct sl_judgement {
     const struct sl_node *node;
     const struct sl_backend *backend;
-    bool backward;                /* gradients were compared too */
-    enum sl_verdict verdict;      /* PASS, FAIL, UNSUPPORTED; SKIP where no judgement is possible */
-    double worst;                 /* error over tolerance */
-    struct sl_offer offer;        /* of the backend */
-    const char *detail;           /* "" when it passed */
+    bool backward;           /* gradients were compared too */
+    enum sl_verdict verdict; /* PASS, FAIL, UNSUPPORTED; SKIP where no judgement is possible */
+    double worst;            /* error over tolerance */
+    struct sl_offer offer;   /* of the backend */
+    const char *detail;      /* "" when it passed */
 };
 
 /* Who is judged. */
@@ -35,12 +35,12 @@ struct sl_oracle_subject {
 
 struct sl_oracle_request {
     const struct sl_graph *graph;
-    const struct sl_batch *batch;   /* fits the graph's envelope */
+    const struct sl_batch *batch; /* fits the graph's envelope */
     const struct sl_params *params;
-    const float *class_weights;     /* NULL: all 1 */
+    const float *class_weights; /* NULL: all 1 */
     const struct sl_backend *reference;
-    struct sl_pool *pool;           /* of the subjects */
-    uint64_t seed;                  /* of the masks */
+    struct sl_pool *pool; /* of the subjects */
+    uint64_t seed;        /* of the masks */
     const struct sl_oracle_subject *subjects;
     int32_t subject_count;
     const struct sl_interrupt *interrupt;

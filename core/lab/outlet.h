@@ -16,11 +16,11 @@
 #include "base/log.h"
 
 struct sl_outlet {
-    struct sl_log log;         /* for hosts: `inner` through the watch */
+    struct sl_log log; /* for hosts: `inner` through the watch */
     const struct sl_log *inner;
     bool stderr_too;
     int depth;
-    int file, kept[2];         /* the unnamed file; stdout and stderr as they were, or -1 */
+    int file, kept[2]; /* the unnamed file; stdout and stderr as they were, or -1 */
     pthread_mutex_t lock;
 };
 

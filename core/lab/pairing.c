@@ -74,9 +74,9 @@ static seqlstm_status find_common(const struct maker *m, int32_t unit, struct sl
     }
     if (best > 0)
         return SEQLSTM_OK;
-    SEQLSTM_FAIL(m->err, SEQLSTM_UNAVAILABLE,
-                 "no backend runs `%s` on both sides: %s: %.300s; %s: %.300s", sl_unit_get(m->graph, unit)->name,
-                 m->a->id, a->accepted ? "accepts it" : a->reason, m->b->id, b->accepted ? "accepts it" : b->reason);
+    SEQLSTM_FAIL(m->err, SEQLSTM_UNAVAILABLE, "no backend runs `%s` on both sides: %s: %.300s; %s: %.300s",
+                 sl_unit_get(m->graph, unit)->name, m->a->id, a->accepted ? "accepts it" : a->reason, m->b->id,
+                 b->accepted ? "accepts it" : b->reason);
 }
 
 static seqlstm_status pair_node(const struct maker *m, int32_t n, struct sl_pair *out_pair)
@@ -104,8 +104,7 @@ static int32_t find_alternative(const struct maker *m, int32_t n)
     int32_t found = -1, covered = 0;
     for (int32_t k = 0; k < m->graph->alternative_count; k++) {
         const struct sl_alternative *alternative = &m->graph->alternatives[k];
-        bool free = alternative->first == n && alternative->count > covered &&
-                    both_accept(m, m->graph->node_count + k);
+        bool free = alternative->first == n && alternative->count > covered && both_accept(m, m->graph->node_count + k);
         for (int32_t i = 0; free && i < alternative->count; i++)
             free = find_pin(m, &m->graph->nodes[n + i]) == NULL;
         if (free) {
@@ -123,9 +122,8 @@ static seqlstm_status fail_alone(const struct maker *m)
         if (m->a->units[u].accepted != m->b->units[u].accepted)
             unit = u;
     const struct sl_party_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
-    SEQLSTM_FAIL(m->err, SEQLSTM_UNAVAILABLE,
-                 "A (%s) and B (%s) accept no layer in common; `%s`: A: %.300s; B: %.300s", m->a->id, m->b->id,
-                 sl_unit_get(m->graph, unit)->name, a->accepted ? "accepts it" : a->reason,
+    SEQLSTM_FAIL(m->err, SEQLSTM_UNAVAILABLE, "A (%s) and B (%s) accept no layer in common; `%s`: A: %.300s; B: %.300s",
+                 m->a->id, m->b->id, sl_unit_get(m->graph, unit)->name, a->accepted ? "accepts it" : a->reason,
                  b->accepted ? "accepts it" : b->reason);
 }
 

@@ -38,9 +38,9 @@ struct sl_party_unit {
 struct sl_party_facts {
     char id[SL_ID_BYTES]; /* of its backend */
     char version[32];
-    char file[512];       /* "" when built in */
-    char device[32];      /* class of the device it computes on */
-    bool on_device;       /* its memory is not the host's: calls return before they are done */
+    char file[512];              /* "" when built in */
+    char device[32];             /* class of the device it computes on */
+    bool on_device;              /* its memory is not the host's: calls return before they are done */
     struct sl_party_unit *units; /* [unit_count] */
     int32_t unit_count;
 };
@@ -54,13 +54,13 @@ struct sl_party_choice {
 
 struct sl_party_verdict {
     bool failed;
-    double worst;      /* error over tolerance; 0 where nothing was compared */
+    double worst; /* error over tolerance; 0 where nothing was compared */
     char detail[400];
 };
 
 /* Results of one step: gradients of all parameters (training) or the output. */
 struct sl_party_result {
-    double loss;       /* mean; 0 in inference */
+    double loss; /* mean; 0 in inference */
     int64_t elems;
     const float *values; /* until the next call */
 };

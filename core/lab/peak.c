@@ -20,19 +20,19 @@ struct work {
 };
 
 /* x = x * a + b in CHAINS vectors of `lanes` floats, four times a turn. */
-#define CHAIN_BODY(vector, lanes, FMA)                                                                                \
-    vector x[CHAINS], a, b;                                                                                           \
-    for (int k = 0; k < (lanes); k++)                                                                                 \
-        a[k] = 0.999f, b[k] = 1e-3f;                                                                                  \
-    for (int c = 0; c < CHAINS; c++)                                                                                  \
-        x[c] = b * (float)c;                                                                                          \
-    for (int t = 0; t < turns; t += 4) {                                                                              \
-        _Pragma("GCC unroll 48") for (int c = 0; c < 4 * CHAINS; c++) x[c % CHAINS] = FMA(x[c % CHAINS], a, b);       \
-        __asm__ volatile("" : "+r"(turns));                                                                           \
-    }                                                                                                                 \
-    float sum = 0;                                                                                                    \
-    for (int c = 0; c < CHAINS; c++)                                                                                  \
-        sum += x[c][0];                                                                                               \
+#define CHAIN_BODY(vector, lanes, FMA)                                                                                 \
+    vector x[CHAINS], a, b;                                                                                            \
+    for (int k = 0; k < (lanes); k++)                                                                                  \
+        a[k] = 0.999f, b[k] = 1e-3f;                                                                                   \
+    for (int c = 0; c < CHAINS; c++)                                                                                   \
+        x[c] = b * (float)c;                                                                                           \
+    for (int t = 0; t < turns; t += 4) {                                                                               \
+        _Pragma("GCC unroll 48") for (int c = 0; c < 4 * CHAINS; c++) x[c % CHAINS] = FMA(x[c % CHAINS], a, b);        \
+        __asm__ volatile("" : "+r"(turns));                                                                            \
+    }                                                                                                                  \
+    float sum = 0;                                                                                                     \
+    for (int c = 0; c < CHAINS; c++)                                                                                   \
+        sum += x[c][0];                                                                                                \
     return sum
 
 typedef float vector_4 __attribute__((vector_size(16)));
@@ -44,14 +44,12 @@ static float chain_4(int turns)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) static float
-chain_8(int turns)
+__attribute__((target("avx2,fma"))) static float chain_8(int turns)
 {
     CHAIN_BODY(__m256, 8, _mm256_fmadd_ps);
 }
 
-__attribute__((target("avx512f"))) static float
-chain_16(int turns)
+__attribute__((target("avx512f"))) static float chain_16(int turns)
 {
     CHAIN_BODY(__m512, 16, _mm512_fmadd_ps);
 }

@@ -51,7 +51,7 @@ struct remote {
     pid_t pid;
     int socket;
     int32_t units, calls;
-    void *room;         /* of the last reply */
+    void *room; /* of the last reply */
     int64_t room_bytes;
 };
 
@@ -221,7 +221,8 @@ static seqlstm_status remote_start(struct sl_party *party, int32_t batch, struct
     struct started started;
     SEQLSTM_TRY(ask(r, (struct head){.what = ASK_START, .a = batch}, NULL, sizeof started, err));
     memcpy(&started, r->room, sizeof started);
-    *out_result = (struct sl_party_result){.loss = started.loss, .elems = started.elems,
+    *out_result = (struct sl_party_result){.loss = started.loss,
+                                           .elems = started.elems,
                                            .values = (const float *)((const char *)r->room + sizeof started)};
     *out_ns = started.ns;
     return SEQLSTM_OK;

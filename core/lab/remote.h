@@ -25,8 +25,7 @@ seqlstm_status sl_remote_open(const char *const *worker, bool is_b, int32_t unit
 
 /* The child's side. Serves `party` until the other end closes; with `status` other than OK answers everything with
  * `err`. */
-seqlstm_status sl_remote_serve(struct sl_party *party, int32_t units, seqlstm_status status,
-                               struct seqlstm_error *err);
+seqlstm_status sl_remote_serve(struct sl_party *party, int32_t units, seqlstm_status status, struct seqlstm_error *err);
 
 /* A probe's answer: the files that `backend` (NULL: `status` and `err` say why not) maps. */
 seqlstm_status sl_remote_answer_probe(const struct sl_backend *backend, seqlstm_status status,

@@ -28,8 +28,8 @@ static uint32_t handed_dtype(const struct sl_runner *r, const struct sl_slot *s)
 static bool is_state(const struct sl_runner *r, int32_t slot, int which)
 {
     const struct sl_slot *s = &r->data->slots[slot];
-    return r->desc.head.op == SEQLSTM_OP_RECURRENT && s->role != SL_SLOT_ABSENT &&
-           s->axis == SL_SLOT_ON_STATES && (slot - SEQLSTM_RECURRENT_STATES) % 4 / 2 == which;
+    return r->desc.head.op == SEQLSTM_OP_RECURRENT && s->role != SL_SLOT_ABSENT && s->axis == SL_SLOT_ON_STATES &&
+           (slot - SEQLSTM_RECURRENT_STATES) % 4 / 2 == which;
 }
 
 bool sl_runner_is_initial(const struct sl_runner *r, int32_t slot)
@@ -48,8 +48,7 @@ static bool has_gradient(const struct sl_runner *r, int32_t k)
     const struct sl_slot *s = &r->data->slots[k];
     if (!sl_slot_is_float(s))
         return false;
-    return s->role == SL_SLOT_INPUT || s->role == SL_SLOT_PARAM ||
-           (s->role == SL_SLOT_OUTPUT && r->data->upstream[k]);
+    return s->role == SL_SLOT_INPUT || s->role == SL_SLOT_PARAM || (s->role == SL_SLOT_OUTPUT && r->data->upstream[k]);
 }
 
 static seqlstm_status make_buffers(struct sl_runner *r, struct seqlstm_error *err)
@@ -158,8 +157,8 @@ static seqlstm_status create_op(struct sl_runner *r, const char *variant, struct
     SEQLSTM_TRY(sl_table_supports(s->table, s->device_class, &r->desc.head, &r->answer, err));
     if (!r->answer.accepted)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", r->answer.reason);
-    SEQLSTM_TRY(s->table->op_create(s->instance, s->device, &r->desc.head,
-                                    variant ? variant : r->answer.variants[0], &r->op, err));
+    SEQLSTM_TRY(s->table->op_create(s->instance, s->device, &r->desc.head, variant ? variant : r->answer.variants[0],
+                                    &r->op, err));
     if (!r->op)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_create said OK and returned no op");
     r->sizes.struct_size = (uint32_t)sizeof r->sizes;

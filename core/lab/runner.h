@@ -23,7 +23,7 @@ struct sl_subject {
     uint32_t device;
     const char *device_class;
     struct seqlstm_queue *queue;
-    struct sl_domain *domain; /* where its buffers lie, the queue is the domain's; NULL: the host */
+    struct sl_domain *domain;              /* where its buffers lie, the queue is the domain's; NULL: the host */
     const struct seqlstm_float64 *float64; /* its extension, to be used; NULL: the ordinary calls */
 };
 
@@ -40,9 +40,8 @@ struct sl_runner;
 
 /* Asks supports, creates the op, allocates and binds. `variant` NULL: the first of the answer.
  * Errors: UNSUPPORTED with the backend's reason; whatever the backend returned. `data` must outlive it. */
-seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct sl_data *data,
-                                const char *variant, const struct sl_cuts *cuts,
-                                struct sl_runner **out_runner, struct seqlstm_error *err);
+seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, const char *variant,
+                                const struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err);
 void sl_runner_destroy(struct sl_runner *runner);
 
 /* The answer of supports that the op was created after. */
@@ -53,8 +52,7 @@ seqlstm_status sl_runner_forward(struct sl_runner *runner, struct seqlstm_error 
 
 /* Poisons the gradients (with `accumulate` fills those of parameters with data->base), runs backward
  * over all pieces, last first. After sl_runner_forward, once. `parts` of SEQLSTM_BACKWARD_…. */
-seqlstm_status sl_runner_backward(struct sl_runner *runner, uint32_t parts, bool accumulate,
-                                  struct seqlstm_error *err);
+seqlstm_status sl_runner_backward(struct sl_runner *runner, uint32_t parts, bool accumulate, struct seqlstm_error *err);
 
 /* Elements of an output after forward, or of a gradient after backward, as float64. False: there is none. */
 bool sl_runner_read(const struct sl_runner *runner, int32_t slot, bool gradient, double *out);

@@ -53,8 +53,8 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
     r->has_backward = false;
     if (r->sizes.packed_bytes > 0) {
         SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->pieces[0].slots,
-                                        sl_guarded_get_address(&r->packed), &r->data->step, err));
+        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->pieces[0].slots, sl_guarded_get_address(&r->packed),
+                                        &r->data->step, err));
         SEQLSTM_TRY(sl_twins_download(&r->twins, err));
     }
     for (int32_t p = 0; p < r->piece_count; p++) {
@@ -111,9 +111,9 @@ static void fill_grads(struct sl_runner *r, bool accumulate)
         if (!r->grads[k].block)
             continue;
         sl_guarded_poison(&r->grads[k]);
-        const double *from = s->role == SL_SLOT_OUTPUT ? r->data->upstream[k]
+        const double *from = s->role == SL_SLOT_OUTPUT                ? r->data->upstream[k]
                              : accumulate && s->role == SL_SLOT_PARAM ? r->data->base[k]
-                                                                     : NULL;
+                                                                      : NULL;
         if (from && r->grads[k].data)
             sl_dtype_store(r->dtypes[k], r->grads[k].data, from, r->data->elems[k]);
     }
@@ -130,8 +130,8 @@ static void spread_finals(struct sl_runner *r, int32_t p)
         size_t row = (size_t)(r->data->slots[k].features * sl_dtype_bytes(r->dtypes[k]));
         size_t from = (size_t)alive[r->pieces[p + 1].bind.t0], to = (size_t)alive[r->pieces[p].bind.t0];
         if (r->grads[k].data)
-            memcpy((unsigned char *)middle->data + from * row,
-                   (unsigned char *)r->grads[k].data + from * row, (to - from) * row);
+            memcpy((unsigned char *)middle->data + from * row, (unsigned char *)r->grads[k].data + from * row,
+                   (to - from) * row);
         else
             memset((unsigned char *)middle->data + from * row, 0, (to - from) * row);
     }
@@ -157,11 +157,10 @@ static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_piece 
     };
     SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
     struct sl_fp_state mode = sl_fp_state_get();
-    seqlstm_status rc =
-        r->slope_distance > 0
-            ? r->subject.float64->backward_moved(piece->binding, r->subject.queue, &args, r->slope_distance,
-                                                 r->slope_draw, err)
-            : r->backward(piece->binding, r->subject.queue, &args, err);
+    seqlstm_status rc = r->slope_distance > 0
+                            ? r->subject.float64->backward_moved(piece->binding, r->subject.queue, &args,
+                                                                 r->slope_distance, r->slope_draw, err)
+                            : r->backward(piece->binding, r->subject.queue, &args, err);
     SEQLSTM_TRY(check_mode(&mode, "backward", rc, err));
     return sl_twins_download(&r->twins, err);
 }

@@ -39,10 +39,10 @@ struct sl_runner {
     struct seqlstm_answer answer;
     struct seqlstm_sizes sizes;
     struct seqlstm_op *op;
-    seqlstm_status (*forward)(struct seqlstm_binding *, struct seqlstm_queue *,
-                              const struct seqlstm_forward *, struct seqlstm_error *);
-    seqlstm_status (*backward)(struct seqlstm_binding *, struct seqlstm_queue *,
-                               const struct seqlstm_backward *, struct seqlstm_error *);
+    seqlstm_status (*forward)(struct seqlstm_binding *, struct seqlstm_queue *, const struct seqlstm_forward *,
+                              struct seqlstm_error *);
+    seqlstm_status (*backward)(struct seqlstm_binding *, struct seqlstm_queue *, const struct seqlstm_backward *,
+                               struct seqlstm_error *);
     int32_t count;
     uint32_t *dtypes;          /* [count] as handed over */
     struct sl_guarded *values; /* [count] */
@@ -54,7 +54,7 @@ struct sl_runner {
     bool stepwise;
     struct sl_runner_piece whole; /* stepwise: what dW is asked of */
     bool has_backward;
-    bool watches_idle; /* the workspace keeps what forward left */
+    bool watches_idle;                                  /* the workspace keeps what forward left */
     struct seqlstm_span *workspace_idle, *reserve_idle; /* what is to stay untouched, in one block; NULL: not asked */
     uint32_t workspace_idle_count, reserve_idle_count;
     double slope_distance; /* sl_runner_move_slopes */

@@ -60,8 +60,7 @@ bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacit
             continue;
         sl_text_snprintf(name, sizeof name, "d%s", slot);
         if (report_damage(&r->values[k], slot, text, capacity_bytes) ||
-            report_damage(&r->grads[k], name, text, capacity_bytes) ||
-            input_changed(r, k, text, capacity_bytes))
+            report_damage(&r->grads[k], name, text, capacity_bytes) || input_changed(r, k, text, capacity_bytes))
             return true;
     }
     for (int32_t p = 0; p < r->piece_count; p++) {
@@ -84,13 +83,15 @@ seqlstm_status sl_runner_ask_idle(struct sl_runner *r, bool *out_any, struct seq
     if (r->workspace_idle == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
     r->reserve_idle = r->workspace_idle + SL_IDLE_ROOM;
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = r->subject.queue->members,
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
+                                  .members = r->subject.queue->members,
                                   .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL,
-                                  .workspace_idle = r->workspace_idle, .reserve_idle = r->reserve_idle,
+                                  .workspace_idle = r->workspace_idle,
+                                  .reserve_idle = r->reserve_idle,
                                   .idle_room = SL_IDLE_ROOM};
     SEQLSTM_TRY(r->subject.table->op_sizes(r->op, &sizes, err));
-    SEQLSTM_TRY(sl_idle_check(r->workspace_idle, sizes.workspace_idle_count, r->sizes.workspace_bytes, "workspace",
-                              err));
+    SEQLSTM_TRY(
+        sl_idle_check(r->workspace_idle, sizes.workspace_idle_count, r->sizes.workspace_bytes, "workspace", err));
     SEQLSTM_TRY(sl_idle_check(r->reserve_idle, sizes.reserve_idle_count, r->sizes.reserve_bytes, "reserve", err));
     r->watches_idle = true;
     r->workspace_idle_count = sizes.workspace_idle_count;

@@ -54,8 +54,8 @@ static seqlstm_status list_backends(struct sweep *s)
     const struct sl_sweep_request *r = s->request;
     struct sl_registry *registry = NULL;
     for (; s->backend_count < r->backend_count; s->backend_count++)
-        SEQLSTM_TRY(sl_contender_parse(&s->report->arena, r->backends[s->backend_count],
-                                       &s->backends[s->backend_count], s->err));
+        SEQLSTM_TRY(sl_contender_parse(&s->report->arena, r->backends[s->backend_count], &s->backends[s->backend_count],
+                                       s->err));
     if (s->backend_count > 0)
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_session_open_registry(r->session, NULL, 0, true, &registry, s->err));
@@ -93,8 +93,7 @@ static seqlstm_status list_candidates(struct sweep *s)
         peaks[t] = sl_peak_measure(s->pools[t]);
     }
     report->candidate_count = s->backend_count * s->thread_count;
-    report->candidates =
-        SL_ARENA_ARRAY(&report->arena, struct sl_sweep_candidate, (size_t)report->candidate_count + 1);
+    report->candidates = SL_ARENA_ARRAY(&report->arena, struct sl_sweep_candidate, (size_t)report->candidate_count + 1);
     if (!report->candidates)
         return no_memory(s);
     for (int32_t c = 0; c < report->candidate_count; c++)
@@ -229,8 +228,7 @@ static seqlstm_status open_candidate(struct sweep *s, struct course *course, int
     }
     struct sl_party *party = course->parties[c];
     sl_arena_init(&arena);
-    struct sl_party_choice *choices =
-        SL_ARENA_ARRAY(&arena, struct sl_party_choice, (size_t)course->graph->node_count);
+    struct sl_party_choice *choices = SL_ARENA_ARRAY(&arena, struct sl_party_choice, (size_t)course->graph->node_count);
     status = choices ? party->table->get_facts(party, &arena, &facts, s->err) : no_memory(s);
     if (status == SEQLSTM_OK && !choose(course->graph, &facts, choices, &count, &flops))
         status = exclude(s, candidate, false, "a layer of the model runs neither on it nor on any other backend");
@@ -260,11 +258,11 @@ static seqlstm_status open_course(struct sweep *s, struct course *course, int64_
     course->steps = calloc((size_t)candidates, sizeof *course->steps);
     course->times = calloc((size_t)candidates * ROUNDS_MOST, sizeof *course->times);
     course->turn = calloc((size_t)course->graph->node_count + 1, sizeof *course->turn);
-    *out = (struct sl_sweep_batch){.batch = batch,
-                                   .rows = sl_batch_get_rows(course->sample.batches[0]),
-                                   .winner = -1,
-                                   .cells = SL_ARENA_ARRAY(&s->report->arena, struct sl_sweep_cell,
-                                                           (size_t)candidates)};
+    *out =
+        (struct sl_sweep_batch){.batch = batch,
+                                .rows = sl_batch_get_rows(course->sample.batches[0]),
+                                .winner = -1,
+                                .cells = SL_ARENA_ARRAY(&s->report->arena, struct sl_sweep_cell, (size_t)candidates)};
     if (!course->parties || !course->steps || !course->times || !course->turn || !out->cells)
         return no_memory(s);
     for (int32_t n = 0; n < course->graph->node_count; n++) {

@@ -22,8 +22,8 @@ struct sl_sweep_request {
     int32_t batch_count;
     int32_t threads[SL_SWEEP_THREADS_MOST]; /* none: 1 and all cores */
     int32_t thread_count;
-    enum sl_phase phase;         /* TRAIN or PREDICT */
-    double seconds;              /* about, in all */
+    enum sl_phase phase; /* TRAIN or PREDICT */
+    double seconds;      /* about, in all */
     const struct sl_interrupt *interrupt;
     /* Before each batch size; may be NULL. */
     void (*on_progress)(void *context, int64_t batch);
@@ -41,24 +41,24 @@ struct sl_sweep_candidate {
     const char *name;   /* as said */
     const char *device; /* class: "cpu:x86-64-v4" */
     int32_t threads;
-    const char *excluded; /* why it is not timed; NULL: it is */
+    const char *excluded;              /* why it is not timed; NULL: it is */
     const struct sl_sweep_loan *loans; /* [loan_count], of the first batch size */
     int32_t loan_count;
-    bool failed;          /* excluded because its numbers are wrong */
+    bool failed; /* excluded because its numbers are wrong */
     double peak_gflops;
 };
 
 struct sl_sweep_cell {
-    int32_t rounds;       /* 0: not timed */
-    double step_ns;       /* median */
+    int32_t rounds;         /* 0: not timed */
+    double step_ns;         /* median */
     double low_ns, high_ns; /* least and most of the rounds */
 };
 
 struct sl_sweep_batch {
     int64_t batch;
-    int64_t rows;         /* real steps in it */
-    double gflop;         /* of one step */
-    int32_t winner;       /* candidate; ties within 3 % stay with the winner of the size before; -1: nobody */
+    int64_t rows;                /* real steps in it */
+    double gflop;                /* of one step */
+    int32_t winner;              /* candidate; ties within 3 % stay with the winner of the size before; -1: nobody */
     struct sl_sweep_cell *cells; /* [candidate_count] */
 };
 

@@ -77,8 +77,14 @@ static double rate_of(const struct sl_sweep_report *report, int32_t b, int32_t c
 static void put_rate(struct sl_buf *out, double rate)
 {
     double scaled = rate >= 1e6 ? rate / 1e6 : rate >= 1e3 ? rate / 1e3 : rate;
-    sl_buf_printf(out, "%.*f%s", scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0, scaled,
-                  rate >= 1e6 ? " M" : rate >= 1e3 ? " k" : "");
+    sl_buf_printf(out, "%.*f%s",
+                  scaled < 9.995   ? 2
+                  : scaled < 99.95 ? 1
+                                   : 0,
+                  scaled,
+                  rate >= 1e6   ? " M"
+                  : rate >= 1e3 ? " k"
+                                : "");
 }
 
 /* ---- axes --------------------------------------------------------------------------------------------------- */
@@ -192,7 +198,9 @@ static void put_line(const struct plot *p, int32_t c, struct sl_buf *out)
         sl_buf_printf(out, ", batch %lld: ", (long long)r->batches[b].batch);
         put_rate(out, rate_of(r, b, c));
         sl_buf_printf(out, " steps per second, %.3f ms</title></%s>\n", 1e-6 * r->batches[b].cells[c].step_ns,
-                      look % 4 == 0 ? "circle" : look % 4 == 1 ? "rect" : "path");
+                      look % 4 == 0   ? "circle"
+                      : look % 4 == 1 ? "rect"
+                                      : "path");
     }
 }
 

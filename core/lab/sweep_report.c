@@ -36,8 +36,7 @@ int32_t sl_sweep_count_loans(const struct sl_sweep_report *report, int32_t c)
 void sl_sweep_print_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out)
 {
     const struct sl_sweep_loan *loan = &candidate->loans[l];
-    sl_buf_printf(out, "%s: %s runs on %s:%s; %s", candidate->name, loan->layer, loan->id, loan->variant,
-                  loan->reason);
+    sl_buf_printf(out, "%s: %s runs on %s:%s; %s", candidate->name, loan->layer, loan->id, loan->variant, loan->reason);
 }
 
 /* ---- sentences ---------------------------------------------------------------------------------------------- */
@@ -218,10 +217,10 @@ static json_t *list_excluded(const struct sl_sweep_report *report)
     json_t *list = json_array();
     for (int32_t c = 0; c < report->candidate_count; c++)
         if (report->candidates[c].excluded)
-            json_array_append_new(list, json_pack("{s:s,s:i,s:s,s:b}", "backend", report->candidates[c].name,
-                                                  "threads", report->candidates[c].threads, "reason",
-                                                  report->candidates[c].excluded, "numeric_ok",
-                                                  !report->candidates[c].failed));
+            json_array_append_new(list,
+                                  json_pack("{s:s,s:i,s:s,s:b}", "backend", report->candidates[c].name, "threads",
+                                            report->candidates[c].threads, "reason", report->candidates[c].excluded,
+                                            "numeric_ok", !report->candidates[c].failed));
     return list;
 }
 

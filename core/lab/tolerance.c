@@ -83,8 +83,7 @@ static double sum_length(const struct sl_data *d, const struct sl_slot *slot, bo
     case SEQLSTM_OP_SQUARED_NORM:
         return (double)d->rows;
     case SEQLSTM_OP_ATTENTION: /* gradients of the memory and of SCORE sum over queries besides */
-        return (double)(u->attention.key + u->head.max_steps) +
-               (gradient ? (double)(u->attention.value + d->rows) : 0);
+        return (double)(u->attention.key + u->head.max_steps) + (gradient ? (double)(u->attention.value + d->rows) : 0);
     default:
         return 1;
     }

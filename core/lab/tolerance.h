@@ -23,10 +23,10 @@ struct sl_tolerance {
 struct sl_tolerance sl_tolerance_get(const struct sl_data *data, int32_t slot, bool gradient);
 
 struct sl_comparison {
-    double worst;       /* largest error / tolerance; NaN or infinity where one side is not finite */
-    int64_t index;      /* of the worst element */
+    double worst;  /* largest error / tolerance; NaN or infinity where one side is not finite */
+    int64_t index; /* of the worst element */
     double got, expected, tolerance;
-    bool failed;        /* an element with !(error <= tolerance) */
+    bool failed; /* an element with !(error <= tolerance) */
 };
 
 /* Compares `elems` elements. Equal infinities and two NaN are equal. `movement` may be NULL. */

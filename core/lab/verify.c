@@ -216,12 +216,11 @@ struct sl_envelope sl_verify_report_get_batch(const struct sl_verify_report *rep
 static json_t *write_judgement(const struct sl_judgement *j, enum sl_phase phase)
 {
     const struct sl_offer *offer = &j->offer;
-    json_t *object = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:o,s:s}", "phase",
-                               phase == SL_PHASE_TRAIN ? "train" : "infer", "name", j->node->name, "op",
-                               sl_op_name(j->node->desc.head.op), "backend", sl_backend_get_id(j->backend), "variant",
-                               offer->variant, "verdict", sl_verdict_name(j->verdict), "gradients", j->backward,
-                               "error_over_tolerance", isfinite(j->worst) ? json_real(j->worst) : json_null(), "reason",
-                               j->detail);
+    json_t *object =
+        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:o,s:s}", "phase", phase == SL_PHASE_TRAIN ? "train" : "infer", "name",
+                  j->node->name, "op", sl_op_name(j->node->desc.head.op), "backend", sl_backend_get_id(j->backend),
+                  "variant", offer->variant, "verdict", sl_verdict_name(j->verdict), "gradients", j->backward,
+                  "error_over_tolerance", isfinite(j->worst) ? json_real(j->worst) : json_null(), "reason", j->detail);
     if (object && !offer->accepted) {
         json_object_set_new(object, "option", json_string(offer->option));
         json_object_set_new(object, "value", json_string(offer->value));

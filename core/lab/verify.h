@@ -13,9 +13,9 @@
 
 struct sl_verify_request {
     struct sl_session *session;
-    const char *backend;  /* only this id; NULL: all that load */
-    int64_t sequences;    /* of the batch; 0: up to 8, as many as the reference runs in reasonable time */
-    int32_t threads;      /* of the backends under test; 0: auto */
+    const char *backend; /* only this id; NULL: all that load */
+    int64_t sequences;   /* of the batch; 0: up to 8, as many as the reference runs in reasonable time */
+    int32_t threads;     /* of the backends under test; 0: auto */
     const struct sl_interrupt *interrupt;
 };
 

@@ -22,8 +22,8 @@ static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_confo
     if (w->record.status == SL_BACKEND_OK) {
         SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, NULL, err));
         sl_host_init(&w->host, w->table.id, &w->outlet.log, NULL);
-        SEQLSTM_TRY(sl_loader_open(&w->arena, &w->table, &w->host.services, request->settings,
-                                   request->setting_count, &w->record, &w->instance, err));
+        SEQLSTM_TRY(sl_loader_open(&w->arena, &w->table, &w->host.services, request->settings, request->setting_count,
+                                   &w->record, &w->instance, err));
     }
     if (w->record.status == SL_BACKEND_OK)
         return SEQLSTM_OK;
@@ -31,8 +31,7 @@ static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_confo
                  w->record.status == SL_BACKEND_NOT_FOUND     ? SEQLSTM_NOT_FOUND
                  : w->record.status == SL_BACKEND_UNAVAILABLE ? SEQLSTM_UNAVAILABLE
                                                               : SEQLSTM_INVALID_ARGUMENT,
-                 "%.300s is %s: %.500s", request->file, sl_backend_status_name(w->record.status),
-                 w->record.reason);
+                 "%.300s is %s: %.500s", request->file, sl_backend_status_name(w->record.status), w->record.reason);
 }
 
 static seqlstm_status open_reference(struct sl_workbench *w, const struct sl_conformance_request *request,

@@ -15,7 +15,7 @@ struct sl_workbench {
     struct sl_host host, reference_host;
     struct seqlstm_instance *instance, *reference_instance;
     struct sl_pool *pools[SL_WORKBENCH_QUEUES];
-    struct sl_queue queues[SL_WORKBENCH_QUEUES]; /* 1, 2, 3 members; the last is used by most cases */
+    struct sl_queue queues[SL_WORKBENCH_QUEUES];   /* 1, 2, 3 members; the last is used by most cases */
     struct sl_domain domains[SL_WORKBENCH_QUEUES]; /* of a device: as many streams */
     struct sl_queue reference_queue;
     struct sl_outlet outlet;

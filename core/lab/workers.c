@@ -58,8 +58,7 @@ static bool start(struct sl_workers *w)
     if (fine) {
         /* Our ends are beyond the numbers that the worker uses, whatever was free before. */
         int far_in = fcntl(in[0], F_DUPFD_CLOEXEC, 16), far_out = fcntl(out[1], F_DUPFD_CLOEXEC, 16);
-        fine = far_in >= 0 && far_out >= 0 &&
-               posix_spawn_file_actions_adddup2(&actions, far_in, SL_WORKER_IN) == 0 &&
+        fine = far_in >= 0 && far_out >= 0 && posix_spawn_file_actions_adddup2(&actions, far_in, SL_WORKER_IN) == 0 &&
                posix_spawn_file_actions_adddup2(&actions, far_out, SL_WORKER_OUT) == 0 &&
                posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) == 0 &&
                posix_spawn(&w->pid, w->argv[0], &actions, NULL, (char *const *)(uintptr_t)w->argv, environ) == 0;
@@ -220,7 +219,8 @@ void sl_workers_run(struct sl_workers *w, const char *name, struct sl_check_resu
     }
     int length = sl_text_snprintf(line, sizeof line, "%s\n", name);
     enum read_outcome outcome = READ_END;
-    const struct limit limit = {.pid = w->pid, .cpu_ns = get_cpu_ns(w->pid) + w->timeout_ns,
+    const struct limit limit = {.pid = w->pid,
+                                .cpu_ns = get_cpu_ns(w->pid) + w->timeout_ns,
                                 .wall_ns = sl_clock_ns() + WALL_TIMES * w->timeout_ns};
     if (write_all(w->to, line, (size_t)length))
         outcome = read_line(w->from, &limit, line);

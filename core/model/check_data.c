@@ -11,11 +11,9 @@ static void check_label(struct sl_reader *reader, const struct sl_node *split, c
     const struct sl_node *label = sl_node_find(split, "label");
     if (column == NULL || label == NULL)
         return;
-    if (source->type == SL_SOURCE_LINES && strcmp(column, "first") != 0 &&
-        strcmp(column, "last") != 0)
+    if (source->type == SL_SOURCE_LINES && strcmp(column, "first") != 0 && strcmp(column, "last") != 0)
         sl_reader_report(reader, "E0317", label->place, NULL, NULL,
-                         "the label of a line is its `first` or its `last` field, not `%.60s`",
-                         column);
+                         "the label of a line is its `first` or its `last` field, not `%.60s`", column);
 }
 
 /* A source of pairs has its two sides, or one text that is both, and no label. */
@@ -59,15 +57,13 @@ static void check_table(struct sl_reader *reader, const struct sl_node *split, c
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "text"), NULL, NULL,
                          "a table has `inputs` or `text`, not both");
     else if (!numeric && !text && !source->source_column && !source->target_column)
-        sl_reader_report(reader, "E0317", place,
-                         "say the columns, as in `inputs: [a, b]` or `text: sentence`", NULL,
+        sl_reader_report(reader, "E0317", place, "say the columns, as in `inputs: [a, b]` or `text: sentence`", NULL,
                          "a table needs `inputs` or `text`");
     if (targets && label)
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "label"), NULL, NULL,
                          "a table has `targets` or a `label`, not both");
     if (numeric && !targets && !label)
-        sl_reader_report(reader, "E0317", place,
-                         "say what is predicted, as in `targets: [b]` or `label: kind`", NULL,
+        sl_reader_report(reader, "E0317", place, "say what is predicted, as in `targets: [b]` or `label: kind`", NULL,
                          "a table with `inputs` needs `targets` or a `label`");
     if (window && !targets)
         sl_reader_report(reader, "E0317", sl_reader_get_place(split, "window"), NULL, NULL,
@@ -96,8 +92,8 @@ static void check_rows(struct sl_reader *reader, const struct sl_node *split, co
     bool numbers = (rows->first == NULL || is_row_number(rows->first, &first)) &&
                    (rows->last == NULL || is_row_number(rows->last, &last));
     if (!numbers && source->time.column == NULL) {
-        sl_reader_report(reader, "E0317", node->place, "say `time: {column: …}`, or row numbers",
-                         NULL, "`rows` that are no numbers need a time column");
+        sl_reader_report(reader, "E0317", node->place, "say `time: {column: …}`, or row numbers", NULL,
+                         "`rows` that are no numbers need a time column");
         return;
     }
     if (!numbers || source->time.column != NULL)
@@ -232,8 +228,8 @@ static void check_batching(struct sl_reader *reader, struct sl_node *data, struc
         check_stream(reader, data, batching, model);
         return;
     }
-    sl_reader_drop_idle(reader, batching, "pool",
-                        model->data.batching.bucketing.kind == SL_BUCKETING_POOLS, "`bucketing: pools`");
+    sl_reader_drop_idle(reader, batching, "pool", model->data.batching.bucketing.kind == SL_BUCKETING_POOLS,
+                        "`bucketing: pools`");
     bool lengths = model->data.batching.bucketing.kind == SL_BUCKETING_LENGTHS;
     sl_reader_drop_idle(reader, batching, "on_overflow", model->data.batching.max_length > 0 || lengths,
                         "`max_length` or a list of lengths");

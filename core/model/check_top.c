@@ -12,16 +12,13 @@ static void check_pins(struct sl_reader *reader, const struct sl_model *model)
         bool listed = model->backend_count == 0;
         for (size_t j = 0; j < model->backend_count; j++) {
             const char *id = model->backends[j].id;
-            listed = listed || id == NULL ||
-                     (strlen(id) == id_bytes && strncmp(id, pin->backend, id_bytes) == 0);
+            listed = listed || id == NULL || (strlen(id) == id_bytes && strncmp(id, pin->backend, id_bytes) == 0);
         }
         if (model->layer_count > 0 && sl_model_find_layer(model, pin->layer) == NULL)
-            sl_reader_report(reader, "E0320", pin->place, NULL, NULL,
-                             "there is no layer `%.60s` to pin", pin->layer);
+            sl_reader_report(reader, "E0320", pin->place, NULL, NULL, "there is no layer `%.60s` to pin", pin->layer);
         if (!listed && pin->backend[0] != 0)
             sl_reader_report(reader, "E0320", pin->place, "add it to `backends`", NULL,
-                             "`%.60s` is pinned to `%.60s`, which is not among the backends",
-                             pin->layer, pin->backend);
+                             "`%.60s` is pinned to `%.60s`, which is not among the backends", pin->layer, pin->backend);
     }
 }
 
@@ -45,17 +42,15 @@ static void warn_of_growth(struct sl_reader *reader, const struct sl_model *mode
 {
     for (size_t i = 0; i < model->layer_count && reader->errors == 0; i++) {
         const struct sl_layer *layer = &model->layers[i];
-        if (layer->kind != SL_LAYER_LSTM || layer->recurrent.cell_clip > 0 ||
-            layer->recurrent.gate_clip > 0 || layer->recurrent.layer_norm)
+        if (layer->kind != SL_LAYER_LSTM || layer->recurrent.cell_clip > 0 || layer->recurrent.gate_clip > 0 ||
+            layer->recurrent.layer_norm)
             continue;
         const struct sl_recurrent *r = &layer->recurrent;
-        if (is_unbounded(&r->activation[SL_FORWARD]) &&
-            is_unbounded(&r->output_activation[SL_FORWARD]))
+        if (is_unbounded(&r->activation[SL_FORWARD]) && is_unbounded(&r->output_activation[SL_FORWARD]))
             sl_reader_report(reader, "W0301", sl_layer_find_option_place(layer, "activation"),
                              "add `cell_clip: 10`, or keep tanh inside and put the activation "
                              "behind the layer",
-                             NULL, "the states of %s can grow without bound with %s inside the cell",
-                             layer->name,
+                             NULL, "the states of %s can grow without bound with %s inside the cell", layer->name,
                              sl_activation_kind_get_name(r->activation[SL_FORWARD].kind));
     }
 }

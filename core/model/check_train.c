@@ -33,26 +33,22 @@ static void check_loss(const struct check *c)
         sl_reader_report(c->reader, "E0309", get_value_place(c->train, "loss"), NULL,
                          classes ? "regression takes mse, mae or huber"
                                  : "classes take cross_entropy or binary_cross_entropy",
-                         "the loss `%s` does not fit the task `%s`", loss,
-                         sl_task_get_name(train->task));
+                         "the loss `%s` does not fit the task `%s`", loss, sl_task_get_name(train->task));
         return;
     }
-    enum sl_activation_kind wanted = train->loss.kind == SL_LOSS_CROSS_ENTROPY
-                                         ? SL_ACTIVATION_SOFTMAX
-                                         : SL_ACTIVATION_SIGMOID;
+    enum sl_activation_kind wanted =
+        train->loss.kind == SL_LOSS_CROSS_ENTROPY ? SL_ACTIVATION_SOFTMAX : SL_ACTIVATION_SIGMOID;
     if ((int)last->kind < 0 || last->name == NULL)
         return;
     if (classes && activation != wanted)
-        sl_reader_report(c->reader, "E0308", sl_layer_find_option_place(last, "activation"),
-                         sl_reader_printf(c->reader, "add `activation: %s` to %s",
-                                          sl_activation_kind_get_name(wanted), last->name),
-                         NULL, "the loss `%s` needs a %s at the output, but %s has %s", loss,
-                         sl_activation_kind_get_name(wanted), last->name,
-                         sl_activation_kind_get_name(activation));
+        sl_reader_report(
+            c->reader, "E0308", sl_layer_find_option_place(last, "activation"),
+            sl_reader_printf(c->reader, "add `activation: %s` to %s", sl_activation_kind_get_name(wanted), last->name),
+            NULL, "the loss `%s` needs a %s at the output, but %s has %s", loss, sl_activation_kind_get_name(wanted),
+            last->name, sl_activation_kind_get_name(activation));
     if (!classes && activation == SL_ACTIVATION_SOFTMAX)
-        sl_reader_report(c->reader, "E0308", sl_layer_find_option_place(last, "activation"), NULL,
-                         NULL, "the loss `%s` predicts values, but %s ends in a softmax", loss,
-                         last->name);
+        sl_reader_report(c->reader, "E0308", sl_layer_find_option_place(last, "activation"), NULL, NULL,
+                         "the loss `%s` predicts values, but %s ends in a softmax", loss, last->name);
 }
 
 /* Whether the model yields what the task needs: one thing per step, or per sequence. */
@@ -62,22 +58,18 @@ static void check_output_shape(const struct check *c)
     enum sl_task task = c->model->train.task;
     const struct sl_source *source = &c->model->data.splits[SL_SPLIT_TRAIN];
     bool per_step = task == SL_TASK_LANGUAGE_MODEL || task == SL_TASK_TAG || task == SL_TASK_SEQ2SEQ;
-    bool per_sequence =
-        task == SL_TASK_CLASSIFY ||
-        (task == SL_TASK_REGRESS &&
-         (source->type == SL_SOURCE_GENERATOR || source->window.length > 0 ||
-          source->label.column != NULL));
+    bool per_sequence = task == SL_TASK_CLASSIFY ||
+                        (task == SL_TASK_REGRESS && (source->type == SL_SOURCE_GENERATOR || source->window.length > 0 ||
+                                                     source->label.column != NULL));
     if ((int)last->kind < 0)
         return;
     if (per_step && last->output_shape == SL_SHAPE_VECTOR)
-        sl_reader_report(c->reader, "E0313", last->place,
-                         "let the recurrent layers say `return_sequences: true`", NULL,
+        sl_reader_report(c->reader, "E0313", last->place, "let the recurrent layers say `return_sequences: true`", NULL,
                          "the task `%s` needs an output for each step, but %s gives one per sequence",
                          sl_task_get_name(task), last->name);
     if (per_sequence && last->output_shape == SL_SHAPE_SEQUENCE)
         sl_reader_report(c->reader, "E0313", last->place,
-                         "take `return_sequences` off the last recurrent layer, or add a `pool`",
-                         NULL,
+                         "take `return_sequences` off the last recurrent layer, or add a `pool`", NULL,
                          "the task `%s` needs one output per sequence, but %s gives one for each step",
                          sl_task_get_name(task), last->name);
 }
@@ -100,9 +92,8 @@ static void check_directions(const struct check *c)
             continue;
         struct sl_place place = sl_layer_find_option_place(layer, "direction");
         if (stream)
-            sl_reader_report(c->reader, "E0310", place, "use `unit: sequence`, or `direction: forward`",
-                             NULL, "%s reads backwards, which a stream cannot: it has no end",
-                             layer->name);
+            sl_reader_report(c->reader, "E0310", place, "use `unit: sequence`, or `direction: forward`", NULL,
+                             "%s reads backwards, which a stream cannot: it has no end", layer->name);
         else
             sl_reader_report(c->reader, "E0310", place, "use `direction: forward`", NULL,
                              "%s would see the token that it has to predict", layer->name);
@@ -137,8 +128,7 @@ static bool is_measured(const struct sl_metric_list *list, enum sl_metric metric
  * said. */
 static void check_monitor(const struct check *c, struct sl_node *map, const char *monitor, enum sl_monitor_mode *mode)
 {
-    struct sl_place place = sl_node_find(map, "monitor") ? get_value_place(map, "monitor")
-                                                         : map->place;
+    struct sl_place place = sl_node_find(map, "monitor") ? get_value_place(map, "monitor") : map->place;
     const char *dot = monitor ? strchr(monitor, '.') : NULL;
     if (dot == NULL)
         return;
@@ -147,15 +137,13 @@ static void check_monitor(const struct check *c, struct sl_node *map, const char
     const struct sl_word *word = sl_word_find(sl_words_metric, dot + 1);
     bool valid = strncmp(monitor, "valid.", 6) == 0, train = strncmp(monitor, "train.", 6) == 0;
     if (!valid && !train) {
-        sl_reader_report(c->reader, "E0312", place, NULL, NULL,
-                         "`%.60s` watches neither `train` nor `valid`", monitor);
+        sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` watches neither `train` nor `valid`", monitor);
         return;
     }
     if (valid && c->model->data.splits[SL_SPLIT_VALID].origin == SL_SOURCE_NONE)
         sl_reader_report(c->reader, "E0312", place, "add `valid: {split: 0.1}` to the data", NULL,
                          "`%.60s` is watched, but there is no `valid` split", monitor);
-    const struct sl_metric_list *list =
-        valid ? &c->model->train.validate.metrics : &c->model->train.metrics;
+    const struct sl_metric_list *list = valid ? &c->model->train.validate.metrics : &c->model->train.metrics;
     bool of_texts = word != NULL && !word->later && sl_metric_is_of_texts((enum sl_metric)word->value);
     if (train && of_texts) {
         sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` is measured on `valid` and `test` alone",
@@ -164,9 +152,8 @@ static void check_monitor(const struct check *c, struct sl_node *map, const char
     }
     if (word == NULL || word->later || !is_measured(list, (enum sl_metric)word->value)) {
         sl_reader_report(c->reader, "E0312", place,
-                         word && !word->later
-                             ? sl_reader_printf(c->reader, "add `metrics: [%s]` to train", dot + 1)
-                             : NULL,
+                         word && !word->later ? sl_reader_printf(c->reader, "add `metrics: [%s]` to train", dot + 1)
+                                              : NULL,
                          NULL, "`%.60s` is watched, but `%.60s` is not measured", monitor, dot + 1);
         return;
     }
@@ -236,8 +223,8 @@ static void check_schedule(const struct check *c, struct sl_train_config *train)
                          "`start` and `every` of a schedule have the same unit");
     if (s->kind == SL_SCHEDULE_STEP && s->start.unit == SL_PERIOD_NONE)
         s->start = s->every;
-    bool whole_run = (s->kind == SL_SCHEDULE_COSINE || s->kind == SL_SCHEDULE_ONE_CYCLE) &&
-                     s->over.unit == SL_PERIOD_NONE;
+    bool whole_run =
+        (s->kind == SL_SCHEDULE_COSINE || s->kind == SL_SCHEDULE_ONE_CYCLE) && s->over.unit == SL_PERIOD_NONE;
     if (whole_run && train->epochs == 0 && train->updates == 0)
         sl_reader_report(c->reader, "E0204", node->place, NULL, NULL,
                          "the schedule needs `over`, because train says neither `epochs` nor "
@@ -254,10 +241,8 @@ static void check_watching(const struct check *c, struct sl_train_config *train)
         check_monitor(c, stopping, train->early_stopping.monitor, &train->early_stopping.mode);
     if (checkpoint == NULL || checkpoint->kind != SL_NODE_MAP)
         return;
-    sl_reader_drop_idle(c->reader, checkpoint, "monitor", train->checkpoint.keep_best > 0,
-                        "`keep_best`");
-    sl_reader_drop_idle(c->reader, checkpoint, "mode", train->checkpoint.keep_best > 0,
-                        "`keep_best`");
+    sl_reader_drop_idle(c->reader, checkpoint, "monitor", train->checkpoint.keep_best > 0, "`keep_best`");
+    sl_reader_drop_idle(c->reader, checkpoint, "mode", train->checkpoint.keep_best > 0, "`keep_best`");
     if (train->checkpoint.keep_best > 0)
         check_monitor(c, checkpoint, train->checkpoint.monitor, &train->checkpoint.mode);
     else
@@ -267,8 +252,7 @@ static void check_watching(const struct check *c, struct sl_train_config *train)
 /* Without a `valid` split there is nothing to validate on. */
 static void check_validate(const struct check *c)
 {
-    sl_reader_drop_idle(c->reader, c->train, "validate",
-                        c->model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE,
+    sl_reader_drop_idle(c->reader, c->train, "validate", c->model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE,
                         "a `valid` split in the data");
     const struct sl_node *validate = sl_node_find(c->train, "validate");
     if (validate != NULL)
@@ -280,9 +264,8 @@ static void check_class_weight(const struct check *c)
     const struct sl_train_config *train = &c->model->train;
     bool weighted = train->balanced_classes || train->class_weight_count > 0;
     if (weighted && train->task != SL_TASK_CLASSIFY && train->task != SL_TASK_TAG)
-        sl_reader_report(c->reader, "E0309", sl_reader_get_place(c->train, "class_weight"), NULL,
-                         NULL, "`class_weight` does not fit the task `%s`",
-                         sl_task_get_name(train->task));
+        sl_reader_report(c->reader, "E0309", sl_reader_get_place(c->train, "class_weight"), NULL, NULL,
+                         "`class_weight` does not fit the task `%s`", sl_task_get_name(train->task));
 }
 
 void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
@@ -292,8 +275,7 @@ void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct
     struct sl_train_config *train = &model->train;
     if (node == NULL || node->kind != SL_NODE_MAP)
         return;
-    bool ends = sl_node_find(node, "epochs") || sl_node_find(node, "updates") ||
-                sl_node_find(node, "max_time");
+    bool ends = sl_node_find(node, "epochs") || sl_node_find(node, "updates") || sl_node_find(node, "max_time");
     if (!ends)
         sl_reader_report(reader, "E0319", node->place, "add `epochs: 10`", NULL,
                          "nothing says when the training ends: `epochs`, `updates` or `max_time`");

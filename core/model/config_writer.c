@@ -95,8 +95,7 @@ static void end_line(struct writing *w, const struct sl_node *node)
         sl_buf_fill(w->out, ' ', length < ORIGIN_COLUMN ? ORIGIN_COLUMN - length : 1);
         if (node->is_default || node->place.line == 0)
             sl_buf_append_text(w->out, "# default");
-        else if (strncmp(node->place.file, "--", 2) == 0 ||
-                 strncmp(node->place.file, "SEQLSTM_", 8) == 0)
+        else if (strncmp(node->place.file, "--", 2) == 0 || strncmp(node->place.file, "SEQLSTM_", 8) == 0)
             sl_buf_printf(w->out, "# %s", node->place.file);
         else
             sl_buf_printf(w->out, "# %s:%d", node->place.file, node->place.line);

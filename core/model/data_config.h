@@ -28,13 +28,13 @@ enum sl_source_origin {
 };
 
 enum sl_source_type {
-    SL_SOURCE_TEXT,     /* one long text; with unit: sequence, one sequence per line */
-    SL_SOURCE_LINES,    /* one sequence per line, usually with a label */
-    SL_SOURCE_TSV,      /* a table, tab between fields */
-    SL_SOURCE_CSV,      /* a table, RFC 4180 */
-    SL_SOURCE_CONLL,    /* one token per line, a blank line ends a sequence */
-    SL_SOURCE_NPY,      /* x: [N, T, F] or [N, F], y: [N], [N, F], [N, T] or [N, T, F] */
-    SL_SOURCE_TOKENS,   /* token ids, one sequence per line */
+    SL_SOURCE_TEXT,   /* one long text; with unit: sequence, one sequence per line */
+    SL_SOURCE_LINES,  /* one sequence per line, usually with a label */
+    SL_SOURCE_TSV,    /* a table, tab between fields */
+    SL_SOURCE_CSV,    /* a table, RFC 4180 */
+    SL_SOURCE_CONLL,  /* one token per line, a blank line ends a sequence */
+    SL_SOURCE_NPY,    /* x: [N, T, F] or [N, F], y: [N], [N, F], [N, T] or [N, T, F] */
+    SL_SOURCE_TOKENS, /* token ids, one sequence per line */
     SL_SOURCE_GENERATOR
 };
 
@@ -109,17 +109,17 @@ struct sl_source {
     double split; /* SL_SOURCE_FROM_TRAIN: the fraction of train, (0, 1) */
     enum sl_source_type type;
 
-    const char *file; /* absolute; text, lines, tables, conll, tokens */
-    const char *source_file;   /* absolute; lines: the two sides of parallel files; NULL: not said */
+    const char *file;        /* absolute; text, lines, tables, conll, tokens */
+    const char *source_file; /* absolute; lines: the two sides of parallel files; NULL: not said */
     const char *target_file;
     const char *source_column; /* tables: the two texts of a row; NULL: not said */
     const char *target_column;
-    const char *x;    /* absolute; npy */
-    const char *y;    /* absolute; npy; NULL: none */
+    const char *x;       /* absolute; npy */
+    const char *y;       /* absolute; npy; NULL: none */
     const char *lengths; /* absolute; npy: int [N], real steps of each row; NULL: all */
 
-    const char *delimiter;         /* one character (UTF-8); set for tables, lines, conll */
-    bool header;                   /* tables: the first row names the columns */
+    const char *delimiter; /* one character (UTF-8); set for tables, lines, conll */
+    bool header;           /* tables: the first row names the columns */
     enum sl_encoding encoding;
     const char *comment;           /* conll: lines that begin with it are skipped; NULL: none */
     struct sl_string_list columns; /* names for a table without header; empty: none */
@@ -135,17 +135,17 @@ struct sl_source {
     struct sl_missing missing;
 
     enum sl_generator generator;
-    int64_t size;       /* generator: sequences */
+    int64_t size; /* generator: sequences */
     bool has_seed;
     uint64_t seed;      /* generator; without has_seed: from the model's seed and the split */
     int64_t length_min; /* generator: steps of a sequence, both ends included */
     int64_t length_max;
-    int64_t features;   /* sine */
-    int64_t horizon;    /* sine: values to predict, of each feature */
-    double noise;       /* sine: stddev of the noise */
-    int64_t symbols;    /* copy, reverse: size of the alphabet */
-    int64_t delay;      /* copy: blanks between the sequence and its copy */
-    int64_t digits;     /* addition: most digits of each number */
+    int64_t features; /* sine */
+    int64_t horizon;  /* sine: values to predict, of each feature */
+    double noise;     /* sine: stddev of the noise */
+    int64_t symbols;  /* copy, reverse: size of the alphabet */
+    int64_t delay;    /* copy: blanks between the sequence and its copy */
+    int64_t digits;   /* addition: most digits of each number */
 
     struct sl_place place; /* of the split's entry */
 };
@@ -153,8 +153,8 @@ struct sl_source {
 enum sl_tokenizer_type {
     SL_TOKENIZER_NONE, /* the source holds no text */
     SL_TOKENIZER_WHITESPACE,
-    SL_TOKENIZER_CHAR, /* one Unicode character */
-    SL_TOKENIZER_WORD, /* whitespace, and punctuation cut off */
+    SL_TOKENIZER_CHAR,         /* one Unicode character */
+    SL_TOKENIZER_WORD,         /* whitespace, and punctuation cut off */
     SL_TOKENIZER_SENTENCEPIECE /* pieces of words, of a model */
 };
 
@@ -225,11 +225,11 @@ int64_t sl_batching_find_longest(const struct sl_batching *batching);
 struct sl_data_config {
     struct sl_source splits[SL_SPLIT_COUNT];
     struct sl_tokenizer tokenizer;
-    bool pairs; /* records are a source and a target: for an encoder and a decoder */
+    bool pairs;                           /* records are a source and a target: for an encoder and a decoder */
     struct sl_tokenizer source_tokenizer; /* pairs: of the source; as `tokenizer` without bos and eos where not said */
     struct sl_batching batching;
     int64_t batch_size; /* 0: `max_tokens` alone limits a batch */
-    bool shuffle; /* of train, per epoch; never rows inside a sequence; false for streams */
+    bool shuffle;       /* of train, per epoch; never rows inside a sequence; false for streams */
     struct sl_place place;
 };
 

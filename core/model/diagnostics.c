@@ -57,8 +57,7 @@ void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *fil
 {
     void *files = diagnostics->files;
     struct sl_source_file added = {0};
-    struct sl_source_file *known =
-        (struct sl_source_file *)sl_diagnostics_find_file(diagnostics, file);
+    struct sl_source_file *known = (struct sl_source_file *)sl_diagnostics_find_file(diagnostics, file);
     added.name = known ? known->name : sl_arena_strdup(&diagnostics->arena, file);
     char *copy = sl_arena_alloc(&diagnostics->arena, text_bytes + 1);
     if (added.name == NULL || copy == NULL) {
@@ -90,8 +89,7 @@ static bool is_known(const struct sl_diagnostics *diagnostics, const struct sl_d
     for (size_t i = 0; i < diagnostics->finding_count; i++) {
         const struct sl_diagnostic *old = &diagnostics->findings[i];
         if (strcmp(old->code, finding->code) == 0 && old->place.line == finding->place.line &&
-            old->place.column == finding->place.column &&
-            same_text(old->place.file, finding->place.file) &&
+            old->place.column == finding->place.column && same_text(old->place.file, finding->place.file) &&
             same_text(old->message, finding->message))
             return true;
     }
@@ -122,8 +120,7 @@ void sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diag
     if (!room)
         return;
     void *findings = diagnostics->findings;
-    if (!make_room(&findings, diagnostics->finding_count, &diagnostics->finding_capacity,
-                   sizeof *finding)) {
+    if (!make_room(&findings, diagnostics->finding_count, &diagnostics->finding_capacity, sizeof *finding)) {
         diagnostics->failed = true;
         return;
     }

@@ -43,8 +43,7 @@ seqlstm_status sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm
 void sl_diagnostics_destroy(struct sl_diagnostics *diagnostics);
 
 /* Keeps a copy of the text that places with this file name point into. */
-void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, const char *text,
-                             size_t text_bytes);
+void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, const char *text, size_t text_bytes);
 
 /* The severity follows from the code's letter. A finding equal to one already there is not added.
  * */
@@ -72,12 +71,12 @@ size_t sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_se
  *      = help: use `units: 650`
  *
  * with a blank line after each. `color` adds ANSI sequences. */
-seqlstm_status sl_diagnostics_render(const struct sl_diagnostics *diagnostics, bool color,
-                                     struct sl_buf *out, struct seqlstm_error *err);
+seqlstm_status sl_diagnostics_render(const struct sl_diagnostics *diagnostics, bool color, struct sl_buf *out,
+                                     struct seqlstm_error *err);
 
 /* Appends a JSON array of {severity, code, file, line, column, length, message, label, help,
  * note}. */
-seqlstm_status sl_diagnostics_write_json(const struct sl_diagnostics *diagnostics,
-                                         struct sl_buf *out, struct seqlstm_error *err);
+seqlstm_status sl_diagnostics_write_json(const struct sl_diagnostics *diagnostics, struct sl_buf *out,
+                                         struct seqlstm_error *err);
 
 #endif

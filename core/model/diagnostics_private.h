@@ -15,7 +15,7 @@ struct sl_source_file {
 };
 
 struct sl_diagnostics {
-    struct sl_arena arena; /* all texts */
+    struct sl_arena arena;          /* all texts */
     struct sl_diagnostic *findings; /* in the order of their coming */
     size_t finding_count, finding_capacity;
     struct sl_source_file *files; /* in the order of their coming, which is the order shown */
@@ -29,7 +29,6 @@ enum sl_severity sl_diagnostic_get_severity(const struct sl_diagnostic *finding)
 /* Whether a finding or a text was lost because memory ran out. */
 bool sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics);
 
-const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics,
-                                                      const char *name);
+const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *name);
 
 #endif

@@ -12,11 +12,11 @@
 #include "base/text.h"
 #include "model/diagnostics_private.h"
 
-#define RED "\033[1;31m"
+#define RED    "\033[1;31m"
 #define YELLOW "\033[1;33m"
-#define BLUE "\033[1;34m"
-#define BOLD "\033[1m"
-#define RESET "\033[0m"
+#define BLUE   "\033[1;34m"
+#define BOLD   "\033[1m"
+#define RESET  "\033[0m"
 
 enum {
     TAB_COLUMNS = 4,
@@ -55,8 +55,7 @@ static struct ranked *sort_findings(const struct sl_diagnostics *diagnostics)
         return NULL;
     for (size_t i = 0; i < diagnostics->finding_count; i++) {
         const struct sl_diagnostic *finding = &diagnostics->findings[i];
-        const struct sl_source_file *file =
-            sl_diagnostics_find_file(diagnostics, finding->place.file);
+        const struct sl_source_file *file = sl_diagnostics_find_file(diagnostics, finding->place.file);
         size_t rank = file ? (size_t)(file - diagnostics->files) : diagnostics->file_count;
         sorted[i] = (struct ranked){finding, rank, i};
     }
@@ -108,10 +107,9 @@ static int character_width(uint32_t c)
         uint32_t first, last;
         int width;
     } ranges[] = {
-        {0x0300, 0x036f, 0},   {0x200b, 0x200f, 0},   {0x20d0, 0x20ff, 0},   {0xfe00, 0xfe0f, 0},
-        {0x1100, 0x115f, 2},   {0x2e80, 0xa4cf, 2},   {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},
-        {0xfe30, 0xfe6f, 2},   {0xff00, 0xff60, 2},   {0xffe0, 0xffe6, 2},   {0x1f300, 0x1faff, 2},
-        {0x20000, 0x3fffd, 2},
+        {0x0300, 0x036f, 0}, {0x200b, 0x200f, 0},   {0x20d0, 0x20ff, 0},   {0xfe00, 0xfe0f, 0}, {0x1100, 0x115f, 2},
+        {0x2e80, 0xa4cf, 2}, {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},   {0xfe30, 0xfe6f, 2}, {0xff00, 0xff60, 2},
+        {0xffe0, 0xffe6, 2}, {0x1f300, 0x1faff, 2}, {0x20000, 0x3fffd, 2},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (c >= ranges[i].first && c <= ranges[i].last)
@@ -210,21 +208,18 @@ static void append_finding(const struct sl_diagnostics *diagnostics, const struc
     const char *strong = !color ? "" : is_error ? RED : YELLOW;
     const struct sl_place *place = &finding->place;
     int gutter = place->line > 0 ? count_digits(place->line) : 1;
-    sl_buf_printf(out, "%s%s[%s]%s%s: %s%s\n", strong, is_error ? "error" : "warning",
-                  finding->code, reset, bold, finding->message, reset);
+    sl_buf_printf(out, "%s%s[%s]%s%s: %s%s\n", strong, is_error ? "error" : "warning", finding->code, reset, bold,
+                  finding->message, reset);
     if (place->file != NULL && place->line > 0)
-        sl_buf_printf(out, "%*s%s-->%s %s:%d:%d\n", gutter, "", blue, reset, place->file,
-                      place->line, place->column);
+        sl_buf_printf(out, "%*s%s-->%s %s:%d:%d\n", gutter, "", blue, reset, place->file, place->line, place->column);
     else if (place->file != NULL)
         sl_buf_printf(out, "%*s%s-->%s %s\n", gutter, "", blue, reset, place->file);
     if (place->line > 0)
         append_snippet(diagnostics, finding, gutter, color, out);
     if (finding->help != NULL)
-        sl_buf_printf(out, "%*s %s=%s %shelp%s: %s\n", gutter, "", blue, reset, bold, reset,
-                      finding->help);
+        sl_buf_printf(out, "%*s %s=%s %shelp%s: %s\n", gutter, "", blue, reset, bold, reset, finding->help);
     if (finding->note != NULL)
-        sl_buf_printf(out, "%*s %s=%s %snote%s: %s\n", gutter, "", blue, reset, bold, reset,
-                      finding->note);
+        sl_buf_printf(out, "%*s %s=%s %snote%s: %s\n", gutter, "", blue, reset, bold, reset, finding->note);
     sl_buf_append_char(out, '\n');
 }
 
@@ -265,12 +260,11 @@ seqlstm_status sl_diagnostics_write_json(const struct sl_diagnostics *diagnostic
     for (size_t i = 0; i < diagnostics->finding_count; i++) {
         const struct sl_diagnostic *finding = sorted[i].finding;
         bool is_error = sl_diagnostic_get_severity(finding) == SL_SEVERITY_ERROR;
-        sl_buf_printf(out, "%s{\"severity\": \"%s\"", i ? ",\n " : "",
-                      is_error ? "error" : "warning");
+        sl_buf_printf(out, "%s{\"severity\": \"%s\"", i ? ",\n " : "", is_error ? "error" : "warning");
         append_member(out, "code", finding->code);
         append_member(out, "file", finding->place.file);
-        sl_buf_printf(out, ", \"line\": %d, \"column\": %d, \"length\": %d", finding->place.line,
-                      finding->place.column, finding->place.length);
+        sl_buf_printf(out, ", \"line\": %d, \"column\": %d, \"length\": %d", finding->place.line, finding->place.column,
+                      finding->place.length);
         append_member(out, "message", finding->message);
         append_member(out, "label", finding->label);
         append_member(out, "help", finding->help);

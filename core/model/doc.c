@@ -28,7 +28,7 @@ struct reading {
     yaml_event_t event; /* the current one; deleted before the next */
     struct anchor *anchors;
     size_t nodes;
-    bool broken;    /* an error was reported */
+    bool broken; /* an error was reported */
     bool no_memory;
 };
 
@@ -45,8 +45,7 @@ static struct sl_place place_of(const struct reading *r, yaml_mark_t start, yaml
 static void fail(struct reading *r, const char *code, struct sl_place place, const char *message, const char *help)
 {
     if (!r->broken && !r->no_memory) {
-        struct sl_diagnostic finding = {
-            .code = code, .place = place, .message = message, .help = help};
+        struct sl_diagnostic finding = {.code = code, .place = place, .message = message, .help = help};
         sl_diagnostics_add(r->diagnostics, &finding);
     }
     r->broken = true;
@@ -194,8 +193,7 @@ static struct sl_node *read_alias(struct reading *r, int depth)
     if (anchor == NULL || anchor->open) {
         char message[160];
         sl_text_snprintf(message, sizeof message,
-                         anchor ? "the alias `*%.60s` contains itself"
-                                : "the alias `*%.60s` has no anchor before it",
+                         anchor ? "the alias `*%.60s` contains itself" : "the alias `*%.60s` has no anchor before it",
                          name);
         fail(r, "E0006", place, message, NULL);
         return NULL;
@@ -270,8 +268,7 @@ static bool merge_map(struct reading *r, struct sl_node *map, const struct sl_no
         const struct sl_pair *pair = &from->pairs[i];
         if (sl_node_find(map, pair->key) != NULL)
             continue;
-        if (!sl_node_append_pair(r->arena, map, pair->key, pair->place,
-                                 sl_node_copy(r->arena, pair->value))) {
+        if (!sl_node_append_pair(r->arena, map, pair->key, pair->place, sl_node_copy(r->arena, pair->value))) {
             r->no_memory = true;
             return false;
         }
@@ -285,10 +282,8 @@ static bool check_key(struct reading *r, const struct sl_node *map, const char *
     if (before != NULL) {
         char message[200], help[200];
         sl_text_snprintf(message, sizeof message, "the key `%.80s` is said twice", key);
-        sl_text_snprintf(help, sizeof help, "it stands in line %d already: keep one of the two",
-                         before->place.line);
-        struct sl_diagnostic finding = {
-            .code = "E0201", .place = place, .message = message, .help = help};
+        sl_text_snprintf(help, sizeof help, "it stands in line %d already: keep one of the two", before->place.line);
+        struct sl_diagnostic finding = {.code = "E0201", .place = place, .message = message, .help = help};
         sl_diagnostics_add(r->diagnostics, &finding);
         return false;
     }
@@ -305,16 +300,15 @@ static struct sl_node *read_map(struct reading *r, int depth)
     if (!check_tag(r, r->event.data.mapping_start.tag))
         return NULL;
     struct sl_node *map = need(r, sl_node_create(r->arena, SL_NODE_MAP, place, r->folder));
-    struct sl_node *merged =
-        need(r, sl_node_create(r->arena, SL_NODE_LIST, place, r->folder)); /* values of `<<` */
+    struct sl_node *merged = need(r, sl_node_create(r->arena, SL_NODE_LIST, place, r->folder)); /* values of `<<` */
     if (map == NULL || merged == NULL)
         return NULL;
     bool flow = r->event.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
     struct anchor *anchor = add_anchor(r, r->event.data.mapping_start.anchor, map);
     while (next_event(r) && r->event.type != YAML_MAPPING_END_EVENT) {
         if (r->event.type != YAML_SCALAR_EVENT) {
-            fail(r, "E0008", place_of(r, r->event.start_mark, r->event.start_mark),
-                 "a key must be a single word", NULL);
+            fail(r, "E0008", place_of(r, r->event.start_mark, r->event.start_mark), "a key must be a single word",
+                 NULL);
             return NULL;
         }
         const struct sl_node *key = read_node(r, depth + 1);
@@ -373,8 +367,7 @@ static struct sl_node *read_document(struct reading *r)
     if (!next_event(r) || !next_event(r)) /* STREAM-START, then DOCUMENT-START or STREAM-END */
         return NULL;
     if (r->event.type == YAML_STREAM_END_EVENT) {
-        fail(r, "E0001", start, "the file is empty",
-             "`seqlstm new model KIND` writes one to start from");
+        fail(r, "E0001", start, "the file is empty", "`seqlstm new model KIND` writes one to start from");
         return NULL;
     }
     if (!next_event(r))
@@ -406,8 +399,7 @@ seqlstm_status sl_doc_parse(struct sl_arena *arena, const char *file, const char
     *out = NULL;
     sl_diagnostics_add_file(diagnostics, file, text, text_bytes);
     if (!sl_text_is_utf8(text, text_bytes, &bad)) {
-        fail(&r, "E0003", place_of_byte(&r, bad), "this is not UTF-8",
-             "save the file with the encoding UTF-8");
+        fail(&r, "E0003", place_of_byte(&r, bad), "this is not UTF-8", "save the file with the encoding UTF-8");
         return SEQLSTM_OK;
     }
     if (!yaml_parser_initialize(&r.parser))

@@ -40,21 +40,20 @@ struct sl_pair {
 
 struct sl_node {
     enum sl_node_kind kind;
-    bool quoted;         /* scalar in quotes or a block: text, never a number or a word of YAML */
-    bool is_default;     /* nobody said it: the schema added it */
+    bool quoted;     /* scalar in quotes or a block: text, never a number or a word of YAML */
+    bool is_default; /* nobody said it: the schema added it */
     struct sl_place place;
-    const char *folder;  /* what relative paths in it are relative to; NULL: the current folder */
-    const char *text;    /* scalar, NUL-terminated, holds no NUL */
-    struct sl_pair *pairs; /* map */
+    const char *folder;     /* what relative paths in it are relative to; NULL: the current folder */
+    const char *text;       /* scalar, NUL-terminated, holds no NUL */
+    struct sl_pair *pairs;  /* map */
     struct sl_node **items; /* list */
     size_t count, capacity;
 };
 
 /* Reads one document. Errors in the text go to `diagnostics`, and then *out is NULL with SEQLSTM_OK;
  * a status other than SEQLSTM_OK means no memory. `file` and `folder` are kept by reference. */
-seqlstm_status sl_doc_parse(struct sl_arena *arena, const char *file, const char *folder,
-                            const char *text, size_t text_bytes,
-                            struct sl_diagnostics *diagnostics, struct sl_node **out,
+seqlstm_status sl_doc_parse(struct sl_arena *arena, const char *file, const char *folder, const char *text,
+                            size_t text_bytes, struct sl_diagnostics *diagnostics, struct sl_node **out,
                             struct seqlstm_error *err);
 
 /* The value of `key` in a map, or NULL; NULL as well for what is no map. */
@@ -68,14 +67,14 @@ bool sl_node_is_null(const struct sl_node *node);
 const char *sl_node_kind_get_name(enum sl_node_kind kind);
 
 /* All of these return NULL (or false) when memory runs out. */
-struct sl_node *sl_node_create(struct sl_arena *arena, enum sl_node_kind kind,
-                               struct sl_place place, const char *folder);
-struct sl_node *sl_node_create_scalar(struct sl_arena *arena, struct sl_place place,
-                                      const char *folder, const char *text);
+struct sl_node *sl_node_create(struct sl_arena *arena, enum sl_node_kind kind, struct sl_place place,
+                               const char *folder);
+struct sl_node *sl_node_create_scalar(struct sl_arena *arena, struct sl_place place, const char *folder,
+                                      const char *text);
 struct sl_node *sl_node_copy(struct sl_arena *arena, const struct sl_node *node);
 bool sl_node_append_item(struct sl_arena *arena, struct sl_node *list, struct sl_node *item);
-bool sl_node_append_pair(struct sl_arena *arena, struct sl_node *map, const char *key,
-                         struct sl_place key_place, struct sl_node *value);
+bool sl_node_append_pair(struct sl_arena *arena, struct sl_node *map, const char *key, struct sl_place key_place,
+                         struct sl_node *value);
 void sl_node_remove(struct sl_node *map, const char *key);
 
 #endif

@@ -71,8 +71,7 @@ static bool next_step(struct sl_arena *arena, const char **path, bool first, str
     const char *p = *path;
     if (*p == '[') {
         size_t digits = strspn(p + 1, "0123456789");
-        if (digits == 0 || p[1 + digits] != ']' ||
-            !sl_text_parse_int64(p + 1, digits, &out->index))
+        if (digits == 0 || p[1 + digits] != ']' || !sl_text_parse_int64(p + 1, digits, &out->index))
             return false;
         out->name = NULL;
         *path = p + digits + 2;
@@ -93,8 +92,7 @@ static struct sl_node **find_item(const struct sl_node *list, const struct step 
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct sl_node *name = sl_node_find(list->items[i], "name");
-        if (step->name ? name != NULL && strcmp(name->text, step->name) == 0
-                       : (int64_t)i == step->index)
+        if (step->name ? name != NULL && strcmp(name->text, step->name) == 0 : (int64_t)i == step->index)
             return &list->items[i];
     }
     return NULL;
@@ -110,9 +108,8 @@ static struct sl_node **descend(struct sl_arena *arena, struct sl_node **at, con
     if (step->name == NULL)
         return NULL;
     if ((*at)->kind == SL_NODE_SCALAR) {
-        struct sl_node *map = sl_node_is_null(*at)
-                                  ? sl_node_create(arena, SL_NODE_MAP, place, NULL)
-                                  : expand_word(arena, *at);
+        struct sl_node *map =
+            sl_node_is_null(*at) ? sl_node_create(arena, SL_NODE_MAP, place, NULL) : expand_word(arena, *at);
         *out_no_memory = map == NULL;
         if (map == NULL)
             return NULL;
@@ -154,8 +151,7 @@ static seqlstm_status parse_value(struct sl_arena *arena, const char *label, con
 static void report_path(struct sl_diagnostics *diagnostics, struct sl_place place, const char *message,
                         const char *help)
 {
-    struct sl_diagnostic finding = {
-        .code = "E0009", .place = place, .message = message, .help = help};
+    struct sl_diagnostic finding = {.code = "E0009", .place = place, .message = message, .help = help};
     sl_diagnostics_add(diagnostics, &finding);
 }
 
@@ -165,7 +161,7 @@ seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const
     const char *equals = strchr(assignment, '=');
     size_t path_bytes = equals ? (size_t)(equals - assignment) : strlen(assignment);
     const char *path = sl_arena_strndup(arena, assignment, path_bytes);
-    const char *label = path == NULL ? NULL
+    const char *label = path == NULL                   ? NULL
                         : strcmp(origin, "--set") == 0 ? sl_arena_printf(arena, "--set %s", path)
                                                        : sl_arena_strdup(arena, origin);
     if (label == NULL)
@@ -178,8 +174,7 @@ seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const
         return SEQLSTM_OK;
     }
     struct sl_node *value;
-    SEQLSTM_TRY(
-        parse_value(arena, label, assignment, path_bytes, diagnostics, &value, err));
+    SEQLSTM_TRY(parse_value(arena, label, assignment, path_bytes, diagnostics, &value, err));
     if (value == NULL)
         return SEQLSTM_OK;
     struct sl_node *root = base, **at = &root;
@@ -212,8 +207,7 @@ seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const
             sl_node_remove(parent, step.name);
         return SEQLSTM_OK;
     }
-    struct sl_node *merged =
-        sl_node_is_null(*at) ? value : sl_doc_overlay(arena, *at, value);
+    struct sl_node *merged = sl_node_is_null(*at) ? value : sl_doc_overlay(arena, *at, value);
     if (merged == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for `%s`", label);
     *at = merged;
@@ -244,8 +238,7 @@ static seqlstm_status load_file(struct sl_arena *arena, const char *path, const 
     const char *kept_folder = folder ? sl_arena_strdup(arena, folder) : NULL;
     const char *kept_path = sl_arena_strdup(arena, path);
     if (status == SEQLSTM_OK && (kept_folder == NULL || kept_path == NULL))
-        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
-                                   "no memory to read %s", path);
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to read %s", path);
     if (status == SEQLSTM_OK)
         status = sl_doc_parse(arena, kept_path, kept_folder, text, bytes, diagnostics, out, err);
     free(text);
@@ -259,8 +252,7 @@ static seqlstm_status load_include(struct sl_arena *arena, const struct sl_node 
                                    struct seqlstm_error *err)
 {
     if (name->kind != SL_NODE_SCALAR || sl_node_is_null(name)) {
-        sl_diagnostics_addf(diagnostics, "E0010", name->place,
-                            "`include` takes a path, or a list of paths");
+        sl_diagnostics_addf(diagnostics, "E0010", name->place, "`include` takes a path, or a list of paths");
         return SEQLSTM_OK;
     }
     char *joined = sl_path_join(name->folder, name->text);
@@ -274,13 +266,11 @@ static seqlstm_status load_include(struct sl_arena *arena, const struct sl_node 
         return SEQLSTM_OK;
     const struct sl_pair *nested = sl_node_find_pair(included, "include");
     if (nested != NULL) {
-        sl_diagnostics_addf(diagnostics, "E0010", nested->place,
-                            "an included file must not include others");
+        sl_diagnostics_addf(diagnostics, "E0010", nested->place, "an included file must not include others");
         return SEQLSTM_OK;
     }
     if (included->kind != SL_NODE_MAP) {
-        sl_diagnostics_addf(diagnostics, "E0101", included->place,
-                            "a model file is a map, not %s",
+        sl_diagnostics_addf(diagnostics, "E0101", included->place, "a model file is a map, not %s",
                             sl_node_kind_get_name(included->kind));
         return SEQLSTM_OK;
     }
@@ -300,9 +290,8 @@ static seqlstm_status resolve_includes(struct sl_arena *arena, struct sl_diagnos
     struct sl_node *merged = NULL;
     size_t count = include->kind == SL_NODE_LIST ? include->count : 1;
     for (size_t i = 0; i < count; i++)
-        SEQLSTM_TRY(load_include(arena,
-                                 include->kind == SL_NODE_LIST ? include->items[i] : include,
-                                 diagnostics, &merged, err));
+        SEQLSTM_TRY(load_include(arena, include->kind == SL_NODE_LIST ? include->items[i] : include, diagnostics,
+                                 &merged, err));
     sl_node_remove(*root, "include");
     *root = sl_doc_overlay(arena, merged, *root);
     if (*root == NULL)
@@ -329,7 +318,6 @@ seqlstm_status sl_doc_load_text(struct sl_arena *arena, const char *file, const 
     free(folder);
     if (kept_folder == NULL || kept_file == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to read %s", file);
-    SEQLSTM_TRY(
-        sl_doc_parse(arena, kept_file, kept_folder, text, text_bytes, diagnostics, out, err));
+    SEQLSTM_TRY(sl_doc_parse(arena, kept_file, kept_folder, text, text_bytes, diagnostics, out, err));
     return *out ? resolve_includes(arena, diagnostics, out, err) : SEQLSTM_OK;
 }

@@ -13,8 +13,7 @@ static const struct sl_explanation explanations[] = {
      "The text is not YAML. Most often a quote or a bracket is not closed, a `:` has no\n"
      "blank behind it, or a line is indented with a tab. The place is where the reader\n"
      "gave up, which may be behind the mistake.\n"},
-    {"E0003", "not UTF-8",
-     "Model files are UTF-8 without NUL characters. Save the file with that encoding.\n"},
+    {"E0003", "not UTF-8", "Model files are UTF-8 without NUL characters. Save the file with that encoding.\n"},
     {"E0004", "too large",
      "A model file holds at most 4 MiB, 50000 values, 64 levels and 10000 keys in one\n"
      "map. Aliases count as often as they are used, so that a small file cannot grow to\n"
@@ -28,8 +27,7 @@ static const struct sl_explanation explanations[] = {
     {"E0007", "a merge key",
      "`<<: *name` copies the keys of a map; its value is an alias of a map, or a list of\n"
      "them.\n"},
-    {"E0008", "a key that is not a word",
-     "Keys are single words or texts, not lists or maps.\n"},
+    {"E0008", "a key that is not a word", "Keys are single words or texts, not lists or maps.\n"},
     {"E0009", "a path that leads nowhere",
      "`--set path=value` names a key with dots between the levels, as in\n"
      "`train.optimizer.learning_rate=1e-3`. Elements of lists are `model[2]`, or\n"
@@ -67,24 +65,21 @@ static const struct sl_explanation explanations[] = {
      "the key that is meant, and never accepted: hidden_size is `units`, lr is\n"
      "`learning_rate`, num_layers is `layers`, bidirectional is `direction:\n"
      "bidirectional`, max_grad_norm is `clip_norm`, batch_first can go.\n"},
-    {"E0204", "a missing key",
-     "The section cannot do without this key, and it has no default.\n"},
+    {"E0204", "a missing key", "The section cannot do without this key, and it has no default.\n"},
     {"E0205", "a key without effect",
      "With what else the file says this key would change nothing. Every key that is\n"
      "accepted changes the result, so this one is refused.\n"},
     {"E0206", "no type",
      "What has variants says which one: `type: lstm`, or a bare word in place of the\n"
      "map.\n"},
-    {"E0207", "keys that contradict each other",
-     "Two keys exclude each other. Take one of them away.\n"},
+    {"E0207", "keys that contradict each other", "Two keys exclude each other. Take one of them away.\n"},
     {"E0301", "the version of the schema",
      "`seqlstm: 1` on the first line pins every default of the file. This program knows\n"
      "version 1.\n"},
     {"E0302", "a name twice",
      "Layers have different names, because `from`, `tie` and `pin` refer to them.\n"
      "`input` is the input of the model.\n"},
-    {"E0303", "an unknown layer",
-     "`from` names layers that stand further up in the list, or `input`.\n"},
+    {"E0303", "an unknown layer", "`from` names layers that stand further up in the list, or `input`.\n"},
     {"E0304", "the number of inputs",
      "`concat` and `add` join two or more layers, all of them sequences or all of them\n"
      "vectors; every other layer takes one.\n"},
@@ -119,8 +114,7 @@ static const struct sl_explanation explanations[] = {
     {"E0314", "a vector where a sequence is needed",
      "A recurrent layer or a pool needs a sequence, and the layer before it gives the\n"
      "last step only. Say `return_sequences: true` there.\n"},
-    {"E0315", "widths that differ",
-     "`add` adds element by element, so its inputs are equally wide.\n"},
+    {"E0315", "widths that differ", "`add` adds element by element, so its inputs are equally wide.\n"},
     {"E0316", "an output that nobody takes",
      "Every layer but the last feeds another one. Name it in a `from`, or take it away.\n"},
     {"E0317", "the columns of the data",
@@ -133,8 +127,7 @@ static const struct sl_explanation explanations[] = {
     {"E0319", "a training without end",
      "Say `epochs`, `updates` or `max_time`; the first that is reached ends the\n"
      "training.\n"},
-    {"E0320", "a pin",
-     "`dispatch.pin` gives a layer, by its name, to a backend of the list.\n"},
+    {"E0320", "a pin", "`dispatch.pin` gives a layer, by its name, to a backend of the list.\n"},
     {"E0321", "states that do not fit",
      "A recurrent layer starts from the final states of another one (`initial_state`; a\n"
      "decoder's layers from the encoder's, one by one). Both have as many `layers`, and\n"

@@ -94,12 +94,12 @@ enum sl_initializer_kind {
 
 struct sl_initializer {
     enum sl_initializer_kind kind;
-    double value;  /* constant */
-    double min;    /* uniform */
+    double value; /* constant */
+    double min;   /* uniform */
     double max;
-    double mean;   /* normal, truncated_normal */
+    double mean; /* normal, truncated_normal */
     double stddev;
-    double gain;   /* orthogonal */
+    double gain; /* orthogonal */
 };
 
 /* l1 sum|w| + l2 sum w^2 is added to the loss (Keras: no factor one half). Both 0: none. */
@@ -155,7 +155,7 @@ struct sl_recurrent {
     double recurrent_dropout; /* of h(t-1), one mask per sequence, shared by the gates; 0: off */
     double zoneout_cell;      /* probability that c keeps its old value; 0: off */
     double zoneout_hidden;
-    double weight_drop;       /* DropConnect on the recurrent kernel, per update; 0: off */
+    double weight_drop; /* DropConnect on the recurrent kernel, per update; 0: off */
     bool peephole;
     int64_t projection; /* P; 0: off */
     double cell_clip;   /* |c| is limited to this; 0: off */
@@ -182,7 +182,7 @@ struct sl_dense {
 };
 
 struct sl_embedding {
-    int64_t dim; /* E */
+    int64_t dim;         /* E */
     const char *weights; /* file of ready vectors; NULL: none */
     const char *share;   /* the embedding whose matrix it uses; or NULL */
     int share_layer;     /* its index; -1: none */
@@ -222,9 +222,9 @@ enum sl_attention_score {
 /* Yields [context, query]: as wide as the encoder's output and the query together. */
 struct sl_attention {
     enum sl_attention_score score;
-    int64_t units; /* additive: rows of W and U; 0: as wide as the output of the encoder */
+    int64_t units;                            /* additive: rows of W and U; 0: as wide as the output of the encoder */
     struct sl_initializer kernel_initializer; /* of W, U and v */
-    bool input_feeding; /* see struct sl_feeding */
+    bool input_feeding;                       /* see struct sl_feeding */
 };
 
 /* What flows on the edge that leaves a layer. */
@@ -243,14 +243,14 @@ struct sl_layer {
     const char *name; /* given, or kind_ordinal ("lstm_1"); unique in the model */
     int index;        /* in sl_model.layers */
     enum sl_side side;
-    const int *from;  /* the layers whose outputs it takes, or SL_LAYER_MODEL_INPUT (of its side); default: the
-                       * one before it in the list. More than one only for concat and add. A repeat takes one of the
-                       * encoder. */
+    const int *from; /* the layers whose outputs it takes, or SL_LAYER_MODEL_INPUT (of its side); default: the
+                      * one before it in the list. More than one only for concat and add. A repeat takes one of the
+                      * encoder. */
     size_t from_count;
     bool output_used; /* another layer takes its output, or it is the model's */
     bool trainable;
-    enum sl_shape_kind output_shape; /* what it yields */
-    union {                          /* by kind */
+    enum sl_shape_kind output_shape;   /* what it yields */
+    union {                            /* by kind */
         struct sl_recurrent recurrent; /* lstm, gru, rnn */
         struct sl_dense dense;         /* dense, output */
         struct sl_embedding embedding;
@@ -260,7 +260,7 @@ struct sl_layer {
         struct sl_pool pool;
         struct sl_attention attention;
     };
-    struct sl_place place;      /* of the layer's entry in the list */
+    struct sl_place place;       /* of the layer's entry in the list */
     struct sl_place_list places; /* of each option that was said */
 };
 

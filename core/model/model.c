@@ -36,8 +36,7 @@ static seqlstm_status apply_request(const struct sl_model_request *request, stru
     seqlstm_status first = SEQLSTM_OK;
     for (size_t i = 0; i < request->overlay_count; i++) {
         struct sl_node *overlay = NULL;
-        seqlstm_status status = sl_doc_load(arena, request->overlays[i], &command_line, diagnostics,
-                                            &overlay, err);
+        seqlstm_status status = sl_doc_load(arena, request->overlays[i], &command_line, diagnostics, &overlay, err);
         if (status == SEQLSTM_NO_MEMORY)
             return status;
         first = first == SEQLSTM_OK ? status : first;
@@ -48,8 +47,8 @@ static seqlstm_status apply_request(const struct sl_model_request *request, stru
             return no_memory(err, request->overlays[i]);
     }
     for (size_t i = 0; i < request->override_count && *root != NULL; i++)
-        SEQLSTM_TRY(sl_doc_assign(arena, *root, request->overrides[i].origin,
-                                  request->overrides[i].assignment, diagnostics, err));
+        SEQLSTM_TRY(sl_doc_assign(arena, *root, request->overrides[i].origin, request->overrides[i].assignment,
+                                  diagnostics, err));
     return first;
 }
 
@@ -113,8 +112,7 @@ static seqlstm_status build(struct sl_model *model, struct sl_node *root, struct
         return no_memory(err, model->path);
     size_t errors = sl_diagnostics_count(diagnostics, SL_SEVERITY_ERROR);
     if (errors > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%zu error%s in %s", errors,
-                     errors == 1 ? "" : "s", model->path);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%zu error%s in %s", errors, errors == 1 ? "" : "s", model->path);
     return SEQLSTM_OK;
 }
 
@@ -151,8 +149,7 @@ seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_d
     struct sl_model *model = create(request->path);
     if (model == NULL)
         return no_memory(err, request->path);
-    seqlstm_status status =
-        sl_doc_load(model->arena, request->path, &command_line, diagnostics, &root, err);
+    seqlstm_status status = sl_doc_load(model->arena, request->path, &command_line, diagnostics, &root, err);
     if (status == SEQLSTM_OK)
         status = apply_request(request, model->arena, diagnostics, &root, err);
     if (status == SEQLSTM_OK)
@@ -172,8 +169,7 @@ seqlstm_status sl_model_load_text(const char *name, const char *text, size_t tex
     struct sl_model *model = create(name);
     if (model == NULL)
         return no_memory(err, name);
-    seqlstm_status status =
-        sl_doc_load_text(model->arena, model->path, text, text_bytes, diagnostics, &root, err);
+    seqlstm_status status = sl_doc_load_text(model->arena, model->path, text, text_bytes, diagnostics, &root, err);
     if (status == SEQLSTM_OK && request != NULL)
         status = apply_request(request, model->arena, diagnostics, &root, err);
     if (status == SEQLSTM_OK)

@@ -53,7 +53,7 @@ enum sl_dispatch_policy { SL_POLICY_MEASURED, SL_POLICY_ESTIMATE, SL_POLICY_ORDE
 enum sl_fallback { SL_FALLBACK_REPORT, SL_FALLBACK_WARN, SL_FALLBACK_ERROR };
 
 struct sl_pin {
-    const char *layer; /* a name of the model */
+    const char *layer;   /* a name of the model */
     const char *backend; /* "id" or "id:variant" */
     struct sl_place place;
 };
@@ -145,16 +145,14 @@ struct sl_model_request {
  * is a diagnostic too (E0001), and the result SEQLSTM_NOT_FOUND or SEQLSTM_IO. SEQLSTM_NO_MEMORY
  * is in `err` alone. `*out` is owned by the caller and independent of `diagnostics`. [any thread]
  * */
-seqlstm_status sl_model_load(const struct sl_model_request *request,
-                             struct sl_diagnostics *diagnostics, struct sl_model **out,
-                             struct seqlstm_error *err);
+seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
+                             struct sl_model **out, struct seqlstm_error *err);
 
 /* The same for a text in memory; `name` stands for its path (relative paths inside it are relative
  * to the folder of `name`). */
 seqlstm_status sl_model_load_text(const char *name, const char *text, size_t text_bytes,
-                                  const struct sl_model_request *request,
-                                  struct sl_diagnostics *diagnostics, struct sl_model **out,
-                                  struct seqlstm_error *err);
+                                  const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
+                                  struct sl_model **out, struct seqlstm_error *err);
 
 void sl_model_destroy(struct sl_model *model);
 
@@ -167,12 +165,12 @@ struct sl_place sl_model_find_place(const struct sl_model *model, const char *pa
 
 enum {
     SL_CONFIG_MINIMAL = 1, /* only what was said, not the defaults */
-    SL_CONFIG_ORIGIN  = 2  /* each value with a comment: file:line, flag or "default" */
+    SL_CONFIG_ORIGIN = 2   /* each value with a comment: file:line, flag or "default" */
 };
 
 /* Appends the effective configuration as YAML: one file, no includes, absolute paths, that loads
  * to an equal model. [any thread] */
-seqlstm_status sl_model_write_config(const struct sl_model *model, unsigned flags,
-                                     struct sl_buf *out, struct seqlstm_error *err);
+seqlstm_status sl_model_write_config(const struct sl_model *model, unsigned flags, struct sl_buf *out,
+                                     struct seqlstm_error *err);
 
 #endif

@@ -43,8 +43,7 @@ void sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_opti
             sl_reader_report(reader, "E0101", pair->value->place, NULL, NULL,
                              "the option `%.60s` of a plugin is a single value, not %s", pair->key,
                              sl_node_kind_get_name(pair->value->kind));
-        options[i] = (struct sl_backend_option){pair->key, pair->value->text, pair->place,
-                                                 pair->value->place};
+        options[i] = (struct sl_backend_option){pair->key, pair->value->text, pair->place, pair->value->place};
     }
     entry->options = options;
     entry->option_count = node->count;
@@ -66,9 +65,8 @@ static void resolve_plugin(struct sl_reader *reader, struct sl_node *node, struc
     }
     if (length > 3 && strcmp(entry->id + length - 3, ".so") == 0)
         sl_reader_report(reader, "E0103", plugin->place,
-                         sl_reader_printf(reader, "a file is written with a slash, as in `./%s`",
-                                          entry->id),
-                         NULL, "`%s` is not the id of a backend", entry->id);
+                         sl_reader_printf(reader, "a file is written with a slash, as in `./%s`", entry->id), NULL,
+                         "`%s` is not the id of a backend", entry->id);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -80,11 +78,9 @@ void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *op
 {
     struct sl_model *model = field;
     if (node->kind != SL_NODE_LIST || node->count == 0) {
-        sl_reader_report(reader, "E0101", node->place,
-                         "leave the key away to load every backend that is found", NULL,
+        sl_reader_report(reader, "E0101", node->place, "leave the key away to load every backend that is found", NULL,
                          "`%s` takes a list of backends, not %s", option->key,
-                         node->kind == SL_NODE_LIST ? "an empty one"
-                                                    : sl_node_kind_get_name(node->kind));
+                         node->kind == SL_NODE_LIST ? "an empty one" : sl_node_kind_get_name(node->kind));
         return;
     }
     struct sl_backend_entry *entries = sl_reader_alloc(reader, node->count, sizeof *entries);
@@ -95,8 +91,7 @@ void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *op
         entries[i].place = node->items[i]->place;
         resolve_plugin(reader, node->items[i], &entries[i]);
         for (size_t j = 0; j < i; j++)
-            if (same_text(entries[i].id, entries[j].id) ||
-                same_text(entries[i].file, entries[j].file))
+            if (same_text(entries[i].id, entries[j].id) || same_text(entries[i].file, entries[j].file))
                 sl_reader_report(reader, "E0207", entries[i].place, NULL, NULL,
                                  "the backend `%s` stands twice in the list",
                                  entries[i].id ? entries[i].id : entries[i].file);

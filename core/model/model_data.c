@@ -6,7 +6,10 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_data_config, member)
-#define NONE {NULL}
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 static const char *const split_keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
 
@@ -16,9 +19,8 @@ static const char *const own_keys[] = {"file", "x", "y", "lengths", "rows", "siz
 static int get_source_type(const struct sl_node *split)
 {
     const struct sl_node *type = sl_node_find(split, "type");
-    const struct sl_word *word = type != NULL && type->kind == SL_NODE_SCALAR
-                                     ? sl_word_find(sl_words_source_type, type->text)
-                                     : NULL;
+    const struct sl_word *word =
+        type != NULL && type->kind == SL_NODE_SCALAR ? sl_word_find(sl_words_source_type, type->text) : NULL;
     return word ? word->value : -1;
 }
 
@@ -41,8 +43,7 @@ static bool is_source(const struct sl_node *split)
 static void copy_pair(struct sl_reader *reader, struct sl_node *split, const struct sl_pair *pair)
 {
     if (sl_node_find(split, pair->key) == NULL &&
-        !sl_node_append_pair(reader->arena, split, pair->key, pair->place,
-                             sl_node_copy(reader->arena, pair->value)))
+        !sl_node_append_pair(reader->arena, split, pair->key, pair->place, sl_node_copy(reader->arena, pair->value)))
         reader->no_memory = true;
 }
 
@@ -120,9 +121,8 @@ static void complete_generator(struct sl_reader *reader, struct sl_node *split, 
         {"digits", "3", 1u << SL_GENERATOR_ADDITION, "`name: addition`"},
     };
     const struct sl_node *name = sl_node_find(split, "name");
-    const struct sl_word *word = name != NULL && name->kind == SL_NODE_SCALAR
-                                     ? sl_word_find(sl_words_generator, name->text)
-                                     : NULL;
+    const struct sl_word *word =
+        name != NULL && name->kind == SL_NODE_SCALAR ? sl_word_find(sl_words_generator, name->text) : NULL;
     if (word == NULL)
         return;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
@@ -135,23 +135,19 @@ static void complete_generator(struct sl_reader *reader, struct sl_node *split, 
     if (source != NULL && word->value == SL_GENERATOR_ADDITION)
         sl_reader_drop_idle(reader, split, "length", false, "another generator: addition has `digits`");
     else if (source != NULL && sl_node_find(split, "length") == NULL)
-        sl_reader_report(reader, "E0204", split->place, NULL, NULL, "the generator `%s` needs `length`",
-                         word->word);
+        sl_reader_report(reader, "E0204", split->place, NULL, NULL, "the generator `%s` needs `length`", word->word);
 }
 
 /* `{split: 0.1}`: nothing else. */
 static void read_cut(struct sl_reader *reader, struct sl_node *node, struct sl_source *source, const char *key)
 {
-    static const struct sl_option fraction = {.key = "split",
-                                              .kind = SL_VALUE_FLOAT,
-                                              .flags = SL_OPTION_ABOVE | SL_OPTION_BELOW,
-                                              .max = 1};
+    static const struct sl_option fraction = {
+        .key = "split", .kind = SL_VALUE_FLOAT, .flags = SL_OPTION_ABOVE | SL_OPTION_BELOW, .max = 1};
     source->origin = SL_SOURCE_FROM_TRAIN;
     for (size_t i = 0; i < node->count; i++)
         if (strcmp(node->pairs[i].key, "split") != 0)
             sl_reader_report(reader, "E0207", node->pairs[i].place, NULL, NULL,
-                             "`%.60s` cannot stand beside `split`, which cuts `%s` off train",
-                             node->pairs[i].key, key);
+                             "`%.60s` cannot stand beside `split`, which cuts `%s` off train", node->pairs[i].key, key);
     sl_reader_read_value(reader, &fraction, sl_node_find(node, "split"), &source->split);
 }
 
@@ -188,32 +184,79 @@ static void read_nothing(struct sl_reader *reader, const struct sl_option *optio
     (void)reader, (void)option, (void)node, (void)field;
 }
 
-static const struct sl_custom tokenizer_custom = {read_nothing, "tokenizer",
-                                                  "{\"$ref\": \"#/$defs/data.tokenizer\"}"};
+static const struct sl_custom tokenizer_custom = {read_nothing, "tokenizer", "{\"$ref\": \"#/$defs/data.tokenizer\"}"};
 
 static const struct sl_option data_options[] = {
-    {"train", SL_VALUE_CUSTOM, AT(splits[SL_SPLIT_TRAIN]), 0, SL_OPTION_REQUIRED, NULL, 0, 0,
-     {.custom = &split_custom}, "what is trained on"},
-    {"valid", SL_VALUE_CUSTOM, AT(splits[SL_SPLIT_VALID]), 0, 0, NULL, 0, 0,
+    {"train",
+     SL_VALUE_CUSTOM,
+     AT(splits[SL_SPLIT_TRAIN]),
+     0,
+     SL_OPTION_REQUIRED,
+     NULL,
+     0,
+     0,
+     {.custom = &split_custom},
+     "what is trained on"},
+    {"valid",
+     SL_VALUE_CUSTOM,
+     AT(splits[SL_SPLIT_VALID]),
+     0,
+     0,
+     NULL,
+     0,
+     0,
      {.custom = &split_custom},
      "what is measured during training; `{split: 0.1}` is the last tenth of train"},
-    {"test", SL_VALUE_CUSTOM, AT(splits[SL_SPLIT_TEST]), 0, 0, NULL, 0, 0, {.custom = &split_custom},
+    {"test",
+     SL_VALUE_CUSTOM,
+     AT(splits[SL_SPLIT_TEST]),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &split_custom},
      "what is measured at the end"},
-    {"tokenizer", SL_VALUE_CUSTOM, AT(tokenizer), 0, 0, NULL, 0, 0, {.custom = &tokenizer_custom},
+    {"tokenizer",
+     SL_VALUE_CUSTOM,
+     AT(tokenizer),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &tokenizer_custom},
      "how text becomes tokens; default: whitespace"},
-    {"source_tokenizer", SL_VALUE_CUSTOM, AT(source_tokenizer), 0, 0, NULL, 0, 0, {.custom = &tokenizer_custom},
+    {"source_tokenizer",
+     SL_VALUE_CUSTOM,
+     AT(source_tokenizer),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &tokenizer_custom},
      "how the source text of pairs becomes tokens; default: as `tokenizer`, without bos and eos"},
-    {"batching", SL_VALUE_SECTION, AT(batching), 0, 0, "{}", 0, 0, {.section = &sl_section_batching},
+    {"batching",
+     SL_VALUE_SECTION,
+     AT(batching),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_batching},
      "how sequences become batches"},
-    {"batch_size", SL_VALUE_INT, AT(batch_size), 0, 0, "32", 1, 1000000, NONE,
-     "sequences, or streams, in a batch"},
+    {"batch_size", SL_VALUE_INT, AT(batch_size), 0, 0, "32", 1, 1000000, NONE, "sequences, or streams, in a batch"},
     {"shuffle", SL_VALUE_BOOL, AT(shuffle), 0, 0, "true", 0, 0, NONE,
      "a new order of the training sequences in each epoch"},
     {0}};
 
 const struct sl_section sl_section_data = {
-    "data", "the data", NULL, 0, NULL, NULL, data_options,
-    "what is learned from; format options of the sources may stand here, for all splits"};
+    "data",       "the data",
+    NULL,         0,
+    NULL,         NULL,
+    data_options, "what is learned from; format options of the sources may stand here, for all splits"};
 
 static bool has_text(const struct sl_data_config *data)
 {

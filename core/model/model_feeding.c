@@ -63,10 +63,9 @@ void sl_model_find_feeding(struct sl_reader *reader, struct sl_model *model)
         if (layer->kind != SL_LAYER_ATTENTION || !layer->attention.input_feeding)
             continue;
         if (first != NULL) {
-            sl_reader_report(reader, "E0322", sl_layer_find_option_place(layer, "input_feeding"),
-                             "say it in one of them", NULL,
-                             "%s and %s both say `input_feeding`, and a decoder has one input", first->name,
-                             layer->name);
+            sl_reader_report(
+                reader, "E0322", sl_layer_find_option_place(layer, "input_feeding"), "say it in one of them", NULL,
+                "%s and %s both say `input_feeding`, and a decoder has one input", first->name, layer->name);
             return;
         }
         first = layer;

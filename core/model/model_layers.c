@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "model/sections.h"
 
-static const char *const initializer_keys[] = {
-    "kernel_initializer",     "recurrent_initializer", "bias_initializer",
-    "projection_initializer", "peephole_initializer",  "embeddings_initializer"};
+static const char *const initializer_keys[] = {"kernel_initializer",   "recurrent_initializer",
+                                               "bias_initializer",     "projection_initializer",
+                                               "peephole_initializer", "embeddings_initializer"};
 
 enum { INITIALIZER_KEYS = sizeof initializer_keys / sizeof *initializer_keys };
 
@@ -69,8 +69,7 @@ static void drop_idle_options(struct sl_reader *reader, struct sl_node *node, st
         struct sl_recurrent *r = &layer->recurrent;
         sl_reader_drop_idle(reader, node, "merge", r->direction == SL_DIRECTION_BIDIRECTIONAL,
                             "`direction: bidirectional`");
-        sl_reader_drop_idle(reader, node, "projection_initializer", r->projection > 0,
-                            "`projection`");
+        sl_reader_drop_idle(reader, node, "projection_initializer", r->projection > 0, "`projection`");
         sl_reader_drop_idle(reader, node, "peephole_initializer", r->peephole, "`peephole: true`");
         sl_reader_drop_idle(reader, node, "layer_norm_epsilon", r->layer_norm, "`layer_norm: true`");
         sl_reader_drop_idle(reader, node, "bias_initializer", r->use_bias, "`use_bias: true`");
@@ -80,17 +79,14 @@ static void drop_idle_options(struct sl_reader *reader, struct sl_node *node, st
         if (!r->use_bias || r->coupled_gates)
             r->unit_forget_bias = false;
     } else if (layer->kind == SL_LAYER_DENSE || layer->kind == SL_LAYER_OUTPUT) {
-        sl_reader_drop_idle(reader, node, "bias_initializer", layer->dense.use_bias,
-                            "`use_bias: true`");
-        sl_reader_drop_idle(reader, node, "bias_regularizer", layer->dense.use_bias,
-                            "`use_bias: true`");
+        sl_reader_drop_idle(reader, node, "bias_initializer", layer->dense.use_bias, "`use_bias: true`");
+        sl_reader_drop_idle(reader, node, "bias_regularizer", layer->dense.use_bias, "`use_bias: true`");
         sl_reader_drop_idle(reader, node, "kernel_initializer", layer->dense.tie == NULL,
                             "weights of its own, and `tie` gives it those of an embedding");
     } else if (layer->kind == SL_LAYER_ATTENTION) {
         enum sl_attention_score score = layer->attention.score;
         sl_reader_drop_idle(reader, node, "units", score == SL_SCORE_ADDITIVE, "`score: additive`");
-        sl_reader_drop_idle(reader, node, "kernel_initializer",
-                            score == SL_SCORE_ADDITIVE || score == SL_SCORE_GENERAL,
+        sl_reader_drop_idle(reader, node, "kernel_initializer", score == SL_SCORE_ADDITIVE || score == SL_SCORE_GENERAL,
                             "`score: general` or `score: additive`");
     } else if (layer->kind == SL_LAYER_EMBEDDING) {
         static const char *const own[] = {"embeddings_initializer", "embeddings_regularizer", "weights", "trainable"};
@@ -115,12 +111,11 @@ static void read_layer(struct sl_reader *reader, struct sl_node *node, struct sl
     if (kind >= 0)
         set_init_defaults(reader, node, kind);
     if (kind == SL_LAYER_LSTM && sl_node_find(node, "activation") != NULL)
-        sl_reader_set_default_copy(reader, node, "output_activation",
-                                   sl_node_find(node, "activation"));
+        sl_reader_set_default_copy(reader, node, "output_activation", sl_node_find(node, "activation"));
     else if (kind == SL_LAYER_LSTM)
         sl_reader_set_default(reader, node, "output_activation", "tanh");
     layer->place = node->place;
-    layer->kind = (enum sl_layer_kind)-1;
+    layer->kind = (enum sl_layer_kind) - 1;
     sl_reader_read_section(reader, &sl_section_layer, node, layer);
     if (layer->kind == SL_LAYER_OUTPUT)
         layer->dense.units = SL_UNITS_FROM_TARGET;

@@ -42,9 +42,8 @@ static void check_unique_names(struct sl_reader *reader, const struct sl_layer_l
         const struct sl_node *node = sl_node_find(list->nodes[i], "name");
         struct sl_place place = node ? node->place : layers[i].place;
         if (first != NULL)
-            sl_reader_report(reader, "E0302", place, NULL, NULL,
-                             "two layers are called `%s`, the first in line %d", layers[i].name,
-                             first->place.line);
+            sl_reader_report(reader, "E0302", place, NULL, NULL, "two layers are called `%s`, the first in line %d",
+                             layers[i].name, first->place.line);
         if (strcmp(layers[i].name, "input") == 0)
             sl_reader_report(reader, "E0302", place, NULL, NULL,
                              "no layer can be called `input`: that is the input of the model");
@@ -140,8 +139,7 @@ static void resolve_from(struct sl_reader *reader, const struct sl_layer_list *l
         resolved[layer->from_count++] = get_default_from(list, index);
     for (size_t i = 0; from != NULL && i < entries; i++) {
         const struct sl_node *entry = is_list ? from->items[i] : from;
-        if (entry->kind == SL_NODE_SCALAR &&
-            resolve_name(reader, entry, list, index, &resolved[layer->from_count]))
+        if (entry->kind == SL_NODE_SCALAR && resolve_name(reader, entry, list, index, &resolved[layer->from_count]))
             layer->from_count++;
     }
 }
@@ -157,8 +155,7 @@ static void resolve_tie(struct sl_reader *reader, const struct sl_node *node, st
         layer->dense.tie_layer = target->index;
     else
         sl_reader_report(reader, "E0305", tie ? tie->place : layer->place, NULL, NULL,
-                         target ? "`tie` names an embedding, and `%s` is none"
-                                : "there is no embedding `%s` to tie to",
+                         target ? "`tie` names an embedding, and `%s` is none" : "there is no embedding `%s` to tie to",
                          layer->dense.tie);
 }
 
@@ -270,9 +267,8 @@ const struct sl_layer *sl_model_find_embedding(struct sl_reader *reader, const s
     else if (layer->output_shape == SL_SHAPE_SEQUENCE)
         sl_reader_report(reader, "E0305", node->place,
                          sl_layer_is_recurrent(layer) ? "take `return_sequences` away, or add a `pool` behind it"
-                                             : "add a `pool` behind it",
+                                                      : "add a `pool` behind it",
                          NULL, "`embedding` names a layer that yields one vector, and `%s` yields one for each step",
                          layer->name);
     return layer;
 }
-

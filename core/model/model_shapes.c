@@ -37,15 +37,13 @@ static int get_input_shape(const struct sl_data_config *data)
     case SL_SOURCE_NPY:
         return SL_SHAPE_FROM_DATA;
     case SL_SOURCE_GENERATOR:
-        return train->generator == SL_GENERATOR_COPY || train->generator == SL_GENERATOR_REVERSE
-                   ? SL_SHAPE_TOKENS
-                   : SL_SHAPE_SEQUENCE;
+        return train->generator == SL_GENERATOR_COPY || train->generator == SL_GENERATOR_REVERSE ? SL_SHAPE_TOKENS
+                                                                                                 : SL_SHAPE_SEQUENCE;
     case SL_SOURCE_TSV:
     case SL_SOURCE_CSV:
         if (train->text != NULL)
             return SL_SHAPE_TOKENS;
-        return train->group != NULL || train->window.length > 0 ? SL_SHAPE_SEQUENCE
-                                                                : SL_SHAPE_VECTOR;
+        return train->group != NULL || train->window.length > 0 ? SL_SHAPE_SEQUENCE : SL_SHAPE_VECTOR;
     }
     return UNKNOWN;
 }
@@ -82,19 +80,16 @@ static void report_needs_sequence(const struct inference *in, const struct sl_la
     const char *upstream = get_edge_name(in, layer->from[0]);
     if (layer->from[0] == SL_LAYER_MODEL_INPUT) {
         sl_reader_report(in->reader, "E0314", layer->place,
-                         "say which rows are one sequence: `group: column`, or `window: {length: 12}`",
-                         NULL, "%s needs a sequence, but each row of the data stands alone",
-                         layer->name);
+                         "say which rows are one sequence: `group: column`, or `window: {length: 12}`", NULL,
+                         "%s needs a sequence, but each row of the data stands alone", layer->name);
         return;
     }
     const char *help =
-        culprit ? sl_reader_printf(in->reader, "add `return_sequences: true` to %s (%s:%d:%d)",
-                                   culprit->name, culprit->place.file, culprit->place.line,
-                                   culprit->place.column)
+        culprit ? sl_reader_printf(in->reader, "add `return_sequences: true` to %s (%s:%d:%d)", culprit->name,
+                                   culprit->place.file, culprit->place.line, culprit->place.column)
                 : NULL;
     sl_reader_report(in->reader, "E0314", layer->place, help, NULL,
-                     "%s needs a sequence, but %s gives one vector per sequence", layer->name,
-                     upstream);
+                     "%s needs a sequence, but %s gives one vector per sequence", layer->name, upstream);
 }
 
 static int64_t get_recurrent_width(const struct sl_recurrent *r)
@@ -139,10 +134,9 @@ static struct edge infer_join(const struct inference *in, const struct sl_layer 
         bool widths = result.width > 0 && other.width > 0;
         if (!concat && widths && result.width != other.width)
             sl_reader_report(in->reader, "E0315", layer->place, NULL, NULL,
-                             "%s adds layers of different width: %s has %lld features, %s %lld",
-                             layer->name, get_edge_name(in, layer->from[0]),
-                             (long long)result.width, get_edge_name(in, layer->from[i]),
-                             (long long)other.width);
+                             "%s adds layers of different width: %s has %lld features, %s %lld", layer->name,
+                             get_edge_name(in, layer->from[0]), (long long)result.width,
+                             get_edge_name(in, layer->from[i]), (long long)other.width);
         if (concat)
             result.width = widths ? result.width + other.width : UNKNOWN;
     }
@@ -156,12 +150,10 @@ static bool check_tokens(const struct inference *in, const struct sl_layer *laye
     if (input.shape == UNKNOWN || embedding == (input.shape == SL_SHAPE_TOKENS))
         return true;
     if (embedding)
-        sl_reader_report(in->reader, "E0306", layer->place, NULL, NULL,
-                         "%s needs tokens, but %s gives numbers", layer->name,
-                         get_edge_name(in, layer->from[0]));
+        sl_reader_report(in->reader, "E0306", layer->place, NULL, NULL, "%s needs tokens, but %s gives numbers",
+                         layer->name, get_edge_name(in, layer->from[0]));
     else
-        sl_reader_report(in->reader, "E0307", layer->place,
-                         "begin with `- {type: embedding, dim: 128}`", NULL,
+        sl_reader_report(in->reader, "E0307", layer->place, "begin with `- {type: embedding, dim: 128}`", NULL,
                          "%s cannot take tokens: the data give words of a vocabulary", layer->name);
     return false;
 }
@@ -172,13 +164,12 @@ static void check_repeat(const struct inference *in, const struct sl_layer *laye
     const struct sl_layer *giver = &in->layers[layer->from[0]];
     if (input.shape != SL_SHAPE_SEQUENCE)
         return;
-    sl_reader_report(in->reader, "E0314", layer->place,
-                     sl_layer_is_recurrent(giver)
-                         ? sl_reader_printf(in->reader, "take `return_sequences` off %s, or add a `pool` behind it",
-                                            giver->name)
-                         : sl_reader_printf(in->reader, "add a `pool` behind %s", giver->name),
-                     NULL, "%s repeats a vector, but %s gives one for each step of the source", layer->name,
-                     giver->name);
+    sl_reader_report(
+        in->reader, "E0314", layer->place,
+        sl_layer_is_recurrent(giver)
+            ? sl_reader_printf(in->reader, "take `return_sequences` off %s, or add a `pool` behind it", giver->name)
+            : sl_reader_printf(in->reader, "add a `pool` behind %s", giver->name),
+        NULL, "%s repeats a vector, but %s gives one for each step of the source", layer->name, giver->name);
 }
 
 /* attention: steps of the decoder over those of the encoder's last layer. */
@@ -214,12 +205,10 @@ static void check_tie(const struct inference *in, const struct sl_layer *layer, 
     const struct sl_layer *embedding = &in->layers[layer->dense.tie_layer];
     if (input.width > 0 && embedding->embedding.dim > 0 && input.width != embedding->embedding.dim)
         sl_reader_report(in->reader, "E0305", sl_layer_find_option_place(layer, "tie"),
-                         sl_reader_printf(in->reader,
-                                          "put a dense layer of %lld units in front of %s",
+                         sl_reader_printf(in->reader, "put a dense layer of %lld units in front of %s",
                                           (long long)embedding->embedding.dim, layer->name),
                          NULL, "%s gets %lld features, but the vectors of %s have %lld", layer->name,
-                         (long long)input.width, embedding->name,
-                         (long long)embedding->embedding.dim);
+                         (long long)input.width, embedding->name, (long long)embedding->embedding.dim);
 }
 
 /* One mask for a whole sequence is any mask, where a sequence has one row. */
@@ -239,8 +228,8 @@ static struct edge infer_layer(const struct inference *in, const struct sl_layer
         input = (struct edge){UNKNOWN, UNKNOWN};
     if (layer->from_count > 1 && layer->kind != SL_LAYER_CONCAT && layer->kind != SL_LAYER_ADD)
         sl_reader_report(in->reader, "E0304", sl_layer_find_option_place(layer, "from"),
-                         "join them in a `concat` or `add` layer first", NULL,
-                         "%s takes one layer, not %zu", layer->name, layer->from_count);
+                         "join them in a `concat` or `add` layer first", NULL, "%s takes one layer, not %zu",
+                         layer->name, layer->from_count);
     switch (layer->kind) {
     case SL_LAYER_EMBEDDING:
         return (struct edge){SL_SHAPE_SEQUENCE, layer->embedding.dim};
@@ -311,9 +300,7 @@ void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *mode
         for (size_t j = 0; j < layer->from_count; j++)
             if (layer->from[j] >= 0)
                 layers[layer->from[j]].output_used = true;
-        layer->output_shape = in.edges[i].shape == UNKNOWN
-                                  ? SL_SHAPE_FROM_DATA
-                                  : (enum sl_shape_kind)in.edges[i].shape;
+        layer->output_shape = in.edges[i].shape == UNKNOWN ? SL_SHAPE_FROM_DATA : (enum sl_shape_kind)in.edges[i].shape;
     }
     layers[in.count - 1].output_used = true;
     if (!broken)

@@ -32,9 +32,8 @@ static int64_t get_given(const struct check *c, int64_t width)
 
 static void report(const struct check *c, const char *help, const char *what, int64_t given, int64_t wanted)
 {
-    sl_reader_report(c->reader, "E0321", c->place, help, NULL,
-                     "the %s of %s has %lld features, and %s takes %lld", what, c->giver->name, (long long)given,
-                     c->layer->name, (long long)wanted);
+    sl_reader_report(c->reader, "E0321", c->place, help, NULL, "the %s of %s has %lld features, and %s takes %lld",
+                     what, c->giver->name, (long long)given, c->layer->name, (long long)wanted);
 }
 
 /* Copied or added, states keep their kind and width. */

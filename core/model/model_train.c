@@ -7,8 +7,7 @@
 
 static bool yields_vector(const struct sl_model *model)
 {
-    return model->layer_count > 0 &&
-           model->layers[model->layer_count - 1].output_shape == SL_SHAPE_VECTOR;
+    return model->layer_count > 0 && model->layers[model->layer_count - 1].output_shape == SL_SHAPE_VECTOR;
 }
 
 /* The activation of the model's output; linear where the last layer has none. */
@@ -26,9 +25,7 @@ const struct sl_activation *sl_model_get_output_activation(const struct sl_model
 static const char *infer_npy_task(const struct sl_node *train, const struct sl_model *model)
 {
     const struct sl_node *loss = sl_node_find(train, "loss");
-    const struct sl_node *type = loss != NULL && loss->kind == SL_NODE_MAP
-                                     ? sl_node_find(loss, "type")
-                                     : loss;
+    const struct sl_node *type = loss != NULL && loss->kind == SL_NODE_MAP ? sl_node_find(loss, "type") : loss;
     const char *word = type != NULL && type->kind == SL_NODE_SCALAR ? type->text : "";
     bool classes = strcmp(word, "cross_entropy") == 0 || strcmp(word, "binary_cross_entropy") == 0;
     enum sl_activation_kind last = sl_model_get_output_activation(model)->kind;
@@ -51,9 +48,7 @@ static const char *infer_task(const struct sl_node *train, const struct sl_model
     case SL_SOURCE_NPY:
         return infer_npy_task(train, model);
     case SL_SOURCE_GENERATOR:
-        return source->generator == SL_GENERATOR_COPY || source->generator == SL_GENERATOR_REVERSE
-                   ? "tag"
-                   : "regress";
+        return source->generator == SL_GENERATOR_COPY || source->generator == SL_GENERATOR_REVERSE ? "tag" : "regress";
     default:
         if (source->label.column == NULL)
             return source->targets.count > 0 ? "regress" : "language_model";
@@ -67,9 +62,8 @@ static const char *infer_loss(const char *task, const struct sl_model *model)
 {
     if (strcmp(task, "regress") == 0)
         return "mse";
-    return sl_model_get_output_activation(model)->kind == SL_ACTIVATION_SIGMOID
-               ? "binary_cross_entropy"
-               : "cross_entropy";
+    return sl_model_get_output_activation(model)->kind == SL_ACTIVATION_SIGMOID ? "binary_cross_entropy"
+                                                                                : "cross_entropy";
 }
 
 /* In batches of like lengths a mean over each batch would give a step of a short sentence the weight of several of a
@@ -103,8 +97,7 @@ static void set_default_metrics(struct sl_reader *reader, struct sl_node *train)
 void sl_model_read_train(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_train_config *train = field;
-    const struct sl_model *model =
-        (const struct sl_model *)((const char *)field - offsetof(struct sl_model, train));
+    const struct sl_model *model = (const struct sl_model *)((const char *)field - offsetof(struct sl_model, train));
     (void)option;
     train->place = node->place;
     if (node->kind == SL_NODE_MAP) {

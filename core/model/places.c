@@ -12,8 +12,7 @@ static size_t count_said(const struct sl_node *node)
 {
     size_t said = 0;
     for (size_t i = 0; i < node->count; i++) {
-        const struct sl_node *child =
-            node->kind == SL_NODE_MAP ? node->pairs[i].value : node->items[i];
+        const struct sl_node *child = node->kind == SL_NODE_MAP ? node->pairs[i].value : node->items[i];
         said += !child->is_default + count_said(child);
     }
     return said;
@@ -25,12 +24,11 @@ static void collect(struct sl_reader *reader, const struct sl_node *node, const 
     for (size_t i = 0; i < node->count && !reader->no_memory; i++) {
         bool is_map = node->kind == SL_NODE_MAP;
         const struct sl_node *child = is_map ? node->pairs[i].value : node->items[i];
-        const char *path =
-            is_map ? sl_reader_printf(reader, "%s%s%s", prefix, *prefix ? "." : "", node->pairs[i].key)
-                   : sl_reader_printf(reader, "%s[%zu]", prefix, i);
+        const char *path = is_map ? sl_reader_printf(reader, "%s%s%s", prefix, *prefix ? "." : "", node->pairs[i].key)
+                                  : sl_reader_printf(reader, "%s[%zu]", prefix, i);
         if (!child->is_default)
-            entries[(*count)++] = (struct sl_place_entry){
-                path, is_map ? node->pairs[i].place : child->place, child->place};
+            entries[(*count)++] =
+                (struct sl_place_entry){path, is_map ? node->pairs[i].place : child->place, child->place};
         collect(reader, child, path, entries, count);
     }
 }
@@ -44,8 +42,7 @@ static int compare_entries(const void *left, const void *right)
 struct sl_place_list sl_places_collect(struct sl_reader *reader, const struct sl_node *node)
 {
     struct sl_place_list list = {0};
-    struct sl_place_entry *entries =
-        sl_reader_alloc(reader, count_said(node) + 1, sizeof *entries);
+    struct sl_place_entry *entries = sl_reader_alloc(reader, count_said(node) + 1, sizeof *entries);
     if (entries == NULL)
         return list;
     collect(reader, node, "", entries, &list.count);

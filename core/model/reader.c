@@ -40,11 +40,8 @@ void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_plac
     va_end(args);
     if (message.failed)
         reader->no_memory = true;
-    struct sl_diagnostic finding = {.code = code,
-                                    .place = place,
-                                    .message = sl_buf_text(&message),
-                                    .help = help,
-                                    .note = note};
+    struct sl_diagnostic finding = {
+        .code = code, .place = place, .message = sl_buf_text(&message), .help = help, .note = note};
     sl_diagnostics_add(reader->diagnostics, &finding);
     sl_buf_deinit(&message);
     if (code[0] == 'E')
@@ -53,8 +50,7 @@ void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_plac
 
 void sl_reader_refuse_later(struct sl_reader *reader, struct sl_place place, const char *what)
 {
-    sl_reader_report(reader, "E0401", place, NULL, NULL, "%s is not available in this version",
-                     what);
+    sl_reader_report(reader, "E0401", place, NULL, NULL, "%s is not available in this version", what);
 }
 
 bool sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char *key)
@@ -75,8 +71,7 @@ static struct sl_node *add_default(struct sl_reader *reader, struct sl_node *map
                                    struct sl_node *value)
 {
     static const struct sl_place nowhere;
-    if (value == NULL ||
-        !sl_node_append_pair(reader->arena, map, key, nowhere, value)) {
+    if (value == NULL || !sl_node_append_pair(reader->arena, map, key, nowhere, value)) {
         reader->no_memory = true;
         return NULL;
     }
@@ -89,10 +84,8 @@ struct sl_node *sl_reader_set_default(struct sl_reader *reader, struct sl_node *
     struct sl_node *old = sl_node_find(map, key);
     if (old != NULL || map->kind != SL_NODE_MAP)
         return old;
-    struct sl_node *value =
-        strcmp(text, "{}") == 0
-            ? sl_node_create(reader->arena, SL_NODE_MAP, nowhere, map->folder)
-            : sl_node_create_scalar(reader->arena, nowhere, map->folder, text);
+    struct sl_node *value = strcmp(text, "{}") == 0 ? sl_node_create(reader->arena, SL_NODE_MAP, nowhere, map->folder)
+                                                    : sl_node_create_scalar(reader->arena, nowhere, map->folder, text);
     if (value != NULL)
         value->is_default = true;
     return add_default(reader, map, key, value);
@@ -137,8 +130,8 @@ const char *sl_reader_describe(struct sl_reader *reader, const struct sl_section
     if (section != &sl_section_layer)
         return sl_reader_printf(reader, "%s `%s`", section->noun, word);
     /* "an lstm", "an rnn": as the letters are spoken. */
-    return sl_reader_printf(reader, "%s %s layer", strchr("aeior", word[0]) || !strcmp(word, "lstm")
-                                                       ? "an" : "a", word);
+    return sl_reader_printf(reader, "%s %s layer", strchr("aeior", word[0]) || !strcmp(word, "lstm") ? "an" : "a",
+                            word);
 }
 
 /* Sets the variant; false: it cannot be known, and the rest of the map is not read. */
@@ -163,7 +156,9 @@ static bool read_variant(struct sl_reader *reader, const struct sl_section *sect
     /* "`optimizer` has no value `adm`", but "`type` has …" of layers and sources. */
     const char *last = strrchr(section->path, '.');
     bool by_type = section == &sl_section_layer || section == &sl_section_source;
-    const struct sl_option option = {.key = by_type ? "type" : last ? last + 1 : section->path,
+    const struct sl_option option = {.key = by_type ? "type"
+                                            : last  ? last + 1
+                                                    : section->path,
                                      .kind = SL_VALUE_WORD,
                                      .offset = section->variant_offset,
                                      .words = section->variants};
@@ -197,9 +192,8 @@ static void read_option(struct sl_reader *reader, const struct sl_section *secti
 {
     struct sl_node *node = sl_node_find(map, option->key);
     if (node != NULL && sl_node_is_null(node)) {
-        sl_reader_report(reader, "E0104", sl_reader_get_place(map, option->key),
-                         "say a value, or take the key away", NULL, "`%s` has no value",
-                         option->key);
+        sl_reader_report(reader, "E0104", sl_reader_get_place(map, option->key), "say a value, or take the key away",
+                         NULL, "`%s` has no value", option->key);
         return;
     }
     if (node == NULL && option->fallback != NULL)
@@ -211,9 +205,8 @@ static void read_option(struct sl_reader *reader, const struct sl_section *secti
         sl_reader_read_value(reader, option, node, (char *)out + option->offset);
     } else if ((option->flags & SL_OPTION_REQUIRED) && !stands_for(section, map, option->key)) {
         bool version = section == &sl_section_top && strcmp(option->key, "seqlstm") == 0;
-        sl_reader_report(reader, "E0204", map->place,
-                         version ? "begin the file with `seqlstm: 1`" : NULL, option->doc, "%s needs `%s`",
-                         sl_reader_describe(reader, section, variant), option->key);
+        sl_reader_report(reader, "E0204", map->place, version ? "begin the file with `seqlstm: 1`" : NULL, option->doc,
+                         "%s needs `%s`", sl_reader_describe(reader, section, variant), option->key);
     }
 }
 
@@ -226,8 +219,8 @@ void sl_reader_read_section(struct sl_reader *reader, const struct sl_section *s
     if (node->kind != SL_NODE_MAP) {
         char help[64];
         sl_text_snprintf(help, sizeof help, "as in `{%s: …}`", section->options->key);
-        sl_reader_report(reader, "E0101", node->place, help, NULL, "%s is a map, not %s",
-                         section->noun, sl_node_kind_get_name(node->kind));
+        sl_reader_report(reader, "E0101", node->place, help, NULL, "%s is a map, not %s", section->noun,
+                         sl_node_kind_get_name(node->kind));
         return;
     }
     if (!read_variant(reader, section, node, out, &variant))

@@ -35,19 +35,17 @@ struct sl_reader {
 };
 
 /* Reads a map (or bare word) by its table into the zeroed struct `out`. */
-void sl_reader_read_section(struct sl_reader *reader, const struct sl_section *section,
-                            struct sl_node *node, void *out);
+void sl_reader_read_section(struct sl_reader *reader, const struct sl_section *section, struct sl_node *node,
+                            void *out);
 
 /* Reads one value as the option says into `field`. */
-void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option,
-                          struct sl_node *node, void *field);
+void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
 
 /* Appends `key: text` to a map as a default, unless it has the key. Returns the value's node. */
-struct sl_node *sl_reader_set_default(struct sl_reader *reader, struct sl_node *map,
-                                      const char *key, const char *text);
+struct sl_node *sl_reader_set_default(struct sl_reader *reader, struct sl_node *map, const char *key, const char *text);
 /* The same with a copy of `value` and what is below it. */
-struct sl_node *sl_reader_set_default_copy(struct sl_reader *reader, struct sl_node *map,
-                                           const char *key, const struct sl_node *value);
+struct sl_node *sl_reader_set_default_copy(struct sl_reader *reader, struct sl_node *map, const char *key,
+                                           const struct sl_node *value);
 
 /* Puts a bare word into a map under `type` (or `key`), in place; maps stay as they are. */
 bool sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char *key);
@@ -69,21 +67,21 @@ void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_plac
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-const char *sl_reader_printf(struct sl_reader *reader, const char *format, ...);
+const char *
+sl_reader_printf(struct sl_reader *reader, const char *format, ...);
 
 /* "E0401": `what` is not available in this version. */
 void sl_reader_refuse_later(struct sl_reader *reader, struct sl_place place, const char *what);
 
 /* "`epochs` takes an integer, not a list". */
-void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *option,
-                           const struct sl_node *node, const char *wanted);
+void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
+                           const char *wanted);
 
 void *sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_bytes);
 
 /* reader_path.c: the text of a path with ${VAR} and ${VAR:-default} replaced, absolute if `absolute`;
  * NULL after a report. */
-const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node,
-                                   bool absolute);
+const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, bool absolute);
 
 /* synonyms.c: the name of another framework, or NULL. */
 struct sl_synonym {

@@ -72,15 +72,14 @@ static void report_unknown(struct sl_reader *reader, const struct sl_section *se
     const struct sl_section *home = find_home(pair->key);
     const char *close = closest_key(section, variant, pair->key);
     struct sl_diagnostic finding = {.code = "E0203", .place = pair->place};
-    finding.message = sl_reader_printf(reader, "unknown key `%.80s` in %s", pair->key,
-                                       sl_reader_describe(reader, section, variant));
+    finding.message =
+        sl_reader_printf(reader, "unknown key `%.80s` in %s", pair->key, sl_reader_describe(reader, section, variant));
     if (synonym != NULL) {
         finding.label = synonym->owner;
         finding.help = help_of_synonym(reader, synonym, pair->value);
     } else if (home != NULL && home != section) {
-        finding.help = home == &sl_section_top
-                           ? "it belongs to the top of the file"
-                           : sl_reader_printf(reader, "it belongs to `%s`", home->path);
+        finding.help = home == &sl_section_top ? "it belongs to the top of the file"
+                                               : sl_reader_printf(reader, "it belongs to `%s`", home->path);
     } else if (close != NULL) {
         finding.help = sl_reader_printf(reader, "did you mean `%s`?", close);
     }
@@ -98,13 +97,11 @@ void sl_reader_check_keys(struct sl_reader *reader, const struct sl_section *sec
         if (sl_option_find(section, pair->key, variant) != NULL)
             continue;
         const struct sl_synonym *synonym = sl_synonym_find(pair->key, section);
-        if (synonym == NULL && section->variants != NULL &&
-            sl_option_find(section, pair->key, -1) != NULL) {
+        if (synonym == NULL && section->variants != NULL && sl_option_find(section, pair->key, -1) != NULL) {
             const char *owners = list_variants(reader, section, pair->key);
             sl_reader_report(reader, "E0202", pair->place,
-                             owners[0] ? sl_reader_printf(reader, "it belongs to %s", owners) : NULL,
-                             NULL, "`%s` is not a key of %s", pair->key,
-                             sl_reader_describe(reader, section, variant));
+                             owners[0] ? sl_reader_printf(reader, "it belongs to %s", owners) : NULL, NULL,
+                             "`%s` is not a key of %s", pair->key, sl_reader_describe(reader, section, variant));
             continue;
         }
         report_unknown(reader, section, pair, variant);

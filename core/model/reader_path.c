@@ -8,8 +8,7 @@
 #include "base/file.h"
 #include "model/reader.h"
 
-static const char name_letters[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 
 /* Appends the value of the variable that `text` (behind `${`) names and returns the rest of the path;
  * NULL after a report. */
@@ -20,8 +19,7 @@ static const char *append_variable(struct sl_reader *reader, const struct sl_nod
     const char *end = strchr(text, '}');
     bool has_fallback = strncmp(text + length, ":-", 2) == 0;
     if (length == 0 || end == NULL || (!has_fallback && text + length != end)) {
-        sl_reader_report(reader, "E0105", node->place,
-                         "variables are `${NAME}` or `${NAME:-default}`", NULL,
+        sl_reader_report(reader, "E0105", node->place, "variables are `${NAME}` or `${NAME:-default}`", NULL,
                          "the variable in this path cannot be read");
         return NULL;
     }
@@ -36,10 +34,9 @@ static const char *append_variable(struct sl_reader *reader, const struct sl_nod
     } else if (value != NULL) {
         sl_buf_append_text(out, value);
     } else {
-        sl_reader_report(
-            reader, "E0105", node->place,
-            sl_reader_printf(reader, "set it, or give a default: `${%s:-data}`", name), NULL,
-            "the variable `%s` is not set", name);
+        sl_reader_report(reader, "E0105", node->place,
+                         sl_reader_printf(reader, "set it, or give a default: `${%s:-data}`", name), NULL,
+                         "the variable `%s` is not set", name);
         return NULL;
     }
     return end + 1;

@@ -15,14 +15,14 @@ void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *opt
 {
     const char *help = NULL;
     if (node->kind != SL_NODE_SCALAR) {
-        sl_reader_report(reader, "E0101", node->place, NULL, NULL, "`%s` takes %s, not %s",
-                         option->key, wanted, sl_node_kind_get_name(node->kind));
+        sl_reader_report(reader, "E0101", node->place, NULL, NULL, "`%s` takes %s, not %s", option->key, wanted,
+                         sl_node_kind_get_name(node->kind));
         return;
     }
     if (node->quoted)
         help = "take the quotes away: a quoted value is a text";
-    sl_reader_report(reader, "E0101", node->place, help, NULL, "`%s` takes %s, not `%.60s`",
-                     option->key, wanted, node->text);
+    sl_reader_report(reader, "E0101", node->place, help, NULL, "`%s` takes %s, not `%.60s`", option->key, wanted,
+                     node->text);
 }
 
 static void read_bool(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node, bool *out)
@@ -66,10 +66,8 @@ static bool check_limits(struct sl_reader *reader, const struct sl_option *optio
     bool inside = isfinite(value) && (!has_limits(option) || (low && high));
     if (inside)
         return true;
-    sl_reader_report(reader, "E0103", node->place, NULL, NULL, "`%s` must be %s, not %s",
-                     option->key,
-                     isfinite(value) || has_limits(option) ? describe_limits(reader, option)
-                                                           : "a finite number",
+    sl_reader_report(reader, "E0103", node->place, NULL, NULL, "`%s` must be %s, not %s", option->key,
+                     isfinite(value) || has_limits(option) ? describe_limits(reader, option) : "a finite number",
                      node->text);
     return false;
 }
@@ -78,12 +76,10 @@ static bool read_int(struct sl_reader *reader, const struct sl_option *option, c
 {
     int64_t value;
     double number;
-    if (node->kind != SL_NODE_SCALAR || node->quoted ||
-        !sl_text_parse_int64(node->text, strlen(node->text), &value)) {
+    if (node->kind != SL_NODE_SCALAR || node->quoted || !sl_text_parse_int64(node->text, strlen(node->text), &value)) {
         bool is_number = node->kind == SL_NODE_SCALAR && !node->quoted &&
                          sl_text_parse_float64(node->text, strlen(node->text), &number);
-        sl_reader_report_type(reader, option, node,
-                              is_number ? "an integer, written with digits alone" : "an integer");
+        sl_reader_report_type(reader, option, node, is_number ? "an integer, written with digits alone" : "an integer");
         return false;
     }
     if (!check_limits(reader, option, node, (double)value))
@@ -99,9 +95,9 @@ static bool check_rate(struct sl_reader *reader, const struct sl_option *option,
     const double half_a_step = 0x1p-17;
     if (value == 0 || (value >= half_a_step && value < 1 - half_a_step))
         return true;
-    sl_reader_report(reader, "E0103", node->place,
-                     value < 0.5 ? "use 0, or 1e-5 and above" : "use 0.99999 and below", NULL,
-                     "`%s` counts in 65536ths, and %s would become %d", option->key, node->text, value < 0.5 ? 0 : 1);
+    sl_reader_report(reader, "E0103", node->place, value < 0.5 ? "use 0, or 1e-5 and above" : "use 0.99999 and below",
+                     NULL, "`%s` counts in 65536ths, and %s would become %d", option->key, node->text,
+                     value < 0.5 ? 0 : 1);
     return false;
 }
 
@@ -109,8 +105,7 @@ static void read_float(struct sl_reader *reader, const struct sl_option *option,
                        double *out)
 {
     double value;
-    if (node->kind != SL_NODE_SCALAR || node->quoted ||
-        !sl_text_parse_float64(node->text, strlen(node->text), &value))
+    if (node->kind != SL_NODE_SCALAR || node->quoted || !sl_text_parse_float64(node->text, strlen(node->text), &value))
         sl_reader_report_type(reader, option, node, "a number");
     else if (check_limits(reader, option, node, value) &&
              (!(option->flags & SL_OPTION_MASK) || check_rate(reader, option, node, value)))
@@ -121,8 +116,7 @@ static bool is_name(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     return text[0] != 0 && strchr(letters, text[0]) != NULL &&
-           text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789-.")] ==
-               0;
+           text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789-.")] == 0;
 }
 
 static void read_text(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
@@ -151,8 +145,7 @@ static void read_texts(struct sl_reader *reader, const struct sl_option *option,
                          node->kind == SL_NODE_SCALAR
                              ? sl_reader_printf(reader, "use `%s: [%.60s]`", option->key, node->text)
                              : NULL,
-                         NULL, "`%s` takes a list, not %s", option->key,
-                         sl_node_kind_get_name(node->kind));
+                         NULL, "`%s` takes a list, not %s", option->key, sl_node_kind_get_name(node->kind));
         return;
     }
     const char **items = sl_reader_alloc(reader, node->count + 1, sizeof *items);
@@ -161,10 +154,8 @@ static void read_texts(struct sl_reader *reader, const struct sl_option *option,
     for (size_t i = 0; i < node->count; i++) {
         const struct sl_node *item = node->items[i];
         if (item->kind != SL_NODE_SCALAR || sl_node_is_null(item)) {
-            sl_reader_report(reader, "E0101", item->place, NULL, NULL,
-                             "`%s` is a list of texts, not of %s", option->key,
-                             item->kind == SL_NODE_SCALAR ? "nothing"
-                                                          : sl_node_kind_get_name(item->kind));
+            sl_reader_report(reader, "E0101", item->place, NULL, NULL, "`%s` is a list of texts, not of %s",
+                             option->key, item->kind == SL_NODE_SCALAR ? "nothing" : sl_node_kind_get_name(item->kind));
             return;
         }
         items[i] = item->text;
@@ -208,8 +199,7 @@ static void report_word(struct sl_reader *reader, const struct sl_option *option
     if (synonym != NULL && synonym->section == NULL && synonym->key != NULL &&
         sl_word_find(option->words, synonym->key) != NULL) {
         finding.label = synonym->owner;
-        finding.help = synonym->help ? synonym->help
-                                     : sl_reader_printf(reader, "use `%s`", synonym->key);
+        finding.help = synonym->help ? synonym->help : sl_reader_printf(reader, "use `%s`", synonym->key);
     } else if (close != NULL) {
         finding.help = sl_reader_printf(reader, "did you mean `%s`?", close);
     }
@@ -222,9 +212,9 @@ static void read_word(struct sl_reader *reader, const struct sl_option *option, 
 {
     if (node->kind != SL_NODE_SCALAR) {
         if (option->flags & SL_OPTION_FIXED)
-            sl_reader_refuse_later(reader, node->place,
-                                   sl_reader_printf(reader, "`%s` with %s", option->key,
-                                                    sl_node_kind_get_name(node->kind)));
+            sl_reader_refuse_later(
+                reader, node->place,
+                sl_reader_printf(reader, "`%s` with %s", option->key, sl_node_kind_get_name(node->kind)));
         else
             sl_reader_report_type(reader, option, node, sl_reader_list_words(reader, option->words));
         return;
@@ -233,9 +223,7 @@ static void read_word(struct sl_reader *reader, const struct sl_option *option, 
     if (word == NULL)
         report_word(reader, option, node);
     else if (word->later)
-        sl_reader_refuse_later(
-            reader, node->place,
-            sl_reader_printf(reader, "`%s: %s`", option->key, node->text));
+        sl_reader_refuse_later(reader, node->place, sl_reader_printf(reader, "`%s: %s`", option->key, node->text));
     else
         *out = word->value;
 }
@@ -247,9 +235,8 @@ static bool parse_period(const char *text, struct sl_period *out)
         char letter;
         enum sl_period_unit unit;
         double scale;
-    } units[] = {{'u', SL_PERIOD_UPDATES, 1},   {'e', SL_PERIOD_EPOCHS, 1},
-                 {'t', SL_PERIOD_TOKENS, 1},    {'s', SL_PERIOD_SECONDS, 1},
-                 {'m', SL_PERIOD_SECONDS, 60},  {'h', SL_PERIOD_SECONDS, 3600},
+    } units[] = {{'u', SL_PERIOD_UPDATES, 1},    {'e', SL_PERIOD_EPOCHS, 1},   {'t', SL_PERIOD_TOKENS, 1},
+                 {'s', SL_PERIOD_SECONDS, 1},    {'m', SL_PERIOD_SECONDS, 60}, {'h', SL_PERIOD_SECONDS, 3600},
                  {'d', SL_PERIOD_SECONDS, 86400}};
     size_t digits = strspn(text, "0123456789.");
     double count;
@@ -287,12 +274,12 @@ static void read_period(struct sl_reader *reader, const struct sl_option *option
     }
     if (!parse_period(node->text, &period) || !allows_unit(option, period.unit)) {
         const char *units = option->period_units ? option->period_units : "uets";
-        const char *help = sl_reader_printf(
-            reader, "write digits and a unit:%s%s%s%s", strchr(units, 'u') ? " `100u` updates," : "",
-            strchr(units, 'e') ? " `3e` epochs," : "", strchr(units, 't') ? " `10Mt` tokens," : "",
-            strcmp(units, "s") == 0 ? " `30s`, `10m` or `2h`" : " `30s`, `10m` or `2h` of time");
-        sl_reader_report(reader, "E0106", node->place, help, NULL, "`%s` takes no period `%.60s`",
-                         option->key, node->text);
+        const char *help =
+            sl_reader_printf(reader, "write digits and a unit:%s%s%s%s", strchr(units, 'u') ? " `100u` updates," : "",
+                             strchr(units, 'e') ? " `3e` epochs," : "", strchr(units, 't') ? " `10Mt` tokens," : "",
+                             strcmp(units, "s") == 0 ? " `30s`, `10m` or `2h`" : " `30s`, `10m` or `2h` of time");
+        sl_reader_report(reader, "E0106", node->place, help, NULL, "`%s` takes no period `%.60s`", option->key,
+                         node->text);
         return;
     }
     *out = period;
@@ -307,8 +294,7 @@ static bool check_fixed(struct sl_reader *reader, const struct sl_option *option
         return true;
     const char *what = node->kind == SL_NODE_SCALAR
                            ? sl_reader_printf(reader, "`%s: %.60s`", option->key, node->text)
-                           : sl_reader_printf(reader, "`%s` with %s", option->key,
-                                              sl_node_kind_get_name(node->kind));
+                           : sl_reader_printf(reader, "`%s` with %s", option->key, sl_node_kind_get_name(node->kind));
     sl_reader_refuse_later(reader, node->place, what);
     return false;
 }

@@ -34,11 +34,9 @@ static void append_number(struct sl_buf *out, const struct sl_option *option, co
 {
     sl_buf_printf(out, "{\"type\": \"%s\"", type);
     if (option->min != 0 || option->max != 0) {
-        append_limit(out, option->flags & SL_OPTION_ABOVE ? "exclusiveMinimum" : "minimum",
-                     option->min);
+        append_limit(out, option->flags & SL_OPTION_ABOVE ? "exclusiveMinimum" : "minimum", option->min);
         if (option->max != SL_NO_LIMIT)
-            append_limit(out, option->flags & SL_OPTION_BELOW ? "exclusiveMaximum" : "maximum",
-                         option->max);
+            append_limit(out, option->flags & SL_OPTION_BELOW ? "exclusiveMaximum" : "maximum", option->max);
     }
     sl_buf_append_char(out, '}');
 }
@@ -60,15 +58,13 @@ static void append_value(struct sl_buf *out, const struct sl_option *option)
         sl_buf_append_text(out, "{\"type\": [\"string\", \"integer\"]}");
         break;
     case SL_VALUE_NAME:
-        sl_buf_append_text(out,
-                           "{\"type\": \"string\", \"pattern\": \"^[A-Za-z_][A-Za-z0-9_.-]*$\"}");
+        sl_buf_append_text(out, "{\"type\": \"string\", \"pattern\": \"^[A-Za-z_][A-Za-z0-9_.-]*$\"}");
         break;
     case SL_VALUE_PATH:
         sl_buf_append_text(out, "{\"type\": \"string\", \"minLength\": 1}");
         break;
     case SL_VALUE_TEXTS:
-        sl_buf_append_text(
-            out, "{\"type\": \"array\", \"items\": {\"type\": [\"string\", \"number\"]}}");
+        sl_buf_append_text(out, "{\"type\": \"array\", \"items\": {\"type\": [\"string\", \"number\"]}}");
         break;
     case SL_VALUE_WORD:
         append_words(out, option->words);
@@ -124,8 +120,7 @@ static void append_required(struct sl_buf *out, const struct sl_section *section
         first = false;
     }
     /* The format options of a source may stand one level up, so nothing is demanded there. */
-    for (const struct sl_option *o = section->options;
-         o->key != NULL && section != &sl_section_source; o++) {
+    for (const struct sl_option *o = section->options; o->key != NULL && section != &sl_section_source; o++) {
         if (!(o->flags & SL_OPTION_REQUIRED) || !sl_option_belongs(o, variant))
             continue;
         sl_buf_append_text(out, first ? "" : ", ");
@@ -159,8 +154,7 @@ static void append_object(struct sl_buf *out, const struct sl_section *section, 
                 append_property(out, o, &first);
     }
     append_required(out, section, variant ? variant->value : -1,
-                    variant != NULL && section->default_variant == NULL &&
-                        section != &sl_section_source);
+                    variant != NULL && section->default_variant == NULL && section != &sl_section_source);
 }
 
 static void append_section(struct sl_buf *out, const struct sl_section *section)

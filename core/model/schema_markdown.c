@@ -74,9 +74,7 @@ static void append_form(struct sl_buf *out, const struct sl_option *option)
         append_words(out, option->words);
         break;
     case SL_VALUE_PERIOD:
-        sl_buf_append_text(out, option->period_units && strcmp(option->period_units, "s") == 0
-                                    ? "time"
-                                    : "period");
+        sl_buf_append_text(out, option->period_units && strcmp(option->period_units, "s") == 0 ? "time" : "period");
         break;
     case SL_VALUE_SECTION:
         append_link(out, option->section->path);
@@ -105,8 +103,7 @@ static void append_owners(struct sl_buf *out, const struct sl_section *section, 
         sl_buf_append_text(out, "all");
         return;
     }
-    bool complement = count_variants(section, option, false) < 3 &&
-                      count_variants(section, option, true) > 3;
+    bool complement = count_variants(section, option, false) < 3 && count_variants(section, option, true) > 3;
     const char *separator = complement ? "all but " : "";
     for (const struct sl_word *w = section->variants; w->word != NULL; w++) {
         if (w->later || sl_option_belongs(option, w->value) == complement)
@@ -131,8 +128,8 @@ static void append_default(struct sl_buf *out, const struct sl_option *option)
 static void append_options(struct sl_buf *out, const struct sl_section *section)
 {
     bool variants = section->variants != NULL;
-    sl_buf_printf(out, "| key |%s value | default | meaning |\n| --- |%s --- | --- | --- |\n",
-                  variants ? " of |" : "", variants ? " --- |" : "");
+    sl_buf_printf(out, "| key |%s value | default | meaning |\n| --- |%s --- | --- | --- |\n", variants ? " of |" : "",
+                  variants ? " --- |" : "");
     for (const struct sl_option *o = section->options; o->key != NULL; o++) {
         sl_buf_printf(out, "| `%s` |", o->key);
         if (variants) {
@@ -153,11 +150,9 @@ seqlstm_status sl_schema_write_markdown(struct sl_buf *out, struct seqlstm_error
     for (const struct sl_section *const *s = sl_schema_sections; *s != NULL; s++) {
         char first = (*s)->doc[0];
         bool lower = first >= 'a' && first <= 'z';
-        sl_buf_printf(out, "### %s\n\n%c%s.\n\n", (*s)->path,
-                      lower ? first - 'a' + 'A' : first, (*s)->doc + 1);
+        sl_buf_printf(out, "### %s\n\n%c%s.\n\n", (*s)->path, lower ? first - 'a' + 'A' : first, (*s)->doc + 1);
         for (const struct sl_word *w = (*s)->variants; w != NULL && w->word != NULL; w++)
-            sl_buf_printf(out, "* `%s`: %s\n", w->word,
-                          w->later ? "not available in this version" : w->doc);
+            sl_buf_printf(out, "* `%s`: %s\n", w->word, w->later ? "not available in this version" : w->doc);
         if ((*s)->variants != NULL)
             sl_buf_append_char(out, '\n');
         if ((*s)->options[0].key != NULL) {

@@ -5,7 +5,10 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_batching, member)
-#define NONE {NULL}
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 static const struct sl_word unit_words[] = {
     {"sequence", SL_UNIT_SEQUENCE, "independent sequences", false},
@@ -18,12 +21,11 @@ static const struct sl_word bucketing_words[] = {
     {"auto", SL_BUCKETING_AUTO, "the best buckets for the measured cost of a step", false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word overflow_words[] = {
-    {"keep", SL_OVERFLOW_KEEP, "take it whole", false},
-    {"drop", SL_OVERFLOW_DROP, "leave it out, and say how many", false},
-    {"truncate", SL_OVERFLOW_TRUNCATE, "take its beginning", false},
-    {"split", SL_OVERFLOW_SPLIT, "make several of it", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word overflow_words[] = {{"keep", SL_OVERFLOW_KEEP, "take it whole", false},
+                                                {"drop", SL_OVERFLOW_DROP, "leave it out, and say how many", false},
+                                                {"truncate", SL_OVERFLOW_TRUNCATE, "take its beginning", false},
+                                                {"split", SL_OVERFLOW_SPLIT, "make several of it", false},
+                                                {NULL, 0, NULL, false}};
 
 static const struct sl_word padding_words[] = {
     {"none", SL_PADDING_NONE, "real steps alone", false},
@@ -34,8 +36,7 @@ static const struct sl_word padding_words[] = {
 
 static void read_edges(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
 {
-    static const struct sl_option number = {
-        .key = "bucketing", .kind = SL_VALUE_INT, .min = 1, .max = INT32_MAX};
+    static const struct sl_option number = {.key = "bucketing", .kind = SL_VALUE_INT, .min = 1, .max = INT32_MAX};
     int64_t *edges = sl_reader_alloc(reader, node->count + 1, sizeof *edges);
     size_t errors = reader->errors;
     out->kind = SL_BUCKETING_LENGTHS;
@@ -48,25 +49,23 @@ static void read_edges(struct sl_reader *reader, struct sl_node *node, struct sl
         sl_reader_read_value(reader, &number, node->items[i], &edges[i]);
         if (i > 0 && reader->errors == errors && edges[i] <= edges[i - 1])
             sl_reader_report(reader, "E0103", node->items[i]->place, NULL, NULL,
-                             "the lengths of `bucketing` must ascend: %lld comes after %lld",
-                             (long long)edges[i], (long long)edges[i - 1]);
+                             "the lengths of `bucketing` must ascend: %lld comes after %lld", (long long)edges[i],
+                             (long long)edges[i - 1]);
     }
     if (reader->errors == errors)
-        *out = (struct sl_bucketing){
-            .kind = SL_BUCKETING_LENGTHS, .edges = edges, .edge_count = node->count};
+        *out = (struct sl_bucketing){.kind = SL_BUCKETING_LENGTHS, .edges = edges, .edge_count = node->count};
 }
 
 /* `{count: 16}` or `{generator: greedy}`. */
 static void read_generator(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
 {
-    static const struct sl_option number = {
-        .key = "count", .kind = SL_VALUE_INT, .min = 1, .max = 1000};
+    static const struct sl_option number = {.key = "count", .kind = SL_VALUE_INT, .min = 1, .max = 1000};
     const struct sl_pair *pair = node->count == 1 ? &node->pairs[0] : NULL;
     if (pair != NULL && strcmp(pair->key, "count") == 0) {
         out->kind = SL_BUCKETING_COUNT;
         sl_reader_read_value(reader, &number, pair->value, &out->count);
-    } else if (pair != NULL && strcmp(pair->key, "generator") == 0 &&
-               pair->value->kind == SL_NODE_SCALAR && strcmp(pair->value->text, "greedy") == 0) {
+    } else if (pair != NULL && strcmp(pair->key, "generator") == 0 && pair->value->kind == SL_NODE_SCALAR &&
+               strcmp(pair->value->text, "greedy") == 0) {
         out->kind = SL_BUCKETING_GREEDY;
     } else {
         sl_reader_report(reader, "E0102", node->place,
@@ -77,8 +76,7 @@ static void read_generator(struct sl_reader *reader, struct sl_node *node, struc
 
 static void read_bucketing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option word = {
-        .key = "bucketing", .kind = SL_VALUE_WORD, .words = bucketing_words};
+    static const struct sl_option word = {.key = "bucketing", .kind = SL_VALUE_WORD, .words = bucketing_words};
     struct sl_bucketing *out = field;
     int kind = SL_BUCKETING_POOLS;
     (void)option;
@@ -103,13 +101,27 @@ static const struct sl_custom bucketing_custom = {
     "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
 
 static const struct sl_option batching_options[] = {
-    {"unit", SL_VALUE_WORD, AT(unit), 0, 0, "sequence", 0, 0, {.words = unit_words},
-     "what a batch is made of"},
-    {"bucketing", SL_VALUE_CUSTOM, AT(bucketing), 0, 0, "pools", 0, 0, {.custom = &bucketing_custom},
+    {"unit", SL_VALUE_WORD, AT(unit), 0, 0, "sequence", 0, 0, {.words = unit_words}, "what a batch is made of"},
+    {"bucketing",
+     SL_VALUE_CUSTOM,
+     AT(bucketing),
+     0,
+     0,
+     "pools",
+     0,
+     0,
+     {.custom = &bucketing_custom},
      "how sequences of like length come together"},
-    {"pool", SL_VALUE_INT, AT(pool), 0, 0, "100", 1, 1000000, NONE,
-     "batches in the window that is sorted"},
-    {"pad_to", SL_VALUE_WORD, AT(padding), 0, 0, "none", 0, 0, {.words = padding_words},
+    {"pool", SL_VALUE_INT, AT(pool), 0, 0, "100", 1, 1000000, NONE, "batches in the window that is sorted"},
+    {"pad_to",
+     SL_VALUE_WORD,
+     AT(padding),
+     0,
+     0,
+     "none",
+     0,
+     0,
+     {.words = padding_words},
      "for comparisons: computes positions that the loss ignores"},
     {"max_tokens", SL_VALUE_INT, AT(max_tokens), 0, 0, NULL, 1, INT32_MAX, NONE,
      "most steps that a batch computes, beside `batch_size` or in its place; a longer sequence is a batch alone"},
@@ -117,12 +129,20 @@ static const struct sl_option batching_options[] = {
      "steps that gradients go back; default: 35 for streams, else whole sequences"},
     {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, INT32_MAX, NONE,
      "longest sequence, with `on_overflow`; default: no limit"},
-    {"on_overflow", SL_VALUE_WORD, AT(on_overflow), 0, 0, "keep", 0, 0, {.words = overflow_words},
+    {"on_overflow",
+     SL_VALUE_WORD,
+     AT(on_overflow),
+     0,
+     0,
+     "keep",
+     0,
+     0,
+     {.words = overflow_words},
      "what becomes of one that is longer than `max_length` or the last bucket"},
     {0}};
 
-const struct sl_section sl_section_batching = {"data.batching", "the batching", NULL, 0, NULL, NULL,
-                                               batching_options, "how sequences become batches"};
+const struct sl_section sl_section_batching = {
+    "data.batching", "the batching", NULL, 0, NULL, NULL, batching_options, "how sequences become batches"};
 
 int64_t sl_batching_find_longest(const struct sl_batching *batching)
 {

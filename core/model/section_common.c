@@ -25,30 +25,70 @@ const struct sl_word sl_words_activation[] = {
     {NULL, 0, NULL, false}};
 
 static const struct sl_option activation_options[] = {
-    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(LEAKY_RELU), 0, "0.01", 0, 0,
-     {NULL}, "slope below zero"},
-    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(THRESHOLDED_RELU), 0, "1", 0,
-     0, {NULL}, "the threshold"},
-    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(SCALED_TANH), 0, "1", 0, 0,
-     {NULL}, "scale of the output"},
-    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(HARD_SIGMOID), 0, "0.2", 0, 0,
-     {NULL}, "slope"},
-    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(ELU), 0, "1", 0, 0, {NULL},
+    {"alpha",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_activation, alpha),
+     A(LEAKY_RELU),
+     0,
+     "0.01",
+     0,
+     0,
+     {NULL},
+     "slope below zero"},
+    {"alpha",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_activation, alpha),
+     A(THRESHOLDED_RELU),
+     0,
+     "1",
+     0,
+     0,
+     {NULL},
+     "the threshold"},
+    {"alpha",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_activation, alpha),
+     A(SCALED_TANH),
+     0,
+     "1",
+     0,
+     0,
+     {NULL},
+     "scale of the output"},
+    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(HARD_SIGMOID), 0, "0.2", 0, 0, {NULL}, "slope"},
+    {"alpha",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_activation, alpha),
+     A(ELU),
+     0,
+     "1",
+     0,
+     0,
+     {NULL},
      "limit below zero, negated"},
-    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(AFFINE), 0, "1", 0, 0, {NULL},
-     "slope"},
-    {"beta", SL_VALUE_FLOAT, offsetof(struct sl_activation, beta), A(SCALED_TANH), 0, "1", 0, 0,
-     {NULL}, "scale of the input"},
-    {"beta", SL_VALUE_FLOAT, offsetof(struct sl_activation, beta), A(HARD_SIGMOID), 0, "0.5", 0, 0,
-     {NULL}, "offset"},
-    {"beta", SL_VALUE_FLOAT, offsetof(struct sl_activation, beta), A(AFFINE), 0, "0", 0, 0, {NULL},
-     "offset"},
+    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(AFFINE), 0, "1", 0, 0, {NULL}, "slope"},
+    {"beta",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_activation, beta),
+     A(SCALED_TANH),
+     0,
+     "1",
+     0,
+     0,
+     {NULL},
+     "scale of the input"},
+    {"beta", SL_VALUE_FLOAT, offsetof(struct sl_activation, beta), A(HARD_SIGMOID), 0, "0.5", 0, 0, {NULL}, "offset"},
+    {"beta", SL_VALUE_FLOAT, offsetof(struct sl_activation, beta), A(AFFINE), 0, "0", 0, 0, {NULL}, "offset"},
     {0}};
 
-const struct sl_section sl_section_activation = {
-    "activation", "the activation", sl_words_activation, offsetof(struct sl_activation, kind),
-    NULL, NULL, activation_options,
-    "ONNX's activations with ONNX's alpha and beta; a bare word or a map"};
+const struct sl_section sl_section_activation = {"activation",
+                                                 "the activation",
+                                                 sl_words_activation,
+                                                 offsetof(struct sl_activation, kind),
+                                                 NULL,
+                                                 NULL,
+                                                 activation_options,
+                                                 "ONNX's activations with ONNX's alpha and beta; a bare word or a map"};
 
 static const struct sl_word initializer_words[] = {
     {"zeros", SL_INITIALIZER_ZEROS, "0", false},
@@ -79,49 +119,118 @@ static void read_range(struct sl_reader *reader, const struct sl_option *option,
     initializer->min = -initializer->max;
 }
 
-static const struct sl_custom range_custom = {
-    read_range, "number above 0", "{\"type\": \"number\", \"exclusiveMinimum\": 0}"};
+static const struct sl_custom range_custom = {read_range, "number above 0",
+                                              "{\"type\": \"number\", \"exclusiveMinimum\": 0}"};
 
 static const struct sl_option initializer_options[] = {
-    {"value", SL_VALUE_FLOAT, offsetof(struct sl_initializer, value), I(CONSTANT),
-     SL_OPTION_REQUIRED, NULL, 0, 0, {NULL}, "every element"},
-    {"range", SL_VALUE_CUSTOM, 0, I(UNIFORM), 0, "0.05", 0, 0, {.custom = &range_custom},
-     "the largest magnitude"},
-    {"mean", SL_VALUE_FLOAT, offsetof(struct sl_initializer, mean), I(NORMAL) | I(TRUNCATED_NORMAL),
-     0, "0", 0, 0, {NULL}, "mean"},
-    {"stddev", SL_VALUE_FLOAT, offsetof(struct sl_initializer, stddev),
-     I(NORMAL) | I(TRUNCATED_NORMAL), SL_OPTION_ABOVE, "0.05", 0, SL_NO_LIMIT, {NULL},
+    {"value",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_initializer, value),
+     I(CONSTANT),
+     SL_OPTION_REQUIRED,
+     NULL,
+     0,
+     0,
+     {NULL},
+     "every element"},
+    {"range", SL_VALUE_CUSTOM, 0, I(UNIFORM), 0, "0.05", 0, 0, {.custom = &range_custom}, "the largest magnitude"},
+    {"mean",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_initializer, mean),
+     I(NORMAL) | I(TRUNCATED_NORMAL),
+     0,
+     "0",
+     0,
+     0,
+     {NULL},
+     "mean"},
+    {"stddev",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_initializer, stddev),
+     I(NORMAL) | I(TRUNCATED_NORMAL),
+     SL_OPTION_ABOVE,
+     "0.05",
+     0,
+     SL_NO_LIMIT,
+     {NULL},
      "standard deviation"},
-    {"gain", SL_VALUE_FLOAT, offsetof(struct sl_initializer, gain), I(ORTHOGONAL), SL_OPTION_ABOVE,
-     "1", 0, SL_NO_LIMIT, {NULL}, "factor"},
+    {"gain",
+     SL_VALUE_FLOAT,
+     offsetof(struct sl_initializer, gain),
+     I(ORTHOGONAL),
+     SL_OPTION_ABOVE,
+     "1",
+     0,
+     SL_NO_LIMIT,
+     {NULL},
+     "factor"},
     {0}};
 
 const struct sl_section sl_section_initializer = {
-    "initializer", "the initializer", initializer_words, offsetof(struct sl_initializer, kind), NULL,
-    NULL, initializer_options,
+    "initializer",
+    "the initializer",
+    initializer_words,
+    offsetof(struct sl_initializer, kind),
+    NULL,
+    NULL,
+    initializer_options,
     "how a parameter begins; drawn from `seed`, the same whatever the backend"};
 
-static const struct sl_option regularizer_options[] = {
-    {"l1", SL_VALUE_FLOAT, offsetof(struct sl_regularizer, l1), 0, 0, "0", 0, SL_NO_LIMIT, {NULL},
-     "adds l1 times the sum of the magnitudes to the loss"},
-    {"l2", SL_VALUE_FLOAT, offsetof(struct sl_regularizer, l2), 0, 0, "0", 0, SL_NO_LIMIT, {NULL},
-     "adds l2 times the sum of the squares to the loss"},
-    {0}};
+static const struct sl_option regularizer_options[] = {{"l1",
+                                                        SL_VALUE_FLOAT,
+                                                        offsetof(struct sl_regularizer, l1),
+                                                        0,
+                                                        0,
+                                                        "0",
+                                                        0,
+                                                        SL_NO_LIMIT,
+                                                        {NULL},
+                                                        "adds l1 times the sum of the magnitudes to the loss"},
+                                                       {"l2",
+                                                        SL_VALUE_FLOAT,
+                                                        offsetof(struct sl_regularizer, l2),
+                                                        0,
+                                                        0,
+                                                        "0",
+                                                        0,
+                                                        SL_NO_LIMIT,
+                                                        {NULL},
+                                                        "adds l2 times the sum of the squares to the loss"},
+                                                       {0}};
 
-const struct sl_section sl_section_regularizer = {
-    "regularizer", "the regularizer", NULL, 0, NULL, NULL, regularizer_options,
-    "a penalty on a parameter: `{l1: …, l2: …}`"};
+const struct sl_section sl_section_regularizer = {"regularizer",
+                                                  "the regularizer",
+                                                  NULL,
+                                                  0,
+                                                  NULL,
+                                                  NULL,
+                                                  regularizer_options,
+                                                  "a penalty on a parameter: `{l1: …, l2: …}`"};
 
-static const struct sl_option zoneout_options[] = {
-    {"cell", SL_VALUE_FLOAT, offsetof(struct sl_recurrent, zoneout_cell), 0, SL_OPTION_BELOW | SL_OPTION_MASK, "0", 0,
-     1, {NULL}, "probability that an element of c keeps its old value"},
-    {"hidden", SL_VALUE_FLOAT, offsetof(struct sl_recurrent, zoneout_hidden), 0, SL_OPTION_BELOW | SL_OPTION_MASK,
-     "0", 0, 1, {NULL}, "probability that an element of h keeps its old value"},
-    {0}};
+static const struct sl_option zoneout_options[] = {{"cell",
+                                                    SL_VALUE_FLOAT,
+                                                    offsetof(struct sl_recurrent, zoneout_cell),
+                                                    0,
+                                                    SL_OPTION_BELOW | SL_OPTION_MASK,
+                                                    "0",
+                                                    0,
+                                                    1,
+                                                    {NULL},
+                                                    "probability that an element of c keeps its old value"},
+                                                   {"hidden",
+                                                    SL_VALUE_FLOAT,
+                                                    offsetof(struct sl_recurrent, zoneout_hidden),
+                                                    0,
+                                                    SL_OPTION_BELOW | SL_OPTION_MASK,
+                                                    "0",
+                                                    0,
+                                                    1,
+                                                    {NULL},
+                                                    "probability that an element of h keeps its old value"},
+                                                   {0}};
 
 const struct sl_section sl_section_zoneout = {
-    "zoneout", "the zoneout", NULL, 0, NULL, NULL, zoneout_options,
-    "of an lstm layer: `{cell: 0.15, hidden: 0.05}`"};
+    "zoneout", "the zoneout", NULL, 0, NULL, NULL, zoneout_options, "of an lstm layer: `{cell: 0.15, hidden: 0.05}`"};
 
 static const struct sl_option activation_option = {
     .key = "activation", .kind = SL_VALUE_SECTION, .section = &sl_section_activation};
@@ -148,13 +257,12 @@ static void read_activation_pair(struct sl_reader *reader, const struct sl_optio
     for (size_t i = 0; i < node->count; i++)
         if (strcmp(node->pairs[i].key, "forward") != 0 && strcmp(node->pairs[i].key, "backward") != 0)
             sl_reader_report(reader, "E0203", node->pairs[i].place, NULL, NULL,
-                             "unknown key `%.60s` beside `forward` and `backward`",
-                             node->pairs[i].key);
+                             "unknown key `%.60s` beside `forward` and `backward`", node->pairs[i].key);
     for (int side = 0; side < 2; side++) {
         struct sl_node *value = sl_node_find(node, sides[side]);
         if (value == NULL)
-            sl_reader_report(reader, "E0204", node->place, NULL, NULL,
-                             "`%s` says one direction and not `%s`", option->key, sides[side]);
+            sl_reader_report(reader, "E0204", node->place, NULL, NULL, "`%s` says one direction and not `%s`",
+                             option->key, sides[side]);
         else
             read_one(reader, value, &pair[side]);
     }
@@ -171,8 +279,8 @@ void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const ch
     if (active || sl_node_find(map, key) == NULL)
         return;
     if (sl_reader_was_said(map, key))
-        sl_reader_report(reader, "E0205", sl_reader_get_place(map, key), NULL, NULL,
-                         "`%s` has no effect without %s", key, needs);
+        sl_reader_report(reader, "E0205", sl_reader_get_place(map, key), NULL, NULL, "`%s` has no effect without %s",
+                         key, needs);
     else
         sl_node_remove(map, key);
 }

@@ -5,12 +5,15 @@
 #include "base/text.h"
 #include "model/sections.h"
 
-#define S(type) (1u << SL_SOURCE_##type)
-#define TABLES (S(TSV) | S(CSV))
-#define TEXTUAL (S(TEXT) | S(LINES) | S(TSV) | S(CSV) | S(CONLL))
+#define S(type)    (1u << SL_SOURCE_##type)
+#define TABLES     (S(TSV) | S(CSV))
+#define TEXTUAL    (S(TEXT) | S(LINES) | S(TSV) | S(CSV) | S(CONLL))
 #define AT(member) offsetof(struct sl_source, member)
-#define G(member) offsetof(struct sl_source, member), S(GENERATOR)
-#define NONE {NULL}
+#define G(member)  offsetof(struct sl_source, member), S(GENERATOR)
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 const struct sl_word sl_words_source_type[] = {
     {"text", SL_SOURCE_TEXT, "one long text", false},
@@ -32,30 +35,25 @@ const struct sl_word sl_words_generator[] = {
     {NULL, 0, NULL, false}};
 
 static const struct sl_word encoding_words[] = {
-    {"utf-8", SL_ENCODING_UTF_8, "", false}, {"latin-1", SL_ENCODING_LATIN_1, "", false},
-    {NULL, 0, NULL, false}};
+    {"utf-8", SL_ENCODING_UTF_8, "", false}, {"latin-1", SL_ENCODING_LATIN_1, "", false}, {NULL, 0, NULL, false}};
 
-static const struct sl_word label_words[] = {
-    {"class", SL_LABEL_CLASS, "a word out of a few", false},
-    {"value", SL_LABEL_VALUE, "a number", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word label_words[] = {{"class", SL_LABEL_CLASS, "a word out of a few", false},
+                                             {"value", SL_LABEL_VALUE, "a number", false},
+                                             {NULL, 0, NULL, false}};
 
-static const struct sl_word gaps_words[] = {
-    {"error", SL_GAPS_ERROR, "stop", false},
-    {"keep", SL_GAPS_KEEP, "as if there were none", false},
-    {"break", SL_GAPS_BREAK, "a new series begins", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word gaps_words[] = {{"error", SL_GAPS_ERROR, "stop", false},
+                                            {"keep", SL_GAPS_KEEP, "as if there were none", false},
+                                            {"break", SL_GAPS_BREAK, "a new series begins", false},
+                                            {NULL, 0, NULL, false}};
 
-static const struct sl_word scale_words[] = {
-    {"none", SL_SCALE_NONE, "as it is", false},
-    {"standard", SL_SCALE_STANDARD, "mean 0, standard deviation 1", false},
-    {"minmax", SL_SCALE_MINMAX, "from 0 to 1", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word scale_words[] = {{"none", SL_SCALE_NONE, "as it is", false},
+                                             {"standard", SL_SCALE_STANDARD, "mean 0, standard deviation 1", false},
+                                             {"minmax", SL_SCALE_MINMAX, "from 0 to 1", false},
+                                             {NULL, 0, NULL, false}};
 
-static const struct sl_word fit_words[] = {
-    {"train", SL_SCALE_FIT_TRAIN, "the training rows", false},
-    {"all", SL_SCALE_FIT_ALL, "the rows of every split", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word fit_words[] = {{"train", SL_SCALE_FIT_TRAIN, "the training rows", false},
+                                           {"all", SL_SCALE_FIT_ALL, "the rows of every split", false},
+                                           {NULL, 0, NULL, false}};
 
 static const struct sl_word missing_words[] = {
     {"error", SL_MISSING_ERROR, "stop", false},
@@ -92,8 +90,7 @@ static void read_rows(struct sl_reader *reader, const struct sl_option *option, 
     for (size_t i = 0; fine && i < 2; i++)
         fine = node->items[i]->kind == SL_NODE_SCALAR;
     if (!fine) {
-        sl_reader_report(reader, "E0101", node->place,
-                         "as in `rows: [1, 96]` or `rows: [\"2017-01-01\", ~]`", NULL,
+        sl_reader_report(reader, "E0101", node->place, "as in `rows: [1, 96]` or `rows: [\"2017-01-01\", ~]`", NULL,
                          "`%s` takes a list of the first and the last row", option->key);
         return;
     }
@@ -104,16 +101,14 @@ static void read_rows(struct sl_reader *reader, const struct sl_option *option, 
 /* A number of steps, or `[shortest, longest]`. */
 static void read_length(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option number = {
-        .key = "length", .kind = SL_VALUE_INT, .min = 1, .max = 1000000};
-    struct sl_source *source =
-        (struct sl_source *)((char *)field - offsetof(struct sl_source, length_min));
+    static const struct sl_option number = {.key = "length", .kind = SL_VALUE_INT, .min = 1, .max = 1000000};
+    struct sl_source *source = (struct sl_source *)((char *)field - offsetof(struct sl_source, length_min));
     if (node->kind == SL_NODE_LIST && node->count == 2) {
         sl_reader_read_value(reader, &number, node->items[0], &source->length_min);
         sl_reader_read_value(reader, &number, node->items[1], &source->length_max);
         if (source->length_min > source->length_max && source->length_max > 0)
-            sl_reader_report(reader, "E0103", node->place, NULL, NULL,
-                             "`%s` says the longest before the shortest", option->key);
+            sl_reader_report(reader, "E0103", node->place, NULL, NULL, "`%s` says the longest before the shortest",
+                             option->key);
         return;
     }
     sl_reader_read_value(reader, &number, node, &source->length_min);
@@ -123,8 +118,7 @@ static void read_length(struct sl_reader *reader, const struct sl_option *option
 /* A time, as a number of seconds. */
 static void read_step(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option time_step = {
-        .key = "step", .kind = SL_VALUE_PERIOD, .period_units = "s"};
+    static const struct sl_option time_step = {.key = "step", .kind = SL_VALUE_PERIOD, .period_units = "s"};
     struct sl_period period = {0};
     (void)option;
     sl_reader_read_value(reader, &time_step, node, &period);
@@ -155,23 +149,21 @@ static void read_specials(struct sl_reader *reader, const struct sl_option *opti
         for (size_t j = 0; j < i; j++)
             fine = fine && strcmp(list->items[i], list->items[j]) != 0;
         if (!fine)
-            sl_reader_report(reader, "E0102", node->items[i]->place, NULL,
-                             "it takes pad, unk, bos and eos, each once",
+            sl_reader_report(reader, "E0102", node->items[i]->place, NULL, "it takes pad, unk, bos and eos, each once",
                              "`specials` cannot hold `%.60s`", list->items[i]);
     }
 }
 
-static const struct sl_custom delimiter_custom = {
-    read_delimiter, "one character", "{\"type\": \"string\", \"minLength\": 1}"};
-static const struct sl_custom rows_custom = {
-    read_rows, "`[first, last]`", "{\"type\": \"array\", \"minItems\": 2, \"maxItems\": 2}"};
+static const struct sl_custom delimiter_custom = {read_delimiter, "one character",
+                                                  "{\"type\": \"string\", \"minLength\": 1}"};
+static const struct sl_custom rows_custom = {read_rows, "`[first, last]`",
+                                             "{\"type\": \"array\", \"minItems\": 2, \"maxItems\": 2}"};
 static const struct sl_custom length_custom = {
     read_length, "integer, or `[shortest, longest]`",
     "{\"anyOf\": [{\"type\": \"integer\", \"minimum\": 1}, {\"type\": \"array\", \"minItems\": 2, "
     "\"maxItems\": 2, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
 static const struct sl_custom step_custom = {read_step, "time", "{\"type\": \"string\"}"};
-static const struct sl_custom vocab_custom = {read_vocab, "path, or `from_train`",
-                                              "{\"type\": \"string\"}"};
+static const struct sl_custom vocab_custom = {read_vocab, "path, or `from_train`", "{\"type\": \"string\"}"};
 static const struct sl_custom specials_custom = {
     read_specials, "list out of `pad`, `unk`, `bos`, `eos`",
     "{\"type\": \"array\", \"items\": {\"enum\": [\"pad\", \"unk\", \"bos\", \"eos\"]}}"};
@@ -183,172 +175,318 @@ static const struct sl_option source_options[] = {
      "the file; for encoder and decoder: its lines are source and target at once"},
     {"source", SL_VALUE_PATH, AT(source_file), S(LINES), 0, NULL, 0, 0, NONE,
      "in place of `file`: the source side of parallel files, line by line"},
-    {"target", SL_VALUE_PATH, AT(target_file), S(LINES), 0, NULL, 0, 0, NONE,
-     "the target side of parallel files"},
+    {"target", SL_VALUE_PATH, AT(target_file), S(LINES), 0, NULL, 0, 0, NONE, "the target side of parallel files"},
     {"source", SL_VALUE_TEXT, AT(source_column), TABLES, 0, NULL, 0, 0, NONE,
      "the column that holds the source text of a pair"},
     {"target", SL_VALUE_TEXT, AT(target_column), TABLES, 0, NULL, 0, 0, NONE,
      "the column that holds the target text of a pair"},
-    {"x", SL_VALUE_PATH, AT(x), S(NPY), SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
-     "the inputs: [N, T, F] or [N, F]"},
-    {"y", SL_VALUE_PATH, AT(y), S(NPY), 0, NULL, 0, 0, NONE,
-     "the targets: [N], [N, F], [N, T] or [N, T, F]"},
+    {"x", SL_VALUE_PATH, AT(x), S(NPY), SL_OPTION_REQUIRED, NULL, 0, 0, NONE, "the inputs: [N, T, F] or [N, F]"},
+    {"y", SL_VALUE_PATH, AT(y), S(NPY), 0, NULL, 0, 0, NONE, "the targets: [N], [N, F], [N, T] or [N, T, F]"},
     {"lengths", SL_VALUE_PATH, AT(lengths), S(NPY), 0, NULL, 0, 0, NONE,
      "the real steps of each row: [N] integers; default: all"},
-    {"encoding", SL_VALUE_WORD, AT(encoding), TEXTUAL, 0, "utf-8", 0, 0, {.words = encoding_words},
+    {"encoding",
+     SL_VALUE_WORD,
+     AT(encoding),
+     TEXTUAL,
+     0,
+     "utf-8",
+     0,
+     0,
+     {.words = encoding_words},
      "of the characters"},
-    {"delimiter", SL_VALUE_CUSTOM, AT(delimiter), S(CSV), 0, ",", 0, 0,
-     {.custom = &delimiter_custom}, "between fields"},
-    {"delimiter", SL_VALUE_CUSTOM, AT(delimiter), S(TSV) | S(CONLL), 0, "\t", 0, 0,
-     {.custom = &delimiter_custom}, "between fields"},
-    {"delimiter", SL_VALUE_CUSTOM, AT(delimiter), S(LINES), 0, " ", 0, 0,
-     {.custom = &delimiter_custom}, "between the label and the text"},
-    {"header", SL_VALUE_BOOL, AT(header), TABLES, 0, "true", 0, 0, NONE,
-     "the first row names the columns"},
+    {"delimiter",
+     SL_VALUE_CUSTOM,
+     AT(delimiter),
+     S(CSV),
+     0,
+     ",",
+     0,
+     0,
+     {.custom = &delimiter_custom},
+     "between fields"},
+    {"delimiter",
+     SL_VALUE_CUSTOM,
+     AT(delimiter),
+     S(TSV) | S(CONLL),
+     0,
+     "\t",
+     0,
+     0,
+     {.custom = &delimiter_custom},
+     "between fields"},
+    {"delimiter",
+     SL_VALUE_CUSTOM,
+     AT(delimiter),
+     S(LINES),
+     0,
+     " ",
+     0,
+     0,
+     {.custom = &delimiter_custom},
+     "between the label and the text"},
+    {"header", SL_VALUE_BOOL, AT(header), TABLES, 0, "true", 0, 0, NONE, "the first row names the columns"},
     {"columns", SL_VALUE_TEXTS, AT(columns), TABLES, 0, NULL, 0, 0, NONE,
      "names for the columns of a table without header"},
-    {"comment", SL_VALUE_TEXT, AT(comment), S(CONLL), 0, NULL, 0, 0, NONE,
-     "lines that begin with it are skipped"},
-    {"rows", SL_VALUE_CUSTOM, AT(rows), TABLES, 0, NULL, 0, 0, {.custom = &rows_custom},
+    {"comment", SL_VALUE_TEXT, AT(comment), S(CONLL), 0, NULL, 0, 0, NONE, "lines that begin with it are skipped"},
+    {"rows",
+     SL_VALUE_CUSTOM,
+     AT(rows),
+     TABLES,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &rows_custom},
      "the first and the last row: numbers from 1, or values of the time column; `~` is open"},
     {"inputs", SL_VALUE_TEXTS, AT(inputs), TABLES, 0, NULL, 0, 0, NONE, "numeric input columns"},
     {"targets", SL_VALUE_TEXTS, AT(targets), TABLES, 0, NULL, 0, 0, NONE, "numeric target columns"},
     {"group", SL_VALUE_TEXT, AT(group), TABLES, 0, NULL, 0, 0, NONE,
      "rows with one value in this column are one sequence"},
     {"text", SL_VALUE_TEXT, AT(text), TABLES, 0, NULL, 0, 0, NONE, "the column that holds text"},
-    {"text", SL_VALUE_TEXT, AT(text), S(CONLL), 0, "1", 0, 0, NONE,
-     "the column of the token, counted from 1"},
-    {"label", SL_VALUE_SECTION, AT(label), TABLES | S(LINES), 0, NULL, 0, 0,
-     {.section = &sl_section_label}, "what is to be predicted of a sequence"},
-    {"label", SL_VALUE_SECTION, AT(label), S(CONLL), SL_OPTION_REQUIRED, NULL, 0, 0,
-     {.section = &sl_section_label}, "the column of the tag, counted from 1"},
-    {"time", SL_VALUE_SECTION, AT(time), TABLES, 0, NULL, 0, 0, {.section = &sl_section_time},
+    {"text", SL_VALUE_TEXT, AT(text), S(CONLL), 0, "1", 0, 0, NONE, "the column of the token, counted from 1"},
+    {"label",
+     SL_VALUE_SECTION,
+     AT(label),
+     TABLES | S(LINES),
+     0,
+     NULL,
+     0,
+     0,
+     {.section = &sl_section_label},
+     "what is to be predicted of a sequence"},
+    {"label",
+     SL_VALUE_SECTION,
+     AT(label),
+     S(CONLL),
+     SL_OPTION_REQUIRED,
+     NULL,
+     0,
+     0,
+     {.section = &sl_section_label},
+     "the column of the tag, counted from 1"},
+    {"time",
+     SL_VALUE_SECTION,
+     AT(time),
+     TABLES,
+     0,
+     NULL,
+     0,
+     0,
+     {.section = &sl_section_time},
      "the column of the time"},
-    {"window", SL_VALUE_SECTION, AT(window), TABLES, 0, NULL, 0, 0, {.section = &sl_section_window},
+    {"window",
+     SL_VALUE_SECTION,
+     AT(window),
+     TABLES,
+     0,
+     NULL,
+     0,
+     0,
+     {.section = &sl_section_window},
      "cuts a series into sequences"},
-    {"scale", SL_VALUE_SECTION, AT(scale), TABLES | S(NPY), 0, "none", 0, 0, {.section = &sl_section_scale},
+    {"scale",
+     SL_VALUE_SECTION,
+     AT(scale),
+     TABLES | S(NPY),
+     0,
+     "none",
+     0,
+     0,
+     {.section = &sl_section_scale},
      "of the numeric columns; undone by `predict`"},
-    {"missing", SL_VALUE_SECTION, AT(missing), TABLES | S(NPY), 0, "error", 0, 0,
-     {.section = &sl_section_missing}, "empty numeric fields"},
-    {"name", SL_VALUE_WORD, G(generator), SL_OPTION_REQUIRED, NULL, 0, 0,
-     {.words = sl_words_generator}, "what is made"},
-    {"size", SL_VALUE_INT, G(size), SL_OPTION_REQUIRED, NULL, 1, INT32_MAX, NONE,
-     "sequences in the split"},
+    {"missing",
+     SL_VALUE_SECTION,
+     AT(missing),
+     TABLES | S(NPY),
+     0,
+     "error",
+     0,
+     0,
+     {.section = &sl_section_missing},
+     "empty numeric fields"},
+    {"name",
+     SL_VALUE_WORD,
+     G(generator),
+     SL_OPTION_REQUIRED,
+     NULL,
+     0,
+     0,
+     {.words = sl_words_generator},
+     "what is made"},
+    {"size", SL_VALUE_INT, G(size), SL_OPTION_REQUIRED, NULL, 1, INT32_MAX, NONE, "sequences in the split"},
     {"seed", SL_VALUE_SEED, G(seed), 0, NULL, 0, 9007199254740991.0, NONE,
      "default: from the model's seed and the split"},
-    {"length", SL_VALUE_CUSTOM, AT(length_min), S(GENERATOR), 0, NULL, 0, 0, {.custom = &length_custom},
+    {"length",
+     SL_VALUE_CUSTOM,
+     AT(length_min),
+     S(GENERATOR),
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &length_custom},
      "steps of a sequence (copy, reverse: symbols); all but addition need it"},
     {"digits", SL_VALUE_INT, G(digits), 0, NULL, 1, 17, NONE, "addition: most digits of each number"},
     {"features", SL_VALUE_INT, G(features), 0, NULL, 1, 100000, NONE, "sine: series side by side"},
     {"horizon", SL_VALUE_INT, G(horizon), 0, NULL, 1, 100000, NONE, "sine: steps to be predicted"},
-    {"noise", SL_VALUE_FLOAT, G(noise), 0, NULL, 0, SL_NO_LIMIT, NONE,
-     "sine: standard deviation of the noise"},
-    {"symbols", SL_VALUE_INT, G(symbols), 0, NULL, 2, 100000, NONE,
-     "copy, reverse: size of the alphabet"},
-    {"delay", SL_VALUE_INT, G(delay), 0, NULL, 0, 1000000, NONE,
-     "copy: blanks before the repetition"},
+    {"noise", SL_VALUE_FLOAT, G(noise), 0, NULL, 0, SL_NO_LIMIT, NONE, "sine: standard deviation of the noise"},
+    {"symbols", SL_VALUE_INT, G(symbols), 0, NULL, 2, 100000, NONE, "copy, reverse: size of the alphabet"},
+    {"delay", SL_VALUE_INT, G(delay), 0, NULL, 0, 1000000, NONE, "copy: blanks before the repetition"},
     {0}};
 
 const struct sl_section sl_section_source = {
-    "data.train", "the source", sl_words_source_type, offsetof(struct sl_source, type), NULL, NULL,
+    "data.train",
+    "the source",
+    sl_words_source_type,
+    offsetof(struct sl_source, type),
+    NULL,
+    NULL,
     source_options,
     "one split: `train`, `valid` or `test`. Its format options may also stand beside the splits, for "
     "all of them; `valid` and `test` take from `train` what neither says"};
 
-static const struct sl_option label_options[] = {
-    {"column", SL_VALUE_TEXT, offsetof(struct sl_label, column), 0, SL_OPTION_REQUIRED, NULL, 0, 0,
-     NONE, "name or number of the column; in `lines` `first` or `last`"},
-    {0}};
+static const struct sl_option label_options[] = {{"column", SL_VALUE_TEXT, offsetof(struct sl_label, column), 0,
+                                                  SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
+                                                  "name or number of the column; in `lines` `first` or `last`"},
+                                                 {0}};
 
 const struct sl_section sl_section_label = {
-    "data.label", "the label", label_words, offsetof(struct sl_label, type), "class", "column",
-    label_options, "`{column: …, type: class}`, or the column alone"};
+    "data.label", "the label", label_words,   offsetof(struct sl_label, type),
+    "class",      "column",    label_options, "`{column: …, type: class}`, or the column alone"};
 
-static const struct sl_option time_options[] = {
-    {"column", SL_VALUE_TEXT, offsetof(struct sl_time, column), 0, SL_OPTION_REQUIRED, NULL, 0, 0,
-     NONE, "name or number of the column"},
-    {"format", SL_VALUE_TEXT, offsetof(struct sl_time, format), 0, 0, NULL, 0, 0, NONE,
-     "as of strptime; default: ISO 8601, or a number"},
-    {"step", SL_VALUE_CUSTOM, offsetof(struct sl_time, step), 0, 0, NULL, 0, 0,
-     {.custom = &step_custom}, "time between two rows; default: not looked at"},
-    {"gaps", SL_VALUE_WORD, offsetof(struct sl_time, gaps), 0, 0, "error", 0, 0,
-     {.words = gaps_words}, "where rows are further apart than `step`"},
-    {0}};
+static const struct sl_option time_options[] = {{"column", SL_VALUE_TEXT, offsetof(struct sl_time, column), 0,
+                                                 SL_OPTION_REQUIRED, NULL, 0, 0, NONE, "name or number of the column"},
+                                                {"format", SL_VALUE_TEXT, offsetof(struct sl_time, format), 0, 0, NULL,
+                                                 0, 0, NONE, "as of strptime; default: ISO 8601, or a number"},
+                                                {"step",
+                                                 SL_VALUE_CUSTOM,
+                                                 offsetof(struct sl_time, step),
+                                                 0,
+                                                 0,
+                                                 NULL,
+                                                 0,
+                                                 0,
+                                                 {.custom = &step_custom},
+                                                 "time between two rows; default: not looked at"},
+                                                {"gaps",
+                                                 SL_VALUE_WORD,
+                                                 offsetof(struct sl_time, gaps),
+                                                 0,
+                                                 0,
+                                                 "error",
+                                                 0,
+                                                 0,
+                                                 {.words = gaps_words},
+                                                 "where rows are further apart than `step`"},
+                                                {0}};
 
-const struct sl_section sl_section_time = {"data.time", "the time", NULL, 0, NULL, "column",
-                                           time_options, "the column of the time, and its checks"};
+const struct sl_section sl_section_time = {
+    "data.time", "the time", NULL, 0, NULL, "column", time_options, "the column of the time, and its checks"};
 
-static const struct sl_option window_options[] = {
-    {"length", SL_VALUE_INT, offsetof(struct sl_window, length), 0, SL_OPTION_REQUIRED, NULL, 1,
-     1000000, NONE, "rows that go in"},
-    {"horizon", SL_VALUE_INT, offsetof(struct sl_window, horizon), 0, 0, "1", 1, 1000000, NONE,
-     "rows after them whose targets come out"},
-    {"stride", SL_VALUE_INT, offsetof(struct sl_window, stride), 0, 0, "1", 1, 1000000, NONE,
-     "rows from one window to the next"},
-    {0}};
+static const struct sl_option window_options[] = {{"length", SL_VALUE_INT, offsetof(struct sl_window, length), 0,
+                                                   SL_OPTION_REQUIRED, NULL, 1, 1000000, NONE, "rows that go in"},
+                                                  {"horizon", SL_VALUE_INT, offsetof(struct sl_window, horizon), 0, 0,
+                                                   "1", 1, 1000000, NONE, "rows after them whose targets come out"},
+                                                  {"stride", SL_VALUE_INT, offsetof(struct sl_window, stride), 0, 0,
+                                                   "1", 1, 1000000, NONE, "rows from one window to the next"},
+                                                  {0}};
 
-const struct sl_section sl_section_window = {"data.window", "the window", NULL, 0, NULL, NULL,
-                                             window_options, "cuts a series into sequences"};
+const struct sl_section sl_section_window = {
+    "data.window", "the window", NULL, 0, NULL, NULL, window_options, "cuts a series into sequences"};
 
-static const struct sl_option scale_options[] = {
-    {"fit", SL_VALUE_WORD, offsetof(struct sl_scale, fit),
-     1u << SL_SCALE_STANDARD | 1u << SL_SCALE_MINMAX, 0, "train", 0, 0, {.words = fit_words},
-     "the rows that it is measured on"},
-    {"targets", SL_VALUE_BOOL, offsetof(struct sl_scale, targets),
-     1u << SL_SCALE_STANDARD | 1u << SL_SCALE_MINMAX, 0, "true", 0, 0, NONE,
-     "scales numeric targets too"},
-    {0}};
+static const struct sl_option scale_options[] = {{"fit",
+                                                  SL_VALUE_WORD,
+                                                  offsetof(struct sl_scale, fit),
+                                                  1u << SL_SCALE_STANDARD | 1u << SL_SCALE_MINMAX,
+                                                  0,
+                                                  "train",
+                                                  0,
+                                                  0,
+                                                  {.words = fit_words},
+                                                  "the rows that it is measured on"},
+                                                 {"targets", SL_VALUE_BOOL, offsetof(struct sl_scale, targets),
+                                                  1u << SL_SCALE_STANDARD | 1u << SL_SCALE_MINMAX, 0, "true", 0, 0,
+                                                  NONE, "scales numeric targets too"},
+                                                 {0}};
 
 const struct sl_section sl_section_scale = {
-    "data.scale", "the scale", scale_words, offsetof(struct sl_scale, type), NULL, NULL,
-    scale_options, "per column; saved with the model and undone by `predict`"};
+    "data.scale", "the scale", scale_words,   offsetof(struct sl_scale, type),
+    NULL,         NULL,        scale_options, "per column; saved with the model and undone by `predict`"};
 
-static const struct sl_option missing_options[] = {
-    {"limit", SL_VALUE_INT, offsetof(struct sl_missing, limit), 1u << SL_MISSING_FORWARD_FILL, 0,
-     NULL, 1, INT32_MAX, NONE, "at most so many rows on end; default: any number"},
-    {0}};
+static const struct sl_option missing_options[] = {{"limit", SL_VALUE_INT, offsetof(struct sl_missing, limit),
+                                                    1u << SL_MISSING_FORWARD_FILL, 0, NULL, 1, INT32_MAX, NONE,
+                                                    "at most so many rows on end; default: any number"},
+                                                   {0}};
 
-const struct sl_section sl_section_missing = {
-    "data.missing", "the treatment of missing values", missing_words,
-    offsetof(struct sl_missing, type), NULL, NULL, missing_options, "empty numeric fields"};
+const struct sl_section sl_section_missing = {"data.missing",
+                                              "the treatment of missing values",
+                                              missing_words,
+                                              offsetof(struct sl_missing, type),
+                                              NULL,
+                                              NULL,
+                                              missing_options,
+                                              "empty numeric fields"};
 
 static const struct sl_word method_words[] = {
     {"bpe", SL_PIECES_BPE, "byte-pair encoding: the most frequent pairs are joined", false},
     {"unigram", SL_PIECES_UNIGRAM, "the pieces that make the text most probable", false},
     {NULL, 0, NULL, false}};
 
-#define PIECES (1u << SL_TOKENIZER_SENTENCEPIECE)
+#define PIECES    (1u << SL_TOKENIZER_SENTENCEPIECE)
 #define NO_PIECES (1u << SL_TOKENIZER_WHITESPACE | 1u << SL_TOKENIZER_CHAR | 1u << SL_TOKENIZER_WORD)
 
 static const struct sl_option tokenizer_options[] = {
     {"model", SL_VALUE_PATH, offsetof(struct sl_tokenizer, model), PIECES, 0, NULL, 0, 0, NONE,
      "a model of sentencepiece; default: learned in train, as large as `vocab_size`"},
-    {"method", SL_VALUE_WORD, offsetof(struct sl_tokenizer, method), PIECES, 0, "bpe", 0, 0, {.words = method_words},
+    {"method",
+     SL_VALUE_WORD,
+     offsetof(struct sl_tokenizer, method),
+     PIECES,
+     0,
+     "bpe",
+     0,
+     0,
+     {.words = method_words},
      "how pieces are learned"},
-    {"vocab_size", SL_VALUE_INT, offsetof(struct sl_tokenizer, vocab_size), 0, 0, NULL, 2, INT32_MAX,
-     NONE, "largest vocabulary, specials included; default: no limit"},
-    {"min_count", SL_VALUE_INT, offsetof(struct sl_tokenizer, min_count), NO_PIECES, 0, "1", 1, INT32_MAX,
-     NONE, "rarer tokens are unknown"},
+    {"vocab_size", SL_VALUE_INT, offsetof(struct sl_tokenizer, vocab_size), 0, 0, NULL, 2, INT32_MAX, NONE,
+     "largest vocabulary, specials included; default: no limit"},
+    {"min_count", SL_VALUE_INT, offsetof(struct sl_tokenizer, min_count), NO_PIECES, 0, "1", 1, INT32_MAX, NONE,
+     "rarer tokens are unknown"},
     {"lowercase", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, lowercase), NO_PIECES, 0, "false", 0, 0, NONE,
      "capitals become small: Latin, Greek, Cyrillic"},
-    {"specials", SL_VALUE_CUSTOM, offsetof(struct sl_tokenizer, specials), 0, 0, NULL, 0, 0,
+    {"specials",
+     SL_VALUE_CUSTOM,
+     offsetof(struct sl_tokenizer, specials),
+     0,
+     0,
+     NULL,
+     0,
+     0,
      {.custom = &specials_custom},
      "first entries of the vocabulary; default: unk, and eos in a text of words"},
-    {"vocab", SL_VALUE_CUSTOM, offsetof(struct sl_tokenizer, vocab), NO_PIECES, 0, "from_train", 0, 0,
-     {.custom = &vocab_custom}, "a file with one token per line, or counted in train"},
+    {"vocab",
+     SL_VALUE_CUSTOM,
+     offsetof(struct sl_tokenizer, vocab),
+     NO_PIECES,
+     0,
+     "from_train",
+     0,
+     0,
+     {.custom = &vocab_custom},
+     "a file with one token per line, or counted in train"},
     {"shared", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, shared), 0, 0, NULL, 0, 0, NONE,
      "pairs: one vocabulary for source and target; default: false, true where they are the same text"},
     {0}};
 
 const struct sl_section sl_section_tokenizer = {
-    "data.tokenizer", "the tokenizer", tokenizer_words, offsetof(struct sl_tokenizer, type), NULL,
-    NULL, tokenizer_options, "how text becomes tokens"};
+    "data.tokenizer",  "the tokenizer",          tokenizer_words, offsetof(struct sl_tokenizer, type), NULL, NULL,
+    tokenizer_options, "how text becomes tokens"};
 
 int sl_source_list_files(const struct sl_source *source, struct sl_data_file out[SL_DATA_FILE_COUNT])
 {
     const struct sl_data_file files[] = {
-        {"file", source->file},          {"source", source->source_file}, {"target", source->target_file},
-        {"x", source->x},                {"y", source->y},                {"lengths", source->lengths}};
+        {"file", source->file}, {"source", source->source_file}, {"target", source->target_file}, {"x", source->x},
+        {"y", source->y},       {"lengths", source->lengths}};
     int count = 0;
     for (int i = 0; i < SL_DATA_FILE_COUNT && source->origin == SL_SOURCE_FILES; i++)
         if (files[i].path && source->type != SL_SOURCE_GENERATOR)

@@ -3,7 +3,10 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_decode_config, member)
-#define NONE {NULL}
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 static const struct sl_word penalty_words[] = {
     {"none", SL_LENGTH_PENALTY_NONE, "log-probabilities as they are, which favours short texts", false},
@@ -11,19 +14,32 @@ static const struct sl_word penalty_words[] = {
     {"gnmt", SL_LENGTH_PENALTY_GNMT, "divided by ((5 + tokens) / 6)^alpha (Wu et al. 2016)", false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_option penalty_options[] = {
-    {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_length_penalty, alpha), 1u << SL_LENGTH_PENALTY_GNMT, 0, "0.6", 0, 10,
-     NONE, "how much length weighs"},
-    {0}};
+static const struct sl_option penalty_options[] = {{"alpha", SL_VALUE_FLOAT, offsetof(struct sl_length_penalty, alpha),
+                                                    1u << SL_LENGTH_PENALTY_GNMT, 0, "0.6", 0, 10, NONE,
+                                                    "how much length weighs"},
+                                                   {0}};
 
-const struct sl_section sl_section_length_penalty = {
-    "decode.length_penalty", "the length penalty", penalty_words, offsetof(struct sl_length_penalty, kind), NULL, NULL,
-    penalty_options, "how texts of different lengths are compared"};
+const struct sl_section sl_section_length_penalty = {"decode.length_penalty",
+                                                     "the length penalty",
+                                                     penalty_words,
+                                                     offsetof(struct sl_length_penalty, kind),
+                                                     NULL,
+                                                     NULL,
+                                                     penalty_options,
+                                                     "how texts of different lengths are compared"};
 
 static const struct sl_option decode_options[] = {
     {"beam", SL_VALUE_INT, AT(beam), 0, 0, "1", 1, 1000, NONE, "hypotheses that are followed side by side; 1: greedy"},
-    {"length_penalty", SL_VALUE_SECTION, AT(length_penalty), 0, 0, "average", 0, 0,
-     {.section = &sl_section_length_penalty}, "how texts of different lengths are compared"},
+    {"length_penalty",
+     SL_VALUE_SECTION,
+     AT(length_penalty),
+     0,
+     0,
+     "average",
+     0,
+     0,
+     {.section = &sl_section_length_penalty},
+     "how texts of different lengths are compared"},
     {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, 1000000, NONE,
      "most tokens of a text; default: twice those of the source, and ten more"},
     {"n_best", SL_VALUE_INT, AT(n_best), 0, 0, "1", 1, 1000, NONE, "so many texts for each input, the best first"},
@@ -34,8 +50,9 @@ static const struct sl_option decode_options[] = {
      "drawn from the smallest set of best tokens with this probability"},
     {0}};
 
-const struct sl_section sl_section_decode = {"decode", "the decoding", NULL, 0, NULL, NULL, decode_options,
-                                             "how a decoder writes: greedily, by beam search, or by drawing"};
+const struct sl_section sl_section_decode = {
+    "decode", "the decoding", NULL,           0,
+    NULL,     NULL,           decode_options, "how a decoder writes: greedily, by beam search, or by drawing"};
 
 void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model)
 {

@@ -2,12 +2,15 @@
 /* The tables of `train.optimizer` and `train.schedule`. */
 #include "model/sections.h"
 
-#define O(kind) (1u << SL_OPTIMIZER_##kind)
-#define C(kind) (1u << SL_SCHEDULE_##kind)
-#define AT(member) offsetof(struct sl_optimizer, member)
+#define O(kind)             (1u << SL_OPTIMIZER_##kind)
+#define C(kind)             (1u << SL_SCHEDULE_##kind)
+#define AT(member)          offsetof(struct sl_optimizer, member)
 #define SCHEDULE_AT(member) offsetof(struct sl_schedule, member)
-#define ADAMS (O(ADAM) | O(ADAMW))
-#define NONE {NULL}
+#define ADAMS               (O(ADAM) | O(ADAMW))
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 static const struct sl_word optimizer_words[] = {
     {"sgd", SL_OPTIMIZER_SGD, "gradient descent", false},
@@ -22,14 +25,12 @@ static const struct sl_word optimizer_words[] = {
     {NULL, 0, NULL, false}};
 
 static const struct sl_option optimizer_options[] = {
-    {"learning_rate", SL_VALUE_FLOAT, AT(learning_rate),
-     O(SGD) | O(MOMENTUM) | O(NESTEROV) | O(NT_ASGD), SL_OPTION_ABOVE, "0.01", 0, SL_NO_LIMIT, NONE,
-     "size of a step"},
-    {"learning_rate", SL_VALUE_FLOAT, AT(learning_rate),
-     ADAMS | O(RMSPROP) | O(ADAGRAD) | O(ADADELTA), SL_OPTION_ABOVE, "1e-3", 0, SL_NO_LIMIT, NONE,
-     "size of a step"},
-    {"momentum", SL_VALUE_FLOAT, AT(momentum), O(MOMENTUM) | O(NESTEROV), SL_OPTION_BELOW, "0.9", 0,
-     1, NONE, "share of the last step in the next"},
+    {"learning_rate", SL_VALUE_FLOAT, AT(learning_rate), O(SGD) | O(MOMENTUM) | O(NESTEROV) | O(NT_ASGD),
+     SL_OPTION_ABOVE, "0.01", 0, SL_NO_LIMIT, NONE, "size of a step"},
+    {"learning_rate", SL_VALUE_FLOAT, AT(learning_rate), ADAMS | O(RMSPROP) | O(ADAGRAD) | O(ADADELTA), SL_OPTION_ABOVE,
+     "1e-3", 0, SL_NO_LIMIT, NONE, "size of a step"},
+    {"momentum", SL_VALUE_FLOAT, AT(momentum), O(MOMENTUM) | O(NESTEROV), SL_OPTION_BELOW, "0.9", 0, 1, NONE,
+     "share of the last step in the next"},
     {"momentum", SL_VALUE_FLOAT, AT(momentum), O(RMSPROP), SL_OPTION_BELOW, "0", 0, 1, NONE,
      "share of the last step in the next"},
     {"beta_1", SL_VALUE_FLOAT, AT(beta_1), ADAMS, SL_OPTION_BELOW, "0.9", 0, 1, NONE,
@@ -38,16 +39,14 @@ static const struct sl_option optimizer_options[] = {
      "decay of the mean of its square"},
     {"rho", SL_VALUE_FLOAT, AT(rho), O(RMSPROP), SL_OPTION_BELOW, "0.9", 0, 1, NONE,
      "decay of the mean of the squared gradient"},
-    {"rho", SL_VALUE_FLOAT, AT(rho), O(ADADELTA), SL_OPTION_BELOW, "0.95", 0, 1, NONE,
-     "decay of both means"},
-    {"epsilon", SL_VALUE_FLOAT, AT(epsilon), ADAMS | O(RMSPROP) | O(ADAGRAD) | O(ADADELTA),
-     SL_OPTION_ABOVE, "1e-7", 0, 1, NONE, "added to the divisor"},
-    {"amsgrad", SL_VALUE_BOOL, AT(amsgrad), ADAMS, 0, "false", 0, 0, NONE,
-     "divides by the largest mean so far"},
+    {"rho", SL_VALUE_FLOAT, AT(rho), O(ADADELTA), SL_OPTION_BELOW, "0.95", 0, 1, NONE, "decay of both means"},
+    {"epsilon", SL_VALUE_FLOAT, AT(epsilon), ADAMS | O(RMSPROP) | O(ADAGRAD) | O(ADADELTA), SL_OPTION_ABOVE, "1e-7", 0,
+     1, NONE, "added to the divisor"},
+    {"amsgrad", SL_VALUE_BOOL, AT(amsgrad), ADAMS, 0, "false", 0, 0, NONE, "divides by the largest mean so far"},
     {"centered", SL_VALUE_BOOL, AT(centered), O(RMSPROP), 0, "false", 0, 0, NONE,
      "subtracts the squared mean of the gradient"},
-    {"initial_accumulator", SL_VALUE_FLOAT, AT(initial_accumulator), O(ADAGRAD), 0, "0.1", 0,
-     SL_NO_LIMIT, NONE, "first value of the sum of squares"},
+    {"initial_accumulator", SL_VALUE_FLOAT, AT(initial_accumulator), O(ADAGRAD), 0, "0.1", 0, SL_NO_LIMIT, NONE,
+     "first value of the sum of squares"},
     {"patience", SL_VALUE_INT, AT(patience), O(NT_ASGD), 0, "5", 1, 1000000, NONE,
      "validations that are left out when the best so far is compared"},
     {"weight_decay", SL_VALUE_FLOAT, AT(weight_decay), O(ADAMW), 0, "4e-3", 0, SL_NO_LIMIT, NONE,
@@ -56,9 +55,14 @@ static const struct sl_option optimizer_options[] = {
      "each update takes rate * weight_decay * w off w"},
     {0}};
 
-const struct sl_section sl_section_optimizer = {
-    "train.optimizer", "the optimizer", optimizer_words, offsetof(struct sl_optimizer, kind), NULL,
-    NULL, optimizer_options, "how parameters are updated; Keras's equations and defaults"};
+const struct sl_section sl_section_optimizer = {"train.optimizer",
+                                                "the optimizer",
+                                                optimizer_words,
+                                                offsetof(struct sl_optimizer, kind),
+                                                NULL,
+                                                NULL,
+                                                optimizer_options,
+                                                "how parameters are updated; Keras's equations and defaults"};
 
 static const struct sl_word schedule_words[] = {
     {"constant", SL_SCHEDULE_CONSTANT, "the rate stays", false},
@@ -72,8 +76,7 @@ static const struct sl_word schedule_words[] = {
 /* `divide_by: d` is `factor: 1/d`. */
 static void read_divide_by(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option number = {
-        .key = "divide_by", .kind = SL_VALUE_FLOAT, .min = 1, .max = SL_NO_LIMIT};
+    static const struct sl_option number = {.key = "divide_by", .kind = SL_VALUE_FLOAT, .min = 1, .max = SL_NO_LIMIT};
     double divisor = 1;
     (void)option;
     sl_reader_read_value(reader, &number, node, &divisor);
@@ -84,43 +87,63 @@ static const struct sl_custom divide_by_custom = {read_divide_by, "number, at le
                                                   "{\"type\": \"number\", \"minimum\": 1}"};
 
 static const struct sl_option schedule_options[] = {
-    {"warmup", SL_VALUE_PERIOD, SCHEDULE_AT(warmup), 0, 0, NULL, 0, 0, NONE,
-     "the rate rises from 0 over this period"},
+    {"warmup", SL_VALUE_PERIOD, SCHEDULE_AT(warmup), 0, 0, NULL, 0, 0, NONE, "the rate rises from 0 over this period"},
     {"start", SL_VALUE_PERIOD, SCHEDULE_AT(start), C(STEP) | C(EXPONENTIAL), 0, NULL, 0, 0, NONE,
      "before this the rate stays; default: step `every`, exponential the beginning"},
-    {"every", SL_VALUE_PERIOD, SCHEDULE_AT(every), C(STEP) | C(EXPONENTIAL), SL_OPTION_REQUIRED,
-     NULL, 0, 0, NONE, "period of one factor"},
-    {"factor", SL_VALUE_FLOAT, SCHEDULE_AT(factor), C(STEP) | C(EXPONENTIAL), SL_OPTION_ABOVE, NULL,
-     0, 1, NONE, "what the rate is multiplied with"},
-    {"divide_by", SL_VALUE_CUSTOM, SCHEDULE_AT(factor), C(STEP) | C(EXPONENTIAL), 0, NULL, 0, 0,
-     {.custom = &divide_by_custom}, "in place of `factor`: what the rate is divided by"},
-    {"monitor", SL_VALUE_CUSTOM, SCHEDULE_AT(monitor), C(PLATEAU), 0, "valid.loss", 0, 0,
-     {.custom = &sl_custom_monitor}, "what has to improve"},
-    {"factor", SL_VALUE_FLOAT, SCHEDULE_AT(factor), C(PLATEAU), SL_OPTION_ABOVE | SL_OPTION_BELOW,
-     "0.1", 0, 1, NONE, "what the rate is multiplied with"},
+    {"every", SL_VALUE_PERIOD, SCHEDULE_AT(every), C(STEP) | C(EXPONENTIAL), SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
+     "period of one factor"},
+    {"factor", SL_VALUE_FLOAT, SCHEDULE_AT(factor), C(STEP) | C(EXPONENTIAL), SL_OPTION_ABOVE, NULL, 0, 1, NONE,
+     "what the rate is multiplied with"},
+    {"divide_by",
+     SL_VALUE_CUSTOM,
+     SCHEDULE_AT(factor),
+     C(STEP) | C(EXPONENTIAL),
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &divide_by_custom},
+     "in place of `factor`: what the rate is divided by"},
+    {"monitor",
+     SL_VALUE_CUSTOM,
+     SCHEDULE_AT(monitor),
+     C(PLATEAU),
+     0,
+     "valid.loss",
+     0,
+     0,
+     {.custom = &sl_custom_monitor},
+     "what has to improve"},
+    {"factor", SL_VALUE_FLOAT, SCHEDULE_AT(factor), C(PLATEAU), SL_OPTION_ABOVE | SL_OPTION_BELOW, "0.1", 0, 1, NONE,
+     "what the rate is multiplied with"},
     {"patience", SL_VALUE_INT, SCHEDULE_AT(patience), C(PLATEAU), 0, "10", 0, 1000000, NONE,
      "validations in a row without improvement that lower the rate; 0 is as 1"},
-    {"min_delta", SL_VALUE_FLOAT, SCHEDULE_AT(min_delta), C(PLATEAU), 0, "1e-4", 0, SL_NO_LIMIT,
-     NONE, "what counts as an improvement is more than this"},
+    {"min_delta", SL_VALUE_FLOAT, SCHEDULE_AT(min_delta), C(PLATEAU), 0, "1e-4", 0, SL_NO_LIMIT, NONE,
+     "what counts as an improvement is more than this"},
     {"cooldown", SL_VALUE_INT, SCHEDULE_AT(cooldown), C(PLATEAU), 0, "0", 0, 1000000, NONE,
      "validations after a change that do not count"},
-    {"min_learning_rate", SL_VALUE_FLOAT, SCHEDULE_AT(min_learning_rate), C(PLATEAU) | C(COSINE), 0,
-     "0", 0, SL_NO_LIMIT, NONE, "it does not fall below this"},
+    {"min_learning_rate", SL_VALUE_FLOAT, SCHEDULE_AT(min_learning_rate), C(PLATEAU) | C(COSINE), 0, "0", 0,
+     SL_NO_LIMIT, NONE, "it does not fall below this"},
     {"over", SL_VALUE_PERIOD, SCHEDULE_AT(over), C(COSINE) | C(ONE_CYCLE), 0, NULL, 0, 0, NONE,
      "how long it takes; default: the whole run"},
-    {"max", SL_VALUE_FLOAT, SCHEDULE_AT(max), C(ONE_CYCLE), SL_OPTION_REQUIRED | SL_OPTION_ABOVE,
-     NULL, 0, SL_NO_LIMIT, NONE, "the highest rate"},
-    {"rise", SL_VALUE_FLOAT, SCHEDULE_AT(rise), C(ONE_CYCLE), SL_OPTION_ABOVE | SL_OPTION_BELOW,
-     "0.3", 0, 1, NONE, "share of the time that goes up"},
-    {"divide_start", SL_VALUE_FLOAT, SCHEDULE_AT(divide_start), C(ONE_CYCLE), 0, "25", 1,
-     SL_NO_LIMIT, NONE, "it begins at max / divide_start"},
-    {"divide_end", SL_VALUE_FLOAT, SCHEDULE_AT(divide_end), C(ONE_CYCLE), 0, "1e4", 1, SL_NO_LIMIT,
-     NONE, "it ends at max / divide_end"},
+    {"max", SL_VALUE_FLOAT, SCHEDULE_AT(max), C(ONE_CYCLE), SL_OPTION_REQUIRED | SL_OPTION_ABOVE, NULL, 0, SL_NO_LIMIT,
+     NONE, "the highest rate"},
+    {"rise", SL_VALUE_FLOAT, SCHEDULE_AT(rise), C(ONE_CYCLE), SL_OPTION_ABOVE | SL_OPTION_BELOW, "0.3", 0, 1, NONE,
+     "share of the time that goes up"},
+    {"divide_start", SL_VALUE_FLOAT, SCHEDULE_AT(divide_start), C(ONE_CYCLE), 0, "25", 1, SL_NO_LIMIT, NONE,
+     "it begins at max / divide_start"},
+    {"divide_end", SL_VALUE_FLOAT, SCHEDULE_AT(divide_end), C(ONE_CYCLE), 0, "1e4", 1, SL_NO_LIMIT, NONE,
+     "it ends at max / divide_end"},
     {0}};
 
-const struct sl_section sl_section_schedule = {
-    "train.schedule", "the schedule", schedule_words, offsetof(struct sl_schedule, kind), NULL, NULL,
-    schedule_options, "how the learning rate changes"};
+const struct sl_section sl_section_schedule = {"train.schedule",
+                                               "the schedule",
+                                               schedule_words,
+                                               offsetof(struct sl_schedule, kind),
+                                               NULL,
+                                               NULL,
+                                               schedule_options,
+                                               "how the learning rate changes"};
 
 const char *sl_optimizer_kind_get_name(enum sl_optimizer_kind kind)
 {

@@ -3,8 +3,11 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_teacher_forcing, member)
-#define C(kind) (1u << SL_TEACHER_##kind)
-#define NONE {NULL}
+#define C(kind)    (1u << SL_TEACHER_##kind)
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 enum { SAMPLED = C(CONSTANT) | C(LINEAR) | C(EXPONENTIAL) | C(INVERSE_SIGMOID) };
 
@@ -16,10 +19,9 @@ static const struct sl_word teacher_words[] = {
     {"inverse_sigmoid", SL_TEACHER_INVERSE_SIGMOID, "p = k / (k + exp(i / k)), i counts `every`", false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word own_words[] = {
-    {"sample", SL_OWN_SAMPLE, "drawn from the model's distribution", false},
-    {"argmax", SL_OWN_ARGMAX, "the likeliest", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word own_words[] = {{"sample", SL_OWN_SAMPLE, "drawn from the model's distribution", false},
+                                           {"argmax", SL_OWN_ARGMAX, "the likeliest", false},
+                                           {NULL, 0, NULL, false}};
 
 static const struct sl_option teacher_options[] = {
     {"probability", SL_VALUE_FLOAT, AT(probability), C(CONSTANT), SL_OPTION_REQUIRED, NULL, 0, 1, NONE,
@@ -37,7 +39,13 @@ static const struct sl_option teacher_options[] = {
     {0}};
 
 const struct sl_section sl_section_teacher_forcing = {
-    "train.teacher_forcing", "teacher forcing", teacher_words, AT(kind), NULL, NULL, teacher_options,
+    "train.teacher_forcing",
+    "teacher forcing",
+    teacher_words,
+    AT(kind),
+    NULL,
+    NULL,
+    teacher_options,
     "what a decoder reads in training: the target's token with probability p, else its own; drawn for each step"};
 
 const char *sl_teacher_kind_get_name(enum sl_teacher_kind kind)

@@ -5,7 +5,10 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_model, member)
-#define NONE {NULL}
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 static const struct sl_word policy_words[] = {
     {"measured", SL_POLICY_MEASURED, "the fastest, timed on batches like those of the data; once, then kept", false},
@@ -13,11 +16,10 @@ static const struct sl_word policy_words[] = {
     {"order", SL_POLICY_ORDER, "the first backend of the list that accepts a layer", false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word fallback_words[] = {
-    {"report", SL_FALLBACK_REPORT, "say it in the plan", false},
-    {"warn", SL_FALLBACK_WARN, "warn", false},
-    {"error", SL_FALLBACK_ERROR, "stop", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word fallback_words[] = {{"report", SL_FALLBACK_REPORT, "say it in the plan", false},
+                                                {"warn", SL_FALLBACK_WARN, "warn", false},
+                                                {"error", SL_FALLBACK_ERROR, "stop", false},
+                                                {NULL, 0, NULL, false}};
 
 static const struct sl_word precision_words[] = {
     {"float32", SL_PRECISION_FLOAT32, "single precision", false},
@@ -30,8 +32,8 @@ static const struct sl_word precision_words[] = {
      "products of recurrent and dense layers in float16 where a backend has them, with dynamic loss scaling", false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word parallel_words[] = {
-    {"none", SL_PARALLEL_NONE, "one device", false}, {NULL, 0, NULL, false}};
+static const struct sl_word parallel_words[] = {{"none", SL_PARALLEL_NONE, "one device", false},
+                                                {NULL, 0, NULL, false}};
 
 static const struct sl_word device_words[] = {
     {"auto", SL_DEVICE_AUTO, "the best that a backend of the list offers", false},
@@ -47,15 +49,13 @@ static void read_include(struct sl_reader *reader, const struct sl_option *optio
 /* auto, cpu; numbered devices and lists of them belong to a later version. */
 static void read_device(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option word = {
-        .key = "device", .kind = SL_VALUE_WORD, .words = device_words};
+    static const struct sl_option word = {.key = "device", .kind = SL_VALUE_WORD, .words = device_words};
     (void)option;
     if (node->kind == SL_NODE_LIST)
         sl_reader_refuse_later(reader, node->place, "`device` with a list");
     else if (node->kind == SL_NODE_SCALAR &&
              (strncmp(node->text, "cuda", 4) == 0 || strncmp(node->text, "cpu:", 4) == 0))
-        sl_reader_refuse_later(reader, node->place,
-                               sl_reader_printf(reader, "`device: %.60s`", node->text));
+        sl_reader_refuse_later(reader, node->place, sl_reader_printf(reader, "`device: %.60s`", node->text));
     else
         sl_reader_read_value(reader, &word, node, field);
 }
@@ -89,15 +89,11 @@ static const struct sl_custom layers_custom = {
     sl_model_read_layers, "list of layers, or [encoder and decoder](#modelsides)",
     "{\"anyOf\": [{\"type\": \"array\", \"minItems\": 1, \"items\": {\"$ref\": \"#/$defs/model\"}}, "
     "{\"$ref\": \"#/$defs/model.sides\"}]}"};
-static const struct sl_custom data_custom = {sl_model_read_data, "map",
-                                             "{\"$ref\": \"#/$defs/data\"}"};
-static const struct sl_custom train_custom = {sl_model_read_train, "map",
-                                              "{\"$ref\": \"#/$defs/train\"}"};
-static const struct sl_custom backends_custom = {
-    sl_model_read_backends, "list of backends",
-    "{\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/backends\"}}"};
-static const struct sl_custom device_custom = {read_device, "`auto` or `cpu`",
-                                               "{\"enum\": [\"auto\", \"cpu\"]}"};
+static const struct sl_custom data_custom = {sl_model_read_data, "map", "{\"$ref\": \"#/$defs/data\"}"};
+static const struct sl_custom train_custom = {sl_model_read_train, "map", "{\"$ref\": \"#/$defs/train\"}"};
+static const struct sl_custom backends_custom = {sl_model_read_backends, "list of backends",
+                                                 "{\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/backends\"}}"};
+static const struct sl_custom device_custom = {read_device, "`auto` or `cpu`", "{\"enum\": [\"auto\", \"cpu\"]}"};
 static const struct sl_custom dir_custom = {read_dir, "path", "{\"type\": \"string\"}"};
 static const struct sl_custom pins_custom = {
     sl_model_read_pins, "map from a layer's name to a backend",
@@ -116,81 +112,193 @@ static const struct sl_option top_options[] = {
      "of everything random: first weights, masks, order, generators"},
     {"deterministic", SL_VALUE_BOOL, AT(deterministic), 0, 0, "false", 0, 0, NONE,
      "true: backends whose results vary from run to run are not taken"},
-    {"include", SL_VALUE_CUSTOM, 0, 0, 0, NULL, 0, 0, {.custom = &include_custom},
+    {"include",
+     SL_VALUE_CUSTOM,
+     0,
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &include_custom},
      "files that lie below this one; they include nothing themselves"},
-    {"init", SL_VALUE_CUSTOM, 0, 0, 0, "keras", 0, 0, {.custom = &init_custom},
+    {"init",
+     SL_VALUE_CUSTOM,
+     0,
+     0,
+     0,
+     "keras",
+     0,
+     0,
+     {.custom = &init_custom},
      "first values of all parameters whose layer does not say its own"},
-    {"data", SL_VALUE_CUSTOM, AT(data), 0, SL_OPTION_REQUIRED, NULL, 0, 0, {.custom = &data_custom},
+    {"data",
+     SL_VALUE_CUSTOM,
+     AT(data),
+     0,
+     SL_OPTION_REQUIRED,
+     NULL,
+     0,
+     0,
+     {.custom = &data_custom},
      "what is learned from"},
-    {"model", SL_VALUE_CUSTOM, 0, 0, SL_OPTION_REQUIRED, NULL, 0, 0, {.custom = &layers_custom},
-     "the layers"},
-    {"train", SL_VALUE_CUSTOM, AT(train), 0, SL_OPTION_REQUIRED, NULL, 0, 0,
-     {.custom = &train_custom}, "how it is learned"},
-    {"decode", SL_VALUE_SECTION, AT(decode), 0, 0, "{}", 0, 0, {.section = &sl_section_decode},
-     "how a decoder writes"},
-    {"backends", SL_VALUE_CUSTOM, 0, 0, 0, NULL, 0, 0, {.custom = &backends_custom},
+    {"model", SL_VALUE_CUSTOM, 0, 0, SL_OPTION_REQUIRED, NULL, 0, 0, {.custom = &layers_custom}, "the layers"},
+    {"train",
+     SL_VALUE_CUSTOM,
+     AT(train),
+     0,
+     SL_OPTION_REQUIRED,
+     NULL,
+     0,
+     0,
+     {.custom = &train_custom},
+     "how it is learned"},
+    {"decode", SL_VALUE_SECTION, AT(decode), 0, 0, "{}", 0, 0, {.section = &sl_section_decode}, "how a decoder writes"},
+    {"backends",
+     SL_VALUE_CUSTOM,
+     0,
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &backends_custom},
      "the plugins to load; their order decides; default: all that are found"},
-    {"dispatch", SL_VALUE_SECTION, AT(dispatch), 0, 0, "{}", 0, 0, {.section = &sl_section_dispatch},
+    {"dispatch",
+     SL_VALUE_SECTION,
+     AT(dispatch),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_dispatch},
      "which backend runs which layer"},
-    {"device", SL_VALUE_CUSTOM, AT(device), 0, 0, "auto", 0, 0, {.custom = &device_custom},
-     "where it runs"},
-    {"precision", SL_VALUE_WORD, AT(precision), 0, SL_OPTION_FIXED, "float32", 0, 0,
-     {.words = precision_words}, "of the computation"},
-    {"parallel", SL_VALUE_WORD, AT(parallel), 0, SL_OPTION_FIXED, "none", 0, 0,
-     {.words = parallel_words}, "more than one device"},
-    {"output", SL_VALUE_SECTION, AT(output), 0, 0, "{}", 0, 0, {.section = &sl_section_output},
+    {"device", SL_VALUE_CUSTOM, AT(device), 0, 0, "auto", 0, 0, {.custom = &device_custom}, "where it runs"},
+    {"precision",
+     SL_VALUE_WORD,
+     AT(precision),
+     0,
+     SL_OPTION_FIXED,
+     "float32",
+     0,
+     0,
+     {.words = precision_words},
+     "of the computation"},
+    {"parallel",
+     SL_VALUE_WORD,
+     AT(parallel),
+     0,
+     SL_OPTION_FIXED,
+     "none",
+     0,
+     0,
+     {.words = parallel_words},
+     "more than one device"},
+    {"output",
+     SL_VALUE_SECTION,
+     AT(output),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_output},
      "where the run is kept"},
-    {"log", SL_VALUE_SECTION, AT(log), 0, 0, "{}", 0, 0, {.section = &sl_section_log},
-     "what is reported on the way"},
+    {"log", SL_VALUE_SECTION, AT(log), 0, 0, "{}", 0, 0, {.section = &sl_section_log}, "what is reported on the way"},
     {"export", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "files for other programs"},
     {0}};
 
-const struct sl_section sl_section_top = {"top", "the model file", NULL, 0, NULL, NULL, top_options,
-                                          "the keys at the top of the file"};
+const struct sl_section sl_section_top = {
+    "top", "the model file", NULL, 0, NULL, NULL, top_options, "the keys at the top of the file"};
 
 static const struct sl_option backend_options[] = {
     {"plugin", SL_VALUE_TEXT, 0, 0, SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
      "id, looked up on the backend path; with a `/` a file"},
     {"require", SL_VALUE_BOOL, offsetof(struct sl_backend_entry, require), 0, 0, "false", 0, 0, NONE,
      "true: its absence is an error, else a note"},
-    {"options", SL_VALUE_CUSTOM, 0, 0, 0, NULL, 0, 0, {.custom = &plugin_options_custom},
+    {"options",
+     SL_VALUE_CUSTOM,
+     0,
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &plugin_options_custom},
      "options of the plugin itself"},
     {"device", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "the devices that it may use"},
     {"threads", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "the threads that it may use"},
     {0}};
 
 const struct sl_section sl_section_backend = {
-    "backends", "a backend", NULL, 0, NULL, "plugin", backend_options,
-    "a list of plugins; each an id, or a map"};
+    "backends", "a backend", NULL, 0, NULL, "plugin", backend_options, "a list of plugins; each an id, or a map"};
 
-static const struct sl_option dispatch_options[] = {
-    {"policy", SL_VALUE_WORD, offsetof(struct sl_dispatch_config, policy), 0, 0, "measured", 0, 0,
-     {.words = policy_words}, "how a backend is chosen"},
-    {"fallback", SL_VALUE_WORD, offsetof(struct sl_dispatch_config, fallback), 0, 0, "report", 0, 0,
-     {.words = fallback_words}, "what happens when an earlier backend refused a layer"},
-    {"pin", SL_VALUE_CUSTOM, offsetof(struct sl_dispatch_config, pins), 0, 0, NULL, 0, 0,
-     {.custom = &pins_custom}, "the backend of single layers; its refusal is an error"},
-    {0}};
+static const struct sl_option dispatch_options[] = {{"policy",
+                                                     SL_VALUE_WORD,
+                                                     offsetof(struct sl_dispatch_config, policy),
+                                                     0,
+                                                     0,
+                                                     "measured",
+                                                     0,
+                                                     0,
+                                                     {.words = policy_words},
+                                                     "how a backend is chosen"},
+                                                    {"fallback",
+                                                     SL_VALUE_WORD,
+                                                     offsetof(struct sl_dispatch_config, fallback),
+                                                     0,
+                                                     0,
+                                                     "report",
+                                                     0,
+                                                     0,
+                                                     {.words = fallback_words},
+                                                     "what happens when an earlier backend refused a layer"},
+                                                    {"pin",
+                                                     SL_VALUE_CUSTOM,
+                                                     offsetof(struct sl_dispatch_config, pins),
+                                                     0,
+                                                     0,
+                                                     NULL,
+                                                     0,
+                                                     0,
+                                                     {.custom = &pins_custom},
+                                                     "the backend of single layers; its refusal is an error"},
+                                                    {0}};
 
-const struct sl_section sl_section_dispatch = {"dispatch", "the dispatch", NULL, 0, NULL, NULL,
-                                               dispatch_options, "which backend runs which layer"};
+const struct sl_section sl_section_dispatch = {
+    "dispatch", "the dispatch", NULL, 0, NULL, NULL, dispatch_options, "which backend runs which layer"};
 
-static const struct sl_option output_options[] = {
-    {"dir", SL_VALUE_CUSTOM, offsetof(struct sl_output_config, dir), 0, 0, "runs/{name}/{run}", 0, 0,
-     {.custom = &dir_custom}, "the run folder; relative to the current directory"},
-    {0}};
+static const struct sl_option output_options[] = {{"dir",
+                                                   SL_VALUE_CUSTOM,
+                                                   offsetof(struct sl_output_config, dir),
+                                                   0,
+                                                   0,
+                                                   "runs/{name}/{run}",
+                                                   0,
+                                                   0,
+                                                   {.custom = &dir_custom},
+                                                   "the run folder; relative to the current directory"},
+                                                  {0}};
 
-const struct sl_section sl_section_output = {"output", "the output", NULL, 0, NULL, NULL,
-                                             output_options, "where the run is kept"};
+const struct sl_section sl_section_output = {"output", "the output", NULL,           0,
+                                             NULL,     NULL,         output_options, "where the run is kept"};
 
 static const struct sl_option log_options[] = {
-    {"every", SL_VALUE_PERIOD, offsetof(struct sl_log_config, every), 0, 0, "10s", 0, 0,
-     {.period_units = "us"}, "between two lines of progress off a terminal"},
-    {"jsonl", SL_VALUE_BOOL, offsetof(struct sl_log_config, jsonl), 0, 0, "true", 0, 0, NONE,
-     "writes metrics.jsonl"},
-    {"tensorboard", SL_VALUE_BOOL, offsetof(struct sl_log_config, tensorboard), 0, SL_OPTION_FIXED,
-     "false", 0, 0, NONE, "writes event files for TensorBoard"},
+    {"every",
+     SL_VALUE_PERIOD,
+     offsetof(struct sl_log_config, every),
+     0,
+     0,
+     "10s",
+     0,
+     0,
+     {.period_units = "us"},
+     "between two lines of progress off a terminal"},
+    {"jsonl", SL_VALUE_BOOL, offsetof(struct sl_log_config, jsonl), 0, 0, "true", 0, 0, NONE, "writes metrics.jsonl"},
+    {"tensorboard", SL_VALUE_BOOL, offsetof(struct sl_log_config, tensorboard), 0, SL_OPTION_FIXED, "false", 0, 0, NONE,
+     "writes event files for TensorBoard"},
     {0}};
 
-const struct sl_section sl_section_log = {"log", "the log", NULL, 0, NULL, NULL, log_options,
-                                          "what is reported on the way"};
+const struct sl_section sl_section_log = {"log", "the log", NULL,        0,
+                                          NULL,  NULL,      log_options, "what is reported on the way"};

@@ -6,7 +6,10 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_train_config, member)
-#define NONE {NULL}
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL                                                                                                           \
+    }
 
 const struct sl_word sl_words_task[] = {
     {"language_model", SL_TASK_LANGUAGE_MODEL, "the next token", false},
@@ -47,26 +50,23 @@ static const struct sl_word reduction_words[] = {
     {"mean", SL_REDUCTION_MEAN, "over all steps of the update", false},
     {"step_mean", SL_REDUCTION_STEP_MEAN,
      "sum over the steps, divided by the steps of a mean batch: a step weighs the same in every batch", false},
-    {"sequence_mean", SL_REDUCTION_SEQUENCE_MEAN,
-     "sum over the steps, mean over the sequences (Zaremba et al. 2014)", false},
+    {"sequence_mean", SL_REDUCTION_SEQUENCE_MEAN, "sum over the steps, mean over the sequences (Zaremba et al. 2014)",
+     false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word mode_words[] = {
-    {"min", SL_MODE_MIN, "smaller is better", false},
-    {"max", SL_MODE_MAX, "larger is better", false},
-    {NULL, 0, NULL, false}};
+static const struct sl_word mode_words[] = {{"min", SL_MODE_MIN, "smaller is better", false},
+                                            {"max", SL_MODE_MAX, "larger is better", false},
+                                            {NULL, 0, NULL, false}};
 
-static const struct sl_word divergence_words[] = {
-    {"stop", SL_DIVERGENCE_STOP, "end with exit status 5", false},
-    {"skip", SL_DIVERGENCE_SKIP, "leave the update out", false},
-    {"fallback_float32", -1, "", true},
-    {NULL, 0, NULL, false}};
+static const struct sl_word divergence_words[] = {{"stop", SL_DIVERGENCE_STOP, "end with exit status 5", false},
+                                                  {"skip", SL_DIVERGENCE_SKIP, "leave the update out", false},
+                                                  {"fallback_float32", -1, "", true},
+                                                  {NULL, 0, NULL, false}};
 
 /* A list of metrics. */
 static void read_metrics(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option word = {
-        .key = "metrics", .kind = SL_VALUE_WORD, .words = sl_words_metric};
+    static const struct sl_option word = {.key = "metrics", .kind = SL_VALUE_WORD, .words = sl_words_metric};
     struct sl_metric_list *list = field;
     if (node->kind != SL_NODE_LIST) {
         sl_reader_report_type(reader, option, node, "a list of metrics");
@@ -82,8 +82,7 @@ static void read_metrics(struct sl_reader *reader, const struct sl_option *optio
 static void read_class_weight(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
                               void *field)
 {
-    struct sl_train_config *train =
-        (struct sl_train_config *)((char *)field - AT(class_weights));
+    struct sl_train_config *train = (struct sl_train_config *)((char *)field - AT(class_weights));
     if (node->kind == SL_NODE_SCALAR && strcmp(node->text, "balanced") == 0) {
         train->balanced_classes = true;
         return;
@@ -94,10 +93,8 @@ static void read_class_weight(struct sl_reader *reader, const struct sl_option *
     }
     struct sl_class_weight *weights = sl_reader_alloc(reader, node->count + 1, sizeof *weights);
     for (size_t i = 0; weights != NULL && i < node->count; i++) {
-        const struct sl_option number = {.key = node->pairs[i].key,
-                                         .kind = SL_VALUE_FLOAT,
-                                         .min = 0,
-                                         .max = SL_NO_LIMIT};
+        const struct sl_option number = {
+            .key = node->pairs[i].key, .kind = SL_VALUE_FLOAT, .min = 0, .max = SL_NO_LIMIT};
         weights[i].label = node->pairs[i].key;
         sl_reader_read_value(reader, &number, node->pairs[i].value, &weights[i].weight);
     }
@@ -108,10 +105,9 @@ static void read_class_weight(struct sl_reader *reader, const struct sl_option *
 /* A run's name, or with a slash its folder. */
 static void read_run(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    const struct sl_option value = {
-        .key = option->key,
-        .kind = node->kind == SL_NODE_SCALAR && strchr(node->text, '/') ? SL_VALUE_PATH
-                                                                        : SL_VALUE_TEXT};
+    const struct sl_option value = {.key = option->key,
+                                    .kind = node->kind == SL_NODE_SCALAR && strchr(node->text, '/') ? SL_VALUE_PATH
+                                                                                                    : SL_VALUE_TEXT};
     sl_reader_read_value(reader, &value, node, field);
 }
 
@@ -135,21 +131,51 @@ static const struct sl_custom class_weight_custom = {
     read_class_weight, "`balanced`, or map from label to weight",
     "{\"anyOf\": [{\"const\": \"balanced\"}, {\"type\": \"object\", \"additionalProperties\": "
     "{\"type\": \"number\", \"minimum\": 0}}]}"};
-static const struct sl_custom run_custom = {read_run, "name of a run, or its folder",
-                                            "{\"type\": \"string\"}"};
-const struct sl_custom sl_custom_monitor = {
-    read_monitor, "split, dot, metric",
-    "{\"type\": \"string\", \"pattern\": \"^(train|valid|test)[.][a-z_]+$\"}"};
+static const struct sl_custom run_custom = {read_run, "name of a run, or its folder", "{\"type\": \"string\"}"};
+const struct sl_custom sl_custom_monitor = {read_monitor, "split, dot, metric",
+                                            "{\"type\": \"string\", \"pattern\": \"^(train|valid|test)[.][a-z_]+$\"}"};
 
 static const struct sl_option train_options[] = {
-    {"task", SL_VALUE_WORD, AT(task), 0, 0, NULL, 0, 0, {.words = sl_words_task},
+    {"task",
+     SL_VALUE_WORD,
+     AT(task),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.words = sl_words_task},
      "what is predicted; default: by the data and the loss"},
-    {"loss", SL_VALUE_SECTION, AT(loss), 0, 0, NULL, 0, 0, {.section = &sl_section_loss},
+    {"loss",
+     SL_VALUE_SECTION,
+     AT(loss),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.section = &sl_section_loss},
      "what is minimised; default: by the task"},
-    {"optimizer", SL_VALUE_SECTION, AT(optimizer), 0, 0, "adam", 0, 0,
-     {.section = &sl_section_optimizer}, "how parameters are updated"},
-    {"schedule", SL_VALUE_SECTION, AT(schedule), 0, 0, "constant", 0, 0,
-     {.section = &sl_section_schedule}, "how the learning rate changes"},
+    {"optimizer",
+     SL_VALUE_SECTION,
+     AT(optimizer),
+     0,
+     0,
+     "adam",
+     0,
+     0,
+     {.section = &sl_section_optimizer},
+     "how parameters are updated"},
+    {"schedule",
+     SL_VALUE_SECTION,
+     AT(schedule),
+     0,
+     0,
+     "constant",
+     0,
+     0,
+     {.section = &sl_section_schedule},
+     "how the learning rate changes"},
     {"clip_norm", SL_VALUE_FLOAT, AT(clip_norm), 0, SL_OPTION_ABOVE, NULL, 0, SL_NO_LIMIT, NONE,
      "largest norm of the gradient of all parameters together"},
     {"clip_value", SL_VALUE_FLOAT, AT(clip_value), 0, SL_OPTION_ABOVE, NULL, 0, SL_NO_LIMIT, NONE,
@@ -158,106 +184,237 @@ static const struct sl_option train_options[] = {
      "ends the training after so many passes over the data"},
     {"updates", SL_VALUE_INT, AT(updates), 0, 0, NULL, 1, 9007199254740991.0, NONE,
      "ends the training after so many updates"},
-    {"max_time", SL_VALUE_PERIOD, AT(max_time), 0, 0, NULL, 0, 0, {.period_units = "s"},
+    {"max_time",
+     SL_VALUE_PERIOD,
+     AT(max_time),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.period_units = "s"},
      "ends the training after this time, with exit status 75"},
     {"accumulate", SL_VALUE_INT, AT(accumulate), 0, 0, "1", 1, 1000000, NONE,
      "batches whose gradients make one update"},
-    {"metrics", SL_VALUE_CUSTOM, AT(metrics), 0, 0, NULL, 0, 0, {.custom = &metrics_custom},
+    {"metrics",
+     SL_VALUE_CUSTOM,
+     AT(metrics),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &metrics_custom},
      "measured beside the loss"},
-    {"validate", SL_VALUE_SECTION, AT(validate), 0, 0, "{}", 0, 0, {.section = &sl_section_validate},
+    {"validate",
+     SL_VALUE_SECTION,
+     AT(validate),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_validate},
      "measuring on `valid`"},
-    {"checkpoint", SL_VALUE_SECTION, AT(checkpoint), 0, 0, "{}", 0, 0,
-     {.section = &sl_section_checkpoint}, "saving on the way"},
-    {"early_stopping", SL_VALUE_SECTION, AT(early_stopping), 0, 0, NULL, 0, 0,
-     {.section = &sl_section_early_stopping}, "ends when nothing improves any more"},
-    {"ema", SL_VALUE_SECTION, AT(ema), 0, 0, NULL, 0, 0, {.section = &sl_section_ema},
+    {"checkpoint",
+     SL_VALUE_SECTION,
+     AT(checkpoint),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_checkpoint},
+     "saving on the way"},
+    {"early_stopping",
+     SL_VALUE_SECTION,
+     AT(early_stopping),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.section = &sl_section_early_stopping},
+     "ends when nothing improves any more"},
+    {"ema",
+     SL_VALUE_SECTION,
+     AT(ema),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.section = &sl_section_ema},
      "running averages of the parameters, used for measuring and saving"},
-    {"init_from", SL_VALUE_CUSTOM, AT(init_from), 0, 0, NULL, 0, 0, {.custom = &run_custom},
+    {"init_from",
+     SL_VALUE_CUSTOM,
+     AT(init_from),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &run_custom},
      "a run whose parameters are the first values"},
-    {"on_divergence", SL_VALUE_WORD, AT(on_divergence), 0, 0, "stop", 0, 0,
-     {.words = divergence_words}, "when loss or gradient is not finite"},
-    {"class_weight", SL_VALUE_CUSTOM, AT(class_weights), 0, 0, NULL, 0, 0,
-     {.custom = &class_weight_custom}, "weights of the classes in the loss"},
-    {"teacher_forcing", SL_VALUE_SECTION, AT(teacher_forcing), 0, 0, "always", 0, 0,
-     {.section = &sl_section_teacher_forcing}, "what a decoder reads in training: the truth, or what it said itself"},
+    {"on_divergence",
+     SL_VALUE_WORD,
+     AT(on_divergence),
+     0,
+     0,
+     "stop",
+     0,
+     0,
+     {.words = divergence_words},
+     "when loss or gradient is not finite"},
+    {"class_weight",
+     SL_VALUE_CUSTOM,
+     AT(class_weights),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &class_weight_custom},
+     "weights of the classes in the loss"},
+    {"teacher_forcing",
+     SL_VALUE_SECTION,
+     AT(teacher_forcing),
+     0,
+     0,
+     "always",
+     0,
+     0,
+     {.section = &sl_section_teacher_forcing},
+     "what a decoder reads in training: the truth, or what it said itself"},
     {0}};
 
-const struct sl_section sl_section_train = {"train", "the training", NULL, 0, NULL, NULL,
-                                            train_options, "how it is learned"};
+const struct sl_section sl_section_train = {"train", "the training", NULL,          0,
+                                            NULL,    NULL,           train_options, "how it is learned"};
 
 #define CE (1u << SL_LOSS_CROSS_ENTROPY)
 
 static const struct sl_option loss_options[] = {
-    {"reduction", SL_VALUE_WORD, offsetof(struct sl_loss, reduction), 0, 0, NULL, 0, 0,
+    {"reduction",
+     SL_VALUE_WORD,
+     offsetof(struct sl_loss, reduction),
+     0,
+     0,
+     NULL,
+     0,
+     0,
      {.words = reduction_words},
      "what the gradient is divided by; default: `step_mean` for batches of like lengths, else `mean`"},
-    {"delta", SL_VALUE_FLOAT, offsetof(struct sl_loss, delta), 1u << SL_LOSS_HUBER, SL_OPTION_ABOVE,
-     "1", 0, SL_NO_LIMIT, NONE, "where it becomes linear"},
-    {"label_smoothing", SL_VALUE_FLOAT, offsetof(struct sl_loss, label_smoothing), CE,
-     SL_OPTION_BELOW, "0", 0, 1, NONE, "share of the target spread over all classes"},
+    {"delta", SL_VALUE_FLOAT, offsetof(struct sl_loss, delta), 1u << SL_LOSS_HUBER, SL_OPTION_ABOVE, "1", 0,
+     SL_NO_LIMIT, NONE, "where it becomes linear"},
+    {"label_smoothing", SL_VALUE_FLOAT, offsetof(struct sl_loss, label_smoothing), CE, SL_OPTION_BELOW, "0", 0, 1, NONE,
+     "share of the target spread over all classes"},
     {"ignore", SL_VALUE_TEXT, offsetof(struct sl_loss, ignore), CE, 0, NULL, 0, 0, NONE,
      "label or token that does not count as a target"},
     {0}};
 
-const struct sl_section sl_section_loss = {
-    "train.loss", "the loss", loss_words, offsetof(struct sl_loss, kind), NULL, NULL, loss_options,
-    "what is minimised"};
+const struct sl_section sl_section_loss = {"train.loss", "the loss", loss_words,   offsetof(struct sl_loss, kind),
+                                           NULL,         NULL,       loss_options, "what is minimised"};
 
 static const struct sl_option validate_options[] = {
-    {"every", SL_VALUE_PERIOD, offsetof(struct sl_validate, every), 0, 0, "1e", 0, 0, NONE,
-     "how often"},
-    {"metrics", SL_VALUE_CUSTOM, offsetof(struct sl_validate, metrics), 0, 0, NULL, 0, 0,
-     {.custom = &metrics_custom}, "default: those of `train`"},
+    {"every", SL_VALUE_PERIOD, offsetof(struct sl_validate, every), 0, 0, "1e", 0, 0, NONE, "how often"},
+    {"metrics",
+     SL_VALUE_CUSTOM,
+     offsetof(struct sl_validate, metrics),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &metrics_custom},
+     "default: those of `train`"},
     {0}};
 
-const struct sl_section sl_section_validate = {"train.validate", "the validation", NULL, 0, NULL,
-                                               "every", validate_options, "measuring on `valid`"};
+const struct sl_section sl_section_validate = {"train.validate", "the validation",      NULL, 0, NULL, "every",
+                                               validate_options, "measuring on `valid`"};
 
 static const struct sl_option checkpoint_options[] = {
-    {"every", SL_VALUE_PERIOD, offsetof(struct sl_checkpoint, every), 0, 0, "1e", 0, 0, NONE,
-     "how often"},
-    {"keep_last", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_last), 0, 0, "2", 1, 1000000,
-     NONE, "how many of the newest are kept"},
-    {"keep_best", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_best), 0, 0, NULL, 0, 16,
-     NONE, "how many of the best are kept; default: 1 with a `valid` split, else 0"},
-    {"monitor", SL_VALUE_CUSTOM, offsetof(struct sl_checkpoint, monitor), 0, 0, "valid.loss", 0, 0,
-     {.custom = &sl_custom_monitor}, "what makes one the best"},
-    {"mode", SL_VALUE_WORD, offsetof(struct sl_checkpoint, mode), 0, 0, NULL, 0, 0,
-     {.words = mode_words}, "default: by the metric"},
+    {"every", SL_VALUE_PERIOD, offsetof(struct sl_checkpoint, every), 0, 0, "1e", 0, 0, NONE, "how often"},
+    {"keep_last", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_last), 0, 0, "2", 1, 1000000, NONE,
+     "how many of the newest are kept"},
+    {"keep_best", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_best), 0, 0, NULL, 0, 16, NONE,
+     "how many of the best are kept; default: 1 with a `valid` split, else 0"},
+    {"monitor",
+     SL_VALUE_CUSTOM,
+     offsetof(struct sl_checkpoint, monitor),
+     0,
+     0,
+     "valid.loss",
+     0,
+     0,
+     {.custom = &sl_custom_monitor},
+     "what makes one the best"},
+    {"mode",
+     SL_VALUE_WORD,
+     offsetof(struct sl_checkpoint, mode),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.words = mode_words},
+     "default: by the metric"},
     {0}};
 
-const struct sl_section sl_section_checkpoint = {"train.checkpoint", "the checkpoint", NULL, 0, NULL,
-                                                 NULL, checkpoint_options, "saving on the way"};
+const struct sl_section sl_section_checkpoint = {"train.checkpoint", "the checkpoint",   NULL, 0, NULL, NULL,
+                                                 checkpoint_options, "saving on the way"};
 
 static const struct sl_option early_stopping_options[] = {
-    {"monitor", SL_VALUE_CUSTOM, offsetof(struct sl_early_stopping, monitor), 0, 0, "valid.loss", 0,
-     0, {.custom = &sl_custom_monitor}, "what has to improve"},
-    {"mode", SL_VALUE_WORD, offsetof(struct sl_early_stopping, mode), 0, 0, NULL, 0, 0,
-     {.words = mode_words}, "default: by the metric"},
-    {"patience", SL_VALUE_INT, offsetof(struct sl_early_stopping, patience), 0, 0, "0", 0, 1000000,
-     NONE, "ends after so many validations in a row without improvement, as Keras does; 0 is as 1"},
-    {"min_delta", SL_VALUE_FLOAT, offsetof(struct sl_early_stopping, min_delta), 0, 0, "0", 0,
-     SL_NO_LIMIT, NONE, "what counts as an improvement is more than this"},
-    {"restore_best", SL_VALUE_BOOL, offsetof(struct sl_early_stopping, restore_best), 0, 0, "false",
-     0, 0, NONE, "ends with the parameters of the best validation"},
+    {"monitor",
+     SL_VALUE_CUSTOM,
+     offsetof(struct sl_early_stopping, monitor),
+     0,
+     0,
+     "valid.loss",
+     0,
+     0,
+     {.custom = &sl_custom_monitor},
+     "what has to improve"},
+    {"mode",
+     SL_VALUE_WORD,
+     offsetof(struct sl_early_stopping, mode),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.words = mode_words},
+     "default: by the metric"},
+    {"patience", SL_VALUE_INT, offsetof(struct sl_early_stopping, patience), 0, 0, "0", 0, 1000000, NONE,
+     "ends after so many validations in a row without improvement, as Keras does; 0 is as 1"},
+    {"min_delta", SL_VALUE_FLOAT, offsetof(struct sl_early_stopping, min_delta), 0, 0, "0", 0, SL_NO_LIMIT, NONE,
+     "what counts as an improvement is more than this"},
+    {"restore_best", SL_VALUE_BOOL, offsetof(struct sl_early_stopping, restore_best), 0, 0, "false", 0, 0, NONE,
+     "ends with the parameters of the best validation"},
     {"start", SL_VALUE_PERIOD, offsetof(struct sl_early_stopping, start), 0, 0, NULL, 0, 0, NONE,
      "before this nothing is counted"},
     {0}};
 
-const struct sl_section sl_section_early_stopping = {
-    "train.early_stopping", "the early stopping", NULL, 0, NULL, NULL, early_stopping_options,
-    "ends when nothing improves any more"};
+const struct sl_section sl_section_early_stopping = {"train.early_stopping",
+                                                     "the early stopping",
+                                                     NULL,
+                                                     0,
+                                                     NULL,
+                                                     NULL,
+                                                     early_stopping_options,
+                                                     "ends when nothing improves any more"};
 
-static const struct sl_option ema_options[] = {
-    {"decay", SL_VALUE_FLOAT, offsetof(struct sl_ema, decay), 0, SL_OPTION_ABOVE | SL_OPTION_BELOW,
-     "0.999", 0, 1, NONE, "share of the old average in the new one, per update"},
-    {"start", SL_VALUE_PERIOD, offsetof(struct sl_ema, start), 0, 0, NULL, 0, 0, NONE,
-     "before this the average is the parameter itself"},
-    {0}};
+static const struct sl_option ema_options[] = {{"decay", SL_VALUE_FLOAT, offsetof(struct sl_ema, decay), 0,
+                                                SL_OPTION_ABOVE | SL_OPTION_BELOW, "0.999", 0, 1, NONE,
+                                                "share of the old average in the new one, per update"},
+                                               {"start", SL_VALUE_PERIOD, offsetof(struct sl_ema, start), 0, 0, NULL, 0,
+                                                0, NONE, "before this the average is the parameter itself"},
+                                               {0}};
 
 const struct sl_section sl_section_ema = {
-    "train.ema", "the moving average", NULL, 0, NULL, "decay", ema_options,
-    "running averages of the parameters; a bare number is the decay"};
+    "train.ema", "the moving average",
+    NULL,        0,
+    NULL,        "decay",
+    ema_options, "running averages of the parameters; a bare number is the decay"};
 
 const char *sl_task_get_name(enum sl_task task)
 {

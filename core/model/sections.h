@@ -15,27 +15,22 @@ extern const struct sl_custom sl_custom_activation_pair;
 extern const struct sl_custom sl_custom_monitor;
 
 /* The readers of whole sections of the top level, called through its table. */
-void sl_model_read_init(struct sl_reader *reader, const struct sl_option *option,
-                        struct sl_node *node, void *field);
-void sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option,
-                          struct sl_node *node, void *field);
-void sl_model_read_data(struct sl_reader *reader, const struct sl_option *option,
-                        struct sl_node *node, void *field);
-void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *option,
-                            struct sl_node *node, void *field);
+void sl_model_read_init(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
+void sl_model_read_layers(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
+void sl_model_read_data(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
+void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
+                            void *field);
 
-void sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option,
-                        struct sl_node *node, void *field);
-void sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *option,
-                                  struct sl_node *node, void *entry);
+void sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
+void sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
+                                  void *entry);
 
 /* A key that does nothing with what else was said: an error if the user said it, else its default is
  * taken out of the tree. */
-void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const char *key,
-                         bool active, const char *needs);
+void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const char *key, bool active,
+                         const char *needs);
 
-void sl_model_read_train(struct sl_reader *reader, const struct sl_option *option,
-                         struct sl_node *node, void *field);
+void sl_model_read_train(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
 
 /* ---- parts of sl_model_read_layers ---- */
 
@@ -75,8 +70,7 @@ void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct
 /* `train` is the node of the section. */
 void sl_model_check_teacher(struct sl_reader *reader, struct sl_node *train, const struct sl_model *model);
 void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model);
-void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root,
-                        const struct sl_model *model);
+void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model);
 
 /* places.c: every value of the tree that was said, sorted by its path. */
 struct sl_place_list sl_places_collect(struct sl_reader *reader, const struct sl_node *node);

@@ -4,13 +4,13 @@
 
 #include "model/reader.h"
 
-#define PYTORCH "PyTorch's name"
-#define KERAS "Keras's name"
+#define PYTORCH    "PyTorch's name"
+#define KERAS      "Keras's name"
 #define TENSORFLOW "TensorFlow's name"
-#define MARIAN "Marian's name"
-#define FAIRSEQ "fairseq's name"
-#define ONNX "ONNX's name"
-#define ELSEWHERE "a name of other programs"
+#define MARIAN     "Marian's name"
+#define FAIRSEQ    "fairseq's name"
+#define ONNX       "ONNX's name"
+#define ELSEWHERE  "a name of other programs"
 
 static const struct sl_synonym synonyms[] = {
     {"hidden_size", "model", "units", PYTORCH, NULL},
@@ -51,8 +51,7 @@ static const struct sl_synonym synonyms[] = {
     {"clip", "model", "gate_clip", ONNX, NULL},
     {"activations", "model", "activation", ONNX,
      "use `recurrent_activation` (f), `activation` (g) and `output_activation` (h)"},
-    {"activation_alpha", "model", "activation", ONNX,
-     "use `activation: {type: leaky_relu, alpha: 0.01}`"},
+    {"activation_alpha", "model", "activation", ONNX, "use `activation: {type: leaky_relu, alpha: 0.01}`"},
     {"gate_activation", "model", "recurrent_activation", ELSEWHERE, NULL},
     {"inner_activation", "model", "recurrent_activation", "Keras 1's name", NULL},
     {"recurrent_dropout_rate", "model", "recurrent_dropout", ELSEWHERE, NULL},
@@ -125,8 +124,7 @@ static const struct sl_synonym synonyms[] = {
     {"update_freq", "train", "accumulate", FAIRSEQ, NULL},
     {"patience", "train", NULL, ELSEWHERE, "use `early_stopping: {patience: 5}`"},
     {"monitor", "train", NULL, KERAS, "use `early_stopping: {monitor: valid.loss}`"},
-    {"label_smoothing", "train", NULL, FAIRSEQ,
-     "use `loss: {type: cross_entropy, label_smoothing: 0.1}`"},
+    {"label_smoothing", "train", NULL, FAIRSEQ, "use `loss: {type: cross_entropy, label_smoothing: 0.1}`"},
     {"weight_decay", "train", NULL, PYTORCH, "use `optimizer: {type: adamw, weight_decay: 1e-2}`"},
     {"lr_scheduler", "train", "schedule", PYTORCH, "use `schedule`"},
     {"objective", "train", "loss", ELSEWHERE, NULL},

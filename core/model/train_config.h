@@ -33,13 +33,7 @@ enum sl_task {
     SL_TASK_SEQ2SEQ         /* another sequence, by encoder and decoder */
 };
 
-enum sl_loss_kind {
-    SL_LOSS_MSE,
-    SL_LOSS_MAE,
-    SL_LOSS_HUBER,
-    SL_LOSS_BINARY_CROSS_ENTROPY,
-    SL_LOSS_CROSS_ENTROPY
-};
+enum sl_loss_kind { SL_LOSS_MSE, SL_LOSS_MAE, SL_LOSS_HUBER, SL_LOSS_BINARY_CROSS_ENTROPY, SL_LOSS_CROSS_ENTROPY };
 
 /* MEAN: the sum over all weighted steps and target elements, divided by their number (of the steps
  * for the cross-entropies). SEQUENCE_MEAN: the sum over the steps, averaged over the sequences
@@ -75,14 +69,14 @@ struct sl_optimizer {
     double momentum; /* momentum, nesterov, rmsprop */
     double beta_1;   /* adam, adamw */
     double beta_2;
-    double epsilon;  /* adam, adamw, rmsprop, adagrad: added to the root; adadelta: under it */
-    bool amsgrad;    /* adam, adamw */
-    double rho;      /* rmsprop, adadelta */
-    bool centered;   /* rmsprop */
+    double epsilon;             /* adam, adamw, rmsprop, adagrad: added to the root; adadelta: under it */
+    bool amsgrad;               /* adam, adamw */
+    double rho;                 /* rmsprop, adadelta */
+    bool centered;              /* rmsprop */
     double initial_accumulator; /* adagrad */
-    int64_t patience;    /* nt_asgd: averaging starts when the monitored value is worse than
-                          * the best of all but the last `patience` validations */
-    double weight_decay; /* decoupled: w -= rate * weight_decay * w; 0: off */
+    int64_t patience;           /* nt_asgd: averaging starts when the monitored value is worse than
+                                 * the best of all but the last `patience` validations */
+    double weight_decay;        /* decoupled: w -= rate * weight_decay * w; 0: off */
 };
 
 /* All of them act on the optimizer's learning_rate; t is the progress, in the unit of the periods.
@@ -101,13 +95,13 @@ struct sl_schedule {
     struct sl_period warmup; /* any kind: linear from 0 over this period; NONE: off */
     struct sl_period start;  /* step: default `every`; exponential: default 0 */
     struct sl_period every;
-    double factor;           /* also said as divide_by */
-    struct sl_period over;   /* cosine, one_cycle; NONE: the whole run (epochs or updates) */
-    double max;              /* one_cycle: the highest rate */
-    double rise;             /* one_cycle: fraction of `over` that goes up */
+    double factor;         /* also said as divide_by */
+    struct sl_period over; /* cosine, one_cycle; NONE: the whole run (epochs or updates) */
+    double max;            /* one_cycle: the highest rate */
+    double rise;           /* one_cycle: fraction of `over` that goes up */
     double divide_start;
     double divide_end;
-    const char *monitor;     /* plateau: "valid.loss"; NULL otherwise */
+    const char *monitor; /* plateau: "valid.loss"; NULL otherwise */
     int64_t patience;
     double min_delta;
     int64_t cooldown;
@@ -138,8 +132,8 @@ struct sl_teacher_forcing {
 
 enum sl_metric {
     SL_METRIC_LOSS,
-    SL_METRIC_ACCURACY,       /* of classes: of the sequences, or of the steps */
-    SL_METRIC_PERPLEXITY,     /* exp(mean cross-entropy in nats), without label smoothing */
+    SL_METRIC_ACCURACY,   /* of classes: of the sequences, or of the steps */
+    SL_METRIC_PERPLEXITY, /* exp(mean cross-entropy in nats), without label smoothing */
     SL_METRIC_BITS_PER_TOKEN,
     SL_METRIC_MSE,
     SL_METRIC_MAE,
@@ -206,9 +200,9 @@ struct sl_train_config {
     struct sl_optimizer optimizer;
     struct sl_schedule schedule;
     struct sl_teacher_forcing teacher_forcing; /* of a decoder that reads tokens */
-    double clip_norm;  /* global, over all parameters; 0: off */
-    double clip_value; /* of each element, before clip_norm; 0: off */
-    int64_t epochs;    /* 0: not said. One of the three is said; the first reached ends it. */
+    double clip_norm;                          /* global, over all parameters; 0: off */
+    double clip_value;                         /* of each element, before clip_norm; 0: off */
+    int64_t epochs;                            /* 0: not said. One of the three is said; the first reached ends it. */
     int64_t updates;
     struct sl_period max_time; /* seconds */
     int64_t accumulate;        /* batches per update */

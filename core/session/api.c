@@ -167,9 +167,8 @@ seqlstm_status seqlstm_train(struct seqlstm_session *session, seqlstm_progress_f
     return SEQLSTM_OK;
 }
 
-seqlstm_status seqlstm_evaluate(struct seqlstm_session *session, const char *split,
-                                struct seqlstm_metric *out_metrics, int32_t capacity, int32_t *out_count,
-                                struct seqlstm_error *err)
+seqlstm_status seqlstm_evaluate(struct seqlstm_session *session, const char *split, struct seqlstm_metric *out_metrics,
+                                int32_t capacity, int32_t *out_count, struct seqlstm_error *err)
 {
     int which = 0;
     while (which < SL_SPLIT_COUNT && strcmp(split, sl_split_get_name((enum sl_split)which)) != 0)
@@ -238,9 +237,8 @@ static seqlstm_status write_text(void *context, const char *text, size_t bytes, 
     return status;
 }
 
-seqlstm_status seqlstm_generate(struct seqlstm_session *session, const char *prompt, int64_t length,
-                                double temperature, uint64_t seed, seqlstm_text_fn write, void *context,
-                                struct seqlstm_error *err)
+seqlstm_status seqlstm_generate(struct seqlstm_session *session, const char *prompt, int64_t length, double temperature,
+                                uint64_t seed, seqlstm_text_fn write, void *context, struct seqlstm_error *err)
 {
     struct text_writer writer = {write, context};
     struct sl_generate_request request = {

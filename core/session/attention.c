@@ -46,16 +46,20 @@ seqlstm_status sl_session_view_attention(const struct sl_session *session, const
     if (!source_names || !names || !layer_names || !weights)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the weights of attention");
     if (text->ended) /* name_tokens left room for it */
-        names[text->count] = sl_vocabulary_get_text(vocabulary,
-                                                    sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS), NULL);
+        names[text->count] =
+            sl_vocabulary_get_text(vocabulary, sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS), NULL);
     float *row = weights;
     for (int32_t k = 0; k < layers; k++) {
         layer_names[k] = session->model->layers[indices[k]].name;
         for (int64_t t = 0; t < steps; t++, row += sources)
             memcpy(row, sl_attention_trace_get(trace, k, t, text->rows[t]), (size_t)sources * sizeof *row);
     }
-    *out = (struct sl_prediction_attention){.source = source_names, .source_count = sources,
-                                            .target = names, .target_count = steps,
-                                            .layers = layer_names, .layer_count = layers, .weights = weights};
+    *out = (struct sl_prediction_attention){.source = source_names,
+                                            .source_count = sources,
+                                            .target = names,
+                                            .target_count = steps,
+                                            .layers = layer_names,
+                                            .layer_count = layers,
+                                            .weights = weights};
     return SEQLSTM_OK;
 }

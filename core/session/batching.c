@@ -122,8 +122,8 @@ void sl_session_write_plan_table(const struct sl_session *session, const struct 
     sl_plan_write_table(plan, &beside, brief, out);
 }
 
-seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_t *batching,
-                                            struct sl_stored_plan *out, struct seqlstm_error *err)
+seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_t *batching, struct sl_stored_plan *out,
+                                            struct seqlstm_error *err)
 {
     const json_t *edges = json_object_get(batching, "edges");
     out->edges = SL_ARENA_ARRAY(&out->arena, int64_t, json_array_size(edges) + 1);

@@ -106,8 +106,8 @@ static const char *find(const struct list *list, const char *path)
 static bool is_same(const char *a, const char *b)
 {
     double x, y;
-    return strcmp(a, b) == 0 || (sl_text_parse_float64(a, strlen(a), &x) &&
-                                 sl_text_parse_float64(b, strlen(b), &y) && x == y);
+    return strcmp(a, b) == 0 ||
+           (sl_text_parse_float64(a, strlen(a), &x) && sl_text_parse_float64(b, strlen(b), &y) && x == y);
 }
 
 size_t sl_session_log_changes(const struct sl_session *session, const struct sl_model *before)

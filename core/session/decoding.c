@@ -25,9 +25,9 @@ seqlstm_status sl_session_list_choices(const struct sl_session *session, const s
     for (int32_t i = 0; i < stored->count; i++)
         out->items[out->count++] = stored->items[i];
     for (int32_t c = 0; made && c < made->call_count; c++)
-        out->items[out->count++] = (struct sl_plan_choice){made->calls[c].node->name,
-                                                           sl_backend_get_id(made->calls[c].backend),
-                                                           made->calls[c].variant, SL_PHASE_TRAIN};
+        out->items[out->count++] =
+            (struct sl_plan_choice){made->calls[c].node->name, sl_backend_get_id(made->calls[c].backend),
+                                    made->calls[c].variant, SL_PHASE_TRAIN};
     return SEQLSTM_OK;
 }
 
@@ -39,8 +39,12 @@ static seqlstm_status plan_part(struct sl_session *session, enum sl_part part, c
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = *envelope;
     facts.has_weight = false;
-    struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                       .need_output = true, .part = part, .attention_weights = attention};
+    struct sl_graph_request request = {.model = session->model,
+                                       .facts = &facts,
+                                       .phase = SL_PHASE_PREDICT,
+                                       .need_output = true,
+                                       .part = part,
+                                       .attention_weights = attention};
     return sl_session_prepare_stage(session, &request, profiles, choices, false, stage, err);
 }
 
@@ -75,11 +79,11 @@ static seqlstm_status plan_pair(struct sl_session *session, const struct sl_batc
     if (status == SEQLSTM_OK)
         status = profile_steps(&whole, places, &steps, err);
     if (status == SEQLSTM_OK)
-        status = plan_part(session, SL_PART_ENCODER, &envelope, exact ? &whole : NULL, choices, false, &pair->encoder,
-                           err);
+        status =
+            plan_part(session, SL_PART_ENCODER, &envelope, exact ? &whole : NULL, choices, false, &pair->encoder, err);
     if (status == SEQLSTM_OK)
-        status = plan_part(session, SL_PART_DECODER, &step, exact ? &steps : NULL, choices, attention, &pair->step,
-                           err);
+        status =
+            plan_part(session, SL_PART_DECODER, &step, exact ? &steps : NULL, choices, attention, &pair->step, err);
     sl_profiles_deinit(&whole);
     sl_profiles_deinit(&steps);
     return status;
@@ -123,8 +127,8 @@ seqlstm_status sl_decoding_plan(struct sl_session *session, const struct sl_batc
         status = plan_pair(session, batches, config->beam, &choices, attention, exact, &decoding->pair, err);
     free(choices.items);
     SEQLSTM_TRY(status);
-    decoding->pair.own_bytes = sl_decoder_count_bytes(decoding->pair.step.graph, config,
-                                                      sl_batcher_envelope(batches).source_steps);
+    decoding->pair.own_bytes =
+        sl_decoder_count_bytes(decoding->pair.step.graph, config, sl_batcher_envelope(batches).source_steps);
     return SEQLSTM_OK;
 }
 
@@ -133,11 +137,13 @@ seqlstm_status sl_decoding_open(struct sl_session *session, struct sl_decoding *
     const struct sl_vocabulary *vocabulary = sl_data_state_find_classes(session->state);
     sl_decoding_close(decoding);
     SEQLSTM_TRY(open_pair(session, &decoding->pair, err));
-    struct sl_decoder_request request = {.encoder = decoding->pair.encoder.exec, .step = decoding->pair.step.exec,
+    struct sl_decoder_request request = {.encoder = decoding->pair.encoder.exec,
+                                         .step = decoding->pair.step.exec,
                                          .config = &session->model->decode,
                                          .begin = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS),
                                          .end = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS),
-                                         .seed = session->model->seed, .traces_attention = decoding->attention};
+                                         .seed = session->model->seed,
+                                         .traces_attention = decoding->attention};
     return sl_decoder_create(&request, &decoding->decoder, err);
 }
 
@@ -174,7 +180,8 @@ seqlstm_status sl_sampling_open(struct sl_session *session, struct sl_sampling *
     if (sampling->pair.step.plan == NULL)
         return SEQLSTM_OK;
     SEQLSTM_TRY(open_pair(session, &sampling->pair, err));
-    struct sl_sampler_request request = {.encoder = sampling->pair.encoder.exec, .step = sampling->pair.step.exec,
+    struct sl_sampler_request request = {.encoder = sampling->pair.encoder.exec,
+                                         .step = sampling->pair.step.exec,
                                          .argmax = session->model->train.teacher_forcing.own == SL_OWN_ARGMAX,
                                          .seed = session->model->seed};
     return sl_sampler_create(&request, &sampling->sampler, err);

@@ -71,14 +71,15 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_datase
                               struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &session->model->train;
-    struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE,
-                                         .seed = session->model->seed,
-                                         .batch_size = get_batch_size(session, split)};
+    struct sl_batcher_request request = {
+        .phase = SL_BATCHING_EVALUATE, .seed = session->model->seed, .batch_size = get_batch_size(session, split)};
     SEQLSTM_TRY(sl_batcher_open(data, &request, out_batcher, err));
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     struct sl_profiles profiles = {0};
     facts.envelope = sl_batcher_envelope(*out_batcher);
-    struct sl_graph_request graph = {.model = session->model, .facts = &facts, .phase = SL_PHASE_EVALUATE,
+    struct sl_graph_request graph = {.model = session->model,
+                                     .facts = &facts,
+                                     .phase = SL_PHASE_EVALUATE,
                                      .need_output = sl_metric_needs_output(train, &train->validate.metrics, false),
                                      .quantization = quantization};
     if (!with_exec)
@@ -111,8 +112,8 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
         sl_metric_rule_init(&rule, train, &train->validate.metrics, stage.graph->output_is_logits, false,
                             session->state);
         sl_exec_watch(stage.exec, watch->on_call, watch->context);
-        status = sl_evaluate(stage.exec, decoding.decoder, batcher, &rule, session->options.interrupt, out_evaluation,
-                             err);
+        status =
+            sl_evaluate(stage.exec, decoding.decoder, batcher, &rule, session->options.interrupt, out_evaluation, err);
         if (status == SEQLSTM_OK && watch->on_end)
             status = watch->on_end(watch->context, &stage, err);
     }

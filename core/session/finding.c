@@ -190,8 +190,8 @@ static size_t find_missing_plugins(struct sl_session *session)
     size_t missing = 0;
     for (size_t b = 0; b < session->model->backend_count; b++)
         if (session->model->backends[b].require)
-            missing += find_missing(session, "E0504", session->model->backends[b].place,
-                                    session->model->backends[b].file);
+            missing +=
+                find_missing(session, "E0504", session->model->backends[b].place, session->model->backends[b].file);
     return missing;
 }
 

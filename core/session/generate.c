@@ -38,8 +38,8 @@ static seqlstm_status feed(struct generator *g, const int32_t *ids, int64_t coun
                            const float **out_probabilities, struct seqlstm_error *err)
 {
     int32_t length = (int32_t)count;
-    struct sl_batch_shape shape = {.sequences = 1, .lengths = &length, .input_kind = SL_FIELD_IDS,
-                                   .input_features = 1, .input_on_steps = true};
+    struct sl_batch_shape shape = {
+        .sequences = 1, .lengths = &length, .input_kind = SL_FIELD_IDS, .input_features = 1, .input_on_steps = true};
     struct sl_batch *batch = NULL;
     SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
     memcpy((void *)batch->input.ids, ids, (size_t)count * sizeof *ids);
@@ -61,8 +61,8 @@ static seqlstm_status generate(struct generator *g, const int32_t *prompt, int64
 {
     const float *probabilities = NULL;
     int32_t eos = sl_vocabulary_get_special(g->vocabulary, SL_SPECIAL_EOS);
-    struct sl_envelope envelope = {.sequences = 1, .steps = prompt_count, .rows = prompt_count, .uniform = true,
-                                   .stream = true};
+    struct sl_envelope envelope = {
+        .sequences = 1, .steps = prompt_count, .rows = prompt_count, .uniform = true, .stream = true};
     SEQLSTM_TRY(sl_session_prepare_prediction(g->session, &envelope, true, NULL, err));
     SEQLSTM_TRY(sl_session_load_weights(g->session, err));
     SEQLSTM_TRY(feed(g, prompt, prompt_count, true, &probabilities, err));
@@ -103,7 +103,8 @@ seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_g
         request->top_k < 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "temperature must be above 0, top_p in (0, 1], top_k and length at least 0");
-    struct generator g = {.session = session, .request = request,
+    struct generator g = {.session = session,
+                          .request = request,
                           .vocabulary = sl_data_state_find_vocabulary(session->state),
                           .classes = sl_data_state_get_facts(session->state)->target.classes,
                           .key = seqlstm_mix64(request->seed, GENERATE_STREAM, 0)};
@@ -118,9 +119,8 @@ seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_g
         count = 1;
     }
     g.candidates = malloc((size_t)g.classes * sizeof *g.candidates);
-    seqlstm_status status = g.candidates
-                                ? generate(&g, prompt, count, write, context, err)
-                                : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory");
+    seqlstm_status status = g.candidates ? generate(&g, prompt, count, write, context, err)
+                                         : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory");
     sl_stage_deinit(&session->predict);
     free(g.candidates);
     free(prompt);

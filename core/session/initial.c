@@ -10,8 +10,7 @@
 #include "train/weights.h"
 
 /* `weights` of an embedding: rows of words that the file has. */
-static seqlstm_status load_vectors(struct sl_session *session, const struct sl_layer *layer,
-                                   struct seqlstm_error *err)
+static seqlstm_status load_vectors(struct sl_session *session, const struct sl_layer *layer, struct seqlstm_error *err)
 {
     const struct sl_vocabulary *vocabulary = sl_data_state_find_vocabulary(session->state);
     char name[300];
@@ -26,9 +25,8 @@ static seqlstm_status load_vectors(struct sl_session *session, const struct sl_l
     SEQLSTM_TRY(sl_word_vectors_load(layer->embedding.weights, vocabulary, view->columns,
                                      session->params->values + view->offset_elems, &found, err));
     sl_params_touch(session->params);
-    sl_log_printf(session->options.log, found ? SL_LOG_INFO : SL_LOG_WARN,
-                  "%s: %lld of %lld words have a vector in %s", layer->name, (long long)found, (long long)view->rows,
-                  layer->embedding.weights);
+    sl_log_printf(session->options.log, found ? SL_LOG_INFO : SL_LOG_WARN, "%s: %lld of %lld words have a vector in %s",
+                  layer->name, (long long)found, (long long)view->rows, layer->embedding.weights);
     return SEQLSTM_OK;
 }
 
@@ -50,8 +48,8 @@ static seqlstm_status load_run(struct sl_session *session, struct seqlstm_error 
     if (path == NULL)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
     else
-        status = sl_weights_load(session->params, path, SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA, &report,
-                                 err);
+        status =
+            sl_weights_load(session->params, path, SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA, &report, err);
     if (status == SEQLSTM_OK)
         sl_log_printf(session->options.log, SL_LOG_INFO,
                       "init_from %s: %d parameters loaded, %d of this model not in it, %d of it not in this model",

@@ -26,9 +26,8 @@ static seqlstm_status create(const struct sl_session_options *options, struct sl
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_session_open_model(const struct sl_session_options *options,
-                                     struct sl_diagnostics *diagnostics, struct sl_session **out_session,
-                                     struct seqlstm_error *err)
+seqlstm_status sl_session_open_model(const struct sl_session_options *options, struct sl_diagnostics *diagnostics,
+                                     struct sl_session **out_session, struct seqlstm_error *err)
 {
     struct sl_session *session = NULL;
     SEQLSTM_TRY(create(options, diagnostics, &session, err));
@@ -85,8 +84,7 @@ static seqlstm_status read_run(struct sl_session *session, const char *run, stru
     char *config = sl_path_join(session->folder, "config.yaml");
     if (config == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
-    struct sl_model_request request = session->options.model ? *session->options.model
-                                                             : (struct sl_model_request){0};
+    struct sl_model_request request = session->options.model ? *session->options.model : (struct sl_model_request){0};
     request.path = config;
     seqlstm_status status = sl_model_load(&request, session->diagnostics, &session->model, err);
     if (status == SEQLSTM_OK)
@@ -96,8 +94,8 @@ static seqlstm_status read_run(struct sl_session *session, const char *run, stru
     SEQLSTM_TRY(read_state(session, err));
     SEQLSTM_TRY(sl_stored_quantization_read(session, err));
     session->replay = session->options.plan_path != NULL;
-    char *plan = session->options.plan_path ? strdup(session->options.plan_path)
-                                            : sl_path_join(session->folder, "plan.json");
+    char *plan =
+        session->options.plan_path ? strdup(session->options.plan_path) : sl_path_join(session->folder, "plan.json");
     if (plan == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
     if (sl_file_exists(plan) && session->options.forced_backend == NULL)
@@ -186,9 +184,8 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
     if (session->train_data)
         return SEQLSTM_OK;
     seqlstm_status status =
-        session->state
-            ? sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err)
-            : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
+        session->state ? sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err)
+                       : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
     if (status == SEQLSTM_OK) {
         sl_sources_check(session, SL_SPLIT_TRAIN);
         sl_session_note_split(session, SL_SPLIT_TRAIN, session->train_data);
@@ -236,8 +233,8 @@ static seqlstm_status list_entries(const struct sl_model *model, const struct sl
             settings[o] = (struct seqlstm_setting){entry->options[o].key, entry->options[o].value};
         entries[count++] = (struct sl_registry_entry){
             .name = name,
-            .origin = entry->place.line > 0 ? sl_arena_printf(arena, "%s:%d:%d", entry->place.file,
-                                                              entry->place.line, entry->place.column)
+            .origin = entry->place.line > 0 ? sl_arena_printf(arena, "%s:%d:%d", entry->place.file, entry->place.line,
+                                                              entry->place.column)
                                             : NULL,
             .require = entry->require,
             .settings = settings,
@@ -257,8 +254,7 @@ static seqlstm_status open_registry(const struct sl_session *session, const stru
     struct sl_arena arena;
     sl_arena_init(&arena);
     struct sl_registry_entry *entries = NULL;
-    seqlstm_status status =
-        list_entries(session->model, first, count, listed, oracle, &arena, &entries, &count, err);
+    seqlstm_status status = list_entries(session->model, first, count, listed, oracle, &arena, &entries, &count, err);
     struct sl_registry_request request = {
         .entries = entries,
         .entry_count = count,

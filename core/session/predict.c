@@ -18,9 +18,7 @@ static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, co
     /* Without a target a batch has one order, which is that of its source. */
     const struct seqlstm_axis *axis = batch->source.present && !batch->has_steps ? &batch->source.axis : &batch->axis;
     int64_t features = output->features;
-    int64_t length = !output->on_steps             ? 1
-                     : sequence < axis->sequences ? axis->lengths[sequence]
-                                                    : 0;
+    int64_t length = !output->on_steps ? 1 : sequence < axis->sequences ? axis->lengths[sequence] : 0;
     if (length * features > rows->capacity) {
         float *grown = realloc(rows->values, (size_t)(2 * length * features) * sizeof *grown);
         if (grown == NULL)
@@ -177,8 +175,7 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
     struct sl_dataset *data = NULL;
     struct sl_batcher *batcher = NULL;
     SEQLSTM_TRY(check_lengths(session, input, err));
-    SEQLSTM_TRY(sl_session_blame_data(
-        sl_dataset_open_input(session->model, session->state, input, &data, err), err));
+    SEQLSTM_TRY(sl_session_blame_data(sl_dataset_open_input(session->model, session->state, input, &data, err), err));
     struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT, .seed = session->model->seed};
     seqlstm_status status = SEQLSTM_OK;
     sl_session_note_data(session, "input", data);
@@ -230,10 +227,11 @@ seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_inpu
                                 const char *layer_name, sl_prediction_fn *write, void *context,
                                 struct seqlstm_error *err)
 {
-    const struct sl_layer *layer = layer_name ? sl_model_find_layer(session->model, layer_name)
-                                              : find_embedding_layer(session->model);
+    const struct sl_layer *layer =
+        layer_name ? sl_model_find_layer(session->model, layer_name) : find_embedding_layer(session->model);
     if (layer == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no layer `%s`; "
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "the model has no layer `%s`; "
                      "config.yaml in the run's folder names its layers",
                      layer_name);
     if (model_has_decoder_layer(session->model, layer))

@@ -61,8 +61,11 @@ static seqlstm_status make_batch(const struct sl_session *session, const float *
     qsort(spans, (size_t)count, sizeof *spans, compare_spans);
     for (int64_t k = 0; k < count; k++)
         sorted[k] = (int32_t)spans[k].length;
-    struct sl_batch_shape shape = {.sequences = count, .lengths = sorted, .input_kind = SL_FIELD_VALUES,
-                                   .input_features = facts->input.features, .input_on_steps = true};
+    struct sl_batch_shape shape = {.sequences = count,
+                                   .lengths = sorted,
+                                   .input_kind = SL_FIELD_VALUES,
+                                   .input_features = facts->input.features,
+                                   .input_on_steps = true};
     status = sl_batch_create(&shape, out_batch, err);
     if (status == SEQLSTM_OK)
         fill(*out_batch, session->state, spans, values);

@@ -14,7 +14,7 @@
 struct quantizing {
     struct sl_session *session;
     struct sl_quantize_result *result;
-    struct sl_arena *arena;    /* of names */
+    struct sl_arena *arena; /* of names */
     bool second;
 };
 
@@ -108,8 +108,8 @@ static void note_refusal(const struct quantizing *q, const struct sl_call *call,
 {
     for (int32_t r = 0; r < call->refusal_count; r++)
         if (call->refusals[r].option_id == SEQLSTM_OPTION_DTYPE || report->reason[0] == '\0') {
-            const char *reason = sl_arena_printf(q->arena, "%s: %s", call->refusals[r].backend,
-                                                 call->refusals[r].reason);
+            const char *reason =
+                sl_arena_printf(q->arena, "%s: %s", call->refusals[r].backend, call->refusals[r].reason);
             report->reason = reason ? reason : "";
         }
 }
@@ -158,8 +158,8 @@ static seqlstm_status list_layers(const struct quantizing *q, bool accepted, str
     *out = (struct sl_quantization){.layers = layers};
     for (int32_t l = 0; l < r->count; l++)
         if (accepted ? r->layers[l].accepted : r->layers[l].reason[0] == '\0')
-            layers[out->count++] = (struct sl_quantized_layer){r->layers[l].name, r->layers[l].scale,
-                                                               r->layers[l].shift};
+            layers[out->count++] =
+                (struct sl_quantized_layer){r->layers[l].name, r->layers[l].scale, r->layers[l].shift};
     return SEQLSTM_OK;
 }
 
@@ -170,8 +170,8 @@ static seqlstm_status quantize(struct quantizing *q, struct seqlstm_error *err)
     const struct sl_quantization none = {.count = 0};
     struct sl_quantization all;
     struct sl_evaluation evaluation;
-    struct sl_evaluation_watch watch = {.on_call = watch_ranges, .on_end = note_calls, .context = q,
-                                        .quantization = &none};
+    struct sl_evaluation_watch watch = {
+        .on_call = watch_ranges, .on_end = note_calls, .context = q, .quantization = &none};
     session->quantization.layers.count = 0; /* an older one neither holds nor is compared */
     SEQLSTM_TRY(sl_session_evaluate_watched(session, SL_SPLIT_VALID, &watch, &evaluation, err));
     r->before = evaluation.values;

@@ -13,9 +13,9 @@
 #include "session/session_private.h"
 
 enum {
-    BATCHES = 3,      /* at once, as many as a run has */
+    BATCHES = 3, /* at once, as many as a run has */
     ROUNDS_LEAST = 3,
-    ROUNDS_SURE = 6,  /* from then on a difference is believed */
+    ROUNDS_SURE = 6,   /* from then on a difference is believed */
     REPEATS_MOST = 200 /* steps of a turn */
 };
 static const double turn_ns = 2e6, shortest = 0.125; /* of the lengths: what cutting leaves at least */

@@ -16,9 +16,15 @@ enum {
     METRICS_LIMIT = 256 << 20, /* bytes of metrics.jsonl */
     POINTS_DRAWN = 500,        /* of one line */
     DOTS_DRAWN = 100,          /* with a number each, under the pointer */
-    LEFT = 64, TOP = 28, WIDTH = 640, HEIGHT = 220, FULL_WIDTH = LEFT + WIDTH + 24, FULL_HEIGHT = TOP + HEIGHT + 36,
+    LEFT = 64,
+    TOP = 28,
+    WIDTH = 640,
+    HEIGHT = 220,
+    FULL_WIDTH = LEFT + WIDTH + 24,
+    FULL_HEIGHT = TOP + HEIGHT + 36,
     TICKS = 4,
-    BAR_HEIGHT = 22, LINE_HEIGHT = 20
+    BAR_HEIGHT = 22,
+    LINE_HEIGHT = 20
 };
 
 struct point {
@@ -159,8 +165,8 @@ static void write_axes(struct sl_buf *out, const struct chart *chart)
                       "<text x=\"%d\" y=\"%s\" dy=\"4\" text-anchor=\"end\">%s</text>\n",
                       LEFT, LEFT + WIDTH, at, at, LEFT - 8, at, text);
         sl_text_snprintf(text, sizeof text, "%.0f", share * chart->last);
-        sl_buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s%s</text>\n",
-                      (int)(LEFT + share * WIDTH), TOP + HEIGHT + 20, text, tick == TICKS / 2 ? " updates" : "");
+        sl_buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s%s</text>\n", (int)(LEFT + share * WIDTH),
+                      TOP + HEIGHT + 20, text, tick == TICKS / 2 ? " updates" : "");
     }
 }
 
@@ -225,8 +231,7 @@ static void write_charts(struct sl_buf *out, json_t *rows)
     {
         const char *span = json_string_value(json_object_get(row, "span"));
         report_rows += span && strcmp(span, "report") == 0;
-        json_object_foreach(json_object_get(row, "metrics"), name, value)
-            json_object_set_new(names, name, json_true());
+        json_object_foreach(json_object_get(row, "metrics"), name, value) json_object_set_new(names, name, json_true());
     }
     reports = report_rows >= 10;
     json_object_foreach(names, name, value)
@@ -234,8 +239,7 @@ static void write_charts(struct sl_buf *out, json_t *rows)
         struct chart chart = {0};
         snprintf(chart.name, sizeof chart.name, "%s", name);
         bool fine = true;
-        json_array_foreach(rows, i, row)
-            fine = fine && read_row(row, name, reports, &chart);
+        json_array_foreach(rows, i, row) fine = fine && read_row(row, name, reports, &chart);
         if (!fine)
             out->failed = true;
         if (fine && chart.train.count + chart.valid.count > 1) {
@@ -317,8 +321,7 @@ static void write_time(struct sl_buf *out, const struct sl_run_result *result)
     double total = train->spent_seconds + train->validation_seconds + rest;
     if (train->made == 0 || !(total > 0))
         return;
-    sl_buf_printf(out,
-                  "<h2>Time</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"where the time went\">\n",
+    sl_buf_printf(out, "<h2>Time</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"where the time went\">\n",
                   FULL_WIDTH, BAR_HEIGHT + PARTS * LINE_HEIGHT + 16);
     for (int p = 0; p < PARTS; p++) {
         double width = parts[p].seconds / total * FULL_WIDTH;

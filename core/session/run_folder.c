@@ -78,8 +78,7 @@ static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, 
     if (errno == EEXIST)
         return SEQLSTM_OK;
     int code = errno;
-    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s: cannot make the run folder: %s", path,
-                      strerror(code));
+    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s: cannot make the run folder: %s", path, strerror(code));
     if (err)
         err->native_code = code;
     return SEQLSTM_IO;
@@ -118,8 +117,8 @@ seqlstm_status sl_run_folder_write(const char *folder, const char *name, const v
     return status;
 }
 
-static seqlstm_status write_buf(const char *folder, const char *name, const struct sl_buf *buf,
-                                seqlstm_status status, struct seqlstm_error *err)
+static seqlstm_status write_buf(const char *folder, const char *name, const struct sl_buf *buf, seqlstm_status status,
+                                struct seqlstm_error *err)
 {
     if (status == SEQLSTM_OK && buf->failed)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", name);
@@ -129,8 +128,8 @@ static seqlstm_status write_buf(const char *folder, const char *name, const stru
 seqlstm_status sl_run_folder_write_config(struct sl_session *session, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};
-    seqlstm_status status = write_buf(session->folder, "config.yaml", &buf,
-                                      sl_model_write_config(session->model, 0, &buf, err), err);
+    seqlstm_status status =
+        write_buf(session->folder, "config.yaml", &buf, sl_model_write_config(session->model, 0, &buf, err), err);
     sl_buf_deinit(&buf);
     return status;
 }
@@ -215,9 +214,8 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
     const struct sl_exec_graphs *graphs = sl_exec_get_graphs(session->train.exec);
     const struct sl_train_result *train = &result->train;
     json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:{s:f,s:f},s:{s:I,s:I,s:o},s:o}", "schema",
-                             "seqlstm.summary/1",
-                             "end", sl_train_end_get_name(train->end), "metrics", metrics, "seconds", result->seconds,
-                             "training_seconds", train->progress.seconds, "tokens",
+                             "seqlstm.summary/1", "end", sl_train_end_get_name(train->end), "metrics", metrics,
+                             "seconds", result->seconds, "training_seconds", train->progress.seconds, "tokens",
                              (json_int_t)train->progress.tokens, "updates", (json_int_t)train->progress.updates,
                              "overflows", (json_int_t)train->overflows, "epochs", train->progress.epochs, "waiting",
                              "seconds", train->wait_seconds, "share", train->wait_share, "graphs", "captured",

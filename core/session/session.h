@@ -32,23 +32,22 @@ struct sl_session;
 
 /* What is common to all commands. Zeroed: defaults. Borrowed for the life of the session. */
 struct sl_session_options {
-    const struct sl_model_request *model;  /* open_model: the file; open_run: path is ignored, overrides apply */
-    const char *const *backend_folders;    /* --backend-path */
+    const struct sl_model_request *model; /* open_model: the file; open_run: path is ignored, overrides apply */
+    const char *const *backend_folders;   /* --backend-path */
     uint32_t backend_folder_count;
-    const char *forced_backend;            /* --backend */
-    const char *plan_path;                 /* --plan: stored choices */
-    const char *out_dir;                   /* --out: is the run folder; NULL: the model's output.dir */
-    int32_t threads;                       /* 0: auto */
-    bool threads_said;                     /* `threads` wins over the count of a stored plan */
+    const char *forced_backend; /* --backend */
+    const char *plan_path;      /* --plan: stored choices */
+    const char *out_dir;        /* --out: is the run folder; NULL: the model's output.dir */
+    int32_t threads;            /* 0: auto */
+    bool threads_said;          /* `threads` wins over the count of a stored plan */
     bool trust;
     const struct sl_log *log;
     struct sl_interrupt *interrupt;
 };
 
 /* Loads a model file. Findings go to `diagnostics` (kept: later phases add theirs). No data, no plugin is touched. */
-seqlstm_status sl_session_open_model(const struct sl_session_options *options,
-                                     struct sl_diagnostics *diagnostics, struct sl_session **out_session,
-                                     struct seqlstm_error *err);
+seqlstm_status sl_session_open_model(const struct sl_session_options *options, struct sl_diagnostics *diagnostics,
+                                     struct sl_session **out_session, struct seqlstm_error *err);
 
 /* Opens a run: a folder, or a name whose latest run in `runs/` is meant. The saved config and data state are
  * loaded; weights when they are first needed. NOT_FOUND, CORRUPT_DATA. */
@@ -117,7 +116,7 @@ seqlstm_status sl_session_find_step_cost(struct sl_session *session, const struc
 
 struct sl_run_result {
     struct sl_train_result train;
-    const char *folder;              /* of the run; borrowed */
+    const char *folder; /* of the run; borrowed */
     bool has_test;
     struct sl_metric_values test;
     double seconds;
@@ -126,8 +125,7 @@ struct sl_run_result {
 /* Called when the run folder and the plan exist, before the first step. */
 struct sl_run_observer {
     struct sl_train_observer train;
-    void (*on_start)(void *context, const struct sl_session *session, const struct sl_plan *plan,
-                     const char *folder);
+    void (*on_start)(void *context, const struct sl_session *session, const struct sl_plan *plan, const char *folder);
 };
 
 /* Makes the run folder, trains, evaluates, saves. For open_run: resumes where the newest checkpoint stands (or at
@@ -148,13 +146,13 @@ seqlstm_status sl_session_plan_evaluation(struct sl_session *session, enum sl_sp
 
 /* What int8 did to a layer. */
 struct sl_quantized_report {
-    const char *name;      /* of the layer's operation; borrowed */
-    double low, high;      /* range of what it reads and hands on, over the validation data */
+    const char *name; /* of the layer's operation; borrowed */
+    double low, high; /* range of what it reads and hands on, over the validation data */
     float scale, shift;
-    bool accepted;         /* false: it stays as it was */
+    bool accepted;                 /* false: it stays as it was */
     const char *backend, *variant; /* that ran it in the second evaluation */
     double before_ns, after_ns;    /* time of its calls in both evaluations */
-    const char *reason;    /* why it was not accepted; "" */
+    const char *reason;            /* why it was not accepted; "" */
 };
 
 struct sl_quantize_result {
@@ -170,7 +168,6 @@ struct sl_quantize_result {
 seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantize_result *out_result,
                                    struct seqlstm_error *err);
 
-
 /* What the tokens of a text looked at. Borrowed with it. */
 struct sl_prediction_attention {
     const char *const *source; /* [source_count] tokens that the encoder read, as its vocabulary has them */
@@ -179,26 +176,26 @@ struct sl_prediction_attention {
     int64_t target_count;
     const char *const *layers; /* [layer_count] names of the attention layers */
     int32_t layer_count;
-    const float *weights;      /* [layer_count, target_count, source_count]; a row sums to 1 */
+    const float *weights; /* [layer_count, target_count, source_count]; a row sums to 1 */
 };
 
 /* What a decoder wrote. Not NUL-terminated. */
 struct sl_prediction_text {
     const char *text;
     size_t bytes;
-    double score; /* decode/beam.h */
+    double score;                             /* decode/beam.h */
     struct sl_prediction_attention attention; /* layer_count 0: was not asked for */
 };
 
 /* One prediction, in input order. Borrowed for the call. */
 struct sl_prediction {
     int64_t record;
-    const char *input;           /* the line as it stood in the file; NULL where there is none */
+    const char *input; /* the line as it stood in the file; NULL where there is none */
     size_t input_bytes;
-    int64_t rows;                /* steps, or 1 */
+    int64_t rows; /* steps, or 1 */
     int64_t features;
-    const float *values;         /* [rows, features]: probabilities, or values in the units of the file */
-    const struct sl_vocabulary *classes; /* NULL: values */
+    const float *values;                    /* [rows, features]: probabilities, or values in the units of the file */
+    const struct sl_vocabulary *classes;    /* NULL: values */
     const struct sl_prediction_text *texts; /* of a decoder, best first, in place of values; NULL: none */
     int32_t text_count;
 };
@@ -223,11 +220,11 @@ seqlstm_status sl_session_predict_values(struct sl_session *session, const float
                                          struct seqlstm_error *err);
 
 struct sl_generate_request {
-    const char *prompt;       /* UTF-8; "" or NULL: from the beginning */
-    int64_t length;           /* tokens to draw */
-    double temperature;       /* > 0; 1: as learned */
-    int64_t top_k;            /* 0: all */
-    double top_p;             /* 1: all */
+    const char *prompt; /* UTF-8; "" or NULL: from the beginning */
+    int64_t length;     /* tokens to draw */
+    double temperature; /* > 0; 1: as learned */
+    int64_t top_k;      /* 0: all */
+    double top_p;       /* 1: all */
     uint64_t seed;
     bool stop_at_eos;
 };

@@ -22,7 +22,7 @@
 struct sl_stage {
     struct sl_graph *graph;
     struct sl_plan *plan;
-    struct sl_exec *exec;                /* NULL: planned alone */
+    struct sl_exec *exec; /* NULL: planned alone */
 };
 
 /* An encoder and a decoder that runs step by step. */
@@ -53,15 +53,15 @@ struct sl_choices {
 /* What a stored plan decides; texts in one arena. */
 struct sl_stored_plan {
     struct sl_arena arena;
-    struct sl_choices phases;           /* of training and evaluation */
+    struct sl_choices phases; /* of training and evaluation */
     struct sl_choices decoding, sampling;
-    int32_t threads;                    /* 0: it does not say */
+    int32_t threads; /* 0: it does not say */
     struct sl_plan_device *devices;
     int32_t device_count;
-    int64_t *edges;                     /* of buckets that were measured */
-    int64_t edge_count;                 /* 0: none */
-    struct sl_step_cost cost;           /* count 0: not measured */
-    struct sl_runoff train, evaluate;   /* whole steps that were compared; SL_COST_NONE: there were none */
+    int64_t *edges;                   /* of buckets that were measured */
+    int64_t edge_count;               /* 0: none */
+    struct sl_step_cost cost;         /* count 0: not measured */
+    struct sl_runoff train, evaluate; /* whole steps that were compared; SL_COST_NONE: there were none */
 };
 
 /* quantization.json of a run; texts in one arena. */
@@ -75,10 +75,10 @@ struct sl_session {
     struct sl_session_options options;
     struct sl_diagnostics *diagnostics; /* the caller's */
     struct sl_model *model;
-    bool is_run;                        /* opened from a run folder */
-    bool replay;                        /* the stored plan's thread count holds too: resume, --plan */
-    bool changed;                       /* by --set or an overlay; the saved config is then written anew */
-    char *folder;                       /* of the run; NULL before one is made */
+    bool is_run;  /* opened from a run folder */
+    bool replay;  /* the stored plan's thread count holds too: resume, --plan */
+    bool changed; /* by --set or an overlay; the saved config is then written anew */
+    char *folder; /* of the run; NULL before one is made */
     struct sl_memory memory;
 
     struct sl_data_state *state;
@@ -86,36 +86,34 @@ struct sl_session {
     struct sl_dataset *valid_data;
     struct sl_batcher *train_batcher;
     struct sl_batcher *valid_batcher;
-    struct sl_step_cost cost;           /* count 0: not measured */
+    struct sl_step_cost cost; /* count 0: not measured */
 
     struct sl_pool *pool;
     struct sl_registry *registry;
     struct sl_stored_plan stored;
     struct sl_stored_quantization quantization;
-    struct sl_cost_cache *costs;        /* NULL until something may be measured */
+    struct sl_cost_cache *costs; /* NULL until something may be measured */
 
     struct sl_params *params;
-    bool has_weights;                   /* params hold trained values */
+    bool has_weights; /* params hold trained values */
     float *class_weights;
     struct sl_stage train;
     struct sl_stage evaluate;
     struct sl_stage predict;
-    struct sl_decoding decoding;        /* of the validation in training, or of the evaluation that is planned */
-    struct sl_stage test;               /* of a run that has no validation: planned for what is said of memory */
+    struct sl_decoding decoding; /* of the validation in training, or of the evaluation that is planned */
+    struct sl_stage test;        /* of a run that has no validation: planned for what is said of memory */
     struct sl_decoding test_decoding;
-    struct sl_sampling sampling;        /* of training */
+    struct sl_sampling sampling; /* of training */
 };
 
 /* Makes graph and plan (and with `with_exec` parameters and executor) of one phase for the given envelope. */
-seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase,
-                                  const struct sl_envelope *envelope, bool need_output, bool with_exec,
-                                  const struct sl_quantization *quantization, struct sl_stage *stage,
-                                  struct seqlstm_error *err);
+seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase, const struct sl_envelope *envelope,
+                                  bool need_output, bool with_exec, const struct sl_quantization *quantization,
+                                  struct sl_stage *stage, struct seqlstm_error *err);
 /* For predictions, with executor; `carry_state`: one call goes on where the last one stopped; `layer`: whose output,
  * NULL for the model's. */
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
-                                             bool carry_state, const struct sl_layer *layer,
-                                             struct seqlstm_error *err);
+                                             bool carry_state, const struct sl_layer *layer, struct seqlstm_error *err);
 /* Makes graph and plan (and with `with_exec` parameters and executor) as asked for. `profiles`: batches in place of
  * those that the session has of the phase; NULL. `choices`: in place of the stored plan's; NULL. */
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
@@ -246,8 +244,8 @@ seqlstm_status sl_session_measure_steps(struct sl_session *session, const struct
 void sl_session_write_edges(const struct sl_session *session, struct sl_buf *out);
 /* Reads "batching" of a plan's JSON; NULL: it has none. CORRUPT_DATA, NO_MEMORY. */
 struct json_t;
-seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_t *batching,
-                                            struct sl_stored_plan *out, struct seqlstm_error *err);
+seqlstm_status sl_stored_plan_read_batching(const char *path, const struct json_t *batching, struct sl_stored_plan *out,
+                                            struct seqlstm_error *err);
 
 /* Opens data and batchers of training; makes plans and executors of training and evaluation. */
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err);

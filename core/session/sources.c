@@ -16,7 +16,7 @@
 #include "data/fingerprint.h"
 #include "session/session_private.h"
 
-#define SOURCES "sources.json"
+#define SOURCES       "sources.json"
 #define SOURCES_LIMIT ((size_t)1 << 20)
 
 static const char *const names[SL_SPLIT_COUNT] = {"data.train", "data.valid", "data.test"};

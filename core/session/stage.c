@@ -131,28 +131,32 @@ seqlstm_status sl_session_open_exec(struct sl_session *session, struct sl_stage 
     return sl_exec_create(&exec, &stage->exec, err);
 }
 
-seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase,
-                                  const struct sl_envelope *envelope, bool need_output, bool with_exec,
-                                  const struct sl_quantization *quantization, struct sl_stage *stage,
-                                  struct seqlstm_error *err)
+seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase, const struct sl_envelope *envelope,
+                                  bool need_output, bool with_exec, const struct sl_quantization *quantization,
+                                  struct sl_stage *stage, struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = *envelope;
-    struct sl_graph_request request = {
-        .model = session->model, .facts = &facts, .phase = phase, .need_output = need_output,
-        .quantization = quantization};
+    struct sl_graph_request request = {.model = session->model,
+                                       .facts = &facts,
+                                       .phase = phase,
+                                       .need_output = need_output,
+                                       .quantization = quantization};
     return sl_session_prepare_stage(session, &request, NULL, NULL, with_exec, stage, err);
 }
 
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
-                                             bool carry_state, const struct sl_layer *layer,
-                                             struct seqlstm_error *err)
+                                             bool carry_state, const struct sl_layer *layer, struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = *envelope;
     facts.has_weight = false;
-    struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                       .need_output = true, .carry_state = carry_state, .output_layer = layer,
+    struct sl_graph_request request = {.model = session->model,
+                                       .facts = &facts,
+                                       .phase = SL_PHASE_PREDICT,
+                                       .need_output = true,
+                                       .carry_state = carry_state,
+                                       .output_layer = layer,
                                        .quantization = sl_session_find_quantization(session)};
     return sl_session_prepare_stage(session, &request, NULL, NULL, true, &session->predict, err);
 }
@@ -182,8 +186,8 @@ static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_e
     struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};
     SEQLSTM_TRY(sl_batcher_open(session->train_data, &request, &counting, err));
     int64_t count;
-    seqlstm_status status = sl_class_weights_create(session->model, session->state, counting,
-                                                    &session->class_weights, &count, err);
+    seqlstm_status status =
+        sl_class_weights_create(session->model, session->state, counting, &session->class_weights, &count, err);
     sl_batcher_close(counting);
     return status;
 }

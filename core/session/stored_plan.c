@@ -59,13 +59,15 @@ static seqlstm_status read_phases(const char *path, const json_t *root, struct s
     json_t *evaluate = json_object_get(json_object_get(root, "evaluate"), "layers");
     const char *phase = json_string_value(json_object_get(root, "phase"));
     if (phase != NULL && strcmp(phase, "train") != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the plan of a saved run's evaluation, expected one of training "
-                     "(seqlstm plan model.yaml --json)", path);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: the plan of a saved run's evaluation, expected one of training "
+                     "(seqlstm plan model.yaml --json)",
+                     path);
     if (!json_is_array(train))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: no array \"layers\", expected a plan of this program", path);
     struct sl_arena *arena = &out->arena;
-    out->phases.items = SL_ARENA_ARRAY(arena, struct sl_plan_choice,
-                                       json_array_size(train) + json_array_size(evaluate) + 1);
+    out->phases.items =
+        SL_ARENA_ARRAY(arena, struct sl_plan_choice, json_array_size(train) + json_array_size(evaluate) + 1);
     if (out->phases.items == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
     SEQLSTM_TRY(read_layers(path, SL_PHASE_TRAIN, train, arena, &out->phases, err));
@@ -96,9 +98,12 @@ static seqlstm_status read_whole_steps(const char *path, const json_t *steps, en
         SEQLSTM_TRY(read_choice(path, i, layer, arena, &choices[i], err));
         choices[i].phase = phase;
     }
-    *out = (struct sl_runoff){.source = SL_COST_STORED, .chosen_ns = (double)json_integer_value(step_ns),
-                              .other_ns = (double)json_integer_value(other_ns), .other = choices,
-                              .other_count = (int32_t)i, .overturned = json_boolean_value(overturned)};
+    *out = (struct sl_runoff){.source = SL_COST_STORED,
+                              .chosen_ns = (double)json_integer_value(step_ns),
+                              .other_ns = (double)json_integer_value(other_ns),
+                              .other = choices,
+                              .other_count = (int32_t)i,
+                              .overturned = json_boolean_value(overturned)};
     return SEQLSTM_OK;
 }
 
@@ -164,8 +169,8 @@ seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out,
     if (status == SEQLSTM_OK)
         status = read_devices(path, root, out, err);
     if (status == SEQLSTM_OK)
-        status = read_whole_steps(path, json_object_get(root, "whole_steps"), SL_PHASE_TRAIN, &out->arena, &out->train,
-                                  err);
+        status =
+            read_whole_steps(path, json_object_get(root, "whole_steps"), SL_PHASE_TRAIN, &out->arena, &out->train, err);
     if (status == SEQLSTM_OK)
         status = read_whole_steps(path, json_object_get(json_object_get(root, "evaluate"), "whole_steps"),
                                   SL_PHASE_EVALUATE, &out->arena, &out->evaluate, err);

@@ -114,8 +114,10 @@ seqlstm_status sl_stored_quantization_write(struct sl_session *session, const st
     struct sl_buf buf = {0};
     char low[SL_TEXT_NUMBER_BYTES], high[SL_TEXT_NUMBER_BYTES];
     char scale[SL_TEXT_NUMBER_BYTES], shift[SL_TEXT_NUMBER_BYTES];
-    sl_buf_printf(&buf, "{\n  \"schema\": \"seqlstm.quantization/1\",\n  \"dtype\": \"int8\",\n"
-                  "  \"weights\": \"%llx\",\n  \"layers\": [", (unsigned long long)session->quantization.weights);
+    sl_buf_printf(&buf,
+                  "{\n  \"schema\": \"seqlstm.quantization/1\",\n  \"dtype\": \"int8\",\n"
+                  "  \"weights\": \"%llx\",\n  \"layers\": [",
+                  (unsigned long long)session->quantization.weights);
     const char *comma = "";
     for (int32_t l = 0; l < result->count; l++) {
         const struct sl_quantized_report *layer = &result->layers[l];
@@ -133,10 +135,9 @@ seqlstm_status sl_stored_quantization_write(struct sl_session *session, const st
     write_metrics(&buf, "before", &result->before);
     write_metrics(&buf, "after", &result->after);
     sl_buf_append_text(&buf, "\n}\n");
-    seqlstm_status status = buf.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
-                                                           "no memory for %s", file_name)
-                                       : sl_run_folder_write(session->folder, file_name, buf.data, buf.length_bytes,
-                                                             err);
+    seqlstm_status status =
+        buf.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", file_name)
+                   : sl_run_folder_write(session->folder, file_name, buf.data, buf.length_bytes, err);
     sl_buf_deinit(&buf);
     return status;
 }

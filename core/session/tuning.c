@@ -53,9 +53,8 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
     const char *folder = sl_cost_cache_find_folder(session->costs);
     const bool raced = plan->runoff.source == SL_COST_MEASURED;
     if (plan->timed > 0 || raced)
-        sl_log_printf(log, plan->timed_seconds > 1 ? SL_LOG_INFO : SL_LOG_DEBUG,
-                      "timed %d candidates%s in %.1f s%s%s", plan->timed,
-                      raced ? " and whole steps of two plans" : "", plan->timed_seconds,
+        sl_log_printf(log, plan->timed_seconds > 1 ? SL_LOG_INFO : SL_LOG_DEBUG, "timed %d candidates%s in %.1f s%s%s",
+                      plan->timed, raced ? " and whole steps of two plans" : "", plan->timed_seconds,
                       folder ? "; later runs find the results in " : "", folder ? folder : "");
 }
 

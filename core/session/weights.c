@@ -15,8 +15,8 @@ static seqlstm_status make_graph(struct sl_session *session, enum sl_part part, 
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     facts.envelope = (struct sl_envelope){.sequences = 1, .steps = 1, .rows = 1};
     facts.has_weight = false;
-    struct sl_graph_request request = {.model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                       .need_output = true, .part = part};
+    struct sl_graph_request request = {
+        .model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT, .need_output = true, .part = part};
     seqlstm_status status = sl_graph_create(&request, out_graph, err);
     if (status != SEQLSTM_OK)
         return sl_session_find(session, "E0502", "model", status, err);
@@ -52,10 +52,10 @@ static seqlstm_status write_weights(struct sl_session *session, const struct sl_
         return SEQLSTM_NO_MEMORY;
     const float *const *read = (const float *const *)values;
     seqlstm_status status =
-        format == SL_WEIGHTS_ONNX ? sl_onnx_write(graph, read, path, err)
-                                  : sl_names_export(graph, format == SL_WEIGHTS_PYTORCH ? SL_CONVENTION_PYTORCH
-                                                                                        : SL_CONVENTION_KERAS,
-                                                    read, path, notes, err);
+        format == SL_WEIGHTS_ONNX
+            ? sl_onnx_write(graph, read, path, err)
+            : sl_names_export(graph, format == SL_WEIGHTS_PYTORCH ? SL_CONVENTION_PYTORCH : SL_CONVENTION_KERAS, read,
+                              path, notes, err);
     free(values);
     return status;
 }
@@ -118,7 +118,7 @@ static seqlstm_status guess_format(const char *path, enum sl_weights_format *out
     }
     SEQLSTM_TRY(sl_safetensors_open(path, &file, err));
     bool is_foreign = sl_names_guess(file, &convention);
-    *out_format = !is_foreign                              ? SL_WEIGHTS_CANONICAL
+    *out_format = !is_foreign                           ? SL_WEIGHTS_CANONICAL
                   : convention == SL_CONVENTION_PYTORCH ? SL_WEIGHTS_PYTORCH
                                                         : SL_WEIGHTS_KERAS;
     sl_safetensors_close(file);
@@ -131,8 +131,8 @@ static seqlstm_status read_names(const struct sl_graph *graph, const struct sl_i
 {
     struct sl_safetensors *file = NULL;
     SEQLSTM_TRY(sl_safetensors_open(request->path, &file, err));
-    seqlstm_status status = sl_names_import(graph, convention, file, request->renames, request->rename_count, values,
-                                            notes, err);
+    seqlstm_status status =
+        sl_names_import(graph, convention, file, request->renames, request->rename_count, values, notes, err);
     sl_safetensors_close(file);
     return status;
 }

@@ -23,10 +23,10 @@ enum sl_average_kind { SL_AVERAGE_NONE, SL_AVERAGE_EMA, SL_AVERAGE_MEAN };
 
 struct sl_average {
     enum sl_average_kind kind;
-    double decay;     /* EMA */
+    double decay; /* EMA */
     bool active;
-    int64_t count;    /* updates that went into it */
-    float *values;    /* as params->values; only [0, trainable_elems) is kept; NULL for NONE */
+    int64_t count; /* updates that went into it */
+    float *values; /* as params->values; only [0, trainable_elems) is kept; NULL for NONE */
     struct sl_params *params;
     struct sl_memory *memory;
 };

@@ -58,7 +58,7 @@ enum rule { POINT_BEHIND, POINT_BEFORE, DASH };
 
 static bool applies(enum rule rule, char a, char b)
 {
-    return rule == POINT_BEHIND ? !is_digit(a) && is_point(b)
+    return rule == POINT_BEHIND   ? !is_digit(a) && is_point(b)
            : rule == POINT_BEFORE ? is_point(a) && !is_digit(b)
                                   : is_digit(a) && b == '-';
 }
@@ -86,7 +86,7 @@ static void part(enum rule rule, const struct sl_buf *text, struct sl_buf *out)
 /* The text of 13a, before it is cut at blanks. */
 static void separate(const char *text, size_t bytes, struct sl_buf *out)
 {
-    static const char *const pairs[][2] = {{"<skipped>", ""}, {"-\n", ""}, {"\n", " "},    {"&quot;", "\""},
+    static const char *const pairs[][2] = {{"<skipped>", ""}, {"-\n", ""},   {"\n", " "},  {"&quot;", "\""},
                                            {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"}};
     struct sl_buf work = {0};
     sl_buf_append(out, text, bytes);
@@ -202,8 +202,8 @@ double sl_bleu_compute(const struct sl_bleu_sums *sums)
             return 0; /* no hypothesis has so many words: the geometric mean has a zero in it */
         if (sums->matches[n] == 0)
             smoothing *= 2;
-        const double precision = sums->matches[n] == 0 ? 100 / (smoothing * sums->totals[n])
-                                                       : 100 * sums->matches[n] / sums->totals[n];
+        const double precision =
+            sums->matches[n] == 0 ? 100 / (smoothing * sums->totals[n]) : 100 * sums->matches[n] / sums->totals[n];
         logs += log(precision);
     }
     const bool brief = sums->hypothesis_words < sums->reference_words;

@@ -25,10 +25,10 @@
 #include "interop/safetensors.h"
 #include "train/train_state.h"
 
-#define SL_CHECKPOINT_FORMAT "seqlstm.checkpoint"
+#define SL_CHECKPOINT_FORMAT  "seqlstm.checkpoint"
 #define SL_CHECKPOINT_VERSION "1"
 #define SL_CHECKPOINT_AVERAGE "average."
-#define SL_CHECKPOINT_BEST "best."
+#define SL_CHECKPOINT_BEST    "best."
 
 /* What goes in. Arrays with the layout of params; NULL where there are none. */
 struct sl_checkpoint_content {
@@ -44,8 +44,8 @@ struct sl_checkpoint_content {
 
 /* Writes and proves folder/update-N.safetensors, N = state->updates. The folder is made when missing. On failure
  * older checkpoints are as before. `*out_path` (may be NULL) is freed with free(). */
-seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content,
-                                   char **out_path, struct seqlstm_error *err);
+seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content, char **out_path,
+                                   struct seqlstm_error *err);
 
 /* Removes checkpoints but the `keep_last` newest and those in state->best_entries; also temporaries left by a
  * crash. What cannot be removed is warned of. */
@@ -55,9 +55,8 @@ void sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_
 /* Opens the newest valid checkpoint of a folder. Damaged ones are passed over with a warning that names file
  * and reason. `*out_file` is NULL, with status OK, when there is none at all; CORRUPT_DATA when all are
  * damaged. `*out_path` (may be NULL) is freed with free(). */
-seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log *log,
-                                         struct sl_safetensors **out_file, char **out_path,
-                                         struct seqlstm_error *err);
+seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log *log, struct sl_safetensors **out_file,
+                                         char **out_path, struct seqlstm_error *err);
 
 /* Is there a file of a checkpoint's name, whatever it holds? */
 bool sl_checkpoint_folder_has_any(const char *folder);

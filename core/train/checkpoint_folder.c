@@ -36,8 +36,7 @@ static void scan_deinit(struct scan *scan)
 static bool parse_name(const char *name, int64_t *out_update)
 {
     size_t length = strlen(name), prefix = sizeof PREFIX - 1, suffix = sizeof SUFFIX - 1;
-    if (length <= prefix + suffix || strncmp(name, PREFIX, prefix) != 0 ||
-        strcmp(name + length - suffix, SUFFIX) != 0)
+    if (length <= prefix + suffix || strncmp(name, PREFIX, prefix) != 0 || strcmp(name + length - suffix, SUFFIX) != 0)
         return false;
     for (size_t i = prefix; i < length - suffix; i++)
         if (name[i] < '0' || name[i] > '9')

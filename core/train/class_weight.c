@@ -90,9 +90,8 @@ seqlstm_status sl_class_weights_create(const struct sl_model *model, const struc
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld class weights", (long long)target->classes);
     for (int64_t i = 0; i < target->classes; i++)
         weights[i] = 1;
-    seqlstm_status status = model->train.balanced_classes
-                                ? set_balanced(counting, weights, target->classes, err)
-                                : set_given(&model->train, names, weights, err);
+    seqlstm_status status = model->train.balanced_classes ? set_balanced(counting, weights, target->classes, err)
+                                                          : set_given(&model->train, names, weights, err);
     if (status != SEQLSTM_OK) {
         free(weights);
         return status;

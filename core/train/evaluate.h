@@ -24,7 +24,6 @@ struct sl_evaluation {
  * stop; those of batcher and executor. [one thread at a time per executor and batcher] */
 seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
                            const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
-                           struct sl_evaluation *out_evaluation,
-                           struct seqlstm_error *err);
+                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
 
 #endif

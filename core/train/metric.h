@@ -41,11 +41,11 @@
 struct sl_metric_rule {
     bool wanted[SL_METRIC_COUNT];
     enum sl_loss_kind loss;
-    bool from_loss;    /* cross-entropy equals the loss: no smoothing and no weights of classes */
-    bool is_logits;    /* the output is the input of the loss, its activation not applied */
-    const struct sl_scaling *scaling; /* of the targets; NULL: none */
-    const double *naive;              /* mase: error of the naive forecast, per column; NULL: unknown */
-    int64_t columns;                  /* of naive */
+    bool from_loss;                        /* cross-entropy equals the loss: no smoothing and no weights of classes */
+    bool is_logits;                        /* the output is the input of the loss, its activation not applied */
+    const struct sl_scaling *scaling;      /* of the targets; NULL: none */
+    const double *naive;                   /* mase: error of the naive forecast, per column; NULL: unknown */
+    int64_t columns;                       /* of naive */
     struct sl_span_tag tags[SL_SPAN_TAGS]; /* f1_span: of each class */
 };
 
@@ -85,8 +85,8 @@ struct sl_metric_sums {
     struct sl_span_sums spans[SL_SPAN_RULES];
     double squared, absolute, elements;
     double squared_original, absolute_original;
-    struct sl_text_sums text; /* of what a decoder wrote */
-    double rows; /* real steps, or sequences */
+    struct sl_text_sums text;                                                             /* of what a decoder wrote */
+    double rows;                                                                          /* real steps, or sequences */
     double hits[SL_METRIC_CLASSES], missed[SL_METRIC_CLASSES], alarms[SL_METRIC_CLASSES]; /* for f1 alone */
 };
 

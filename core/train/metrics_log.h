@@ -19,17 +19,16 @@ struct sl_metrics_log;
  * last_validation. `*out_seconds` (may be NULL) is the largest "seconds" that stays, 0 if none. Errors: IO,
  * NO_MEMORY. */
 seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation,
-                                   struct sl_metrics_log **out_log, double *out_seconds,
-                                   struct seqlstm_error *err);
+                                   struct sl_metrics_log **out_log, double *out_seconds, struct seqlstm_error *err);
 
 /* One row. NaN and infinities are written as null. */
 struct sl_metrics_row {
     int64_t update;
-    double epoch;        /* whole at the end of an epoch */
+    double epoch; /* whole at the end of an epoch */
     double seconds;
-    const char *split;   /* "train", "valid", "test" */
-    const char *span;    /* "report" (since the last one), "epoch", "validation" */
-    double learning_rate;    /* left out when NaN, as the next three */
+    const char *split;    /* "train", "valid", "test" */
+    const char *span;     /* "report" (since the last one), "epoch", "validation" */
+    double learning_rate; /* left out when NaN, as the next three */
     double teacher_forcing;
     double gradient_norm;
     double rows_per_second;

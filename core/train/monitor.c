@@ -14,8 +14,8 @@ static bool is_better(enum sl_monitor_mode mode, double value, double than, doub
 
 bool sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule *rule, double value)
 {
-    bool improved = !isnan(value) &&
-                    (!monitor->has_best || is_better(rule->mode, value, monitor->best, rule->min_delta));
+    bool improved =
+        !isnan(value) && (!monitor->has_best || is_better(rule->mode, value, monitor->best, rule->min_delta));
     if (improved) {
         monitor->has_best = true;
         monitor->best = value;
@@ -49,8 +49,7 @@ bool sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric
 bool sl_non_monotone_update(struct sl_non_monotone *trigger, int64_t patience, enum sl_monitor_mode mode, double value)
 {
     assert(patience >= 1 && patience <= SL_NON_MONOTONE_MOST);
-    bool fires = !trigger->fired && trigger->count > patience &&
-                 is_better(mode, trigger->older_best, value, 0);
+    bool fires = !trigger->fired && trigger->count > patience && is_better(mode, trigger->older_best, value, 0);
     double *slot = &trigger->recent[trigger->count % patience];
     if (trigger->count >= patience) {
         bool first = trigger->count == patience;

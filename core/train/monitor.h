@@ -37,13 +37,12 @@ enum { SL_NON_MONOTONE_MOST = 64 };
  * `patience` values before it. Ring of the last values, oldest first from `next`. */
 struct sl_non_monotone {
     bool fired;
-    int64_t count;      /* values seen */
-    double older_best;  /* best of those that left the ring */
+    int64_t count;     /* values seen */
+    double older_best; /* best of those that left the ring */
     double recent[SL_NON_MONOTONE_MOST];
 };
 
 /* `patience` 1 .. SL_NON_MONOTONE_MOST. Returns true in the call that fires. */
-bool sl_non_monotone_update(struct sl_non_monotone *trigger, int64_t patience, enum sl_monitor_mode mode,
-                            double value);
+bool sl_non_monotone_update(struct sl_non_monotone *trigger, int64_t patience, enum sl_monitor_mode mode, double value);
 
 #endif

@@ -24,7 +24,6 @@ struct sl_ngram_counts {
 /* Sequences are numbers of words or code points. `scratch` holds as many elements as both sides together.
  * [any thread] */
 void sl_ngram_count(const int32_t *hypothesis, int64_t hypothesis_count, const int32_t *reference,
-                    int64_t reference_count, int64_t order, const int32_t **scratch,
-                    struct sl_ngram_counts *out);
+                    int64_t reference_count, int64_t order, const int32_t **scratch, struct sl_ngram_counts *out);
 
 #endif

@@ -35,6 +35,5 @@ bool sl_period_is_due(const struct sl_period *period, const struct sl_progress *
 
 bool sl_period_is_over(const struct sl_period *period, const struct sl_progress *now)
 {
-    return period->unit == SL_PERIOD_NONE ||
-           sl_progress_get(now, period->unit) >= period->count * (1 - ROUNDING);
+    return period->unit == SL_PERIOD_NONE || sl_progress_get(now, period->unit) >= period->count * (1 - ROUNDING);
 }

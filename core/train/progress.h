@@ -20,8 +20,7 @@ struct sl_progress {
 double sl_progress_get(const struct sl_progress *progress, enum sl_period_unit unit);
 
 /* True when a multiple of the period was reached or crossed in (before, now]. NONE is never due. */
-bool sl_period_is_due(const struct sl_period *period, const struct sl_progress *before,
-                      const struct sl_progress *now);
+bool sl_period_is_due(const struct sl_period *period, const struct sl_progress *before, const struct sl_progress *now);
 
 /* True from the period's end on; NONE has ended always. */
 bool sl_period_is_over(const struct sl_period *period, const struct sl_progress *now);

@@ -13,8 +13,8 @@ bool sl_span_tag_parse(const char *const *names, int32_t index, struct sl_span_t
     if ((name[0] != 'B' && name[0] != 'I') || name[1] != '-')
         return false;
     out->part = name[0] == 'B' ? SL_SPAN_BEGIN : SL_SPAN_INSIDE;
-    while (out->type < index && (strlen(names[out->type]) < 2 || names[out->type][1] != '-' ||
-                                 strcmp(names[out->type] + 2, name + 2) != 0))
+    while (out->type < index &&
+           (strlen(names[out->type]) < 2 || names[out->type][1] != '-' || strcmp(names[out->type] + 2, name + 2) != 0))
         out->type++;
     return true;
 }

@@ -34,15 +34,14 @@ seqlstm_status sl_tensor_blame(const char *name, struct seqlstm_error *err);
 
 /* Checks that prefix + name of a view is in the file, float32 (or narrower, wider floats) and of its shape.
  * `*out_entry` is NULL with status OK when it is absent. INVALID_CONFIG, of the tensor: another shape or type. */
-seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *prefix,
-                              const struct sl_param_view *view, const struct sl_safetensors_entry **out_entry,
-                              struct seqlstm_error *err);
+seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *prefix, const struct sl_param_view *view,
+                              const struct sl_safetensors_entry **out_entry, struct seqlstm_error *err);
 
 /* All views must be there. */
-seqlstm_status sl_tensors_check(const struct sl_safetensors *file, const char *prefix,
-                                const struct sl_params *params, struct seqlstm_error *err);
+seqlstm_status sl_tensors_check(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params,
+                                struct seqlstm_error *err);
 /* After a check; absent ones are left as they are. */
-seqlstm_status sl_tensors_read(const struct sl_safetensors *file, const char *prefix,
-                               const struct sl_params *params, float *flat, struct seqlstm_error *err);
+seqlstm_status sl_tensors_read(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params,
+                               float *flat, struct seqlstm_error *err);
 
 #endif

@@ -18,7 +18,10 @@ struct member {
     size_t offset;
 };
 
-#define MEMBER(type, member) {#member, type, offsetof(struct sl_train_state, member)}
+#define MEMBER(type, member)                                                                                           \
+    {                                                                                                                  \
+#member, type, offsetof(struct sl_train_state, member)                                                         \
+    }
 #define SPANS(spans)                                                                                                   \
     MEMBER(MEMBER_FLOAT64, spans.found), MEMBER(MEMBER_FLOAT64, spans.said), MEMBER(MEMBER_FLOAT64, spans.meant)
 #define SUMS(sums)                                                                                                     \
@@ -247,8 +250,7 @@ seqlstm_status sl_train_state_read(const char *text, size_t bytes, struct sl_tra
     }
     const char *bad = NULL;
     for (int i = 0; i < MEMBER_COUNT_OF_TABLE && !bad; i++)
-        if (!read_member(json_object_get(root, MEMBERS[i].name), MEMBERS[i].type,
-                         (char *)&state + MEMBERS[i].offset))
+        if (!read_member(json_object_get(root, MEMBERS[i].name), MEMBERS[i].type, (char *)&state + MEMBERS[i].offset))
             bad = MEMBERS[i].name;
     if (!bad && !read_lists(root, &state))
         bad = "trigger.recent or best_entries";

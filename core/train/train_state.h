@@ -27,9 +27,9 @@ struct sl_best_entry {
 };
 
 struct sl_train_state {
-    int64_t updates;       /* behind the run, skipped ones too */
-    int64_t applied;       /* that changed the weights: the optimizer's t */
-    int64_t skipped;       /* by on_divergence: skip */
+    int64_t updates; /* behind the run, skipped ones too */
+    int64_t applied; /* that changed the weights: the optimizer's t */
+    int64_t skipped; /* by on_divergence: skip */
     int64_t skipped_in_row;
     struct sl_loss_scale loss_scale; /* of float16 */
     int64_t tokens;

@@ -15,9 +15,9 @@
 const char *sl_train_end_get_name(enum sl_train_end end)
 {
     static const char *const NAMES[] = {
-        [SL_END_EPOCHS] = "epochs",       [SL_END_UPDATES] = "updates",
-        [SL_END_TIME] = "max_time",       [SL_END_EARLY_STOPPING] = "early_stopping",
-        [SL_END_DIVERGED] = "diverged",   [SL_END_INTERRUPTED] = "interrupted",
+        [SL_END_EPOCHS] = "epochs",     [SL_END_UPDATES] = "updates",
+        [SL_END_TIME] = "max_time",     [SL_END_EARLY_STOPPING] = "early_stopping",
+        [SL_END_DIVERGED] = "diverged", [SL_END_INTERRUPTED] = "interrupted",
     };
     return NAMES[end];
 }
@@ -69,9 +69,9 @@ static seqlstm_status make_copies(struct sl_trainer *trainer, struct seqlstm_err
 {
     const struct sl_train_config *config = trainer->config;
     struct sl_params *params = trainer->request.params;
-    enum sl_average_kind kind = config->ema.enabled                               ? SL_AVERAGE_EMA
+    enum sl_average_kind kind = config->ema.enabled                              ? SL_AVERAGE_EMA
                                 : config->optimizer.kind == SL_OPTIMIZER_NT_ASGD ? SL_AVERAGE_MEAN
-                                                                                  : SL_AVERAGE_NONE;
+                                                                                 : SL_AVERAGE_NONE;
     SEQLSTM_TRY(sl_average_init(&trainer->average, kind, config->ema.decay, params, trainer->request.memory, err));
     if (config->early_stopping.enabled && config->early_stopping.restore_best) {
         trainer->best = sl_memory_alloc_zeroed(trainer->request.memory, (size_t)params->elems * sizeof(float));
@@ -97,8 +97,8 @@ seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struc
     trainer->loss = trainer->gradient_norm = trainer->rate = trainer->teacher = NAN;
     trainer->changed = true;
     const struct sl_train_config *config = trainer->config;
-    sl_metric_rule_init(&trainer->train_rule, config, &config->metrics, request->is_logits,
-                        request->weighted_classes, request->state);
+    sl_metric_rule_init(&trainer->train_rule, config, &config->metrics, request->is_logits, request->weighted_classes,
+                        request->state);
     sl_metric_rule_drop_texts(&trainer->train_rule);
     /* The executor of phase EVALUATE knows no class weights. */
     sl_metric_rule_init(&trainer->valid_rule, config, &config->validate.metrics, request->is_logits, false,

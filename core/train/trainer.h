@@ -45,15 +45,15 @@ struct sl_train_report {
     int64_t epoch_batches;   /* about as many has an epoch */
     int64_t epochs, updates; /* at which the run ends; 0: not limited */
     double learning_rate;
-    double teacher_forcing;  /* probability of the target's tokens in the last update; NaN where it is always 1 */
+    double teacher_forcing; /* probability of the target's tokens in the last update; NaN where it is always 1 */
     double gradient_norm;
-    double loss;             /* mean loss of the last update; NaN before the first */
-    double rows_per_second;  /* since the last report */
-    int64_t skipped;         /* updates skipped by on_divergence: skip, so far */
-    bool improved;           /* on_validation: what early stopping watches got better */
+    double loss;                           /* mean loss of the last update; NaN before the first */
+    double rows_per_second;                /* since the last report */
+    int64_t skipped;                       /* updates skipped by on_divergence: skip, so far */
+    bool improved;                         /* on_validation: what early stopping watches got better */
     const struct sl_metric_values *values; /* on_step: NULL; on_report: since the last report; on_epoch: of
                                             * the epoch; on_validation: of valid (train, where there is none) */
-    const char *path;        /* on_checkpoint: of the file; else NULL */
+    const char *path;                      /* on_checkpoint: of the file; else NULL */
 };
 
 /* Each may be NULL. */
@@ -86,7 +86,7 @@ struct sl_trainer_request {
     const struct sl_safetensors_text *texts; /* put into every checkpoint: "plan", "config"; copied */
     int32_t text_count;
     struct sl_train_observer observer;
-    struct sl_interrupt *interrupt;    /* may be NULL, as the next three */
+    struct sl_interrupt *interrupt; /* may be NULL, as the next three */
     const struct sl_log *log;
     struct sl_memory *memory;
     int64_t (*clock_ns)(void *context); /* NULL: sl_clock_ns */
@@ -117,18 +117,18 @@ struct sl_train_result {
     enum sl_train_end end;
     int signal;
     struct sl_progress progress;
-    int64_t made;                      /* updates of this call; 0: the run was at its end already */
+    int64_t made; /* updates of this call; 0: the run was at its end already */
     int64_t skipped;
-    int64_t overflows;                 /* updates that loss scaling skipped */
-    double loss_scale;                 /* at the end; 1: no scaling */
-    struct sl_metric_values train;     /* of the last whole epoch, or of the running one before */
+    int64_t overflows;             /* updates that loss scaling skipped */
+    double loss_scale;             /* at the end; 1: no scaling */
+    struct sl_metric_values train; /* of the last whole epoch, or of the running one before */
     bool has_valid;
-    struct sl_metric_values valid;     /* of the last validation; with restore_best that of the weights kept */
-    double spent_seconds;              /* of this call, validation left out */
-    double validation_seconds;         /* of this call */
-    double wait_seconds;               /* spent waiting for data */
-    double wait_share;                 /* of the time of training, validation left out */
-    char reason[256];                  /* DIVERGED */
+    struct sl_metric_values valid; /* of the last validation; with restore_best that of the weights kept */
+    double spent_seconds;          /* of this call, validation left out */
+    double validation_seconds;     /* of this call */
+    double wait_seconds;           /* spent waiting for data */
+    double wait_share;             /* of the time of training, validation left out */
+    char reason[256];              /* DIVERGED */
 };
 
 /* Runs to one of the ends. A run that is already at its end returns at once. Errors: of data, executor and files;

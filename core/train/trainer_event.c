@@ -147,8 +147,7 @@ static bool observe_best(struct sl_trainer *trainer)
     if (place >= config->keep_best)
         return false;
     int64_t moved = state->best_count - place - (state->best_count == config->keep_best);
-    memmove(&state->best_entries[place + 1], &state->best_entries[place],
-            (size_t)moved * sizeof *state->best_entries);
+    memmove(&state->best_entries[place + 1], &state->best_entries[place], (size_t)moved * sizeof *state->best_entries);
     state->best_entries[place] = (struct sl_best_entry){state->updates, value};
     state->best_count += state->best_count < config->keep_best;
     return true;
@@ -171,9 +170,8 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
     if (trainer->request.valid) {
         SEQLSTM_TRY(sl_params_pull(trainer->request.params, err)); /* for all that reads weights below */
         sl_average_swap(&trainer->average);
-        seqlstm_status status = sl_evaluate(trainer->request.evaluate, trainer->request.decoder,
-                                            trainer->request.valid, &trainer->valid_rule, trainer->request.interrupt,
-                                            &evaluation, err);
+        seqlstm_status status = sl_evaluate(trainer->request.evaluate, trainer->request.decoder, trainer->request.valid,
+                                            &trainer->valid_rule, trainer->request.interrupt, &evaluation, err);
         sl_average_swap(&trainer->average);
         if (status == SEQLSTM_CANCELLED && sl_interrupt_get_stop(trainer->request.interrupt)) {
             state->validation_pending = true;

@@ -17,36 +17,36 @@ enum { SL_SKIPS_MOST = 100 };
 struct sl_trainer {
     struct sl_trainer_request request;
     const struct sl_train_config *config;
-    struct sl_arena arena;              /* texts and paths */
+    struct sl_arena arena; /* texts and paths */
     struct sl_metric_rule train_rule;
     struct sl_metric_rule valid_rule;
-    const char *checkpoints;            /* folder; NULL: nothing is written */
+    const char *checkpoints; /* folder; NULL: nothing is written */
     const char *metrics_path;
     struct sl_metrics_log *metrics;
     struct sl_average average;
-    float *best;                        /* restore_best: as params->values; NULL without */
+    float *best; /* restore_best: as params->values; NULL without */
 
     struct sl_train_state state;
-    struct sl_progress progress;        /* of the last look; seconds included */
+    struct sl_progress progress; /* of the last look; seconds included */
     int64_t start_ns;
-    double seconds_before;              /* of earlier starts of this run */
+    double seconds_before; /* of earlier starts of this run */
 
     struct sl_prefetch *prefetch;
-    struct sl_batch *pending;           /* fetched and not used */
-    struct sl_batch **group;            /* batches of one update */
+    struct sl_batch *pending; /* fetched and not used */
+    struct sl_batch **group;  /* batches of one update */
     int32_t group_count;
     int32_t group_capacity;
-    bool epoch_ended;                   /* the group was the last of its epoch */
+    bool epoch_ended; /* the group was the last of its epoch */
 
-    double loss;                        /* of the last update */
-    double squares;                     /* of its gradients */
+    double loss;    /* of the last update */
+    double squares; /* of its gradients */
     double gradient_norm;
     double rate;
-    double teacher;                     /* probability of the target's tokens; NaN without sampling */
-    int64_t report_tokens;              /* at the last report */
+    double teacher;        /* probability of the target's tokens; NaN without sampling */
+    int64_t report_tokens; /* at the last report */
     double report_seconds;
-    double validation_seconds;          /* since this start */
-    bool changed;                       /* since the last checkpoint */
+    double validation_seconds; /* since this start */
+    bool changed;              /* since the last checkpoint */
     bool restored;
     bool diverged;
     char reason[256];

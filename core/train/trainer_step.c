@@ -123,7 +123,7 @@ static seqlstm_status run_group(struct sl_trainer *trainer, double normaliser, s
             .update = i + 1 == trainer->group_count ? &update : NULL,
             .weight_mask_step = (uint32_t)mask_step,
             /* what is staged for the devices is what it was before it was mixed */
-            .next = trainer->request.sampler             ? NULL
+            .next = trainer->request.sampler       ? NULL
                     : i + 1 < trainer->group_count ? trainer->group[i + 1]
                                                    : trainer->pending,
         };

@@ -15,12 +15,11 @@
 /* Writes the values with a checksum and the given texts (NULL, 0: none) beside
  * "format": "seqlstm.weights", "version": "1". Atomic. */
 seqlstm_status sl_weights_save(const struct sl_params *params, const char *path,
-                               const struct sl_safetensors_text *texts, int32_t text_count,
-                               struct seqlstm_error *err);
+                               const struct sl_safetensors_text *texts, int32_t text_count, struct seqlstm_error *err);
 
 enum {
     SL_WEIGHTS_ALLOW_MISSING = 1, /* parameters without an entry keep their values (init_from) */
-    SL_WEIGHTS_ALLOW_EXTRA   = 2  /* entries without a parameter are passed over */
+    SL_WEIGHTS_ALLOW_EXTRA = 2    /* entries without a parameter are passed over */
 };
 
 struct sl_weights_report {

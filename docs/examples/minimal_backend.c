@@ -193,9 +193,8 @@ static seqlstm_status minimal_backward(struct seqlstm_binding *binding, struct s
                                        const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     (void)err;
-    struct work w = {.x = args->slots[SEQLSTM_UNARY_X],
-                     .dy = args->grads[SEQLSTM_UNARY_Y],
-                     .out = args->grads[SEQLSTM_UNARY_X]};
+    struct work w = {
+        .x = args->slots[SEQLSTM_UNARY_X], .dy = args->grads[SEQLSTM_UNARY_Y], .out = args->grads[SEQLSTM_UNARY_X]};
     if ((args->parts & SEQLSTM_BACKWARD_INPUTS) && w.out != NULL)
         queue->services->parallel_for(queue, binding->elems, 4096, relu_backward, &w);
     return SEQLSTM_OK;

@@ -45,14 +45,14 @@ extern "C" {
 
 /* Does the struct that `p` points to have `member`, by its owner's word? */
 #define SEQLSTM_HAS(p, member) ((p)->struct_size >= SEQLSTM_END_OF(p, member))
-#define SEQLSTM_END_OF(p, member)                                                                   \
+#define SEQLSTM_END_OF(p, member)                                                                                      \
     ((uint32_t)((const char *)&(p)->member - (const char *)(p)) + (uint32_t)sizeof((p)->member))
 
 /* ---- axes ------------------------------------------------------------------------------------ */
 
 enum {
-    SEQLSTM_AXIS_STREAM  = 1u << 0, /* pieces of long streams: per-sequence masks change with the piece */
-    SEQLSTM_AXIS_UNIFORM = 1u << 1  /* all lengths are equal */
+    SEQLSTM_AXIS_STREAM = 1u << 0, /* pieces of long streams: per-sequence masks change with the piece */
+    SEQLSTM_AXIS_UNIFORM = 1u << 1 /* all lengths are equal */
 };
 
 /* A ragged axis of one batch. All arrays are the host's, valid as long as the binding. For a binding
@@ -148,39 +148,39 @@ struct seqlstm_queue_services {
 /* Where calls run. Made by the host. */
 struct seqlstm_queue {
     uint32_t struct_size;
-    int32_t members;    /* CPU: threads of this slice, >= 1; devices: 1 */
-    void *native_stream; /* devices: the vendor's stream (cudaStream_t …); CPU: NULL */
+    int32_t members;                               /* CPU: threads of this slice, >= 1; devices: 1 */
+    void *native_stream;                           /* devices: the vendor's stream (cudaStream_t …); CPU: NULL */
     const struct seqlstm_queue_services *services; /* CPU: never NULL */
-    void *host_data;    /* the host's own */
+    void *host_data;                               /* the host's own */
 };
 
 /* ---- devices, capability, cost ------------------------------------------------------------------ */
 
 struct seqlstm_device_info {
     uint32_t struct_size;
-    uint32_t flags;          /* zero */
-    char name[64];           /* "AMD EPYC 9B45", "NVIDIA H200" */
-    char device_class[32];   /* "cpu:x86-64-v4+amx", "cuda:sm_90" */
-    char domain[64];         /* memory domain: "host", "cuda:<uuid>" */
-    uint64_t memory_bytes;   /* 0: the host's */
+    uint32_t flags;        /* zero */
+    char name[64];         /* "AMD EPYC 9B45", "NVIDIA H200" */
+    char device_class[32]; /* "cpu:x86-64-v4+amx", "cuda:sm_90" */
+    char domain[64];       /* memory domain: "host", "cuda:<uuid>" */
+    uint64_t memory_bytes; /* 0: the host's */
 };
 
 /* Why an answer is no: a bit mask, for programs; the sentence is for people. */
 enum {
-    SEQLSTM_REFUSED_OPERATION   = 1u << 0, /* this operation is not among the backend's */
-    SEQLSTM_REFUSED_OPTION      = 1u << 1,
+    SEQLSTM_REFUSED_OPERATION = 1u << 0, /* this operation is not among the backend's */
+    SEQLSTM_REFUSED_OPTION = 1u << 1,
     SEQLSTM_REFUSED_COMBINATION = 1u << 2,
-    SEQLSTM_REFUSED_SHAPE       = 1u << 3,
-    SEQLSTM_REFUSED_DTYPE       = 1u << 4,
-    SEQLSTM_REFUSED_MODE        = 1u << 5,
+    SEQLSTM_REFUSED_SHAPE = 1u << 3,
+    SEQLSTM_REFUSED_DTYPE = 1u << 4,
+    SEQLSTM_REFUSED_MODE = 1u << 5,
     SEQLSTM_REFUSED_DETERMINISM = 1u << 6,
-    SEQLSTM_REFUSED_DEVICE      = 1u << 7,
-    SEQLSTM_REFUSED_MEMORY      = 1u << 8,
-    SEQLSTM_REFUSED_ABI         = 1u << 9, /* the descriptor says something this backend cannot read */
-    SEQLSTM_REFUSED_DEPENDENCY  = 1u << 10
+    SEQLSTM_REFUSED_DEVICE = 1u << 7,
+    SEQLSTM_REFUSED_MEMORY = 1u << 8,
+    SEQLSTM_REFUSED_ABI = 1u << 9, /* the descriptor says something this backend cannot read */
+    SEQLSTM_REFUSED_DEPENDENCY = 1u << 10
 };
 
-#define SEQLSTM_VARIANTS 16
+#define SEQLSTM_VARIANTS      16
 #define SEQLSTM_VARIANT_BYTES 32 /* of a name, with its end */
 
 /* Filled by `supports`. Zeroed by the host, struct_size set. */
@@ -200,7 +200,7 @@ struct seqlstm_answer {
 /* What a call is expected to cost. */
 struct seqlstm_cost {
     uint32_t struct_size;
-    uint32_t confidence;   /* 0 guess .. 3 measured */
+    uint32_t confidence; /* 0 guess .. 3 measured */
     double forward_ns;
     double backward_ns;
 };
@@ -209,7 +209,7 @@ struct seqlstm_cost {
  * waits for nothing, allocates nothing, reads no memory of the host when it is launched, and finds what changes from
  * call to call through the device's copies of step block, ids and positions, which the host then gives. */
 enum {
-    SEQLSTM_CAPTURE_NONE      = 0,
+    SEQLSTM_CAPTURE_NONE = 0,
     SEQLSTM_CAPTURE_PER_SHAPE = 1, /* once the binding has run; right while it and the addresses of the call stay */
     SEQLSTM_CAPTURE_ANY_SHAPE = 2  /* likewise; what is started depends on the number of rows alone */
 };
@@ -222,10 +222,10 @@ struct seqlstm_span {
 /* Buffers of one op, upper bounds over the whole range of its descriptor. */
 struct seqlstm_sizes {
     uint32_t struct_size;
-    uint32_t capture;         /* SEQLSTM_CAPTURE_… */
-    uint64_t workspace_bytes; /* scratch of one call; contents are lost between calls */
-    uint64_t reserve_bytes;   /* training: from forward to its backward; one per binding in flight */
-    uint64_t packed_bytes;    /* weights as the kernels want them; 0: canonical ones are used directly */
+    uint32_t capture;                /* SEQLSTM_CAPTURE_… */
+    uint64_t workspace_bytes;        /* scratch of one call; contents are lost between calls */
+    uint64_t reserve_bytes;          /* training: from forward to its backward; one per binding in flight */
+    uint64_t packed_bytes;           /* weights as the kernels want them; 0: canonical ones are used directly */
     const struct seqlstm_axis *axis; /* the host's: of a batch of the data; or NULL: the largest that may be */
     /* Of these buffers, what calls on `axis` never touch, in order and apart from each other: for prediction of memory
      * alone. The host's places for `idle_room` spans each, or NULL: it does not ask. Without room they are left out. */
@@ -247,12 +247,12 @@ enum { SEQLSTM_BIND_ON_SEQUENCES = 1u << 0 /* rows are those of the sequences ax
 /* One shape. */
 struct seqlstm_bind {
     uint32_t struct_size;
-    uint32_t flags;    /* SEQLSTM_BIND_… */
-    int64_t rows;      /* rows of the output; elements for flat vectors; rows of [t0, t1) on a steps axis */
-    int64_t rows_in;   /* GATHER, SCATTER: rows of x; ATTENTION: of the keys; otherwise as rows */
+    uint32_t flags;  /* SEQLSTM_BIND_… */
+    int64_t rows;    /* rows of the output; elements for flat vectors; rows of [t0, t1) on a steps axis */
+    int64_t rows_in; /* GATHER, SCATTER: rows of x; ATTENTION: of the keys; otherwise as rows */
     const struct seqlstm_axis *axis; /* of the steps; NULL for operations on free tensors */
-    int64_t t0;        /* range of steps [t0, t1); 0, axis->steps: all. Slots on the steps axis point */
-    int64_t t1;        /* to the first row of step t0 */
+    int64_t t0;                      /* range of steps [t0, t1); 0, axis->steps: all. Slots on the steps axis point */
+    int64_t t1;                      /* to the first row of step t0 */
 };
 
 struct seqlstm_op;      /* a plugin's: an operation, immutable */
@@ -263,17 +263,17 @@ struct seqlstm_forward {
     uint32_t struct_size;
     uint32_t slot_count;
     void *const *slots;
-    void *workspace;     /* workspace_bytes; NULL when 0 */
-    void *reserve;       /* reserve_bytes; NULL in inference or when 0 */
-    const void *packed;  /* packed_bytes, filled by weights_pack; NULL when 0 */
+    void *workspace;    /* workspace_bytes; NULL when 0 */
+    void *reserve;      /* reserve_bytes; NULL in inference or when 0 */
+    const void *packed; /* packed_bytes, filled by weights_pack; NULL when 0 */
     const struct seqlstm_step *step;
 };
 
 enum {
-    SEQLSTM_BACKWARD_INPUTS     = 1u << 0, /* gradients of activations that forward read */
-    SEQLSTM_BACKWARD_STATES     = 1u << 1, /* RECURRENT: dh0, dc0 */
-    SEQLSTM_BACKWARD_WEIGHTS    = 1u << 2, /* gradients of parameters */
-    SEQLSTM_BACKWARD_ACCUMULATE = 1u << 3  /* parameters: add to grads instead of overwriting */
+    SEQLSTM_BACKWARD_INPUTS = 1u << 0,    /* gradients of activations that forward read */
+    SEQLSTM_BACKWARD_STATES = 1u << 1,    /* RECURRENT: dh0, dc0 */
+    SEQLSTM_BACKWARD_WEIGHTS = 1u << 2,   /* gradients of parameters */
+    SEQLSTM_BACKWARD_ACCUMULATE = 1u << 3 /* parameters: add to grads instead of overwriting */
 };
 
 /* `slots` are forward's, unchanged. A grads pointer may be NULL when its part is not in `parts`, and for
@@ -291,10 +291,10 @@ struct seqlstm_backward {
     uint32_t slot_count;
     void *const *slots;
     void *const *grads;
-    uint32_t parts;      /* SEQLSTM_BACKWARD_… */
+    uint32_t parts; /* SEQLSTM_BACKWARD_… */
     uint32_t reserved0;
     void *workspace;
-    void *reserve;       /* forward's; contents are lost afterwards (STEPWISE: see above) */
+    void *reserve; /* forward's; contents are lost afterwards (STEPWISE: see above) */
     const void *packed;
     const struct seqlstm_step *step; /* same seed, epoch and mask step as forward's */
 };
@@ -306,9 +306,9 @@ struct seqlstm_instance; /* a plugin's: one opened backend */
 /* One option of the model file's `options:` map. */
 struct seqlstm_option {
     const char *key;
-    const char *type;          /* "int", "float" (each also as "int 1..64"), "bool", "string", or "a|b|c" */
+    const char *type; /* "int", "float" (each also as "int 1..64"), "bool", "string", or "a|b|c" */
     const char *default_value;
-    const char *help;          /* one sentence */
+    const char *help; /* one sentence */
 };
 
 /* One setting given by the user, as text; the host has checked key and type. */
@@ -329,10 +329,10 @@ struct seqlstm_backend {
     const char *id;            /* [a-z][a-z0-9-]*, "cpu-blas" */
     const char *version;       /* the plugin's own, "0.1.0" */
     const char *vendor;
-    const char *license;       /* SPDX expression */
-    const char *build;         /* what it was built with: "OpenBLAS 0.3.21, gcc 12.2" */
-    uint32_t sanitizers;       /* bit 0 address, 1 thread, 2 undefined, 3 memory */
-    uint32_t desc_count;       /* entries of desc_bytes */
+    const char *license;        /* SPDX expression */
+    const char *build;          /* what it was built with: "OpenBLAS 0.3.21, gcc 12.2" */
+    uint32_t sanitizers;        /* bit 0 address, 1 thread, 2 undefined, 3 memory */
+    uint32_t desc_count;        /* entries of desc_bytes */
     const uint32_t *desc_bytes; /* by SEQLSTM_OP_…: descriptor bytes this backend reads; 0: not offered */
     uint32_t option_count;
     uint32_t reserved0;
@@ -340,29 +340,26 @@ struct seqlstm_backend {
 
     /* Starts the backend. UNAVAILABLE: not on this machine, with the reason. [control] */
     seqlstm_status (*open)(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
-                           uint32_t setting_count, struct seqlstm_instance **out_instance,
-                           struct seqlstm_error *err);
+                           uint32_t setting_count, struct seqlstm_instance **out_instance, struct seqlstm_error *err);
     /* After all ops and bindings are destroyed; NULL is fine. [control] */
     void (*close)(struct seqlstm_instance *instance);
     seqlstm_status (*device_count)(struct seqlstm_instance *instance, uint32_t *out_count,
                                    struct seqlstm_error *err); /* [any] */
-    seqlstm_status (*device_info)(struct seqlstm_instance *instance, uint32_t device,
-                                  struct seqlstm_device_info *info, struct seqlstm_error *err); /* [any] */
+    seqlstm_status (*device_info)(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_device_info *info,
+                                  struct seqlstm_error *err); /* [any] */
     /* Static rules for a class of device: no instance, no device, no allocation, under 1 ms, always the
      * same answer. An error is not a no: it is reported as a bug. [any] */
-    seqlstm_status (*supports)(const char *device_class, const struct seqlstm_desc *desc,
-                               struct seqlstm_answer *answer, struct seqlstm_error *err);
+    seqlstm_status (*supports)(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
+                               struct seqlstm_error *err);
     /* UNSUPPORTED with the reason in err: dispatch goes on. After OK it is a promise: only NO_MEMORY and
      * DEVICE may follow. `variant` is one of the answer's. desc is copied. [control] */
-    seqlstm_status (*op_create)(struct seqlstm_instance *instance, uint32_t device,
-                                const struct seqlstm_desc *desc, const char *variant,
-                                struct seqlstm_op **out_op, struct seqlstm_error *err);
+    seqlstm_status (*op_create)(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
+                                const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err);
     seqlstm_status (*op_sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
                                struct seqlstm_error *err); /* [any] */
     /* May allocate. `bind->axis` must stay valid and its shape unchanged while the binding lives. [queue] */
-    seqlstm_status (*op_bind)(const struct seqlstm_op *op, struct seqlstm_queue *queue,
-                              const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
-                              struct seqlstm_error *err);
+    seqlstm_status (*op_bind)(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+                              struct seqlstm_binding **out_binding, struct seqlstm_error *err);
     /* Never allocates. On a CPU it has finished when it returns; on a device it is ordered on the stream. [queue] */
     seqlstm_status (*forward)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                               const struct seqlstm_forward *args, struct seqlstm_error *err);
@@ -374,12 +371,11 @@ struct seqlstm_backend {
                                const struct seqlstm_backward *args, struct seqlstm_error *err);
     /* (optional: packed_bytes is always 0) Parameter slots -> packed; others may be NULL. Also applies the
      * weight mask in training. Called when effective weights changed: update, load, new weight mask. [queue] */
-    seqlstm_status (*weights_pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue,
-                                   void *const *slots, void *packed, const struct seqlstm_step *step,
-                                   struct seqlstm_error *err);
+    seqlstm_status (*weights_pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                   void *packed, const struct seqlstm_step *step, struct seqlstm_error *err);
     /* (optional: no opinion) Cost of one call at this shape. [any] */
-    seqlstm_status (*estimate)(const struct seqlstm_op *op, const struct seqlstm_bind *bind,
-                               struct seqlstm_cost *cost, struct seqlstm_error *err);
+    seqlstm_status (*estimate)(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct seqlstm_cost *cost,
+                               struct seqlstm_error *err);
     const struct seqlstm_memory *memory;   /* (optional: the host's memory) */
     const struct seqlstm_streams *streams; /* (optional: the host's queues) */
     /* (optional: none) A table by id and revision, "name/1", or NULL. [any] */

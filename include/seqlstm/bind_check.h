@@ -23,10 +23,14 @@ static inline int32_t seqlstm_needs_axis(const union seqlstm_any_desc *desc)
 {
     switch (desc->head.op) {
     case SEQLSTM_OP_RECURRENT:
-    case SEQLSTM_OP_POOL: return 1;
-    case SEQLSTM_OP_DROPOUT: return desc->head.mode == SEQLSTM_MODE_TRAINING && desc->dropout.rate > 0;
-    case SEQLSTM_OP_TOP_K: return desc->top_k.kind == SEQLSTM_TOP_K_SAMPLE;
-    default: return 0;
+    case SEQLSTM_OP_POOL:
+        return 1;
+    case SEQLSTM_OP_DROPOUT:
+        return desc->head.mode == SEQLSTM_MODE_TRAINING && desc->dropout.rate > 0;
+    case SEQLSTM_OP_TOP_K:
+        return desc->top_k.kind == SEQLSTM_TOP_K_SAMPLE;
+    default:
+        return 0;
     }
 }
 

@@ -24,25 +24,25 @@ extern "C" {
 #endif
 
 /* Every operation of this version with the struct of its descriptor: X(OP, desc). */
-#define SEQLSTM_EACH_DESC(X)                                                                                          \
-    X(RECURRENT, recurrent)                                                                                           \
-    X(EMBEDDING, embedding)                                                                                           \
-    X(DENSE, dense)                                                                                                   \
-    X(ACTIVATION, activation)                                                                                         \
-    X(DROPOUT, dropout)                                                                                               \
-    X(LAYER_NORM, layer_norm)                                                                                         \
-    X(POOL, pool)                                                                                                     \
-    X(MERGE, merge)                                                                                                   \
-    X(GATHER, gather)                                                                                                 \
-    X(SCATTER, gather)                                                                                                \
-    X(CAST, cast)                                                                                                     \
-    X(LOSS, loss)                                                                                                     \
-    X(DENSE_LOSS, dense_loss)                                                                                         \
-    X(TOP_K, top_k)                                                                                                   \
-    X(FINITE_CHECK, reduce)                                                                                           \
-    X(SQUARED_NORM, reduce)                                                                                           \
-    X(OPTIMIZER, optimizer)                                                                                           \
-    X(VECTOR, vector)                                                                                                 \
+#define SEQLSTM_EACH_DESC(X)                                                                                           \
+    X(RECURRENT, recurrent)                                                                                            \
+    X(EMBEDDING, embedding)                                                                                            \
+    X(DENSE, dense)                                                                                                    \
+    X(ACTIVATION, activation)                                                                                          \
+    X(DROPOUT, dropout)                                                                                                \
+    X(LAYER_NORM, layer_norm)                                                                                          \
+    X(POOL, pool)                                                                                                      \
+    X(MERGE, merge)                                                                                                    \
+    X(GATHER, gather)                                                                                                  \
+    X(SCATTER, gather)                                                                                                 \
+    X(CAST, cast)                                                                                                      \
+    X(LOSS, loss)                                                                                                      \
+    X(DENSE_LOSS, dense_loss)                                                                                          \
+    X(TOP_K, top_k)                                                                                                    \
+    X(FINITE_CHECK, reduce)                                                                                            \
+    X(SQUARED_NORM, reduce)                                                                                            \
+    X(OPTIMIZER, optimizer)                                                                                            \
+    X(VECTOR, vector)                                                                                                  \
     X(ATTENTION, attention)
 
 /* An entry of the table's `desc_bytes`; of a backend that runs them all, in C:
@@ -50,15 +50,17 @@ extern "C" {
  */
 #define SEQLSTM_DESC_BYTES_ENTRY(OP, desc) [SEQLSTM_OP_##OP] = (uint32_t)sizeof(struct seqlstm_##desc##_desc),
 
-#define SEQLSTM_DESC_BYTES_CASE(OP, desc)                                                                             \
-    case SEQLSTM_OP_##OP: return (uint32_t)sizeof(struct seqlstm_##desc##_desc);
+#define SEQLSTM_DESC_BYTES_CASE(OP, desc)                                                                              \
+    case SEQLSTM_OP_##OP:                                                                                              \
+        return (uint32_t)sizeof(struct seqlstm_##desc##_desc);
 
 /* Bytes of the descriptor of an operation in this version of the headers; 0: unknown operation. */
 static inline uint32_t seqlstm_desc_bytes(uint32_t op)
 {
     switch (op) {
         SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_CASE)
-    default: return 0;
+    default:
+        return 0;
     }
 }
 
@@ -91,37 +93,35 @@ static inline const char *seqlstm_desc_number(double value, char text[24])
         return text;
     }
     int64_t scaled = (int64_t)((value < 0 ? -value : value) * 1e4 + 0.5);
-    snprintf(text, 24, "%s%lld.%04lld", value < 0 ? "-" : "", (long long)(scaled / 10000),
-             (long long)(scaled % 10000));
+    snprintf(text, 24, "%s%lld.%04lld", value < 0 ? "-" : "", (long long)(scaled / 10000), (long long)(scaled % 10000));
     return text;
 }
 
-static inline int32_t seqlstm_check_range(struct seqlstm_answer *answer, uint32_t option,
-                                          const char *field, int64_t value, int64_t low, int64_t high)
+static inline int32_t seqlstm_check_range(struct seqlstm_answer *answer, uint32_t option, const char *field,
+                                          int64_t value, int64_t low, int64_t high)
 {
     if (value >= low && value <= high)
         return 1;
     char text[24], reason[256];
     snprintf(text, sizeof text, "%lld", (long long)value);
-    snprintf(reason, sizeof reason, "%s is %lld, expected %lld to %lld", field, (long long)value,
-             (long long)low, (long long)high);
+    snprintf(reason, sizeof reason, "%s is %lld, expected %lld to %lld", field, (long long)value, (long long)low,
+             (long long)high);
     return seqlstm_answer_no(answer, SEQLSTM_REFUSED_SHAPE, option, text, reason);
 }
 
-static inline int32_t seqlstm_check_enum(struct seqlstm_answer *answer, uint32_t option,
-                                         const char *field, uint32_t value, uint32_t low, uint32_t high)
+static inline int32_t seqlstm_check_enum(struct seqlstm_answer *answer, uint32_t option, const char *field,
+                                         uint32_t value, uint32_t low, uint32_t high)
 {
     if (value >= low && value <= high)
         return 1;
     char text[24], reason[256];
     snprintf(text, sizeof text, "%lu", (unsigned long)value);
-    snprintf(reason, sizeof reason, "%s is %lu, which this version does not know", field,
-             (unsigned long)value);
+    snprintf(reason, sizeof reason, "%s is %lu, which this version does not know", field, (unsigned long)value);
     return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI, option, text, reason);
 }
 
-static inline int32_t seqlstm_check_bits(struct seqlstm_answer *answer, uint32_t option,
-                                         const char *field, uint64_t value, uint64_t known)
+static inline int32_t seqlstm_check_bits(struct seqlstm_answer *answer, uint32_t option, const char *field,
+                                         uint64_t value, uint64_t known)
 {
     if ((value & ~known) == 0)
         return 1;
@@ -132,9 +132,8 @@ static inline int32_t seqlstm_check_bits(struct seqlstm_answer *answer, uint32_t
 }
 
 /* low <= value <= high, or < high when `open`. NaN is refused. */
-static inline int32_t seqlstm_check_float(struct seqlstm_answer *answer, uint32_t option,
-                                          const char *field, float value, float low, float high,
-                                          int32_t open)
+static inline int32_t seqlstm_check_float(struct seqlstm_answer *answer, uint32_t option, const char *field,
+                                          float value, float low, float high, int32_t open)
 {
     if (value >= low && (open ? value < high : value <= high))
         return 1;
@@ -147,13 +146,11 @@ static inline int32_t seqlstm_check_float(struct seqlstm_answer *answer, uint32_
 static inline int32_t seqlstm_check_needs(struct seqlstm_answer *answer, int32_t fine, uint32_t option,
                                           const char *reason)
 {
-    return fine ? 1
-                : seqlstm_answer_no(answer, SEQLSTM_REFUSED_COMBINATION, option, NULL, reason);
+    return fine ? 1 : seqlstm_answer_no(answer, SEQLSTM_REFUSED_COMBINATION, option, NULL, reason);
 }
 
 static inline int32_t seqlstm_check_activation(struct seqlstm_answer *answer, uint32_t option,
-                                               const struct seqlstm_activation *activation,
-                                               uint32_t last)
+                                               const struct seqlstm_activation *activation, uint32_t last)
 {
     const float big = 3.0e38f;
     return seqlstm_check_enum(answer, option, "the activation", activation->kind, 0, last) &&
@@ -168,8 +165,8 @@ static inline int32_t seqlstm_check_head(const struct seqlstm_desc *d, struct se
     if (bytes == 0) {
         char text[24];
         snprintf(text, sizeof text, "%lu", (unsigned long)d->op);
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI | SEQLSTM_REFUSED_OPERATION,
-                                 SEQLSTM_OPTION_NONE, text, "this version does not know the operation");
+        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI | SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, text,
+                                 "this version does not know the operation");
     }
     if (d->struct_size < sizeof *d)
         return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, NULL,
@@ -192,8 +189,7 @@ static inline int32_t seqlstm_check_head(const struct seqlstm_desc *d, struct se
            seqlstm_check_range(answer, shape, "reserved0", d->reserved0, 0, 0);
 }
 
-static inline int32_t seqlstm_check_quantization(const struct seqlstm_recurrent_desc *d,
-                                                 struct seqlstm_answer *answer)
+static inline int32_t seqlstm_check_quantization(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const uint32_t dtype = SEQLSTM_OPTION_DTYPE;
     if (d->head.dtype_compute != SEQLSTM_INT8)
@@ -205,18 +201,15 @@ static inline int32_t seqlstm_check_quantization(const struct seqlstm_recurrent_
            seqlstm_check_needs(answer, d->layers == 1, dtype, "int8 runs layer by layer");
 }
 
-static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_desc *d,
-                                              struct seqlstm_answer *answer)
+static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
-    static const uint32_t place_option[3] = {SEQLSTM_OPTION_RECURRENT_ACTIVATION,
-                                             SEQLSTM_OPTION_ACTIVATION,
+    static const uint32_t place_option[3] = {SEQLSTM_OPTION_RECURRENT_ACTIVATION, SEQLSTM_OPTION_ACTIVATION,
                                              SEQLSTM_OPTION_OUTPUT_ACTIVATION};
     const int64_t wide = INT64_C(1) << 30;
     const float big = 3.0e38f;
     const uint32_t o = d->options;
     const int32_t lstm = d->cell == SEQLSTM_CELL_LSTM, gru = d->cell == SEQLSTM_CELL_GRU;
-    if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_CELL, "cell", d->cell, SEQLSTM_CELL_LSTM,
-                            SEQLSTM_CELL_RNN) ||
+    if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_CELL, "cell", d->cell, SEQLSTM_CELL_LSTM, SEQLSTM_CELL_RNN) ||
         !seqlstm_check_enum(answer, SEQLSTM_OPTION_DIRECTION, "direction", d->direction, 0,
                             SEQLSTM_DIRECTION_BIDIRECTIONAL) ||
         !seqlstm_check_enum(answer, SEQLSTM_OPTION_MERGE, "merge", d->merge, 0, SEQLSTM_MERGE_AVE) ||
@@ -227,46 +220,42 @@ static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_des
         !seqlstm_check_range(answer, SEQLSTM_OPTION_PROJECTION, "projection", d->projection, 0, wide) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "max_sequences", d->head.max_sequences, 1,
                              INT64_C(1) << 48) ||
-        !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "max_steps", d->head.max_steps, 1,
-                             INT64_C(1) << 48))
+        !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "max_steps", d->head.max_steps, 1, INT64_C(1) << 48))
         return 0;
     for (int place = 0; place < 3; place++)
         for (int direction = 0; direction < 2; direction++)
-            if (!seqlstm_check_activation(answer, place_option[place],
-                                          &d->activations[place][direction], SEQLSTM_ACT_AFFINE))
+            if (!seqlstm_check_activation(answer, place_option[place], &d->activations[place][direction],
+                                          SEQLSTM_ACT_AFFINE))
                 return 0;
     return seqlstm_check_float(answer, SEQLSTM_OPTION_DROPOUT, "dropout", d->dropout, 0, 1, 1) &&
-           seqlstm_check_float(answer, SEQLSTM_OPTION_RECURRENT_DROPOUT, "recurrent_dropout",
-                               d->recurrent_dropout, 0, 1, 1) &&
+           seqlstm_check_float(answer, SEQLSTM_OPTION_RECURRENT_DROPOUT, "recurrent_dropout", d->recurrent_dropout, 0,
+                               1, 1) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_ZONEOUT, "zoneout_cell", d->zoneout_cell, 0, 1, 0) &&
-           seqlstm_check_float(answer, SEQLSTM_OPTION_ZONEOUT, "zoneout_hidden", d->zoneout_hidden, 0, 1,
-                               0) &&
+           seqlstm_check_float(answer, SEQLSTM_OPTION_ZONEOUT, "zoneout_hidden", d->zoneout_hidden, 0, 1, 0) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_WEIGHT_DROP, "weight_drop", d->weight_drop, 0, 1, 1) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_CELL_CLIP, "cell_clip", d->cell_clip, 0, big, 0) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_GATE_CLIP, "gate_clip", d->gate_clip, 0, big, 0) &&
-           seqlstm_check_float(answer, SEQLSTM_OPTION_LAYER_NORM, "layer_norm_epsilon",
-                               d->layer_norm_epsilon, 0, big, 0) &&
+           seqlstm_check_float(answer, SEQLSTM_OPTION_LAYER_NORM, "layer_norm_epsilon", d->layer_norm_epsilon, 0, big,
+                               0) &&
            seqlstm_check_needs(answer, lstm || d->projection == 0, SEQLSTM_OPTION_PROJECTION,
                                "projection needs the LSTM cell") &&
-           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_RECURRENT_PEEPHOLE),
-                               SEQLSTM_OPTION_PEEPHOLE, "peephole needs the LSTM cell") &&
-           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_RECURRENT_COUPLED_GATES),
-                               SEQLSTM_OPTION_COUPLED_GATES, "coupled gates need the LSTM cell") &&
+           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_RECURRENT_PEEPHOLE), SEQLSTM_OPTION_PEEPHOLE,
+                               "peephole needs the LSTM cell") &&
+           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_RECURRENT_COUPLED_GATES), SEQLSTM_OPTION_COUPLED_GATES,
+                               "coupled gates need the LSTM cell") &&
            seqlstm_check_needs(answer, lstm || d->cell_clip == 0, SEQLSTM_OPTION_CELL_CLIP,
                                "cell_clip needs the LSTM cell") &&
            seqlstm_check_needs(answer, lstm || d->zoneout_cell == 0, SEQLSTM_OPTION_ZONEOUT,
                                "zoneout of the cell needs the LSTM cell") &&
-           seqlstm_check_needs(answer, gru || !(o & SEQLSTM_RECURRENT_RESET_AFTER),
-                               SEQLSTM_OPTION_RESET_AFTER, "reset_after needs the GRU cell") &&
-           seqlstm_check_needs(answer, !gru || (o & SEQLSTM_RECURRENT_RESET_AFTER) ||
-                                           !(o & SEQLSTM_RECURRENT_LAYER_NORM),
-                               SEQLSTM_OPTION_LAYER_NORM,
-                               "layer normalisation of a GRU needs reset_after") &&
+           seqlstm_check_needs(answer, gru || !(o & SEQLSTM_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER,
+                               "reset_after needs the GRU cell") &&
+           seqlstm_check_needs(answer,
+                               !gru || (o & SEQLSTM_RECURRENT_RESET_AFTER) || !(o & SEQLSTM_RECURRENT_LAYER_NORM),
+                               SEQLSTM_OPTION_LAYER_NORM, "layer normalisation of a GRU needs reset_after") &&
            seqlstm_check_needs(answer, !(o & SEQLSTM_RECURRENT_LAYER_NORM) || d->layer_norm_epsilon > 0,
                                SEQLSTM_OPTION_LAYER_NORM, "layer_norm_epsilon must be positive") &&
            seqlstm_check_quantization(d, answer) &&
-           seqlstm_check_needs(answer,
-                               (o & (SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_FINAL_STATE)) != 0,
+           seqlstm_check_needs(answer, (o & (SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_FINAL_STATE)) != 0,
                                SEQLSTM_OPTION_STATES, "neither the output nor the final state is wanted");
 }
 
@@ -279,16 +268,15 @@ static inline int32_t seqlstm_check_loss(uint32_t kind, uint32_t options, float 
            seqlstm_check_bits(answer, SEQLSTM_OPTION_LOSS, "the loss's options", options, 7) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_LOSS, "label_smoothing", smoothing, 0, 1, 1) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_LOSS, "delta", delta, 0, 3.0e38f, 0) &&
-           seqlstm_check_needs(answer, classes || !(options & SEQLSTM_LOSS_CLASS_WEIGHT),
-                               SEQLSTM_OPTION_LOSS, "class weights need the cross-entropy") &&
+           seqlstm_check_needs(answer, classes || !(options & SEQLSTM_LOSS_CLASS_WEIGHT), SEQLSTM_OPTION_LOSS,
+                               "class weights need the cross-entropy") &&
            seqlstm_check_needs(answer, classes || smoothing == 0, SEQLSTM_OPTION_LOSS,
                                "label smoothing needs the cross-entropy") &&
            seqlstm_check_needs(answer, kind != SEQLSTM_LOSS_HUBER || delta > 0, SEQLSTM_OPTION_LOSS,
                                "the Huber loss needs a positive delta");
 }
 
-static inline int32_t seqlstm_check_merge(const struct seqlstm_merge_desc *d,
-                                          struct seqlstm_answer *answer)
+static inline int32_t seqlstm_check_merge(const struct seqlstm_merge_desc *d, struct seqlstm_answer *answer)
 {
     if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_MERGE, "kind", d->kind, 0, SEQLSTM_MERGE_AVE) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_MERGE, "inputs", d->inputs, 2, SEQLSTM_MERGE_INPUTS))
@@ -304,8 +292,7 @@ static inline int32_t seqlstm_check_merge(const struct seqlstm_merge_desc *d,
     return 1;
 }
 
-static inline int32_t seqlstm_check_top_k(const struct seqlstm_top_k_desc *d,
-                                          struct seqlstm_answer *answer)
+static inline int32_t seqlstm_check_top_k(const struct seqlstm_top_k_desc *d, struct seqlstm_answer *answer)
 {
     if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->kind, 0, SEQLSTM_TOP_K_SAMPLE) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "features", d->features, 1, INT64_C(1) << 30) ||
@@ -314,18 +301,15 @@ static inline int32_t seqlstm_check_top_k(const struct seqlstm_top_k_desc *d,
     if (d->kind == SEQLSTM_TOP_K_BEST)
         return 1;
     return seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "k of a draw", d->k, 1, 1) &&
-           seqlstm_check_needs(answer, d->temperature > 0 && d->temperature < 3.0e38f,
-                               SEQLSTM_OPTION_KIND, "the temperature must be positive") &&
-           seqlstm_check_needs(answer, d->top_p > 0 && d->top_p <= 1, SEQLSTM_OPTION_KIND,
-                               "top_p must lie in (0, 1]");
+           seqlstm_check_needs(answer, d->temperature > 0 && d->temperature < 3.0e38f, SEQLSTM_OPTION_KIND,
+                               "the temperature must be positive") &&
+           seqlstm_check_needs(answer, d->top_p > 0 && d->top_p <= 1, SEQLSTM_OPTION_KIND, "top_p must lie in (0, 1]");
 }
 
-static inline int32_t seqlstm_check_optimizer(const struct seqlstm_optimizer_desc *d,
-                                              struct seqlstm_answer *answer)
+static inline int32_t seqlstm_check_optimizer(const struct seqlstm_optimizer_desc *d, struct seqlstm_answer *answer)
 {
     const uint32_t option = SEQLSTM_OPTION_OPTIMIZER;
-    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_OPTIMIZER_SGD,
-                              SEQLSTM_OPTIMIZER_ADADELTA) &&
+    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_OPTIMIZER_SGD, SEQLSTM_OPTIMIZER_ADADELTA) &&
            seqlstm_check_float(answer, option, "beta_1", d->beta_1, 0, 1, 1) &&
            seqlstm_check_float(answer, option, "beta_2", d->beta_2, 0, 1, 1) &&
            seqlstm_check_float(answer, option, "rho", d->rho, 0, 1, 0) &&
@@ -336,22 +320,19 @@ static inline int32_t seqlstm_check_optimizer(const struct seqlstm_optimizer_des
            seqlstm_check_bits(answer, option, "reserved0", d->reserved0, 0) &&
            seqlstm_check_bits(answer, option, "options", d->options,
                               SEQLSTM_OPTIMIZER_AMSGRAD | SEQLSTM_OPTIMIZER_CENTERED) &&
-           seqlstm_check_needs(answer, d->kind == SEQLSTM_OPTIMIZER_ADAM ||
-                                           !(d->options & SEQLSTM_OPTIMIZER_AMSGRAD),
+           seqlstm_check_needs(answer, d->kind == SEQLSTM_OPTIMIZER_ADAM || !(d->options & SEQLSTM_OPTIMIZER_AMSGRAD),
                                option, "amsgrad needs Adam") &&
-           seqlstm_check_needs(answer, d->kind == SEQLSTM_OPTIMIZER_RMSPROP ||
-                                           !(d->options & SEQLSTM_OPTIMIZER_CENTERED),
+           seqlstm_check_needs(answer,
+                               d->kind == SEQLSTM_OPTIMIZER_RMSPROP || !(d->options & SEQLSTM_OPTIMIZER_CENTERED),
                                option, "centered needs RMSprop");
 }
 
-static inline int32_t seqlstm_check_attention(const struct seqlstm_attention_desc *d,
-                                              struct seqlstm_answer *answer)
+static inline int32_t seqlstm_check_attention(const struct seqlstm_attention_desc *d, struct seqlstm_answer *answer)
 {
     const uint32_t option = SEQLSTM_OPTION_KIND, shape = SEQLSTM_OPTION_SHAPE;
     const int64_t wide = INT64_C(1) << 30;
     const int32_t dot = d->kind == SEQLSTM_ATTENTION_DOT;
-    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_ATTENTION_DOT,
-                              SEQLSTM_ATTENTION_ADDITIVE) &&
+    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_ATTENTION_DOT, SEQLSTM_ATTENTION_ADDITIVE) &&
            seqlstm_check_bits(answer, option, "options", d->options,
                               SEQLSTM_ATTENTION_SHARED | SEQLSTM_ATTENTION_WEIGHTS) &&
            seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->reserved0, 0) &&
@@ -393,20 +374,19 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
     case SEQLSTM_OP_DROPOUT:
         return seqlstm_check_range(answer, shape, "features", d->dropout.features, 1, wide) &&
                seqlstm_check_float(answer, SEQLSTM_OPTION_RATE, "rate", d->dropout.rate, 0, 1, 1) &&
-               seqlstm_check_enum(answer, SEQLSTM_OPTION_MASK, "mask", d->dropout.mask,
-                                  SEQLSTM_DROPOUT_STEP, SEQLSTM_DROPOUT_SEQUENCE);
+               seqlstm_check_enum(answer, SEQLSTM_OPTION_MASK, "mask", d->dropout.mask, SEQLSTM_DROPOUT_STEP,
+                                  SEQLSTM_DROPOUT_SEQUENCE);
     case SEQLSTM_OP_LAYER_NORM:
         return seqlstm_check_range(answer, shape, "features", d->layer_norm.features, 1, wide) &&
-               seqlstm_check_float(answer, SEQLSTM_OPTION_LAYER_NORM, "epsilon", d->layer_norm.epsilon, 0,
-                                   3.0e38f, 0) &&
+               seqlstm_check_float(answer, SEQLSTM_OPTION_LAYER_NORM, "epsilon", d->layer_norm.epsilon, 0, 3.0e38f,
+                                   0) &&
                seqlstm_check_needs(answer, d->layer_norm.epsilon > 0, SEQLSTM_OPTION_LAYER_NORM,
                                    "epsilon must be positive") &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_LAYER_NORM, "options", d->layer_norm.options,
                                   SEQLSTM_LAYER_NORM_GAIN | SEQLSTM_LAYER_NORM_BIAS);
     case SEQLSTM_OP_POOL:
         return seqlstm_check_range(answer, shape, "features", d->pool.features, 1, wide) &&
-               seqlstm_check_range(answer, shape, "max_sequences", head->max_sequences, 1,
-                                   INT64_C(1) << 48) &&
+               seqlstm_check_range(answer, shape, "max_sequences", head->max_sequences, 1, INT64_C(1) << 48) &&
                seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->pool.kind, SEQLSTM_POOL_LAST,
                                   SEQLSTM_POOL_FIRST) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->pool.reserved0, 0);
@@ -421,13 +401,12 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
                seqlstm_check_enum(answer, SEQLSTM_OPTION_DTYPE, "to", d->cast.to, 0, SEQLSTM_UINT8);
     case SEQLSTM_OP_LOSS:
         return seqlstm_check_range(answer, shape, "features", d->loss.features, 1, wide) &&
-               seqlstm_check_loss(d->loss.kind, d->loss.options, d->loss.label_smoothing, d->loss.delta,
-                                  answer);
+               seqlstm_check_loss(d->loss.kind, d->loss.options, d->loss.label_smoothing, d->loss.delta, answer);
     case SEQLSTM_OP_DENSE_LOSS:
         return seqlstm_check_range(answer, shape, "input", d->dense_loss.input, 1, wide) &&
                seqlstm_check_range(answer, shape, "output", d->dense_loss.output, 1, wide) &&
-               seqlstm_check_bits(answer, SEQLSTM_OPTION_USE_BIAS, "dense_options",
-                                  d->dense_loss.dense_options, SEQLSTM_DENSE_USE_BIAS) &&
+               seqlstm_check_bits(answer, SEQLSTM_OPTION_USE_BIAS, "dense_options", d->dense_loss.dense_options,
+                                  SEQLSTM_DENSE_USE_BIAS) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->dense_loss.reserved0, 0) &&
                seqlstm_check_loss(d->dense_loss.kind, d->dense_loss.options, d->dense_loss.label_smoothing,
                                   d->dense_loss.delta, answer);

@@ -37,59 +37,59 @@ extern "C" {
 /* ---- operations -------------------------------------------------------------------------- */
 
 enum {
-    SEQLSTM_OP_NONE         = 0,
-    SEQLSTM_OP_RECURRENT    = 1,  /* LSTM, GRU or simple RNN stack over a packed range */
-    SEQLSTM_OP_EMBEDDING    = 2,  /* rows of a table by id */
-    SEQLSTM_OP_DENSE        = 3,  /* y = act(x W' + b) */
-    SEQLSTM_OP_ACTIVATION   = 4,  /* y = act(x) */
-    SEQLSTM_OP_DROPOUT      = 5,  /* y = x * mask */
-    SEQLSTM_OP_LAYER_NORM   = 6,  /* over the features of a row */
-    SEQLSTM_OP_POOL         = 7,  /* steps -> sequences: last, mean, max */
-    SEQLSTM_OP_MERGE        = 8,  /* several inputs of equal rows: concat, sum, mul, ave */
-    SEQLSTM_OP_GATHER       = 9,  /* y[i] = x[index[i]] */
-    SEQLSTM_OP_SCATTER      = 10, /* y[index[i]] = x[i] */
-    SEQLSTM_OP_CAST         = 11, /* change of dtype */
-    SEQLSTM_OP_LOSS         = 12, /* sum of a loss over rows, and its gradient */
-    SEQLSTM_OP_DENSE_LOSS   = 13, /* compound: dense, then loss; no [R, V] matrix need exist */
-    SEQLSTM_OP_TOP_K        = 14, /* the k best of a row, or one drawn from it */
+    SEQLSTM_OP_NONE = 0,
+    SEQLSTM_OP_RECURRENT = 1,     /* LSTM, GRU or simple RNN stack over a packed range */
+    SEQLSTM_OP_EMBEDDING = 2,     /* rows of a table by id */
+    SEQLSTM_OP_DENSE = 3,         /* y = act(x W' + b) */
+    SEQLSTM_OP_ACTIVATION = 4,    /* y = act(x) */
+    SEQLSTM_OP_DROPOUT = 5,       /* y = x * mask */
+    SEQLSTM_OP_LAYER_NORM = 6,    /* over the features of a row */
+    SEQLSTM_OP_POOL = 7,          /* steps -> sequences: last, mean, max */
+    SEQLSTM_OP_MERGE = 8,         /* several inputs of equal rows: concat, sum, mul, ave */
+    SEQLSTM_OP_GATHER = 9,        /* y[i] = x[index[i]] */
+    SEQLSTM_OP_SCATTER = 10,      /* y[index[i]] = x[i] */
+    SEQLSTM_OP_CAST = 11,         /* change of dtype */
+    SEQLSTM_OP_LOSS = 12,         /* sum of a loss over rows, and its gradient */
+    SEQLSTM_OP_DENSE_LOSS = 13,   /* compound: dense, then loss; no [R, V] matrix need exist */
+    SEQLSTM_OP_TOP_K = 14,        /* the k best of a row, or one drawn from it */
     SEQLSTM_OP_FINITE_CHECK = 15, /* is any element NaN or infinite? */
     SEQLSTM_OP_SQUARED_NORM = 16, /* sum of squares, for the global norm */
-    SEQLSTM_OP_OPTIMIZER    = 17, /* one update of a flat parameter vector */
-    SEQLSTM_OP_VECTOR       = 18, /* zero, axpy, scale … over flat vectors */
-    SEQLSTM_OP_ATTENTION    = 19, /* draft: ext/draft/attention.h */
-    SEQLSTM_OP_COUNT        = 20
+    SEQLSTM_OP_OPTIMIZER = 17,    /* one update of a flat parameter vector */
+    SEQLSTM_OP_VECTOR = 18,       /* zero, axpy, scale … over flat vectors */
+    SEQLSTM_OP_ATTENTION = 19,    /* draft: ext/draft/attention.h */
+    SEQLSTM_OP_COUNT = 20
 };
 
 /* ---- enumerations shared by descriptors -------------------------------------------------- */
 
 enum {
-    SEQLSTM_FLOAT32  = 0,
-    SEQLSTM_TF32     = 1, /* as compute type only */
+    SEQLSTM_FLOAT32 = 0,
+    SEQLSTM_TF32 = 1, /* as compute type only */
     SEQLSTM_BFLOAT16 = 2,
-    SEQLSTM_FLOAT16  = 3,
-    SEQLSTM_FLOAT64  = 4,
-    SEQLSTM_INT32    = 5,
-    SEQLSTM_INT8     = 6,
-    SEQLSTM_UINT8    = 7
+    SEQLSTM_FLOAT16 = 3,
+    SEQLSTM_FLOAT64 = 4,
+    SEQLSTM_INT32 = 5,
+    SEQLSTM_INT8 = 6,
+    SEQLSTM_UINT8 = 7
 };
 
 /* Activations: ONNX's names and defaults; alpha and beta are always filled in by the host. */
 enum {
-    SEQLSTM_ACT_NONE             = 0,  /* y = x */
-    SEQLSTM_ACT_TANH             = 1,
-    SEQLSTM_ACT_SIGMOID          = 2,  /* 1 / (1 + exp(-x)) */
-    SEQLSTM_ACT_RELU             = 3,  /* max(0, x) */
-    SEQLSTM_ACT_LEAKY_RELU       = 4,  /* x >= 0 ? x : alpha x */
-    SEQLSTM_ACT_THRESHOLDED_RELU = 5,  /* x > alpha ? x : 0 */
-    SEQLSTM_ACT_SCALED_TANH      = 6,  /* alpha tanh(beta x) */
-    SEQLSTM_ACT_HARD_SIGMOID     = 7,  /* min(max(alpha x + beta, 0), 1) */
-    SEQLSTM_ACT_ELU              = 8,  /* x >= 0 ? x : alpha (exp(x) - 1) */
-    SEQLSTM_ACT_SOFTSIGN         = 9,  /* x / (1 + |x|) */
-    SEQLSTM_ACT_SOFTPLUS         = 10, /* log(1 + exp(x)) */
-    SEQLSTM_ACT_AFFINE           = 11, /* alpha x + beta */
-    SEQLSTM_ACT_SOFTMAX          = 12, /* over the row; dense and activation operations only */
-    SEQLSTM_ACT_LOG_SOFTMAX      = 13, /* over the row; dense and activation operations only */
-    SEQLSTM_ACT_COUNT            = 14
+    SEQLSTM_ACT_NONE = 0, /* y = x */
+    SEQLSTM_ACT_TANH = 1,
+    SEQLSTM_ACT_SIGMOID = 2,          /* 1 / (1 + exp(-x)) */
+    SEQLSTM_ACT_RELU = 3,             /* max(0, x) */
+    SEQLSTM_ACT_LEAKY_RELU = 4,       /* x >= 0 ? x : alpha x */
+    SEQLSTM_ACT_THRESHOLDED_RELU = 5, /* x > alpha ? x : 0 */
+    SEQLSTM_ACT_SCALED_TANH = 6,      /* alpha tanh(beta x) */
+    SEQLSTM_ACT_HARD_SIGMOID = 7,     /* min(max(alpha x + beta, 0), 1) */
+    SEQLSTM_ACT_ELU = 8,              /* x >= 0 ? x : alpha (exp(x) - 1) */
+    SEQLSTM_ACT_SOFTSIGN = 9,         /* x / (1 + |x|) */
+    SEQLSTM_ACT_SOFTPLUS = 10,        /* log(1 + exp(x)) */
+    SEQLSTM_ACT_AFFINE = 11,          /* alpha x + beta */
+    SEQLSTM_ACT_SOFTMAX = 12,         /* over the row; dense and activation operations only */
+    SEQLSTM_ACT_LOG_SOFTMAX = 13,     /* over the row; dense and activation operations only */
+    SEQLSTM_ACT_COUNT = 14
 };
 /* At a kink the derivative is that of the branch the condition above selects (relu: 0 at x = 0;
  * hard_sigmoid: alpha strictly inside, 0 at and beyond the ends). */
@@ -103,51 +103,51 @@ struct seqlstm_activation {
 
 /* Option ids: what a refusal names. The host knows each one's key and place in the model file. */
 enum {
-    SEQLSTM_OPTION_NONE                 = 0, /* the operation as a whole */
-    SEQLSTM_OPTION_SHAPE                = 1,
-    SEQLSTM_OPTION_DTYPE                = 2,
-    SEQLSTM_OPTION_MODE                 = 3,
-    SEQLSTM_OPTION_DETERMINISM          = 4,
-    SEQLSTM_OPTION_CELL                 = 5,
-    SEQLSTM_OPTION_LAYERS               = 6,
-    SEQLSTM_OPTION_DIRECTION            = 7,
-    SEQLSTM_OPTION_MERGE                = 8,
-    SEQLSTM_OPTION_UNITS                = 9,
-    SEQLSTM_OPTION_PROJECTION           = 10,
-    SEQLSTM_OPTION_ACTIVATION           = 11, /* candidate activation; `activation` of other layers */
+    SEQLSTM_OPTION_NONE = 0, /* the operation as a whole */
+    SEQLSTM_OPTION_SHAPE = 1,
+    SEQLSTM_OPTION_DTYPE = 2,
+    SEQLSTM_OPTION_MODE = 3,
+    SEQLSTM_OPTION_DETERMINISM = 4,
+    SEQLSTM_OPTION_CELL = 5,
+    SEQLSTM_OPTION_LAYERS = 6,
+    SEQLSTM_OPTION_DIRECTION = 7,
+    SEQLSTM_OPTION_MERGE = 8,
+    SEQLSTM_OPTION_UNITS = 9,
+    SEQLSTM_OPTION_PROJECTION = 10,
+    SEQLSTM_OPTION_ACTIVATION = 11,           /* candidate activation; `activation` of other layers */
     SEQLSTM_OPTION_RECURRENT_ACTIVATION = 12, /* of the gates */
-    SEQLSTM_OPTION_OUTPUT_ACTIVATION    = 13,
-    SEQLSTM_OPTION_USE_BIAS             = 14,
-    SEQLSTM_OPTION_PEEPHOLE             = 15,
-    SEQLSTM_OPTION_COUPLED_GATES        = 16,
-    SEQLSTM_OPTION_CELL_CLIP            = 17,
-    SEQLSTM_OPTION_GATE_CLIP            = 18,
-    SEQLSTM_OPTION_LAYER_NORM           = 19,
-    SEQLSTM_OPTION_DROPOUT              = 20,
-    SEQLSTM_OPTION_RECURRENT_DROPOUT    = 21,
-    SEQLSTM_OPTION_ZONEOUT              = 22,
-    SEQLSTM_OPTION_WEIGHT_DROP          = 23,
-    SEQLSTM_OPTION_RESET_AFTER          = 24,
-    SEQLSTM_OPTION_STATES               = 25, /* initial or final states, absent output */
-    SEQLSTM_OPTION_LENGTHS              = 26, /* mixed lengths, time ranges */
-    SEQLSTM_OPTION_RATE                 = 27,
-    SEQLSTM_OPTION_MASK                 = 28,
-    SEQLSTM_OPTION_LOSS                 = 29,
-    SEQLSTM_OPTION_OPTIMIZER            = 30,
-    SEQLSTM_OPTION_KIND                 = 31,
-    SEQLSTM_OPTION_COUNT                = 32
+    SEQLSTM_OPTION_OUTPUT_ACTIVATION = 13,
+    SEQLSTM_OPTION_USE_BIAS = 14,
+    SEQLSTM_OPTION_PEEPHOLE = 15,
+    SEQLSTM_OPTION_COUPLED_GATES = 16,
+    SEQLSTM_OPTION_CELL_CLIP = 17,
+    SEQLSTM_OPTION_GATE_CLIP = 18,
+    SEQLSTM_OPTION_LAYER_NORM = 19,
+    SEQLSTM_OPTION_DROPOUT = 20,
+    SEQLSTM_OPTION_RECURRENT_DROPOUT = 21,
+    SEQLSTM_OPTION_ZONEOUT = 22,
+    SEQLSTM_OPTION_WEIGHT_DROP = 23,
+    SEQLSTM_OPTION_RESET_AFTER = 24,
+    SEQLSTM_OPTION_STATES = 25,  /* initial or final states, absent output */
+    SEQLSTM_OPTION_LENGTHS = 26, /* mixed lengths, time ranges */
+    SEQLSTM_OPTION_RATE = 27,
+    SEQLSTM_OPTION_MASK = 28,
+    SEQLSTM_OPTION_LOSS = 29,
+    SEQLSTM_OPTION_OPTIMIZER = 30,
+    SEQLSTM_OPTION_KIND = 31,
+    SEQLSTM_OPTION_COUNT = 32
 };
 
 /* ---- the head of every descriptor ---------------------------------------------------------- */
 
 enum {
     SEQLSTM_MODE_INFERENCE = 1, /* forward only; no masks, expectations instead */
-    SEQLSTM_MODE_TRAINING  = 2  /* forward fills `reserve`; backward follows */
+    SEQLSTM_MODE_TRAINING = 2   /* forward fills `reserve`; backward follows */
 };
 
 enum {
     SEQLSTM_DESC_DETERMINISTIC = 1u << 0, /* same inputs, threads and plan: same bits */
-    SEQLSTM_DESC_UNIFORM       = 1u << 1  /* all sequences of every batch have one length */
+    SEQLSTM_DESC_UNIFORM = 1u << 1        /* all sequences of every batch have one length */
 };
 
 /* Head of every descriptor. 72 bytes. */
@@ -174,29 +174,29 @@ struct seqlstm_desc {
 
 enum {
     SEQLSTM_CELL_LSTM = 1, /* G = 4, gates i f g o */
-    SEQLSTM_CELL_GRU  = 2, /* G = 3, gates r z n */
-    SEQLSTM_CELL_RNN  = 3  /* G = 1 */
+    SEQLSTM_CELL_GRU = 2,  /* G = 3, gates r z n */
+    SEQLSTM_CELL_RNN = 3   /* G = 1 */
 };
 
 enum {
-    SEQLSTM_DIRECTION_FORWARD       = 0,
-    SEQLSTM_DIRECTION_BACKWARD      = 1, /* runs from each sequence's own last step to its first */
-    SEQLSTM_DIRECTION_BIDIRECTIONAL = 2  /* D = 2: forward is direction 0, backward 1 */
+    SEQLSTM_DIRECTION_FORWARD = 0,
+    SEQLSTM_DIRECTION_BACKWARD = 1,     /* runs from each sequence's own last step to its first */
+    SEQLSTM_DIRECTION_BIDIRECTIONAL = 2 /* D = 2: forward is direction 0, backward 1 */
 };
 
 /* How D = 2 outputs become one row (and how MERGE joins its inputs). */
 enum { SEQLSTM_MERGE_CONCAT = 0, SEQLSTM_MERGE_SUM = 1, SEQLSTM_MERGE_MUL = 2, SEQLSTM_MERGE_AVE = 3 };
 
 enum {
-    SEQLSTM_RECURRENT_USE_BIAS      = 1u << 0,
-    SEQLSTM_RECURRENT_PEEPHOLE      = 1u << 1, /* LSTM */
+    SEQLSTM_RECURRENT_USE_BIAS = 1u << 0,
+    SEQLSTM_RECURRENT_PEEPHOLE = 1u << 1,      /* LSTM */
     SEQLSTM_RECURRENT_COUPLED_GATES = 1u << 2, /* LSTM: f = 1 - i; the f rows of parameters are unused */
-    SEQLSTM_RECURRENT_LAYER_NORM    = 1u << 3, /* LSTM, RNN, GRU with RESET_AFTER */
-    SEQLSTM_RECURRENT_RESET_AFTER   = 1u << 4, /* GRU */
+    SEQLSTM_RECURRENT_LAYER_NORM = 1u << 3,    /* LSTM, RNN, GRU with RESET_AFTER */
+    SEQLSTM_RECURRENT_RESET_AFTER = 1u << 4,   /* GRU */
     SEQLSTM_RECURRENT_INITIAL_STATE = 1u << 5, /* h0 (c0) are given; otherwise zero */
-    SEQLSTM_RECURRENT_FINAL_STATE   = 1u << 6, /* hn (cn) are wanted */
-    SEQLSTM_RECURRENT_OUTPUT        = 1u << 7, /* y is wanted (return_sequences) */
-    SEQLSTM_RECURRENT_STEPWISE      = 1u << 8  /* dW by a later call over all steps: backend.h */
+    SEQLSTM_RECURRENT_FINAL_STATE = 1u << 6,   /* hn (cn) are wanted */
+    SEQLSTM_RECURRENT_OUTPUT = 1u << 7,        /* y is wanted (return_sequences) */
+    SEQLSTM_RECURRENT_STEPWISE = 1u << 8       /* dW by a later call over all steps: backend.h */
 };
 
 /* Index into `activations`. GRU uses GATE and CANDIDATE, RNN uses CANDIDATE. */
@@ -256,8 +256,13 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  *   projection [P, H]
  *   norm: norm_x [G H], norm_h [G H], and for LSTM norm_c [H], norm_c_bias [H], in one vector
  */
-enum { SEQLSTM_MASK_INPUT = 0, SEQLSTM_MASK_RECURRENT = 1, SEQLSTM_MASK_ZONEOUT_CELL = 2,
-       SEQLSTM_MASK_ZONEOUT_HIDDEN = 3, SEQLSTM_MASK_WEIGHT = 4 };
+enum {
+    SEQLSTM_MASK_INPUT = 0,
+    SEQLSTM_MASK_RECURRENT = 1,
+    SEQLSTM_MASK_ZONEOUT_CELL = 2,
+    SEQLSTM_MASK_ZONEOUT_HIDDEN = 3,
+    SEQLSTM_MASK_WEIGHT = 4
+};
 #define SEQLSTM_STREAMS_PER_LAYER 32
 #define SEQLSTM_WEIGHT_SEQUENCE   UINT64_C(0xFFFFFFFFFFFFFFFF)
 
@@ -273,9 +278,9 @@ struct seqlstm_recurrent_desc {
     int64_t projection; /* P; 0: none (O = H). LSTM only */
     uint64_t stream_base;
     struct seqlstm_activation activations[3][2]; /* [SEQLSTM_PLACE_…][direction] */
-    float dropout;            /* rates in [0, 1); 0: off */
+    float dropout;                               /* rates in [0, 1); 0: off */
     float recurrent_dropout;
-    float zoneout_cell;       /* in [0, 1] */
+    float zoneout_cell; /* in [0, 1] */
     float zoneout_hidden;
     float weight_drop;
     float cell_clip;          /* > 0, 0: off */
@@ -289,19 +294,26 @@ struct seqlstm_recurrent_desc {
  * X [R, I] in · Y [R, O or 2 O] out · H0 [B, O], C0 [B, H] in · HN [B, O], CN [B, H] out (C only for LSTM).
  * With FINAL_STATE each of HN and CN may be NULL; with INITIAL_STATE H0 (and C0) must be given.
  * grads: X out (NULL for a first layer), Y in, H0/C0 out, HN/CN in, parameters out. */
-enum { SEQLSTM_RECURRENT_X = 0, SEQLSTM_RECURRENT_Y = 1, SEQLSTM_RECURRENT_STATES = 2,
-       SEQLSTM_STATE_H0 = 0, SEQLSTM_STATE_C0 = 1, SEQLSTM_STATE_HN = 2, SEQLSTM_STATE_CN = 3 };
 enum {
-    SEQLSTM_PARAM_W_X        = 0,
-    SEQLSTM_PARAM_W_H        = 1,
-    SEQLSTM_PARAM_BIAS       = 2, /* absent without USE_BIAS */
-    SEQLSTM_PARAM_PEEPHOLE   = 3, /* absent without PEEPHOLE */
+    SEQLSTM_RECURRENT_X = 0,
+    SEQLSTM_RECURRENT_Y = 1,
+    SEQLSTM_RECURRENT_STATES = 2,
+    SEQLSTM_STATE_H0 = 0,
+    SEQLSTM_STATE_C0 = 1,
+    SEQLSTM_STATE_HN = 2,
+    SEQLSTM_STATE_CN = 3
+};
+enum {
+    SEQLSTM_PARAM_W_X = 0,
+    SEQLSTM_PARAM_W_H = 1,
+    SEQLSTM_PARAM_BIAS = 2,       /* absent without USE_BIAS */
+    SEQLSTM_PARAM_PEEPHOLE = 3,   /* absent without PEEPHOLE */
     SEQLSTM_PARAM_PROJECTION = 4, /* absent without projection */
-    SEQLSTM_PARAM_NORM       = 5, /* absent without LAYER_NORM */
-    SEQLSTM_PARAM_COUNT      = 6
+    SEQLSTM_PARAM_NORM = 5,       /* absent without LAYER_NORM */
+    SEQLSTM_PARAM_COUNT = 6
 };
 #define SEQLSTM_RECURRENT_STATE(n, which) (SEQLSTM_RECURRENT_STATES + 4 * (n) + (which))
-#define SEQLSTM_RECURRENT_PARAM(ld, n, which)                                                      \
+#define SEQLSTM_RECURRENT_PARAM(ld, n, which)                                                                          \
     (SEQLSTM_RECURRENT_STATES + 4 * (ld) + SEQLSTM_PARAM_COUNT * (n) + (which)) /* ld = L D */
 #define SEQLSTM_RECURRENT_SLOTS(ld) (SEQLSTM_RECURRENT_STATES + (4 + SEQLSTM_PARAM_COUNT) * (ld))
 
@@ -315,8 +327,7 @@ struct seqlstm_embedding_desc {
     int64_t features;   /* E */
 };
 /* IDS [R] int32 in · Y [R, E] out · W [V, E] parameter */
-enum { SEQLSTM_EMBEDDING_IDS = 0, SEQLSTM_EMBEDDING_Y = 1, SEQLSTM_EMBEDDING_W = 2,
-       SEQLSTM_EMBEDDING_SLOTS = 3 };
+enum { SEQLSTM_EMBEDDING_IDS = 0, SEQLSTM_EMBEDDING_Y = 1, SEQLSTM_EMBEDDING_W = 2, SEQLSTM_EMBEDDING_SLOTS = 3 };
 
 enum { SEQLSTM_DENSE_USE_BIAS = 1u << 0 };
 
@@ -330,8 +341,7 @@ struct seqlstm_dense_desc {
     struct seqlstm_activation activation;
 };
 /* X [R, input] in · Y [R, output] out · W · BIAS (absent without USE_BIAS) */
-enum { SEQLSTM_DENSE_X = 0, SEQLSTM_DENSE_Y = 1, SEQLSTM_DENSE_W = 2, SEQLSTM_DENSE_BIAS = 3,
-       SEQLSTM_DENSE_SLOTS = 4 };
+enum { SEQLSTM_DENSE_X = 0, SEQLSTM_DENSE_Y = 1, SEQLSTM_DENSE_W = 2, SEQLSTM_DENSE_BIAS = 3, SEQLSTM_DENSE_SLOTS = 4 };
 
 struct seqlstm_activation_desc {
     struct seqlstm_desc head;
@@ -350,7 +360,7 @@ struct seqlstm_dropout_desc {
     struct seqlstm_desc head;
     int64_t features;
     uint64_t stream;
-    float rate; /* [0, 1) */
+    float rate;    /* [0, 1) */
     uint32_t mask; /* SEQLSTM_DROPOUT_… */
 };
 
@@ -364,11 +374,15 @@ struct seqlstm_layer_norm_desc {
     uint32_t options; /* SEQLSTM_LAYER_NORM_… */
 };
 /* X · Y · GAIN [features] · BIAS [features], each absent without its option */
-enum { SEQLSTM_NORM_X = 0, SEQLSTM_NORM_Y = 1, SEQLSTM_NORM_GAIN = 2, SEQLSTM_NORM_BIAS = 3,
-       SEQLSTM_NORM_SLOTS = 4 };
+enum { SEQLSTM_NORM_X = 0, SEQLSTM_NORM_Y = 1, SEQLSTM_NORM_GAIN = 2, SEQLSTM_NORM_BIAS = 3, SEQLSTM_NORM_SLOTS = 4 };
 
-enum { SEQLSTM_POOL_LAST = 0, SEQLSTM_POOL_MEAN = 1, SEQLSTM_POOL_MAX = 2, SEQLSTM_POOL_SUM = 3,
-       SEQLSTM_POOL_FIRST = 4 };
+enum {
+    SEQLSTM_POOL_LAST = 0,
+    SEQLSTM_POOL_MEAN = 1,
+    SEQLSTM_POOL_MAX = 2,
+    SEQLSTM_POOL_SUM = 3,
+    SEQLSTM_POOL_FIRST = 4
+};
 
 /* One row per sequence out of its steps; whole ranges only; bind.rows are the rows of X. MAX: the first step
  * that attains it gets the gradient. */
@@ -400,8 +414,7 @@ struct seqlstm_gather_desc {
     int64_t features;
 };
 /* X in · Y out · INDEX int32 in: [rows of y] for GATHER, [rows of x] for SCATTER */
-enum { SEQLSTM_GATHER_X = 0, SEQLSTM_GATHER_Y = 1, SEQLSTM_GATHER_INDEX = 2,
-       SEQLSTM_GATHER_SLOTS = 3 };
+enum { SEQLSTM_GATHER_X = 0, SEQLSTM_GATHER_Y = 1, SEQLSTM_GATHER_INDEX = 2, SEQLSTM_GATHER_SLOTS = 3 };
 
 /* y = x in another dtype, rounding to nearest even. Backward casts back. */
 struct seqlstm_cast_desc {
@@ -414,17 +427,17 @@ struct seqlstm_cast_desc {
 /* ---- losses ------------------------------------------------------------------------------------- */
 
 enum {
-    SEQLSTM_LOSS_MSE           = 1, /* mean over the features of (x - target)^2 */
-    SEQLSTM_LOSS_MAE           = 2, /* mean over the features of |x - target|; derivative 0 at 0 */
-    SEQLSTM_LOSS_HUBER         = 3, /* mean of d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) */
+    SEQLSTM_LOSS_MSE = 1,                  /* mean over the features of (x - target)^2 */
+    SEQLSTM_LOSS_MAE = 2,                  /* mean over the features of |x - target|; derivative 0 at 0 */
+    SEQLSTM_LOSS_HUBER = 3,                /* mean of d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) */
     SEQLSTM_LOSS_BINARY_CROSS_ENTROPY = 4, /* x are logits: mean of softplus(x) - target x */
-    SEQLSTM_LOSS_CROSS_ENTROPY = 5  /* x are logits: -log softmax(x)[target] */
+    SEQLSTM_LOSS_CROSS_ENTROPY = 5         /* x are logits: -log softmax(x)[target] */
 };
 
 enum {
-    SEQLSTM_LOSS_ROW_WEIGHT   = 1u << 0, /* slot WEIGHT is given */
+    SEQLSTM_LOSS_ROW_WEIGHT = 1u << 0,   /* slot WEIGHT is given */
     SEQLSTM_LOSS_CLASS_WEIGHT = 1u << 1, /* slot CLASS_WEIGHT is given; CROSS_ENTROPY */
-    SEQLSTM_LOSS_ROW_LOSS     = 1u << 2  /* slot ROW_LOSS is wanted */
+    SEQLSTM_LOSS_ROW_LOSS = 1u << 2      /* slot ROW_LOSS is wanted */
 };
 
 /* With w_r = weight[r] class_weight[target_r] (each 1 where absent; w_r = 0 where a class target is < 0):
@@ -433,23 +446,29 @@ enum {
  * label_smoothing s (CROSS_ENTROPY): target distribution (1 - s) one_hot + s / C. */
 struct seqlstm_loss_desc {
     struct seqlstm_desc head;
-    int64_t features; /* C */
-    uint32_t kind;    /* SEQLSTM_LOSS_… */
-    uint32_t options; /* SEQLSTM_LOSS_… bits */
+    int64_t features;      /* C */
+    uint32_t kind;         /* SEQLSTM_LOSS_… */
+    uint32_t options;      /* SEQLSTM_LOSS_… bits */
     float label_smoothing; /* [0, 1) */
     float delta;           /* huber, > 0 */
 };
 /* X [R, C] in · TARGET in: [R] int32 for CROSS_ENTROPY, else [R, C] float32 · WEIGHT [R] in ·
  * CLASS_WEIGHT [C] in · SUMS [2] float64 in and out · ROW_LOSS [R] out: loss_r without w_r, 0 if target < 0 */
-enum { SEQLSTM_LOSS_X = 0, SEQLSTM_LOSS_TARGET = 1, SEQLSTM_LOSS_WEIGHT = 2,
-       SEQLSTM_LOSS_CLASS_WEIGHTS = 3, SEQLSTM_LOSS_SUMS = 4, SEQLSTM_LOSS_ROW_LOSSES = 5,
-       SEQLSTM_LOSS_SLOTS = 6 };
+enum {
+    SEQLSTM_LOSS_X = 0,
+    SEQLSTM_LOSS_TARGET = 1,
+    SEQLSTM_LOSS_WEIGHT = 2,
+    SEQLSTM_LOSS_CLASS_WEIGHTS = 3,
+    SEQLSTM_LOSS_SUMS = 4,
+    SEQLSTM_LOSS_ROW_LOSSES = 5,
+    SEQLSTM_LOSS_SLOTS = 6
+};
 
 /* Compound: x W' + b without activation, then the loss of its rows. */
 struct seqlstm_dense_loss_desc {
     struct seqlstm_desc head;
     int64_t input;
-    int64_t output;        /* C */
+    int64_t output;         /* C */
     uint32_t dense_options; /* SEQLSTM_DENSE_… */
     uint32_t kind;          /* SEQLSTM_LOSS_… */
     uint32_t options;       /* SEQLSTM_LOSS_… bits */
@@ -479,8 +498,7 @@ struct seqlstm_top_k_desc {
     float top_p;       /* (0, 1] */
 };
 /* X [R, C] in · INDEX [R, k] int32 out · VALUE [R, k] out. Forward only. */
-enum { SEQLSTM_TOP_K_X = 0, SEQLSTM_TOP_K_INDEX = 1, SEQLSTM_TOP_K_VALUE = 2,
-       SEQLSTM_TOP_K_SLOTS = 3 };
+enum { SEQLSTM_TOP_K_X = 0, SEQLSTM_TOP_K_INDEX = 1, SEQLSTM_TOP_K_VALUE = 2, SEQLSTM_TOP_K_SLOTS = 3 };
 
 /* ---- flat vectors: bind.rows elements, forward only ---------------------------------------------- */
 
@@ -492,17 +510,17 @@ struct seqlstm_reduce_desc {
 enum { SEQLSTM_REDUCE_X = 0, SEQLSTM_REDUCE_RESULT = 1, SEQLSTM_REDUCE_SLOTS = 2 };
 
 enum {
-    SEQLSTM_OPTIMIZER_SGD      = 1, /* p -= lr g */
+    SEQLSTM_OPTIMIZER_SGD = 1,      /* p -= lr g */
     SEQLSTM_OPTIMIZER_MOMENTUM = 2, /* m = mu m + g; p -= lr m       (PyTorch's form, dampening 0) */
     SEQLSTM_OPTIMIZER_NESTEROV = 3, /* m = mu m + g; p -= lr (g + mu m) */
-    SEQLSTM_OPTIMIZER_ADAM     = 4, /* Kingma and Ba 2015, algorithm 1 (AdamW with weight_decay):
+    SEQLSTM_OPTIMIZER_ADAM = 4,     /* Kingma and Ba 2015, algorithm 1 (AdamW with weight_decay):
                                        m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
                                        p -= lr (m / (1-b1^t)) / (sqrt(w / (1-b2^t)) + epsilon)
                                        w = v, or with AMSGRAD the largest v so far */
-    SEQLSTM_OPTIMIZER_RMSPROP  = 5, /* v = rho v + (1-rho) g^2; q = g / (sqrt(v) + epsilon);
+    SEQLSTM_OPTIMIZER_RMSPROP = 5,  /* v = rho v + (1-rho) g^2; q = g / (sqrt(v) + epsilon);
                                        CENTERED: a = rho a + (1-rho) g, sqrt(v - a^2) instead of sqrt(v);
                                        mu = 0: p -= lr q; otherwise m = mu m + lr q; p -= m */
-    SEQLSTM_OPTIMIZER_ADAGRAD  = 6, /* v += g^2; p -= lr g / (sqrt(v) + epsilon) */
+    SEQLSTM_OPTIMIZER_ADAGRAD = 6,  /* v += g^2; p -= lr g / (sqrt(v) + epsilon) */
     SEQLSTM_OPTIMIZER_ADADELTA = 7  /* v = rho v + (1-rho) g^2; d = sqrt(u + epsilon) / sqrt(v + epsilon) g;
                                        u = rho u + (1-rho) d^2; p -= lr d */
 };
@@ -531,18 +549,25 @@ struct seqlstm_optimizer_desc {
  * STATE_2 [n]: v (ADAM), m (RMSPROP with momentum), u (ADADELTA) · STATE_3 [n]: largest v (AMSGRAD), a (CENTERED).
  * SUMS [2] float64 in: those of the loss · SQUARES [1] float64 in: the sum of GRAD^2, of all parameters of the model.
  * All states start at zero (ADAGRAD: at what the host chooses). Unused state slots are NULL. */
-enum { SEQLSTM_OPTIMIZER_PARAM = 0, SEQLSTM_OPTIMIZER_GRAD = 1, SEQLSTM_OPTIMIZER_STATE_1 = 2,
-       SEQLSTM_OPTIMIZER_STATE_2 = 3, SEQLSTM_OPTIMIZER_STATE_3 = 4, SEQLSTM_OPTIMIZER_SUMS = 5,
-       SEQLSTM_OPTIMIZER_SQUARES = 6, SEQLSTM_OPTIMIZER_SLOTS = 7 };
+enum {
+    SEQLSTM_OPTIMIZER_PARAM = 0,
+    SEQLSTM_OPTIMIZER_GRAD = 1,
+    SEQLSTM_OPTIMIZER_STATE_1 = 2,
+    SEQLSTM_OPTIMIZER_STATE_2 = 3,
+    SEQLSTM_OPTIMIZER_STATE_3 = 4,
+    SEQLSTM_OPTIMIZER_SUMS = 5,
+    SEQLSTM_OPTIMIZER_SQUARES = 6,
+    SEQLSTM_OPTIMIZER_SLOTS = 7
+};
 
 enum {
-    SEQLSTM_VECTOR_FILL      = 1, /* y = a */
-    SEQLSTM_VECTOR_AXPY      = 2, /* y += a x */
-    SEQLSTM_VECTOR_SCALE     = 3, /* y *= a */
-    SEQLSTM_VECTOR_LERP      = 4, /* y += a (x - y) */
+    SEQLSTM_VECTOR_FILL = 1,      /* y = a */
+    SEQLSTM_VECTOR_AXPY = 2,      /* y += a x */
+    SEQLSTM_VECTOR_SCALE = 3,     /* y *= a */
+    SEQLSTM_VECTOR_LERP = 4,      /* y += a (x - y) */
     SEQLSTM_VECTOR_SIGN_AXPY = 5, /* y += a sign(x), sign(0) = 0 */
-    SEQLSTM_VECTOR_CLAMP     = 6, /* y = min(max(y, -a), a); NaN where y is not finite */
-    SEQLSTM_VECTOR_COPY      = 7  /* y = x */
+    SEQLSTM_VECTOR_CLAMP = 6,     /* y = min(max(y, -a), a); NaN where y is not finite */
+    SEQLSTM_VECTOR_COPY = 7       /* y = x */
 };
 
 /* a = `alpha` of the step block. */

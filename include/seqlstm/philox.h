@@ -55,8 +55,7 @@ SEQLSTM_HD static inline uint64_t seqlstm_mix64(uint64_t seed, uint64_t stream, 
 }
 
 /* Ten rounds of Philox 4x32: out[4] = f(counter[4], key). `out` may be `counter`. */
-SEQLSTM_HD static inline void seqlstm_philox4x32(const uint32_t counter[4], uint64_t key,
-                                                 uint32_t out[4])
+SEQLSTM_HD static inline void seqlstm_philox4x32(const uint32_t counter[4], uint64_t key, uint32_t out[4])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -79,8 +78,7 @@ SEQLSTM_HD static inline void seqlstm_philox4x32(const uint32_t counter[4], uint
 }
 
 /* The uniform number in [0, 1) of one element; 24 bits, exact in float. */
-SEQLSTM_HD static inline float seqlstm_uniform(uint64_t key, uint64_t element, uint32_t step,
-                                               uint64_t sequence)
+SEQLSTM_HD static inline float seqlstm_uniform(uint64_t key, uint64_t element, uint32_t step, uint64_t sequence)
 {
     uint32_t counter[4], word[4];
     counter[0] = (uint32_t)(element / 4);
@@ -116,8 +114,8 @@ SEQLSTM_HD static inline float seqlstm_mask_scale(float rate)
 }
 
 /* 1 where the element is dropped (zoneout: keeps its old value), else 0. */
-SEQLSTM_HD static inline int seqlstm_mask_drops(uint64_t key, uint64_t element, uint32_t step,
-                                                uint64_t sequence, float rate)
+SEQLSTM_HD static inline int seqlstm_mask_drops(uint64_t key, uint64_t element, uint32_t step, uint64_t sequence,
+                                                float rate)
 {
     uint32_t counter[4], word[4];
     counter[0] = (uint32_t)(element / 8);
@@ -129,8 +127,8 @@ SEQLSTM_HD static inline int seqlstm_mask_drops(uint64_t key, uint64_t element, 
 }
 
 /* The factor of a dropout mask at one element: 0, or the scale. */
-SEQLSTM_HD static inline float seqlstm_mask(uint64_t key, uint64_t element, uint32_t step,
-                                            uint64_t sequence, float rate)
+SEQLSTM_HD static inline float seqlstm_mask(uint64_t key, uint64_t element, uint32_t step, uint64_t sequence,
+                                            float rate)
 {
     return seqlstm_mask_drops(key, element, step, sequence, rate) ? 0.0f : seqlstm_mask_scale(rate);
 }

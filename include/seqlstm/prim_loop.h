@@ -71,9 +71,9 @@ static inline int64_t seqlstm_prim_reserve_elems(const struct seqlstm_prim_shape
 
 /* Where things stand in the workspace: offsets in elements. */
 struct seqlstm_prim_scratch {
-    int64_t x, w_h, h, c, h_masked, out, h_new;                       /* forward and backward */
+    int64_t x, w_h, h, c, h_masked, out, h_new;                                          /* forward and backward */
     int64_t dy, dy_below, dx, dz, h_before, c_before, dh_new, dout, dc, dc_before, dw_h; /* backward */
-    int64_t reserve;                                                  /* inference */
+    int64_t reserve;                                                                     /* inference */
     int64_t elems;
 };
 
@@ -171,8 +171,8 @@ struct seqlstm_prim_layer {
     struct seqlstm_prim_cell cell; /* what does not change from step to step */
     int64_t layer, direction, n, input;
     int32_t reverse;
-    const float *x;   /* [rows, input], with the input mask */
-    const float *w_h; /* with the weight mask */
+    const float *x;                 /* [rows, input], with the input mask */
+    const float *w_h;               /* with the weight mask */
     float *z, *c_raw, *c, *h, *out; /* of the reserve; out NULL without a projection */
 };
 
@@ -257,8 +257,8 @@ static inline void seqlstm_prim_run_cell(const struct seqlstm_prim_call *call, c
 static inline uint64_t seqlstm_prim_mask_key(const struct seqlstm_prim_layer *y, uint32_t which)
 {
     const struct seqlstm_step *step = y->call->step;
-    const uint64_t stream = y->call->shape.desc->stream_base +
-                            (uint64_t)(SEQLSTM_STREAMS_PER_LAYER * y->layer + 16 * y->direction) + which;
+    const uint64_t stream =
+        y->call->shape.desc->stream_base + (uint64_t)(SEQLSTM_STREAMS_PER_LAYER * y->layer + 16 * y->direction) + which;
     return seqlstm_mix64(step->seed, stream, step->epoch);
 }
 
@@ -272,8 +272,7 @@ static inline void seqlstm_prim_mask_rows(const struct seqlstm_prim_layer *y, ui
         const uint32_t step = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0[b] : 0;
         for (int64_t k = 0; k < n; k++) {
             const float value = from ? from[b * n + k] : 0;
-            to[b * n + k] =
-                rate > 0 ? value * seqlstm_mask(key, (uint64_t)k, step, axis->sequence_id[b], rate) : value;
+            to[b * n + k] = rate > 0 ? value * seqlstm_mask(key, (uint64_t)k, step, axis->sequence_id[b], rate) : value;
         }
     }
 }
@@ -452,10 +451,18 @@ static inline void seqlstm_prim_merge(const struct seqlstm_prim_call *call, cons
             if (s->directions == 1)
                 continue;
             switch (s->desc->merge) {
-            case SEQLSTM_MERGE_CONCAT: to[s->out + k] = second[k]; break;
-            case SEQLSTM_MERGE_SUM: to[k] += second[k]; break;
-            case SEQLSTM_MERGE_MUL: to[k] *= second[k]; break;
-            default: to[k] = (to[k] + second[k]) / 2; break; /* SEQLSTM_MERGE_AVE */
+            case SEQLSTM_MERGE_CONCAT:
+                to[s->out + k] = second[k];
+                break;
+            case SEQLSTM_MERGE_SUM:
+                to[k] += second[k];
+                break;
+            case SEQLSTM_MERGE_MUL:
+                to[k] *= second[k];
+                break;
+            default:
+                to[k] = (to[k] + second[k]) / 2;
+                break; /* SEQLSTM_MERGE_AVE */
             }
         }
 }

@@ -154,8 +154,8 @@ static inline seqlstm_status seqlstm_prim_op_sizes(const struct seqlstm_op *op, 
 }
 
 static inline seqlstm_status seqlstm_prim_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
-                                                  const struct seqlstm_bind *bind,
-                                                  struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+                                                  const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                                  struct seqlstm_error *err)
 {
     (void)queue;
     union seqlstm_any_desc desc;
@@ -229,33 +229,58 @@ static const uint32_t seqlstm_prim_desc_bytes[SEQLSTM_OP_RECURRENT + 1] = {
 
 /* The table and the exported function. `prims`: an array of struct seqlstm_prim, at most SEQLSTM_VARIANTS. In one
  * source file of the plugin, without a semicolon. */
-#define SEQLSTM_PRIM_BACKEND(id, version, vendor, license, build, prims)                                              \
-    static seqlstm_status seqlstm_prim_supports_these(const char *device_class, const struct seqlstm_desc *desc,      \
-                                                      struct seqlstm_answer *answer, struct seqlstm_error *err)       \
-    {                                                                                                                 \
-        (void)err;                                                                                                    \
-        return seqlstm_prim_table_supports(prims, (uint32_t)(sizeof(prims) / sizeof(prims)[0]), device_class, desc,   \
-                                           answer);                                                                   \
-    }                                                                                                                 \
-    static seqlstm_status seqlstm_prim_create_these(struct seqlstm_instance *instance, uint32_t device,               \
-                                                    const struct seqlstm_desc *desc, const char *variant,             \
-                                                    struct seqlstm_op **out_op, struct seqlstm_error *err)            \
-    {                                                                                                                 \
-        return seqlstm_prim_table_create(prims, (uint32_t)(sizeof(prims) / sizeof(prims)[0]), instance, device, desc, \
-                                         variant, out_op, err);                                                       \
-    }                                                                                                                 \
-    static const struct seqlstm_backend seqlstm_prim_table = {                                                        \
-        (uint32_t)sizeof(struct seqlstm_backend), SEQLSTM_MAGIC, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, id, version,   \
-        vendor, license, build, 0, SEQLSTM_OP_RECURRENT + 1, seqlstm_prim_desc_bytes, 0, 0, NULL, seqlstm_prim_open,  \
-        seqlstm_prim_close, seqlstm_prim_device_count, seqlstm_prim_device_info, seqlstm_prim_supports_these,         \
-        seqlstm_prim_create_these, seqlstm_prim_op_sizes, seqlstm_prim_op_bind, seqlstm_prim_table_forward,           \
-        seqlstm_prim_binding_destroy, seqlstm_prim_op_destroy, seqlstm_prim_table_backward, NULL, NULL, NULL, NULL,   \
-        NULL};                                                                                                        \
-    SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);                       \
-    SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)                        \
-    {                                                                                                                 \
-        (void)host_minor;                                                                                             \
-        return &seqlstm_prim_table;                                                                                   \
+#define SEQLSTM_PRIM_BACKEND(id, version, vendor, license, build, prims)                                               \
+    static seqlstm_status seqlstm_prim_supports_these(const char *device_class, const struct seqlstm_desc *desc,       \
+                                                      struct seqlstm_answer *answer, struct seqlstm_error *err)        \
+    {                                                                                                                  \
+        (void)err;                                                                                                     \
+        return seqlstm_prim_table_supports(prims, (uint32_t)(sizeof(prims) / sizeof(prims)[0]), device_class, desc,    \
+                                           answer);                                                                    \
+    }                                                                                                                  \
+    static seqlstm_status seqlstm_prim_create_these(struct seqlstm_instance *instance, uint32_t device,                \
+                                                    const struct seqlstm_desc *desc, const char *variant,              \
+                                                    struct seqlstm_op **out_op, struct seqlstm_error *err)             \
+    {                                                                                                                  \
+        return seqlstm_prim_table_create(prims, (uint32_t)(sizeof(prims) / sizeof(prims)[0]), instance, device, desc,  \
+                                         variant, out_op, err);                                                        \
+    }                                                                                                                  \
+    static const struct seqlstm_backend seqlstm_prim_table = {(uint32_t)sizeof(struct seqlstm_backend),                \
+                                                              SEQLSTM_MAGIC,                                           \
+                                                              SEQLSTM_ABI_MAJOR,                                       \
+                                                              SEQLSTM_ABI_MINOR,                                       \
+                                                              id,                                                      \
+                                                              version,                                                 \
+                                                              vendor,                                                  \
+                                                              license,                                                 \
+                                                              build,                                                   \
+                                                              0,                                                       \
+                                                              SEQLSTM_OP_RECURRENT + 1,                                \
+                                                              seqlstm_prim_desc_bytes,                                 \
+                                                              0,                                                       \
+                                                              0,                                                       \
+                                                              NULL,                                                    \
+                                                              seqlstm_prim_open,                                       \
+                                                              seqlstm_prim_close,                                      \
+                                                              seqlstm_prim_device_count,                               \
+                                                              seqlstm_prim_device_info,                                \
+                                                              seqlstm_prim_supports_these,                             \
+                                                              seqlstm_prim_create_these,                               \
+                                                              seqlstm_prim_op_sizes,                                   \
+                                                              seqlstm_prim_op_bind,                                    \
+                                                              seqlstm_prim_table_forward,                              \
+                                                              seqlstm_prim_binding_destroy,                            \
+                                                              seqlstm_prim_op_destroy,                                 \
+                                                              seqlstm_prim_table_backward,                             \
+                                                              NULL,                                                    \
+                                                              NULL,                                                    \
+                                                              NULL,                                                    \
+                                                              NULL,                                                    \
+                                                              NULL};                                                   \
+    SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);                        \
+    SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)                         \
+    {                                                                                                                  \
+        (void)host_minor;                                                                                              \
+        return &seqlstm_prim_table;                                                                                    \
     }
 
 #ifdef __cplusplus

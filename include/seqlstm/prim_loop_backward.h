@@ -204,8 +204,8 @@ static inline void seqlstm_prim_backward(const struct seqlstm_prim_call *call)
     const struct seqlstm_prim_shape *s = &call->shape;
     float *input = call->parts & SEQLSTM_BACKWARD_INPUTS ? seqlstm_prim_slot(call->grads, SEQLSTM_RECURRENT_X) : NULL;
     float *flow[2] = {call->work + call->at.dy, call->work + call->at.dy_below};
-    const float *dy = s->desc->options & SEQLSTM_RECURRENT_OUTPUT
-                          ? seqlstm_prim_slot(call->grads, SEQLSTM_RECURRENT_Y) : NULL;
+    const float *dy =
+        s->desc->options & SEQLSTM_RECURRENT_OUTPUT ? seqlstm_prim_slot(call->grads, SEQLSTM_RECURRENT_Y) : NULL;
     for (int64_t l = s->layers - 1; l >= 0; l--) {
         float *dx = l == 0 ? input : flow[l % 2];
         for (int64_t direction = 0; direction < s->directions; direction++) {

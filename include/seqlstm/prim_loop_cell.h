@@ -31,13 +31,13 @@ struct seqlstm_prim_gemm {
 struct seqlstm_prim_cell {
     const struct seqlstm_recurrent_desc *desc;
     const struct seqlstm_activation *gate, *candidate, *output; /* of this direction */
-    const float *peephole; /* [3 H]: i f o; NULL: none */
-    int64_t hidden;        /* H */
-    const float *c_before; /* [rows, H] c' */
-    float *z;     /* forward: in u + v + b, out with the peephole terms too; backward: in, as forward left it */
-    float *c_raw; /* forward: out f * c' + i * g; backward: in */
-    float *c;     /* forward: out c^, which is c_raw within cell_clip; not read in backward */
-    float *out;   /* forward: out o * output(c^), before the projection */
+    const float *peephole;                                      /* [3 H]: i f o; NULL: none */
+    int64_t hidden;                                             /* H */
+    const float *c_before;                                      /* [rows, H] c' */
+    float *z;          /* forward: in u + v + b, out with the peephole terms too; backward: in, as forward left it */
+    float *c_raw;      /* forward: out f * c' + i * g; backward: in */
+    float *c;          /* forward: out c^, which is c_raw within cell_clip; not read in backward */
+    float *out;        /* forward: out o * output(c^), before the projection */
     const float *dout; /* backward: gradient of `out` */
     const float *dc;   /* backward: gradient of c^ from later steps */
     float *dz;         /* backward: out, of z (zero for f with COUPLED_GATES) */
@@ -68,18 +68,30 @@ static inline float seqlstm_prim_sigmoid(float x)
 static inline float seqlstm_prim_activate(const struct seqlstm_activation *a, float x)
 {
     switch (a->kind) {
-    case SEQLSTM_ACT_TANH: return tanhf(x);
-    case SEQLSTM_ACT_SIGMOID: return seqlstm_prim_sigmoid(x);
-    case SEQLSTM_ACT_RELU: return fmaxf(0, x);
-    case SEQLSTM_ACT_LEAKY_RELU: return x >= 0 ? x : a->alpha * x;
-    case SEQLSTM_ACT_THRESHOLDED_RELU: return x > a->alpha ? x : 0;
-    case SEQLSTM_ACT_SCALED_TANH: return a->alpha * tanhf(a->beta * x);
-    case SEQLSTM_ACT_HARD_SIGMOID: return fminf(fmaxf(a->alpha * x + a->beta, 0), 1);
-    case SEQLSTM_ACT_ELU: return x >= 0 ? x : a->alpha * expm1f(x);
-    case SEQLSTM_ACT_SOFTSIGN: return x / (1 + fabsf(x));
-    case SEQLSTM_ACT_SOFTPLUS: return fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
-    case SEQLSTM_ACT_AFFINE: return a->alpha * x + a->beta;
-    default: return x; /* SEQLSTM_ACT_NONE */
+    case SEQLSTM_ACT_TANH:
+        return tanhf(x);
+    case SEQLSTM_ACT_SIGMOID:
+        return seqlstm_prim_sigmoid(x);
+    case SEQLSTM_ACT_RELU:
+        return fmaxf(0, x);
+    case SEQLSTM_ACT_LEAKY_RELU:
+        return x >= 0 ? x : a->alpha * x;
+    case SEQLSTM_ACT_THRESHOLDED_RELU:
+        return x > a->alpha ? x : 0;
+    case SEQLSTM_ACT_SCALED_TANH:
+        return a->alpha * tanhf(a->beta * x);
+    case SEQLSTM_ACT_HARD_SIGMOID:
+        return fminf(fmaxf(a->alpha * x + a->beta, 0), 1);
+    case SEQLSTM_ACT_ELU:
+        return x >= 0 ? x : a->alpha * expm1f(x);
+    case SEQLSTM_ACT_SOFTSIGN:
+        return x / (1 + fabsf(x));
+    case SEQLSTM_ACT_SOFTPLUS:
+        return fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
+    case SEQLSTM_ACT_AFFINE:
+        return a->alpha * x + a->beta;
+    default:
+        return x; /* SEQLSTM_ACT_NONE */
     }
 }
 
@@ -95,18 +107,30 @@ static inline float seqlstm_prim_slope(const struct seqlstm_activation *a, float
 {
     const float y = a->alpha * x + a->beta;
     switch (a->kind) {
-    case SEQLSTM_ACT_TANH: return 4 * seqlstm_prim_bell(2 * x);
-    case SEQLSTM_ACT_SIGMOID: return seqlstm_prim_bell(x);
-    case SEQLSTM_ACT_RELU: return x > 0 ? 1 : 0;
-    case SEQLSTM_ACT_LEAKY_RELU: return x >= 0 ? 1 : a->alpha;
-    case SEQLSTM_ACT_THRESHOLDED_RELU: return x > a->alpha ? 1 : 0;
-    case SEQLSTM_ACT_SCALED_TANH: return a->alpha * a->beta * 4 * seqlstm_prim_bell(2 * a->beta * x);
-    case SEQLSTM_ACT_HARD_SIGMOID: return y > 0 && y < 1 ? a->alpha : 0;
-    case SEQLSTM_ACT_ELU: return x >= 0 ? 1 : a->alpha * expf(x);
-    case SEQLSTM_ACT_SOFTSIGN: return 1 / ((1 + fabsf(x)) * (1 + fabsf(x)));
-    case SEQLSTM_ACT_SOFTPLUS: return seqlstm_prim_sigmoid(x);
-    case SEQLSTM_ACT_AFFINE: return a->alpha;
-    default: return 1; /* SEQLSTM_ACT_NONE */
+    case SEQLSTM_ACT_TANH:
+        return 4 * seqlstm_prim_bell(2 * x);
+    case SEQLSTM_ACT_SIGMOID:
+        return seqlstm_prim_bell(x);
+    case SEQLSTM_ACT_RELU:
+        return x > 0 ? 1 : 0;
+    case SEQLSTM_ACT_LEAKY_RELU:
+        return x >= 0 ? 1 : a->alpha;
+    case SEQLSTM_ACT_THRESHOLDED_RELU:
+        return x > a->alpha ? 1 : 0;
+    case SEQLSTM_ACT_SCALED_TANH:
+        return a->alpha * a->beta * 4 * seqlstm_prim_bell(2 * a->beta * x);
+    case SEQLSTM_ACT_HARD_SIGMOID:
+        return y > 0 && y < 1 ? a->alpha : 0;
+    case SEQLSTM_ACT_ELU:
+        return x >= 0 ? 1 : a->alpha * expf(x);
+    case SEQLSTM_ACT_SOFTSIGN:
+        return 1 / ((1 + fabsf(x)) * (1 + fabsf(x)));
+    case SEQLSTM_ACT_SOFTPLUS:
+        return seqlstm_prim_sigmoid(x);
+    case SEQLSTM_ACT_AFFINE:
+        return a->alpha;
+    default:
+        return 1; /* SEQLSTM_ACT_NONE */
     }
 }
 
@@ -178,8 +202,8 @@ static inline void seqlstm_prim_cell_backward(const struct seqlstm_prim_cell *ce
             const float f = coupled ? 1 - i : seqlstm_prim_gate(cell, cell->gate, z[n + k]);
             const float g = seqlstm_prim_gate(cell, cell->candidate, z[2 * n + k]);
             const float o = seqlstm_prim_gate(cell, cell->gate, z[3 * n + k]);
-            dz[3 * n + k] = dout * seqlstm_prim_activate(cell->output, c) *
-                            seqlstm_prim_gate_slope(cell, cell->gate, z[3 * n + k]);
+            dz[3 * n + k] =
+                dout * seqlstm_prim_activate(cell->output, c) * seqlstm_prim_gate_slope(cell, cell->gate, z[3 * n + k]);
             float dc = cell->dc[row * n + k] + dout * o * seqlstm_prim_slope(cell->output, c);
             if (p)
                 dc += p[2 * n + k] * dz[3 * n + k];

@@ -38,22 +38,24 @@ enum { SEQLSTM_OPEN_TRUST = 1u << 0 /* load plugins whatever their owner and mod
 /* How to open. Zero with struct_size set: defaults. Borrowed until seqlstm_close. */
 struct seqlstm_options {
     uint32_t struct_size;
-    uint32_t flags;                      /* SEQLSTM_OPEN_… */
-    const char *const *overrides;        /* "train.epochs=5": dotted key, YAML value */
+    uint32_t flags;               /* SEQLSTM_OPEN_… */
+    const char *const *overrides; /* "train.epochs=5": dotted key, YAML value */
     uint32_t override_count;
     uint32_t folder_count;
-    const char *const *backend_folders;  /* searched first for backends */
-    const char *backend;                 /* give this backend everything that it accepts; NULL */
-    const char *out_dir;                 /* the run folder itself; NULL: as the model says */
-    int32_t threads;                     /* 0: all usable cores */
+    const char *const *backend_folders; /* searched first for backends */
+    const char *backend;                /* give this backend everything that it accepts; NULL */
+    const char *out_dir;                /* the run folder itself; NULL: as the model says */
+    int32_t threads;                    /* 0: all usable cores */
     int32_t reserved0;
-    void *context;                       /* first argument of log */
+    void *context;                                                  /* first argument of log */
     void (*log)(void *context, int32_t level, const char *message); /* 1 error .. 5 trace; NULL: silent */
-    const int32_t *stop;                 /* when it becomes non-zero, training saves and ends; NULL */
+    const int32_t *stop; /* when it becomes non-zero, training saves and ends; NULL */
 };
 
-#define SEQLSTM_OPTIONS_INIT                                                                       \
-    {(uint32_t)sizeof(struct seqlstm_options), 0, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL}
+#define SEQLSTM_OPTIONS_INIT                                                                                           \
+    {                                                                                                                  \
+        (uint32_t)sizeof(struct seqlstm_options), 0, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL              \
+    }
 
 /* Version of the library, "0.1.0". */
 SEQLSTM_API const char *seqlstm_get_version(void);
@@ -100,15 +102,13 @@ typedef seqlstm_status (*seqlstm_prediction_fn)(void *context, int64_t record, c
 
 /* Predicts for every record of a file in the format of the training data ("-": standard input), in order. */
 SEQLSTM_API seqlstm_status seqlstm_predict_file(struct seqlstm_session *session, const char *path,
-                                                seqlstm_prediction_fn write, void *context,
-                                                struct seqlstm_error *err);
+                                                seqlstm_prediction_fn write, void *context, struct seqlstm_error *err);
 
 /* Predicts for `count` sequences of numbers in memory: sequence k has lengths[k] >= 0 steps of as many features as the
  * model was trained with; `values` holds them one after the other, in the units of the training data. */
 SEQLSTM_API seqlstm_status seqlstm_predict_values(struct seqlstm_session *session, const float *values,
-                                                  const int64_t *lengths, int64_t count,
-                                                  seqlstm_prediction_fn write, void *context,
-                                                  struct seqlstm_error *err);
+                                                  const int64_t *lengths, int64_t count, seqlstm_prediction_fn write,
+                                                  void *context, struct seqlstm_error *err);
 
 /* Name of class `index` of a classifier, tagger or language model; NULL beyond the last or where there are none.
  * Borrowed from the session. */

@@ -22,20 +22,20 @@ extern "C" {
 typedef int32_t seqlstm_status;
 
 enum {
-    SEQLSTM_OK               = 0,
-    SEQLSTM_INVALID_ARGUMENT = 1,  /* the caller broke the contract of the function */
-    SEQLSTM_INVALID_CONFIG   = 2,  /* the user's model file, option or flag is wrong */
-    SEQLSTM_NOT_FOUND        = 3,  /* a file, name or backend does not exist */
-    SEQLSTM_UNSUPPORTED      = 4,  /* never possible here: dispatch goes on to the next backend */
-    SEQLSTM_UNAVAILABLE      = 5,  /* not on this machine (library, device): tests skip, visibly */
-    SEQLSTM_NO_MEMORY        = 6,  /* host or device memory ran out */
-    SEQLSTM_IO               = 7,  /* reading or writing failed; native_code is errno */
-    SEQLSTM_CORRUPT_DATA     = 8,  /* input data or a stored file does not hold what it must */
-    SEQLSTM_NUMERIC          = 9,  /* NaN or infinity, or the divergence rule */
-    SEQLSTM_ABI_MISMATCH     = 10, /* plugin and host do not speak the same ABI */
-    SEQLSTM_DEVICE           = 11, /* the device or its library failed; native_code is theirs */
-    SEQLSTM_CANCELLED        = 12, /* stopped on the user's wish */
-    SEQLSTM_INTERNAL         = 13  /* a bug in seqlstm or in the plugin */
+    SEQLSTM_OK = 0,
+    SEQLSTM_INVALID_ARGUMENT = 1, /* the caller broke the contract of the function */
+    SEQLSTM_INVALID_CONFIG = 2,   /* the user's model file, option or flag is wrong */
+    SEQLSTM_NOT_FOUND = 3,        /* a file, name or backend does not exist */
+    SEQLSTM_UNSUPPORTED = 4,      /* never possible here: dispatch goes on to the next backend */
+    SEQLSTM_UNAVAILABLE = 5,      /* not on this machine (library, device): tests skip, visibly */
+    SEQLSTM_NO_MEMORY = 6,        /* host or device memory ran out */
+    SEQLSTM_IO = 7,               /* reading or writing failed; native_code is errno */
+    SEQLSTM_CORRUPT_DATA = 8,     /* input data or a stored file does not hold what it must */
+    SEQLSTM_NUMERIC = 9,          /* NaN or infinity, or the divergence rule */
+    SEQLSTM_ABI_MISMATCH = 10,    /* plugin and host do not speak the same ABI */
+    SEQLSTM_DEVICE = 11,          /* the device or its library failed; native_code is theirs */
+    SEQLSTM_CANCELLED = 12,       /* stopped on the user's wish */
+    SEQLSTM_INTERNAL = 13         /* a bug in seqlstm or in the plugin */
 };
 
 /* What went wrong. Owned by the caller; may be NULL wherever a function takes one. */
@@ -48,14 +48,20 @@ struct seqlstm_error {
     char message[896];    /* one sentence: what, which value, what was expected */
 };
 
-#define SEQLSTM_ERROR_INIT {(uint32_t)sizeof(struct seqlstm_error), 0, 0, 0, {0}, {0}}
+#define SEQLSTM_ERROR_INIT                                                                                             \
+    {                                                                                                                  \
+        (uint32_t)sizeof(struct seqlstm_error), 0, 0, 0, {0},                                                          \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
 
 /* Fills `err` (NULL is fine) and returns `code`. [any thread] */
 #if defined(__GNUC__)
 __attribute__((format(printf, 5, 6)))
 #endif
-static inline seqlstm_status seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code, const char *file,
-                                               int line, const char *format, ...)
+static inline seqlstm_status
+seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code, const char *file, int line, const char *format, ...)
 {
     /* the caller's record may be of an older version than ours: shorter, but never without a message */
     if (err == NULL || err->struct_size < offsetof(struct seqlstm_error, message) + sizeof err->message)
@@ -75,15 +81,14 @@ static inline seqlstm_status seqlstm_error_set(struct seqlstm_error *err, seqlst
 }
 
 /* Returns from the calling function with `code` and the formatted message in `err`. */
-#define SEQLSTM_FAIL(err, code, ...)                                                               \
-    return seqlstm_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
+#define SEQLSTM_FAIL(err, code, ...) return seqlstm_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
 /* Returns from the calling function when `expression` is not SEQLSTM_OK; `err` was filled below. */
-#define SEQLSTM_TRY(expression)                                                                    \
-    do {                                                                                           \
-        seqlstm_status seqlstm_try_status_ = (expression);                                         \
-        if (seqlstm_try_status_ != SEQLSTM_OK)                                                     \
-            return seqlstm_try_status_;                                                            \
+#define SEQLSTM_TRY(expression)                                                                                        \
+    do {                                                                                                               \
+        seqlstm_status seqlstm_try_status_ = (expression);                                                             \
+        if (seqlstm_try_status_ != SEQLSTM_OK)                                                                         \
+            return seqlstm_try_status_;                                                                                \
     } while (0)
 
 #ifdef __cplusplus

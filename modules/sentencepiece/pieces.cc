@@ -20,12 +20,20 @@ struct seqlstm_pieces {
     sp::SentencePieceProcessor processor;
 };
 
-namespace {
+namespace
+{
 
-class Lines : public sp::SentenceIterator {
+class Lines : public sp::SentenceIterator
+{
   public:
-    explicit Lines(const seqlstm_pieces_training *training) : training_(training) { Next(); }
-    bool done() const override { return done_; }
+    explicit Lines(const seqlstm_pieces_training *training) : training_(training)
+    {
+        Next();
+    }
+    bool done() const override
+    {
+        return done_;
+    }
     void Next() override
     {
         uint64_t bytes = 0;
@@ -33,8 +41,14 @@ class Lines : public sp::SentenceIterator {
         done_ = text == nullptr;
         line_.assign(text ? text : "", text ? bytes : 0);
     }
-    const std::string &value() const override { return line_; }
-    sp::util::Status status() const override { return sp::util::Status(); }
+    const std::string &value() const override
+    {
+        return line_;
+    }
+    sp::util::Status status() const override
+    {
+        return sp::util::Status();
+    }
 
   private:
     const seqlstm_pieces_training *training_;
@@ -42,8 +56,7 @@ class Lines : public sp::SentenceIterator {
     bool done_ = false;
 };
 
-template <class Call>
-int32_t guarded(seqlstm_error *err, const Call &call)
+template <class Call> int32_t guarded(seqlstm_error *err, const Call &call)
 {
     try {
         const sp::util::Status status = call();
@@ -65,8 +78,12 @@ int32_t train(const seqlstm_pieces_training *training, void **out_model, uint64_
         // Two threads always: unigram's sums depend on how many there are. Names of control pieces stay free for the
         // specials of the vocabulary. Level 3: what goes wrong comes back as a status.
         const std::unordered_map<std::string, std::string> options = {
-            {"minloglevel", "3"},  {"num_threads", "2"}, {"bos_id", "-1"},
-            {"eos_id", "-1"},      {"unk_id", "0"},      {"max_sentence_length", "1048576"},
+            {"minloglevel", "3"},
+            {"num_threads", "2"},
+            {"bos_id", "-1"},
+            {"eos_id", "-1"},
+            {"unk_id", "0"},
+            {"max_sentence_length", "1048576"},
             {"model_type", training->method == SEQLSTM_PIECES_UNIGRAM ? "unigram" : "bpe"},
             {"vocab_size", std::to_string(training->size)}};
         Lines lines(training);
@@ -134,7 +151,7 @@ int32_t cut(const seqlstm_pieces *pieces, const char *text, uint64_t bytes,
     });
 }
 
-}  // namespace
+} // namespace
 
 extern "C" __attribute__((visibility("default"))) const seqlstm_pieces_module seqlstm_pieces_v0 = {
     sizeof(seqlstm_pieces_module), 0, train, release, open, close, count, get, cut};

@@ -23,7 +23,8 @@ static __device__ float read_float(const void *x, uint32_t dtype, int64_t e)
 
 static __global__ void cast_float(uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
 {
-    GPU_FOR_EACH(e, elems) {
+    GPU_FOR_EACH(e, elems)
+    {
         const float value = read_float(x, from, e);
         switch (to) {
         case SEQLSTM_BFLOAT16:
@@ -42,7 +43,7 @@ static __global__ void cast_float(uint32_t from, uint32_t to, int64_t elems, con
 static __global__ void add_float(uint32_t from, int64_t elems, const void *x, float *y)
 {
     GPU_FOR_EACH(e, elems)
-        y[e] += read_float(x, from, e);
+    y[e] += read_float(x, from, e);
 }
 
 /* ---- float64 on one side ------------------------------------------------------------------------------------ */
@@ -75,9 +76,10 @@ static __device__ uint16_t encode(double x, int fraction, int exponent)
 
 static __global__ void cast_double(uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
 {
-    GPU_FOR_EACH(e, elems) {
-        const double value = from == SEQLSTM_FLOAT64 ? static_cast<const double *>(x)[e]
-                                                     : static_cast<double>(read_float(x, from, e));
+    GPU_FOR_EACH(e, elems)
+    {
+        const double value =
+            from == SEQLSTM_FLOAT64 ? static_cast<const double *>(x)[e] : static_cast<double>(read_float(x, from, e));
         switch (to) {
         case SEQLSTM_BFLOAT16:
             static_cast<uint16_t *>(y)[e] = encode(value, 7, 8);

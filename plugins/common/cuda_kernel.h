@@ -16,7 +16,7 @@
     extern __shared__ __align__(16) unsigned char gpu_shared_memory[];                                                 \
     type *name = reinterpret_cast<type *>(gpu_shared_memory)
 #define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
-    (kernel<<<(grid), (block), (shared_bytes), static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__),                     \
+    (kernel<<<(grid), (block), (shared_bytes), static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__),                      \
      static_cast<int>(cudaGetLastError()))
 #endif
 

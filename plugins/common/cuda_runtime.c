@@ -110,9 +110,8 @@ static void describe(int ordinal, const struct cudaDeviceProp *properties, struc
                                   .memory_bytes = properties->totalGlobalMem};
     cudaDeviceGetAttribute(&device->cooperative, cudaDevAttrCooperativeLaunch, ordinal);
     snprintf(device->name, sizeof device->name, "%.63s", properties->name);
-    snprintf(device->uuid, sizeof device->uuid,
-             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3], u[4], u[5],
-             u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    snprintf(device->uuid, sizeof device->uuid, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 seqlstm_status gpu_runtime_open(struct gpu_device *devices, uint32_t *out_count, struct seqlstm_error *err)

@@ -24,14 +24,14 @@ extern "C" {
 enum { GPU_DEVICES_MAX = 16 };
 
 struct gpu_device {
-    int32_t ordinal;           /* CUDA's number */
-    int32_t major, minor;      /* compute capability */
+    int32_t ordinal;      /* CUDA's number */
+    int32_t major, minor; /* compute capability */
     int32_t multiprocessors;
-    int32_t cooperative;       /* may all blocks of a launch wait for each other? */
-    int64_t shared_bytes;      /* most shared memory of one block */
+    int32_t cooperative;  /* may all blocks of a launch wait for each other? */
+    int64_t shared_bytes; /* most shared memory of one block */
     uint64_t memory_bytes;
     char name[64];
-    char uuid[40];             /* "8f1c2a9e-…" */
+    char uuid[40]; /* "8f1c2a9e-…" */
 };
 
 /* Loads what can be absent and lists the devices that this build has code for. UNAVAILABLE: no driver, one that is too

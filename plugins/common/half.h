@@ -53,7 +53,7 @@ GPU_HD uint16_t gpu_to_f16(float x)
         return (uint16_t)(sign | 0x7E00u);
     if (size >= 0x477FF000u) /* 65520 and more */
         return (uint16_t)(sign | 0x7C00u);
-    if (size < 0x38800000u) { /* subnormal: the sum's rounding is the one that is wanted */
+    if (size < 0x38800000u) {                            /* subnormal: the sum's rounding is the one that is wanted */
         const float magic = gpu_bits_float(0x3F000000u); /* 2^-1, whose last place is 2^-24 */
         return (uint16_t)(sign | (gpu_float_bits(gpu_bits_float(size) + magic) - 0x3F000000u));
     }

@@ -47,8 +47,7 @@ static void *open_folder(const struct vendor_library *library, const char *folde
 }
 
 /* The Python environment that is active. */
-static void *open_environment(const struct vendor_library *library, const char *variable, char *reason,
-                              size_t capacity)
+static void *open_environment(const struct vendor_library *library, const char *variable, char *reason, size_t capacity)
 {
     const char *root = getenv(variable);
     void *opened = NULL;

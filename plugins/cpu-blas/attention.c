@@ -99,15 +99,14 @@ struct blas_attention_work blas_attention_begin(const struct blas_call *call)
 {
     const struct seqlstm_attention_desc *d = &call->op->desc.attention;
     const bool training = call->op->training, shared = d->options & SEQLSTM_ATTENTION_SHARED;
-    struct blas_attention_work w = {
-        .d = d,
-        .sorted = place_sorted(d, training, training ? call->reserve : call->workspace),
-        .tiles = call->workspace,
-        .queries = call->slots[SEQLSTM_ATTENTION_QUERIES],
-        .keys = call->slots[SEQLSTM_ATTENTION_KEYS],
-        .values = call->slots[shared ? SEQLSTM_ATTENTION_KEYS : SEQLSTM_ATTENTION_VALUES],
-        .score = call->slots[SEQLSTM_ATTENTION_SCORE],
-        .offsets = call->slots[SEQLSTM_ATTENTION_OFFSETS]};
+    struct blas_attention_work w = {.d = d,
+                                    .sorted = place_sorted(d, training, training ? call->reserve : call->workspace),
+                                    .tiles = call->workspace,
+                                    .queries = call->slots[SEQLSTM_ATTENTION_QUERIES],
+                                    .keys = call->slots[SEQLSTM_ATTENTION_KEYS],
+                                    .values = call->slots[shared ? SEQLSTM_ATTENTION_KEYS : SEQLSTM_ATTENTION_VALUES],
+                                    .score = call->slots[SEQLSTM_ATTENTION_SCORE],
+                                    .offsets = call->slots[SEQLSTM_ATTENTION_OFFSETS]};
     if (!training)
         w.tiles += w.sorted.bytes;
     return w;
@@ -131,8 +130,7 @@ bool blas_attention_is_of(const struct blas_attention_work *w, int64_t m, int32_
            (before < (double)(part + 1) * w->share || part == w->parts - 1);
 }
 
-struct blas_tile blas_attention_tile(const struct blas_call *call, const struct blas_attention_work *w,
-                                     int32_t part)
+struct blas_tile blas_attention_tile(const struct blas_call *call, const struct blas_attention_work *w, int32_t part)
 {
     const uint64_t each = place_tile(w->d, call->op->training, NULL).bytes;
     return place_tile(w->d, call->op->training, w->tiles + (uint64_t)part * each);
@@ -141,8 +139,8 @@ struct blas_tile blas_attention_tile(const struct blas_call *call, const struct 
 /* ---- one tile ------------------------------------------------------------------------------------ */
 
 /* A of `count` queries over the `length` rows of keys. */
-static void weigh(const struct blas_call *call, const struct blas_attention_work *w, int64_t count,
-                  int64_t length, const float *query, const float *keys, float *a)
+static void weigh(const struct blas_call *call, const struct blas_attention_work *w, int64_t count, int64_t length,
+                  const float *query, const float *keys, float *a)
 {
     const int64_t key = w->d->key;
     if (w->score != NULL)
@@ -158,24 +156,20 @@ static void weigh(const struct blas_call *call, const struct blas_attention_work
 
 /* ---- forward ------------------------------------------------------------------------------------- */
 
-static void attend(const struct blas_call *call, struct blas_attention_work *w, int64_t m,
-                   const struct blas_tile *tile)
+static void attend(const struct blas_call *call, struct blas_attention_work *w, int64_t m, const struct blas_tile *tile)
 {
     const int64_t value = w->d->value, longest = w->d->head.max_steps, first = w->offsets[m];
     const int64_t length = w->offsets[m + 1] - first;
     const float *keys = w->keys + first * w->d->key, *values = w->values + first * value;
-    float *contexts = call->slots[SEQLSTM_ATTENTION_CONTEXT],
-          *report = call->slots[SEQLSTM_ATTENTION_WEIGHT_ROWS];
-    for (int64_t q = w->sorted.starts[m]; length > 0 && q < w->sorted.starts[m + 1];
-         q += BLAS_ATTENTION_TILE) {
+    float *contexts = call->slots[SEQLSTM_ATTENTION_CONTEXT], *report = call->slots[SEQLSTM_ATTENTION_WEIGHT_ROWS];
+    for (int64_t q = w->sorted.starts[m]; length > 0 && q < w->sorted.starts[m + 1]; q += BLAS_ATTENTION_TILE) {
         const int64_t left = w->sorted.starts[m + 1] - q,
                       count = left < BLAS_ATTENTION_TILE ? left : BLAS_ATTENTION_TILE;
         const int32_t *order = w->sorted.order + q;
         float *a = tile->weight;
         if (w->sorted.weights != NULL)
             a = w->sorted.weights + w->sorted.pairs[m] + (q - w->sorted.starts[m]) * length;
-        weigh(call, w, count, length, blas_rows_collect(order, count, w->queries, w->d->key, tile->query),
-              keys, a);
+        weigh(call, w, count, length, blas_rows_collect(order, count, w->queries, w->d->key, tile->query), keys, a);
         float *context = blas_rows_aim(order, count, contexts, value, tile->context);
         call->math->product_rows(count, value, length, a, length, 1, values, value, false, context, value);
         blas_rows_place(order, count, contexts, value, context);
@@ -200,8 +194,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
     (void)err;
     struct blas_attention_work w = blas_attention_begin(call);
     const int32_t *memory_of = call->slots[SEQLSTM_ATTENTION_MEMORY_OF];
-    float *contexts = call->slots[SEQLSTM_ATTENTION_CONTEXT],
-          *report = call->slots[SEQLSTM_ATTENTION_WEIGHT_ROWS];
+    float *contexts = call->slots[SEQLSTM_ATTENTION_CONTEXT], *report = call->slots[SEQLSTM_ATTENTION_WEIGHT_ROWS];
     const int64_t value = w.d->value, longest = w.d->head.max_steps;
     sort_queries(call, &w);
     for (int64_t q = 0; q < call->bind->rows; q++) {

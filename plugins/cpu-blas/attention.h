@@ -50,8 +50,7 @@ void blas_attention_share(const struct blas_call *call, struct blas_attention_wo
 bool blas_attention_is_of(const struct blas_attention_work *w, int64_t m, int32_t part);
 
 /* The tile of a part. */
-struct blas_tile blas_attention_tile(const struct blas_call *call, const struct blas_attention_work *w,
-                                     int32_t part);
+struct blas_tile blas_attention_tile(const struct blas_call *call, const struct blas_attention_work *w, int32_t part);
 
 seqlstm_status blas_attention_backward(const struct blas_call *call, struct seqlstm_error *err);
 
@@ -69,8 +68,8 @@ static inline bool blas_rows_touch(const int32_t *order, int64_t count)
 }
 
 /* One behind the other: where they are, or copied into the tile. */
-static inline const float *blas_rows_collect(const int32_t *order, int64_t count, const float *from,
-                                             int64_t n, float *tile)
+static inline const float *blas_rows_collect(const int32_t *order, int64_t count, const float *from, int64_t n,
+                                             float *tile)
 {
     if (blas_rows_touch(order, count))
         return from + order[0] * n;
@@ -85,8 +84,7 @@ static inline float *blas_rows_aim(const int32_t *order, int64_t count, float *t
     return blas_rows_touch(order, count) ? to + order[0] * n : tile;
 }
 
-static inline void blas_rows_place(const int32_t *order, int64_t count, float *to, int64_t n,
-                                   const float *tile)
+static inline void blas_rows_place(const int32_t *order, int64_t count, float *to, int64_t n, const float *tile)
 {
     if (!blas_rows_touch(order, count))
         for (int64_t i = 0; i < count; i++)

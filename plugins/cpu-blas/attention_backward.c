@@ -10,8 +10,7 @@ static float *input_grad(const struct blas_call *call, int slot)
 
 /* dE of a tile, in `tile->weight`. */
 static void back_weights(const struct blas_call *call, const struct blas_attention_work *w, int64_t count,
-                         int64_t length, const float *a, const float *values, const float *dcontext,
-                         float *de)
+                         int64_t length, const float *a, const float *values, const float *dcontext, float *de)
 {
     const int64_t value = w->d->value;
     call->math->product_dots(count, length, value, dcontext, value, values, value, false, de, length);
@@ -25,13 +24,11 @@ static void back_weights(const struct blas_call *call, const struct blas_attenti
 static void attend_back(const struct blas_call *call, struct blas_attention_work *w, int64_t m,
                         const struct blas_tile *tile, float *dkeys, float *dvalues)
 {
-    const int64_t key = w->d->key, value = w->d->value, first = w->offsets[m],
-                  length = w->offsets[m + 1] - first;
+    const int64_t key = w->d->key, value = w->d->value, first = w->offsets[m], length = w->offsets[m + 1] - first;
     const float *keys = w->keys + first * key, *values = w->values + first * value;
     const float *dcontexts = call->grads[SEQLSTM_ATTENTION_CONTEXT];
     float *dqueries = input_grad(call, SEQLSTM_ATTENTION_QUERIES);
-    for (int64_t q = w->sorted.starts[m]; length > 0 && q < w->sorted.starts[m + 1];
-         q += BLAS_ATTENTION_TILE) {
+    for (int64_t q = w->sorted.starts[m]; length > 0 && q < w->sorted.starts[m + 1]; q += BLAS_ATTENTION_TILE) {
         const int64_t left = w->sorted.starts[m + 1] - q,
                       count = left < BLAS_ATTENTION_TILE ? left : BLAS_ATTENTION_TILE;
         const int32_t *order = w->sorted.order + q;
@@ -42,13 +39,11 @@ static void attend_back(const struct blas_call *call, struct blas_attention_work
               *dquery = dqueries ? blas_rows_aim(order, count, dqueries, key, tile->dquery) : tile->dquery;
         back_weights(call, w, count, length, a, values, dcontext, de);
         if (dvalues != NULL)
-            call->math->product_rows(length, value, count, a, 1, length, dcontext, value, true, dvalues,
-                                     value);
+            call->math->product_rows(length, value, count, a, 1, length, dcontext, value, true, dvalues, value);
         if (w->score != NULL) {
             for (int64_t i = 0; i < count; i++)
                 call->math->tanh_scores_back(length, key, query + i * key, keys, w->score, de + i * length,
-                                             dquery + i * key, dkeys != NULL ? dkeys : tile->dkeys,
-                                             tile->dscore);
+                                             dquery + i * key, dkeys != NULL ? dkeys : tile->dkeys, tile->dscore);
         } else {
             if (dqueries != NULL)
                 call->math->product_rows(count, key, length, de, length, 1, keys, key, false, dquery, key);
@@ -60,8 +55,7 @@ static void attend_back(const struct blas_call *call, struct blas_attention_work
     }
 }
 
-static void attend_back_part(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                             int64_t end)
+static void attend_back_part(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)begin;
     (void)end;
@@ -114,8 +108,7 @@ seqlstm_status blas_attention_backward(const struct blas_call *call, struct seql
     float *dscore = additive && blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_ATTENTION_SCORE)
                         ? call->grads[SEQLSTM_ATTENTION_SCORE]
                         : NULL;
-    if (call->grads[SEQLSTM_ATTENTION_CONTEXT] == NULL ||
-        (!additive && !(call->parts & SEQLSTM_BACKWARD_INPUTS))) {
+    if (call->grads[SEQLSTM_ATTENTION_CONTEXT] == NULL || (!additive && !(call->parts & SEQLSTM_BACKWARD_INPUTS))) {
         clear_all(call, d, dscore);
         return SEQLSTM_OK;
     }

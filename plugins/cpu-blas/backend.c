@@ -27,8 +27,8 @@ static seqlstm_status choose_isa(const char *name, enum blas_isa *out_isa, struc
         while (isa > BLAS_ISA_PORTABLE && strcmp(name, blas_isa_name(isa)) != 0)
             isa--;
         if (strcmp(name, blas_isa_name(isa)) != 0)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                         "instructions is `%s`, expected auto, avx512, avx2 or portable", name);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "instructions is `%s`, expected auto, avx512, avx2 or portable",
+                         name);
     }
     if (isa > best)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "instructions is %s, but this processor offers %s", name,
@@ -62,8 +62,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
     instance->math = blas_rowmath_get(instance->isa);
     instance->members_max = cpu_device_count();
     char line[128];
-    snprintf(line, sizeof line, "kernels %s, OpenBLAS core %s", blas_isa_name(instance->isa),
-             blas_openblas_core());
+    snprintf(line, sizeof line, "kernels %s, OpenBLAS core %s", blas_isa_name(instance->isa), blas_openblas_core());
     host->log(host->context, SEQLSTM_LOG_DEBUG, line);
     *out_instance = instance;
     return SEQLSTM_OK;
@@ -95,8 +94,7 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
                                           struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one",
-                     (unsigned)device);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one", (unsigned)device);
     char library[32];
     snprintf(library, sizeof library, "OpenBLAS %s", blas_openblas_core());
     cpu_device_describe(used_level(instance->isa), library, info);
@@ -121,13 +119,11 @@ static void op_destroy(struct seqlstm_op *op)
     host_release(op->instance->host, op);
 }
 
-static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device,
-                                const struct seqlstm_desc *desc, const char *variant,
-                                struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
+                                const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one",
-                     (unsigned)device);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one", (unsigned)device);
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     union seqlstm_any_desc full;
     blas_answer(instance->tiles, desc, &answer, &full);
@@ -158,8 +154,7 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
     return SEQLSTM_OK;
 }
 
-static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
-                               struct seqlstm_error *err)
+static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
     (void)err;
     sizes->workspace_bytes = sizes->reserve_bytes = sizes->packed_bytes = 0;
@@ -179,9 +174,8 @@ static void binding_destroy(struct seqlstm_binding *binding)
     host_release(binding->op->instance->host, binding);
 }
 
-static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
-                              const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
-                              struct seqlstm_error *err)
+static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+                              struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
     struct seqlstm_binding *binding = host_allocate(op->instance->host, sizeof *binding);
@@ -225,8 +219,8 @@ static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct se
         return blas_recurrent_forward(binding->recurrent, queue, args, err);
     const struct blas_operation *operation = binding->op->operation;
     if (args->slot_count < operation->slots)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed",
-                     (unsigned)args->slot_count, (unsigned)operation->slots);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed", (unsigned)args->slot_count,
+                     (unsigned)operation->slots);
     struct blas_call call = make_call(binding, queue, args->workspace);
     call.slots = args->slots;
     call.reserve = args->reserve;
@@ -245,8 +239,8 @@ static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct s
     if (operation->backward == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "this operation has no backward");
     if (args->slot_count < operation->slots)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed",
-                     (unsigned)args->slot_count, (unsigned)operation->slots);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, %u are needed", (unsigned)args->slot_count,
+                     (unsigned)operation->slots);
     struct blas_call call = make_call(binding, queue, args->workspace);
     call.slots = args->slots;
     call.grads = args->grads;
@@ -256,9 +250,8 @@ static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct s
     return operation->backward(&call, err);
 }
 
-static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue,
-                                           void *const *slots, void *packed, const struct seqlstm_step *step,
-                                           struct seqlstm_error *err)
+static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                           void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
 {
     if (op->recurrent != NULL)
         return blas_recurrent_weights_pack(op->recurrent, queue, slots, packed, step, err);

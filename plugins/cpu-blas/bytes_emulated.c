@@ -31,6 +31,11 @@ INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
 
 #include "bytes.inc"
 
-const struct blas_pieces_kernels blas_bytes_kernels_emulated = {
-    .name = "emulated", .tile_k = BLAS_BYTES_K, .rows = bytes_rows, .columns = bytes_columns, .product = product,
-    .release = release, .sums = bytes_sums, .largest = bytes_largest};
+const struct blas_pieces_kernels blas_bytes_kernels_emulated = {.name = "emulated",
+                                                                .tile_k = BLAS_BYTES_K,
+                                                                .rows = bytes_rows,
+                                                                .columns = bytes_columns,
+                                                                .product = product,
+                                                                .release = release,
+                                                                .sums = bytes_sums,
+                                                                .largest = bytes_largest};

@@ -60,22 +60,19 @@ static void forward_block(const struct blas_call *call, int32_t part, int64_t r0
     }
 }
 
-static void forward_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void forward_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     forward_block(call, part, begin, end, 0, call->op->desc.dense.output);
 }
 
-static void forward_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                            int64_t end)
+static void forward_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     forward_block(call, part, 0, call->bind->rows, begin, end);
 }
 
-static void softmax_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void softmax_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
@@ -87,14 +84,12 @@ static void softmax_rows(const struct blas_call *call, void *context, int32_t pa
 }
 
 /* Blocks of the larger of two extents: `rows` in units of 8 or `columns` in units of 16. */
-static bool divide_rows(int64_t rows, int64_t columns, int64_t depth, int32_t members,
-                        struct blas_division *out)
+static bool divide_rows(int64_t rows, int64_t columns, int64_t depth, int32_t members, struct blas_division *out)
 {
     int64_t grain_rows = BLAS_GRAIN_PRODUCTS / (columns * depth) + 1;
     int64_t grain_columns = BLAS_GRAIN_PRODUCTS / (rows * depth) + 1;
     struct blas_division by_rows = blas_divide(rows, 8, grain_rows > 8 ? grain_rows : 8, members);
-    struct blas_division by_columns =
-        blas_divide(columns, 16, grain_columns > 16 ? grain_columns : 16, members);
+    struct blas_division by_columns = blas_divide(columns, 16, grain_columns > 16 ? grain_columns : 16, members);
     bool use_rows = by_rows.parts >= by_columns.parts;
     *out = use_rows ? by_rows : by_columns;
     return use_rows;
@@ -123,12 +118,10 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
 /* The gradient of x W' + b: dy itself without activation. */
 static const float *sum_grads(const struct blas_call *call)
 {
-    return call->op->desc.dense.activation.kind == SEQLSTM_ACT_NONE ? call->grads[SEQLSTM_DENSE_Y]
-                                                                    : call->workspace;
+    return call->op->desc.dense.activation.kind == SEQLSTM_ACT_NONE ? call->grads[SEQLSTM_DENSE_Y] : call->workspace;
 }
 
-static void activation_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                            int64_t end)
+static void activation_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
@@ -138,8 +131,8 @@ static void activation_rows(const struct blas_call *call, void *context, int32_t
     const float *kept = keeps_sums(call->op) ? call->reserve : NULL;
     float *dz = call->workspace;
     if (!is_softmax(d->activation.kind)) {
-        call->math->act_backward(&d->activation, (end - begin) * out, kept != NULL ? kept + at : NULL, y + at,
-                                 dy + at, dz + at);
+        call->math->act_backward(&d->activation, (end - begin) * out, kept != NULL ? kept + at : NULL, y + at, dy + at,
+                                 dz + at);
         return;
     }
     for (int64_t r = begin; r < end; r++)
@@ -155,8 +148,7 @@ static void input_rows(const struct blas_call *call, void *context, int32_t part
                   call->slots[SEQLSTM_DENSE_W], in, 0.0f, (float *)call->grads[SEQLSTM_DENSE_X] + begin * in, in);
 }
 
-static void input_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                          int64_t end)
+static void input_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
@@ -175,8 +167,7 @@ static void weight_rows(const struct blas_call *call, void *context, int32_t par
                   call->slots[SEQLSTM_DENSE_X], in, keep, (float *)call->grads[SEQLSTM_DENSE_W] + begin * in, in);
 }
 
-static void weight_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                           int64_t end)
+static void weight_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
@@ -186,16 +177,14 @@ static void weight_columns(const struct blas_call *call, void *context, int32_t 
                   (float *)call->grads[SEQLSTM_DENSE_W] + begin, in);
 }
 
-static void bias_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void bias_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
     float *db = (float *)call->grads[SEQLSTM_DENSE_BIAS] + begin;
     if ((call->parts & SEQLSTM_BACKWARD_ACCUMULATE) == 0)
         memset(db, 0, (size_t)(end - begin) * sizeof *db);
-    call->math->column_sums(call->bind->rows, end - begin, call->op->desc.dense.output,
-                            sum_grads(call) + begin, db);
+    call->math->column_sums(call->bind->rows, end - begin, call->op->desc.dense.output, sum_grads(call) + begin, db);
 }
 
 /* Without a gradient of y all others are zero. */
@@ -234,8 +223,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
         bool by_rows = divide_rows(d->output, d->input, rows, call->members, &division);
         blas_share(call, &division, by_rows ? weight_rows : weight_columns, NULL);
     }
-    if ((d->options & SEQLSTM_DENSE_USE_BIAS) != 0 &&
-        blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_DENSE_BIAS)) {
+    if ((d->options & SEQLSTM_DENSE_USE_BIAS) != 0 && blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_DENSE_BIAS)) {
         int64_t grain = BLAS_GRAIN_ELEMS / rows;
         division = blas_divide(d->output, 16, grain < 16 ? 16 : grain, call->members);
         blas_share(call, &division, bias_columns, NULL);

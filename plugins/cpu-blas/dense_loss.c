@@ -66,8 +66,8 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
     if (op->training)
         out->reserve_bytes = sums_bytes(d) + losses;
     else
-        out->workspace_bytes += (uint64_t)op->instance->members_max *
-                                blas_round_up((uint64_t)PIECE * (uint64_t)d->output * sizeof(float));
+        out->workspace_bytes +=
+            (uint64_t)op->instance->members_max * blas_round_up((uint64_t)PIECE * (uint64_t)d->output * sizeof(float));
 }
 
 static double *log_sums(const struct blas_call *call)
@@ -76,8 +76,7 @@ static double *log_sums(const struct blas_call *call)
 }
 
 /* Loss of row r, whose sums stand at z. */
-static double row_loss(const struct blas_call *call, const struct blas_dense_loss *l, int64_t r,
-                       const float *z)
+static double row_loss(const struct blas_call *call, const struct blas_dense_loss *l, int64_t r, const float *z)
 {
     const int64_t n = l->classes;
     if (l->rule.kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
@@ -95,17 +94,14 @@ static double row_loss(const struct blas_call *call, const struct blas_dense_los
     return blas_cross_entropy(&l->rule, log_sum, (double)z[target], (double)stats.sum);
 }
 
-static void forward_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void forward_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     const struct blas_dense_loss *l = context;
     const int64_t n = l->classes;
     double *losses = call->workspace;
-    float *piece =
-        (float *)((char *)call->workspace +
-                  blas_round_up((uint64_t)call->op->desc.dense_loss.head.max_rows * sizeof(double)));
-    piece += (int64_t)part *
-             (int64_t)(blas_round_up((uint64_t)PIECE * (uint64_t)n * sizeof(float)) / sizeof(float));
+    float *piece = (float *)((char *)call->workspace +
+                             blas_round_up((uint64_t)call->op->desc.dense_loss.head.max_rows * sizeof(double)));
+    piece += (int64_t)part * (int64_t)(blas_round_up((uint64_t)PIECE * (uint64_t)n * sizeof(float)) / sizeof(float));
     const int64_t step = call->op->training ? end - begin : PIECE;
     for (int64_t r0 = begin; r0 < end; r0 += step) {
         const int64_t count = end - r0 < step ? end - r0 : step;
@@ -144,19 +140,16 @@ static void row_grad(const struct blas_call *call, const struct blas_dense_loss 
         memset(z, 0, (size_t)n * sizeof *z);
     } else if (l->rule.kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
         const float *target = call->slots[SEQLSTM_LOSS_TARGET];
-        call->math->loss_backward(l->rule.kind, l->rule.delta, (float)(scale / (double)n), n, z,
-                                  target + r * n, z);
+        call->math->loss_backward(l->rule.kind, l->rule.delta, (float)(scale / (double)n), n, z, target + r * n, z);
     } else {
         const int32_t target = ((const int32_t *)call->slots[SEQLSTM_LOSS_TARGET])[r];
         const double s = (double)l->rule.label_smoothing;
-        call->math->softmax_grad(n, z, (float)log_sums(call)[r], (float)scale, (float)(scale * s / (double)n),
-                                 z);
+        call->math->softmax_grad(n, z, (float)log_sums(call)[r], (float)scale, (float)(scale * s / (double)n), z);
         z[target] -= (float)(scale * (1.0 - s));
     }
 }
 
-static void backward_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                          int64_t end)
+static void backward_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     const struct blas_dense_loss *l = context;
     const int64_t n = l->classes;
@@ -176,8 +169,7 @@ static void weight_rows(const struct blas_call *call, void *context, int32_t par
                   l->keep, l->dw + begin * l->inputs, l->inputs);
 }
 
-static void weight_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                           int64_t end)
+static void weight_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     const struct blas_dense_loss *l = context;
     blas_multiply(call, part, true, false, l->classes, end - begin, l->rows, call->reserve, l->classes, l->x + begin,

@@ -174,8 +174,7 @@ static void multiply(const struct blas_call *call, const struct columns *c, int3
                   c->l.w + chunk * CHUNK * c->l.inputs, c->l.inputs, 0.0f, e, LD);
 }
 
-static void forward_chunks(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                           int64_t end)
+static void forward_chunks(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     const struct columns *c = context;
     const int32_t *targets = call->slots[SEQLSTM_LOSS_TARGET];
@@ -200,8 +199,7 @@ static void forward_chunks(const struct blas_call *call, void *context, int32_t 
     }
 }
 
-static void combine_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void combine_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;
     const struct columns *c = context;
@@ -210,8 +208,7 @@ static void combine_rows(const struct blas_call *call, void *context, int32_t pa
         const struct piece *pieces = c->layout.pieces + r;
         float largest = pieces[0].largest;
         for (int64_t chunk = 1; chunk < c->chunks; chunk++)
-            largest =
-                pieces[chunk * c->l.rows].largest > largest ? pieces[chunk * c->l.rows].largest : largest;
+            largest = pieces[chunk * c->l.rows].largest > largest ? pieces[chunk * c->l.rows].largest : largest;
         double exp_sum = 0.0, sum = 0.0;
         for (int64_t chunk = 0; chunk < c->chunks; chunk++) {
             const struct piece *p = pieces + chunk * c->l.rows;
@@ -221,8 +218,7 @@ static void combine_rows(const struct blas_call *call, void *context, int32_t pa
         const double log_sum = (double)largest + log(exp_sum);
         c->layout.log_sums[r] = log_sum;
         c->layout.losses[r] =
-            targets[r] < 0 ? 0.0
-                           : blas_cross_entropy(&c->l.rule, log_sum, (double)c->layout.target_sums[r], sum);
+            targets[r] < 0 ? 0.0 : blas_cross_entropy(&c->l.rule, log_sum, (double)c->layout.target_sums[r], sum);
     }
 }
 
@@ -241,8 +237,8 @@ void blas_columns_forward(const struct blas_call *call)
 /* ---- backward --------------------------------------------------------------------------------- */
 
 /* E of rows [r0, r0 + count), as forward left it, becomes the gradient of the sums. */
-static void turn_into_grads(const struct blas_call *call, const struct columns *c, int64_t chunk,
-                            int64_t width, int64_t r0, int64_t count, float *e)
+static void turn_into_grads(const struct blas_call *call, const struct columns *c, int64_t chunk, int64_t width,
+                            int64_t r0, int64_t count, float *e)
 {
     const int32_t *targets = call->slots[SEQLSTM_LOSS_TARGET];
     const struct piece *pieces = c->layout.pieces + chunk * c->l.rows;
@@ -262,8 +258,7 @@ static void turn_into_grads(const struct blas_call *call, const struct columns *
     }
 }
 
-static void backward_chunks(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                            int64_t end)
+static void backward_chunks(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     const struct columns *c = context;
     const int64_t inputs = c->l.inputs;
@@ -301,8 +296,7 @@ struct adding {
     int32_t parts;
 };
 
-static void add_partial_dx(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                           int64_t end)
+static void add_partial_dx(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;
     const struct adding *a = context;

@@ -22,13 +22,11 @@ static void copy_rows(const struct blas_call *call, void *context, int32_t part,
     (void)part;
     const struct masked *m = context;
     const int64_t features = call->op->desc.dropout.features;
-    memcpy(m->out + begin * features, m->in + begin * features,
-           (size_t)((end - begin) * features) * sizeof *m->out);
+    memcpy(m->out + begin * features, m->in + begin * features, (size_t)((end - begin) * features) * sizeof *m->out);
 }
 
 /* Rows of the sequences axis. */
-static void mask_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                           int64_t end)
+static void mask_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;
     const struct masked *m = context;
@@ -66,15 +64,14 @@ static void mask_rows(const struct blas_call *call, void *context, int32_t part,
         while (first + r >= axis->row_offsets[t + 1])
             t++;
         const int64_t b = first + r - axis->row_offsets[t];
-        call->math->mask_row(m->key, axis->position0[b] + (uint32_t)t, axis->sequence_id[b], d->rate,
-                             d->features, m->in + r * d->features, m->out + r * d->features);
+        call->math->mask_row(m->key, axis->position0[b] + (uint32_t)t, axis->sequence_id[b], d->rate, d->features,
+                             m->in + r * d->features, m->out + r * d->features);
     }
 }
 
 /* Sequences [begin, end): one mask each, in the part's piece of the workspace, for all its rows of the range.
  */
-static void mask_whole_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                                 int64_t end)
+static void mask_whole_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;
     const struct masked *m = context;
@@ -119,8 +116,7 @@ static void apply(const struct blas_call *call, const float *in, float *out)
     } else {
         int64_t alive = bind->t0 < bind->t1 ? bind->axis->batch_sizes[bind->t0] : 0;
         int64_t each = alive > 0 ? bind->rows / alive * d->features : 1;
-        struct blas_division sequences =
-            blas_divide(alive, 1, blas_grain_rows(each > 0 ? each : 1), call->members);
+        struct blas_division sequences = blas_divide(alive, 1, blas_grain_rows(each > 0 ? each : 1), call->members);
         blas_share(call, &sequences, mask_whole_sequences, &masked);
     }
 }

@@ -76,14 +76,13 @@ static seqlstm_status forward_norm(const struct blas_call *call, struct seqlstm_
 
 /* ---- vector -------------------------------------------------------------------------------- */
 
-static void vector_elems(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void vector_elems(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
     const float *x = call->slots[SEQLSTM_VECTOR_X];
-    call->math->vector(call->op->desc.vector.kind, call->step->alpha, end - begin,
-                       x != NULL ? x + begin : NULL, (float *)call->slots[SEQLSTM_VECTOR_Y] + begin);
+    call->math->vector(call->op->desc.vector.kind, call->step->alpha, end - begin, x != NULL ? x + begin : NULL,
+                       (float *)call->slots[SEQLSTM_VECTOR_Y] + begin);
 }
 
 static seqlstm_status forward_vector(const struct blas_call *call, struct seqlstm_error *err)
@@ -136,8 +135,7 @@ static float *at(void *base, int64_t elem)
     return base != NULL ? (float *)base + elem : NULL;
 }
 
-static void update_elems(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void update_elems(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;
     void *const *s = call->slots;

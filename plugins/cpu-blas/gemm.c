@@ -27,8 +27,8 @@ static void clear(int64_t m, int64_t n, float *c, int64_t ldc)
         memset(c + i * ldc, 0, (size_t)n * sizeof *c);
 }
 
-void blas_gemm(const struct blas_rowmath *math, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-               const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+void blas_gemm(const struct blas_rowmath *math, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
+               int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     if (m <= 0 || n <= 0)
         return;
@@ -48,11 +48,10 @@ void blas_gemm(const struct blas_rowmath *math, bool ta, bool tb, int64_t m, int
     if (n == 1) {
         if (beta == 0.0f)
             clear(m, 1, c, ldc);
-        cblas_sgemv(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, (blasint)(ta ? k : m),
-                    (blasint)(ta ? m : k), 1.0f, a, (blasint)lda, b, (blasint)(tb ? 1 : ldb), 1.0f, c,
-                    (blasint)ldc);
+        cblas_sgemv(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, (blasint)(ta ? k : m), (blasint)(ta ? m : k), 1.0f,
+                    a, (blasint)lda, b, (blasint)(tb ? 1 : ldb), 1.0f, c, (blasint)ldc);
         return;
     }
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (blasint)m,
-                (blasint)n, (blasint)k, 1.0f, a, (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n,
+                (blasint)k, 1.0f, a, (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
 }

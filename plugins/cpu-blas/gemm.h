@@ -10,7 +10,7 @@
 
 /* C [m, n] = op(A) [m, k] op(B) [k, n] + beta C. With `ta` A is stored [k, m], with `tb` B is stored [n, k].
  * beta is 0 (C is not read) or 1. Sizes and leading dimensions are below 2^31 (supports.c). [any] */
-void blas_gemm(const struct blas_rowmath *math, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-               const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+void blas_gemm(const struct blas_rowmath *math, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
+               int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 
 #endif

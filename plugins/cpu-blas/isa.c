@@ -32,11 +32,20 @@ static enum blas_isa detect(void)
     return BLAS_ISA_AVX2;
 }
 #else
-uint64_t blas_isa_state(void) { return 0; }
-static enum blas_isa detect(void) { return BLAS_ISA_PORTABLE; }
+uint64_t blas_isa_state(void)
+{
+    return 0;
+}
+static enum blas_isa detect(void)
+{
+    return BLAS_ISA_PORTABLE;
+}
 #endif
 
-enum blas_isa blas_isa_detect(void) { return detect(); }
+enum blas_isa blas_isa_detect(void)
+{
+    return detect();
+}
 
 uint32_t blas_flush_denormals_enter(void)
 {
@@ -51,10 +60,22 @@ void blas_flush_denormals_leave(uint32_t saved)
     _mm_setcsr(saved);
 }
 #else
-uint64_t blas_isa_state(void) { return 0; }
-enum blas_isa blas_isa_detect(void) { return BLAS_ISA_PORTABLE; }
-uint32_t blas_flush_denormals_enter(void) { return 0; }
-void blas_flush_denormals_leave(uint32_t saved) { (void)saved; }
+uint64_t blas_isa_state(void)
+{
+    return 0;
+}
+enum blas_isa blas_isa_detect(void)
+{
+    return BLAS_ISA_PORTABLE;
+}
+uint32_t blas_flush_denormals_enter(void)
+{
+    return 0;
+}
+void blas_flush_denormals_leave(uint32_t saved)
+{
+    (void)saved;
+}
 #endif
 
 const char *blas_isa_name(enum blas_isa isa)

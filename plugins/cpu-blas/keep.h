@@ -25,10 +25,10 @@
 enum {
     KEEP_RUN = 64,
     KEEP_ROUNDS = 10,
-    KEEP_LANES = BLAS_LANES / 2,               /* counters of a vector */
-    KEEP_VECTORS = 8 / KEEP_LANES,             /* vectors of a run */
-    KEEP_CHAINS = BLAS_LANES == 8 ? 2 : 4,     /* vectors side by side, as far as registers go */
-    KEEP_RUNS = KEEP_CHAINS / KEEP_VECTORS     /* runs that they are */
+    KEEP_LANES = BLAS_LANES / 2,           /* counters of a vector */
+    KEEP_VECTORS = 8 / KEEP_LANES,         /* vectors of a run */
+    KEEP_CHAINS = BLAS_LANES == 8 ? 2 : 4, /* vectors side by side, as far as registers go */
+    KEEP_RUNS = KEEP_CHAINS / KEEP_VECTORS /* runs that they are */
 };
 
 typedef uint64_t keep_vector __attribute__((vector_size(4 * BLAS_LANES)));

@@ -11,8 +11,7 @@
 
 #include "share.h"
 
-void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows,
-                    const double *row_losses)
+void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows, const double *row_losses)
 {
     double *sums = slots[SEQLSTM_LOSS_SUMS];
     double loss = 0.0, weight = 0.0;
@@ -75,8 +74,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
 {
     (void)err;
     struct blas_loss_rule rule = rule_of(&call->op->desc.loss);
-    struct blas_division rows =
-        blas_divide(call->bind->rows, 1, blas_grain_rows(4 * rule.classes), call->members);
+    struct blas_division rows = blas_divide(call->bind->rows, 1, blas_grain_rows(4 * rule.classes), call->members);
     blas_share(call, &rows, row_losses, &rule);
     blas_loss_sums(&rule, call->slots, call->bind->rows, call->workspace);
     return SEQLSTM_OK;
@@ -96,8 +94,8 @@ static void row_grads(const struct blas_call *call, void *context, int32_t part,
             memset(dx + r * n, 0, (size_t)n * sizeof *dx);
         } else if (rule->kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
             const float *target = call->slots[SEQLSTM_LOSS_TARGET];
-            call->math->loss_backward(rule->kind, rule->delta, (float)(scale / (double)n), n, x + r * n,
-                                      target + r * n, dx + r * n);
+            call->math->loss_backward(rule->kind, rule->delta, (float)(scale / (double)n), n, x + r * n, target + r * n,
+                                      dx + r * n);
         } else {
             const int32_t target = ((const int32_t *)call->slots[SEQLSTM_LOSS_TARGET])[r];
             const double s = (double)rule->label_smoothing;
@@ -114,8 +112,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
     if (!blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_LOSS_X))
         return SEQLSTM_OK;
     struct blas_loss_rule rule = rule_of(&call->op->desc.loss);
-    struct blas_division rows =
-        blas_divide(call->bind->rows, 1, blas_grain_rows(2 * rule.classes), call->members);
+    struct blas_division rows = blas_divide(call->bind->rows, 1, blas_grain_rows(2 * rule.classes), call->members);
     blas_share(call, &rows, row_grads, &rule);
     return SEQLSTM_OK;
 }

@@ -32,12 +32,10 @@ static inline double blas_row_weight(const struct blas_loss_rule *rule, void *co
 
 /* SUMS += of row_losses (loss_r without w_r), in the order of the rows. Rows of weight 0 add nothing,
  * whatever their loss. Also copies row_losses to the slot, if wanted. */
-void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows,
-                    const double *row_losses);
+void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows, const double *row_losses);
 
 /* -log softmax(x)[target], smoothed: log_sum - (1 - s) x_target - s mean(x). */
-static inline double blas_cross_entropy(const struct blas_loss_rule *rule, double log_sum, double x_target,
-                                        double sum)
+static inline double blas_cross_entropy(const struct blas_loss_rule *rule, double log_sum, double x_target, double sum)
 {
     double s = (double)rule->label_smoothing;
     return log_sum - (1.0 - s) * x_target - (s != 0.0 ? s * (sum / (double)rule->classes) : 0.0);

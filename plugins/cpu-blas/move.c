@@ -23,8 +23,7 @@ static int64_t alive_elems(const struct seqlstm_axis *axis, int64_t t, int64_t b
     return alive > begin ? (alive - begin) * n : 0;
 }
 
-static void pool_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                           int64_t end)
+static void pool_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
@@ -53,8 +52,7 @@ static void pool_sequences(const struct blas_call *call, void *context, int32_t 
     }
     if (d->kind == SEQLSTM_POOL_MEAN)
         for (int64_t b = begin; b < end; b++)
-            call->math->vector(SEQLSTM_VECTOR_SCALE, 1.0f / (float)axis->lengths[b], n, NULL,
-                               y + (b - begin) * n);
+            call->math->vector(SEQLSTM_VECTOR_SCALE, 1.0f / (float)axis->lengths[b], n, NULL, y + (b - begin) * n);
 }
 
 /* The first step whose x equals the largest takes the gradient; `dx` was cleared. */

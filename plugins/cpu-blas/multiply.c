@@ -23,15 +23,16 @@ seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error 
     op->tiled = (struct blas_tiled){bytes ? blas_bytes_get() : blas_pieces_get(), narrow ? 1 : BLAS_PIECES};
     if (op->tiled.kernels == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process",
-                     bytes ? "int8" : narrow ? "bfloat16" : "variant " BLAS_TILES);
+                     bytes    ? "int8"
+                     : narrow ? "bfloat16"
+                              : "variant " BLAS_TILES);
     return SEQLSTM_OK;
 }
 
 uint64_t blas_multiply_bytes(const struct seqlstm_op *op)
 {
-    return op->tiled.kernels && has_products(op->desc.head.op)
-               ? (uint64_t)op->instance->members_max * BLAS_GEMM_SCRATCH
-               : 0;
+    return op->tiled.kernels && has_products(op->desc.head.op) ? (uint64_t)op->instance->members_max * BLAS_GEMM_SCRATCH
+                                                               : 0;
 }
 
 void blas_multiply(const struct blas_call *call, int32_t part, bool ta, bool tb, int64_t m, int64_t n, int64_t k,

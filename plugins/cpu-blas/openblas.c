@@ -19,8 +19,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-typedef void sgemm_fn(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_TRANSPOSE, blasint, blasint, blasint,
-                      float, const float *, blasint, const float *, blasint, float, float *, blasint);
+typedef void sgemm_fn(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_TRANSPOSE, blasint, blasint, blasint, float,
+                      const float *, blasint, const float *, blasint, float, float *, blasint);
 typedef void sgemv_fn(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, blasint, blasint, float, const float *, blasint,
                       const float *, blasint, float, float *, blasint);
 
@@ -40,8 +40,8 @@ static void *open_library(const char *core, char *setting, char **copy)
     const bool keep = strcmp(core, "environment") == 0;
     int count = 0;
     for (int i = 0; old != NULL && old[i] != NULL; i++) {
-        const bool dropped = strncmp(old[i], "OPENBLAS_", 9) == 0 &&
-                             (!keep || strncmp(old[i], "OPENBLAS_NUM_THREADS=", 21) == 0);
+        const bool dropped =
+            strncmp(old[i], "OPENBLAS_", 9) == 0 && (!keep || strncmp(old[i], "OPENBLAS_NUM_THREADS=", 21) == 0);
         if (dropped)
             continue;
         if (count == ENVIRONMENT_MAX - 3)
@@ -141,9 +141,8 @@ seqlstm_status blas_openblas_load(const char *core, struct seqlstm_error *err)
     if (status != SEQLSTM_OK || strcmp(core, "auto") == 0 || strcmp(core, "environment") == 0)
         return status;
     if (strcasecmp(core, blas_openblas_core()) != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE,
-                     "openblas_core is %s, but OpenBLAS was loaded with the kernels of %s", core,
-                     blas_openblas_core());
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "openblas_core is %s, but OpenBLAS was loaded with the kernels of %s",
+                     core, blas_openblas_core());
     return SEQLSTM_OK;
 }
 
@@ -153,17 +152,16 @@ const char *blas_openblas_core(void)
     return name != NULL ? name : "";
 }
 
-void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans_a, enum CBLAS_TRANSPOSE trans_b,
-                 blasint m, blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b,
-                 blasint ldb, float beta, float *c, blasint ldc)
+void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans_a, enum CBLAS_TRANSPOSE trans_b, blasint m,
+                 blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb,
+                 float beta, float *c, blasint ldc)
 {
     sgemm_fn *entry = atomic_load_explicit(&sgemm_entry, memory_order_relaxed);
     entry(order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-void cblas_sgemv(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans, blasint m, blasint n, float alpha,
-                 const float *a, blasint lda, const float *x, blasint incx, float beta, float *y,
-                 blasint incy)
+void cblas_sgemv(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE trans, blasint m, blasint n, float alpha, const float *a,
+                 blasint lda, const float *x, blasint incx, float beta, float *y, blasint incy)
 {
     sgemv_fn *entry = atomic_load_explicit(&sgemv_entry, memory_order_relaxed);
     entry(order, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);

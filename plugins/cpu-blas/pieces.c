@@ -10,8 +10,14 @@
 
 #define PIECES blas_pieces_kernels_emulated
 #define BYTES  blas_bytes_kernels_emulated
-bool blas_tiles_offered(void) { return true; }
-static bool is_allowed(void) { return true; }
+bool blas_tiles_offered(void)
+{
+    return true;
+}
+static bool is_allowed(void)
+{
+    return true;
+}
 
 #elif defined(BLAS_HAVE_AMX_KERNELS)
 
@@ -40,7 +46,10 @@ bool blas_tiles_offered(void)
 
 static bool allowed;
 
-static void ask(void) { allowed = syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0; }
+static void ask(void)
+{
+    allowed = syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+}
 
 static bool is_allowed(void)
 {
@@ -65,8 +74,17 @@ const struct blas_pieces_kernels *blas_bytes_get(void)
 
 #else
 
-bool blas_tiles_offered(void) { return false; }
-const struct blas_pieces_kernels *blas_pieces_get(void) { return NULL; }
-const struct blas_pieces_kernels *blas_bytes_get(void) { return NULL; }
+bool blas_tiles_offered(void)
+{
+    return false;
+}
+const struct blas_pieces_kernels *blas_pieces_get(void)
+{
+    return NULL;
+}
+const struct blas_pieces_kernels *blas_bytes_get(void)
+{
+    return NULL;
+}
 
 #endif

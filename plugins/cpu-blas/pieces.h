@@ -31,8 +31,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BLAS_PIECES = 3, BLAS_TILE_ROWS = 16, BLAS_TILE_K = 32, BLAS_TILE = BLAS_TILE_ROWS * BLAS_TILE_K,
-       BLAS_BYTES_K = 64 };
+enum {
+    BLAS_PIECES = 3,
+    BLAS_TILE_ROWS = 16,
+    BLAS_TILE_K = 32,
+    BLAS_TILE = BLAS_TILE_ROWS * BLAS_TILE_K,
+    BLAS_BYTES_K = 64
+};
 
 /* How numbers become bytes: those of A round(scale x + shift), limited to 0 .. 255; those of B
  * round(factors[column] x), limited to -127 .. 127; of two the even one. A NaN becomes the lowest. */
@@ -54,7 +59,7 @@ struct blas_split {
     int64_t first, last; /* rows(), across(): the row tiles of A that are made */
     int32_t pieces;
     uint16_t *out;
-    int64_t out_row; /* rows(), across(): from one row tile to the next */
+    int64_t out_row;              /* rows(), across(): from one row tile to the next */
     struct blas_bytes_rule bytes; /* where tiles are of bytes */
 };
 
@@ -68,10 +73,10 @@ struct blas_pieces_product {
     const uint16_t *b;
     int32_t b_groups; /* columns / 16 that B has for each piece */
     int32_t groups;   /* that are wanted, 1 .. 4 */
-    float *c; /* of bytes: int32_t */
+    float *c;         /* of bytes: int32_t */
     int64_t c_row;
-    const float *init; /* [columns], or NULL: zero */
-    bool accumulate;   /* start from C instead */
+    const float *init;    /* [columns], or NULL: zero */
+    bool accumulate;      /* start from C instead */
     const uint16_t *next; /* NULL, or B of the product that follows, as large as this one: it is prefetched */
     /* What else is prefetched, where there is no `next`: `ahead_lines` lines from each of ahead_count places on, one
      * for each of blas_pieces_slots. */
@@ -98,9 +103,9 @@ struct blas_pieces_kernels {
     /* Float32 in three pieces is slower than vectors with fewer: sequences, for the products of single steps, rows of a
      * call, for recurrent layers at all, and rows of other products. */
     int64_t sequences_min, rows_min, product_rows_min;
-    void (*rows)(const struct blas_split *s);    /* A = x */
-    void (*across)(const struct blas_split *s);  /* A = x transposed: k runs over its rows */
-    void (*columns)(const struct blas_split *s); /* B = x: k runs over its rows */
+    void (*rows)(const struct blas_split *s);           /* A = x */
+    void (*across)(const struct blas_split *s);         /* A = x transposed: k runs over its rows */
+    void (*columns)(const struct blas_split *s);        /* B = x: k runs over its rows */
     void (*columns_across)(const struct blas_split *s); /* B = x transposed: k runs along its rows */
     /* Tiles are configured for a number of rows, which takes as long as ten products of tiles: they stay so between
      * products and are given back at the end of a call, so that nothing of them is left to be saved. */
@@ -126,8 +131,14 @@ bool blas_tiles_offered(void);
 const struct blas_pieces_kernels *blas_pieces_get(void);
 const struct blas_pieces_kernels *blas_bytes_get(void);
 
-static inline int64_t blas_pieces_k(int64_t k) { return (k + BLAS_TILE_K - 1) / BLAS_TILE_K; }
-static inline int64_t blas_row_tiles(int64_t rows) { return (rows + BLAS_TILE_ROWS - 1) / BLAS_TILE_ROWS; }
+static inline int64_t blas_pieces_k(int64_t k)
+{
+    return (k + BLAS_TILE_K - 1) / BLAS_TILE_K;
+}
+static inline int64_t blas_row_tiles(int64_t rows)
+{
+    return (rows + BLAS_TILE_ROWS - 1) / BLAS_TILE_ROWS;
+}
 
 /* Turns of a product that prefetch: those of two row tiles by two groups, for each block of k. */
 static inline int64_t blas_pieces_slots(int64_t rows, int64_t groups, int64_t k)

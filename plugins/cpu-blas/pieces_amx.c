@@ -9,7 +9,14 @@
 
 #include "pieces.inc"
 
-const struct blas_pieces_kernels blas_pieces_kernels_amx = {
-    .name = "amx", .tile_k = BLAS_TILE_K, .sequences_min = 32, .rows_min = 384, .product_rows_min = 48,
-    .rows = split_rows, .across = split_across, .columns = split_columns, .columns_across = split_columns_across,
-    .product = product, .release = release};
+const struct blas_pieces_kernels blas_pieces_kernels_amx = {.name = "amx",
+                                                            .tile_k = BLAS_TILE_K,
+                                                            .sequences_min = 32,
+                                                            .rows_min = 384,
+                                                            .product_rows_min = 48,
+                                                            .rows = split_rows,
+                                                            .across = split_across,
+                                                            .columns = split_columns,
+                                                            .columns_across = split_columns_across,
+                                                            .product = product,
+                                                            .release = release};

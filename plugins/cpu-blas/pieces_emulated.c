@@ -38,7 +38,14 @@ static void tile_product(tile_file *file, int c, int a, int b)
 
 #include "pieces.inc"
 
-const struct blas_pieces_kernels blas_pieces_kernels_emulated = {
-    .name = "emulated", .tile_k = BLAS_TILE_K, .sequences_min = 4, .rows_min = 1, .product_rows_min = 1,
-    .rows = split_rows, .across = split_across, .columns = split_columns, .columns_across = split_columns_across,
-    .product = product, .release = release};
+const struct blas_pieces_kernels blas_pieces_kernels_emulated = {.name = "emulated",
+                                                                 .tile_k = BLAS_TILE_K,
+                                                                 .sequences_min = 4,
+                                                                 .rows_min = 1,
+                                                                 .product_rows_min = 1,
+                                                                 .rows = split_rows,
+                                                                 .across = split_across,
+                                                                 .columns = split_columns,
+                                                                 .columns_across = split_columns_across,
+                                                                 .product = product,
+                                                                 .release = release};

@@ -15,15 +15,24 @@ struct block {
 };
 static const struct block one_piece = {256, 512, 512}, three_pieces = {128, 256, 320};
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 void blas_operand_a(const struct blas_tiled *by, const struct blas_operand *o, int64_t first, int64_t last,
                     uint16_t *out)
 {
-    const struct blas_split split = {
-        .x = o->x, .x_row = o->x_row, .rows = o->k_down ? o->k : o->n, .columns = o->k_down ? o->n : o->k,
-        .blocks = 1, .first = first, .last = last, .pieces = by->pieces, .out = out,
-        .out_row = blas_pieces_k(o->k) * by->pieces * BLAS_TILE};
+    const struct blas_split split = {.x = o->x,
+                                     .x_row = o->x_row,
+                                     .rows = o->k_down ? o->k : o->n,
+                                     .columns = o->k_down ? o->n : o->k,
+                                     .blocks = 1,
+                                     .first = first,
+                                     .last = last,
+                                     .pieces = by->pieces,
+                                     .out = out,
+                                     .out_row = blas_pieces_k(o->k) * by->pieces * BLAS_TILE};
     (o->k_down ? by->kernels->across : by->kernels->rows)(&split);
 }
 
@@ -32,10 +41,12 @@ void blas_operand_b(const struct blas_tiled *by, const struct blas_operand *o, i
 {
     for (int64_t strip = first; strip < last; strip++) {
         const int64_t column = strip * STRIP, wide = least(STRIP, o->n - column);
-        const struct blas_split split = {
-            .x = o->x + (o->k_down ? column : column * o->x_row), .x_row = o->x_row,
-            .rows = o->k_down ? o->k : wide, .columns = o->k_down ? wide : o->k, .pieces = by->pieces,
-            .out = out + strip * blas_operand_words(by, STRIP, o->k)};
+        const struct blas_split split = {.x = o->x + (o->k_down ? column : column * o->x_row),
+                                         .x_row = o->x_row,
+                                         .rows = o->k_down ? o->k : wide,
+                                         .columns = o->k_down ? wide : o->k,
+                                         .pieces = by->pieces,
+                                         .out = out + strip * blas_operand_words(by, STRIP, o->k)};
         (o->k_down ? by->kernels->columns : by->kernels->columns_across)(&split);
     }
 }
@@ -67,11 +78,17 @@ void blas_operands_multiply(const struct blas_tiled *by, const struct blas_opera
     const int64_t blocks = blas_pieces_k(p->k);
     for (int64_t column = 0; column < p->n; column += STRIP) {
         const int64_t wide = least(STRIP, p->n - column);
-        struct blas_pieces_product product = {
-            .rows = p->m, .k = blocks, .pieces = by->pieces, .a = p->a, .a_row = blocks * by->pieces * BLAS_TILE,
-            .b = p->b + column / STRIP * blas_operand_words(by, STRIP, p->k),
-            .b_groups = (int32_t)blas_row_tiles(wide), .groups = (int32_t)blas_row_tiles(wide), .c = p->c + column,
-            .c_row = p->c_row, .accumulate = p->accumulate};
+        struct blas_pieces_product product = {.rows = p->m,
+                                              .k = blocks,
+                                              .pieces = by->pieces,
+                                              .a = p->a,
+                                              .a_row = blocks * by->pieces * BLAS_TILE,
+                                              .b = p->b + column / STRIP * blas_operand_words(by, STRIP, p->k),
+                                              .b_groups = (int32_t)blas_row_tiles(wide),
+                                              .groups = (int32_t)blas_row_tiles(wide),
+                                              .c = p->c + column,
+                                              .c_row = p->c_row,
+                                              .accumulate = p->accumulate};
         if (wide % BLAS_TILE_ROWS != 0)
             multiply_edge(by, p, &product, tiles);
         else
@@ -88,16 +105,29 @@ void blas_pieces_gemm(const struct blas_tiled *by, bool ta, bool tb, int64_t m, 
     for (int64_t k0 = 0; k0 < k; k0 += block->k) {
         const int64_t deep = least(block->k, k - k0);
         for (int64_t n0 = 0; n0 < n; n0 += block->n) {
-            const struct blas_operand right = {.x = tb ? b + n0 * ldb + k0 : b + k0 * ldb + n0, .x_row = ldb,
-                                               .k_down = !tb, .n = least(block->n, n - n0), .k = deep};
+            const struct blas_operand right = {.x = tb ? b + n0 * ldb + k0 : b + k0 * ldb + n0,
+                                               .x_row = ldb,
+                                               .k_down = !tb,
+                                               .n = least(block->n, n - n0),
+                                               .k = deep};
             blas_operand_b(by, &right, 0, blas_operand_strips(right.n), tiles_b);
             for (int64_t m0 = 0; m0 < m; m0 += block->m) {
-                const struct blas_operand left = {.x = ta ? a + k0 * lda + m0 : a + m0 * lda + k0, .x_row = lda,
-                                                  .k_down = ta, .n = least(block->m, m - m0), .k = deep};
+                const struct blas_operand left = {.x = ta ? a + k0 * lda + m0 : a + m0 * lda + k0,
+                                                  .x_row = lda,
+                                                  .k_down = ta,
+                                                  .n = least(block->m, m - m0),
+                                                  .k = deep};
                 blas_operand_a(by, &left, 0, blas_row_tiles(left.n), tiles_a);
-                blas_operands_multiply(by, &(struct blas_operands){
-                    .m = left.n, .n = right.n, .k = deep, .a = tiles_a, .b = tiles_b, .c = c + m0 * ldc + n0,
-                    .c_row = ldc, .accumulate = beta != 0.0f || k0 > 0}, &tiles);
+                blas_operands_multiply(by,
+                                       &(struct blas_operands){.m = left.n,
+                                                               .n = right.n,
+                                                               .k = deep,
+                                                               .a = tiles_a,
+                                                               .b = tiles_b,
+                                                               .c = c + m0 * ldc + n0,
+                                                               .c_row = ldc,
+                                                               .accumulate = beta != 0.0f || k0 > 0},
+                                       &tiles);
             }
         }
     }

@@ -36,7 +36,10 @@ void blas_operand_a(const struct blas_tiled *by, const struct blas_operand *o, i
                     uint16_t *out);
 void blas_operand_b(const struct blas_tiled *by, const struct blas_operand *o, int64_t first, int64_t last,
                     uint16_t *out);
-static inline int64_t blas_operand_strips(int64_t n) { return (n + 4 * BLAS_TILE_ROWS - 1) / (4 * BLAS_TILE_ROWS); }
+static inline int64_t blas_operand_strips(int64_t n)
+{
+    return (n + 4 * BLAS_TILE_ROWS - 1) / (4 * BLAS_TILE_ROWS);
+}
 
 /* C [m, n] (+)= A [m, k] B [k, n]. */
 struct blas_operands {

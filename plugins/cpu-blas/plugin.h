@@ -40,8 +40,8 @@ struct seqlstm_op {
     const struct blas_rowmath *math;
     union seqlstm_any_desc desc; /* zero beyond what the host knows */
     bool training;
-    uint32_t variant; /* index into the answer's variants */
-    bool on_tiles;    /* the variant says so */
+    uint32_t variant;        /* index into the answer's variants */
+    bool on_tiles;           /* the variant says so */
     struct blas_tiled tiled; /* of its products (multiply.h) */
     struct blas_recurrent *recurrent;
 };

@@ -21,31 +21,24 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool til
 /* `desc` and `variant` have been accepted. `tiled`: of bfloat16 or "tiles"; else its kernels are NULL. `host` must live
  * as long as the operation. `members_max`: the most members of a queue that will share one call; further members stay
  * idle (it bounds the workspace). NO_MEMORY. [control] */
-seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
-                                     const struct blas_tiled *tiled, int32_t members_max,
-                                     const struct seqlstm_recurrent_desc *desc,
-                                     const char *variant, struct blas_recurrent **out_op,
-                                     struct seqlstm_error *err);
+seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa, const struct blas_tiled *tiled,
+                                     int32_t members_max, const struct seqlstm_recurrent_desc *desc,
+                                     const char *variant, struct blas_recurrent **out_op, struct seqlstm_error *err);
 
 /* Fills workspace_bytes, reserve_bytes and packed_bytes; `members`: most on a queue, 0: any number. [any] */
 void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes);
 
 /* NO_MEMORY, INVALID_ARGUMENT (a shape beyond the descriptor's bounds). [queue] */
 seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,
-                                   const struct seqlstm_bind *bind,
-                                   struct blas_recurrent_binding **out_binding,
+                                   const struct seqlstm_bind *bind, struct blas_recurrent_binding **out_binding,
                                    struct seqlstm_error *err);
 
-seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
-                                      struct seqlstm_queue *queue,
+seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
                                       const struct seqlstm_forward *args, struct seqlstm_error *err);
-seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
-                                       struct seqlstm_queue *queue,
-                                       const struct seqlstm_backward *args,
-                                       struct seqlstm_error *err);
-seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op,
-                                           struct seqlstm_queue *queue, void *const *slots,
-                                           void *packed, const struct seqlstm_step *step,
+seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err);
+seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op, struct seqlstm_queue *queue,
+                                           void *const *slots, void *packed, const struct seqlstm_step *step,
                                            struct seqlstm_error *err);
 
 void blas_recurrent_unbind(struct blas_recurrent_binding *binding); /* NULL is fine. [queue] */

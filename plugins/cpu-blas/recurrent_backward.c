@@ -21,13 +21,13 @@ struct backward_call {
     struct blas_saved saved[BLAS_LD_MAX];
     struct blas_gradients gradients[BLAS_LD_MAX]; /* of member 0 */
     int64_t gradients_stride;                     /* floats to the next member's */
-    float *between[2]; /* gradients of the outputs of inner layers: [R][y_width] */
-    float *apart[2];   /* dy of each direction where outputs are merged: [R][O] */
+    float *between[2];                            /* gradients of the outputs of inner layers: [R][y_width] */
+    float *apart[2];                              /* dy of each direction where outputs are merged: [R][O] */
     char *scratch;
     uint64_t scratch_bytes;
-    bool direct; /* one member makes each gradient */
-    bool wants_dx;    /* of layer 0 */
-    float *x_back[2]; /* layer 0's W_x packed for it: [copy][blas_x_back_floats] */
+    bool direct;           /* one member makes each gradient */
+    bool wants_dx;         /* of layer 0 */
+    float *x_back[2];      /* layer 0's W_x packed for it: [copy][blas_x_back_floats] */
     int32_t x_back_copies; /* one, or each member's own (blas_packed_all) */
     bool x_in_place;       /* layer 0's W_x is read where it stands */
 };
@@ -65,8 +65,7 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    if (!(f->parts & SEQLSTM_BACKWARD_STATES) ||
-        !(op->desc.options & SEQLSTM_RECURRENT_INITIAL_STATE))
+    if (!(f->parts & SEQLSTM_BACKWARD_STATES) || !(op->desc.options & SEQLSTM_RECURRENT_INITIAL_STATE))
         return;
     float *dh0 = blas_state_slot(r, f->grads, SEQLSTM_STATE_H0);
     float *dc0 = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_C0) : NULL;
@@ -76,10 +75,8 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
         int64_t b = r->block->first + i;
         for (int64_t u = low; dh0 && u < blas_min(high, op->out); u++)
             dh0[b * op->out + u] = r->scratch.h[i * op->h_row + u];
-        for (int64_t u = r->panel_first * GROUP;
-             dc0 && u < blas_min(r->panel_last * GROUP, op->units); u++)
-            dc0[b * op->units + u] =
-                r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
+        for (int64_t u = r->panel_first * GROUP; dc0 && u < blas_min(r->panel_last * GROUP, op->units); u++)
+            dc0[b * op->units + u] = r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
     }
 }
 
@@ -101,10 +98,13 @@ static void input_products(const struct blas_backward_run *f, const struct input
     /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
     const int64_t at_once = op->weights_large && !op->pieces ? 128 : part->last - part->first;
     for (int64_t row = part->first; row < part->last; row += at_once) {
-        struct blas_product product = {
-            .rows = blas_min(at_once, part->last - row), .a = gates + row * PANEL, .a_row = PANEL,
-            .a_block = r->block->gate_rows * PANEL, .c = part->c + row * part->c_row, .c_row = part->c_row,
-            .accumulate = part->accumulate};
+        struct blas_product product = {.rows = blas_min(at_once, part->last - row),
+                                       .a = gates + row * PANEL,
+                                       .a_row = PANEL,
+                                       .a_block = r->block->gate_rows * PANEL,
+                                       .c = part->c + row * part->c_row,
+                                       .c_row = part->c_row,
+                                       .accumulate = part->accumulate};
         if (op->pieces)
             blas_pieces_back(r, &product, f->x_back, input_pad, part->column, part->end);
         else
@@ -121,9 +121,13 @@ static void input_products_in_place(const struct blas_backward_run *f, const str
     const int64_t input = op->layers[0].input;
     const float *w = r->slots[SEQLSTM_RECURRENT_PARAM(op->layer_count * op->directions, r->n, SEQLSTM_PARAM_W_X)];
     const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
-    struct blas_product product = {
-        .rows = part->last, .a_row = PANEL, .a_block = r->block->gate_rows * PANEL, .k_blocks = op->panels,
-        .k_inner = GROUP, .b_row = input, .c_row = part->c_row};
+    struct blas_product product = {.rows = part->last,
+                                   .a_row = PANEL,
+                                   .a_block = r->block->gate_rows * PANEL,
+                                   .k_blocks = op->panels,
+                                   .k_inner = GROUP,
+                                   .b_row = input,
+                                   .c_row = part->c_row};
     for (int64_t gate = 0; gate < PANEL / GROUP; gate++, product.accumulate = true) {
         if (gate == 1 && op->coupled) /* rows of the forget gate stand unused */
             continue;
@@ -157,13 +161,14 @@ static void input_store(const struct blas_backward_run *f, int64_t first, int64_
         const int64_t own_rows = blas_min(blas_block_rows(r->block, t), part->last - q) - skip;
         if (own_rows <= 0)
             continue;
-        struct blas_rows rows = {
-            .rows = own_rows, .n = count,
-            .x = part->c + (q + skip) * part->c_row + c0, .x_row = part->c_row,
-            .m = r->scratch.mask_x ? r->scratch.mask_x + skip * layer->input_pad + c0 : NULL,
-            .m_row = layer->input_pad,
-            .y = f->dx.base + (blas_packed_row(r->binding, r->block, t) + skip) * f->dx.row + c0,
-            .y_row = f->dx.row};
+        struct blas_rows rows = {.rows = own_rows,
+                                 .n = count,
+                                 .x = part->c + (q + skip) * part->c_row + c0,
+                                 .x_row = part->c_row,
+                                 .m = r->scratch.mask_x ? r->scratch.mask_x + skip * layer->input_pad + c0 : NULL,
+                                 .m_row = layer->input_pad,
+                                 .y = f->dx.base + (blas_packed_row(r->binding, r->block, t) + skip) * f->dx.row + c0,
+                                 .y_row = f->dx.row};
         if (f->dx_add)
             r->op->kernels->add(&rows);
         else
@@ -277,8 +282,8 @@ static void run_weights(struct blas_backward_run *f)
 }
 
 /* dy of one direction from that of the merged output. */
-static void split_block(const struct backward_call *call, const struct blas_block *block,
-                        const float *dy, const float *other, float *out)
+static void split_block(const struct backward_call *call, const struct blas_block *block, const float *dy,
+                        const float *other, float *out)
 {
     const struct blas_recurrent *op = call->binding->op;
     for (int64_t t = 0; t < call->binding->steps; t++) {
@@ -292,9 +297,9 @@ static void split_block(const struct backward_call *call, const struct blas_bloc
 }
 
 struct block_share {
-    int32_t member, members; /* of those that share the block */
-    int32_t region;          /* whose scratch and gradients */
-    bool first;              /* first block of this region: dW is overwritten */
+    int32_t member, members;  /* of those that share the block */
+    int32_t region;           /* whose scratch and gradients */
+    bool first;               /* first block of this region: dW is overwritten */
     struct blas_tiles *tiles; /* of this thread */
 };
 
@@ -305,8 +310,7 @@ static float *own_x_back(const struct backward_call *call, int32_t direction, in
            (call->x_back_copies > 1 ? member * blas_x_back_floats(op, op->layers[0].input_pad) : 0);
 }
 
-static void run_block(const struct backward_call *call, const struct blas_block *block,
-                      const struct block_share *share)
+static void run_block(const struct backward_call *call, const struct blas_block *block, const struct block_share *share)
 {
     const struct blas_recurrent_binding *binding = call->binding;
     const struct blas_recurrent *op = binding->op;
@@ -333,23 +337,21 @@ static void run_block(const struct backward_call *call, const struct blas_block 
     if (!(op->desc.options & SEQLSTM_RECURRENT_OUTPUT))
         dy = NULL;
     for (int32_t l = op->layer_count - 1; l >= 0; l--) {
-        float *dx = l > 0 ? call->between[(l - 1) & 1]
+        float *dx = l > 0                                   ? call->between[(l - 1) & 1]
                     : args->parts & SEQLSTM_BACKWARD_INPUTS ? args->grads[SEQLSTM_RECURRENT_X]
                                                             : NULL;
         for (int32_t d = 0; d < op->directions; d++) {
             f.r.layer = l;
             f.r.direction = d;
             f.r.n = l * op->directions + d;
-            f.r.reverse = op->directions == 2 ? d == 1
-                                              : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
+            f.r.reverse = op->directions == 2 ? d == 1 : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
             const struct blas_packed packed = blas_packed_own(op, &call->packed, f.r.n, share->region);
             f.r.packed = &packed;
             f.x_back = l > 0 ? f.r.packed->x_back : call->x_in_place ? NULL : own_x_back(call, d, share->region);
             f.r.saved = &call->saved[f.r.n];
             f.gradients = call->gradients[f.r.n];
             blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
-            f.dy = (struct blas_rows_at){dy ? (float *)(uintptr_t)dy + d * op->out : NULL,
-                                         op->y_width};
+            f.dy = (struct blas_rows_at){dy ? (float *)(uintptr_t)dy + d * op->out : NULL, op->y_width};
             if (op->merge_apart && dy && !later) {
                 split_block(call, block, dy, call->saved[l * 2 + 1 - d].merged, call->apart[d]);
                 f.dy = (struct blas_rows_at){call->apart[d], op->out};
@@ -374,18 +376,17 @@ static void reduce_all(const struct backward_call *call, int32_t member, int32_t
     const struct blas_recurrent *op = call->binding->op;
     const int32_t ld = op->layer_count * op->directions;
     for (int32_t n = 0; n < ld; n++) {
-        struct blas_reduce reduce = {
-            .gradients = call->gradients[n], .first = call->gradients[n].w,
-            .stride = call->gradients_stride,
-            .sources = call->binding->units ? 1 : call->binding->members,
-            .direct = call->direct,
-            .accumulate = (call->args->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0};
+        struct blas_reduce reduce = {.gradients = call->gradients[n],
+                                     .first = call->gradients[n].w,
+                                     .stride = call->gradients_stride,
+                                     .sources = call->binding->units ? 1 : call->binding->members,
+                                     .direct = call->direct,
+                                     .accumulate = (call->args->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0};
         float *grads[SEQLSTM_PARAM_COUNT];
         for (int k = 0; k < SEQLSTM_PARAM_COUNT; k++)
             grads[k] = call->args->grads[SEQLSTM_RECURRENT_PARAM(ld, n, k)];
         const struct blas_packed packed = blas_packed_own(op, &call->packed, n, 0);
-        blas_gradients_reduce(op, &reduce, &packed, n / op->directions, member, members,
-                              grads);
+        blas_gradients_reduce(op, &reduce, &packed, n / op->directions, member, members, grads);
     }
 }
 
@@ -401,11 +402,17 @@ static void pack_input(const struct backward_call *call, int32_t member, int32_t
     blas_share(op->panels, own ? 0 : member, own ? 1 : members, &first, &last);
     for (int32_t d = 0; d < op->directions; d++)
         for (int64_t p = first; p < last; p++)
-            blas_pack_back(op, op->pieces, &(struct blas_pack){
-                .w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
-                .width = op->layers[0].input, .width_pad = op->layers[0].input_pad, .map = op->rows_x + p * PANEL,
-                .k0 = p * PANEL, .k_all = (int64_t)op->panels * PANEL, .strip = op->strips ? GROUP : 0,
-                .out = own_x_back(call, d, member), .stream = op->weights_large});
+            blas_pack_back(
+                op, op->pieces,
+                &(struct blas_pack){.w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
+                                    .width = op->layers[0].input,
+                                    .width_pad = op->layers[0].input_pad,
+                                    .map = op->rows_x + p * PANEL,
+                                    .k0 = p * PANEL,
+                                    .k_all = (int64_t)op->panels * PANEL,
+                                    .strip = op->strips ? GROUP : 0,
+                                    .out = own_x_back(call, d, member),
+                                    .stream = op->weights_large});
     if (members > 1 && !own)
         call->queue->services->team_barrier(call->queue);
 }
@@ -439,13 +446,12 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     blas_flush_denormals_leave(saved);
 }
 
-static void layout(const struct blas_recurrent *op, int64_t rows, int32_t regions,
-                   struct blas_region *region, struct blas_region *kept, struct backward_call *call)
+static void layout(const struct blas_recurrent *op, int64_t rows, int32_t regions, struct blas_region *region,
+                   struct blas_region *kept, struct backward_call *call)
 {
     call->x_back_copies = blas_packed_copies(op, regions) > 1 ? regions : 1;
     for (int i = 0; i < 2; i++) {
-        call->between[i] = blas_region_take(
-            region, op->layer_count > 1 + i ? rows * op->y_width : 0);
+        call->between[i] = blas_region_take(region, op->layer_count > 1 + i ? rows * op->y_width : 0);
         call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
         call->x_back[i] = blas_region_take(
             region, i < op->directions ? call->x_back_copies * blas_x_back_floats(op, op->layers[0].input_pad) : 0);
@@ -467,19 +473,18 @@ uint64_t blas_backward_workspace(const struct blas_recurrent *op, int64_t rows, 
     return region.used;
 }
 
-seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding,
-                                       struct seqlstm_queue *queue,
-                                       const struct seqlstm_backward *args,
-                                       struct seqlstm_error *err)
+seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     const struct blas_recurrent *op = binding->op;
     struct backward_call call;
     if (!op->training)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "backward was called on an operation made for inference");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward was called on an operation made for inference");
     if (!args->packed || !args->reserve || !args->workspace)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
-                     !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
+                     !args->packed      ? "packed"
+                     : !args->workspace ? "workspace"
+                                        : "reserve");
     if (op->stepwise && (args->parts & SEQLSTM_BACKWARD_WEIGHTS)) {
         if (args->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES))
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,

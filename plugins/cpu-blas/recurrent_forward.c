@@ -35,8 +35,7 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
     if (!(op->desc.options & SEQLSTM_RECURRENT_INITIAL_STATE))
         h0 = c0 = NULL;
     int64_t low = blas_min(r->panel_first * op->panel_units, width);
-    int64_t high = r->panel_last == op->panels ? width
-                                               : blas_min(r->panel_last * op->panel_units, width);
+    int64_t high = r->panel_last == op->panels ? width : blas_min(r->panel_last * op->panel_units, width);
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         float *h = r->scratch.h + i * op->h_row, *to = xh + i * op->layers[r->layer].xh_row + input_pad;
@@ -65,9 +64,11 @@ static const float *panel_x(const struct blas_forward_run *f, int64_t p)
     if (!op->x_in_time)
         return r->packed->forward + p * (layer->input_pad + op->out_pad) * PANEL;
     const int32_t ld = op->layer_count * op->directions;
-    op->kernels->pack_forward(&(struct blas_pack){
-        .w = r->slots[SEQLSTM_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_X)], .width = layer->input,
-        .width_pad = layer->input_pad, .map = op->rows_x + p * PANEL, .out = r->scratch.weights_x});
+    op->kernels->pack_forward(&(struct blas_pack){.w = r->slots[SEQLSTM_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_X)],
+                                                  .width = layer->input,
+                                                  .width_pad = layer->input_pad,
+                                                  .map = op->rows_x + p * PANEL,
+                                                  .out = r->scratch.weights_x});
     return r->scratch.weights_x;
 }
 
@@ -86,9 +87,13 @@ static void copy_chunk(const struct blas_forward_run *f, int64_t s, int64_t last
         int64_t t = blas_step_at(r, i), rows = bulk ? chunk_rows : blas_block_rows(r->block, t);
         float *to = blas_xh_at(f, i);
         const float *from = f->x.base + blas_packed_row(r->binding, r->block, t) * f->x.row;
-        r->op->kernels->copy(&(struct blas_rows){.rows = rows, .n = layer->input, .x = from,
-                                                 .x_row = f->x.row, .m = r->scratch.mask_x,
-                                                 .m_row = layer->input_pad, .y = to,
+        r->op->kernels->copy(&(struct blas_rows){.rows = rows,
+                                                 .n = layer->input,
+                                                 .x = from,
+                                                 .x_row = f->x.row,
+                                                 .m = r->scratch.mask_x,
+                                                 .m_row = layer->input_pad,
+                                                 .y = to,
                                                  .y_row = layer->xh_row});
         if (layer->input_pad > layer->input)
             for (int64_t k = 0; k < rows; k++)
@@ -123,10 +128,17 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
         blas_pieces_split(r, a, rows, BLAS_PART_X);
     for (int64_t p = r->panel_first; p < r->panel_last; p++) {
         const struct blas_product product = {
-            .rows = rows, .a = a, .a_row = layer->xh_row, .k_blocks = 1,
-            .k_inner = blas_product_k(layer->input), .b = op->pieces ? NULL : panel_x(f, p),
-            .b_row = op->strips ? GROUP : PANEL, .b_strip = blas_strip_floats(op, layer->input_pad),
-            .groups = op->groups_x.end, .c = gates + p * stride, .c_row = PANEL,
+            .rows = rows,
+            .a = a,
+            .a_row = layer->xh_row,
+            .k_blocks = 1,
+            .k_inner = blas_product_k(layer->input),
+            .b = op->pieces ? NULL : panel_x(f, p),
+            .b_row = op->strips ? GROUP : PANEL,
+            .b_strip = blas_strip_floats(op, layer->input_pad),
+            .groups = op->groups_x.end,
+            .c = gates + p * stride,
+            .c_row = PANEL,
             .init = op->norm ? NULL : r->packed->bias + p * PANEL,
             .next = op->weights_large && !op->pieces && p + 1 < r->panel_last ? panel_x(f, p + 1) : NULL};
         if (op->pieces)
@@ -146,15 +158,13 @@ static void end_rows(const struct blas_forward_run *f, int64_t first, int64_t la
     float *hn = blas_state_slot(r, r->slots, SEQLSTM_STATE_HN);
     float *cn = op->lstm ? blas_state_slot(r, r->slots, SEQLSTM_STATE_CN) : NULL;
     int64_t low = r->panel_first * op->panel_units, high = r->panel_last * op->panel_units;
-    int64_t h_low = op->projection ? 0 : low, h_high = op->projection ? op->out
-                                                                      : blas_min(high, op->out);
+    int64_t h_low = op->projection ? 0 : low, h_high = op->projection ? op->out : blas_min(high, op->out);
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
         for (int64_t u = h_low; hn && u < h_high; u++)
             hn[b * op->out + u] = r->scratch.h[i * op->h_row + u];
         for (int64_t u = low; cn && u < blas_min(high, op->units); u++)
-            cn[b * op->units + u] =
-                r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
+            cn[b * op->units + u] = r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
     }
 }
 
@@ -170,13 +180,11 @@ static void publish(const struct blas_forward_run *f, int64_t s)
     int64_t low = 0, high = width;
     if (!op->projection) {
         low = blas_min(r->panel_first * op->panel_units, width);
-        high = r->panel_last == op->panels ? width
-                                           : blas_min(r->panel_last * op->panel_units, width);
+        high = r->panel_last == op->panels ? width : blas_min(r->panel_last * op->panel_units, width);
     }
     int64_t h_row;
     const float *h = blas_h_target(f, s, &h_row);
-    struct blas_rows copy = {.rows = rows, .n = blas_min(high, op->out) - low, .x = h + low,
-                             .x_row = h_row};
+    struct blas_rows copy = {.rows = rows, .n = blas_min(high, op->out) - low, .x = h + low, .x_row = h_row};
     if (f->y.base && copy.n > 0) {
         copy.y = f->y.base + blas_packed_row(r->binding, r->block, t) * f->y.row + low;
         copy.y_row = f->y.row;
@@ -227,8 +235,8 @@ static void run_direction(struct blas_forward_run *f)
 }
 
 /* y = join(h of direction 0, h of direction 1) over the block's rows. */
-static void merge_block(const struct forward_call *call, const struct blas_block *block,
-                        const float *first, const float *second, float *y)
+static void merge_block(const struct forward_call *call, const struct blas_block *block, const float *first,
+                        const float *second, float *y)
 {
     const struct blas_recurrent *op = call->binding->op;
     for (int64_t t = 0; y && t < call->binding->steps; t++) {
@@ -242,8 +250,8 @@ static void merge_block(const struct forward_call *call, const struct blas_block
     }
 }
 
-static void run_block(const struct forward_call *call, const struct blas_block *block,
-                      int32_t member, int32_t members, int32_t scratch_index, struct blas_tiles *tiles)
+static void run_block(const struct forward_call *call, const struct blas_block *block, int32_t member, int32_t members,
+                      int32_t scratch_index, struct blas_tiles *tiles)
 {
     const struct blas_recurrent_binding *binding = call->binding;
     const struct blas_recurrent *op = binding->op;
@@ -263,23 +271,21 @@ static void run_block(const struct forward_call *call, const struct blas_block *
     blas_share(op->panels, member, members, &f.r.panel_first, &f.r.panel_last);
     const float *input = call->args->slots[SEQLSTM_RECURRENT_X];
     for (int32_t l = 0; l < op->layer_count; l++) {
-        float *y = l + 1 < op->layer_count ? call->between[l & 1]
-                                           : call->args->slots[SEQLSTM_RECURRENT_Y];
+        float *y = l + 1 < op->layer_count ? call->between[l & 1] : call->args->slots[SEQLSTM_RECURRENT_Y];
         if (l + 1 == op->layer_count && !(op->desc.options & SEQLSTM_RECURRENT_OUTPUT))
             y = NULL;
         for (int32_t d = 0; d < op->directions; d++) {
             f.r.layer = l;
             f.r.direction = d;
             f.r.n = l * op->directions + d;
-            f.r.reverse = op->directions == 2 ? d == 1
-                                              : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
+            f.r.reverse = op->directions == 2 ? d == 1 : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
             const struct blas_packed packed = blas_packed_own(op, &call->packed, f.r.n, scratch_index);
             f.r.packed = &packed;
             f.r.saved = &call->saved[f.r.n];
             f.x = (struct blas_rows_at){(float *)(uintptr_t)input, op->layers[l].input};
             if (op->merge_apart)
-                f.y = (struct blas_rows_at){
-                    op->training && f.r.saved->merged ? f.r.saved->merged : call->apart[d], op->out};
+                f.y = (struct blas_rows_at){op->training && f.r.saved->merged ? f.r.saved->merged : call->apart[d],
+                                            op->out};
             else
                 f.y = (struct blas_rows_at){y ? y + d * op->out : NULL, op->y_width};
             run_direction(&f);
@@ -287,8 +293,7 @@ static void run_block(const struct forward_call *call, const struct blas_block *
         if (op->merge_apart) {
             const struct blas_saved *s = &call->saved[l * op->directions];
             bool kept = op->training && s[0].merged;
-            merge_block(call, block, kept ? s[0].merged : call->apart[0],
-                        kept ? s[1].merged : call->apart[1], y);
+            merge_block(call, block, kept ? s[0].merged : call->apart[0], kept ? s[1].merged : call->apart[1], y);
         }
         input = y;
     }
@@ -319,8 +324,7 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t region
 {
     const int64_t block_rows = op->block_rows_max, wanted = blas_forward_rows(op);
     for (int i = 0; i < 2; i++) {
-        call->between[i] = blas_region_take(
-            region, op->layer_count > 1 + i ? rows * op->y_width : 0);
+        call->between[i] = blas_region_take(region, op->layer_count > 1 + i ? rows * op->y_width : 0);
         call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
     }
     struct blas_region one = {0};
@@ -339,8 +343,7 @@ uint64_t blas_forward_workspace(const struct blas_recurrent *op, int64_t rows, i
     return region.used;
 }
 
-seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
-                                      struct seqlstm_queue *queue,
+seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
                                       const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     const struct blas_recurrent *op = binding->op;
@@ -350,7 +353,9 @@ seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding,
     call.queue = queue;
     if (!args->packed || (op->training && !args->reserve) || !args->workspace)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
-                     !args->packed ? "packed" : !args->workspace ? "workspace" : "reserve");
+                     !args->packed      ? "packed"
+                     : !args->workspace ? "workspace"
+                                        : "reserve");
     struct blas_region saved = {args->reserve, 0};
     blas_packed_open(op, args->packed, &call.packed);
     for (int32_t n = 0; op->training && n < op->layer_count * op->directions; n++)

@@ -36,7 +36,7 @@ struct blas_product {
     const float *b;
     int64_t b_row, b_skip;
     int64_t b_strip; /* 0, or: B stands in strips of 16 columns, one this far behind the other; b_row is 16 */
-    int32_t groups; /* columns / 16, 1 .. 4 */
+    int32_t groups;  /* columns / 16, 1 .. 4 */
     float *c;
     int64_t c_row;
     const float *init; /* [columns], or NULL: zero */
@@ -61,13 +61,13 @@ struct blas_outer {
     int32_t groups;
     float *c;
     int64_t c_row;
-    int64_t c_group; /* 0, or: rows m come in groups of 16, group i at c + i c_group */
-    int32_t m_skip;  /* < 16: of each group, the last rows that are not wanted */
-    int32_t n_skip;  /* columns of the last group of columns that are not wanted */
-    bool accumulate; /* add to C instead of overwriting */
-    const float *next; /* b of the sum that follows, to be prefetched; or NULL */
+    int64_t c_group;     /* 0, or: rows m come in groups of 16, group i at c + i c_group */
+    int32_t m_skip;      /* < 16: of each group, the last rows that are not wanted */
+    int32_t n_skip;      /* columns of the last group of columns that are not wanted */
+    bool accumulate;     /* add to C instead of overwriting */
+    const float *next;   /* b of the sum that follows, to be prefetched; or NULL */
     const float *beside; /* or as many rows, at the stride of b, that are prefetched instead; or NULL */
-    bool a_tiled;      /* a is what outer_tile_a has made of it for as many rows and columns; a_row is not read */
+    bool a_tiled;        /* a is what outer_tile_a has made of it for as many rows and columns; a_row is not read */
 };
 
 /* What all rows of one (layer, direction) share. */
@@ -91,11 +91,11 @@ struct blas_cell {
 struct blas_cell_forward {
     const struct blas_cell *cell;
     int64_t rows;
-    int32_t units;  /* real units of this panel; those beyond are set to zero */
-    float *gates;   /* rows of 64 at stride gates_row */
+    int32_t units; /* real units of this panel; those beyond are set to zero */
+    float *gates;  /* rows of 64 at stride gates_row */
     int64_t gates_row;
     float *gates_out; /* LSTM without norm, training: [rows][64], where what backward wants of gates is put; or NULL */
-    float *c;       /* LSTM: rows of 16 at stride c_row, c' in, c out */
+    float *c;         /* LSTM: rows of 16 at stride c_row, c' in, c out */
     int64_t c_row;
     float *c_saved; /* training: rows of 16 at stride saved_row take c' (GRU: h'); NULL otherwise */
     int64_t saved_row;
@@ -103,8 +103,8 @@ struct blas_cell_forward {
     int64_t h_row;
     const float *peephole; /* i, f, o at stride peephole_row */
     int64_t peephole_row;
-    int64_t unit_step; /* LSTM: units from one row to the next: 0, or 16 where rows are panels of one sequence. What
-                        * belongs to a sequence (mean, rstd, sums) is then one */
+    int64_t unit_step;     /* LSTM: units from one row to the next: 0, or 16 where rows are panels of one sequence. What
+                            * belongs to a sequence (mean, rstd, sums) is then one */
     const uint16_t *new_c; /* training with zoneout: bit set where c is new, [rows] at stride bits_row; or NULL */
     const uint16_t *new_h;
     int64_t bits_row;
@@ -127,11 +127,11 @@ struct blas_cell_backward {
     int64_t gates_row;
     const float *c_saved; /* c' (GRU: h') */
     int64_t saved_row;
-    float *dc;            /* dc in, dc' out */
+    float *dc; /* dc in, dc' out */
     int64_t c_row;
-    float *dh;            /* dh in; out: the part of dh' that does not go through the product */
+    float *dh; /* dh in; out: the part of dh' that does not go through the product */
     int64_t dh_row;
-    const float *dy;      /* LSTM: added to dh; or NULL */
+    const float *dy; /* LSTM: added to dh; or NULL */
     int64_t dy_row;
     int64_t unit_step;
     const float *peephole;
@@ -169,16 +169,16 @@ struct blas_keep {
 struct blas_norm {
     int64_t rows;
     int32_t panels;
-    float *u, *v;      /* 64 floats between rows */
+    float *u, *v;                   /* 64 floats between rows */
     int64_t panel_stride, v_stride; /* between panels of u, of v */
-    float *z;          /* [panel][row][64] at z_stride between panels */
+    float *z;                       /* [panel][row][64] at z_stride between panels */
     int64_t z_stride;
-    bool whole;        /* every column is an element of the norm */
-    const float *valid_u, *valid_v; /* [panel][64] 1 where the column is an element of the norm, else 0 */
+    bool whole;                          /* every column is an element of the norm */
+    const float *valid_u, *valid_v;      /* [panel][64] 1 where the column is an element of the norm, else 0 */
     const float *gain_u, *gain_v, *bias; /* [panel][64], zero where not valid */
-    float inverse_count; /* 1 / (G H) */
+    float inverse_count;                 /* 1 / (G H) */
     float epsilon;
-    float *stats;  /* [rows][4]: mean u, 1/std u, mean v, 1/std v */
+    float *stats;         /* [rows][4]: mean u, 1/std u, mean v, 1/std v */
     float *u_out, *v_out; /* forward: as u and v at out_stride between panels, where both are put; or NULL */
     int64_t out_stride;
     float *dgain_u, *dgain_v; /* backward: [panel][64], added to */
@@ -199,10 +199,10 @@ struct blas_rows {
 struct blas_pack {
     const float *w;
     int64_t width, width_pad;
-    const int32_t *map; /* [64]: a row of w, or negative: zeros; those of a group of 16 follow one another */
+    const int32_t *map;   /* [64]: a row of w, or negative: zeros; those of a group of 16 follow one another */
     const float *factors; /* [64] in int8, of the columns */
-    int64_t k0, k_all; /* pack_back */
-    int64_t strip;     /* 0, or: in strips of 16 columns, pack_forward: one this far behind the other */
+    int64_t k0, k_all;    /* pack_back */
+    int64_t strip;        /* 0, or: in strips of 16 columns, pack_forward: one this far behind the other */
     float *out;
     bool stream; /* more is packed than caches hold */
 };
@@ -221,22 +221,22 @@ static inline int64_t blas_group_rows(const int32_t *map)
  * step, panels of all three gates_row apart; the cell's gates are z. */
 struct blas_sweep_forward {
     int64_t steps;
-    int32_t rows, panels, k; /* k: rows of W_h, padded */
-    int32_t way;             /* 1, or -1: the rows of one step stand behind those of the next */
+    int32_t rows, panels, k;       /* k: rows of W_h, padded */
+    int32_t way;                   /* 1, or -1: the rows of one step stand behind those of the next */
     struct blas_cell_forward cell; /* of the first step's first row, all panels; h and bits_row as of one row */
     int64_t bits_row;
-    const float *weights;    /* W_h of panel 0; weights_panel to the next panel's */
+    const float *weights; /* W_h of panel 0; weights_panel to the next panel's */
     int64_t weights_panel;
-    float *xh;               /* h~ of the first step, [rows][k] at stride xh_row; xh_step to the next step's */
+    float *xh; /* h~ of the first step, [rows][k] at stride xh_row; xh_step to the next step's */
     int64_t xh_row, xh_step;
-    float *xh_after;         /* h~ of the step after the last; NULL: there is none */
-    bool straight;           /* h goes to the next step as it is, and nothing else wants it */
-    float *h;                /* h of the last step; unless straight, of each one, in the place of h' */
+    float *xh_after; /* h~ of the step after the last; NULL: there is none */
+    bool straight;   /* h goes to the next step as it is, and nothing else wants it */
+    float *h;        /* h of the last step; unless straight, of each one, in the place of h' */
     int64_t h_row;
-    const float *mask;       /* of h~, [rows][k]; or NULL */
+    const float *mask; /* of h~, [rows][k]; or NULL */
     const struct blas_norm *norm;
-    float *c_mean, *c_rstd;  /* norm: of the first step's rows */
-    float *y;                /* y_count of each row; or NULL */
+    float *c_mean, *c_rstd; /* norm: of the first step's rows */
+    float *y;               /* y_count of each row; or NULL */
     int64_t y_count, y_row, y_step;
 };
 
@@ -249,11 +249,11 @@ struct blas_sweep_backward {
     int64_t bits_row, dy_row, dy_step;
     const float *weights; /* [width / 64][panel * 64][<= 64]; in_place: [4 units][width], units a multiple of 16 */
     bool in_place;
-    float *dh;            /* [rows] at stride dh_row */
+    float *dh; /* [rows] at stride dh_row */
     int64_t dh_row;
-    bool carry;           /* the cell leaves a part of dh' there */
-    const float *mask;    /* of h~; or NULL */
-    float *product;       /* with a mask: as dh */
+    bool carry;        /* the cell leaves a part of dh' there */
+    const float *mask; /* of h~; or NULL */
+    float *product;    /* with a mask: as dh */
     const struct blas_norm *norm;
 };
 
@@ -289,16 +289,15 @@ struct blas_recurrent_kernels {
     void (*norm_restore)(const struct blas_norm *n);  /* z from u, v and stats */
     void (*norm_backward)(const struct blas_norm *n); /* z holds dz; u, v become du, dv */
     /* mean and 1 / sqrt(var + epsilon) over `units` of [panel][rows][16] at panel stride */
-    void (*row_stats)(const float *x, int64_t panel_stride, int64_t rows, int64_t units, float epsilon,
-                      float *mean, float *rstd);
+    void (*row_stats)(const float *x, int64_t panel_stride, int64_t rows, int64_t units, float epsilon, float *mean,
+                      float *rstd);
     /* y[r] = scale times the sum of x[16 r .. 16 r + 15]; y may be x */
     void (*fold)(int64_t rows, const float *x, float scale, float *y);
     void (*keep_bits)(const struct blas_keep *k);
     /* The bits of one row at one step, and y = x times the mask. Reads one word beyond the last of the bits. */
     void (*keep_apply)(const struct blas_keep *k, const float *x, float *y);
     /* y[i] = x[i] scale where bit first + i is set, else 0; y may be x. Reads one word beyond the last. */
-    void (*mask_apply)(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n,
-                       float *y);
+    void (*mask_apply)(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n, float *y);
     /* y = x (y += x) over n floats of each row, times m where m is not NULL. */
     void (*copy)(const struct blas_rows *c);
     void (*add)(const struct blas_rows *c);
@@ -309,8 +308,7 @@ struct blas_recurrent_kernels {
      * strips, out[n / 16][k][n mod 16]. */
     void (*pack_back)(const struct blas_pack *p);
     /* out[c][r] of a 16 x 16 block, see v_transpose16 */
-    void (*transpose16)(const float *in, int64_t in_row, int rows, int columns, float *out,
-                        int64_t out_row);
+    void (*transpose16)(const float *in, int64_t in_row, int rows, int columns, float *out, int64_t out_row);
 };
 
 extern const struct blas_recurrent_kernels blas_recurrent_kernels_portable;

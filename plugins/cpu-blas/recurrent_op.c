@@ -77,14 +77,16 @@ static bool value_suffices(const struct seqlstm_activation *act)
     case SEQLSTM_ACT_TANH:
     case SEQLSTM_ACT_RELU:
     case SEQLSTM_ACT_HARD_SIGMOID:
-    case SEQLSTM_ACT_SOFTSIGN: return true;
-    case SEQLSTM_ACT_LEAKY_RELU: return act->alpha > 0.0f; /* its sign is that of the argument */
-    default: return false;
+    case SEQLSTM_ACT_SOFTSIGN:
+        return true;
+    case SEQLSTM_ACT_LEAKY_RELU:
+        return act->alpha > 0.0f; /* its sign is that of the argument */
+    default:
+        return false;
     }
 }
 
-static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, int d,
-                      struct blas_cell *cell)
+static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, int d, struct blas_cell *cell)
 {
     cell->kind = desc->cell;
     cell->training = training;
@@ -104,9 +106,8 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
         desc->cell == SEQLSTM_CELL_LSTM && value_suffices(&cell->gate) && value_suffices(&cell->candidate);
     cell->usual = cell->gate.kind == SEQLSTM_ACT_SIGMOID && cell->candidate.kind == SEQLSTM_ACT_TANH &&
                   cell->output.kind == SEQLSTM_ACT_TANH;
-    cell->plain = desc->cell == SEQLSTM_CELL_LSTM && cell->usual && !cell->coupled && !cell->peephole &&
-                  !cell->norm && cell->gate_clip == 0.0f &&
-                  cell->cell_clip == 0.0f && cell->zoneout_cell == 0.0f &&
+    cell->plain = desc->cell == SEQLSTM_CELL_LSTM && cell->usual && !cell->coupled && !cell->peephole && !cell->norm &&
+                  cell->gate_clip == 0.0f && cell->cell_clip == 0.0f && cell->zoneout_cell == 0.0f &&
                   cell->zoneout_hidden == 0.0f;
 }
 
@@ -162,16 +163,13 @@ static bool many_rows(const struct blas_recurrent *op)
     return op->desc.head.max_sequences > (op->members_max < 2 ? 2 : op->members_max) * SWEEP_ROWS;
 }
 
-seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa,
-                                     const struct blas_tiled *tiled, int32_t members_max,
-                                     const struct seqlstm_recurrent_desc *desc,
-                                     const char *variant, struct blas_recurrent **out_op,
-                                     struct seqlstm_error *err)
+seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa, const struct blas_tiled *tiled,
+                                     int32_t members_max, const struct seqlstm_recurrent_desc *desc,
+                                     const char *variant, struct blas_recurrent **out_op, struct seqlstm_error *err)
 {
     const bool generic = strcmp(variant, "generic") == 0;
     const int64_t columns = blas_round(desc->hidden, GROUP) * 4; /* at least those of any cell */
-    struct blas_recurrent *op =
-        host->allocate(host->context, sizeof *op + 3 * (uint64_t)columns * sizeof(int32_t));
+    struct blas_recurrent *op = host->allocate(host->context, sizeof *op + 3 * (uint64_t)columns * sizeof(int32_t));
     if (!op)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a recurrent operation");
     memset(op, 0, sizeof *op);
@@ -188,13 +186,11 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
     op->norm = (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0;
     op->projection = desc->projection > 0;
-    op->gru_before =
-        desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    op->gru_before = desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
     op->pieces = tiled->kernels;
     op->piece_count = tiled->pieces;
     op->bytes = desc->head.dtype_compute == SEQLSTM_INT8;
-    op->tiled_steps =
-        op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
+    op->tiled_steps = op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
     if (!op->tiled_steps && op->pieces && desc->head.max_rows < op->pieces->rows_min)
         op->pieces = NULL;
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
@@ -216,8 +212,8 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
         op->cell[d].keeps_gates = recalls;
     /* It is faster to make gates again than to have them from memory, where the products that they are made of come
      * from, too. With few sequences, sweeps want them. */
-    op->norm_keeps = op->norm && recalls &&
-                     (desc->head.max_sequences < 64 || !blas_gates_leave(op, desc->head.max_rows));
+    op->norm_keeps =
+        op->norm && recalls && (desc->head.max_sequences < 64 || !blas_gates_leave(op, desc->head.max_rows));
     for (int32_t l = 0; l < op->layer_count; l++) {
         struct blas_recurrent_layer *layer = &op->layers[l];
         layer->input = l == 0 ? desc->input : op->y_width;
@@ -302,8 +298,7 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     if (op->training && op->desc.weight_drop > 0.0f) {
         int64_t elements = op->gate_rows * op->out;
         out->masked = blas_region_take(region, elements);
-        out->drop_bits =
-            (uint16_t *)(void *)blas_region_take(region, blas_round(elements, PANEL) / 32 + 1);
+        out->drop_bits = (uint16_t *)(void *)blas_region_take(region, blas_round(elements, PANEL) / 32 + 1);
     }
 }
 
@@ -395,8 +390,8 @@ void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t r
         out->dprojected = blas_region_take(region, rows * op->out_pad);
 }
 
-void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
-                           struct blas_region *region, struct blas_gradients *out)
+void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
+                           struct blas_gradients *out)
 {
     const int64_t columns = (int64_t)op->panels * PANEL;
     memset(out, 0, sizeof *out);
@@ -426,8 +421,8 @@ int64_t blas_gradients_all(const struct blas_recurrent *op, int32_t members, str
 
 void blas_gradients_move(struct blas_gradients *g, int64_t floats)
 {
-    float **pointers[] = {&g->w,      &g->bias,   &g->peephole, &g->projection,
-                          &g->norm_u, &g->norm_v, &g->norm_c,   &g->rh, &g->sums};
+    float **pointers[] = {&g->w,      &g->bias,   &g->peephole, &g->projection, &g->norm_u,
+                          &g->norm_v, &g->norm_c, &g->rh,       &g->sums};
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
         if (*pointers[i])
             *pointers[i] += floats;
@@ -436,8 +431,8 @@ void blas_gradients_move(struct blas_gradients *g, int64_t floats)
 uint64_t blas_mask_key(const struct blas_recurrent *op, const struct seqlstm_step *step, int32_t layer,
                        int32_t direction, uint32_t purpose)
 {
-    uint64_t stream = op->desc.stream_base + SEQLSTM_STREAMS_PER_LAYER * (uint64_t)layer +
-                      16 * (uint64_t)direction + purpose;
+    uint64_t stream =
+        op->desc.stream_base + SEQLSTM_STREAMS_PER_LAYER * (uint64_t)layer + 16 * (uint64_t)direction + purpose;
     return seqlstm_mix64(step->seed, stream, step->epoch);
 }
 

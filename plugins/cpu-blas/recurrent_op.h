@@ -30,9 +30,9 @@
 enum { BLAS_LD_MAX = 128 };
 
 struct blas_recurrent_layer {
-    int64_t input;   /* I of this layer */
+    int64_t input; /* I of this layer */
     int64_t input_pad;
-    int64_t xh_row;  /* floats of a row of xh */
+    int64_t xh_row; /* floats of a row of xh */
 };
 
 /* Groups of 16 columns of a panel, [first, end). */
@@ -65,7 +65,7 @@ struct blas_recurrent {
     int64_t h_row;            /* floats between rows of h in scratch */
     int64_t y_width;          /* of a merged output: O or 2 O */
     int64_t gate_rows;        /* rows of W_x: 4 H, 3 H, H */
-    int64_t norm_count; /* elements that layer norm of the gates is over */
+    int64_t norm_count;       /* elements that layer norm of the gates is over */
     int64_t block_rows_max;   /* of this shape's blocks */
     bool weights_large;       /* one direction's weights do not fit the second-level cache */
     bool strips;              /* weights are packed in strips of 16 columns */
@@ -73,7 +73,7 @@ struct blas_recurrent {
     struct blas_recurrent_layer layers[64];
     bool h_in_place; /* backward reads W_h where it stands, instead of a copy packed anew for each update */
     bool x_in_time;  /* forward packs W_x, panel by panel, into a place that stays in the cache */
-    bool direct; /* the gradients of the weights may be made in the canonical layout at once */
+    bool direct;     /* the gradients of the weights may be made in the canonical layout at once */
     int32_t *rows_x, *rows_h, *rows_bias; /* [panel][64]: the canonical row of a column, or -1 */
 };
 
@@ -95,25 +95,25 @@ struct blas_packed {
     float *x_back;   /* [input_pad / 64][panel * 64][<= 64] */
     float *bias;     /* [panel][64] */
     float *peephole; /* [3][units_pad], zero without the option */
-    float *scale, *offset, *offset_h; /* int8: [panel][64], recurrent_bytes.h */
+    float *scale, *offset, *offset_h;    /* int8: [panel][64], recurrent_bytes.h */
     float *projection, *projection_back; /* N = out_pad, K = units_pad, and the reverse */
     float *rh, *rh_back;                 /* GRU, reset before: W_hn: N = units_pad, K = out_pad, and the reverse */
     float *valid_u, *valid_v, *gain_u, *gain_v, *gain_c, *bias_c;
-    float *masked;      /* weight drop: W_h with its mask, canonical */
+    float *masked;       /* weight drop: W_h with its mask, canonical */
     uint16_t *drop_bits; /* its mask */
 };
 
 struct blas_saved {
     float *xh, *gates, *state;
-    float *gates_h; /* norm: the second product */
-    float *z;       /* norm_keeps: i, f, g, o, then their gradients; as gates */
-    float *raw;     /* projection: [q][units_pad] before it */
-    float *rh;      /* GRU, reset before: [q][out_pad] r h~ */
-    float *stats;   /* norm: [q][4] */
-    float *c_stats; /* LSTM with norm: mean [q], then 1/std [q] */
+    float *gates_h;          /* norm: the second product */
+    float *z;                /* norm_keeps: i, f, g, o, then their gradients; as gates */
+    float *raw;              /* projection: [q][units_pad] before it */
+    float *rh;               /* GRU, reset before: [q][out_pad] r h~ */
+    float *stats;            /* norm: [q][4] */
+    float *c_stats;          /* LSTM with norm: mean [q], then 1/std [q] */
     uint16_t *new_c, *new_h; /* zoneout: [q][bits_row] */
-    float *merged;  /* MUL: this direction's output, [R][O] */
-    float *dprojected; /* stepwise with projection: [q][out_pad] dh^ */
+    float *merged;           /* MUL: this direction's output, [R][O] */
+    float *dprojected;       /* stepwise with projection: [q][out_pad] dh^ */
 };
 
 /* Gradients of one (layer, direction) as the kernels make them, of one member. */
@@ -125,21 +125,21 @@ struct blas_gradients {
 };
 
 struct blas_block {
-    int64_t first, rows;   /* sequences [first, first + rows) */
-    int64_t q_base, q_rows; /* rows of the blocks before, and its own */
+    int64_t first, rows;          /* sequences [first, first + rows) */
+    int64_t q_base, q_rows;       /* rows of the blocks before, and its own */
     int64_t gate_base, gate_rows; /* the same of `gates`, whose panels are set apart (blas_gate_rows) */
-    const int64_t *q_of;   /* [T + 1] */
+    const int64_t *q_of;          /* [T + 1] */
 };
 
 struct blas_recurrent_binding {
     const struct blas_recurrent *op;
     const struct seqlstm_axis *axis;
     int64_t t0, steps, rows, sequences; /* stepwise: rows and sequences of the whole axis */
-    int32_t members; /* that take part */
-    bool units;      /* sharing by units instead of slices */
-    bool fused;      /* x's product within the step */
-    bool puts;       /* gates, or with norm both products, are kept past the caches */
-    int64_t chunk_rows; /* rows of x projected at once when not fused */
+    int32_t members;                    /* that take part */
+    bool units;                         /* sharing by units instead of slices */
+    bool fused;                         /* x's product within the step */
+    bool puts;                          /* gates, or with norm both products, are kept past the caches */
+    int64_t chunk_rows;                 /* rows of x projected at once when not fused */
     int32_t block_count;
     int32_t member_first[65]; /* slices: blocks of member m: [m], [m + 1] */
     struct blas_block *blocks;
@@ -154,8 +154,8 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
  * cache to another's, which takes longer than packing. The buffer begins with how many there are. */
 struct blas_packed_all {
     int32_t copies;
-    char *base;     /* of the first copy */
-    uint64_t bytes; /* of each */
+    char *base;               /* of the first copy */
+    uint64_t bytes;           /* of each */
     uint64_t at[BLAS_LD_MAX]; /* where in it a (layer, direction) begins */
 };
 /* Sequences of a block that sweeps take (recurrent_sweep.c); 0: none. */
@@ -175,8 +175,8 @@ struct blas_packed blas_packed_own(const struct blas_recurrent *op, const struct
 /* `blocks`: into how many the rows are cut, at most. */
 void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,
                        struct blas_region *region, struct blas_saved *out);
-void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer,
-                           struct blas_region *region, struct blas_gradients *out);
+void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
+                           struct blas_gradients *out);
 
 /* Those of all layers for `members`: member 0's, and the floats to the next one's. */
 int64_t blas_gradients_all(const struct blas_recurrent *op, int32_t members, struct blas_region *region,
@@ -194,7 +194,10 @@ uint64_t blas_backward_workspace(const struct blas_recurrent *op, int64_t rows, 
 /* Do the members of a queue share the units of a batch of so many sequences? */
 bool blas_shares_units(const struct blas_recurrent *op, int64_t sequences, int32_t members);
 
-static inline int64_t blas_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t blas_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Rows of which weight gradients are made at once: those of a large layer are read and written once for each. */
 static inline int64_t blas_chunk_rows(const struct blas_recurrent *op)
@@ -253,10 +256,16 @@ static inline int64_t blas_block_rows(const struct blas_block *block, int64_t t)
     return block->q_of[t + 1] - block->q_of[t];
 }
 
-static inline int64_t blas_round(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+static inline int64_t blas_round(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
 
 /* k of a product with `width` rows of weights, behind which more may stand that are zero. */
-static inline int32_t blas_product_k(int64_t width) { return (int32_t)blas_round(width, BLAS_TURN_K); }
+static inline int32_t blas_product_k(int64_t width)
+{
+    return (int32_t)blas_round(width, BLAS_TURN_K);
+}
 
 /* Rows from one panel of gates to the next. Of large layers all panels of a few rows are read again and again: their
  * distance spreads them over the sets of the second-level cache. */
@@ -266,11 +275,14 @@ static inline int64_t blas_gate_rows(const struct blas_recurrent *op, int64_t q_
 }
 
 /* An odd number of cache lines, so that one column of many rows spreads over all sets of the first-level cache. */
-static inline int64_t blas_stride(int64_t n) { return n / GROUP % 2 == 0 ? n + GROUP : n; }
+static inline int64_t blas_stride(int64_t n)
+{
+    return n / GROUP % 2 == 0 ? n + GROUP : n;
+}
 
 /* Row of packed tensors (X, Y) of the block's first sequence at step t. */
-static inline int64_t blas_packed_row(const struct blas_recurrent_binding *binding,
-                                      const struct blas_block *block, int64_t t)
+static inline int64_t blas_packed_row(const struct blas_recurrent_binding *binding, const struct blas_block *block,
+                                      int64_t t)
 {
     const int64_t *offsets = binding->axis->row_offsets;
     return offsets[binding->t0 + t] - offsets[binding->t0] + block->first;
@@ -284,8 +296,7 @@ static inline int64_t blas_strip_floats(const struct blas_recurrent *op, int64_t
 }
 
 /* Panels [first, last) of a member when sharing by units. */
-static inline void blas_share(int64_t count, int32_t member, int32_t members, int64_t *first,
-                              int64_t *last)
+static inline void blas_share(int64_t count, int32_t member, int32_t members, int64_t *first, int64_t *last)
 {
     *first = count * member / members;
     *last = count * (member + 1) / members;

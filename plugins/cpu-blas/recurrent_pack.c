@@ -25,20 +25,18 @@ static void add_one(const struct blas_recurrent *op, const float *x, int64_t n, 
 }
 
 /* [rows, columns] row-major as B of a product with K = rows, N = columns, both padded. */
-static void pack_plain(const float *w, int64_t rows, int64_t rows_pad, int64_t columns,
-                       int64_t columns_pad, float *out)
+static void pack_plain(const float *w, int64_t rows, int64_t rows_pad, int64_t columns, int64_t columns_pad, float *out)
 {
     for (int64_t k = 0; k < rows_pad; k++)
         for (int64_t n = 0; n < columns_pad; n++) {
             int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, columns_pad - panel);
-            out[panel * rows_pad + k * wide + (n - panel)] =
-                k < rows && n < columns ? w[k * columns + n] : 0.0f;
+            out[panel * rows_pad + k * wide + (n - panel)] = k < rows && n < columns ? w[k * columns + n] : 0.0f;
         }
 }
 
 /* The same of the transposed matrix: K = columns, N = rows. */
-static void pack_transposed(const struct blas_recurrent *op, const float *w, int64_t rows,
-                            int64_t rows_pad, int64_t columns, int64_t columns_pad, float *out)
+static void pack_transposed(const struct blas_recurrent *op, const float *w, int64_t rows, int64_t rows_pad,
+                            int64_t columns, int64_t columns_pad, float *out)
 {
     for (int64_t n = 0; n < rows_pad; n += GROUP) {
         int64_t panel = n / PANEL * PANEL, wide = blas_min(PANEL, rows_pad - panel);
@@ -52,8 +50,8 @@ static void pack_transposed(const struct blas_recurrent *op, const float *w, int
     }
 }
 
-static void pack_vectors(const struct blas_recurrent *op, const float *bias, const float *peephole,
-                         const float *norm, struct blas_packed *p)
+static void pack_vectors(const struct blas_recurrent *op, const float *bias, const float *peephole, const float *norm,
+                         struct blas_packed *p)
 {
     const int64_t up = op->units_pad, h = op->units;
     const int64_t columns = (int64_t)op->panels * PANEL;
@@ -111,20 +109,29 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
     const struct blas_recurrent_layer *layer = &op->layers[n / op->directions];
     const struct blas_packed own = blas_packed_own(op, &call->packed, n, copy), *p = &own;
     const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
-    const float *w_h = p->masked ? p->masked
-                                 : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
+    const float *w_h = p->masked ? p->masked : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
     const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_x_floats(op, layer->input_pad);
     const int64_t panel_floats = x_floats + blas_h_floats(op);
     const int64_t strip = blas_strip_floats(op, layer->input_pad);
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last; panel++) {
-        struct blas_pack x = {.w = w_x, .width = layer->input, .width_pad = layer->input_pad,
-                              .map = op->rows_x + panel * PANEL, .k0 = panel * PANEL, .k_all = columns,
-                              .strip = strip, .out = p->forward + panel * panel_floats,
+        struct blas_pack x = {.w = w_x,
+                              .width = layer->input,
+                              .width_pad = layer->input_pad,
+                              .map = op->rows_x + panel * PANEL,
+                              .k0 = panel * PANEL,
+                              .k_all = columns,
+                              .strip = strip,
+                              .out = p->forward + panel * panel_floats,
                               .stream = op->weights_large};
-        struct blas_pack h = {.w = w_h, .width = op->out, .width_pad = op->out_pad, .map = op->rows_h + panel * PANEL,
-                              .k0 = panel * PANEL, .k_all = columns, .strip = strip,
+        struct blas_pack h = {.w = w_h,
+                              .width = op->out,
+                              .width_pad = op->out_pad,
+                              .map = op->rows_h + panel * PANEL,
+                              .k0 = panel * PANEL,
+                              .k_all = columns,
+                              .strip = strip,
                               .out = x.out + (op->strips ? layer->input_pad * GROUP : x_floats),
                               .stream = op->weights_large};
         float factors[PANEL];
@@ -171,13 +178,17 @@ static void pack_masked(const struct pack_call *call, int32_t n)
     const struct blas_packed own = blas_packed_own(op, &call->packed, n, 0), *p = &own;
     const int32_t ld = op->layer_count * op->directions;
     const int64_t elements = op->gate_rows * op->out;
-    uint64_t key = blas_mask_key(op, call->step, n / op->directions, n % op->directions,
-                                 SEQLSTM_MASK_WEIGHT);
+    uint64_t key = blas_mask_key(op, call->step, n / op->directions, n % op->directions, SEQLSTM_MASK_WEIGHT);
     const uint64_t sequence = SEQLSTM_WEIGHT_SEQUENCE;
     p->drop_bits[blas_round(elements, PANEL) / GROUP] = 0;
-    op->kernels->keep_apply(&(struct blas_keep){.key = key, .steps = 1, .rows = 1, .sequence = &sequence,
-                                                .step = call->step->weight_mask_step, .elements = elements,
-                                                .rate = op->desc.weight_drop, .bits = p->drop_bits},
+    op->kernels->keep_apply(&(struct blas_keep){.key = key,
+                                                .steps = 1,
+                                                .rows = 1,
+                                                .sequence = &sequence,
+                                                .step = call->step->weight_mask_step,
+                                                .elements = elements,
+                                                .rate = op->desc.weight_drop,
+                                                .bits = p->drop_bits},
                             call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)], p->masked);
 }
 
@@ -210,9 +221,8 @@ static void pack_own(void *argument, int32_t member, int32_t members)
     blas_flush_denormals_leave(saved);
 }
 
-seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op,
-                                           struct seqlstm_queue *queue, void *const *slots,
-                                           void *packed, const struct seqlstm_step *step,
+seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op, struct seqlstm_queue *queue,
+                                           void *const *slots, void *packed, const struct seqlstm_step *step,
                                            struct seqlstm_error *err)
 {
     struct pack_call call = {.op = op, .slots = slots, .step = step, .queue = queue};
@@ -255,14 +265,13 @@ static void reduce_row(const struct blas_recurrent *op, const struct blas_reduce
 
 /* Rows of dW_h with the weight mask: summed in place first, then masked. */
 static void reduce_masked_row(const struct blas_recurrent *op, const struct blas_reduce *reduce,
-                              const struct blas_packed *packed, int64_t offset, int64_t row,
-                              float *dst)
+                              const struct blas_packed *packed, int64_t offset, int64_t row, float *dst)
 {
     float *sum = reduce->first + offset;
     for (int32_t m = 1; m < reduce->sources; m++)
         add_one(op, sum + m * reduce->stride, op->out, sum);
-    op->kernels->mask_apply(sum, packed->drop_bits, row * op->out,
-                            seqlstm_mask_scale(op->desc.weight_drop), op->out, sum);
+    op->kernels->mask_apply(sum, packed->drop_bits, row * op->out, seqlstm_mask_scale(op->desc.weight_drop), op->out,
+                            sum);
     if (reduce->accumulate)
         add_one(op, sum, op->out, dst);
     else
@@ -270,8 +279,7 @@ static void reduce_masked_row(const struct blas_recurrent *op, const struct blas
 }
 
 static void reduce_panel(const struct blas_recurrent *op, const struct blas_reduce *reduce,
-                         const struct blas_packed *packed, int32_t layer, int32_t panel,
-                         float *const *grads)
+                         const struct blas_packed *packed, int32_t layer, int32_t panel, float *const *grads)
 {
     const struct blas_recurrent_layer *dims = &op->layers[layer];
     const int64_t row = dims->input_pad + op->out_pad;
@@ -344,8 +352,7 @@ static void reduce_groups(const struct blas_recurrent *op, const struct blas_red
     }
 }
 
-static void reduce_vectors(const struct blas_recurrent *op, const struct blas_reduce *reduce,
-                           float *const *grads)
+static void reduce_vectors(const struct blas_recurrent *op, const struct blas_reduce *reduce, float *const *grads)
 {
     const struct blas_gradients *g = &reduce->gradients;
     const int64_t h = op->units, up = op->units_pad;
@@ -356,11 +363,9 @@ static void reduce_vectors(const struct blas_recurrent *op, const struct blas_re
     }
     for (int64_t u = 0; u < h; u++) {
         for (int k = 0; op->peephole && k < 3 && grads[SEQLSTM_PARAM_PEEPHOLE]; k++)
-            reduce_scalar(reduce, g->peephole + k * up + u,
-                          grads[SEQLSTM_PARAM_PEEPHOLE] + k * h + u);
+            reduce_scalar(reduce, g->peephole + k * up + u, grads[SEQLSTM_PARAM_PEEPHOLE] + k * h + u);
         for (int k = 0; g->norm_c && k < 2 && grads[SEQLSTM_PARAM_NORM]; k++)
-            reduce_scalar(reduce, g->norm_c + k * up + u,
-                          grads[SEQLSTM_PARAM_NORM] + 2 * op->gate_rows + k * h + u);
+            reduce_scalar(reduce, g->norm_c + k * up + u, grads[SEQLSTM_PARAM_NORM] + 2 * op->gate_rows + k * h + u);
     }
 }
 
@@ -378,8 +383,8 @@ static void clear_unused(const struct blas_recurrent *op, int32_t layer, float *
 }
 
 void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_reduce *reduce,
-                           const struct blas_packed *packed, int32_t layer, int32_t member,
-                           int32_t members, float *const *grads)
+                           const struct blas_packed *packed, int32_t layer, int32_t member, int32_t members,
+                           float *const *grads)
 {
     const struct blas_gradients *g = &reduce->gradients;
     int64_t first, last;

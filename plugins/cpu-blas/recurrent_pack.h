@@ -11,7 +11,7 @@ struct blas_reduce {
     int64_t stride;                  /* floats from one member's region to the next */
     int32_t sources;                 /* members that have one */
     bool accumulate;
-    bool direct;     /* those of W_x and W_h are in place already */
+    bool direct; /* those of W_x and W_h are in place already */
 };
 
 /* pack_back of the kernels, or in pieces. */
@@ -20,7 +20,7 @@ void blas_pack_back(const struct blas_recurrent *op, bool tiles, const struct bl
 /* This member's share; `grads` are the parameter slots of (layer, direction), NULL where not wanted. Contents of the
  * regions are lost. */
 void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_reduce *reduce,
-                           const struct blas_packed *packed, int32_t layer, int32_t member,
-                           int32_t members, float *const *grads);
+                           const struct blas_packed *packed, int32_t layer, int32_t member, int32_t members,
+                           float *const *grads);
 
 #endif

@@ -7,10 +7,16 @@
 /* Bytes of A that stay in the second-level cache while panels of B pass by. */
 enum { RESIDENT_BYTES = 1 << 20 };
 
-static uint16_t *words_of(const float *floats) { return (uint16_t *)(void *)(uintptr_t)floats; }
+static uint16_t *words_of(const float *floats)
+{
+    return (uint16_t *)(void *)(uintptr_t)floats;
+}
 
 /* uint16_t of A from one row tile to the next. */
-static int64_t a_row_of(const struct blas_recurrent *op, int64_t k) { return k * op->piece_count * BLAS_TILE; }
+static int64_t a_row_of(const struct blas_recurrent *op, int64_t k)
+{
+    return k * op->piece_count * BLAS_TILE;
+}
 
 /* ---- scratch ----------------------------------------------------------------------------------------------------- */
 
@@ -19,7 +25,10 @@ static int64_t a_floats(const struct blas_recurrent *op, int64_t rows, int64_t k
     return blas_row_tiles(rows) * a_row_of(op, k) / 2;
 }
 
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 static int64_t widest_k(const struct blas_recurrent *op)
 {
@@ -94,9 +103,13 @@ void blas_pieces_pack_forward(const struct blas_recurrent *op, const struct blas
                 op->kernels->transpose16(p->w + (rows && columns ? p->map[g] * p->width + at : 0), p->width,
                                          columns ? rows : 0, columns, block + (at - k) * PANEL + g, PANEL);
             }
-        op->pieces->columns(
-            &(struct blas_split){.x = block, .x_row = PANEL, .rows = tile_k, .columns = PANEL,
-                                 .pieces = op->piece_count, .out = out, .bytes = {.factors = p->factors}});
+        op->pieces->columns(&(struct blas_split){.x = block,
+                                                 .x_row = PANEL,
+                                                 .rows = tile_k,
+                                                 .columns = PANEL,
+                                                 .pieces = op->piece_count,
+                                                 .out = out,
+                                                 .bytes = {.factors = p->factors}});
     }
 }
 
@@ -115,9 +128,12 @@ void blas_pieces_pack_back(const struct blas_recurrent *op, const struct blas_pa
                     memcpy(to, p->w + p->map[c + i] * p->width + n, (size_t)copied * sizeof *to);
                 memset(to + copied, 0, (size_t)(wide - copied) * sizeof *to);
             }
-            op->pieces->columns(
-                &(struct blas_split){.x = block, .x_row = PANEL, .rows = BLAS_TILE_K, .columns = wide,
-                                     .pieces = op->piece_count, .out = out});
+            op->pieces->columns(&(struct blas_split){.x = block,
+                                                     .x_row = PANEL,
+                                                     .rows = BLAS_TILE_K,
+                                                     .columns = wide,
+                                                     .pieces = op->piece_count,
+                                                     .out = out});
         }
     }
 }
@@ -127,7 +143,10 @@ void blas_pieces_pack_back(const struct blas_recurrent *op, const struct blas_pa
 static struct blas_split split_of(const struct blas_run *r, int64_t rows, int64_t k)
 {
     const struct blas_recurrent *op = r->op;
-    struct blas_split split = {.rows = rows, .blocks = 1, .pieces = op->piece_count, .out = words_of(r->scratch.pieces),
+    struct blas_split split = {.rows = rows,
+                               .blocks = 1,
+                               .pieces = op->piece_count,
+                               .out = words_of(r->scratch.pieces),
                                .out_row = a_row_of(op, k),
                                .bytes = {.scale = op->desc.data_scale, .shift = op->desc.data_shift}};
     blas_share(blas_row_tiles(rows), r->member, r->members, &split.first, &split.last);
@@ -183,18 +202,31 @@ void blas_pieces_forward(const struct blas_run *r, const struct blas_product *pr
     const int64_t x_floats = blas_x_floats(op, op->layers[r->layer].input_pad);
     const int64_t panel = x_floats + blas_h_floats(op);
     const float *weights = r->packed->forward + p * panel + (x ? 0 : x_floats);
-    op->pieces->product(&(struct blas_pieces_product){
-        .rows = product->rows, .k = (x ? k_x : 0) + (parts & BLAS_PART_H ? k_h : 0),
-        .pieces = op->piece_count, .a = words_of(r->scratch.pieces) + (behind ? a_row_of(op, k_x) : 0),
-        .a_row = a_row_of(op, (split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
-        .b = words_of(weights), .b_groups = PANEL / GROUP,
-        .groups = PANEL / GROUP, .c = product->c, .c_row = product->c_row, .init = op->bytes ? NULL : product->init,
-        .accumulate = product->accumulate,
-        .next = p + 1 < r->panel_last ? next_of(op, product->rows, weights + panel) : NULL,
-        .ahead = product->ahead, .ahead_count = product->ahead_count, .ahead_lines = product->ahead_rate}, r->tiles);
+    op->pieces->product(
+        &(struct blas_pieces_product){
+            .rows = product->rows,
+            .k = (x ? k_x : 0) + (parts & BLAS_PART_H ? k_h : 0),
+            .pieces = op->piece_count,
+            .a = words_of(r->scratch.pieces) + (behind ? a_row_of(op, k_x) : 0),
+            .a_row = a_row_of(op, (split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
+            .b = words_of(weights),
+            .b_groups = PANEL / GROUP,
+            .groups = PANEL / GROUP,
+            .c = product->c,
+            .c_row = product->c_row,
+            .init = op->bytes ? NULL : product->init,
+            .accumulate = product->accumulate,
+            .next = p + 1 < r->panel_last ? next_of(op, product->rows, weights + panel) : NULL,
+            .ahead = product->ahead,
+            .ahead_count = product->ahead_count,
+            .ahead_lines = product->ahead_rate},
+        r->tiles);
     if (op->bytes && (op->norm || parts & BLAS_PART_H))
         op->pieces->sums(&(struct blas_bytes_sums){
-            .rows = product->rows, .c = product->c, .c_row = product->c_row, .scale = r->packed->scale + p * PANEL,
+            .rows = product->rows,
+            .c = product->c,
+            .c_row = product->c_row,
+            .scale = r->packed->scale + p * PANEL,
             .offset = (x || !op->norm ? r->packed->offset : r->packed->offset_h) + p * PANEL});
 }
 
@@ -211,10 +243,15 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
     bool accumulate = product->accumulate;
     for (int64_t first = 0; first < op->panels; first += together, accumulate = true) {
         const int64_t count = blas_min(together, op->panels - first), a_row = a_row_of(op, count * two);
-        struct blas_split split = {.x = product->a + first * product->a_block, .x_row = product->a_row,
-                                   .rows = product->rows, .columns = PANEL, .blocks = (int32_t)count,
-                                   .x_block = product->a_block, .pieces = op->piece_count,
-                                   .out = words_of(r->scratch.pieces), .out_row = a_row};
+        struct blas_split split = {.x = product->a + first * product->a_block,
+                                   .x_row = product->a_row,
+                                   .rows = product->rows,
+                                   .columns = PANEL,
+                                   .blocks = (int32_t)count,
+                                   .x_block = product->a_block,
+                                   .pieces = op->piece_count,
+                                   .out = words_of(r->scratch.pieces),
+                                   .out_row = a_row};
         blas_share(blas_row_tiles(product->rows), r->member, r->members, &split.first, &split.last);
         blas_run_barrier(r); /* nobody reads what stands there */
         op->pieces->rows(&split);
@@ -225,12 +262,21 @@ void blas_pieces_back(const struct blas_run *r, const struct blas_product *produ
             const int64_t n = most(low, panel * PANEL), end = blas_min(panel * PANEL + wide, high);
             const float *weights =
                 b + panel * blas_pieces_floats(op, k_all, PANEL) + blas_pieces_floats(op, first * PANEL, wide);
-            op->pieces->product(&(struct blas_pieces_product){
-                .rows = product->rows, .k = count * two, .pieces = op->piece_count, .a = split.out, .a_row = a_row,
-                .b = words_of(weights) + n % PANEL / GROUP * BLAS_TILE, .b_groups = (int32_t)(wide / GROUP),
-                .groups = (int32_t)((end - n) / GROUP), .c = product->c + n,
-                .c_row = product->c_row, .accumulate = accumulate,
-                .next = i + 1 < strips ? next_of(op, product->rows, weights + strip) : NULL}, r->tiles);
+            op->pieces->product(&(struct blas_pieces_product){.rows = product->rows,
+                                                              .k = count * two,
+                                                              .pieces = op->piece_count,
+                                                              .a = split.out,
+                                                              .a_row = a_row,
+                                                              .b = words_of(weights) + n % PANEL / GROUP * BLAS_TILE,
+                                                              .b_groups = (int32_t)(wide / GROUP),
+                                                              .groups = (int32_t)((end - n) / GROUP),
+                                                              .c = product->c + n,
+                                                              .c_row = product->c_row,
+                                                              .accumulate = accumulate,
+                                                              .next = i + 1 < strips
+                                                                          ? next_of(op, product->rows, weights + strip)
+                                                                          : NULL},
+                                r->tiles);
         }
     }
 }
@@ -243,8 +289,11 @@ void blas_pieces_weights(const struct blas_run *r, const struct blas_pieces_oute
     const int64_t together = strips_together(op, rows), strips = o->width / GROUP;
     uint16_t *gates = words_of(r->scratch.pieces_gates + r->member * blas_pieces_floats(op, rows, PANEL));
     struct blas_split strip = {.x = r->saved->xh + (r->block->q_base + o->low) * layer->xh_row + o->column,
-                               .x_row = layer->xh_row, .rows = rows, .pieces = op->piece_count,
-                               .out = words_of(r->scratch.pieces), .out_row = a_row_of(op, k)};
+                               .x_row = layer->xh_row,
+                               .rows = rows,
+                               .pieces = op->piece_count,
+                               .out = words_of(r->scratch.pieces),
+                               .out_row = a_row_of(op, k)};
     for (int64_t first = 0; first < strips; first += together, strip.x += together * GROUP) {
         const int64_t count = blas_min(together, strips - first);
         strip.columns = count * GROUP;
@@ -253,14 +302,24 @@ void blas_pieces_weights(const struct blas_run *r, const struct blas_pieces_oute
         op->pieces->across(&strip);
         blas_run_barrier(r);
         for (int64_t p = r->panel_first; p < r->panel_last; p++) {
-            op->pieces->columns(&(struct blas_split){
-                .x = o->gates + (p * r->block->gate_rows + o->low) * PANEL, .x_row = PANEL, .rows = rows,
-                .columns = PANEL, .pieces = op->piece_count, .out = gates});
-            op->pieces->product(&(struct blas_pieces_product){
-                .rows = count * GROUP, .k = k, .pieces = op->piece_count, .a = strip.out, .a_row = strip.out_row,
-                .b = gates, .b_groups = PANEL / GROUP, .groups = PANEL / GROUP,
-                .c = o->w + (p * row + o->column + first * GROUP) * PANEL, .c_row = PANEL,
-                .accumulate = o->accumulate}, r->tiles);
+            op->pieces->columns(&(struct blas_split){.x = o->gates + (p * r->block->gate_rows + o->low) * PANEL,
+                                                     .x_row = PANEL,
+                                                     .rows = rows,
+                                                     .columns = PANEL,
+                                                     .pieces = op->piece_count,
+                                                     .out = gates});
+            op->pieces->product(&(struct blas_pieces_product){.rows = count * GROUP,
+                                                              .k = k,
+                                                              .pieces = op->piece_count,
+                                                              .a = strip.out,
+                                                              .a_row = strip.out_row,
+                                                              .b = gates,
+                                                              .b_groups = PANEL / GROUP,
+                                                              .groups = PANEL / GROUP,
+                                                              .c = o->w + (p * row + o->column + first * GROUP) * PANEL,
+                                                              .c_row = PANEL,
+                                                              .accumulate = o->accumulate},
+                                r->tiles);
         }
     }
 }

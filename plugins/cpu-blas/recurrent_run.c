@@ -15,8 +15,7 @@
 bool blas_shares_units(const struct blas_recurrent *op, int64_t sequences, int32_t members)
 {
     if (members < 2 || op->norm || op->projection || op->gru_before || op->merge_apart ||
-        op->desc.zoneout_cell > 0.0f || op->desc.zoneout_hidden > 0.0f ||
-        op->panels < 2 * members)
+        op->desc.zoneout_cell > 0.0f || op->desc.zoneout_hidden > 0.0f || op->panels < 2 * members)
         return false;
     if (op->weights_large)
         return sequences <= 256;
@@ -48,8 +47,7 @@ static void blocks_fill(struct blas_recurrent_binding *binding, const int32_t *s
 
 /* Cuts [first, first + rows) into blocks of at most block_rows_max, as even as possible; counts
  * when blocks is NULL. */
-static int32_t cut_rows(const struct blas_recurrent *op, int64_t first, int64_t rows,
-                        struct blas_block *blocks)
+static int32_t cut_rows(const struct blas_recurrent *op, int64_t first, int64_t rows, struct blas_block *blocks)
 {
     int32_t count = (int32_t)((rows + op->block_rows_max - 1) / op->block_rows_max);
     for (int32_t i = 0; blocks && i < count; i++) {
@@ -63,8 +61,7 @@ static int32_t cut_rows(const struct blas_recurrent *op, int64_t first, int64_t 
 }
 
 /* First sequence of each member: about equal shares of the rows of all steps, at least one sequence each. */
-static void member_bounds(const struct blas_recurrent_binding *binding, const int32_t *sizes,
-                          int64_t *bounds)
+static void member_bounds(const struct blas_recurrent_binding *binding, const int32_t *sizes, int64_t *bounds)
 {
     const int64_t sequences = binding->sequences, members = binding->members;
     int64_t t = binding->steps, done = 0, b = 0;
@@ -89,8 +86,8 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
     for (int32_t i = 0; i < binding->block_count; i++)
         if (binding->blocks[i].rows > widest)
             widest = binding->blocks[i].rows;
-    binding->fused = !op->weights_large && widest > NARROW_ROWS && widest > blas_sweep_rows(op) &&
-                     (!op->pieces || op->tiled_steps);
+    binding->fused =
+        !op->weights_large && widest > NARROW_ROWS && widest > blas_sweep_rows(op) && (!op->pieces || op->tiled_steps);
     /* Vectors' products fetch lines of gates in time and gain nothing. */
     binding->puts = op->training && op->lstm && op->tiled_steps && binding->fused &&
                     blas_gates_leave(op, binding->rows / binding->members);
@@ -99,8 +96,7 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
 }
 
 seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,
-                                   const struct seqlstm_bind *bind,
-                                   struct blas_recurrent_binding **out_binding,
+                                   const struct seqlstm_bind *bind, struct blas_recurrent_binding **out_binding,
                                    struct seqlstm_error *err)
 {
     const struct seqlstm_axis *axis = bind->axis;
@@ -114,11 +110,10 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                      "%lld rows of %d sequences and %lld steps are more than the bounds %lld, %lld and %lld",
                      (long long)rows, sizes[0], (long long)t1, (long long)head->max_rows,
                      (long long)head->max_sequences, (long long)head->max_steps);
-    struct blas_recurrent_binding made = {.op = op, .axis = axis, .t0 = t0, .steps = t1 - t0,
-                                          .rows = rows, .sequences = sizes[0]};
+    struct blas_recurrent_binding made = {
+        .op = op, .axis = axis, .t0 = t0, .steps = t1 - t0, .rows = rows, .sequences = sizes[0]};
     made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), BLAS_MEMBERS_MAX);
-    made.units = blas_shares_units(op, made.sequences, made.members) &&
-                 made.members == queue->members;
+    made.units = blas_shares_units(op, made.sequences, made.members) && made.members == queue->members;
     int64_t bounds[BLAS_MEMBERS_MAX + 1] = {0};
     int32_t shares = made.units ? 1 : 0;
     if (!made.units) {
@@ -137,8 +132,7 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
     uint64_t block_bytes = (uint64_t)made.block_count * sizeof(struct blas_block);
     char *memory = op->host->allocate(op->host->context, sizeof made + block_bytes + q_bytes);
     if (!memory)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of %lld steps",
-                     (long long)made.steps);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of %lld steps", (long long)made.steps);
     made.blocks = (struct blas_block *)(void *)(memory + sizeof made);
     made.q_storage = (int64_t *)(void *)(memory + sizeof made + block_bytes);
     memset(made.blocks, 0, block_bytes);
@@ -205,18 +199,23 @@ void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k)
 
 /* ---- masks ------------------------------------------------------------------------------------------- */
 
-static void mask_rows(const struct blas_run *run, uint32_t purpose, float rate, int64_t width,
-                      int64_t width_pad, float *mask)
+static void mask_rows(const struct blas_run *run, uint32_t purpose, float rate, int64_t width, int64_t width_pad,
+                      float *mask)
 {
     const struct seqlstm_axis *axis = run->binding->axis;
     const float scale = seqlstm_mask_scale(rate);
     uint64_t key = blas_mask_key(run->op, run->step, run->layer, run->direction, purpose);
     for (int64_t r = 0; r < run->block->rows; r++) {
         int64_t b = run->block->first + r;
-        run->op->kernels->keep_bits(&(struct blas_keep){
-            .key = key, .steps = 1, .rows = 1, .sequence = axis->sequence_id + b,
-            .position0 = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0 + b : NULL,
-            .elements = width, .rate = rate, .bits = run->scratch.bits});
+        run->op->kernels->keep_bits(
+            &(struct blas_keep){.key = key,
+                                .steps = 1,
+                                .rows = 1,
+                                .sequence = axis->sequence_id + b,
+                                .position0 = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0 + b : NULL,
+                                .elements = width,
+                                .rate = rate,
+                                .bits = run->scratch.bits});
         for (int64_t i = 0; i < width_pad; i++) {
             bool keep = i < width && (run->scratch.bits[i / 16] >> (i % 16) & 1);
             mask[r * width_pad + i] = keep ? scale : 0.0f;
@@ -231,11 +230,9 @@ void blas_masks_fill(const struct blas_run *run)
     if (run->member != 0)
         return;
     if (run->scratch.mask_x)
-        mask_rows(run, SEQLSTM_MASK_INPUT, op->desc.dropout, layer->input, layer->input_pad,
-                  run->scratch.mask_x);
+        mask_rows(run, SEQLSTM_MASK_INPUT, op->desc.dropout, layer->input, layer->input_pad, run->scratch.mask_x);
     if (run->scratch.mask_h)
-        mask_rows(run, SEQLSTM_MASK_RECURRENT, op->desc.recurrent_dropout, op->out, op->out_pad,
-                  run->scratch.mask_h);
+        mask_rows(run, SEQLSTM_MASK_RECURRENT, op->desc.recurrent_dropout, op->out, op->out_pad, run->scratch.mask_h);
 }
 
 /* ---- scratch ------------------------------------------------------------------------------------------ */
@@ -283,8 +280,8 @@ static void scratch_common(const struct blas_recurrent *op, int64_t rows, struct
     out->sums = blas_region_take(region, op->norm ? rows * 2 * GROUP : 0);
 }
 
-void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,
-                          struct blas_region *region, struct blas_scratch *out)
+void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows, struct blas_region *region,
+                          struct blas_scratch *out)
 {
     const int64_t columns = (int64_t)op->panels * PANEL;
     scratch_common(op, rows, region, out);

@@ -13,26 +13,26 @@ struct blas_rows_at {
 
 /* Scratch of one block in flight; NULL where the options do not need it. [rows] is that of the block. */
 struct blas_scratch {
-    float *h;        /* [rows][out_pad] h (backward: dh) */
-    float *c;        /* [group][rows][16] c (backward: dc) */
+    float *h;               /* [rows][out_pad] h (backward: dh) */
+    float *c;               /* [group][rows][16] c (backward: dc) */
     float *mask_x, *mask_h; /* [rows][input_pad], [rows][out_pad] */
-    uint16_t *bits;  /* one row of mask bits */
-    float *weights_x; /* x_in_time: a panel of W_x */
-    float *z;        /* norm: [panel][rows][64] */
-    float *extra;    /* LSTM with norm: [group][rows][16] c^; GRU, reset before: [rows][out_pad] */
-    float *product;  /* [rows][units_pad] */
-    float *projected; /* [rows][out_pad] */
+    uint16_t *bits;         /* one row of mask bits */
+    float *weights_x;       /* x_in_time: a panel of W_x */
+    float *z;               /* norm: [panel][rows][64] */
+    float *extra;           /* LSTM with norm: [group][rows][16] c^; GRU, reset before: [rows][out_pad] */
+    float *product;         /* [rows][units_pad] */
+    float *projected;       /* [rows][out_pad] */
     float *stats, *c_stats, *sums;
     float *xh, *raw;        /* inference: of a chunk; training: in the reserve */
     float *gates, *gates_h; /* the same; where they are put, training: of a step, with norm, or of one panel of it */
-    float *dq;         /* backward, LSTM with norm: [group][rows][16] */
-    float *dm;         /* backward, projection: [rows][units_pad] */
-    float *dprojected; /* backward, projection: [chunk rows][out_pad] */
-    float *dx;         /* backward: [chunk rows][input_pad] */
-    float *strips;     /* backward: of x~ or h~, [strip][chunk rows][64] */
-    float *gate_tiles; /* backward, with strips: of a panel of gates, [members that share the block] */
-    float *pieces;       /* of what products multiply weights by (recurrent_pieces.h) */
-    float *pieces_gates; /* backward: of a panel of gates, [members that share the block] */
+    float *dq;              /* backward, LSTM with norm: [group][rows][16] */
+    float *dm;              /* backward, projection: [rows][units_pad] */
+    float *dprojected;      /* backward, projection: [chunk rows][out_pad] */
+    float *dx;              /* backward: [chunk rows][input_pad] */
+    float *strips;          /* backward: of x~ or h~, [strip][chunk rows][64] */
+    float *gate_tiles;      /* backward, with strips: of a panel of gates, [members that share the block] */
+    float *pieces;          /* of what products multiply weights by (recurrent_pieces.h) */
+    float *pieces_gates;    /* backward: of a panel of gates, [members that share the block] */
 };
 
 struct blas_run {
@@ -43,8 +43,8 @@ struct blas_run {
     const struct seqlstm_step *step;
     int32_t layer, direction, n; /* n = layer D + direction */
     bool reverse;
-    bool barrier;           /* other members work on the same block */
-    int32_t member, members; /* of those that share the block */
+    bool barrier;                    /* other members work on the same block */
+    int32_t member, members;         /* of those that share the block */
     int64_t panel_first, panel_last; /* this member's */
     const struct blas_packed *packed;
     const struct blas_saved *saved; /* of the whole batch; training */
@@ -65,8 +65,8 @@ static inline void blas_run_barrier(const struct blas_run *run)
         run->queue->services->team_barrier(run->queue);
 }
 
-void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,
-                          struct blas_region *region, struct blas_scratch *out);
+void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows, struct blas_region *region,
+                          struct blas_scratch *out);
 void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,
                            struct blas_region *region, struct blas_scratch *out);
 
@@ -162,14 +162,14 @@ struct blas_backward_run {
     struct blas_run r;
     struct blas_gradients gradients; /* this member's, of this (layer, direction) */
     struct blas_rows_at dy, dx;
-    bool dx_add;                     /* the other direction wrote it before */
-    bool weights, fresh;             /* dW is wanted; nothing has been added to `w` yet */
-    const float *x_back;             /* W_x packed for dx; NULL: it is read where it stands */
-    bool direct;                     /* dW goes straight into the canonical gradients */
-    bool keep_sums;                  /* an earlier block has added to this region's gradients */
+    bool dx_add;         /* the other direction wrote it before */
+    bool weights, fresh; /* dW is wanted; nothing has been added to `w` yet */
+    const float *x_back; /* W_x packed for dx; NULL: it is read where it stands */
+    bool direct;         /* dW goes straight into the canonical gradients */
+    bool keep_sums;      /* an earlier block has added to this region's gradients */
     void *const *grads;
     uint32_t parts;
-    int64_t chunk_low, chunk_high;   /* q of the current chunk */
+    int64_t chunk_low, chunk_high; /* q of the current chunk */
 };
 
 /* Both norms of `rows` rows from q of the block on, as training keeps them; without where their gains' gradients go. */

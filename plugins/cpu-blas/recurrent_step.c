@@ -7,7 +7,10 @@
 
 #include "recurrent_pieces.h"
 
-static int64_t chunk_of(const struct blas_forward_run *f, int64_t s) { return s / f->chunk_steps; }
+static int64_t chunk_of(const struct blas_forward_run *f, int64_t s)
+{
+    return s / f->chunk_steps;
+}
 
 /* First q of the chunk that step s belongs to, and the rows it has. */
 int64_t blas_chunk_q(const struct blas_forward_run *f, int64_t s, int64_t *out_rows)
@@ -53,11 +56,16 @@ static void step_bits(const struct blas_run *r, int64_t t, int64_t steps, uint32
 {
     const struct seqlstm_axis *axis = r->binding->axis;
     uint64_t key = blas_mask_key(r->op, r->step, r->layer, r->direction, purpose);
-    r->op->kernels->keep_bits(&(struct blas_keep){
-        .key = key, .steps = steps, .rows = blas_block_rows(r->block, t),
-        .sequence = axis->sequence_id + r->block->first,
-        .position0 = axis->position0 + r->block->first, .step = (uint32_t)(r->binding->t0 + t),
-        .elements = width, .rate = rate, .bits = bits, .bits_row = blas_bits_row(r->op)});
+    r->op->kernels->keep_bits(&(struct blas_keep){.key = key,
+                                                  .steps = steps,
+                                                  .rows = blas_block_rows(r->block, t),
+                                                  .sequence = axis->sequence_id + r->block->first,
+                                                  .position0 = axis->position0 + r->block->first,
+                                                  .step = (uint32_t)(r->binding->t0 + t),
+                                                  .elements = width,
+                                                  .rate = rate,
+                                                  .bits = bits,
+                                                  .bits_row = blas_bits_row(r->op)});
 }
 
 void blas_zoneout_bits(const struct blas_run *r, int64_t t, int64_t steps)
@@ -78,10 +86,16 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
     float rate = seqlstm_mask_rate(op->desc.zoneout_hidden), *out = rate > 0.0f ? r->scratch.projected : r->scratch.h;
     for (int64_t n = 0; n < op->out_pad; n += PANEL) {
         int64_t wide = blas_min(PANEL, op->out_pad - n);
-        op->kernels->product(&(struct blas_product){
-            .rows = rows, .a = raw, .a_row = op->units_pad, .k_blocks = 1,
-            .k_inner = blas_product_k(op->units), .b = r->packed->projection + n * op->units_pad,
-            .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = out + n, .c_row = op->h_row});
+        op->kernels->product(&(struct blas_product){.rows = rows,
+                                                    .a = raw,
+                                                    .a_row = op->units_pad,
+                                                    .k_blocks = 1,
+                                                    .k_inner = blas_product_k(op->units),
+                                                    .b = r->packed->projection + n * op->units_pad,
+                                                    .b_row = wide,
+                                                    .groups = (int32_t)(wide / GROUP),
+                                                    .c = out + n,
+                                                    .c_row = op->h_row});
     }
     if (!(rate > 0.0f))
         return;
@@ -98,7 +112,7 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
 /* One step in progress. */
 struct step {
     int64_t s, t, rows, q, q_all;
-    float *gates, *gates_h; /* panel 0 */
+    float *gates, *gates_h;   /* panel 0 */
     int64_t stride, h_stride; /* between panels */
     int64_t kept;             /* where they are put: offset of panel 0 in the reserve; or -1 */
     float *raw, *rh;
@@ -176,16 +190,26 @@ static void norm_step(const struct blas_forward_run *f, const struct step *step,
     const int64_t kept_stride = r->block->gate_rows * PANEL;
     float *z = op->norm_keeps ? r->saved->z + kept : r->scratch.z;
     const int64_t z_stride = op->norm_keeps ? kept_stride : r->block->rows * PANEL;
-    struct blas_norm norm = {.rows = cell->rows, .panels = op->panels, .u = step->gates, .v = step->gates_h,
-                             .panel_stride = step->stride, .v_stride = step->h_stride, .z = z, .z_stride = z_stride,
+    struct blas_norm norm = {.rows = cell->rows,
+                             .panels = op->panels,
+                             .u = step->gates,
+                             .v = step->gates_h,
+                             .panel_stride = step->stride,
+                             .v_stride = step->h_stride,
+                             .z = z,
+                             .z_stride = z_stride,
                              .u_out = put ? r->saved->gates + kept : NULL,
-                             .v_out = put ? r->saved->gates_h + kept : NULL, .out_stride = kept_stride,
+                             .v_out = put ? r->saved->gates_h + kept : NULL,
+                             .out_stride = kept_stride,
                              .valid_u = r->packed->valid_u,
-                             .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u,
-                             .gain_v = r->packed->gain_v, .bias = r->packed->bias,
+                             .valid_v = r->packed->valid_v,
+                             .gain_u = r->packed->gain_u,
+                             .gain_v = r->packed->gain_v,
+                             .bias = r->packed->bias,
                              .inverse_count = 1.0f / (float)op->norm_count,
                              .whole = op->norm_count == (int64_t)op->panels * PANEL,
-                             .epsilon = op->desc.layer_norm_epsilon, .stats = stats};
+                             .epsilon = op->desc.layer_norm_epsilon,
+                             .stats = stats};
     op->kernels->norm_forward(&norm);
     for (int phase = 1; phase <= (op->lstm ? 2 : 1); phase++) {
         struct blas_cell_forward c = *cell;
@@ -209,24 +233,33 @@ static void norm_step(const struct blas_forward_run *f, const struct step *step,
 }
 
 /* r h~ and its product, for the GRU whose reset comes before. */
-static void reset_product(const struct blas_forward_run *f, float *gates, int64_t panel_stride,
-                          const float *xh, float *rh, int64_t rows)
+static void reset_product(const struct blas_forward_run *f, float *gates, int64_t panel_stride, const float *xh,
+                          float *rh, int64_t rows)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     for (int64_t p = 0; p < op->panels; p++)
-        op->kernels->gru_before_forward_1(&(struct blas_cell_forward){
-            .cell = &op->cell[r->direction], .rows = rows,
-            .units = (int32_t)blas_min(GROUP, op->units - p * GROUP),
-            .gates = gates + p * panel_stride, .extra = rh + p * GROUP, .extra_row = op->out_pad,
-            .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
-            .h_masked_row = op->layers[r->layer].xh_row});
+        op->kernels->gru_before_forward_1(
+            &(struct blas_cell_forward){.cell = &op->cell[r->direction],
+                                        .rows = rows,
+                                        .units = (int32_t)blas_min(GROUP, op->units - p * GROUP),
+                                        .gates = gates + p * panel_stride,
+                                        .extra = rh + p * GROUP,
+                                        .extra_row = op->out_pad,
+                                        .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
+                                        .h_masked_row = op->layers[r->layer].xh_row});
     for (int64_t n = 0; n < op->units_pad; n += PANEL) {
         int64_t wide = blas_min(PANEL, op->units_pad - n);
-        op->kernels->product(&(struct blas_product){
-            .rows = rows, .a = rh, .a_row = op->out_pad, .k_blocks = 1,
-            .k_inner = blas_product_k(op->out), .b = r->packed->rh + n * op->out_pad, .b_row = wide,
-            .groups = (int32_t)(wide / GROUP), .c = r->scratch.product + n, .c_row = op->units_pad});
+        op->kernels->product(&(struct blas_product){.rows = rows,
+                                                    .a = rh,
+                                                    .a_row = op->out_pad,
+                                                    .k_blocks = 1,
+                                                    .k_inner = blas_product_k(op->out),
+                                                    .b = r->packed->rh + n * op->out_pad,
+                                                    .b_row = wide,
+                                                    .groups = (int32_t)(wide / GROUP),
+                                                    .c = r->scratch.product + n,
+                                                    .c_row = op->units_pad});
     }
 }
 
@@ -238,8 +271,7 @@ float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_r
     *out_row = op->h_row;
     if (!op->lstm || op->projection || r->scratch.mask_h || op->desc.zoneout_hidden > 0.0f ||
         s + 1 == r->binding->steps ||
-        blas_block_rows(r->block, blas_step_at(r, s)) !=
-            blas_block_rows(r->block, blas_step_at(r, s + 1)))
+        blas_block_rows(r->block, blas_step_at(r, s)) != blas_block_rows(r->block, blas_step_at(r, s + 1)))
         return r->scratch.h;
     *out_row = op->layers[r->layer].xh_row;
     return blas_xh_at(f, s + 1) + op->layers[r->layer].input_pad;
@@ -268,9 +300,9 @@ static void cell_panel(const struct blas_forward_run *f, const struct step *step
         cell.extra = r->scratch.product + p * GROUP;
         cell.extra_row = op->units_pad;
     }
-    (op->lstm                              ? op->kernels->lstm_forward
+    (op->lstm                            ? op->kernels->lstm_forward
      : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_forward
-                                           : op->kernels->rnn_forward)(&cell);
+                                         : op->kernels->rnn_forward)(&cell);
 }
 
 /* The LSTM cell on all own panels of one row: with few rows the panels are what runs side by side. */
@@ -311,8 +343,10 @@ static void look_ahead(const struct blas_forward_run *f, const struct step *step
         blas_ahead_add(ahead, blas_xh_at(f, step->s + 1), step->rows * op->layers[r->layer].xh_row);
         blas_ahead_add(ahead, f->x.base + blas_packed_row(r->binding, r->block, t) * f->x.row, step->rows * f->x.row);
         for (int64_t p = r->panel_first; step->cell.c_saved && p < r->panel_last; p++)
-            blas_ahead_add(ahead, r->saved->state + r->block->q_base * op->units_pad +
-                                      (p * r->block->q_rows + r->block->q_of[t]) * GROUP, step->rows * GROUP);
+            blas_ahead_add(ahead,
+                           r->saved->state + r->block->q_base * op->units_pad +
+                               (p * r->block->q_rows + r->block->q_of[t]) * GROUP,
+                           step->rows * GROUP);
         int64_t stride;
         const float *gates = blas_gates_at(f, step->s + 1, &stride); /* vectors' products fetch theirs themselves */
         for (int64_t p = r->panel_first; op->tiled_steps && op->training && step->kept < 0 && p < r->panel_last; p++) {
@@ -418,8 +452,8 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
                        op->norm ? blas_min(part_k(op, layer, BLAS_PART_X), part_k(op, layer, BLAS_PART_H))
                                 : part_k(op, layer, BLAS_PART_X | BLAS_PART_H));
     }
-    struct blas_product product = {.ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate,
-                                   .rows = step->rows};
+    struct blas_product product = {
+        .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate, .rows = step->rows};
     for (int64_t i = 0; i < count; i++, p += way) {
         if (op->norm && r->binding->fused)
             panel_product(f, step, p, BLAS_PART_X, op->groups_x, step->gates + p * step->stride, &product);
@@ -521,12 +555,20 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
         step.raw = saved ? saved->raw + step.q_all * op->units_pad : r->scratch.raw;
     int64_t h_row;
     float *h = blas_h_target(f, s, &h_row);
-    step.cell = (struct blas_cell_forward){
-        .cell = &op->cell[r->direction], .rows = step.rows, .gates = step.gates, .gates_row = PANEL,
-        .c = r->scratch.c, .c_row = GROUP, .saved_row = GROUP, .h = step.raw ? step.raw : h,
-        .h_row = step.raw ? op->units_pad : h_row, .peephole = r->packed->peephole,
-        .peephole_row = op->units_pad, .new_c = step.new_c, .new_h = step.raw ? NULL : step.new_h,
-        .bits_row = bits_row};
+    step.cell = (struct blas_cell_forward){.cell = &op->cell[r->direction],
+                                           .rows = step.rows,
+                                           .gates = step.gates,
+                                           .gates_row = PANEL,
+                                           .c = r->scratch.c,
+                                           .c_row = GROUP,
+                                           .saved_row = GROUP,
+                                           .h = step.raw ? step.raw : h,
+                                           .h_row = step.raw ? op->units_pad : h_row,
+                                           .peephole = r->packed->peephole,
+                                           .peephole_row = op->units_pad,
+                                           .new_c = step.new_c,
+                                           .new_h = step.raw ? NULL : step.new_h,
+                                           .bits_row = bits_row};
     if (saved && saved->state)
         step.cell.c_saved = saved->state + r->block->q_base * op->units_pad + step.q * GROUP;
     if (op->tiled_steps)

@@ -28,8 +28,8 @@ static void project_back(const struct blas_backward_run *f, int64_t q, int64_t r
     const int64_t width = op->out_pad;
     float *kept = r->saved->dprojected ? r->saved->dprojected + (r->block->q_base + q) * width
                                        : r->scratch.dprojected + (q - f->chunk_low) * width;
-    op->kernels->copy(&(struct blas_rows){.rows = rows, .n = width, .x = r->scratch.h,
-                                          .x_row = op->h_row, .y = kept, .y_row = width});
+    op->kernels->copy(&(struct blas_rows){
+        .rows = rows, .n = width, .x = r->scratch.h, .x_row = op->h_row, .y = kept, .y_row = width});
     if (r->saved->new_h) {
         const uint16_t *bits = r->saved->new_h + (r->block->q_base + q) * blas_bits_row(op);
         for (int64_t i = 0; i < rows; i++)
@@ -40,35 +40,49 @@ static void project_back(const struct blas_backward_run *f, int64_t q, int64_t r
     }
     for (int64_t n = 0; n < op->units_pad; n += PANEL) {
         int64_t wide = blas_min(PANEL, op->units_pad - n);
-        op->kernels->product(&(struct blas_product){
-            .rows = rows, .a = kept, .a_row = width, .k_blocks = 1, .k_inner = (int32_t)width,
-            .b = r->packed->projection_back + n * width, .b_row = wide,
-            .groups = (int32_t)(wide / GROUP), .c = r->scratch.dm + n, .c_row = op->units_pad});
+        op->kernels->product(&(struct blas_product){.rows = rows,
+                                                    .a = kept,
+                                                    .a_row = width,
+                                                    .k_blocks = 1,
+                                                    .k_inner = (int32_t)width,
+                                                    .b = r->packed->projection_back + n * width,
+                                                    .b_row = wide,
+                                                    .groups = (int32_t)(wide / GROUP),
+                                                    .c = r->scratch.dm + n,
+                                                    .c_row = op->units_pad});
     }
 }
 
 /* The LSTM cell on all own panels of row i: with few rows the panels are what runs side by side. */
-static void cell_row_back(const struct blas_backward_run *f, float *gates, int64_t stride, int64_t q,
-                          int64_t i, const float *dy)
+static void cell_row_back(const struct blas_backward_run *f, float *gates, int64_t stride, int64_t q, int64_t i,
+                          const float *dy)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_saved *saved = r->saved;
     const int64_t p = r->panel_first, bits = (r->block->q_base + q + i) * blas_bits_row(op) + p;
     op->kernels->lstm_backward(&(struct blas_cell_backward){
-        .cell = &op->cell[r->direction], .rows = r->panel_last - p,
-        .units = (int32_t)(op->units - p * GROUP), .unit_step = GROUP,
-        .gates = gates + p * stride + i * PANEL, .gates_row = stride,
-        .c_saved = saved->state + r->block->q_base * op->units_pad +
-                   (p * r->block->q_rows + q + i) * GROUP,
+        .cell = &op->cell[r->direction],
+        .rows = r->panel_last - p,
+        .units = (int32_t)(op->units - p * GROUP),
+        .unit_step = GROUP,
+        .gates = gates + p * stride + i * PANEL,
+        .gates_row = stride,
+        .c_saved = saved->state + r->block->q_base * op->units_pad + (p * r->block->q_rows + q + i) * GROUP,
         .saved_row = r->block->q_rows * GROUP,
-        .dc = r->scratch.c + (p * r->block->rows + i) * GROUP, .c_row = r->block->rows * GROUP,
-        .dh = r->scratch.h + i * op->h_row + p * GROUP, .dh_row = GROUP,
-        .dy = dy ? dy + i * f->dy.row + p * GROUP : NULL, .dy_row = GROUP,
-        .peephole = r->packed->peephole + p * GROUP, .peephole_row = op->units_pad,
+        .dc = r->scratch.c + (p * r->block->rows + i) * GROUP,
+        .c_row = r->block->rows * GROUP,
+        .dh = r->scratch.h + i * op->h_row + p * GROUP,
+        .dh_row = GROUP,
+        .dy = dy ? dy + i * f->dy.row + p * GROUP : NULL,
+        .dy_row = GROUP,
+        .peephole = r->packed->peephole + p * GROUP,
+        .peephole_row = op->units_pad,
         .dpeephole = op->peephole ? f->gradients.peephole + p * GROUP : NULL,
-        .dbias = f->gradients.bias + p * PANEL, .new_c = saved->new_c ? saved->new_c + bits : NULL,
-        .new_h = saved->new_h ? saved->new_h + bits : NULL, .bits_row = 1});
+        .dbias = f->gradients.bias + p * PANEL,
+        .new_c = saved->new_c ? saved->new_c + bits : NULL,
+        .new_h = saved->new_h ? saved->new_h + bits : NULL,
+        .bits_row = 1});
 }
 
 /* One phase of the LSTM cell with layer norm on all panels of row i. */
@@ -79,21 +93,38 @@ static void norm_row_back(const struct blas_backward_run *f, int phase, float *g
     const struct blas_recurrent *op = r->op;
     const struct blas_saved *saved = r->saved;
     const int64_t row = r->block->q_base + q + i, bits = row * blas_bits_row(op), apart = r->block->rows * GROUP;
-    struct blas_cell_backward b = {
-        .cell = &op->cell[r->direction], .rows = op->panels, .units = (int32_t)op->units, .unit_step = GROUP,
-        .gates = gates + i * PANEL, .gates_row = stride,
-        .c_saved = saved->state + r->block->q_base * op->units_pad + (q + i) * GROUP,
-        .saved_row = r->block->q_rows * GROUP, .dc = r->scratch.c + i * GROUP, .c_row = apart,
-        .dh = op->projection ? r->scratch.dm + i * op->units_pad : r->scratch.h + i * op->h_row, .dh_row = GROUP,
-        .dy = dy ? dy + i * f->dy.row : NULL, .dy_row = GROUP, .peephole = r->packed->peephole,
-        .peephole_row = op->units_pad, .dpeephole = op->peephole ? f->gradients.peephole : NULL,
-        .dbias = f->gradients.bias, .new_c = saved->new_c ? saved->new_c + bits : NULL,
-        .new_h = saved->new_h && !op->projection ? saved->new_h + bits : NULL, .bits_row = 1,
-        .extra = r->scratch.extra + i * GROUP, .extra_row = apart, .dq = r->scratch.dq + i * GROUP,
-        .mean = saved->c_stats + row, .rstd = saved->c_stats + r->binding->rows + row,
-        .sums = r->scratch.sums + (phase == 1 ? 2 * GROUP : 2) * i, .norm_gain = r->packed->gain_c,
-        .norm_bias = r->packed->bias_c, .dnorm_gain = f->gradients.norm_c,
-        .dnorm_bias = f->gradients.norm_c + op->units_pad};
+    struct blas_cell_backward b = {.cell = &op->cell[r->direction],
+                                   .rows = op->panels,
+                                   .units = (int32_t)op->units,
+                                   .unit_step = GROUP,
+                                   .gates = gates + i * PANEL,
+                                   .gates_row = stride,
+                                   .c_saved = saved->state + r->block->q_base * op->units_pad + (q + i) * GROUP,
+                                   .saved_row = r->block->q_rows * GROUP,
+                                   .dc = r->scratch.c + i * GROUP,
+                                   .c_row = apart,
+                                   .dh = op->projection ? r->scratch.dm + i * op->units_pad
+                                                        : r->scratch.h + i * op->h_row,
+                                   .dh_row = GROUP,
+                                   .dy = dy ? dy + i * f->dy.row : NULL,
+                                   .dy_row = GROUP,
+                                   .peephole = r->packed->peephole,
+                                   .peephole_row = op->units_pad,
+                                   .dpeephole = op->peephole ? f->gradients.peephole : NULL,
+                                   .dbias = f->gradients.bias,
+                                   .new_c = saved->new_c ? saved->new_c + bits : NULL,
+                                   .new_h = saved->new_h && !op->projection ? saved->new_h + bits : NULL,
+                                   .bits_row = 1,
+                                   .extra = r->scratch.extra + i * GROUP,
+                                   .extra_row = apart,
+                                   .dq = r->scratch.dq + i * GROUP,
+                                   .mean = saved->c_stats + row,
+                                   .rstd = saved->c_stats + r->binding->rows + row,
+                                   .sums = r->scratch.sums + (phase == 1 ? 2 * GROUP : 2) * i,
+                                   .norm_gain = r->packed->gain_c,
+                                   .norm_bias = r->packed->bias_c,
+                                   .dnorm_gain = f->gradients.norm_c,
+                                   .dnorm_bias = f->gradients.norm_c + op->units_pad};
     (phase == 1 ? op->kernels->lstm_norm_backward_1 : op->kernels->lstm_norm_backward_2)(&b);
 }
 
@@ -108,14 +139,23 @@ static void panels_back(const struct blas_backward_run *f, int phase, float *gat
     const int64_t units = op->panel_units, apart = r->block->rows * GROUP, saved_apart = r->block->q_rows * GROUP;
     const int64_t state = r->block->q_base * op->units_pad + q * GROUP + first * saved_apart;
     struct blas_cell_backward b = {
-        .cell = &op->cell[r->direction], .rows = rows, .gates = gates + first * stride, .gates_row = PANEL,
-        .c_saved = saved->state ? saved->state + state : NULL, .saved_row = GROUP,
-        .dc = r->scratch.c + first * apart, .c_row = GROUP,
+        .cell = &op->cell[r->direction],
+        .rows = rows,
+        .gates = gates + first * stride,
+        .gates_row = PANEL,
+        .c_saved = saved->state ? saved->state + state : NULL,
+        .saved_row = GROUP,
+        .dc = r->scratch.c + first * apart,
+        .c_row = GROUP,
         .dh = op->projection ? r->scratch.dm + first * GROUP : r->scratch.h + first * units,
-        .dh_row = op->projection ? op->units_pad : op->h_row, .dy = dy ? dy + first * GROUP : NULL,
-        .dy_row = f->dy.row, .peephole = r->packed->peephole + first * units, .peephole_row = op->units_pad,
+        .dh_row = op->projection ? op->units_pad : op->h_row,
+        .dy = dy ? dy + first * GROUP : NULL,
+        .dy_row = f->dy.row,
+        .peephole = r->packed->peephole + first * units,
+        .peephole_row = op->units_pad,
         .dpeephole = op->peephole ? f->gradients.peephole + first * GROUP : NULL,
-        .dbias = f->gradients.bias + first * PANEL, .bits_row = bits_row,
+        .dbias = f->gradients.bias + first * PANEL,
+        .bits_row = bits_row,
         .new_c = saved->new_c ? saved->new_c + q_all * bits_row + first : NULL,
         .new_h = saved->new_h && !op->projection ? saved->new_h + q_all * bits_row + first * (units / GROUP) : NULL};
     if (phase) {
@@ -173,8 +213,8 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
     const int64_t q_all = r->block->q_base + q, columns = (int64_t)op->panels * PANEL;
     const bool apart = op->norm && !op->norm_keeps;
     const int64_t stride = apart ? r->block->rows * PANEL : r->block->gate_rows * PANEL;
-    float *gates = apart ? r->scratch.z
-                         : (op->norm ? saved->z : saved->gates) + r->block->gate_base * columns + q * PANEL;
+    float *gates =
+        apart ? r->scratch.z : (op->norm ? saved->z : saved->gates) + r->block->gate_base * columns + q * PANEL;
     const float *xh = saved->xh + q_all * op->layers[r->layer].xh_row;
     if (op->lstm && !op->norm && !op->projection && rows <= NARROW_ROWS) {
         for (int64_t i = 0; i < rows; i++)
@@ -198,20 +238,29 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
     /* d(r h~) = dn W_hn, then the reset gate */
     for (int64_t n = 0; n < op->out_pad; n += PANEL) {
         int64_t wide = blas_min(PANEL, op->out_pad - n);
-        op->kernels->product(&(struct blas_product){
-            .rows = rows, .a = gates, .a_row = PANEL, .a_block = stride,
-            .k_blocks = op->panels, .k_inner = GROUP, .b = r->packed->rh_back + n * op->units_pad,
-            .b_row = wide, .groups = (int32_t)(wide / GROUP), .c = r->scratch.extra + n,
-            .c_row = op->out_pad});
+        op->kernels->product(&(struct blas_product){.rows = rows,
+                                                    .a = gates,
+                                                    .a_row = PANEL,
+                                                    .a_block = stride,
+                                                    .k_blocks = op->panels,
+                                                    .k_inner = GROUP,
+                                                    .b = r->packed->rh_back + n * op->units_pad,
+                                                    .b_row = wide,
+                                                    .groups = (int32_t)(wide / GROUP),
+                                                    .c = r->scratch.extra + n,
+                                                    .c_row = op->out_pad});
     }
     for (int64_t p = 0; p < op->panels; p++)
-        op->kernels->gru_before_backward_2(&(struct blas_cell_backward){
-            .cell = &op->cell[r->direction], .rows = rows,
-            .units = (int32_t)blas_min(GROUP, op->units - p * GROUP), .gates = gates + p * stride,
-            .dbias = f->gradients.bias + p * PANEL, .extra = r->scratch.extra + p * GROUP,
-            .extra_row = op->out_pad,
-            .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
-            .h_masked_row = op->layers[r->layer].xh_row});
+        op->kernels->gru_before_backward_2(
+            &(struct blas_cell_backward){.cell = &op->cell[r->direction],
+                                         .rows = rows,
+                                         .units = (int32_t)blas_min(GROUP, op->units - p * GROUP),
+                                         .gates = gates + p * stride,
+                                         .dbias = f->gradients.bias + p * PANEL,
+                                         .extra = r->scratch.extra + p * GROUP,
+                                         .extra_row = op->out_pad,
+                                         .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
+                                         .h_masked_row = op->layers[r->layer].xh_row});
 }
 
 /* The gates of one step where layer norm does not keep them: in z, of their pre-activations. */
@@ -221,31 +270,46 @@ static void gates_again(const struct blas_backward_run *f, int64_t q, int64_t ro
     const struct blas_recurrent *op = r->op;
     float *state = r->saved->state + r->block->q_base * op->units_pad + q * GROUP;
     for (int64_t p = 0; p < op->panels; p++)
-        op->kernels->lstm_norm_forward_1(&(struct blas_cell_forward){
-            .cell = &op->cell[r->direction], .rows = rows, .units = (int32_t)blas_min(GROUP, op->units - p * GROUP),
-            .gates = r->scratch.z + p * r->block->rows * PANEL, .gates_row = PANEL,
-            .c = state + p * r->block->q_rows * GROUP, .c_row = GROUP,
-            .peephole = r->packed->peephole + p * GROUP, .peephole_row = op->units_pad,
-            .extra = r->scratch.extra + p * r->block->rows * GROUP, .extra_row = GROUP});
+        op->kernels->lstm_norm_forward_1(
+            &(struct blas_cell_forward){.cell = &op->cell[r->direction],
+                                        .rows = rows,
+                                        .units = (int32_t)blas_min(GROUP, op->units - p * GROUP),
+                                        .gates = r->scratch.z + p * r->block->rows * PANEL,
+                                        .gates_row = PANEL,
+                                        .c = state + p * r->block->q_rows * GROUP,
+                                        .c_row = GROUP,
+                                        .peephole = r->packed->peephole + p * GROUP,
+                                        .peephole_row = op->units_pad,
+                                        .extra = r->scratch.extra + p * r->block->rows * GROUP,
+                                        .extra_row = GROUP});
 }
 
 struct blas_norm blas_norm_at(const struct blas_run *r, int64_t q, int64_t rows)
 {
     const struct blas_recurrent *op = r->op;
     const int64_t at = r->block->gate_base * op->panels * PANEL + q * PANEL, stride = r->block->gate_rows * PANEL;
-    return (struct blas_norm){
-        .rows = rows, .panels = op->panels, .u = r->saved->gates + at, .v = r->saved->gates_h + at,
-        .panel_stride = stride, .v_stride = stride, .z = op->norm_keeps ? r->saved->z + at : r->scratch.z,
-        .z_stride = op->norm_keeps ? stride : r->block->rows * PANEL, .valid_u = r->packed->valid_u,
-        .valid_v = r->packed->valid_v, .gain_u = r->packed->gain_u, .gain_v = r->packed->gain_v,
-        .bias = r->packed->bias, .inverse_count = 1.0f / (float)op->norm_count,
-        .whole = op->norm_count == (int64_t)op->panels * PANEL, .epsilon = op->desc.layer_norm_epsilon,
-        .stats = r->saved->stats + 4 * (r->block->q_base + q)};
+    return (struct blas_norm){.rows = rows,
+                              .panels = op->panels,
+                              .u = r->saved->gates + at,
+                              .v = r->saved->gates_h + at,
+                              .panel_stride = stride,
+                              .v_stride = stride,
+                              .z = op->norm_keeps ? r->saved->z + at : r->scratch.z,
+                              .z_stride = op->norm_keeps ? stride : r->block->rows * PANEL,
+                              .valid_u = r->packed->valid_u,
+                              .valid_v = r->packed->valid_v,
+                              .gain_u = r->packed->gain_u,
+                              .gain_v = r->packed->gain_v,
+                              .bias = r->packed->bias,
+                              .inverse_count = 1.0f / (float)op->norm_count,
+                              .whole = op->norm_count == (int64_t)op->panels * PANEL,
+                              .epsilon = op->desc.layer_norm_epsilon,
+                              .stats = r->saved->stats + 4 * (r->block->q_base + q)};
 }
 
 /* What the next step (and this one's chunk of dW) will read, in this order. `dy`: of the next step, or NULL. */
-static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_next, int64_t rows,
-                       const float *dy, struct blas_ahead *ahead)
+static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_next, int64_t rows, const float *dy,
+                       struct blas_ahead *ahead)
 {
     const struct blas_run *r = &f->r;
     const int64_t k_all = (int64_t)r->op->panels * PANEL;
@@ -257,8 +321,9 @@ static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_n
         if (r->op->norm_keeps)
             blas_ahead_add(ahead, r->saved->z + at, rows * PANEL);
         if (r->saved->state)
-            blas_ahead_add(ahead, r->saved->state + r->block->q_base * r->op->units_pad +
-                                      (p * r->block->q_rows + q_next) * GROUP, rows * GROUP);
+            blas_ahead_add(
+                ahead, r->saved->state + r->block->q_base * r->op->units_pad + (p * r->block->q_rows + q_next) * GROUP,
+                rows * GROUP);
     }
     for (int64_t p = r->panel_first; p < r->panel_last; p++) {
         const int64_t at = r->block->gate_base * k_all + (p * r->block->gate_rows + q_next) * PANEL;
@@ -356,8 +421,7 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
     const struct blas_recurrent *op = r->op;
     const int64_t stride = r->block->gate_rows * PANEL, k_all = (int64_t)op->panels * PANEL;
     const int64_t q = r->block->q_of[t], rows = blas_block_rows(r->block, t);
-    const float *gates = (op->norm ? r->saved->gates_h : r->saved->gates) +
-                         r->block->gate_base * k_all + q * PANEL;
+    const float *gates = (op->norm ? r->saved->gates_h : r->saved->gates) + r->block->gate_base * k_all + q * PANEL;
     bool masked = r->scratch.mask_h != NULL;
     float *to = op->gru_before ? r->scratch.extra : masked ? r->scratch.projected : r->scratch.h;
     const int64_t to_row = op->gru_before ? op->out_pad : op->h_row;
@@ -369,16 +433,22 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
      * than 1 MiB, where kernels want strips, forgets even then. */
     if (rows > 8 && !(op->weights_large && op->strips) && !op->tiled_steps) {
         look_ahead(f, q, r->block->q_of[t_next], rows,
-                   f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL,
-                   &ahead);
-        blas_ahead_cut(&ahead, (rows + 5) / 6 * whole_panels(op) *
-                                   (op->weights_large ? 1 : (high - low + PANEL - 1) / PANEL),
+                   f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL, &ahead);
+        blas_ahead_cut(&ahead,
+                       (rows + 5) / 6 * whole_panels(op) * (op->weights_large ? 1 : (high - low + PANEL - 1) / PANEL),
                        (op->groups_h.end - op->groups_h.first) * GROUP);
     }
-    struct blas_product product = {
-        .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate, .rows = rows, .a = gates,
-        .a_row = PANEL, .a_block = stride, .c = to, .c_row = to_row, .descending = (r->binding->t0 + t) & 1,
-        .accumulate = op->gru_before || (!masked && op->has_carry)};
+    struct blas_product product = {.ahead = ahead.pieces,
+                                   .ahead_count = ahead.count,
+                                   .ahead_rate = ahead.rate,
+                                   .rows = rows,
+                                   .a = gates,
+                                   .a_row = PANEL,
+                                   .a_block = stride,
+                                   .c = to,
+                                   .c_row = to_row,
+                                   .descending = (r->binding->t0 + t) & 1,
+                                   .accumulate = op->gru_before || (!masked && op->has_carry)};
     if (op->tiled_steps)
         blas_pieces_back(r, &product, r->packed->h_back, op->out_pad, low, high);
     else
@@ -386,9 +456,14 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
                           rows > 48 ? 16 : op->panels);
     if (to == r->scratch.h)
         return;
-    struct blas_rows join = {.rows = rows, .n = high - low, .x = to + low, .x_row = to_row,
-                             .m = masked ? r->scratch.mask_h + low : NULL, .m_row = op->out_pad,
-                             .y = r->scratch.h + low, .y_row = op->h_row};
+    struct blas_rows join = {.rows = rows,
+                             .n = high - low,
+                             .x = to + low,
+                             .x_row = to_row,
+                             .m = masked ? r->scratch.mask_h + low : NULL,
+                             .m_row = op->out_pad,
+                             .y = r->scratch.h + low,
+                             .y_row = op->h_row};
     if (op->has_carry)
         op->kernels->add(&join);
     else
@@ -401,9 +476,7 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t q = r->block->q_of[t], rows = blas_block_rows(r->block, t);
-    const float *dy = f->dy.base
-                          ? f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row
-                          : NULL;
+    const float *dy = f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t) * f->dy.row : NULL;
     bool in_cell = op->lstm && !op->projection;
     if (dy && !in_cell) {
         int64_t low, high;
@@ -411,8 +484,7 @@ void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
         int64_t n = blas_min(high, op->out) - low;
         if (n > 0)
             op->kernels->add(&(struct blas_rows){
-                .rows = rows, .n = n, .x = dy + low, .x_row = f->dy.row,
-                .y = r->scratch.h + low, .y_row = op->h_row});
+                .rows = rows, .n = n, .x = dy + low, .x_row = f->dy.row, .y = r->scratch.h + low, .y_row = op->h_row});
     }
     if (op->projection)
         project_back(f, q, rows);

@@ -33,18 +33,32 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
     const int64_t bits = (r->block->q_base + q) * blas_bits_row(op);
     int64_t stride;
     float *gates = blas_gates_at(f, s, &stride);
-    struct blas_sweep_forward w = {
-        .steps = end - s, .rows = (int32_t)rows, .panels = op->panels, .k = (int32_t)op->out_pad,
-        .way = r->reverse ? -1 : 1, .bits_row = blas_bits_row(op),
-        .cell = {.cell = &op->cell[r->direction], .rows = op->panels, .units = (int32_t)op->units,
-                 .unit_step = GROUP, .gates = gates, .gates_row = stride, .c = r->scratch.c,
-                 .c_row = rows * GROUP, .h_row = GROUP, .peephole = r->packed->peephole,
-                 .peephole_row = op->units_pad, .bits_row = 1},
-        .weights = r->packed->forward + blas_x_floats(op, layer->input_pad),
-        .weights_panel = blas_x_floats(op, layer->input_pad) + blas_h_floats(op),
-        .xh = blas_xh_at(f, s) + layer->input_pad, .xh_row = layer->xh_row,
-        .straight = !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f, .h = r->scratch.h,
-        .h_row = op->h_row, .mask = r->scratch.mask_h};
+    struct blas_sweep_forward w = {.steps = end - s,
+                                   .rows = (int32_t)rows,
+                                   .panels = op->panels,
+                                   .k = (int32_t)op->out_pad,
+                                   .way = r->reverse ? -1 : 1,
+                                   .bits_row = blas_bits_row(op),
+                                   .cell = {.cell = &op->cell[r->direction],
+                                            .rows = op->panels,
+                                            .units = (int32_t)op->units,
+                                            .unit_step = GROUP,
+                                            .gates = gates,
+                                            .gates_row = stride,
+                                            .c = r->scratch.c,
+                                            .c_row = rows * GROUP,
+                                            .h_row = GROUP,
+                                            .peephole = r->packed->peephole,
+                                            .peephole_row = op->units_pad,
+                                            .bits_row = 1},
+                                   .weights = r->packed->forward + blas_x_floats(op, layer->input_pad),
+                                   .weights_panel = blas_x_floats(op, layer->input_pad) + blas_h_floats(op),
+                                   .xh = blas_xh_at(f, s) + layer->input_pad,
+                                   .xh_row = layer->xh_row,
+                                   .straight = !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f,
+                                   .h = r->scratch.h,
+                                   .h_row = op->h_row,
+                                   .mask = r->scratch.mask_h};
     struct blas_norm norm;
     if (op->norm) {
         norm = blas_norm_at(r, q, rows);
@@ -82,8 +96,7 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
 static const float *recurrent_weights(const struct blas_run *r)
 {
     const int32_t ld = r->op->layer_count * r->op->directions;
-    return r->packed->masked ? r->packed->masked
-                             : r->slots[SEQLSTM_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_H)];
+    return r->packed->masked ? r->packed->masked : r->slots[SEQLSTM_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_H)];
 }
 
 void blas_sweep_backward(const struct blas_backward_run *f, int64_t s, int64_t end)
@@ -94,20 +107,37 @@ void blas_sweep_backward(const struct blas_backward_run *f, int64_t s, int64_t e
     const int64_t t = blas_step_at(r, r->binding->steps - 1 - s), rows = r->block->rows, q = r->block->q_of[t];
     const int64_t bits = (r->block->q_base + q) * blas_bits_row(op);
     struct blas_sweep_backward w = {
-        .steps = end - s, .rows = (int32_t)rows, .panels = op->panels, .width = (int32_t)op->out_pad,
-        .way = r->reverse ? 1 : -1, .bits_row = blas_bits_row(op),
-        .cell = {.cell = &op->cell[r->direction], .rows = op->panels, .units = (int32_t)op->units,
+        .steps = end - s,
+        .rows = (int32_t)rows,
+        .panels = op->panels,
+        .width = (int32_t)op->out_pad,
+        .way = r->reverse ? 1 : -1,
+        .bits_row = blas_bits_row(op),
+        .cell = {.cell = &op->cell[r->direction],
+                 .rows = op->panels,
+                 .units = (int32_t)op->units,
                  .unit_step = GROUP,
                  .gates = saved->gates + r->block->gate_base * op->panels * PANEL + q * PANEL,
                  .gates_row = r->block->gate_rows * PANEL,
                  .c_saved = saved->state + r->block->q_base * op->units_pad + q * GROUP,
-                 .saved_row = r->block->q_rows * GROUP, .dc = r->scratch.c, .c_row = rows * GROUP,
-                 .dh_row = GROUP, .dy_row = GROUP, .peephole = r->packed->peephole,
-                 .peephole_row = op->units_pad, .dpeephole = op->peephole ? f->gradients.peephole : NULL,
-                 .dbias = f->gradients.bias, .new_c = saved->new_c ? saved->new_c + bits : NULL,
-                 .new_h = saved->new_h ? saved->new_h + bits : NULL, .bits_row = 1},
-        .weights = op->h_in_place ? recurrent_weights(r) : r->packed->h_back, .in_place = op->h_in_place,
-        .dh = r->scratch.h, .dh_row = op->h_row, .carry = op->has_carry, .mask = r->scratch.mask_h,
+                 .saved_row = r->block->q_rows * GROUP,
+                 .dc = r->scratch.c,
+                 .c_row = rows * GROUP,
+                 .dh_row = GROUP,
+                 .dy_row = GROUP,
+                 .peephole = r->packed->peephole,
+                 .peephole_row = op->units_pad,
+                 .dpeephole = op->peephole ? f->gradients.peephole : NULL,
+                 .dbias = f->gradients.bias,
+                 .new_c = saved->new_c ? saved->new_c + bits : NULL,
+                 .new_h = saved->new_h ? saved->new_h + bits : NULL,
+                 .bits_row = 1},
+        .weights = op->h_in_place ? recurrent_weights(r) : r->packed->h_back,
+        .in_place = op->h_in_place,
+        .dh = r->scratch.h,
+        .dh_row = op->h_row,
+        .carry = op->has_carry,
+        .mask = r->scratch.mask_h,
         .product = r->scratch.projected};
     struct blas_norm norm;
     if (op->norm) {

@@ -37,17 +37,19 @@
 #define TURN_K_5_2(way, k) TURN_K_4_2(way, k) TURN_ROW_BY_2(way, 4, k, 14)
 #define TURN_K_6_2(way, k) TURN_K_5_2(way, k) TURN_ROW_BY_2(way, 5, k, 15)
 #define TURN_K_4_3(way, k)                                                                                             \
-    TURN_GET_B(k, 0, 12) TURN_GET_B(k, 1, 13) TURN_GET_B(k, 2, 14) TURN_ROW_BY_3(way, 0, k, 15)                        \
-        TURN_ROW_BY_3(way, 1, k, 15) TURN_ROW_BY_3(way, 2, k, 15) TURN_ROW_BY_3(way, 3, k, 15)
+    TURN_GET_B(k, 0, 12)                                                                                               \
+    TURN_GET_B(k, 1, 13) TURN_GET_B(k, 2, 14) TURN_ROW_BY_3(way, 0, k, 15) TURN_ROW_BY_3(way, 1, k, 15)                \
+        TURN_ROW_BY_3(way, 2, k, 15) TURN_ROW_BY_3(way, 3, k, 15)
 /* Columns: m elements of A in ymm12 on, vectors of B in ymm15. */
 #define TURN_COLUMN_2(k, v) TURN_GET_B(k, v, 15) TURN_ADD(0, v, 15, 12) TURN_ADD(1, v, 15, 13)
 #define TURN_COLUMN_3(k, v) TURN_COLUMN_2(k, v) TURN_ADD(2, v, 15, 14)
 #define TURN_K_2_4(way, k)                                                                                             \
-    TURN_GET_A(way, 0, k, 12) TURN_GET_A(way, 1, k, 13) TURN_COLUMN_2(k, 0) TURN_COLUMN_2(k, 1) TURN_COLUMN_2(k, 2)    \
-        TURN_COLUMN_2(k, 3)
+    TURN_GET_A(way, 0, k, 12)                                                                                          \
+    TURN_GET_A(way, 1, k, 13) TURN_COLUMN_2(k, 0) TURN_COLUMN_2(k, 1) TURN_COLUMN_2(k, 2) TURN_COLUMN_2(k, 3)
 #define TURN_K_3_4(way, k)                                                                                             \
-    TURN_GET_A(way, 0, k, 12) TURN_GET_A(way, 1, k, 13) TURN_GET_A(way, 2, k, 14) TURN_COLUMN_3(k, 0)                  \
-        TURN_COLUMN_3(k, 1) TURN_COLUMN_3(k, 2) TURN_COLUMN_3(k, 3)
+    TURN_GET_A(way, 0, k, 12)                                                                                          \
+    TURN_GET_A(way, 1, k, 13) TURN_GET_A(way, 2, k, 14) TURN_COLUMN_3(k, 0) TURN_COLUMN_3(k, 1) TURN_COLUMN_3(k, 2)    \
+        TURN_COLUMN_3(k, 3)
 /* One row: B from memory. */
 #define TURN_K_1_2(way, k) TURN_GET_A(way, 0, k, 12) TURN_ADD_B(0, 0, k, 12) TURN_ADD_B(0, 1, k, 12)
 #define TURN_K_1_4(way, k) TURN_K_1_2(way, k) TURN_ADD_B(0, 2, k, 12) TURN_ADD_B(0, 3, k, 12)
@@ -55,17 +57,17 @@
     TURN_K_1_4(way, k) TURN_ADD_B(0, 4, k, 12) TURN_ADD_B(0, 5, k, 12) TURN_ADD_B(0, 6, k, 12) TURN_ADD_B(0, 7, k, 12)
 
 #define TURN_SUM(r, v) [c##r##v] "+x"(acc[r][v])
-#define TURN_SUMS_1_2 TURN_SUM(0, 0), TURN_SUM(0, 1)
-#define TURN_SUMS_1_4 TURN_SUMS_1_2, TURN_SUM(0, 2), TURN_SUM(0, 3)
-#define TURN_SUMS_1_8 TURN_SUMS_1_4, TURN_SUM(0, 4), TURN_SUM(0, 5), TURN_SUM(0, 6), TURN_SUM(0, 7)
-#define TURN_SUMS_2_2 TURN_SUMS_1_2, TURN_SUM(1, 0), TURN_SUM(1, 1)
-#define TURN_SUMS_2_4 TURN_SUMS_1_4, TURN_SUM(1, 0), TURN_SUM(1, 1), TURN_SUM(1, 2), TURN_SUM(1, 3)
-#define TURN_SUMS_3_2 TURN_SUMS_2_2, TURN_SUM(2, 0), TURN_SUM(2, 1)
-#define TURN_SUMS_3_4 TURN_SUMS_2_4, TURN_SUM(2, 0), TURN_SUM(2, 1), TURN_SUM(2, 2), TURN_SUM(2, 3)
-#define TURN_SUMS_4_2 TURN_SUMS_3_2, TURN_SUM(3, 0), TURN_SUM(3, 1)
-#define TURN_SUMS_4_3 TURN_SUMS_4_2, TURN_SUM(0, 2), TURN_SUM(1, 2), TURN_SUM(2, 2), TURN_SUM(3, 2)
-#define TURN_SUMS_5_2 TURN_SUMS_4_2, TURN_SUM(4, 0), TURN_SUM(4, 1)
-#define TURN_SUMS_6_2 TURN_SUMS_5_2, TURN_SUM(5, 0), TURN_SUM(5, 1)
+#define TURN_SUMS_1_2  TURN_SUM(0, 0), TURN_SUM(0, 1)
+#define TURN_SUMS_1_4  TURN_SUMS_1_2, TURN_SUM(0, 2), TURN_SUM(0, 3)
+#define TURN_SUMS_1_8  TURN_SUMS_1_4, TURN_SUM(0, 4), TURN_SUM(0, 5), TURN_SUM(0, 6), TURN_SUM(0, 7)
+#define TURN_SUMS_2_2  TURN_SUMS_1_2, TURN_SUM(1, 0), TURN_SUM(1, 1)
+#define TURN_SUMS_2_4  TURN_SUMS_1_4, TURN_SUM(1, 0), TURN_SUM(1, 1), TURN_SUM(1, 2), TURN_SUM(1, 3)
+#define TURN_SUMS_3_2  TURN_SUMS_2_2, TURN_SUM(2, 0), TURN_SUM(2, 1)
+#define TURN_SUMS_3_4  TURN_SUMS_2_4, TURN_SUM(2, 0), TURN_SUM(2, 1), TURN_SUM(2, 2), TURN_SUM(2, 3)
+#define TURN_SUMS_4_2  TURN_SUMS_3_2, TURN_SUM(3, 0), TURN_SUM(3, 1)
+#define TURN_SUMS_4_3  TURN_SUMS_4_2, TURN_SUM(0, 2), TURN_SUM(1, 2), TURN_SUM(2, 2), TURN_SUM(3, 2)
+#define TURN_SUMS_5_2  TURN_SUMS_4_2, TURN_SUM(4, 0), TURN_SUM(4, 1)
+#define TURN_SUMS_6_2  TURN_SUMS_5_2, TURN_SUM(5, 0), TURN_SUM(5, 1)
 
 #define TURN(m, nv, way)                                                                                               \
     __asm__ volatile(TURN_K_##m##_##nv(way, 0) TURN_K_##m##_##nv(way, 1) TURN_K_##m##_##nv(way, 2)                     \

@@ -53,8 +53,8 @@ struct blas_rowmath {
 
     /* Sum over n elements of an elementwise loss (all but CROSS_ENTROPY), and dx = scale * its derivative. */
     double (*loss)(uint32_t kind, float delta, int64_t n, const float *x, const float *target);
-    void (*loss_backward)(uint32_t kind, float delta, float scale, int64_t n, const float *x,
-                          const float *target, float *dx);
+    void (*loss_backward)(uint32_t kind, float delta, float scale, int64_t n, const float *x, const float *target,
+                          float *dx);
     void (*row_stats)(int64_t n, const float *x, struct blas_row_stats *out);
     /* dx = scale * exp(x - log_sum) - shift; dx may be x. */
     void (*softmax_grad)(int64_t n, const float *x, float log_sum, float scale, float shift, float *dx);
@@ -66,16 +66,15 @@ struct blas_rowmath {
     /* out[j] += sum over rows of x[row * stride + j], j < n. */
     void (*column_sums)(int64_t rows, int64_t n, int64_t stride, const float *x, float *out);
     /* stats: mean and 1 / sqrt(variance + epsilon). gain and bias may be NULL. */
-    void (*norm_forward)(int64_t n, const float *x, const float *gain, const float *bias, float epsilon,
-                         float *y, float stats[2]);
+    void (*norm_forward)(int64_t n, const float *x, const float *gain, const float *bias, float epsilon, float *y,
+                         float stats[2]);
     void (*norm_backward)(int64_t n, const float *x, const float *gain, const float *dy, const float stats[2],
                           float *dx);
     /* dgain[j] += sum of dy xhat, over rows of stride `stride`; stats: 2 a row. */
-    void (*norm_gain_sums)(int64_t rows, int64_t n, int64_t stride, const float *x, const float *dy,
-                           const float *stats, float *dgain);
+    void (*norm_gain_sums)(int64_t rows, int64_t n, int64_t stride, const float *x, const float *dy, const float *stats,
+                           float *dgain);
     /* y = x * mask of one row (philox.h), elements 0 .. n - 1. x NULL: y = mask. y may be x. */
-    void (*mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float rate, int64_t n, const float *x,
-                     float *y);
+    void (*mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float rate, int64_t n, const float *x, float *y);
     /* y = x m. y may be x. */
     void (*multiply)(int64_t n, const float *x, const float *m, float *y);
     /* y = max(x, y) */
@@ -85,14 +84,14 @@ struct blas_rowmath {
 
     /* C [m, n] = A B, or C += with `add`. dots: A [m, k], B stored [n, k]. rows: B [k, n], element (r, i) of
      * A at a[r * a_row + i * a_k]. */
-    void (*product_dots)(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+    void (*product_dots)(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+                         bool add, float *c, int64_t ldc);
+    void (*product_rows)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_k, const float *b,
                          int64_t ldb, bool add, float *c, int64_t ldc);
-    void (*product_rows)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_k,
-                         const float *b, int64_t ldb, bool add, float *c, int64_t ldc);
 
     void (*vector)(uint32_t kind, float alpha, int64_t n, const float *x, float *y);
-    void (*update)(const struct blas_update *update, int64_t n, float *param, const float *grad,
-                   float *state_1, float *state_2, float *state_3);
+    void (*update)(const struct blas_update *update, int64_t n, float *param, const float *grad, float *state_1,
+                   float *state_2, float *state_3);
     double (*squared_norm)(int64_t n, const float *x);
     bool (*finite)(int64_t n, const float *x);
     /* Between SEQLSTM_FLOAT32, _BFLOAT16, _FLOAT16, _FLOAT64, to nearest even. */
@@ -100,11 +99,9 @@ struct blas_rowmath {
 
     /* ATTENTION, additive: out[j] = score . tanh(query + keys[j]), j < rows; n features. And from grads [rows]:
      * dquery; dkeys and dscore are added to. */
-    void (*tanh_scores)(int64_t rows, int64_t n, const float *query, const float *keys, const float *score,
-                        float *out);
-    void (*tanh_scores_back)(int64_t rows, int64_t n, const float *query, const float *keys,
-                             const float *score, const float *grads, float *dquery, float *dkeys,
-                             float *dscore);
+    void (*tanh_scores)(int64_t rows, int64_t n, const float *query, const float *keys, const float *score, float *out);
+    void (*tanh_scores_back)(int64_t rows, int64_t n, const float *query, const float *keys, const float *score,
+                             const float *grads, float *dquery, float *dkeys, float *dscore);
 };
 
 /* The table of the set, or of the best below it that was compiled in. */

@@ -50,8 +50,8 @@ void BLAS_NAME(act_forward)(const struct seqlstm_activation *act, int64_t n, con
     }
 }
 
-void BLAS_NAME(act_backward)(const struct seqlstm_activation *act, int64_t n, const float *in,
-                             const float *out, const float *dy, float *dx)
+void BLAS_NAME(act_backward)(const struct seqlstm_activation *act, int64_t n, const float *in, const float *out,
+                             const float *dy, float *dx)
 {
     const float alpha = act->alpha, beta = act->beta;
     const vf zero = v_set(0.0f);

@@ -19,8 +19,8 @@ BLAS_INLINE void v_store_piece(float *p, int count, vf v)
         v_store_tail(p, count, v);
 }
 
-void BLAS_NAME(tanh_scores)(int64_t rows, int64_t n, const float *query, const float *keys,
-                            const float *score, float *out)
+void BLAS_NAME(tanh_scores)(int64_t rows, int64_t n, const float *query, const float *keys, const float *score,
+                            float *out)
 {
     const int64_t whole = n / BLAS_LANES * BLAS_LANES;
     const int rest = (int)(n - whole);
@@ -35,9 +35,8 @@ void BLAS_NAME(tanh_scores)(int64_t rows, int64_t n, const float *query, const f
 }
 
 /* Column by column of vectors: the gradients of query and score stay in registers. */
-BLAS_INLINE void back_columns(int64_t rows, int64_t n, int64_t i, int count, const float *query,
-                              const float *keys, const float *score, const float *grads, float *dquery,
-                              float *dkeys, float *dscore)
+BLAS_INLINE void back_columns(int64_t rows, int64_t n, int64_t i, int count, const float *query, const float *keys,
+                              const float *score, const float *grads, float *dquery, float *dkeys, float *dscore)
 {
     const vf s = v_load_piece(score + i, count);
     vf of_query = v_set(0.0f), of_score = v_set(0.0f);
@@ -51,9 +50,8 @@ BLAS_INLINE void back_columns(int64_t rows, int64_t n, int64_t i, int count, con
     v_store_piece(dscore + i, count, v_load_piece(dscore + i, count) + of_score);
 }
 
-void BLAS_NAME(tanh_scores_back)(int64_t rows, int64_t n, const float *query, const float *keys,
-                                 const float *score, const float *grads, float *dquery, float *dkeys,
-                                 float *dscore)
+void BLAS_NAME(tanh_scores_back)(int64_t rows, int64_t n, const float *query, const float *keys, const float *score,
+                                 const float *grads, float *dquery, float *dkeys, float *dscore)
 {
     int64_t i = 0;
     for (; i + BLAS_LANES <= n; i += BLAS_LANES)

@@ -7,8 +7,7 @@
 
 #define BLAS_RESTRICT __restrict
 
-static void update_sgd(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p,
-                       const float *BLAS_RESTRICT g)
+static void update_sgd(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p, const float *BLAS_RESTRICT g)
 {
     const float step = u->learning_rate, scale = u->grad_scale, keep = 1.0f - u->decay;
     for (int64_t i = 0; i < n; i++)
@@ -36,8 +35,8 @@ static void update_nesterov(const struct blas_update *u, int64_t n, float *BLAS_
     }
 }
 
-static void update_adam(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p,
-                        const float *BLAS_RESTRICT g, float *BLAS_RESTRICT m, float *BLAS_RESTRICT v)
+static void update_adam(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p, const float *BLAS_RESTRICT g,
+                        float *BLAS_RESTRICT m, float *BLAS_RESTRICT v)
 {
     const float scale = u->grad_scale, keep = 1.0f - u->decay;
     const float b1 = u->beta_1, r1 = u->rest_1, b2 = u->beta_2, r2 = u->rest_2;
@@ -50,9 +49,8 @@ static void update_adam(const struct blas_update *u, int64_t n, float *BLAS_REST
     }
 }
 
-static void update_amsgrad(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p,
-                           const float *BLAS_RESTRICT g, float *BLAS_RESTRICT m, float *BLAS_RESTRICT v,
-                           float *BLAS_RESTRICT w)
+static void update_amsgrad(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p, const float *BLAS_RESTRICT g,
+                           float *BLAS_RESTRICT m, float *BLAS_RESTRICT v, float *BLAS_RESTRICT w)
 {
     const float scale = u->grad_scale, keep = 1.0f - u->decay;
     const float b1 = u->beta_1, r1 = u->rest_1, b2 = u->beta_2, r2 = u->rest_2;
@@ -67,9 +65,8 @@ static void update_amsgrad(const struct blas_update *u, int64_t n, float *BLAS_R
 }
 
 /* a: CENTERED, m: with momentum; both may be NULL. */
-static void update_rmsprop(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p,
-                           const float *BLAS_RESTRICT g, float *BLAS_RESTRICT v, float *BLAS_RESTRICT m,
-                           float *BLAS_RESTRICT a)
+static void update_rmsprop(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p, const float *BLAS_RESTRICT g,
+                           float *BLAS_RESTRICT v, float *BLAS_RESTRICT m, float *BLAS_RESTRICT a)
 {
     const float scale = u->grad_scale, keep = 1.0f - u->decay, step = u->learning_rate;
     const float rho = u->beta_2, rest = u->rest_2, epsilon = u->epsilon, mu = u->momentum;
@@ -97,8 +94,8 @@ static void update_rmsprop(const struct blas_update *u, int64_t n, float *BLAS_R
     }
 }
 
-static void update_adagrad(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p,
-                           const float *BLAS_RESTRICT g, float *BLAS_RESTRICT v)
+static void update_adagrad(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p, const float *BLAS_RESTRICT g,
+                           float *BLAS_RESTRICT v)
 {
     const float scale = u->grad_scale, keep = 1.0f - u->decay, step = u->learning_rate, epsilon = u->epsilon;
     for (int64_t i = 0; i < n; i++) {
@@ -122,8 +119,8 @@ static void update_adadelta(const struct blas_update *u, int64_t n, float *BLAS_
     }
 }
 
-void BLAS_NAME(update)(const struct blas_update *u, int64_t n, float *param, const float *grad,
-                       float *state_1, float *state_2, float *state_3)
+void BLAS_NAME(update)(const struct blas_update *u, int64_t n, float *param, const float *grad, float *state_1,
+                       float *state_2, float *state_3)
 {
     switch (u->kind) {
     case SEQLSTM_OPTIMIZER_SGD:

@@ -20,18 +20,14 @@ enum {
 BLAS_INLINE void fold4(vf a, vf b, vf c, vf d, float out[4])
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
-    __m512 ab =
-        _mm512_add_ps(_mm512_unpacklo_ps((__m512)a, (__m512)b), _mm512_unpackhi_ps((__m512)a, (__m512)b));
-    __m512 cd =
-        _mm512_add_ps(_mm512_unpacklo_ps((__m512)c, (__m512)d), _mm512_unpackhi_ps((__m512)c, (__m512)d));
+    __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps((__m512)a, (__m512)b), _mm512_unpackhi_ps((__m512)a, (__m512)b));
+    __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps((__m512)c, (__m512)d), _mm512_unpackhi_ps((__m512)c, (__m512)d));
     __m512 all = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xEE));
     __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
     _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
 #elif BLAS_LANES == 8 && defined(__AVX2__)
-    __m256 ab =
-        _mm256_add_ps(_mm256_unpacklo_ps((__m256)a, (__m256)b), _mm256_unpackhi_ps((__m256)a, (__m256)b));
-    __m256 cd =
-        _mm256_add_ps(_mm256_unpacklo_ps((__m256)c, (__m256)d), _mm256_unpackhi_ps((__m256)c, (__m256)d));
+    __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps((__m256)a, (__m256)b), _mm256_unpackhi_ps((__m256)a, (__m256)b));
+    __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps((__m256)c, (__m256)d), _mm256_unpackhi_ps((__m256)c, (__m256)d));
     __m256 all = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xEE));
     _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
 #else
@@ -43,8 +39,8 @@ BLAS_INLINE void fold4(vf a, vf b, vf c, vf d, float out[4])
 }
 
 /* m rows of A against 4 rows of B (of which `columns` count); the caller repeats pointers beyond the last. */
-BLAS_INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const float *const b[4],
-                          bool add, float *c, int64_t ldc, int columns)
+BLAS_INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const float *const b[4], bool add,
+                          float *c, int64_t ldc, int columns)
 {
     vf acc[ROWS][4];
     BLAS_UNROLL
@@ -85,22 +81,20 @@ BLAS_INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, c
     }
 }
 
-#define DOT_TILE(m)                                                                                          \
-    static __attribute__((noinline)) void dot_tile_##m(int64_t k, const float *a, int64_t lda,               \
-                                                       const float *const b[4], bool add, float *c,          \
-                                                       int64_t ldc, int columns)                             \
-    {                                                                                                        \
-        dot_tile(m, k, a, lda, b, add, c, ldc, columns);                                                     \
+#define DOT_TILE(m)                                                                                                    \
+    static __attribute__((noinline)) void dot_tile_##m(                                                                \
+        int64_t k, const float *a, int64_t lda, const float *const b[4], bool add, float *c, int64_t ldc, int columns) \
+    {                                                                                                                  \
+        dot_tile(m, k, a, lda, b, add, c, ldc, columns);                                                               \
     }
 
 /* Vector v of nv, the last of which has `last` elements unless `whole`. */
-#define LOAD(p, v)                                                                                           \
+#define LOAD(p, v)                                                                                                     \
     (whole || (v) < nv - 1 ? v_load((p) + (v)*BLAS_LANES) : v_load_tail((p) + (v)*BLAS_LANES, last, 0.0f))
 
 /* m rows of C, nv vectors wide, over k rows of B. */
-BLAS_INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, const float *a,
-                          int64_t a_row, int64_t a_k, const float *b, int64_t ldb, bool add, float *c,
-                          int64_t ldc, int last)
+BLAS_INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, const float *a, int64_t a_row,
+                          int64_t a_k, const float *b, int64_t ldb, bool add, float *c, int64_t ldc, int last)
 {
     vf acc[ROWS][4];
     BLAS_UNROLL
@@ -138,35 +132,34 @@ BLAS_INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k
  * vectors, one whole vector, or a piece of one. */
 #if BLAS_LANES == 16
 #define PANEL_WIDTH(left) ((left) < 64 ? (int)(left) : 64)
-#define SHORT_PANELS(m)                                                                                      \
-    if (width > 48)                                                                                          \
-        row_tile(m, 4, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 48);                            \
-    else if (width > 32)                                                                                     \
-        row_tile(m, 3, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 32);                            \
-    else if (width > 16)                                                                                     \
-        row_tile(m, 2, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 16);                            \
-    else                                                                                                     \
+#define SHORT_PANELS(m)                                                                                                \
+    if (width > 48)                                                                                                    \
+        row_tile(m, 4, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 48);                                      \
+    else if (width > 32)                                                                                               \
+        row_tile(m, 3, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 32);                                      \
+    else if (width > 16)                                                                                               \
+        row_tile(m, 2, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 16);                                      \
+    else                                                                                                               \
         row_tile(m, 1, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width);
 #else
-#define PANEL_WIDTH(left)                                                                                    \
-    ((left) >= 4 * BLAS_LANES ? 4 * BLAS_LANES : (left) >= BLAS_LANES ? BLAS_LANES : (int)(left))
-#define SHORT_PANELS(m)                                                                                      \
-    if (width == BLAS_LANES)                                                                                 \
-        row_tile(m, 1, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);                                      \
-    else                                                                                                     \
+#define PANEL_WIDTH(left) ((left) >= 4 * BLAS_LANES ? 4 * BLAS_LANES : (left) >= BLAS_LANES ? BLAS_LANES : (int)(left))
+#define SHORT_PANELS(m)                                                                                                \
+    if (width == BLAS_LANES)                                                                                           \
+        row_tile(m, 1, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);                                                \
+    else                                                                                                               \
         row_tile(m, 1, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width);
 #endif
 
-#define ROW_TILE(m)                                                                                          \
-    static __attribute__((noinline)) void row_tile_##m(int width, int64_t k, const float *a, int64_t a_row,  \
-                                                       int64_t a_k, const float *b, int64_t ldb, bool add,   \
-                                                       float *c, int64_t ldc)                                \
-    {                                                                                                        \
-        if (width == 4 * BLAS_LANES) {                                                                       \
-            row_tile(m, 4, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);                                  \
-            return;                                                                                          \
-        }                                                                                                    \
-        SHORT_PANELS(m)                                                                                      \
+#define ROW_TILE(m)                                                                                                    \
+    static                                                                                                             \
+        __attribute__((noinline)) void row_tile_##m(int width, int64_t k, const float *a, int64_t a_row, int64_t a_k,  \
+                                                    const float *b, int64_t ldb, bool add, float *c, int64_t ldc)      \
+    {                                                                                                                  \
+        if (width == 4 * BLAS_LANES) {                                                                                 \
+            row_tile(m, 4, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);                                            \
+            return;                                                                                                    \
+        }                                                                                                              \
+        SHORT_PANELS(m)                                                                                                \
     }
 
 DOT_TILE(1)
@@ -182,21 +175,21 @@ ROW_TILE(3)
 ROW_TILE(4)
 ROW_TILE(5)
 ROW_TILE(6)
-#define ALL_TILES(name)                                                                                      \
-    {                                                                                                        \
-        name##_1, name##_2, name##_3, name##_4, name##_5, name##_6                                           \
+#define ALL_TILES(name)                                                                                                \
+    {                                                                                                                  \
+        name##_1, name##_2, name##_3, name##_4, name##_5, name##_6                                                     \
     }
 #else
-#define ALL_TILES(name)                                                                                      \
-    {                                                                                                        \
-        name##_1, name##_2                                                                                   \
+#define ALL_TILES(name)                                                                                                \
+    {                                                                                                                  \
+        name##_1, name##_2                                                                                             \
     }
 #endif
 
 typedef void dot_tile_fn(int64_t k, const float *a, int64_t lda, const float *const b[4], bool add, float *c,
                          int64_t ldc, int columns);
-typedef void row_tile_fn(int width, int64_t k, const float *a, int64_t a_row, int64_t a_k, const float *b,
-                         int64_t ldb, bool add, float *c, int64_t ldc);
+typedef void row_tile_fn(int width, int64_t k, const float *a, int64_t a_row, int64_t a_k, const float *b, int64_t ldb,
+                         bool add, float *c, int64_t ldc);
 
 static dot_tile_fn *const dot_tiles[ROWS] = ALL_TILES(dot_tile);
 static row_tile_fn *const row_tiles[ROWS] = ALL_TILES(row_tile);
@@ -208,8 +201,8 @@ static int64_t tile_rows(int64_t left)
     return (left + tiles - 1) / tiles;
 }
 
-void BLAS_NAME(product_dots)(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
-                             int64_t ldb, bool add, float *c, int64_t ldc)
+void BLAS_NAME(product_dots)(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+                             bool add, float *c, int64_t ldc)
 {
     for (int64_t k0 = 0; k0 < k; k0 += DOT_SLICE, add = true) {
         const int64_t depth = k - k0 < DOT_SLICE ? k - k0 : DOT_SLICE;
@@ -241,8 +234,8 @@ void BLAS_NAME(product_rows)(int64_t m, int64_t n, int64_t k, const float *a, in
             const int width = PANEL_WIDTH(n - j);
             for (int64_t r = 0, count; r < m; r += count) {
                 count = tile_rows(m - r);
-                row_tiles[count - 1](width, depth, a + r * a_row + k0 * a_k, a_row, a_k, b + k0 * ldb + j,
-                                     ldb, add, c + r * ldc + j, ldc);
+                row_tiles[count - 1](width, depth, a + r * a_row + k0 * a_k, a_row, a_k, b + k0 * ldb + j, ldb, add,
+                                     c + r * ldc + j, ldc);
             }
             j += width;
         }

@@ -31,8 +31,7 @@ void BLAS_NAME(column_sums)(int64_t rows, int64_t n, int64_t stride, const float
             int count = n - j < BLAS_LANES ? (int)(n - j) : BLAS_LANES;
             vf a = v_set(0.0f);
             for (int64_t r = r0; r < r1; r++)
-                a += count == BLAS_LANES ? v_load(x + r * stride + j)
-                                         : v_load_tail(x + r * stride + j, count, 0.0f);
+                a += count == BLAS_LANES ? v_load(x + r * stride + j) : v_load_tail(x + r * stride + j, count, 0.0f);
             if (count == BLAS_LANES)
                 v_store(out + j, v_load(out + j) + a);
             else
@@ -68,8 +67,8 @@ static float row_square_sum(int64_t n, const float *x, float mean)
     return v_sum(a);
 }
 
-void BLAS_NAME(norm_forward)(int64_t n, const float *x, const float *gain, const float *bias, float epsilon,
-                             float *y, float stats[2])
+void BLAS_NAME(norm_forward)(int64_t n, const float *x, const float *gain, const float *bias, float epsilon, float *y,
+                             float stats[2])
 {
     const float mean = row_sum(n, x) / (float)n;
     const float rstd = 1.0f / __builtin_sqrtf(row_square_sum(n, x, mean) / (float)n + epsilon);
@@ -86,8 +85,8 @@ void BLAS_NAME(norm_forward)(int64_t n, const float *x, const float *gain, const
 }
 
 /* With q = dy gain and xhat: dx = rstd (q - mean q - xhat mean(q xhat)). */
-void BLAS_NAME(norm_backward)(int64_t n, const float *x, const float *gain, const float *dy,
-                              const float stats[2], float *dx)
+void BLAS_NAME(norm_backward)(int64_t n, const float *x, const float *gain, const float *dy, const float stats[2],
+                              float *dx)
 {
     const float mean = stats[0], rstd = stats[1];
     vf a = v_set(0.0f), b = v_set(0.0f);
@@ -129,8 +128,8 @@ void BLAS_NAME(norm_gain_sums)(int64_t rows, int64_t n, int64_t stride, const fl
                 if (count == BLAS_LANES)
                     a += v_load(q) * ((v_load(p) - stats[2 * r]) * stats[2 * r + 1]);
                 else
-                    a += v_load_tail(q, count, 0.0f) *
-                         ((v_load_tail(p, count, 0.0f) - stats[2 * r]) * stats[2 * r + 1]);
+                    a +=
+                        v_load_tail(q, count, 0.0f) * ((v_load_tail(p, count, 0.0f) - stats[2 * r]) * stats[2 * r + 1]);
             }
             if (count == BLAS_LANES)
                 v_store(dgain + j, v_load(dgain + j) + a);
@@ -151,8 +150,8 @@ BLAS_INLINE vf factors(uint64_t bits, float scale)
     return v_select((((vi){0} + (int32_t)bits) & lane) == lane, v_set(scale), v_set(0.0f));
 }
 
-void BLAS_NAME(mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float rate, int64_t n,
-                         const float *x, float *y)
+void BLAS_NAME(mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float rate, int64_t n, const float *x,
+                         float *y)
 {
     const uint32_t least = seqlstm_mask_count(rate);
     const float scale = seqlstm_mask_scale(rate);

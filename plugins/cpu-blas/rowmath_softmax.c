@@ -142,8 +142,8 @@ double BLAS_NAME(loss)(uint32_t kind, float delta, int64_t n, const float *x, co
     return total + (double)v_sum(part);
 }
 
-void BLAS_NAME(loss_backward)(uint32_t kind, float delta, float scale, int64_t n, const float *in,
-                              const float *target, float *dx)
+void BLAS_NAME(loss_backward)(uint32_t kind, float delta, float scale, int64_t n, const float *in, const float *target,
+                              float *dx)
 {
     const float *dy = target;
     const vf zero = v_set(0.0f);
@@ -152,8 +152,7 @@ void BLAS_NAME(loss_backward)(uint32_t kind, float delta, float scale, int64_t n
         MAP2(in, r = (x - d) * (2.0f * scale));
         break;
     case SEQLSTM_LOSS_MAE:
-        MAP2(in, r = x - d;
-             r = v_select(r == 0.0f, zero, (vf)(((vi)r & (int32_t)0x80000000) ^ (vi)v_set(scale))));
+        MAP2(in, r = x - d; r = v_select(r == 0.0f, zero, (vf)(((vi)r & (int32_t)0x80000000) ^ (vi)v_set(scale))));
         break;
     case SEQLSTM_LOSS_HUBER:
         MAP2(in, r = x - d; r = v_select(r >= delta, v_set(delta), r);

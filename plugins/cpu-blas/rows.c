@@ -11,8 +11,7 @@ static bool is_softmax(uint32_t kind)
     return kind == SEQLSTM_ACT_SOFTMAX || kind == SEQLSTM_ACT_LOG_SOFTMAX;
 }
 
-static void activation_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                            int64_t end)
+static void activation_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
@@ -28,8 +27,7 @@ static void activation_rows(const struct blas_call *call, void *context, int32_t
         call->math->softmax(n, x + r * n, y + r * n, d->activation.kind == SEQLSTM_ACT_LOG_SOFTMAX);
 }
 
-static void activation_grads(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                             int64_t end)
+static void activation_grads(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
@@ -50,8 +48,8 @@ static void activation_grads(const struct blas_call *call, void *context, int32_
 static seqlstm_status activation_forward(const struct blas_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    struct blas_division rows = blas_divide(
-        call->bind->rows, 1, blas_grain_rows(3 * call->op->desc.activation.features), call->members);
+    struct blas_division rows =
+        blas_divide(call->bind->rows, 1, blas_grain_rows(3 * call->op->desc.activation.features), call->members);
     blas_share(call, &rows, activation_rows, NULL);
     return SEQLSTM_OK;
 }
@@ -117,8 +115,7 @@ static void norm_grads(const struct blas_call *call, void *context, int32_t part
 }
 
 /* Columns [begin, end) of the gradients of gain and bias, over all rows. */
-static void norm_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                         int64_t end)
+static void norm_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
@@ -142,8 +139,8 @@ static void norm_columns(const struct blas_call *call, void *context, int32_t pa
 static seqlstm_status norm_forward(const struct blas_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    struct blas_division rows = blas_divide(
-        call->bind->rows, 1, blas_grain_rows(2 * call->op->desc.layer_norm.features), call->members);
+    struct blas_division rows =
+        blas_divide(call->bind->rows, 1, blas_grain_rows(2 * call->op->desc.layer_norm.features), call->members);
     blas_share(call, &rows, norm_rows, NULL);
     return SEQLSTM_OK;
 }
@@ -228,8 +225,7 @@ static seqlstm_status cast_backward(const struct blas_call *call, struct seqlstm
     if (!blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_UNARY_X))
         return SEQLSTM_OK;
     if (call->grads[SEQLSTM_UNARY_Y] == NULL) {
-        memset(call->grads[SEQLSTM_UNARY_X], 0,
-               (size_t)(call->bind->rows * d->features) * dtype_bytes(d->from));
+        memset(call->grads[SEQLSTM_UNARY_X], 0, (size_t)(call->bind->rows * d->features) * dtype_bytes(d->from));
         return SEQLSTM_OK;
     }
     struct casting casting = {d->to, d->from, call->grads[SEQLSTM_UNARY_Y], call->grads[SEQLSTM_UNARY_X]};

@@ -23,8 +23,7 @@ static void run_parts(void *argument, int64_t begin, int64_t end)
         blas_flush_denormals_leave(saved);
 }
 
-void blas_share(const struct blas_call *call, const struct blas_division *division, blas_part_fn *fn,
-                void *context)
+void blas_share(const struct blas_call *call, const struct blas_division *division, blas_part_fn *fn, void *context)
 {
     if (division->count <= 0)
         return;

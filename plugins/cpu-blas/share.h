@@ -12,8 +12,7 @@
 #include "plugin.h"
 
 /* Works on items [begin, end) as part `part` of the division. */
-typedef void blas_part_fn(const struct blas_call *call, void *context, int32_t part, int64_t begin,
-                          int64_t end);
+typedef void blas_part_fn(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end);
 
 struct blas_division {
     int64_t count;
@@ -39,8 +38,7 @@ static inline int64_t blas_part_begin(const struct blas_division *d, int32_t par
 }
 
 /* Runs fn once for each part and returns when all are done; inline when there is one. */
-void blas_share(const struct blas_call *call, const struct blas_division *division, blas_part_fn *fn,
-                void *context);
+void blas_share(const struct blas_call *call, const struct blas_division *division, blas_part_fn *fn, void *context);
 
 /* Elements copied in some five microseconds, which are worth a thread of their own; slower work counts its
  * elements several times. Products of matrices do about eight times as many multiply-adds in that time. */

@@ -7,22 +7,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VW 8
-#define NN_ROWS 6
+#define VW         8
+#define NN_ROWS    6
 #define NN_VECTORS 8 /* of a tile of one row; those of more rows have at most 12 accumulators of 16 registers */
 
 typedef __m256 vf;
 typedef __m256 vm;
 
-static inline vf v_zero(void) { return _mm256_setzero_ps(); }
-static inline vf v_set(float x) { return _mm256_set1_ps(x); }
+static inline vf v_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+static inline vf v_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
 static inline vf v_constant(float x)
 {
     vf a = v_set(x);
     __asm__("" : "+x"(a));
     return a;
 }
-static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline vf v_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
 /* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
 static inline vf v_load_once(const float *p)
 {
@@ -30,15 +39,42 @@ static inline vf v_load_once(const float *p)
     __asm__("" : "+x"(a));
     return a;
 }
-static inline void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
-static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
-static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
-static inline vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
-static inline vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
-static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
-static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
-static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
-static inline vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
+static inline void v_store(float *p, vf a)
+{
+    _mm256_storeu_ps(p, a);
+}
+static inline vf v_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+static inline vf v_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+static inline vf v_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+static inline vf v_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+static inline vf v_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+static inline vf v_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+static inline vf v_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline vf v_fnma(vf a, vf b, vf c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
 static inline vf v_pow2_pushed(vf pushed)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(pushed), 23));
@@ -47,12 +83,30 @@ static inline vf v_abs(vf a)
 {
     return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF)));
 }
-static inline vf v_reciprocal(vf a) { return _mm256_div_ps(v_set(1.0f), a); }
-static inline vm v_gt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
-static inline vm v_ge(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
-static inline vm v_le(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
-static inline vm v_both(vm a, vm b) { return _mm256_and_ps(a, b); }
-static inline vf v_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+static inline vf v_reciprocal(vf a)
+{
+    return _mm256_div_ps(v_set(1.0f), a);
+}
+static inline vm v_gt(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_GT_OQ);
+}
+static inline vm v_ge(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_GE_OQ);
+}
+static inline vm v_le(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_LE_OQ);
+}
+static inline vm v_both(vm a, vm b)
+{
+    return _mm256_and_ps(a, b);
+}
+static inline vf v_select(vm m, vf a, vf b)
+{
+    return _mm256_blendv_ps(b, a, m);
+}
 static inline vf v_mark(vm m, vf a)
 {
     const __m256 one = _mm256_castsi256_ps(_mm256_set1_epi32(1));
@@ -92,7 +146,10 @@ static inline void v_put(bool stream, float *p, vf a)
     else
         v_store(p, a);
 }
-static inline void v_stream_end(void) { _mm_sfence(); }
+static inline void v_stream_end(void)
+{
+    _mm_sfence();
+}
 static inline float v_sum(vf a)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -108,8 +165,8 @@ static inline void v_transpose16(bool stream, const float *in, int64_t in_row, i
     if (rows < 16 || columns < 16) {
         for (int i = 0; i < 16; i++) {
             for (int c = 0; c < 16; c += VW)
-                v_store(whole + i * 16 + c, i < rows && c < columns ? v_load_first(in + i * in_row + c, columns - c)
-                                                                    : v_zero());
+                v_store(whole + i * 16 + c,
+                        i < rows && c < columns ? v_load_first(in + i * in_row + c, columns - c) : v_zero());
         }
         in = whole;
         in_row = 16;
@@ -119,8 +176,8 @@ static inline void v_transpose16(bool stream, const float *in, int64_t in_row, i
             vf r[4];
             for (int j = 0; j < 4; j++) {
                 const float *from = in + (half + j) * in_row + c;
-                r[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from)),
-                                            _mm_loadu_ps(from + 4 * in_row), 1);
+                r[j] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from)), _mm_loadu_ps(from + 4 * in_row),
+                                            1);
             }
             const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(r[0], r[1]));
             const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(r[0], r[1]));

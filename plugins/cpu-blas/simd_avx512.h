@@ -10,19 +10,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VW 16        /* floats of a vector */
-#define NN_ROWS 6    /* rows of a register tile of a product */
-#define NN_VECTORS 4 /* its vectors: 24 accumulators */
-#define BLAS_SIMD_SCALE 1 /* v_fraction, v_floor_rest, v_scale: each one operation of any port */
+#define VW              16 /* floats of a vector */
+#define NN_ROWS         6  /* rows of a register tile of a product */
+#define NN_VECTORS      4  /* its vectors: 24 accumulators */
+#define BLAS_SIMD_SCALE 1  /* v_fraction, v_floor_rest, v_scale: each one operation of any port */
 
 typedef __m512 vf;
 typedef __mmask16 vm;
 
-static inline vf v_zero(void) { return _mm512_setzero_ps(); }
-static inline vf v_set(float x) { return _mm512_set1_ps(x); }
+static inline vf v_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+static inline vf v_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
 /* A constant of many lanes' stage. Where registers are few a compiler would load it for each lane. */
-static inline vf v_constant(float x) { return v_set(x); }
-static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline vf v_constant(float x)
+{
+    return v_set(x);
+}
+static inline vf v_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
 /* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
 static inline vf v_load_once(const float *p)
 {
@@ -30,27 +42,66 @@ static inline vf v_load_once(const float *p)
     __asm__("" : "+v"(a));
     return a;
 }
-static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
-static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
-static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
-static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
-static inline vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
-static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
-static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+static inline void v_store(float *p, vf a)
+{
+    _mm512_storeu_ps(p, a);
+}
+static inline vf v_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+static inline vf v_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+static inline vf v_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+static inline vf v_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+static inline vf v_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+static inline vf v_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
 /* a b + c, and c - a b */
-static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-static inline vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline vf v_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+static inline vf v_fnma(vf a, vf b, vf c)
+{
+    return _mm512_fnmadd_ps(a, b, c);
+}
 /* 2^n, where n + 127 is the integer that was rounded into the low bits of `pushed` = n + 127 + 1.5 2^23 */
 static inline vf v_pow2_pushed(vf pushed)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pushed), 23));
 }
-static inline vf v_abs(vf a) { return _mm512_abs_ps(a); }
+static inline vf v_abs(vf a)
+{
+    return _mm512_abs_ps(a);
+}
 /* a less the nearest integer, a less the integer below it; 0 of infinity */
-static inline vf v_fraction(vf a) { return _mm512_reduce_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-static inline vf v_floor_rest(vf a) { return _mm512_reduce_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+static inline vf v_fraction(vf a)
+{
+    return _mm512_reduce_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vf v_floor_rest(vf a)
+{
+    return _mm512_reduce_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
 /* a 2^n, where n is the integer below t */
-static inline vf v_scale(vf a, vf t) { return _mm512_scalef_ps(a, t); }
+static inline vf v_scale(vf a, vf t)
+{
+    return _mm512_scalef_ps(a, t);
+}
 
 /* 1 / a of 1 <= a < 2^127, to about one unit in the last place; NaN stays. */
 static inline vf v_reciprocal(vf a)
@@ -59,28 +110,52 @@ static inline vf v_reciprocal(vf a)
     return v_fma(y, v_fnma(a, y, v_set(1.0f)), y);
 }
 
-static inline vm v_gt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
-static inline vm v_ge(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
-static inline vm v_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
-static inline vm v_both(vm a, vm b) { return a & b; }
+static inline vm v_gt(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+static inline vm v_ge(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
+static inline vm v_le(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ);
+}
+static inline vm v_both(vm a, vm b)
+{
+    return a & b;
+}
 /* m ? a : b */
-static inline vf v_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+static inline vf v_select(vm m, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(m, b, a);
+}
 /* A number whose last bit says what the mask does, and what it says. */
 static inline vf v_mark(vm m, vf a)
 {
     const __m512i one = _mm512_set1_epi32(1), rest = _mm512_andnot_si512(one, _mm512_castps_si512(a));
     return _mm512_castsi512_ps(_mm512_mask_or_epi32(rest, m, rest, one));
 }
-static inline vm v_marked(vf a) { return _mm512_test_epi32_mask(_mm512_castps_si512(a), _mm512_set1_epi32(1)); }
+static inline vm v_marked(vf a)
+{
+    return _mm512_test_epi32_mask(_mm512_castps_si512(a), _mm512_set1_epi32(1));
+}
 /* Lane i from bit i of a word. */
-static inline vm v_bits(uint32_t bits) { return (vm)bits; }
+static inline vm v_bits(uint32_t bits)
+{
+    return (vm)bits;
+}
 
 static inline vm v_first_mask(int n)
 {
     return n >= VW ? (vm)0xFFFF : n <= 0 ? (vm)0 : (vm)((1u << n) - 1u);
 }
 /* The first n lanes (n <= 0: none, n >= VW: all), zeros beyond. */
-static inline vf v_first(vf a, int n) { return _mm512_maskz_mov_ps(v_first_mask(n), a); }
+static inline vf v_first(vf a, int n)
+{
+    return _mm512_maskz_mov_ps(v_first_mask(n), a);
+}
 static inline vf v_load_first(const float *p, int n)
 {
     return _mm512_maskz_loadu_ps(v_first_mask(n), p);
@@ -97,8 +172,14 @@ static inline void v_put(bool stream, float *p, vf a)
     else
         v_store(p, a);
 }
-static inline void v_stream_end(void) { _mm_sfence(); }
-static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
+static inline void v_stream_end(void)
+{
+    _mm_sfence();
+}
+static inline float v_sum(vf a)
+{
+    return _mm512_reduce_add_ps(a);
+}
 
 /* 16 x 16 block: out[c * out_row + r] = in[r * in_row + c], rows beyond `rows` zero, columns of `in` beyond
  * `columns` read as zero; `stream`: of stores, as v_put. Lanes are put in place as they are loaded, which leaves half

@@ -28,7 +28,10 @@ static void tiles_config(tile_file *file, const uint8_t rows[8])
     memset(file->words, 0, sizeof file->words);
 }
 
-static void tiles_release(tile_file *file) { (void)file; }
+static void tiles_release(tile_file *file)
+{
+    (void)file;
+}
 
 static void tile_load(tile_file *file, int t, const void *from, int64_t stride)
 {
@@ -42,7 +45,7 @@ static void tile_store(const tile_file *file, int t, void *to, int64_t stride)
         memcpy((char *)to + r * stride, file->words[t][r], sizeof file->words[t][r]);
 }
 
-#define TILE_ZERO(file, t)               memset((file)->words[t], 0, sizeof (file)->words[t])
+#define TILE_ZERO(file, t)               memset((file)->words[t], 0, sizeof(file)->words[t])
 #define TILE_LOAD(file, t, from, stride) tile_load(file, t, from, stride)
 #define TILE_STORE(file, t, to, stride)  tile_store(file, t, to, stride)
 

@@ -64,8 +64,8 @@ static int32_t heap_rank(struct heap *h, int64_t rank)
 }
 
 /* false: the row holds NaN. */
-static bool best_of_list(const struct blas_rowmath *math, const float *x, int64_t n, int64_t k,
-                         int32_t *index, float *value)
+static bool best_of_list(const struct blas_rowmath *math, const float *x, int64_t n, int64_t k, int32_t *index,
+                         float *value)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -95,8 +95,7 @@ static bool has_nan(const struct blas_rowmath *math, const float *x, int64_t n)
 }
 
 /* Walks the elements from the best on until they hold the share `u` of what top_k and top_p leave. */
-static void draw(const struct seqlstm_top_k_desc *d, struct heap *h, double u, int32_t *out_index,
-                 float *out_value)
+static void draw(const struct seqlstm_top_k_desc *d, struct heap *h, double u, int32_t *out_index, float *out_value)
 {
     const int64_t n = h->n, limit = d->top_k > 0 && (int64_t)d->top_k < n ? (int64_t)d->top_k : n;
     const double temperature = (double)d->temperature, most = (double)h->x[heap_rank(h, 0)];
@@ -138,8 +137,7 @@ static void choose_rows(const struct blas_call *call, void *context, int32_t par
     int32_t *flags = call->workspace, *places = flags + call->op->instance->members_max + part * n;
     int32_t *index = call->slots[SEQLSTM_TOP_K_INDEX];
     float *value = call->slots[SEQLSTM_TOP_K_VALUE];
-    const bool drawn = d->kind == SEQLSTM_TOP_K_SAMPLE,
-               on_steps = (bind->flags & SEQLSTM_BIND_ON_SEQUENCES) == 0;
+    const bool drawn = d->kind == SEQLSTM_TOP_K_SAMPLE, on_steps = (bind->flags & SEQLSTM_BIND_ON_SEQUENCES) == 0;
     const uint64_t key = drawn ? seqlstm_mix64(call->step->seed, d->stream, call->step->epoch) : 0;
     int64_t t = bind->t0;
     flags[part] = 0;
@@ -167,8 +165,7 @@ static void choose_rows(const struct blas_call *call, void *context, int32_t par
                 step = bind->axis->position0[b] + (uint32_t)t;
             }
             heap_init(&heap, x, n, places);
-            draw(d, &heap, (double)seqlstm_uniform(key, 0, step, bind->axis->sequence_id[b]), index + r,
-                 value + r);
+            draw(d, &heap, (double)seqlstm_uniform(key, 0, step, bind->axis->sequence_id[b]), index + r, value + r);
         } else {
             heap_init(&heap, x, n, places);
             for (int64_t rank = 0; rank < k; rank++) {
@@ -185,8 +182,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
         return SEQLSTM_OK;
     struct blas_division rows = blas_divide(
         call->bind->rows, 1,
-        blas_grain_rows((call->op->desc.top_k.k <= LIST_MAX ? 1 : 8) * call->op->desc.top_k.features),
-        call->members);
+        blas_grain_rows((call->op->desc.top_k.k <= LIST_MAX ? 1 : 8) * call->op->desc.top_k.features), call->members);
     blas_share(call, &rows, choose_rows, NULL);
     for (int32_t part = 0; part < rows.parts; part++)
         if (((int32_t *)call->workspace)[part] != 0)

@@ -82,8 +82,7 @@ static seqlstm_status backend_device_count(struct seqlstm_instance *instance, ui
 static seqlstm_status check_device(uint32_t device, struct seqlstm_error *err)
 {
     if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-onednn has one",
-                     (unsigned)device);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-onednn has one", (unsigned)device);
     return SEQLSTM_OK;
 }
 
@@ -115,9 +114,8 @@ static void op_destroy(struct seqlstm_op *op)
     host_release(op->instance->host, op);
 }
 
-static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device,
-                                const struct seqlstm_desc *desc, const char *variant,
-                                struct seqlstm_op **out_op, struct seqlstm_error *err)
+static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
+                                const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_device(device, err));
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
@@ -142,8 +140,7 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
     return SEQLSTM_OK;
 }
 
-static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
-                               struct seqlstm_error *err)
+static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
     sizes->workspace_bytes = op->sizes.workspace_bytes;
     sizes->reserve_bytes = op->sizes.reserve_bytes;
@@ -162,9 +159,8 @@ static void binding_destroy(struct seqlstm_binding *binding)
     host_release(binding->op->instance->host, binding);
 }
 
-static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
-                              const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
-                              struct seqlstm_error *err)
+static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+                              struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
     struct seqlstm_binding *binding = host_allocate(op->instance->host, sizeof *binding);
@@ -196,9 +192,8 @@ static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct s
     return binding->op->operation->backward(binding, queue, args, err);
 }
 
-static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue,
-                                           void *const *slots, void *packed, const struct seqlstm_step *step,
-                                           struct seqlstm_error *err)
+static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                           void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
 {
     (void)step;
     if (op->operation->pack == NULL)
@@ -210,11 +205,8 @@ static const struct seqlstm_option options[] = {
     {"library", "string", "auto", "name or path of oneDNN's shared library, instead of the system's"},
 };
 
-static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
-    SEQLSTM_DESC_BYTES_ENTRY(RECURRENT, recurrent)
-    SEQLSTM_DESC_BYTES_ENTRY(DENSE, dense)
-    SEQLSTM_DESC_BYTES_ENTRY(LAYER_NORM, layer_norm)
-};
+static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_DESC_BYTES_ENTRY(
+    RECURRENT, recurrent) SEQLSTM_DESC_BYTES_ENTRY(DENSE, dense) SEQLSTM_DESC_BYTES_ENTRY(LAYER_NORM, layer_norm)};
 
 static const struct seqlstm_backend table = {
     TABLE_HEAD(ODN_ID, ODN_VERSION, ODN_BUILD),

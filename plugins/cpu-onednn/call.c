@@ -44,8 +44,7 @@ seqlstm_status odn_check(dnnl_status_t status, const char *what, struct seqlstm_
         return SEQLSTM_OK;
     if (status == dnnl_out_of_memory)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "oneDNN had no memory for %s", what);
-    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "oneDNN refused %s with status %d", what,
-                      (int)status);
+    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "oneDNN refused %s with status %d", what, (int)status);
     if (err != NULL && err->struct_size >= sizeof *err)
         err->native_code = (int32_t)status;
     return SEQLSTM_DEVICE;

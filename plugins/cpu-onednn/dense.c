@@ -12,11 +12,11 @@ static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
     const struct seqlstm_dense_desc *d = &desc->dense;
     if (d->activation.kind != SEQLSTM_ACT_NONE)
         return answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
-                          "cpu-onednn computes dense layers without activation.", "a layer `activation` behind it",
-                          "%u", (unsigned)d->activation.kind);
+                         "cpu-onednn computes dense layers without activation.", "a layer `activation` behind it", "%u",
+                         (unsigned)d->activation.kind);
     if (d->head.dtype_compute != SEQLSTM_FLOAT32)
         return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                          "cpu-onednn computes dense layers in float32 alone.", "precision: float32", "bfloat16");
+                         "cpu-onednn computes dense layers in float32 alone.", "precision: float32", "bfloat16");
     return true;
 }
 
@@ -96,8 +96,8 @@ static dnnl_status_t run_forward(struct odn_rowwise_call *call, struct odn_part 
 static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                               const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
-    struct odn_rowwise_call call = {.binding = binding, .queue = queue, .slots = args->slots,
-                                    .workspace = args->workspace, .run = run_forward};
+    struct odn_rowwise_call call = {
+        .binding = binding, .queue = queue, .slots = args->slots, .workspace = args->workspace, .run = run_forward};
     return odn_rowwise_run(&call, err);
 }
 
@@ -131,8 +131,13 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
                                const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     const struct seqlstm_dense_desc *d = &binding->op->desc.dense;
-    struct odn_rowwise_call call = {.binding = binding, .queue = queue, .slots = args->slots, .grads = args->grads,
-                                    .parts = args->parts, .workspace = args->workspace, .run = run_backward};
+    struct odn_rowwise_call call = {.binding = binding,
+                                    .queue = queue,
+                                    .slots = args->slots,
+                                    .grads = args->grads,
+                                    .parts = args->parts,
+                                    .workspace = args->workspace,
+                                    .run = run_backward};
     seqlstm_status status = SEQLSTM_OK;
     if (args->grads[SEQLSTM_DENSE_Y] == NULL)
         odn_rowwise_clear(&call, SEQLSTM_DENSE_X, d->input);

@@ -30,12 +30,11 @@ static seqlstm_status check_build(const dnnl_version_t *version, const char *nam
 {
     snprintf(version_text, sizeof version_text, "%d.%d.%d", version->major, version->minor, version->patch);
     if (version->major != DNNL_VERSION_MAJOR)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s is oneDNN %s, expected major version %d", name,
-                     version_text, DNNL_VERSION_MAJOR);
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s is oneDNN %s, expected major version %d", name, version_text,
+                     DNNL_VERSION_MAJOR);
     if (version->cpu_runtime != DNNL_RUNTIME_OMP && version->cpu_runtime != DNNL_RUNTIME_SEQ)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE,
-                     "%s (oneDNN %s) runs on TBB or a thread pool, expected a build for OpenMP", name,
-                     version_text);
+                     "%s (oneDNN %s) runs on TBB or a thread pool, expected a build for OpenMP", name, version_text);
     return SEQLSTM_OK;
 }
 
@@ -62,8 +61,8 @@ static seqlstm_status load_locked(const char *file, struct seqlstm_error *err)
         }
     }
     if (missing != NULL)
-        status = seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s has no function %s", name,
-                                   missing);
+        status =
+            seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s has no function %s", name, missing);
     if (status != SEQLSTM_OK)
         dlclose(library);
     return status;

@@ -14,30 +14,30 @@
 
 #include "version.h"
 
-#define ODN_FUNCTIONS(X)                                                                                     \
-    X(version)                                                                                               \
-    X(engine_create)                                                                                         \
-    X(engine_destroy)                                                                                        \
-    X(stream_create)                                                                                         \
-    X(stream_destroy)                                                                                        \
-    X(primitive_desc_destroy)                                                                                \
-    X(primitive_desc_query_md)                                                                               \
-    X(primitive_create)                                                                                      \
-    X(primitive_destroy)                                                                                     \
-    X(primitive_execute)                                                                                     \
-    X(primitive_get_primitive_desc)                                                                          \
-    X(sgemm)                                                                                                 \
-    X(memory_create)                                                                                         \
-    X(memory_destroy)                                                                                        \
-    X(memory_set_data_handle)                                                                                \
-    X(memory_desc_get_size)                                                                                  \
-    X(memory_desc_equal)                                                                                     \
-    X(reorder_primitive_desc_create)                                                                         \
-    X(primitive_attr_create)                                                                                 \
-    X(primitive_attr_destroy)                                                                                \
-    X(primitive_attr_set_rnn_data_qparams)                                                                   \
-    X(primitive_attr_set_rnn_weights_qparams)                                                                \
-    X(primitive_attr_set_scratchpad_mode)                                                                    \
+#define ODN_FUNCTIONS(X)                                                                                               \
+    X(version)                                                                                                         \
+    X(engine_create)                                                                                                   \
+    X(engine_destroy)                                                                                                  \
+    X(stream_create)                                                                                                   \
+    X(stream_destroy)                                                                                                  \
+    X(primitive_desc_destroy)                                                                                          \
+    X(primitive_desc_query_md)                                                                                         \
+    X(primitive_create)                                                                                                \
+    X(primitive_destroy)                                                                                               \
+    X(primitive_execute)                                                                                               \
+    X(primitive_get_primitive_desc)                                                                                    \
+    X(sgemm)                                                                                                           \
+    X(memory_create)                                                                                                   \
+    X(memory_destroy)                                                                                                  \
+    X(memory_set_data_handle)                                                                                          \
+    X(memory_desc_get_size)                                                                                            \
+    X(memory_desc_equal)                                                                                               \
+    X(reorder_primitive_desc_create)                                                                                   \
+    X(primitive_attr_create)                                                                                           \
+    X(primitive_attr_destroy)                                                                                          \
+    X(primitive_attr_set_rnn_data_qparams)                                                                             \
+    X(primitive_attr_set_rnn_weights_qparams)                                                                          \
+    X(primitive_attr_set_scratchpad_mode)                                                                              \
     ODN_VERSION_FUNCTIONS(X)
 
 #define ODN_MEMBER(name) __typeof__(&dnnl_##name) name;

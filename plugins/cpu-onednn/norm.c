@@ -10,8 +10,8 @@ enum { FORWARD, BACKWARD };
 static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
     if (desc->head.dtype_compute != SEQLSTM_FLOAT32)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                          "cpu-onednn normalises in float32 alone.", "precision: float32", "bfloat16");
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "cpu-onednn normalises in float32 alone.",
+                         "precision: float32", "bfloat16");
     return true;
 }
 
@@ -24,7 +24,9 @@ static dnnl_status_t describe(const struct seqlstm_op *op, int32_t which, int64_
     dnnl_status_t status = dnnl_out_of_memory;
     if (odn_layout_init(&x, 2, dims, dnnl_f32, strides) && odn_layout_init(&statistics, 1, &rows, dnnl_f32, &one)) {
         const struct odn_norm_spec spec = {
-            .pass = which == BACKWARD ? dnnl_backward : op->training ? dnnl_forward_training : dnnl_forward_inference,
+            .pass = which == BACKWARD ? dnnl_backward
+                    : op->training    ? dnnl_forward_training
+                                      : dnnl_forward_inference,
             .x = odn_layout_get(&x),
             .statistics = odn_layout_get(&statistics),
             .epsilon = d->epsilon,
@@ -100,8 +102,11 @@ static dnnl_status_t run_forward(struct odn_rowwise_call *call, struct odn_part 
 static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                               const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
-    struct odn_rowwise_call call = {.binding = binding, .queue = queue, .slots = args->slots,
-                                    .workspace = args->workspace, .run = run_forward,
+    struct odn_rowwise_call call = {.binding = binding,
+                                    .queue = queue,
+                                    .slots = args->slots,
+                                    .workspace = args->workspace,
+                                    .run = run_forward,
                                     .reserve = binding->op->training ? args->reserve : NULL};
     return odn_rowwise_run(&call, err);
 }
@@ -127,8 +132,13 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
                                const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     const struct seqlstm_layer_norm_desc *d = &binding->op->desc.layer_norm;
-    struct odn_rowwise_call call = {.binding = binding, .queue = queue, .slots = args->slots, .grads = args->grads,
-                                    .parts = args->parts, .workspace = args->workspace, .reserve = args->reserve,
+    struct odn_rowwise_call call = {.binding = binding,
+                                    .queue = queue,
+                                    .slots = args->slots,
+                                    .grads = args->grads,
+                                    .parts = args->parts,
+                                    .workspace = args->workspace,
+                                    .reserve = args->reserve,
                                     .run = run_backward};
     if (args->grads[SEQLSTM_NORM_Y] == NULL)
         odn_rowwise_clear(&call, SEQLSTM_NORM_X, d->features);

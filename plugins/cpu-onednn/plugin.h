@@ -28,10 +28,10 @@
 struct seqlstm_instance {
     const struct seqlstm_host *host;
     dnnl_engine_t engine;
-    dnnl_stream_t stream;     /* CPU streams hold no state */
+    dnnl_stream_t stream;       /* CPU streams hold no state */
     dnnl_primitive_attr_t attr; /* scratchpad is the caller's */
-    int32_t members_max;      /* most members that one call uses: bounds workspaces */
-    int32_t level;            /* x86-64 psABI level of the processor */
+    int32_t members_max;        /* most members that one call uses: bounds workspaces */
+    int32_t level;              /* x86-64 psABI level of the processor */
 };
 
 struct odn_operation;
@@ -62,16 +62,15 @@ struct odn_operation {
     /* Fills op->sizes; UNSUPPORTED when the library at hand refuses. */
     seqlstm_status (*create)(struct seqlstm_op *op, struct seqlstm_error *err);
     void (*destroy)(struct seqlstm_op *op);
-    seqlstm_status (*bind)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
-                           struct seqlstm_error *err);
+    seqlstm_status (*bind)(struct seqlstm_binding *binding, struct seqlstm_queue *queue, struct seqlstm_error *err);
     void (*unbind)(struct seqlstm_binding *binding);
     seqlstm_status (*forward)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                               const struct seqlstm_forward *args, struct seqlstm_error *err);
     seqlstm_status (*backward)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                const struct seqlstm_backward *args, struct seqlstm_error *err);
     /* NULL: canonical weights are used as they are */
-    seqlstm_status (*pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
-                           void *packed, struct seqlstm_error *err);
+    seqlstm_status (*pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
+                           struct seqlstm_error *err);
     /* Says what calls on the batch of `sizes` never touch, for which it was asked; NULL: they touch all. */
     seqlstm_status (*find_idle)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
     /* Fills own_bytes by the batches of `sizes`; NULL: there is next to nothing that a shape takes. */

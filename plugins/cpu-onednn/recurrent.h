@@ -73,7 +73,7 @@ struct odn_entry {
     int32_t kind, way, threads;
     int64_t n, steps;
     uint64_t version; /* int8: of the scales; 0: none yet, and no primitive */
-    uint64_t used; /* when last released */
+    uint64_t used;    /* when last released */
     dnnl_primitive_t primitive[ODN_PASSES];
     dnnl_primitive_desc_t described[ODN_PASSES]; /* where there is no primitive */
     const_dnnl_primitive_desc_t pd[ODN_PASSES];  /* that, or the primitive's own: of 30 KB, so one has to do */
@@ -131,7 +131,7 @@ struct odn_slice {
 struct odn_recurrent_binding {
     struct odn_recurrent *r;
     int32_t slices_count, threads; /* threads: of the library */
-    bool in_place; /* one slice in float32: x and y need no copies */
+    bool in_place;                 /* one slice in float32: x and y need no copies */
     const struct seqlstm_axis *axis;
     int64_t t0, t1, rows;
     struct odn_slice *slices;
@@ -146,7 +146,7 @@ struct odn_run {
     uint32_t parts;
     void *workspace, *reserve; /* reserve: the workspace in inference */
     const void *packed;
-    _Atomic int32_t failed;    /* the library's first status that is not success */
+    _Atomic int32_t failed; /* the library's first status that is not success */
 };
 
 static inline bool odn_has_weight(const struct odn_recurrent *r, int w)
@@ -220,10 +220,9 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
 
 /* Describes the pass of one rectangle with `attr`. `fixed`: with the weights' layouts that the kind holds, else with
  * those that the library likes best. `forward`: the forward pass's, for backward. */
-dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t kind, int32_t way, int64_t n,
-                                     int64_t steps, int32_t pass, bool fixed,
-                                     const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
-                                     dnnl_primitive_desc_t *out_pd);
+dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t kind, int32_t way, int64_t n, int64_t steps,
+                                     int32_t pass, bool fixed, const_dnnl_primitive_desc_t forward,
+                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out_pd);
 
 /* What an entry is looked for by; `scales` makes it where `version` says that there are some. */
 struct odn_entry_key {
@@ -234,8 +233,8 @@ struct odn_entry_key {
 };
 
 /* The shape's primitives, out of the cache or made now. [any thread] */
-seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key,
-                                 struct odn_entry **out_entry, struct seqlstm_error *err);
+seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key, struct odn_entry **out_entry,
+                                 struct seqlstm_error *err);
 /* NULL is fine. Keeps the entry for later as long as few are idle. [any thread] */
 void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry);
 void odn_entries_destroy(struct odn_recurrent *r);
@@ -244,8 +243,7 @@ enum { ODN_ENTRIES_IDLE = 128 }; /* that are kept */
 /* ---- recurrent_sizes.c ----------------------------------------------------------------------------- */
 
 /* Upper bounds over all batches of the descriptor. */
-seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes,
-                                     struct seqlstm_error *err);
+seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
 /* A rectangle, and what the library says that it needs for it. */
 struct odn_need {
     int32_t kind, way;

@@ -126,8 +126,8 @@ void odn_slices_release(struct odn_recurrent_binding *b)
 seqlstm_status odn_binding_suppose(struct odn_recurrent_binding *b, struct odn_recurrent *r,
                                    const struct seqlstm_axis *axis, struct seqlstm_error *err)
 {
-    *b = (struct odn_recurrent_binding){.r = r, .axis = axis, .t1 = axis->steps, .rows = axis->rows,
-                                        .slices_count = r->slices_max};
+    *b = (struct odn_recurrent_binding){
+        .r = r, .axis = axis, .t1 = axis->steps, .rows = axis->rows, .slices_count = r->slices_max};
     if (axis->sequences < b->slices_count)
         b->slices_count = (int32_t)axis->sequences;
     b->slices = host_allocate(r->op->instance->host, (uint64_t)b->slices_count * sizeof *b->slices);

@@ -22,9 +22,8 @@ void *odn_layer_output(const struct odn_run *run, int32_t m, int32_t layer, int3
     const struct odn_recurrent *r = run->b->r;
     const struct odn_slice *s = &run->b->slices[m];
     const uint64_t elem = r->elem.bytes, output = (uint64_t)r->output;
-    void *base = writes_y(run, layer)
-                     ? run->slots[SEQLSTM_RECURRENT_Y]
-                     : odn_at(run->reserve, s->y + (uint64_t)layer_slot(r, layer) * s->y_stride);
+    void *base = writes_y(run, layer) ? run->slots[SEQLSTM_RECURRENT_Y]
+                                      : odn_at(run->reserve, s->y + (uint64_t)layer_slot(r, layer) * s->y_stride);
     const uint64_t apart = r->concat ? output : (uint64_t)s->rows * output;
     return odn_at(base, (uint64_t)direction * apart * elem);
 }
@@ -64,8 +63,7 @@ static void store_states(const struct odn_run *run, int32_t m, const void *rows,
 {
     const uint64_t bytes = (uint64_t)width * elem->bytes;
     for (int64_t j = from; slot != NULL && j < to; j++)
-        odn_convert_out(elem, width, odn_at(rows, (uint64_t)j * bytes),
-                        slot + (m + j * run->b->slices_count) * width);
+        odn_convert_out(elem, width, odn_at(rows, (uint64_t)j * bytes), slot + (m + j * run->b->slices_count) * width);
 }
 
 static const float *initial(const struct odn_run *run, int32_t l, int32_t d, int which)
@@ -74,7 +72,7 @@ static const float *initial(const struct odn_run *run, int32_t l, int32_t d, int
     return r->desc->options & SEQLSTM_RECURRENT_INITIAL_STATE ? run->slots[odn_state_slot(r, l, d, which)] : NULL;
 }
 
-static float *final(const struct odn_run *run, int32_t l, int32_t d, int which)
+static float * final(const struct odn_run *run, int32_t l, int32_t d, int which)
 {
     const struct odn_recurrent *r = run->b->r;
     return r->desc->options & SEQLSTM_RECURRENT_FINAL_STATE ? run->slots[odn_state_slot(r, l, d, which)] : NULL;

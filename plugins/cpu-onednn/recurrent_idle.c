@@ -107,8 +107,8 @@ static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice
     s->scratch_bytes = 0;
     for (int32_t k = 0; k < r->kinds; k++)
         for (int32_t d = 0; d < r->directions; d++) {
-            struct odn_need need = {.kind = k, .way = odn_way_of(r, d), .n = s->rectangles[0].n,
-                                    .steps = s->rectangles[0].steps};
+            struct odn_need need = {
+                .kind = k, .way = odn_way_of(r, d), .n = s->rectangles[0].n, .steps = s->rectangles[0].steps};
             SEQLSTM_TRY(odn_need_find(r, &need, err));
             const struct spans scratch =
                 r->training ? find_training_scratch(r, &need) : find_inference_scratch(r, &need);
@@ -334,8 +334,7 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqls
     warm_up(r, threads);
     seqlstm_status status = odn_slices_cut(&b, err);
     if (status == SEQLSTM_OK)
-        status = r->desc->head.flags & SEQLSTM_DESC_UNIFORM ? find_uniform(&b, sizes, err)
-                                                            : find_mixed(&b, sizes, err);
+        status = r->desc->head.flags & SEQLSTM_DESC_UNIFORM ? find_uniform(&b, sizes, err) : find_mixed(&b, sizes, err);
     odn_threads_set(before);
     odn_binding_forget(&b);
     return status;

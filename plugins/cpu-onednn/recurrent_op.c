@@ -10,17 +10,19 @@ static void describe_cell(struct odn_recurrent *r)
     static const int32_t plain[4] = {0, 1, 2, 3}, gru[4] = {1, 0, 2, 3}; /* the library's update gate is first */
     const bool after = (d->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0;
     r->lstm = d->cell == SEQLSTM_CELL_LSTM;
-    r->cell = r->lstm                          ? ODN_LSTM
-              : d->cell == SEQLSTM_CELL_RNN    ? ODN_RNN
-              : after                          ? ODN_GRU_RESET_AFTER
-                                               : ODN_GRU;
+    r->cell = r->lstm ? ODN_LSTM : d->cell == SEQLSTM_CELL_RNN ? ODN_RNN : after ? ODN_GRU_RESET_AFTER : ODN_GRU;
     r->gates = r->lstm ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
     r->bias_gates = r->cell == ODN_GRU_RESET_AFTER ? 4 : r->gates;
     memcpy(r->gate_map, d->cell == SEQLSTM_CELL_GRU ? gru : plain, sizeof r->gate_map);
     switch (d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind) {
-    case SEQLSTM_ACT_RELU: r->activation = dnnl_eltwise_relu; break;
-    case SEQLSTM_ACT_SIGMOID: r->activation = dnnl_eltwise_logistic; break;
-    default: r->activation = dnnl_eltwise_tanh;
+    case SEQLSTM_ACT_RELU:
+        r->activation = dnnl_eltwise_relu;
+        break;
+    case SEQLSTM_ACT_SIGMOID:
+        r->activation = dnnl_eltwise_logistic;
+        break;
+    default:
+        r->activation = dnnl_eltwise_tanh;
     }
 }
 
@@ -204,8 +206,8 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     seqlstm_status status = SEQLSTM_OK;
     if (r->quantized) {
         r->attr = NULL;
-        status = odn_check(odn_quantized_attr(r, NULL, dnnl_scratchpad_mode_user, &r->attr), "the attributes of int8",
-                           err);
+        status =
+            odn_check(odn_quantized_attr(r, NULL, dnnl_scratchpad_mode_user, &r->attr), "the attributes of int8", err);
     }
     for (int32_t k = 0; k < r->kinds && status == SEQLSTM_OK; k++) {
         status = make_layouts(r, k, err);
@@ -246,8 +248,13 @@ seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape 
                               uint64_t version, const float *scales, struct seqlstm_error *err)
 {
     struct odn_recurrent *r = b->r;
-    const struct odn_entry_key key = {.kind = kind, .way = way, .threads = b->threads, .n = shape->n,
-                                      .steps = shape->steps, .version = version, .scales = scales};
+    const struct odn_entry_key key = {.kind = kind,
+                                      .way = way,
+                                      .threads = b->threads,
+                                      .n = shape->n,
+                                      .steps = shape->steps,
+                                      .version = version,
+                                      .scales = scales};
     struct odn_entry *entry = NULL;
     SEQLSTM_TRY(odn_entry_acquire(r, &key, &entry, err));
     odn_entry_release(r, shape->entries[kind][way]);

@@ -38,7 +38,9 @@ static struct odn_fill find_fill(const struct odn_recurrent *r, const struct odn
     struct odn_fill fill = {.how = strides[n - 1] == 1 ? ODN_TURNED
                                    : strides[2] == 1   ? ODN_COPIED
                                                        : ODN_REORDERED,
-                            .input = strides[2], .gate = n == 5 ? strides[3] : 0, .output = strides[n - 1]};
+                            .input = strides[2],
+                            .gate = n == 5 ? strides[3] : 0,
+                            .output = strides[n - 1]};
     const int64_t inputs = kind->dims[w][2];
     if (fill.how == ODN_COPIED && r->gate_map[0] == 0 && fill.output == inputs &&
         fill.gate == inputs * outputs_of(kind, w))
@@ -82,8 +84,8 @@ seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t k, struct seqls
     odn_threads_set(before);
     kind->bias = odn_take(&kind->packed_bytes, (uint64_t)(r->bias_gates * r->hidden) * sizeof(float));
     if (r->quantized)
-        kind->scales = odn_take(&kind->packed_bytes,
-                                sizeof(uint64_t) + (uint64_t)(r->gates * r->hidden) * sizeof(float));
+        kind->scales =
+            odn_take(&kind->packed_bytes, sizeof(uint64_t) + (uint64_t)(r->gates * r->hidden) * sizeof(float));
     return odn_check(status, "a change of weight layout", err);
 }
 
@@ -167,9 +169,8 @@ static dnnl_status_t reorder(const struct matrix *x, int p, const float *from)
     const dnnl_primitive_desc_t pd = x->kind->reorder_pd[p][x->w];
     const struct seqlstm_instance *instance = x->packing->r->op->instance;
     dnnl_exec_arg_t arguments[2] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}};
-    dnnl_status_t status =
-        odn.memory_create(&arguments[0].memory, odn.primitive_desc_query_md(pd, dnnl_query_src_md, 0),
-                          instance->engine, odn_at(from, 0));
+    dnnl_status_t status = odn.memory_create(
+        &arguments[0].memory, odn.primitive_desc_query_md(pd, dnnl_query_src_md, 0), instance->engine, odn_at(from, 0));
     if (status == dnnl_success)
         status = odn.memory_create(&arguments[1].memory, odn.primitive_desc_query_md(pd, dnnl_query_dst_md, 0),
                                    instance->engine, odn_at(x->packed, x->kind->packed[p][x->w]));

@@ -71,8 +71,8 @@ static uint64_t small_parts(const struct odn_recurrent *r, const struct odn_need
     if (r->cell == ODN_GRU_RESET_AFTER)
         bytes += n * pitch((uint64_t)(r->hidden * r->gates), gates_elem) * sum * (1 + gates_elem);
     else if (r->cell == ODN_GRU)
-        bytes += n * pitch(most((uint64_t)r->output, (uint64_t)r->kind[need->kind].input), elem) * sum *
-                 (1 + gates_elem);
+        bytes +=
+            n * pitch(most((uint64_t)r->output, (uint64_t)r->kind[need->kind].input), elem) * sum * (1 + gates_elem);
     return bytes;
 }
 
@@ -81,7 +81,8 @@ struct odn_scratch odn_scratch_of(const struct odn_recurrent *r, const struct od
     /* what forward adds up in is as wide as float32, for int8 too */
     const uint64_t elem = pass == ODN_FORWARD ? sizeof(float) : r->elem.bytes;
     const struct odn_parts parts = odn_parts_of(r, need);
-    struct odn_scratch s = {.before = r->training ? 0 : parts.states * 3 + parts.c, .gates = gates_of(r, need, elem),
+    struct odn_scratch s = {.before = r->training ? 0 : parts.states * 3 + parts.c,
+                            .gates = gates_of(r, need, elem),
                             .small = small_parts(r, need, elem) + SLACK};
     s.end = s.before + (1 + elem) * s.gates;
     return s;

@@ -6,7 +6,6 @@
  */
 #include "recurrent.h"
 
-
 /* The descriptors of one pass; element i of the arrays is used where `given` says so. */
 struct descriptors {
     struct odn_layout values[ODN_RECURRENT_COUNT], grads[ODN_RECURRENT_COUNT];
@@ -33,9 +32,8 @@ static bool make_tensors(const struct odn_recurrent *r, const struct odn_kind *k
     const int64_t y_row = odn_y_width(r), y_strides[] = {n * y_row, y_row, 1};
     const int64_t h[] = {1, 1, n, r->output}, c[] = {1, 1, n, r->hidden};
     const int64_t bias[] = {1, 1, r->bias_gates, r->hidden}, peephole[] = {1, 1, 3, r->hidden};
-    bool ok = make(&out[ODN_X], 3, x, type) && make(&out[ODN_H_IN], 4, h, type) &&
-              make(&out[ODN_H_OUT], 4, h, type) && make(&out[ODN_BIAS], 4, bias, dnnl_f32) &&
-              odn_layout_init(&out[ODN_Y], 3, y, type, y_strides);
+    bool ok = make(&out[ODN_X], 3, x, type) && make(&out[ODN_H_IN], 4, h, type) && make(&out[ODN_H_OUT], 4, h, type) &&
+              make(&out[ODN_BIAS], 4, bias, dnnl_f32) && odn_layout_init(&out[ODN_Y], 3, y, type, y_strides);
     if (r->lstm)
         ok = ok && make(&out[ODN_C_IN], 4, c, dnnl_f32) && make(&out[ODN_C_OUT], 4, c, dnnl_f32);
     if (r->peephole)
@@ -59,10 +57,9 @@ static bool make_weights(const struct odn_recurrent *r, const struct odn_kind *k
     return ok;
 }
 
-dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t k, int32_t way, int64_t n,
-                                     int64_t steps, int32_t pass, bool fixed,
-                                     const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
-                                     dnnl_primitive_desc_t *out_pd)
+dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t k, int32_t way, int64_t n, int64_t steps,
+                                     int32_t pass, bool fixed, const_dnnl_primitive_desc_t forward,
+                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out_pd)
 {
     const struct odn_kind *kind = &r->kind[k];
     struct descriptors all = {0};
@@ -86,8 +83,7 @@ dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t k, i
         spec.values[i] = odn_layout_get(&all.values[i]);
         spec.grads[i] = odn_layout_get(&all.grads[i]);
     }
-    dnnl_status_t status =
-        ok ? odn_recurrent_describe(r->op->instance->engine, &spec, out_pd) : dnnl_out_of_memory;
+    dnnl_status_t status = ok ? odn_recurrent_describe(r->op->instance->engine, &spec, out_pd) : dnnl_out_of_memory;
     for (int i = 0; i < ODN_RECURRENT_COUNT; i++) {
         odn_layout_deinit(&all.values[i]);
         odn_layout_deinit(&all.grads[i]);
@@ -124,9 +120,9 @@ static dnnl_status_t build_primitive(struct odn_entry *e, int32_t p)
 static dnnl_status_t build_passes(struct odn_recurrent *r, struct odn_entry *e, const_dnnl_primitive_attr_t attr)
 {
     for (int32_t p = 0; p < odn_passes(r); p++) {
-        dnnl_status_t status = odn_primitive_describe(r, e->kind, e->way, e->n, e->steps, p, true,
-                                                      p == ODN_BACKWARD ? e->pd[ODN_FORWARD] : NULL, attr,
-                                                      &e->described[p]);
+        dnnl_status_t status =
+            odn_primitive_describe(r, e->kind, e->way, e->n, e->steps, p, true,
+                                   p == ODN_BACKWARD ? e->pd[ODN_FORWARD] : NULL, attr, &e->described[p]);
         e->pd[p] = e->described[p];
         if (status == dnnl_success && !(r->quantized && e->version == 0))
             status = build_primitive(e, p);
@@ -155,14 +151,14 @@ static dnnl_status_t entry_build(struct odn_recurrent *r, struct odn_entry *e, c
 static struct odn_entry *entry_find(const struct odn_recurrent *r, const struct odn_entry_key *key)
 {
     struct odn_entry *e = r->entries;
-    while (e != NULL && !(e->kind == key->kind && e->way == key->way && e->threads == key->threads &&
-                          e->n == key->n && e->steps == key->steps && e->version == key->version))
+    while (e != NULL && !(e->kind == key->kind && e->way == key->way && e->threads == key->threads && e->n == key->n &&
+                          e->steps == key->steps && e->version == key->version))
         e = e->next;
     return e;
 }
 
-seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key,
-                                 struct odn_entry **out_entry, struct seqlstm_error *err)
+seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key, struct odn_entry **out_entry,
+                                 struct seqlstm_error *err)
 {
     seqlstm_status status = SEQLSTM_OK;
     pthread_mutex_lock(&r->lock);
@@ -172,8 +168,12 @@ seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry
         if (entry == NULL) {
             status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a primitive");
         } else {
-            *entry = (struct odn_entry){.kind = key->kind, .way = key->way, .threads = key->threads, .n = key->n,
-                                        .steps = key->steps, .version = key->version};
+            *entry = (struct odn_entry){.kind = key->kind,
+                                        .way = key->way,
+                                        .threads = key->threads,
+                                        .n = key->n,
+                                        .steps = key->steps,
+                                        .version = key->version};
             const int before = odn_threads_set(key->threads);
             status = odn_check(entry_build(r, entry, key->scales), "a recurrent primitive", err);
             odn_threads_set(before);

@@ -177,8 +177,8 @@ static seqlstm_status model_ws(const struct odn_recurrent *r, int32_t kind, stru
     const double n = 256, t = 16;
     struct odn_need p[4];
     for (int i = 0; i < 4; i++) {
-        p[i] = (struct odn_need){.kind = kind, .way = odn_way_of(r, 0), .n = (int64_t)n << (i & 1),
-                                 .steps = (int64_t)t << (i >> 1)};
+        p[i] = (struct odn_need){
+            .kind = kind, .way = odn_way_of(r, 0), .n = (int64_t)n << (i & 1), .steps = (int64_t)t << (i >> 1)};
         SEQLSTM_TRY(odn_need_find(r, &p[i], err));
     }
     const double f11 = (double)p[0].ws_bytes, f21 = (double)p[1].ws_bytes, f12 = (double)p[2].ws_bytes,
@@ -196,9 +196,9 @@ static seqlstm_status model_ws(const struct odn_recurrent *r, int32_t kind, stru
 
 static uint64_t bound_ws(const struct odn_ws_model *m, const struct parts *parts)
 {
-    return (uint64_t)(1.01 * (m->per_row * (double)parts->rows + m->per_sequence * (double)parts->sequences +
-                              m->per_step * (double)parts->steps +
-                              (m->rest + ODN_PAGE_SLACK) * (double)parts->rectangles));
+    return (uint64_t)(1.01 *
+                      (m->per_row * (double)parts->rows + m->per_sequence * (double)parts->sequences +
+                       m->per_step * (double)parts->steps + (m->rest + ODN_PAGE_SLACK) * (double)parts->rectangles));
 }
 
 /* Scratch that `slices` slices need together. */
@@ -224,8 +224,8 @@ static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uin
 }
 
 /* What batches need that fall apart so, on `slices` slices. */
-static void add_sizes(const struct odn_recurrent *r, const struct parts *parts, uint64_t slices,
-                      uint64_t scratch, struct seqlstm_sizes *sizes)
+static void add_sizes(const struct odn_recurrent *r, const struct parts *parts, uint64_t slices, uint64_t scratch,
+                      struct seqlstm_sizes *sizes)
 {
     uint64_t ws[ODN_KINDS] = {0, 0}, kept = 0, work = 0;
     for (int32_t k = 0; k < r->kinds && r->training; k++)

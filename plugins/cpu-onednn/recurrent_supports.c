@@ -31,16 +31,15 @@ static bool check_activations(const struct seqlstm_recurrent_desc *d, struct seq
                                      name_of(candidate));
             if (candidate != d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind)
                 return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION,
-                                     "cpu-onednn wants one activation for both directions.", "",
-                                     name_of(candidate));
+                                     "cpu-onednn wants one activation for both directions.", "", name_of(candidate));
             continue;
         }
         if (gate != SEQLSTM_ACT_SIGMOID)
-            return refuse_option(answer, SEQLSTM_OPTION_RECURRENT_ACTIVATION,
-                                 "oneDNN's gates are sigmoids.", "recurrent_activation: sigmoid", name_of(gate));
+            return refuse_option(answer, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "oneDNN's gates are sigmoids.",
+                                 "recurrent_activation: sigmoid", name_of(gate));
         if (candidate != SEQLSTM_ACT_TANH)
-            return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION, "oneDNN's candidate is tanh.",
-                                 "activation: tanh", name_of(candidate));
+            return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION, "oneDNN's candidate is tanh.", "activation: tanh",
+                                 name_of(candidate));
         if (d->cell == SEQLSTM_CELL_LSTM && output != SEQLSTM_ACT_TANH)
             return refuse_option(answer, SEQLSTM_OPTION_OUTPUT_ACTIVATION, "oneDNN's output function is tanh.",
                                  "output_activation: tanh", name_of(output));
@@ -78,10 +77,9 @@ static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         if (refused[i].value == 0.0 || (refused[i].training_only && !training))
             continue;
-        return refused[i].flag
-                   ? refuse_option(answer, refused[i].option, refused[i].reason, "", "true")
-                   : answer_no(answer, SEQLSTM_REFUSED_OPTION, refused[i].option, refused[i].reason, "", "%g",
-                                refused[i].value);
+        return refused[i].flag ? refuse_option(answer, refused[i].option, refused[i].reason, "", "true")
+                               : answer_no(answer, SEQLSTM_REFUSED_OPTION, refused[i].option, refused[i].reason, "",
+                                           "%g", refused[i].value);
     }
     return true;
 }
@@ -97,8 +95,8 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
                              "merge: concat, sum or ave", "mul");
     if (d->projection > 0 && d->head.mode == SEQLSTM_MODE_TRAINING)
         return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_PROJECTION,
-                          "cpu-onednn trains no projections.", "a layer without projection", "%lld",
-                          (long long)d->projection);
+                         "cpu-onednn trains no projections.", "a layer without projection", "%lld",
+                         (long long)d->projection);
     if (low && (d->projection > 0 || (d->options & SEQLSTM_RECURRENT_PEEPHOLE) || d->cell != SEQLSTM_CELL_LSTM))
         return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_DTYPE,
                          "cpu-onednn runs the plain LSTM alone in bfloat16 and int8.", "precision: float32",

@@ -55,10 +55,9 @@ static inline struct odn_square odn_square_turn(struct odn_square s)
     const odn_lanes high01 = __builtin_shufflevector(s.row[0], s.row[1], 2, 6, 3, 7);
     const odn_lanes low23 = __builtin_shufflevector(s.row[2], s.row[3], 0, 4, 1, 5);
     const odn_lanes high23 = __builtin_shufflevector(s.row[2], s.row[3], 2, 6, 3, 7);
-    return (struct odn_square){{__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
-                                __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
-                                __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
-                                __builtin_shufflevector(high01, high23, 2, 3, 6, 7)}};
+    return (struct odn_square){
+        {__builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+         __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)}};
 }
 
 /* A row of a matrix. */

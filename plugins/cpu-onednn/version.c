@@ -7,11 +7,10 @@
 #include "library.h"
 
 /* The arguments that all cells share, in the library's order. */
-#define LSTM_ARGUMENTS(m)                                                                                    \
-    m[ODN_X], m[ODN_H_IN], m[ODN_C_IN], m[ODN_W_X], m[ODN_W_H], m[ODN_PEEPHOLE], m[ODN_PROJECTION],          \
-        m[ODN_BIAS], m[ODN_Y], m[ODN_H_OUT], m[ODN_C_OUT]
-#define CELL_ARGUMENTS(m)                                                                                    \
-    m[ODN_X], m[ODN_H_IN], m[ODN_W_X], m[ODN_W_H], m[ODN_BIAS], m[ODN_Y], m[ODN_H_OUT]
+#define LSTM_ARGUMENTS(m)                                                                                              \
+    m[ODN_X], m[ODN_H_IN], m[ODN_C_IN], m[ODN_W_X], m[ODN_W_H], m[ODN_PEEPHOLE], m[ODN_PROJECTION], m[ODN_BIAS],       \
+        m[ODN_Y], m[ODN_H_OUT], m[ODN_C_OUT]
+#define CELL_ARGUMENTS(m) m[ODN_X], m[ODN_H_IN], m[ODN_W_X], m[ODN_W_H], m[ODN_BIAS], m[ODN_Y], m[ODN_H_OUT]
 
 #if DNNL_VERSION_MAJOR >= 3
 
@@ -21,8 +20,7 @@ bool odn_layout_init(struct odn_layout *layout, int n, const int64_t *dims, dnnl
     dnnl_dims_t full = {0}, steps = {0};
     memcpy(full, dims, (size_t)n * sizeof *dims);
     if (strides == NULL)
-        return odn.memory_desc_create_with_tag(&layout->value, n, full, type, dnnl_format_tag_any) ==
-               dnnl_success;
+        return odn.memory_desc_create_with_tag(&layout->value, n, full, type, dnnl_format_tag_any) == dnnl_success;
     memcpy(steps, strides, (size_t)n * sizeof *strides);
     return odn.memory_desc_create_with_strides(&layout->value, n, full, type, steps) == dnnl_success;
 }
@@ -63,8 +61,7 @@ bool odn_md_plain(odn_md md, int64_t strides[DNNL_MAX_NDIMS])
     return true;
 }
 
-dnnl_status_t odn_recurrent_describe(dnnl_engine_t e, const struct odn_recurrent_spec *s,
-                                     dnnl_primitive_desc_t *out_pd)
+dnnl_status_t odn_recurrent_describe(dnnl_engine_t e, const struct odn_recurrent_spec *s, dnnl_primitive_desc_t *out_pd)
 {
     const odn_md *v = s->values, *g = s->grads;
     const bool back = s->pass == dnnl_backward;
@@ -73,40 +70,35 @@ dnnl_status_t odn_recurrent_describe(dnnl_engine_t e, const struct odn_recurrent
         if (back)
             return odn.lstm_backward_primitive_desc_create(out_pd, e, s->pass, s->direction, LSTM_ARGUMENTS(v),
                                                            LSTM_ARGUMENTS(g), 0, s->forward, s->attr);
-        return odn.lstm_forward_primitive_desc_create(out_pd, e, s->pass, s->direction, LSTM_ARGUMENTS(v), 0,
-                                                      s->attr);
+        return odn.lstm_forward_primitive_desc_create(out_pd, e, s->pass, s->direction, LSTM_ARGUMENTS(v), 0, s->attr);
     case ODN_GRU:
         if (back)
             return odn.gru_backward_primitive_desc_create(out_pd, e, s->pass, s->direction, CELL_ARGUMENTS(v),
                                                           CELL_ARGUMENTS(g), 0, s->forward, s->attr);
-        return odn.gru_forward_primitive_desc_create(out_pd, e, s->pass, s->direction, CELL_ARGUMENTS(v), 0,
-                                                     s->attr);
+        return odn.gru_forward_primitive_desc_create(out_pd, e, s->pass, s->direction, CELL_ARGUMENTS(v), 0, s->attr);
     case ODN_GRU_RESET_AFTER:
         if (back)
-            return odn.lbr_gru_backward_primitive_desc_create(out_pd, e, s->pass, s->direction,
-                                                              CELL_ARGUMENTS(v), CELL_ARGUMENTS(g), 0,
-                                                              s->forward, s->attr);
-        return odn.lbr_gru_forward_primitive_desc_create(out_pd, e, s->pass, s->direction, CELL_ARGUMENTS(v),
-                                                         0, s->attr);
+            return odn.lbr_gru_backward_primitive_desc_create(out_pd, e, s->pass, s->direction, CELL_ARGUMENTS(v),
+                                                              CELL_ARGUMENTS(g), 0, s->forward, s->attr);
+        return odn.lbr_gru_forward_primitive_desc_create(out_pd, e, s->pass, s->direction, CELL_ARGUMENTS(v), 0,
+                                                         s->attr);
     default:
         if (back)
-            return odn.vanilla_rnn_backward_primitive_desc_create(
-                out_pd, e, s->pass, s->activation, s->direction, CELL_ARGUMENTS(v), CELL_ARGUMENTS(g), 0,
-                s->alpha, 0, s->forward, s->attr);
+            return odn.vanilla_rnn_backward_primitive_desc_create(out_pd, e, s->pass, s->activation, s->direction,
+                                                                  CELL_ARGUMENTS(v), CELL_ARGUMENTS(g), 0, s->alpha, 0,
+                                                                  s->forward, s->attr);
         return odn.vanilla_rnn_forward_primitive_desc_create(out_pd, e, s->pass, s->activation, s->direction,
                                                              CELL_ARGUMENTS(v), 0, s->alpha, 0, s->attr);
     }
 }
 
-dnnl_status_t odn_dense_describe(dnnl_engine_t e, const struct odn_dense_spec *s,
-                                 dnnl_primitive_desc_t *out_pd)
+dnnl_status_t odn_dense_describe(dnnl_engine_t e, const struct odn_dense_spec *s, dnnl_primitive_desc_t *out_pd)
 {
     if (s->pass == dnnl_backward_data)
-        return odn.inner_product_backward_data_primitive_desc_create(out_pd, e, s->x, s->w, s->y, s->forward,
-                                                                     s->attr);
+        return odn.inner_product_backward_data_primitive_desc_create(out_pd, e, s->x, s->w, s->y, s->forward, s->attr);
     if (s->pass == dnnl_backward_weights)
-        return odn.inner_product_backward_weights_primitive_desc_create(out_pd, e, s->x, s->w, s->b, s->y,
-                                                                        s->forward, s->attr);
+        return odn.inner_product_backward_weights_primitive_desc_create(out_pd, e, s->x, s->w, s->b, s->y, s->forward,
+                                                                        s->attr);
     return odn.inner_product_forward_primitive_desc_create(out_pd, e, s->pass, s->x, s->w, s->b, s->y, s->attr);
 }
 
@@ -129,10 +121,9 @@ bool odn_layout_init(struct odn_layout *layout, int n, const int64_t *dims, dnnl
     memcpy(full, dims, (size_t)n * sizeof *dims);
     if (strides != NULL)
         memcpy(steps, strides, (size_t)n * sizeof *strides);
-    dnnl_status_t status =
-        strides != NULL
-            ? odn.memory_desc_init_by_strides(&layout->value, n, full, type, steps)
-            : odn.memory_desc_init_by_tag(&layout->value, n, full, type, dnnl_format_tag_any);
+    dnnl_status_t status = strides != NULL
+                               ? odn.memory_desc_init_by_strides(&layout->value, n, full, type, steps)
+                               : odn.memory_desc_init_by_tag(&layout->value, n, full, type, dnnl_format_tag_any);
     layout->made = status == dnnl_success;
     return layout->made;
 }
@@ -176,33 +167,31 @@ dnnl_status_t odn_recurrent_describe(dnnl_engine_t engine, const struct odn_recu
     const bool back = s->pass == dnnl_backward;
     switch (s->cell) {
     case ODN_LSTM:
-        status = back ? odn.lstm_backward_desc_init_v3(&d, s->pass, s->direction, LSTM_ARGUMENTS(v),
-                                                       LSTM_ARGUMENTS(g), 0)
-                      : odn.lstm_forward_desc_init_v3(&d, s->pass, s->direction, LSTM_ARGUMENTS(v), 0);
+        status =
+            back ? odn.lstm_backward_desc_init_v3(&d, s->pass, s->direction, LSTM_ARGUMENTS(v), LSTM_ARGUMENTS(g), 0)
+                 : odn.lstm_forward_desc_init_v3(&d, s->pass, s->direction, LSTM_ARGUMENTS(v), 0);
         break;
     case ODN_GRU:
-        status = back ? odn.gru_backward_desc_init(&d, s->pass, s->direction, CELL_ARGUMENTS(v),
-                                                   CELL_ARGUMENTS(g), 0)
+        status = back ? odn.gru_backward_desc_init(&d, s->pass, s->direction, CELL_ARGUMENTS(v), CELL_ARGUMENTS(g), 0)
                       : odn.gru_forward_desc_init(&d, s->pass, s->direction, CELL_ARGUMENTS(v), 0);
         break;
     case ODN_GRU_RESET_AFTER:
-        status = back ? odn.lbr_gru_backward_desc_init(&d, s->pass, s->direction, CELL_ARGUMENTS(v),
-                                                       CELL_ARGUMENTS(g), 0)
-                      : odn.lbr_gru_forward_desc_init(&d, s->pass, s->direction, CELL_ARGUMENTS(v), 0);
+        status =
+            back ? odn.lbr_gru_backward_desc_init(&d, s->pass, s->direction, CELL_ARGUMENTS(v), CELL_ARGUMENTS(g), 0)
+                 : odn.lbr_gru_forward_desc_init(&d, s->pass, s->direction, CELL_ARGUMENTS(v), 0);
         break;
     default:
-        status = back ? odn.vanilla_rnn_backward_desc_init(&d, s->pass, s->activation, s->direction,
-                                                           CELL_ARGUMENTS(v), CELL_ARGUMENTS(g), 0, s->alpha, 0)
-                      : odn.vanilla_rnn_forward_desc_init(&d, s->pass, s->activation, s->direction,
-                                                          CELL_ARGUMENTS(v), 0, s->alpha, 0);
+        status = back ? odn.vanilla_rnn_backward_desc_init(&d, s->pass, s->activation, s->direction, CELL_ARGUMENTS(v),
+                                                           CELL_ARGUMENTS(g), 0, s->alpha, 0)
+                      : odn.vanilla_rnn_forward_desc_init(&d, s->pass, s->activation, s->direction, CELL_ARGUMENTS(v),
+                                                          0, s->alpha, 0);
     }
     if (status != dnnl_success)
         return status;
     return odn.primitive_desc_create(out_pd, &d, s->attr, engine, s->forward);
 }
 
-dnnl_status_t odn_dense_describe(dnnl_engine_t engine, const struct odn_dense_spec *s,
-                                 dnnl_primitive_desc_t *out_pd)
+dnnl_status_t odn_dense_describe(dnnl_engine_t engine, const struct odn_dense_spec *s, dnnl_primitive_desc_t *out_pd)
 {
     dnnl_inner_product_desc_t d;
     dnnl_status_t status;
@@ -217,15 +206,13 @@ dnnl_status_t odn_dense_describe(dnnl_engine_t engine, const struct odn_dense_sp
     return odn.primitive_desc_create(out_pd, &d, s->attr, engine, s->forward);
 }
 
-dnnl_status_t odn_norm_describe(dnnl_engine_t engine, const struct odn_norm_spec *s,
-                                dnnl_primitive_desc_t *out_pd)
+dnnl_status_t odn_norm_describe(dnnl_engine_t engine, const struct odn_norm_spec *s, dnnl_primitive_desc_t *out_pd)
 {
     dnnl_layer_normalization_desc_t d;
     const unsigned flags = (s->scale ? (unsigned)dnnl_use_scale : 0u) | (s->shift ? (unsigned)dnnl_use_shift : 0u);
     dnnl_status_t status =
         s->pass == dnnl_backward
-            ? odn.layer_normalization_backward_desc_init(&d, s->pass, s->x, s->x, s->statistics, s->epsilon,
-                                                         flags)
+            ? odn.layer_normalization_backward_desc_init(&d, s->pass, s->x, s->x, s->statistics, s->epsilon, flags)
             : odn.layer_normalization_forward_desc_init(&d, s->pass, s->x, s->statistics, s->epsilon, flags);
     if (status != dnnl_success)
         return status;

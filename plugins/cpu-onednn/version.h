@@ -92,48 +92,47 @@ struct odn_norm_spec {
     const_dnnl_primitive_attr_t attr;
     const_dnnl_primitive_desc_t forward;
 };
-dnnl_status_t odn_norm_describe(dnnl_engine_t engine, const struct odn_norm_spec *spec,
-                                dnnl_primitive_desc_t *out_pd);
+dnnl_status_t odn_norm_describe(dnnl_engine_t engine, const struct odn_norm_spec *spec, dnnl_primitive_desc_t *out_pd);
 
 /* ---- the functions that only one version has (library.h) ---------------------------------------------- */
 
 #if DNNL_VERSION_MAJOR >= 3
-#define ODN_VERSION_FUNCTIONS(X)                                                                             \
-    X(memory_desc_create_with_strides)                                                                       \
-    X(memory_desc_create_with_tag)                                                                           \
-    X(memory_desc_destroy)                                                                                   \
-    X(memory_desc_clone)                                                                                     \
-    X(memory_desc_query)                                                                                     \
-    X(lstm_forward_primitive_desc_create)                                                                    \
-    X(lstm_backward_primitive_desc_create)                                                                   \
-    X(gru_forward_primitive_desc_create)                                                                     \
-    X(gru_backward_primitive_desc_create)                                                                    \
-    X(lbr_gru_forward_primitive_desc_create)                                                                 \
-    X(lbr_gru_backward_primitive_desc_create)                                                                \
-    X(vanilla_rnn_forward_primitive_desc_create)                                                             \
-    X(vanilla_rnn_backward_primitive_desc_create)                                                            \
-    X(inner_product_forward_primitive_desc_create)                                                           \
-    X(inner_product_backward_data_primitive_desc_create)                                                     \
-    X(inner_product_backward_weights_primitive_desc_create)                                                  \
-    X(layer_normalization_forward_primitive_desc_create)                                                     \
+#define ODN_VERSION_FUNCTIONS(X)                                                                                       \
+    X(memory_desc_create_with_strides)                                                                                 \
+    X(memory_desc_create_with_tag)                                                                                     \
+    X(memory_desc_destroy)                                                                                             \
+    X(memory_desc_clone)                                                                                               \
+    X(memory_desc_query)                                                                                               \
+    X(lstm_forward_primitive_desc_create)                                                                              \
+    X(lstm_backward_primitive_desc_create)                                                                             \
+    X(gru_forward_primitive_desc_create)                                                                               \
+    X(gru_backward_primitive_desc_create)                                                                              \
+    X(lbr_gru_forward_primitive_desc_create)                                                                           \
+    X(lbr_gru_backward_primitive_desc_create)                                                                          \
+    X(vanilla_rnn_forward_primitive_desc_create)                                                                       \
+    X(vanilla_rnn_backward_primitive_desc_create)                                                                      \
+    X(inner_product_forward_primitive_desc_create)                                                                     \
+    X(inner_product_backward_data_primitive_desc_create)                                                               \
+    X(inner_product_backward_weights_primitive_desc_create)                                                            \
+    X(layer_normalization_forward_primitive_desc_create)                                                               \
     X(layer_normalization_backward_primitive_desc_create)
 #else
-#define ODN_VERSION_FUNCTIONS(X)                                                                             \
-    X(memory_desc_init_by_strides)                                                                           \
-    X(memory_desc_init_by_tag)                                                                               \
-    X(primitive_desc_create)                                                                                 \
-    X(lstm_forward_desc_init_v3)                                                                             \
-    X(lstm_backward_desc_init_v3)                                                                            \
-    X(gru_forward_desc_init)                                                                                 \
-    X(gru_backward_desc_init)                                                                                \
-    X(lbr_gru_forward_desc_init)                                                                             \
-    X(lbr_gru_backward_desc_init)                                                                            \
-    X(vanilla_rnn_forward_desc_init)                                                                         \
-    X(vanilla_rnn_backward_desc_init)                                                                        \
-    X(inner_product_forward_desc_init)                                                                       \
-    X(inner_product_backward_data_desc_init)                                                                 \
-    X(inner_product_backward_weights_desc_init)                                                              \
-    X(layer_normalization_forward_desc_init)                                                                 \
+#define ODN_VERSION_FUNCTIONS(X)                                                                                       \
+    X(memory_desc_init_by_strides)                                                                                     \
+    X(memory_desc_init_by_tag)                                                                                         \
+    X(primitive_desc_create)                                                                                           \
+    X(lstm_forward_desc_init_v3)                                                                                       \
+    X(lstm_backward_desc_init_v3)                                                                                      \
+    X(gru_forward_desc_init)                                                                                           \
+    X(gru_backward_desc_init)                                                                                          \
+    X(lbr_gru_forward_desc_init)                                                                                       \
+    X(lbr_gru_backward_desc_init)                                                                                      \
+    X(vanilla_rnn_forward_desc_init)                                                                                   \
+    X(vanilla_rnn_backward_desc_init)                                                                                  \
+    X(inner_product_forward_desc_init)                                                                                 \
+    X(inner_product_backward_data_desc_init)                                                                           \
+    X(inner_product_backward_weights_desc_init)                                                                        \
+    X(layer_normalization_forward_desc_init)                                                                           \
     X(layer_normalization_backward_desc_init)
 #endif
 

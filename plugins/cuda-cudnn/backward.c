@@ -87,11 +87,11 @@ static seqlstm_status run(const struct cdn_call *call, int32_t k, const void *dy
     const void *x, *y;
     SEQLSTM_TRY(read_output(call, k, &y, err));
     SEQLSTM_TRY(read_states(call, net, &states, err));
-    SEQLSTM_TRY(cdn_check(cdn.RNNBackwardData_v8(handle, s->rnn, NULL, s->y, y, dy, s->x, dx, s->h, states.hx,
-                                                 states.dhy, states.dhx, s->c, states.cx, states.dcy, states.dcx,
-                                                 (size_t)net->weight_bytes, weights, s->workspace_bytes, library,
-                                                 s->reserve_bytes, reserve),
-                          "RNNBackwardData_v8", err));
+    SEQLSTM_TRY(
+        cdn_check(cdn.RNNBackwardData_v8(handle, s->rnn, NULL, s->y, y, dy, s->x, dx, s->h, states.hx, states.dhy,
+                                         states.dhx, s->c, states.cx, states.dcy, states.dcx, (size_t)net->weight_bytes,
+                                         weights, s->workspace_bytes, library, s->reserve_bytes, reserve),
+                  "RNNBackwardData_v8", err));
     if (states.dhx != NULL)
         SEQLSTM_TRY(cdn_states_written(call, net, &states.dh0, err));
     if (states.dcx != NULL)

@@ -46,8 +46,7 @@ static seqlstm_status open_run(struct seqlstm_binding *b, int32_t index, struct 
     const struct cdn_plan *plan = &b->op->plans[index];
     struct cdn_run *run = &b->runs[index];
     for (int32_t k = 0; k < plan->count; k++)
-        SEQLSTM_TRY(
-            cdn_session_open(&run->sessions[k], b->op, plan, &plan->nets[k], &b->shape, b->handle, err));
+        SEQLSTM_TRY(cdn_session_open(&run->sessions[k], b->op, plan, &plan->nets[k], &b->shape, b->handle, err));
     cdn_places_make(&run->places, &b->op->desc, plan, b->shape.rows, b->shape.sequences, run->sessions);
     if (run->places.reserve_bytes > b->op->reserve_bytes)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN keeps %llu bytes for this batch, and said %llu for the largest",

@@ -10,9 +10,9 @@
 /* Which slot of a state: of the call's slots, or of its gradients. */
 struct cdn_states {
     void *const *slots;
-    int32_t which;     /* SEQLSTM_STATE_… */
+    int32_t which; /* SEQLSTM_STATE_… */
     int64_t width;
-    int32_t place;     /* CDN_STATE_… */
+    int32_t place; /* CDN_STATE_… */
 };
 
 /* Where cuDNN reads `elems` elements of the slot: itself, or its copy at `place` of the workspace. */

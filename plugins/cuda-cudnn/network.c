@@ -42,10 +42,9 @@ static cudnnStatus_t set_network(cudnnRNNDescriptor_t rnn, const struct seqlstm_
 static cudnnStatus_t set_data(cudnnRNNDataDescriptor_t data, cudnnDataType_t type, const struct cdn_shape *shape,
                               int64_t width)
 {
-    return cdn.SetRNNDataDescriptor(data, type,
-                                    shape->uniform ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
-                                                   : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
-                                    shape->steps, shape->sequences, (int)width, shape->lengths, NULL);
+    return cdn.SetRNNDataDescriptor(
+        data, type, shape->uniform ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
+        shape->steps, shape->sequences, (int)width, shape->lengths, NULL);
 }
 
 static cudnnStatus_t set_state(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int64_t count, int64_t sequences,

@@ -38,11 +38,11 @@ struct cdn_piece {
 };
 
 struct cdn_net {
-    int32_t first, layers;      /* of the stack */
-    int64_t input;              /* width of what the first layer reads */
+    int32_t first, layers; /* of the stack */
+    int64_t input;         /* width of what the first layer reads */
     uint64_t weight_bytes;
-    uint64_t packed_offset;     /* of its weight space among the packed weights */
-    uint64_t gradient_offset;   /* among the plan's gradients */
+    uint64_t packed_offset;                  /* of its weight space among the packed weights */
+    uint64_t gradient_offset;                /* among the plan's gradients */
     uint64_t workspace_bytes, reserve_bytes; /* cuDNN's, for the largest batch */
     int32_t piece_count;
     struct cdn_piece *pieces;

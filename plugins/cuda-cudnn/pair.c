@@ -38,8 +38,8 @@ seqlstm_status cdn_pair_check_sizes(const struct seqlstm_binding *b, struct seql
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
                          "cuDNN %s keeps %zu bytes for %s and %zu for %s (%d steps of %d sequences): the one cannot "
                          "run back what the other has run forward",
-                         cdn_library_version(), first, name_forward(op), second, name_backward(op),
-                         (int)b->shape.steps, (int)b->shape.sequences);
+                         cdn_library_version(), first, name_forward(op), second, name_backward(op), (int)b->shape.steps,
+                         (int)b->shape.sequences);
     }
     return SEQLSTM_OK;
 }
@@ -141,8 +141,8 @@ static seqlstm_status compare(const struct cdn_trial *t, const unsigned char *mi
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
                          "cuDNN %s: gradients of %s by %s forward and %s back differ from those of %s alone by %.2g of "
                          "their size, where rounding explains %.2g",
-                         cdn_library_version(), name_slot(t, s), name_forward(op), name_backward(op),
-                         name_backward(op), sqrt(difference / size), allowed);
+                         cdn_library_version(), name_slot(t, s), name_forward(op), name_backward(op), name_backward(op),
+                         sqrt(difference / size), allowed);
     }
     return SEQLSTM_OK;
 }

@@ -54,10 +54,10 @@ struct seqlstm_op {
     struct seqlstm_instance *instance;
     int32_t ordinal;
     struct seqlstm_recurrent_desc desc;
-    struct cdn_shape shape;  /* the largest batch */
+    struct cdn_shape shape; /* the largest batch */
     int32_t plan_count;
     struct cdn_plan plans[CDN_PLANS];
-    bool mixed;              /* what ran forward under the first plan runs back under the second (pair.c) */
+    bool mixed; /* what ran forward under the first plan runs back under the second (pair.c) */
     uint64_t workspace_bytes, reserve_bytes, packed_bytes;
 };
 
@@ -73,8 +73,8 @@ struct seqlstm_binding {
     struct cdn_handle *handle;
     struct cdn_shape shape;
     struct cdn_run runs[CDN_PLANS];
-    int32_t active;              /* which of the plans; only grows */
-    void *own_workspace;         /* cuDNN wanted more for this shape than for larger ones */
+    int32_t active;      /* which of the plans; only grows */
+    void *own_workspace; /* cuDNN wanted more for this shape than for larger ones */
 };
 
 /* Under which plan does backward of the binding run? */
@@ -95,7 +95,7 @@ struct cdn_call {
     uint32_t parts;
     unsigned char *workspace, *reserve;
     const unsigned char *packed;
-    bool again;         /* forward repeated within backward: slots that it writes stay as they are */
+    bool again; /* forward repeated within backward: slots that it writes stay as they are */
 };
 
 static inline void cdn_call_set_plan(struct cdn_call *call, int32_t plan)

@@ -60,8 +60,8 @@ bool cdn_variant_find(const char *name, struct cdn_variant *out_variant)
     return true;
 }
 
-static bool refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
-                   const char *reason, const char *hint)
+static bool refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value, const char *reason,
+                   const char *hint)
 {
     return answer_no(answer, code, option, reason, hint, "%s", value);
 }
@@ -128,8 +128,8 @@ static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlst
     } rules[] = {
         {o & SEQLSTM_RECURRENT_PEEPHOLE, SEQLSTM_OPTION_PEEPHOLE, 0, "cuDNN's LSTM has no peepholes", ""},
         {o & SEQLSTM_RECURRENT_COUPLED_GATES, SEQLSTM_OPTION_COUPLED_GATES, 0, "cuDNN's LSTM has no coupled gates", ""},
-        {o & SEQLSTM_RECURRENT_LAYER_NORM, SEQLSTM_OPTION_LAYER_NORM, 0,
-         "cuDNN's cells have no normalisation inside", ""},
+        {o & SEQLSTM_RECURRENT_LAYER_NORM, SEQLSTM_OPTION_LAYER_NORM, 0, "cuDNN's cells have no normalisation inside",
+         ""},
         {d->cell == SEQLSTM_CELL_GRU && !(o & SEQLSTM_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER, 0,
          "cuDNN's GRU resets after the product", "reset_after: true"},
         {o & SEQLSTM_RECURRENT_STEPWISE, SEQLSTM_OPTION_LENGTHS, 0,

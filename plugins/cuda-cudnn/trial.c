@@ -30,8 +30,12 @@ static void make_axis(const struct seqlstm_op *op, int32_t *lengths, struct tria
     }
     for (int32_t k = 0; k < b; k++)
         lengths[k] = k < later ? (int32_t)steps : 1;
-    t->axis = (struct seqlstm_axis){.struct_size = sizeof t->axis, .sequences = b, .steps = steps,
-                                    .rows = t->row_offsets[steps], .lengths = lengths, .batch_sizes = t->batch_sizes,
+    t->axis = (struct seqlstm_axis){.struct_size = sizeof t->axis,
+                                    .sequences = b,
+                                    .steps = steps,
+                                    .rows = t->row_offsets[steps],
+                                    .lengths = lengths,
+                                    .batch_sizes = t->batch_sizes,
                                     .row_offsets = t->row_offsets};
 }
 
@@ -136,8 +140,12 @@ static seqlstm_status bind_and_run(struct cdn_trial *t, struct seqlstm_error *er
     const struct seqlstm_op *op = t->call.op;
     struct seqlstm_binding *binding = NULL;
     struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1, .native_stream = t->call.stream};
-    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = t->axis->rows, .rows_in = t->axis->rows,
-                                      .axis = t->axis, .t0 = 0, .t1 = t->axis->steps};
+    const struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                      .rows = t->axis->rows,
+                                      .rows_in = t->axis->rows,
+                                      .axis = t->axis,
+                                      .t0 = 0,
+                                      .t1 = t->axis->steps};
     SEQLSTM_TRY(cdn_binding_create(op, &queue, &bind, &binding, err));
     seqlstm_status status;
     if (binding->active == 0) {
@@ -172,9 +180,15 @@ seqlstm_status cdn_trial_run(const struct seqlstm_op *op, struct seqlstm_error *
     seqlstm_status status = gpu_stream_create(op->ordinal, &stream, err);
     if (status == SEQLSTM_OK) {
         struct cdn_trial trial = {
-            .call = {.op = op, .stream = stream, .slots = pointers, .grads = pointers + slots,
+            .call = {.op = op,
+                     .stream = stream,
+                     .slots = pointers,
+                     .grads = pointers + slots,
                      .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS},
-            .axis = &axis.axis, .slot_count = slots, .slots = pointers, .grads = pointers + slots,
+            .axis = &axis.axis,
+            .slot_count = slots,
+            .slots = pointers,
+            .grads = pointers + slots,
             .elems = (int64_t *)(void *)(pointers + 2 * slots)};
         status = bind_and_run(&trial, err);
         gpu_stream_destroy(op->ordinal, stream);

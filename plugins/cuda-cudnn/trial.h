@@ -14,11 +14,11 @@ struct cdn_trial {
     struct cdn_call call;
     const struct seqlstm_axis *axis;
     size_t slot_count;
-    void **slots, **grads;  /* [slot_count]; NULL: no place */
-    int64_t *elems;         /* [slot_count] */
-    unsigned char *base;    /* of the block */
-    uint64_t read_bytes;    /* from the base */
-    uint64_t made_bytes;    /* behind it: gradients */
+    void **slots, **grads; /* [slot_count]; NULL: no place */
+    int64_t *elems;        /* [slot_count] */
+    unsigned char *base;   /* of the block */
+    uint64_t read_bytes;   /* from the base */
+    uint64_t made_bytes;   /* behind it: gradients */
     uint64_t reserve_bytes;
     unsigned char *packed;
 };

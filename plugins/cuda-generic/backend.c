@@ -120,8 +120,8 @@ static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
     if (!device->cooperative)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "grid: the device cannot run blocks that wait for each other");
     for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++)
-        if (!cg_grid_make(d->hidden, gates, back, d->head.max_sequences, d->head.dtype_compute,
-                          device->multiprocessors, device->shared_bytes, &op->grid[back]))
+        if (!cg_grid_make(d->hidden, gates, back, d->head.max_sequences, d->head.dtype_compute, device->multiprocessors,
+                          device->shared_bytes, &op->grid[back]))
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
                          "grid: W_h of %lld units does not fit the shared memory of %d multiprocessors",
                          (long long)d->hidden, (int)device->multiprocessors);
@@ -268,8 +268,8 @@ struct cg_live cg_live_make(const struct seqlstm_step *step)
 /* cuBLASLt wants its workspace so. */
 static unsigned char *align_up(unsigned char *pointer)
 {
-    return pointer + (CG_LT_WORKSPACE_ALIGNMENT - (uintptr_t)pointer % CG_LT_WORKSPACE_ALIGNMENT) %
-                         CG_LT_WORKSPACE_ALIGNMENT;
+    return pointer +
+           (CG_LT_WORKSPACE_ALIGNMENT - (uintptr_t)pointer % CG_LT_WORKSPACE_ALIGNMENT) % CG_LT_WORKSPACE_ALIGNMENT;
 }
 
 static seqlstm_status begin_call(struct seqlstm_binding *b, struct seqlstm_queue *queue,
@@ -294,8 +294,8 @@ static seqlstm_status begin_call(struct seqlstm_binding *b, struct seqlstm_queue
 static seqlstm_status backend_forward(struct seqlstm_binding *b, struct seqlstm_queue *queue,
                                       const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
-    struct cg_call call = {.slots = args->slots, .workspace = args->workspace, .reserve = args->reserve,
-                           .packed = args->packed};
+    struct cg_call call = {
+        .slots = args->slots, .workspace = args->workspace, .reserve = args->reserve, .packed = args->packed};
     SEQLSTM_TRY(begin_call(b, queue, args->step, &call, err));
     return b->op->family->forward(&call, err);
 }
@@ -305,9 +305,13 @@ static seqlstm_status backend_backward(struct seqlstm_binding *b, struct seqlstm
 {
     if (b->op->family->backward == NULL || b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u has no backward here", b->op->desc.head.op);
-    struct cg_call call = {.slots = args->slots, .grads = args->grads, .parts = args->parts,
-                           .add = args->parts & SEQLSTM_BACKWARD_ACCUMULATE, .workspace = args->workspace,
-                           .reserve = args->reserve, .packed = args->packed};
+    struct cg_call call = {.slots = args->slots,
+                           .grads = args->grads,
+                           .parts = args->parts,
+                           .add = args->parts & SEQLSTM_BACKWARD_ACCUMULATE,
+                           .workspace = args->workspace,
+                           .reserve = args->reserve,
+                           .packed = args->packed};
     SEQLSTM_TRY(begin_call(b, queue, args->step, &call, err));
     return b->op->family->backward(&call, err);
 }

@@ -17,8 +17,7 @@ CG_HD float cg_lstm_inner(const struct cg_layer *y, int64_t t, int64_t b, int64_
     const float c_before = cg_c_before(y, before, b, k);
     float *z = y->z + row * y->gh;
     const float z_i = sums[0] + cg_or_zero(y->bias, k) + (p ? p[k] * c_before : 0.0f);
-    const float z_f = cg_is_coupled(y) ? 0.0f
-                                       : sums[1] + cg_or_zero(y->bias, n + k) + (p ? p[n + k] * c_before : 0.0f);
+    const float z_f = cg_is_coupled(y) ? 0.0f : sums[1] + cg_or_zero(y->bias, n + k) + (p ? p[n + k] * c_before : 0.0f);
     const float z_g = sums[2] + cg_or_zero(y->bias, 2 * n + k);
     const float i = cg_gate(y, z_i), f = cg_is_coupled(y) ? 1.0f - i : cg_gate(y, z_f);
     const float c_raw = f * c_before + i * cg_candidate(y, z_g);

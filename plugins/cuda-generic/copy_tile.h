@@ -13,10 +13,23 @@
 #include "warp_product.h"
 
 template <int WARPS_M_, int WARPS_N_, int SPLIT_, int I_, int J_> struct cg_copy_shape {
-    enum { WARPS_M = WARPS_M_, WARPS_N = WARPS_N_, SPLIT = SPLIT_, I = I_, J = J_, M = 16 * I * WARPS_M,
-           N = 8 * J * WARPS_N, THREADS = 32 * WARPS_M * WARPS_N * SPLIT, WORDS = 16 * SPLIT, PITCH = WORDS + 4,
-           STAGES = 4, STAGE = (M + N) * PITCH, SUM_PITCH = N + 8, SUMS = SPLIT * M * SUM_PITCH,
-           SHARED_BYTES = (STAGES * STAGE > SUMS ? STAGES * STAGE : SUMS) * (int)sizeof(uint32_t) };
+    enum {
+        WARPS_M = WARPS_M_,
+        WARPS_N = WARPS_N_,
+        SPLIT = SPLIT_,
+        I = I_,
+        J = J_,
+        M = 16 * I * WARPS_M,
+        N = 8 * J * WARPS_N,
+        THREADS = 32 * WARPS_M * WARPS_N * SPLIT,
+        WORDS = 16 * SPLIT,
+        PITCH = WORDS + 4,
+        STAGES = 4,
+        STAGE = (M + N) * PITCH,
+        SUM_PITCH = N + 8,
+        SUMS = SPLIT * M * SUM_PITCH,
+        SHARED_BYTES = (STAGES * STAGE > SUMS ? STAGES * STAGE : SUMS) * (int)sizeof(uint32_t)
+    };
 };
 
 /* Rows and columns of words; those from `*_end` on are zero. */
@@ -28,10 +41,22 @@ struct cg_copy_operands {
 template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
     float sum[SHAPE::I][SHAPE::J][4];
 
-    static __device__ __forceinline__ int warp() { return (int)(threadIdx.x / CG_WARP); }
-    static __device__ __forceinline__ int split() { return warp() / (SHAPE::WARPS_M * SHAPE::WARPS_N); }
-    static __device__ __forceinline__ int row0() { return warp() / SHAPE::WARPS_N % SHAPE::WARPS_M * 16 * SHAPE::I; }
-    static __device__ __forceinline__ int column0() { return warp() % SHAPE::WARPS_N * 8 * SHAPE::J; }
+    static __device__ __forceinline__ int warp()
+    {
+        return (int)(threadIdx.x / CG_WARP);
+    }
+    static __device__ __forceinline__ int split()
+    {
+        return warp() / (SHAPE::WARPS_M * SHAPE::WARPS_N);
+    }
+    static __device__ __forceinline__ int row0()
+    {
+        return warp() / SHAPE::WARPS_N % SHAPE::WARPS_M * 16 * SHAPE::I;
+    }
+    static __device__ __forceinline__ int column0()
+    {
+        return warp() % SHAPE::WARPS_N * 8 * SHAPE::J;
+    }
 
     /* start(row, column): what the sum there begins with. */
     template <typename START> __device__ __forceinline__ void begin(START start)
@@ -40,12 +65,12 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
         CG_UNROLL
         for (int i = 0; i < SHAPE::I; i++)
             CG_UNROLL
-            for (int j = 0; j < SHAPE::J; j++)
-                CG_UNROLL
-                for (int e = 0; e < 4; e++)
-                    sum[i][j][e] = split() > 0 ? 0.0f
-                                               : start(row0() + i * 16 + NUMBER::row(lane, e),
-                                                       column0() + j * 8 + NUMBER::column(lane, e));
+        for (int j = 0; j < SHAPE::J; j++)
+            CG_UNROLL
+        for (int e = 0; e < 4; e++)
+            sum[i][j][e] = split() > 0 ? 0.0f
+                                       : start(row0() + i * 16 + NUMBER::row(lane, e),
+                                               column0() + j * 8 + NUMBER::column(lane, e));
     }
 
     static __device__ __forceinline__ void fetch(const struct cg_copy_operands &o, int64_t word0, uint32_t *stage)
@@ -78,9 +103,8 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
             if (ahead < slices)
                 fetch(o, (int64_t)ahead * SHAPE::WORDS, shared + ahead % SHAPE::STAGES * SHAPE::STAGE);
             gpu_copy_close();
-            NUMBER::template multiply_tile<SHAPE::I, SHAPE::J>(stage + row0() * SHAPE::PITCH,
-                                                               stage + (SHAPE::M + column0()) * SHAPE::PITCH,
-                                                               SHAPE::PITCH, sum);
+            NUMBER::template multiply_tile<SHAPE::I, SHAPE::J>(
+                stage + row0() * SHAPE::PITCH, stage + (SHAPE::M + column0()) * SHAPE::PITCH, SHAPE::PITCH, sum);
         }
         gpu_copy_wait<0>();
         __syncthreads();
@@ -94,11 +118,10 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
         CG_UNROLL
         for (int i = 0; i < SHAPE::I; i++)
             CG_UNROLL
-            for (int j = 0; j < SHAPE::J; j++)
-                CG_UNROLL
-                for (int e = 0; e < 4; e++)
-                    to[(i * 16 + NUMBER::row(lane, e)) * SHAPE::SUM_PITCH + j * 8 + NUMBER::column(lane, e)] =
-                        sum[i][j][e];
+        for (int j = 0; j < SHAPE::J; j++)
+            CG_UNROLL
+        for (int e = 0; e < 4; e++)
+            to[(i * 16 + NUMBER::row(lane, e)) * SHAPE::SUM_PITCH + j * 8 + NUMBER::column(lane, e)] = sum[i][j][e];
         __syncthreads();
     }
 

@@ -43,8 +43,18 @@ static seqlstm_status start_forward(const struct cg_call *call, int64_t rows, in
         SEQLSTM_TRY(cg_lt_forward(lt, call, x, w, bias, y, out_lt, err));
     if (*out_lt)
         return SEQLSTM_OK;
-    const struct cg_gemm g = {.m = rows, .n = output, .depth = input, .a = x, .a_row = input, .a_column = 1,
-                              .b = w, .b_row = 1, .b_column = input, .c = y, .c_row = output, .bias = bias,
+    const struct cg_gemm g = {.m = rows,
+                              .n = output,
+                              .depth = input,
+                              .a = x,
+                              .a_row = input,
+                              .a_column = 1,
+                              .b = w,
+                              .b_row = 1,
+                              .b_column = input,
+                              .c = y,
+                              .c_row = output,
+                              .bias = bias,
                               .compute = call->desc->head.dtype_compute};
     return gpu_check_launch(call->op->ordinal, cg_gemm_launch(call->stream, &g), "dense", err);
 }
@@ -59,8 +69,17 @@ static seqlstm_status start_inputs(const struct cg_call *call, int64_t rows, int
         SEQLSTM_TRY(cg_lt_inputs(lt, call, dz, w, dx, &done, err));
     if (done)
         return SEQLSTM_OK;
-    const struct cg_gemm g = {.m = rows, .n = input, .depth = output, .a = dz, .a_row = output, .a_column = 1,
-                              .b = w, .b_row = input, .b_column = 1, .c = dx, .c_row = input,
+    const struct cg_gemm g = {.m = rows,
+                              .n = input,
+                              .depth = output,
+                              .a = dz,
+                              .a_row = output,
+                              .a_column = 1,
+                              .b = w,
+                              .b_row = input,
+                              .b_column = 1,
+                              .c = dx,
+                              .c_row = input,
                               .compute = call->desc->head.dtype_compute};
     return gpu_check_launch(call->op->ordinal, cg_gemm_launch(call->stream, &g), "dense, dx", err);
 }
@@ -80,8 +99,18 @@ static seqlstm_status start_weights(const struct cg_call *call, int64_t rows, in
         SEQLSTM_TRY(cg_lt_weights(lt, call, dz, x, dw, NULL, add, &done, err));
     }
     if (dw != NULL && !done) {
-        const struct cg_gemm g = {.m = output, .n = input, .depth = rows, .a = dz, .a_row = 1, .a_column = output,
-                                  .b = x, .b_row = input, .b_column = 1, .c = dw, .c_row = input, .add = add,
+        const struct cg_gemm g = {.m = output,
+                                  .n = input,
+                                  .depth = rows,
+                                  .a = dz,
+                                  .a_row = 1,
+                                  .a_column = output,
+                                  .b = x,
+                                  .b_row = input,
+                                  .b_column = 1,
+                                  .c = dw,
+                                  .c_row = input,
+                                  .add = add,
                                   .compute = call->desc->head.dtype_compute};
         CG_START(call, "dense, dW", cg_gemm_launch(call->stream, &g));
     }
@@ -116,8 +145,7 @@ static seqlstm_status dense_forward(const struct cg_call *call, struct seqlstm_e
     SEQLSTM_TRY(start_forward(call, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_DENSE_X),
                               cg_slot(call, SEQLSTM_DENSE_W), cg_slot(call, SEQLSTM_DENSE_BIAS), z, &lt, err));
     if (d->activation.kind != SEQLSTM_ACT_NONE && !(lt && has_fused_relu(call->op)))
-        CG_START(call, "dense",
-                 cg_activation_forward(call->stream, &d->activation, call->rows, d->output, z, y));
+        CG_START(call, "dense", cg_activation_forward(call->stream, &d->activation, call->rows, d->output, z, y));
     return SEQLSTM_OK;
 }
 
@@ -143,8 +171,8 @@ static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_
     }
     if (d->activation.kind != SEQLSTM_ACT_NONE) {
         float *dz = (float *)(void *)call->workspace;
-        const float *z = has_fused_relu(call->op) ? cg_slot(call, SEQLSTM_DENSE_Y)
-                                                  : (const float *)(const void *)call->reserve;
+        const float *z =
+            has_fused_relu(call->op) ? cg_slot(call, SEQLSTM_DENSE_Y) : (const float *)(const void *)call->reserve;
         CG_START(call, "dense, backward",
                  cg_activation_backward(call->stream, &d->activation, call->rows, d->output, z, dy, dz));
         dy = dz;
@@ -163,7 +191,10 @@ static struct cg_loss make_loss(const struct cg_call *call, uint32_t kind, int64
                                 float delta, int64_t first)
 {
     const float *weight = cg_slot(call, SEQLSTM_LOSS_WEIGHT);
-    struct cg_loss l = {.kind = kind, .classes = classes, .label_smoothing = smoothing, .delta = delta,
+    struct cg_loss l = {.kind = kind,
+                        .classes = classes,
+                        .label_smoothing = smoothing,
+                        .delta = delta,
                         .weight = weight ? weight + first : NULL,
                         .class_weight = cg_slot(call, SEQLSTM_LOSS_CLASS_WEIGHTS)};
     if (kind == SEQLSTM_LOSS_CROSS_ENTROPY)
@@ -208,9 +239,8 @@ const struct cg_family cg_loss_family = {.sizes = loss_sizes, .forward = loss_fo
 static void dense_loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
     const struct seqlstm_dense_loss_desc *d = &op->desc.dense_loss;
-    sizes->workspace_bytes =
-        (uint64_t)d->head.max_rows * 2 * sizeof(double) +
-        (uint64_t)(get_chunk(&d->head, d->output) * d->output) * sizeof(float);
+    sizes->workspace_bytes = (uint64_t)d->head.max_rows * 2 * sizeof(double) +
+                             (uint64_t)(get_chunk(&d->head, d->output) * d->output) * sizeof(float);
 }
 
 static float *get_logits(const struct cg_call *call)
@@ -241,8 +271,7 @@ static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seql
                  cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
                                  of_rows + 2 * first));
     }
-    CG_START(call, "dense and loss",
-             cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
+    CG_START(call, "dense and loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
     return SEQLSTM_OK;
 }
 
@@ -289,11 +318,13 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
     const union seqlstm_any_desc *d = &op->desc;
     const bool dense = d->head.op == SEQLSTM_OP_DENSE, training = d->head.mode == SEQLSTM_MODE_TRAINING;
     const int64_t rows = binding->bind.rows;
-    struct cg_lt_shape shape = {.rows = rows, .compute = d->head.dtype_compute, .training = training,
+    struct cg_lt_shape shape = {.rows = rows,
+                                .compute = d->head.dtype_compute,
+                                .training = training,
                                 .input = dense ? d->dense.input : d->dense_loss.input,
                                 .output = dense ? d->dense.output : d->dense_loss.output,
-                                .bias = (dense ? d->dense.options : d->dense_loss.dense_options) &
-                                        SEQLSTM_DENSE_USE_BIAS,
+                                .bias =
+                                    (dense ? d->dense.options : d->dense_loss.dense_options) & SEQLSTM_DENSE_USE_BIAS,
                                 .relu = has_fused_relu(op)};
     const int64_t chunk = dense ? rows : get_chunk(&d->head, d->dense_loss.output);
     shape.rows = rows < chunk ? rows : chunk;

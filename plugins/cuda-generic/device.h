@@ -30,9 +30,9 @@ template <typename... P>
 static inline int gpu_launch_large(void *stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
                                    typename gpu_same<P>::type... arguments)
 {
-    const int code = static_cast<int>(
-        cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shared_bytes)));
+    const int code = static_cast<int>(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
+                                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                           static_cast<int>(shared_bytes)));
     return code != 0 ? code : GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, arguments...);
 }
 
@@ -108,7 +108,8 @@ static __device__ __forceinline__ uint32_t *gpu_map_shared(uint32_t *mine, int r
 static __device__ __forceinline__ void gpu_copy_async(void *to, const void *from, bool inside)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 : : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(inside ? 16 : 0)
+                 :
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(inside ? 16 : 0)
                  : "memory");
 }
 

@@ -14,8 +14,8 @@ static __device__ bool is_finite(double x)
 static __global__ void finite_check(int64_t elems, const float *x, int32_t *flag)
 {
     CG_FOR_EACH(e, elems)
-        if (!is_finite((double)x[e]))
-            *flag |= 1; /* whoever writes writes the same */
+    if (!is_finite((double)x[e]))
+        *flag |= 1; /* whoever writes writes the same */
 }
 
 static __global__ void squares(int64_t elems, const float *x, double *partials)
@@ -23,7 +23,7 @@ static __global__ void squares(int64_t elems, const float *x, double *partials)
     GPU_SHARED(double, room);
     double sum = 0;
     CG_FOR_EACH(e, elems)
-        sum += (double)x[e] * (double)x[e];
+    sum += (double)x[e] * (double)x[e];
     sum = cg_block_sum(sum, room);
     if (threadIdx.x == 0)
         partials[blockIdx.x] = sum;
@@ -50,8 +50,7 @@ extern "C" int cg_finite_check(void *stream, int64_t elems, const float *x, int3
 extern "C" int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, double *sum)
 {
     const unsigned most = cg_blocks(elems), limit = CG_PARTIALS, blocks = most < limit ? most : limit;
-    const int code =
-        GPU_LAUNCH(stream, blocks, CG_THREADS, WARPS * sizeof(double), squares, elems, x, partials);
+    const int code = GPU_LAUNCH(stream, blocks, CG_THREADS, WARPS * sizeof(double), squares, elems, x, partials);
     if (code != 0)
         return code;
     const int64_t count = blocks;
@@ -61,29 +60,29 @@ extern "C" int cg_squared_norm(void *stream, int64_t elems, const float *x, doub
 static __global__ void vector(uint32_t kind, int64_t elems, float a, const float *x, float *y)
 {
     CG_FOR_EACH(e, elems)
-        switch (kind) {
-        case SEQLSTM_VECTOR_FILL:
-            y[e] = a;
-            break;
-        case SEQLSTM_VECTOR_AXPY:
-            y[e] += a * x[e];
-            break;
-        case SEQLSTM_VECTOR_SCALE:
-            y[e] *= a;
-            break;
-        case SEQLSTM_VECTOR_LERP:
-            y[e] += a * (x[e] - y[e]);
-            break;
-        case SEQLSTM_VECTOR_SIGN_AXPY:
-            y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* 0 and NaN are themselves */
-            break;
-        case SEQLSTM_VECTOR_CLAMP:
-            y[e] = !is_finite((double)y[e]) ? nanf("") : y[e] > a ? a : y[e] < -a ? -a : y[e];
-            break;
-        default: /* SEQLSTM_VECTOR_COPY */
-            y[e] = x[e];
-            break;
-        }
+    switch (kind) {
+    case SEQLSTM_VECTOR_FILL:
+        y[e] = a;
+        break;
+    case SEQLSTM_VECTOR_AXPY:
+        y[e] += a * x[e];
+        break;
+    case SEQLSTM_VECTOR_SCALE:
+        y[e] *= a;
+        break;
+    case SEQLSTM_VECTOR_LERP:
+        y[e] += a * (x[e] - y[e]);
+        break;
+    case SEQLSTM_VECTOR_SIGN_AXPY:
+        y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* 0 and NaN are themselves */
+        break;
+    case SEQLSTM_VECTOR_CLAMP:
+        y[e] = !is_finite((double)y[e]) ? nanf("") : y[e] > a ? a : y[e] < -a ? -a : y[e];
+        break;
+    default: /* SEQLSTM_VECTOR_COPY */
+        y[e] = x[e];
+        break;
+    }
 }
 
 extern "C" int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha, const float *x, float *y)
@@ -156,7 +155,8 @@ static __global__ void optimize(struct cg_optimizer d, const struct cg_update *u
     const struct cg_update u = *update;
     if (u.skip)
         return;
-    CG_FOR_EACH(e, elems) {
+    CG_FOR_EACH(e, elems)
+    {
         float p = param[e];
         p -= u.learning_rate * d.weight_decay * p;
         param[e] = p - take_off(d, u, u.grad_scale * grad[e], s1 ? s1 + e : nullptr, s2 ? s2 + e : nullptr,

@@ -5,9 +5,9 @@
 
 static seqlstm_status finite_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
-    CG_START(call, "finite check",
-             cg_finite_check(call->stream, call->rows, cg_slot(call, SEQLSTM_REDUCE_X),
-                             call->slots[SEQLSTM_REDUCE_RESULT]));
+    CG_START(
+        call, "finite check",
+        cg_finite_check(call->stream, call->rows, cg_slot(call, SEQLSTM_REDUCE_X), call->slots[SEQLSTM_REDUCE_RESULT]));
     return SEQLSTM_OK;
 }
 
@@ -38,9 +38,15 @@ static void optimizer_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *s
 static seqlstm_status optimizer_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_optimizer_desc *d = &call->desc->optimizer;
-    const struct cg_optimizer rule = {
-        .kind = d->kind, .options = d->options, .beta_1 = d->beta_1, .beta_2 = d->beta_2, .rho = d->rho,
-        .momentum = d->momentum, .epsilon = d->epsilon, .weight_decay = d->weight_decay, .clip_norm = d->clip_norm};
+    const struct cg_optimizer rule = {.kind = d->kind,
+                                      .options = d->options,
+                                      .beta_1 = d->beta_1,
+                                      .beta_2 = d->beta_2,
+                                      .rho = d->rho,
+                                      .momentum = d->momentum,
+                                      .epsilon = d->epsilon,
+                                      .weight_decay = d->weight_decay,
+                                      .clip_norm = d->clip_norm};
     float *const states[3] = {cg_slot(call, SEQLSTM_OPTIMIZER_STATE_1), cg_slot(call, SEQLSTM_OPTIMIZER_STATE_2),
                               cg_slot(call, SEQLSTM_OPTIMIZER_STATE_3)};
     CG_START(call, "optimizer",
@@ -65,11 +71,15 @@ const struct cg_family cg_vector_family = {.forward = vector_forward};
 static seqlstm_status top_k_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_top_k_desc *d = &call->desc->top_k;
-    const struct cg_top_k rule = {
-        .kind = d->kind,
-        .limit = d->top_k > 0 && d->top_k < d->features ? d->top_k : (uint32_t)d->features,
-        .features = d->features, .k = d->k, .live = call->live, .stream = d->stream, .temperature = d->temperature,
-        .top_p = d->top_p, .on_sequences = (call->binding->bind.flags & SEQLSTM_BIND_ON_SEQUENCES) != 0};
+    const struct cg_top_k rule = {.kind = d->kind,
+                                  .limit = d->top_k > 0 && d->top_k < d->features ? d->top_k : (uint32_t)d->features,
+                                  .features = d->features,
+                                  .k = d->k,
+                                  .live = call->live,
+                                  .stream = d->stream,
+                                  .temperature = d->temperature,
+                                  .top_p = d->top_p,
+                                  .on_sequences = (call->binding->bind.flags & SEQLSTM_BIND_ON_SEQUENCES) != 0};
     CG_START(call, "choice",
              cg_top_k_forward(call->stream, &rule, call->axis, call->rows, cg_slot(call, SEQLSTM_TOP_K_X),
                               call->slots[SEQLSTM_TOP_K_INDEX], cg_slot(call, SEQLSTM_TOP_K_VALUE)));

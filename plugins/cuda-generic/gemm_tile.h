@@ -20,8 +20,15 @@ static __device__ __forceinline__ void cg_gemm_finish(const struct cg_gemm &g, i
 }
 
 template <int M_, int N_, int TM_, int TN_> struct cg_tile {
-    enum { M = M_, N = N_, TM = TM_, TN = TN_, D = 16, THREADS = (M / TM) * (N / TN),
-           SHARED_BYTES = D * (M + 1 + N + 1) * (int)sizeof(float) };
+    enum {
+        M = M_,
+        N = N_,
+        TM = TM_,
+        TN = TN_,
+        D = 16,
+        THREADS = (M / TM) * (N / TN),
+        SHARED_BYTES = D * (M + 1 + N + 1) * (int)sizeof(float)
+    };
 
     static __device__ void load(const float *from, int64_t outer_stride, int64_t depth_stride, int64_t outer0,
                                 int64_t outer_end, int64_t depth0, int64_t depth_end, int outer_size, float *to)

@@ -21,8 +21,8 @@ static __device__ void wait_for_all(unsigned *flags, unsigned epoch)
 }
 
 template <typename NUMBER>
-static __global__ void __launch_bounds__(THREADS, 1) forward(const struct cg_layer *layer, struct cg_grid g,
-                                                             uint32_t *exchange, int64_t sequences)
+static __global__ void __launch_bounds__(THREADS, 1)
+    forward(const struct cg_layer *layer, struct cg_grid g, uint32_t *exchange, int64_t sequences)
 {
     GPU_SHARED(uint32_t, weights);
     const struct cg_layer y = *layer;
@@ -67,8 +67,8 @@ static __global__ void __launch_bounds__(THREADS, 1) forward(const struct cg_lay
 }
 
 template <typename NUMBER>
-static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_layer *layer, struct cg_grid g,
-                                                              uint32_t *exchange, int64_t sequences)
+static __global__ void __launch_bounds__(THREADS, 1)
+    backward(const struct cg_layer *layer, struct cg_grid g, uint32_t *exchange, int64_t sequences)
 {
     GPU_SHARED(uint32_t, weights);
     const struct cg_layer y = *layer;

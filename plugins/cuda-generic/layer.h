@@ -26,9 +26,9 @@ struct cg_layer {
     int32_t normed; /* LAYER_NORM */
     struct seqlstm_activation gate, candidate, output;
     float gate_clip, cell_clip, zoneout_cell, zoneout_hidden, epsilon;
-    float input_rate; /* dropout of the input, in training */
-    int64_t input, hidden, out, gates, gh; /* gh = gates * hidden */
-    int64_t projection;                    /* P, 0: none */
+    float input_rate;                                         /* dropout of the input, in training */
+    int64_t input, hidden, out, gates, gh;                    /* gh = gates * hidden */
+    int64_t projection;                                       /* P, 0: none */
     uint64_t zoneout_cell_key, zoneout_hidden_key, input_key; /* on the host: the streams that keys are made from */
     struct cg_axis axis;
 
@@ -42,10 +42,10 @@ struct cg_layer {
 
     const float *mask_h; /* [sequences, O]; NULL: ones */
     float *hm[2];
-    float *product;      /* [sequences, G H] of W_h; forward without LAYER_NORM */
-    float *raw;          /* [sequences, H] forward: o * output(q), before the projection */
-    float *projected;    /* [sequences, P] */
-    float *reset;        /* [sequences, H] late: r * h~ */
+    float *product;   /* [sequences, G H] of W_h; forward without LAYER_NORM */
+    float *raw;       /* [sequences, H] forward: o * output(q), before the projection */
+    float *projected; /* [sequences, P] */
+    float *reset;     /* [sequences, H] late: r * h~ */
 
     uint32_t *tile_weights, *tile_exchange; /* step_tile.h */
 
@@ -79,8 +79,9 @@ CG_HD int64_t cg_step_at(const struct cg_layer *y, int64_t turn)
 #ifdef __cplusplus
 extern "C"
 #endif
-/* Brings a layer to device memory, keys made from their streams. Returns the code of its launch. */
-int cg_layer_store(void *stream, const struct cg_layer *layer, const struct cg_live *live, struct cg_layer *to);
+    /* Brings a layer to device memory, keys made from their streams. Returns the code of its launch. */
+    int
+    cg_layer_store(void *stream, const struct cg_layer *layer, const struct cg_live *live, struct cg_layer *to);
 
 /* Row of (step t of the range, sequence b). */
 CG_HD int64_t cg_row(const struct cg_layer *y, int64_t t, int64_t b)

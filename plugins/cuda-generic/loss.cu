@@ -127,8 +127,7 @@ static __global__ void loss_backward(struct cg_loss l, int64_t rows, struct cg_l
             }
         } else {
             for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-                dx[r * n + k] =
-                    counts ? factor * point_slope(l, row[k], l.target[r * n + k]) / (float)n : 0.0f;
+                dx[r * n + k] = counts ? factor * point_slope(l, row[k], l.target[r * n + k]) / (float)n : 0.0f;
         }
         __syncthreads();
     }
@@ -228,8 +227,7 @@ static __global__ void top_k(struct cg_top_k d, struct cg_axis axis, int64_t row
         const float *row = x + r * d.features;
         if (d.kind == SEQLSTM_TOP_K_SAMPLE) {
             const int64_t b = d.on_sequences ? r : axis.row_sequence[r];
-            const uint32_t step =
-                d.on_sequences ? 0 : axis.position0[b] + axis.t0 + (uint32_t)axis.row_step[r];
+            const uint32_t step = d.on_sequences ? 0 : axis.position0[b] + axis.t0 + (uint32_t)axis.row_step[r];
             draw(d, row, seqlstm_uniform(key, 0, step, axis.sequence_id[b]), room, &index[r], &value[r]);
             continue;
         }

@@ -152,9 +152,11 @@ static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p,
     LT_TRY(cg_lt.MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
     seqlstm_status status = prefer(preference, layer->alignment, err);
     if (status == SEQLSTM_OK) {
-        const int code = cg_lt.MatmulAlgoGetHeuristic(layer->handle, p->desc, p->a, p->b, p->d, p->d, preference, 1,
-                                                      &best, &count);
-        status = cg_lt_check(code != CG_LT_SUCCESS ? code : count > 0 ? best.status : CG_LT_NOT_SUPPORTED,
+        const int code =
+            cg_lt.MatmulAlgoGetHeuristic(layer->handle, p->desc, p->a, p->b, p->d, p->d, preference, 1, &best, &count);
+        status = cg_lt_check(code != CG_LT_SUCCESS ? code
+                             : count > 0           ? best.status
+                                                   : CG_LT_NOT_SUPPORTED,
                              "MatmulAlgoGetHeuristic", err);
     }
     cg_lt.MatmulPreferenceDestroy(preference);
@@ -202,8 +204,7 @@ static seqlstm_status open_layer(struct cg_lt_layer *layer, const struct cg_lt_s
     SEQLSTM_TRY(open_product(layer, &forms[FORWARD], compute, epilogues[FORWARD], &layer->products[FORWARD], err));
     for (int k = INPUTS; s->training && k < PRODUCTS; k++) {
         struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-        const seqlstm_status status =
-            open_product(layer, &forms[k], compute, epilogues[k], &layer->products[k], &why);
+        const seqlstm_status status = open_product(layer, &forms[k], compute, epilogues[k], &layer->products[k], &why);
         if (status != SEQLSTM_OK && status != SEQLSTM_UNSUPPORTED) {
             if (err != NULL)
                 *err = why;
@@ -274,8 +275,7 @@ seqlstm_status cg_lt_inputs(const struct cg_lt_layer *layer, const struct cg_cal
 }
 
 seqlstm_status cg_lt_weights(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
-                             const float *x, float *dw, float *db, bool add, bool *out_done,
-                             struct seqlstm_error *err)
+                             const float *x, float *dw, float *db, bool add, bool *out_done, struct seqlstm_error *err)
 {
     return run(layer, db != NULL ? WEIGHTS_AND_BIAS : WEIGHTS, call, x, dz, add ? 1 : 0, dw, db, out_done, err);
 }

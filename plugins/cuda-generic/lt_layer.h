@@ -50,7 +50,6 @@ seqlstm_status cg_lt_inputs(const struct cg_lt_layer *layer, const struct cg_cal
 /* dW (+)= dz' x, and db = the sums of dz over the rows in the same pass where it is given (not with `add`).
  * [queue] */
 seqlstm_status cg_lt_weights(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
-                             const float *x, float *dw, float *db, bool add, bool *out_done,
-                             struct seqlstm_error *err);
+                             const float *x, float *dw, float *db, bool add, bool *out_done, struct seqlstm_error *err);
 
 #endif

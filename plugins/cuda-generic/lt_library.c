@@ -13,8 +13,8 @@
 #define TEXT(x)    TEXT_OF(x)
 
 /* Its major version is CUDA's. */
-static const char *const folders[] = {"", "lib/", "lib64/", "nvidia/cu" TEXT(CG_CUDA_MAJOR) "/lib/",
-                                      "nvidia/cublas/lib/", NULL};
+static const char *const folders[] = {
+    "", "lib/", "lib64/", "nvidia/cu" TEXT(CG_CUDA_MAJOR) "/lib/", "nvidia/cublas/lib/", NULL};
 static const struct vendor_library cublaslt = {"libcublasLt.so." TEXT(CG_CUDA_MAJOR), folders};
 
 struct cg_lt_functions cg_lt;
@@ -46,8 +46,8 @@ static seqlstm_status load_locked(const char *place, struct seqlstm_error *err)
         dlclose(library);
         if (missing != NULL)
             SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "cuBLASLt has no function %s", missing);
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the library says that it is version %zu, expected cuBLASLt %d",
-                     version, CG_CUDA_MAJOR);
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the library says that it is version %zu, expected cuBLASLt %d", version,
+                     CG_CUDA_MAJOR);
     }
     cg_lt = found;
     snprintf(version_text, sizeof version_text, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
@@ -57,8 +57,8 @@ static seqlstm_status load_locked(const char *place, struct seqlstm_error *err)
 seqlstm_status cg_lt_load(const char *place, struct seqlstm_error *err)
 {
     pthread_mutex_lock(&load_lock);
-    const seqlstm_status status = version_text[0] != '\0' && strcmp(place, "none") != 0 ? SEQLSTM_OK
-                                                                                        : load_locked(place, err);
+    const seqlstm_status status =
+        version_text[0] != '\0' && strcmp(place, "none") != 0 ? SEQLSTM_OK : load_locked(place, err);
     pthread_mutex_unlock(&load_lock);
     return status;
 }

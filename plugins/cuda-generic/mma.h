@@ -18,8 +18,7 @@
 
 #ifdef SEQLSTM_EMULATED
 #include "emulated_mma.h"
-#define CG_MMA(c, a, b, shape_and_types, from_word)                                                                    \
-    emulation::multiply_fragments(c, a, b, PER_WORD, from_word)
+#define CG_MMA(c, a, b, shape_and_types, from_word) emulation::multiply_fragments(c, a, b, PER_WORD, from_word)
 #else
 #define CG_MMA(c, a, b, shape_and_types, from_word)                                                                    \
     asm volatile("mma.sync.aligned." shape_and_types                                                                   \
@@ -32,8 +31,14 @@
  * values become 4 / PER_WORD words. */
 struct cg_tf32 {
     enum { PER_WORD = 1 };
-    static __device__ __forceinline__ uint32_t word(float lower, float) { return cg_to_tf32(lower); }
-    static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x) { row[d] = word(x, 0); }
+    static __device__ __forceinline__ uint32_t word(float lower, float)
+    {
+        return cg_to_tf32(lower);
+    }
+    static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x)
+    {
+        row[d] = word(x, 0);
+    }
     static __device__ __forceinline__ void pack(const float x[4], uint32_t *words)
     {
         for (int k = 0; k < 4; k++)
@@ -47,7 +52,10 @@ struct cg_tf32 {
 
 struct cg_bf16 {
     enum { PER_WORD = 2 };
-    static __device__ __forceinline__ uint32_t word(float lower, float upper) { return cg_pair_bf16(lower, upper); }
+    static __device__ __forceinline__ uint32_t word(float lower, float upper)
+    {
+        return cg_pair_bf16(lower, upper);
+    }
     static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x)
     {
         reinterpret_cast<uint16_t *>(row)[d] = (uint16_t)word(x, 0);
@@ -66,7 +74,10 @@ struct cg_bf16 {
 
 struct cg_f16 {
     enum { PER_WORD = 2 };
-    static __device__ __forceinline__ uint32_t word(float lower, float upper) { return cg_pair_f16(lower, upper); }
+    static __device__ __forceinline__ uint32_t word(float lower, float upper)
+    {
+        return cg_pair_f16(lower, upper);
+    }
     static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x)
     {
         reinterpret_cast<uint16_t *>(row)[d] = (uint16_t)word(x, 0);
@@ -92,7 +103,8 @@ static __device__ __forceinline__ void cg_load_fragments(uint32_t words[4], cons
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row))) : "memory");
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+                 : "memory");
 #endif
 }
 

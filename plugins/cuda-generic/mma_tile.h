@@ -20,10 +20,19 @@ struct alignas(16) cg_four {
 };
 
 template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> struct cg_mma_tile {
-    enum { M = M_, N = N_, THREADS = 32 * WARPS_M * WARPS_N, PITCH = WORDS + 4, DEPTH = WORDS * NUMBER::PER_WORD,
-           ROWS = M / WARPS_M, COLUMNS = N / WARPS_N, BUFFER = (M + N) * PITCH,
-           FOURS_A = M * DEPTH / 4 / THREADS, FOURS_B = N * DEPTH / 4 / THREADS,
-           SHARED_BYTES = 2 * BUFFER * (int)sizeof(uint32_t) };
+    enum {
+        M = M_,
+        N = N_,
+        THREADS = 32 * WARPS_M * WARPS_N,
+        PITCH = WORDS + 4,
+        DEPTH = WORDS * NUMBER::PER_WORD,
+        ROWS = M / WARPS_M,
+        COLUMNS = N / WARPS_N,
+        BUFFER = (M + N) * PITCH,
+        FOURS_A = M * DEPTH / 4 / THREADS,
+        FOURS_B = N * DEPTH / 4 / THREADS,
+        SHARED_BYTES = 2 * BUFFER * (int)sizeof(uint32_t)
+    };
     static_assert(ROWS % 16 == 0 && COLUMNS % 16 == 0 && WORDS % 8 == 0, "whole fragments");
     static_assert(M * DEPTH / 4 % THREADS == 0 && N * DEPTH / 4 % THREADS == 0, "each thread fetches as much");
 
@@ -62,8 +71,8 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
                 four[f] = *reinterpret_cast<const cg_four *>(at);
             else
                 CG_UNROLL
-                for (int k = 0; k < 4; k++)
-                    four[f].x[k] = row < o.outer_end && first + k < depth ? at[k * o.depth_stride] : 0.0f;
+            for (int k = 0; k < 4; k++)
+                four[f].x[k] = row < o.outer_end && first + k < depth ? at[k * o.depth_stride] : 0.0f;
         }
     }
 
@@ -92,8 +101,8 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
             CG_UNROLL
             for (int i = 0; i < ROWS / 16; i++)
                 CG_UNROLL
-                for (int j = 0; j < COLUMNS / 8; j++)
-                    NUMBER::multiply(sum[i][j], of_a[i], of_b[j / 2] + j % 2 * 2);
+            for (int j = 0; j < COLUMNS / 8; j++)
+                NUMBER::multiply(sum[i][j], of_a[i], of_b[j / 2] + j % 2 * 2);
         }
     }
 
@@ -109,10 +118,10 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
         CG_UNROLL
         for (int i = 0; i < ROWS / 16; i++)
             CG_UNROLL
-            for (int j = 0; j < COLUMNS / 8; j++)
-                CG_UNROLL
-                for (int e = 0; e < 4; e++)
-                    sum[i][j][e] = 0.0f;
+        for (int j = 0; j < COLUMNS / 8; j++)
+            CG_UNROLL
+        for (int e = 0; e < 4; e++)
+            sum[i][j][e] = 0.0f;
         cg_four a[FOURS_A], b[FOURS_B];
         fetch<M, FOURS_A>(of_a, 0, g.depth, a);
         fetch<N, FOURS_B>(of_b, 0, g.depth, b);
@@ -139,11 +148,11 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
         CG_UNROLL
         for (int i = 0; i < ROWS / 16; i++)
             CG_UNROLL
-            for (int j = 0; j < COLUMNS / 8; j++)
-                CG_UNROLL
-                for (int e = 0; e < 4; e++)
-                    cg_gemm_finish(g, tile_m * M + row0 + i * 16 + lane / 4 + e / 2 * 8,
-                                   tile_n * N + column0 + j * 8 + lane % 4 * 2 + e % 2, sum[i][j][e]);
+        for (int j = 0; j < COLUMNS / 8; j++)
+            CG_UNROLL
+        for (int e = 0; e < 4; e++)
+            cg_gemm_finish(g, tile_m * M + row0 + i * 16 + lane / 4 + e / 2 * 8,
+                           tile_n * N + column0 + j * 8 + lane % 4 * 2 + e % 2, sum[i][j][e]);
     }
 };
 

@@ -119,6 +119,6 @@ extern "C" int cg_norm_backward_weights(void *stream, int64_t rows, int64_t n, c
 extern "C" int cg_column_sums(void *stream, int64_t rows, int64_t n, const float *x, int64_t stride, float *out,
                               int32_t add)
 {
-    return GPU_LAUNCH(stream, (unsigned)((n + 31) / 32), SUM_THREADS, SUM_THREADS * sizeof(float), column_sums, rows,
-                      n, x, stride, out, add);
+    return GPU_LAUNCH(stream, (unsigned)((n + 31) / 32), SUM_THREADS, SUM_THREADS * sizeof(float), column_sums, rows, n,
+                      x, stride, out, add);
 }

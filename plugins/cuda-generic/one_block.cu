@@ -103,6 +103,5 @@ static __global__ void __launch_bounds__(BACK_THREADS) backward(const struct cg_
 extern "C" int cg_one_block_backward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences)
 {
     const dim3 blocks((unsigned)sequences, (unsigned)directions);
-    return GPU_LAUNCH(stream, blocks, BACK_THREADS, (GATES_MOST + SLICES) * MOST * sizeof(float), backward,
-                      layer);
+    return GPU_LAUNCH(stream, blocks, BACK_THREADS, (GATES_MOST + SLICES) * MOST * sizeof(float), backward, layer);
 }

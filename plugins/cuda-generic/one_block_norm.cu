@@ -16,9 +16,9 @@ static const int MOST = CG_ONE_BLOCK_MOST, GATES_MOST = 4, ROWS = GATES_MOST * M
 /* What threads of a block hand to each other; registers are the weights'. */
 struct cg_norm_block {
     struct cg_layer layer;
-    float h[MOST];                /* masked; forward */
-    float u[ROWS], v[ROWS];       /* forward: u normalised, and v; backward: v alone, gradients of W_h's sums */
-    float partial[SLICES][MOST];  /* backward */
+    float h[MOST];               /* masked; forward */
+    float u[ROWS], v[ROWS];      /* forward: u normalised, and v; backward: v alone, gradients of W_h's sums */
+    float partial[SLICES][MOST]; /* backward */
 };
 
 /* Two sums over a warp at once. */
@@ -38,9 +38,9 @@ struct moments {
 
 /* Of two sets of values, VALUES a lane; bit e of `used`: the e-th counts. All lanes call. */
 template <int VALUES>
-static __device__ __forceinline__ void find_moments(const float (&a)[VALUES], const float (&b)[VALUES],
-                                                    unsigned used_a, unsigned used_b, float count_a, float count_b,
-                                                    float epsilon, struct moments *of_a, struct moments *of_b)
+static __device__ __forceinline__ void find_moments(const float (&a)[VALUES], const float (&b)[VALUES], unsigned used_a,
+                                                    unsigned used_b, float count_a, float count_b, float epsilon,
+                                                    struct moments *of_a, struct moments *of_b)
 {
     float x = 0, y = 0;
     CG_UNROLL
@@ -159,9 +159,10 @@ static __device__ __forceinline__ void run_cells(struct cg_norm_block *block, un
         CG_UNROLL
         for (int i = 0; i < UNITS; i++) {
             const int k = lane + (int)CG_WARP * i;
-            out[i] = units >> i & 1 ? cg_lstm_output(&y, z_o[i], (c[i] - of_c.mean) * of_c.scale * y.norm[8 * n + k] +
-                                                                     y.norm[9 * n + k])
-                                    : 0.0f;
+            out[i] = units >> i & 1
+                         ? cg_lstm_output(&y, z_o[i],
+                                          (c[i] - of_c.mean) * of_c.scale * y.norm[8 * n + k] + y.norm[9 * n + k])
+                         : 0.0f;
         }
     } else {
         CG_UNROLL

@@ -30,8 +30,8 @@
 #define CG_ID "cuda-generic"
 
 struct seqlstm_instance {
-    struct gpu_domain domain; /* first: common/cuda_domain.h */
-    bool captures;            /* the option `capture` */
+    struct gpu_domain domain;         /* first: common/cuda_domain.h */
+    bool captures;                    /* the option `capture` */
     struct cg_lt_handles *lt_handles; /* NULL: no cuBLASLt */
     char lt_reason[768];              /* then why */
 };
@@ -78,11 +78,11 @@ struct cg_call {
     const struct cg_axis *axis;
     void *stream;
     int64_t rows;
-    int64_t row0;       /* RECURRENT with STEPWISE: the range's first row in the reserve, which is the axis's; else 0 */
+    int64_t row0; /* RECURRENT with STEPWISE: the range's first row in the reserve, which is the axis's; else 0 */
     void *const *slots;
     void *const *grads; /* backward */
     uint32_t parts;
-    bool add;           /* backward: gradients of parameters are added to */
+    bool add; /* backward: gradients of parameters are added to */
     unsigned char *workspace, *reserve;
     unsigned char *lt_workspace;
     const float *packed;
@@ -102,8 +102,7 @@ extern const struct cg_family cg_recurrent, cg_embedding, cg_dense, cg_activatio
     cg_attention_family;
 
 /* Returns from the calling function when a launch was refused. */
-#define CG_START(call, what, launch)                                                                                   \
-    SEQLSTM_TRY(gpu_check_launch((call)->op->ordinal, (launch), (what), err))
+#define CG_START(call, what, launch) SEQLSTM_TRY(gpu_check_launch((call)->op->ordinal, (launch), (what), err))
 
 static inline float *cg_slot(const struct cg_call *call, int32_t slot)
 {

@@ -21,9 +21,9 @@
 struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
-    bool lone; /* units meet through W_h alone */
-    bool waves;    /* all layers run at once */
-    bool stepwise; /* dW in a call of its own: what it is made from lies in the reserve */
+    bool lone;        /* units meet through W_h alone */
+    bool waves;       /* all layers run at once */
+    bool stepwise;    /* dW in a call of its own: what it is made from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
     int64_t parts; /* loops that run at the same time: a layer's directions, or with `waves` the layers */
@@ -33,25 +33,25 @@ struct cg_stack {
 /* Offsets in floats. Records count from the slot of their (layer, direction). The gradients that dW is made from lie in
  * the workspace, or with `stepwise` behind the records of their slot. */
 struct cg_layout {
-    int64_t z, n, c_raw, c, h, u, v, record;        /* record: floats of one slot */
+    int64_t z, n, c_raw, c, h, u, v, record; /* record: floats of one slot */
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
-    int64_t merged, merged_floats;                  /* behind all records: merged outputs of two directions */
-    int64_t reserve;                                /* floats in all */
-    int64_t mask_x, x_masked, exchange, inference;            /* workspace */
-    int64_t h_rows, below0, below1, dx_masked, dw_masked;     /* workspace, backward */
-    int64_t own, own_floats;                                  /* each loop's own part, in which there are: */
+    int64_t merged, merged_floats;                        /* behind all records: merged outputs of two directions */
+    int64_t reserve;                                      /* floats in all */
+    int64_t mask_x, x_masked, exchange, inference;        /* workspace */
+    int64_t h_rows, below0, below1, dx_masked, dw_masked; /* workspace, backward */
+    int64_t own, own_floats;                              /* each loop's own part, in which there are: */
     int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
-    int64_t direct, back, dc, dout, dreset;                   /* backward, and the gradients above */
+    int64_t direct, back, dc, dout, dreset; /* backward, and the gradients above */
     int64_t workspace;
 };
 
 struct cg_recurrent_binding {
-    int64_t count;            /* layers times directions */
-    struct cg_layer *host;    /* [count] filled before a call */
-    struct cg_layer *device;  /* [2 count] forward's, then backward's */
-    void **graphs;            /* [2 count] NULL: not captured yet */
-    int32_t *runs;            /* [2 count] times that the loop was started by hand */
-    int32_t *batch_sizes;     /* [T] the host's */
+    int64_t count;           /* layers times directions */
+    struct cg_layer *host;   /* [count] filled before a call */
+    struct cg_layer *device; /* [2 count] forward's, then backward's */
+    void **graphs;           /* [2 count] NULL: not captured yet */
+    int32_t *runs;           /* [2 count] times that the loop was started by hand */
+    int32_t *batch_sizes;    /* [T] the host's */
 };
 
 struct cg_stack cg_stack_make(const struct seqlstm_op *op);
@@ -62,8 +62,8 @@ struct cg_layout cg_layout_make(const struct cg_stack *stack);
 float *cg_workspace(const struct cg_call *call, int64_t offset);
 float *cg_own(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout, int64_t n,
               int64_t offset);
-float *cg_record(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
-                 int64_t n, int64_t offset, int64_t width);
+float *cg_record(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout, int64_t n,
+                 int64_t offset, int64_t width);
 /* What layer `layer` reads: X, or the merged output below it. */
 const float *cg_layer_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                             int64_t layer);

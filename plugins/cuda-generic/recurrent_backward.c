@@ -67,8 +67,18 @@ static seqlstm_status multiply_rows(const struct cg_call *call, const float *a, 
                                     const float *b, int64_t b_row, int64_t n, float *to, bool add,
                                     struct seqlstm_error *err)
 {
-    const struct cg_gemm g = {.m = m, .n = n, .depth = call->rows, .a = a, .a_row = 1, .a_column = a_row,
-                              .b = b, .b_row = b_row, .b_column = 1, .c = to, .c_row = n, .add = add,
+    const struct cg_gemm g = {.m = m,
+                              .n = n,
+                              .depth = call->rows,
+                              .a = a,
+                              .a_row = 1,
+                              .a_column = a_row,
+                              .b = b,
+                              .b_row = b_row,
+                              .b_column = 1,
+                              .c = to,
+                              .c_row = n,
+                              .add = add,
                               .compute = call->desc->head.dtype_compute};
     CG_START(call, "a gradient of weights", cg_gemm_launch(call->stream, &g));
     return SEQLSTM_OK;
@@ -146,9 +156,18 @@ static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack 
 {
     const int64_t width = cg_layer_width(s, layer), h = s->hidden;
     const bool coupled = s->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES, masked = l->mask_x >= 0;
-    struct cg_gemm g = {.m = call->rows, .n = width, .depth = s->gh, .a = y->du, .a_row = s->gh, .a_column = 1,
-                        .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X), .b_row = width, .b_column = 1,
-                        .c = masked ? cg_workspace(call, l->dx_masked) : dx, .c_row = width, .add = add && !masked,
+    struct cg_gemm g = {.m = call->rows,
+                        .n = width,
+                        .depth = s->gh,
+                        .a = y->du,
+                        .a_row = s->gh,
+                        .a_column = 1,
+                        .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
+                        .b_row = width,
+                        .b_column = 1,
+                        .c = masked ? cg_workspace(call, l->dx_masked) : dx,
+                        .c_row = width,
+                        .add = add && !masked,
                         .compute = s->compute};
     if (coupled) {
         g.depth = h;

@@ -20,7 +20,9 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
                          .compute = d->head.dtype_compute,
                          .layers = d->layers,
                          .directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1,
-                         .gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1,
+                         .gates = d->cell == SEQLSTM_CELL_LSTM  ? 4
+                                  : d->cell == SEQLSTM_CELL_GRU ? 3
+                                                                : 1,
                          .hidden = d->hidden,
                          .out = d->projection > 0 ? d->projection : d->hidden};
     s.late = d->cell == SEQLSTM_CELL_GRU && !s.reset_after;
@@ -65,9 +67,9 @@ static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_
 static int64_t count_exchange_words(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
-    return s->waves           ? cg_wave_exchange_words(d->head.max_sequences, s->layers)
+    return s->waves          ? cg_wave_exchange_words(d->head.max_sequences, s->layers)
            : cg_fits_grid(d) ? cg_grid_exchange_most(s->hidden, s->gates, d->head.max_sequences)
-                              : 0;
+                             : 0;
 }
 
 struct cg_layout cg_layout_make(const struct cg_stack *s)
@@ -138,9 +140,8 @@ static void recurrent_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *s
         sizes->packed_bytes = (uint64_t)(s.layers * s.directions * s.gh * s.out) * sizeof(float);
 }
 
-const struct cg_family cg_recurrent = {.sizes = recurrent_sizes,
-                                       .forward = cg_recurrent_forward,
-                                       .backward = cg_recurrent_backward};
+const struct cg_family cg_recurrent = {
+    .sizes = recurrent_sizes, .forward = cg_recurrent_forward, .backward = cg_recurrent_backward};
 
 /* ---- bindings ------------------------------------------------------------------------------------------------- */
 
@@ -165,8 +166,8 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
         r->batch_sizes[t] = binding->bind.axis->batch_sizes[binding->bind.t0 + t];
     binding->recurrent = r;
     void *device = NULL;
-    SEQLSTM_TRY(gpu_allocate(op->ordinal, SEQLSTM_MEMORY_DEVICE, 2 * (uint64_t)count * sizeof(struct cg_layer), &device,
-                             err));
+    SEQLSTM_TRY(
+        gpu_allocate(op->ordinal, SEQLSTM_MEMORY_DEVICE, 2 * (uint64_t)count * sizeof(struct cg_layer), &device, err));
     r->device = device;
     return SEQLSTM_OK;
 }
@@ -199,9 +200,9 @@ seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void
     for (int64_t n = 0; n < count; n++) {
         const uint64_t mask = get_stream(d, n / s.directions, n % s.directions, SEQLSTM_MASK_WEIGHT);
         const struct cg_mask drawn = {.live = live, .stream = mask, .rate = d->weight_drop};
-        const int code = cg_weight_mask(stream, &drawn, s.gh * s.out,
-                                        slots[SEQLSTM_RECURRENT_PARAM(count, n, SEQLSTM_PARAM_W_H)],
-                                        packed + n * s.gh * s.out, 0);
+        const int code =
+            cg_weight_mask(stream, &drawn, s.gh * s.out, slots[SEQLSTM_RECURRENT_PARAM(count, n, SEQLSTM_PARAM_W_H)],
+                           packed + n * s.gh * s.out, 0);
         SEQLSTM_TRY(gpu_check_launch(op->ordinal, code, "weight mask", err));
     }
     return SEQLSTM_OK;

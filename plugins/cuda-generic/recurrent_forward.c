@@ -25,8 +25,7 @@ static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack
     void *stream = call->stream;
     CG_START(call, "a step's product",
              cg_step_product(stream, y, CG_PRODUCT_H, s->compute, t, parity, m, s->late ? 2 * s->hidden : s->gh));
-    CG_START(call, "a step's cells",
-             cg_step_cell(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, parity, m));
+    CG_START(call, "a step's cells", cg_step_cell(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, parity, m));
     if (s->late) {
         CG_START(call, "a step's second product",
                  cg_step_product(stream, y, CG_PRODUCT_RESET, s->compute, t, parity, m, s->hidden));
@@ -71,16 +70,25 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
     SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
-    const struct cg_gemm u = {.m = call->rows, .n = s->gh, .depth = width, .a = x, .a_row = width, .a_column = 1,
-                              .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X), .b_row = 1, .b_column = width,
-                              .c = host->u, .c_row = s->gh, .compute = s->compute};
+    const struct cg_gemm u = {.m = call->rows,
+                              .n = s->gh,
+                              .depth = width,
+                              .a = x,
+                              .a_row = width,
+                              .a_column = 1,
+                              .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
+                              .b_row = 1,
+                              .b_column = width,
+                              .c = host->u,
+                              .c_row = s->gh,
+                              .compute = s->compute};
     CG_START(call, "the input's product", cg_gemm_launch(call->stream, &u));
     if (call->op->variant != CG_STEP_GRAPH)
         return SEQLSTM_OK;
     CG_START(call, "the first step",
-             runs_tiles(call, s) ? cg_tile_begin(call->stream, device, s->compute, call->axis->sequences, s->hidden,
-                                                 s->gates)
-                                 : cg_step_begin(call->stream, device, call->axis->sequences, s->out));
+             runs_tiles(call, s)
+                 ? cg_tile_begin(call->stream, device, s->compute, call->axis->sequences, s->hidden, s->gates)
+                 : cg_step_begin(call->stream, device, call->axis->sequences, s->out));
     return SEQLSTM_OK;
 }
 
@@ -128,9 +136,12 @@ static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s
         return last && y ? cg_copy(call, y, cg_merged(call, s, l, layer), call->rows * s->out, err) : SEQLSTM_OK;
     if (y == NULL)
         return SEQLSTM_OK;
-    const struct cg_merge m = {.kind = s->desc->merge, .inputs = 2, .widths = {s->out, s->out}, .width = s->merged,
-                               .x = {cg_record(call, s, l, 2 * layer, l->h, s->out),
-                                     cg_record(call, s, l, 2 * layer + 1, l->h, s->out)}};
+    const struct cg_merge m = {
+        .kind = s->desc->merge,
+        .inputs = 2,
+        .widths = {s->out, s->out},
+        .width = s->merged,
+        .x = {cg_record(call, s, l, 2 * layer, l->h, s->out), cg_record(call, s, l, 2 * layer + 1, l->h, s->out)}};
     CG_START(call, "merging directions", cg_merge_forward(call->stream, &m, call->rows, y));
     return SEQLSTM_OK;
 }
@@ -160,8 +171,9 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
             SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t n = layer * s.directions; n < (layer + 1) * s.directions; n++)
             if (r->host[n].hn || r->host[n].cn)
-                CG_START(call, "final states", cg_step_finish(call->stream, r->device + n, call->axis->sequences,
-                                                              r->host[n].cn ? s.hidden : 0, s.out));
+                CG_START(call, "final states",
+                         cg_step_finish(call->stream, r->device + n, call->axis->sequences,
+                                        r->host[n].cn ? s.hidden : 0, s.out));
         SEQLSTM_TRY(merge(call, &s, &l, layer, err));
     }
     return SEQLSTM_OK;

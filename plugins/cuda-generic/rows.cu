@@ -8,14 +8,14 @@
 static __global__ void activate(struct seqlstm_activation act, int64_t elems, const float *x, float *y)
 {
     CG_FOR_EACH(e, elems)
-        y[e] = cg_activate(act, x[e]);
+    y[e] = cg_activate(act, x[e]);
 }
 
 static __global__ void activate_back(struct seqlstm_activation act, int64_t elems, const float *x, const float *dy,
                                      float *dx)
 {
     CG_FOR_EACH(e, elems)
-        dx[e] = dy[e] * cg_slope(act, x[e]);
+    dx[e] = dy[e] * cg_slope(act, x[e]);
 }
 
 /* log of the sum of exp over a row. All threads of the block call. */
@@ -102,7 +102,8 @@ static __device__ float draw_mask(const struct cg_mask &m, uint64_t key, const s
 static __global__ void dropout(struct cg_mask m, struct cg_axis axis, int64_t rows, int64_t n, const float *x, float *y)
 {
     const uint64_t key = cg_live_key(&m.live, m.stream);
-    CG_FOR_EACH(e, rows * n) {
+    CG_FOR_EACH(e, rows * n)
+    {
         const int64_t r = e / n, k = e % n;
         const float factor = m.on_sequences
                                  ? seqlstm_mask(key, (uint64_t)k, 0, axis.sequence_id[r], m.rate)
@@ -115,12 +116,13 @@ static __global__ void sequence_mask(struct cg_mask m, struct cg_axis axis, int6
 {
     const uint64_t key = cg_live_key(&m.live, m.stream);
     CG_FOR_EACH(e, axis.sequences * n)
-        out[e] = draw_mask(m, key, axis, e / n, 0, e % n);
+    out[e] = draw_mask(m, key, axis, e / n, 0, e % n);
 }
 
 static __global__ void apply_mask(struct cg_axis axis, int64_t n, const float *mask, const float *x, float *y, int add)
 {
-    CG_FOR_EACH(e, axis.rows * n) {
+    CG_FOR_EACH(e, axis.rows * n)
+    {
         const float value = x[e] * mask[axis.row_sequence[e / n] * n + e % n];
         y[e] = add ? y[e] + value : value;
     }
@@ -130,7 +132,8 @@ static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float 
 {
     const uint64_t key = cg_live_key(&m.live, m.stream);
     const uint32_t step = CG_LIVE(&m.live, weight_mask_step);
-    CG_FOR_EACH(e, elems) {
+    CG_FOR_EACH(e, elems)
+    {
         const float value = x[e] * seqlstm_mask(key, (uint64_t)e, step, SEQLSTM_WEIGHT_SEQUENCE, m.rate);
         y[e] = add ? y[e] + value : value;
     }
@@ -185,7 +188,8 @@ static __device__ int32_t find_most(const struct cg_axis &axis, int64_t n, int64
 
 static __global__ void pool(uint32_t kind, struct cg_axis axis, int64_t n, const float *x, float *y)
 {
-    CG_FOR_EACH(e, axis.sequences * n) {
+    CG_FOR_EACH(e, axis.sequences * n)
+    {
         const int64_t b = e / n, k = e % n;
         const int32_t length = axis.lengths[b];
         float value = 0;
@@ -205,7 +209,8 @@ static __global__ void pool(uint32_t kind, struct cg_axis axis, int64_t n, const
 static __global__ void pool_back(uint32_t kind, struct cg_axis axis, int64_t n, const float *x, const float *dy,
                                  float *dx)
 {
-    CG_FOR_EACH(e, axis.sequences * n) {
+    CG_FOR_EACH(e, axis.sequences * n)
+    {
         const int64_t b = e / n, k = e % n;
         const int32_t length = axis.lengths[b];
         const int32_t chosen = kind == SEQLSTM_POOL_LAST    ? length - 1
@@ -213,7 +218,7 @@ static __global__ void pool_back(uint32_t kind, struct cg_axis axis, int64_t n, 
                                : kind == SEQLSTM_POOL_MAX   ? find_most(axis, n, b, k, x)
                                                             : -1;
         for (int32_t t = 0; t < length; t++)
-            dx[(axis.row_offsets[t] + b) * n + k] = chosen >= 0                ? (t == chosen ? dy[e] : 0.0f)
+            dx[(axis.row_offsets[t] + b) * n + k] = chosen >= 0                 ? (t == chosen ? dy[e] : 0.0f)
                                                     : kind == SEQLSTM_POOL_MEAN ? dy[e] / (float)length
                                                                                 : dy[e];
     }
@@ -237,7 +242,8 @@ extern "C" int cg_pool_backward(void *stream, uint32_t kind, const struct cg_axi
 
 static __global__ void merge(struct cg_merge m, int64_t rows, float *y)
 {
-    CG_FOR_EACH(e, rows * m.width) {
+    CG_FOR_EACH(e, rows * m.width)
+    {
         const int64_t r = e / m.width;
         int64_t k = e % m.width;
         float value = 0;
@@ -258,7 +264,8 @@ static __global__ void merge(struct cg_merge m, int64_t rows, float *y)
 
 static __global__ void merge_back(struct cg_merge m, int64_t rows, const float *dy)
 {
-    CG_FOR_EACH(e, rows * m.width) {
+    CG_FOR_EACH(e, rows * m.width)
+    {
         const int64_t r = e / m.width;
         int64_t k = e % m.width;
         if (m.kind == SEQLSTM_MERGE_CONCAT) {
@@ -295,7 +302,8 @@ extern "C" int cg_merge_backward(void *stream, const struct cg_merge *m, int64_t
 
 static __global__ void gather(int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
 {
-    CG_FOR_EACH(e, rows * n) {
+    CG_FOR_EACH(e, rows * n)
+    {
         const int32_t from = index[e / n];
         y[e] = from < 0 ? 0.0f : x[(int64_t)from * n + e % n];
     }
@@ -324,7 +332,8 @@ static __global__ void gather_back(int64_t targets, int64_t rows, int64_t n, con
 
 static __global__ void scatter(int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
 {
-    CG_FOR_EACH(e, rows * n) {
+    CG_FOR_EACH(e, rows * n)
+    {
         const int32_t to = index[e / n];
         if (to >= 0)
             y[(int64_t)to * n + e % n] = x[e];

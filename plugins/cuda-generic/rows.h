@@ -54,8 +54,8 @@ int cg_norm_forward(void *stream, const struct cg_norm *norm, int64_t rows, int6
 int cg_norm_backward(void *stream, const struct cg_norm *norm, int64_t rows, int64_t n, const float *x,
                      const float *stats, const float *dy, float *dx);
 /* dgain, dbias [n], each unless NULL; `add` to what stands there. */
-int cg_norm_backward_weights(void *stream, int64_t rows, int64_t n, const float *x, const float *stats,
-                             const float *dy, float *dgain, float *dbias, int32_t add);
+int cg_norm_backward_weights(void *stream, int64_t rows, int64_t n, const float *x, const float *stats, const float *dy,
+                             float *dgain, float *dbias, int32_t add);
 
 /* out[j] = sum over rows of x[r, j] (+ out[j]); x has `stride` elements a row. In a fixed order. */
 int cg_column_sums(void *stream, int64_t rows, int64_t n, const float *x, int64_t stride, float *out, int32_t add);

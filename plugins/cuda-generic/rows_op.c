@@ -141,8 +141,7 @@ static seqlstm_status norm_backward(const struct cg_call *call, struct seqlstm_e
     bool flows = find_flow(call, SEQLSTM_NORM_Y, SEQLSTM_NORM_X, call->rows * n, &dy, &dx, &status, err);
     SEQLSTM_TRY(status);
     if (flows)
-        CG_START(call, "layer norm, backward",
-                 cg_norm_backward(call->stream, &norm, call->rows, n, x, stats, dy, dx));
+        CG_START(call, "layer norm, backward", cg_norm_backward(call->stream, &norm, call->rows, n, x, stats, dy, dx));
     if (dy == NULL && !call->add) {
         SEQLSTM_TRY(dgain ? cg_clear(call, dgain, n, err) : SEQLSTM_OK);
         SEQLSTM_TRY(dbias ? cg_clear(call, dbias, n, err) : SEQLSTM_OK);
@@ -262,8 +261,7 @@ static seqlstm_status scatter_backward(const struct cg_call *call, struct seqlst
     seqlstm_status status;
     if (!find_flow(call, SEQLSTM_GATHER_Y, SEQLSTM_GATHER_X, rows_in * n, &dy, &dx, &status, err))
         return status;
-    CG_START(call, "scatter, backward",
-             cg_gather(call->stream, rows_in, n, call->slots[SEQLSTM_GATHER_INDEX], dy, dx));
+    CG_START(call, "scatter, backward", cg_gather(call->stream, rows_in, n, call->slots[SEQLSTM_GATHER_INDEX], dy, dx));
     return SEQLSTM_OK;
 }
 
@@ -277,7 +275,7 @@ static seqlstm_status cast_forward(const struct cg_call *call, struct seqlstm_er
     const struct seqlstm_cast_desc *d = &call->desc->cast;
     CG_START(call, "cast",
              gpu_cast(call->stream, d->from, d->to, call->rows * d->features, call->slots[SEQLSTM_UNARY_X],
-                     call->slots[SEQLSTM_UNARY_Y]));
+                      call->slots[SEQLSTM_UNARY_Y]));
     return SEQLSTM_OK;
 }
 
@@ -295,8 +293,7 @@ static seqlstm_status cast_backward(const struct cg_call *call, struct seqlstm_e
         return gpu_fill(call->op->ordinal, call->stream, dx, 0,
                         (uint64_t)(call->rows * d->features) * dtype_bytes(d->from), err);
     if (dx)
-        CG_START(call, "cast, backward",
-                 gpu_cast(call->stream, d->to, d->from, call->rows * d->features, dy, dx));
+        CG_START(call, "cast, backward", gpu_cast(call->stream, d->to, d->from, call->rows * d->features, dy, dx));
     return SEQLSTM_OK;
 }
 

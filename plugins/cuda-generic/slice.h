@@ -10,7 +10,7 @@
 
 /* Forward: column gate * units + u of a block's slice is the row of that gate of unit unit0 + u. */
 static __device__ inline float cg_get_row_weight(const struct cg_layer &y, int64_t unit0, int units, int column,
-                                                  int64_t d)
+                                                 int64_t d)
 {
     const int64_t gate = column / units, unit = unit0 + column % units, j = gate * y.hidden + unit;
     return gate < y.gates && unit < y.hidden && !cg_is_unused(&y, j) ? y.w_h[j * y.out + d] : 0.0f;
@@ -38,8 +38,8 @@ static __device__ __forceinline__ void cg_slice_clear(float sum[CG_GRID_GROUPS_M
     CG_UNROLL
     for (int j = 0; j < CG_GRID_GROUPS_MOST; j++)
         CG_UNROLL
-        for (int e = 0; e < 4; e++)
-            sum[j][e] = 0.0f;
+    for (int e = 0; e < 4; e++)
+        sum[j][e] = 0.0f;
 }
 
 /* Into `partial` [WARPS][16][columns]; complete when this returns. All threads call. */
@@ -52,9 +52,9 @@ static __device__ __forceinline__ void cg_slice_keep(const struct cg_grid &g, co
     CG_UNROLL
     for (int j = 0; j < CG_GRID_GROUPS_MOST; j++)
         CG_UNROLL
-        for (int e = 0; e < 4; e++)
-            if (j < g.columns / 8)
-                to[NUMBER::row(lane, e) * g.columns + j * 8 + NUMBER::column(lane, e)] = sum[j][e];
+    for (int e = 0; e < 4; e++)
+        if (j < g.columns / 8)
+            to[NUMBER::row(lane, e) * g.columns + j * 8 + NUMBER::column(lane, e)] = sum[j][e];
     __syncthreads();
 }
 

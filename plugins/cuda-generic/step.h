@@ -32,9 +32,9 @@ int cg_step_product(void *stream, const struct cg_layer *layer, enum cg_step_pro
 
 /* The cell behind the product, a block a sequence. */
 enum cg_step_phase {
-    CG_PHASE_WHOLE,   /* all of it; with a projection up to raw */
-    CG_PHASE_RESET,   /* late: r and z */
-    CG_PHASE_OUTPUT   /* late: the rest */
+    CG_PHASE_WHOLE, /* all of it; with a projection up to raw */
+    CG_PHASE_RESET, /* late: r and z */
+    CG_PHASE_OUTPUT /* late: the rest */
 };
 int cg_step_cell(void *stream, const struct cg_layer *layer, enum cg_step_phase phase, int64_t t, int32_t parity,
                  int64_t m);

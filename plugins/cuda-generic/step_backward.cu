@@ -6,27 +6,29 @@
 
 static __global__ void begin_back(const struct cg_layer *y, int64_t sequences)
 {
-    CG_FOR_EACH(e, sequences * y->out) {
+    CG_FOR_EACH(e, sequences * y->out)
+    {
         y->direct[e] = cg_or_zero(y->dhn, e);
         y->back[e] = 0.0f;
     }
     CG_FOR_EACH(e, sequences * y->hidden)
-        y->dc[e] = cg_or_zero(y->dcn, e);
+    y->dc[e] = cg_or_zero(y->dcn, e);
 }
 
 static __global__ void finish_back(const struct cg_layer *y, int64_t sequences)
 {
     CG_FOR_EACH(e, sequences * y->out)
-        if (y->dh0)
-            y->dh0[e] = y->direct[e] + cg_or_one(y->mask_h, e) * y->back[e];
+    if (y->dh0)
+        y->dh0[e] = y->direct[e] + cg_or_one(y->mask_h, e) * y->back[e];
     CG_FOR_EACH(e, sequences * y->hidden)
-        if (y->dc0)
-            y->dc0[e] = y->dc[e];
+    if (y->dc0)
+        y->dc0[e] = y->dc[e];
 }
 
 static __global__ void h_rows(const struct cg_layer *y, int64_t rows)
 {
-    CG_FOR_EACH(e, rows * y->out) {
+    CG_FOR_EACH(e, rows * y->out)
+    {
         const int64_t r = e / y->out, k = e % y->out, b = y->axis.row_sequence[r];
         const int64_t before = cg_row_before(y, y->axis.row_step[r], b);
         y->h_rows[e] = cg_h_before(y, before, b, k) * cg_or_one(y->mask_h, b * y->out + k);
@@ -54,7 +56,8 @@ extern "C" int cg_step_h_rows(void *stream, const struct cg_layer *layer, int64_
 
 static __global__ void split_back(const struct cg_layer *y, int64_t t, int64_t m)
 {
-    CG_FOR_EACH(e, m * y->out) {
+    CG_FOR_EACH(e, m * y->out)
+    {
         const int64_t b = e / y->out, k = e % y->out, row = cg_row(y, t, b);
         y->dh_new[row * y->out + k] = cg_dh_new(y, t, row, b, k, y->back[b * y->out + k]);
     }

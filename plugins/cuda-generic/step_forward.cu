@@ -8,7 +8,8 @@
 
 static __global__ void begin(const struct cg_layer *y, int64_t elems)
 {
-    CG_FOR_EACH(e, elems) {
+    CG_FOR_EACH(e, elems)
+    {
         const float h = cg_or_zero(y->h0, e) * cg_or_one(y->mask_h, e);
         y->hm[0][e] = h;
         y->hm[1][e] = h;
@@ -24,11 +25,11 @@ static __device__ int64_t last_row(const struct cg_layer *y, int64_t b)
 static __global__ void finish(const struct cg_layer *y, int64_t sequences)
 {
     CG_FOR_EACH(e, sequences * y->out)
-        if (y->hn)
-            y->hn[e] = y->h[last_row(y, e / y->out) * y->out + e % y->out];
+    if (y->hn)
+        y->hn[e] = y->h[last_row(y, e / y->out) * y->out + e % y->out];
     CG_FOR_EACH(e, sequences * y->hidden)
-        if (y->cn)
-            y->cn[e] = y->c[last_row(y, e / y->hidden) * y->hidden + e % y->hidden];
+    if (y->cn)
+        y->cn[e] = y->c[last_row(y, e / y->hidden) * y->hidden + e % y->hidden];
 }
 
 extern "C" int cg_step_begin(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t out)
@@ -125,8 +126,8 @@ static __device__ void run_gru(const struct cg_layer *y, const struct sums &s, i
             y->reset[b * n + k] = r * y->hm[parity][b * n + k];
             continue;
         }
-        const float h = cg_gru_output(y, row, k, r, get_u(s, 2 * n + k), get_v(s, 2 * n + k),
-                                      cg_h_before(y, before, b, k));
+        const float h =
+            cg_gru_output(y, row, k, r, get_u(s, 2 * n + k), get_v(s, 2 * n + k), cg_h_before(y, before, b, k));
         cg_publish(y, t, b, row, before, k, h, parity);
     }
 }
@@ -135,8 +136,8 @@ static __global__ void cell(const struct cg_layer *y, int phase, int64_t t, int 
 {
     GPU_SHARED(float, room);
     const int64_t b = blockIdx.x, row = cg_row(y, t, b), before = cg_row_before(y, t, b);
-    struct sums s = {y->u + row * y->gh, y->normed ? y->v + row * y->gh : y->product + b * y->gh, nullptr, nullptr,
-                     {0, 1}, {0, 1}};
+    struct sums s = {
+        y->u + row * y->gh, y->normed ? y->v + row * y->gh : y->product + b * y->gh, nullptr, nullptr, {0, 1}, {0, 1}};
     if (y->normed) {
         s.gain_u = y->norm;
         s.gain_v = y->norm + y->gh;
@@ -161,7 +162,8 @@ extern "C" int cg_step_cell(void *stream, const struct cg_layer *layer, enum cg_
 
 static __global__ void publish(const struct cg_layer *y, int64_t t, int parity, int64_t m)
 {
-    CG_FOR_EACH(e, m * y->out) {
+    CG_FOR_EACH(e, m * y->out)
+    {
         const int64_t b = e / y->out, k = e % y->out;
         cg_publish(y, t, b, cg_row(y, t, b), cg_row_before(y, t, b), k, y->projected[e], parity);
     }

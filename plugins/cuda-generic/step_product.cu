@@ -30,8 +30,8 @@ static __device__ struct cg_gemm find(const struct cg_layer *y, int which, int64
 }
 
 template <typename TILE>
-static __global__ void __launch_bounds__(TILE::THREADS) product(const struct cg_layer *y, int which, int64_t t,
-                                                                int parity, int64_t m, int64_t n)
+static __global__ void __launch_bounds__(TILE::THREADS)
+    product(const struct cg_layer *y, int which, int64_t t, int parity, int64_t m, int64_t n)
 {
     struct cg_gemm g = find(y, which, t, parity, m, n);
     if (which == CG_PRODUCT_BACK && y->late)
@@ -63,8 +63,8 @@ static int launch_fitting(void *stream, const struct cg_layer *layer, int which,
                              : launch<LARGE>(stream, layer, which, t, parity, m, n);
 }
 
-extern "C" int cg_step_product(void *stream, const struct cg_layer *layer, enum cg_step_product which,
-                               uint32_t compute, int64_t t, int32_t parity, int64_t m, int64_t n)
+extern "C" int cg_step_product(void *stream, const struct cg_layer *layer, enum cg_step_product which, uint32_t compute,
+                               int64_t t, int32_t parity, int64_t m, int64_t n)
 {
     switch (compute) {
     case SEQLSTM_TF32:

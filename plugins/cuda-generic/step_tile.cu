@@ -11,13 +11,15 @@ template <typename NUMBER> static __global__ void begin(const struct cg_layer *l
     const struct cg_layer y = *layer;
     const int64_t n = y.hidden, words = cg_tile_words(n, NUMBER::PER_WORD);
     const int64_t half = y.axis.sequences * words;
-    CG_FOR_EACH(e, cg_tile_places(y.gates, n) * words) {
+    CG_FOR_EACH(e, cg_tile_places(y.gates, n) * words)
+    {
         const int64_t unit = cg_tile_unit(y.gates, e / words), row = cg_tile_gate(y.gates, e / words) * n + unit;
         const bool used = unit < n && !cg_is_unused(&y, row);
         y.tile_weights[e] =
             cg_slice_word<NUMBER>((int)(e % words), used ? n : 0, [&](int64_t d) { return y.w_h[row * n + d]; });
     }
-    CG_FOR_EACH(e, half) {
+    CG_FOR_EACH(e, half)
+    {
         const int64_t b = e / words;
         const uint32_t word = cg_slice_word<NUMBER>((int)(e % words), n, [&](int64_t d) {
             return cg_or_zero(y.h0, b * n + d) * cg_or_one(y.mask_h, b * n + d);
@@ -79,7 +81,8 @@ extern "C" int64_t cg_tile_exchange_most(int64_t hidden, int64_t gates, int64_t 
 
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
-namespace {
+namespace
+{
 
 /* Enough rows and columns for tiles that read each operand few times; else many tiles, whose warps share the depth. */
 typedef cg_copy_shape<2, 4, 1, 4, 4> large;

@@ -10,7 +10,8 @@ template <typename NUMBER> static __global__ void begin(const struct cg_layer *l
 {
     const struct cg_layer y = *layer;
     const int64_t n = y.hidden, places = cg_tile_places(y.gates, n), words = cg_tile_words(places, NUMBER::PER_WORD);
-    CG_FOR_EACH(e, n * words) { /* neighbours read neighbours */
+    CG_FOR_EACH(e, n * words)
+    { /* neighbours read neighbours */
         const int64_t unit = e % n, word = e / n;
         y.tile_weights[unit * words + word] = cg_slice_word<NUMBER>((int)word, places, [&](int64_t place) {
             const int64_t of = cg_tile_unit(y.gates, place), row = cg_tile_gate(y.gates, place) * n + of;
@@ -18,7 +19,7 @@ template <typename NUMBER> static __global__ void begin(const struct cg_layer *l
         });
     }
     CG_FOR_EACH(e, 2 * y.axis.sequences * words)
-        y.tile_exchange[e] = 0;
+    y.tile_exchange[e] = 0;
 }
 
 /* What the cells of a tile will read comes from memory meanwhile. */
@@ -86,7 +87,8 @@ static __global__ void __launch_bounds__(SHAPE::THREADS, 512 / SHAPE::THREADS)
 
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
-namespace {
+namespace
+{
 
 /* As forward; the depth is longer and there are fewer columns. */
 typedef cg_copy_shape<4, 2, 1, 2, 4> large;

@@ -27,9 +27,11 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
            (d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast));
 }
 
-static const char *const variant_names[] = {
-    [CG_STEP_GRAPH] = "step_graph", [CG_ONE_BLOCK] = "one_block", [CG_GRID] = "grid", [CG_CLUSTER] = "cluster",
-    [CG_WAVEFRONT] = "wavefront"};
+static const char *const variant_names[] = {[CG_STEP_GRAPH] = "step_graph",
+                                            [CG_ONE_BLOCK] = "one_block",
+                                            [CG_GRID] = "grid",
+                                            [CG_CLUSTER] = "cluster",
+                                            [CG_WAVEFRONT] = "wavefront"};
 
 bool cg_find_variant(const char *name, enum cg_variant *out_variant)
 {
@@ -101,7 +103,7 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
                            struct seqlstm_error *err)
 {
     static const char *const kernels[] = {"kernels", NULL}, *const small[] = {"kernels", "cublaslt", NULL},
-                      *const large[] = {"cublaslt", "kernels", NULL};
+                             *const large[] = {"cublaslt", "kernels", NULL};
     (void)err;
     const int32_t capability = gpu_parse_class(device_class);
     if (capability < GPU_CAPABILITY_MIN) {

@@ -11,10 +11,22 @@
  * column lane % 8 of each group of eight. */
 struct cg_f32 {
     enum { PER_WORD = 1 };
-    static __device__ __forceinline__ uint32_t word(float x, float) { return gpu_float_bits(x); }
-    static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x) { row[d] = gpu_float_bits(x); }
-    static __device__ __forceinline__ int row(int lane, int e) { return lane / 8 * 4 + e; }
-    static __device__ __forceinline__ int column(int lane, int) { return lane % 8; }
+    static __device__ __forceinline__ uint32_t word(float x, float)
+    {
+        return gpu_float_bits(x);
+    }
+    static __device__ __forceinline__ void put(uint32_t *row, int64_t d, float x)
+    {
+        row[d] = gpu_float_bits(x);
+    }
+    static __device__ __forceinline__ int row(int lane, int e)
+    {
+        return lane / 8 * 4 + e;
+    }
+    static __device__ __forceinline__ int column(int lane, int)
+    {
+        return lane % 8;
+    }
     /* 16 words of 16 rows with 16 words of 8 `groups` columns, of at most 8 MOST. */
     template <int MOST>
     static __device__ __forceinline__ void multiply_groups(const uint32_t *a, int a_pitch, const uint32_t *w,
@@ -34,8 +46,8 @@ struct cg_f32 {
                 CG_UNROLL
                 for (int r = 0; r < 4; r++)
                     CG_UNROLL
-                    for (int k = 0; k < 4; k++)
-                        sum[j][r] += x[r].x[k] * y.x[k];
+                for (int k = 0; k < 4; k++)
+                    sum[j][r] += x[r].x[k] * y.x[k];
             }
         }
     }
@@ -57,8 +69,8 @@ struct cg_f32 {
                 CG_UNROLL
                 for (int j = 0; j < J; j++)
                     CG_UNROLL
-                    for (int k = 0; k < 4; k++)
-                        sum[r / 4][j][r % 4] += x.x[k] * y[j].x[k];
+                for (int k = 0; k < 4; k++)
+                    sum[r / 4][j][r % 4] += x.x[k] * y[j].x[k];
             }
         }
     }
@@ -66,8 +78,14 @@ struct cg_f32 {
 
 /* The same on tensor cores. */
 template <typename NUMBER> struct cg_wide : NUMBER {
-    static __device__ __forceinline__ int row(int lane, int e) { return lane / 4 + e / 2 * 8; }
-    static __device__ __forceinline__ int column(int lane, int e) { return lane % 4 * 2 + e % 2; }
+    static __device__ __forceinline__ int row(int lane, int e)
+    {
+        return lane / 4 + e / 2 * 8;
+    }
+    static __device__ __forceinline__ int column(int lane, int e)
+    {
+        return lane % 4 * 2 + e % 2;
+    }
     template <int MOST>
     static __device__ __forceinline__ void multiply_groups(const uint32_t *a, int a_pitch, const uint32_t *w,
                                                            int w_pitch, int groups, float sum[MOST][4])
@@ -94,16 +112,16 @@ template <typename NUMBER> struct cg_wide : NUMBER {
         CG_UNROLL
         for (int i = 0; i < I; i++)
             CG_UNROLL
-            for (int half = 0; half < 2; half++)
-                cg_load_fragments(of_a[i][half], a + (i * 16 + lane % 16) * pitch + 8 * half + lane / 16 * 4);
+        for (int half = 0; half < 2; half++)
+            cg_load_fragments(of_a[i][half], a + (i * 16 + lane % 16) * pitch + 8 * half + lane / 16 * 4);
         CG_UNROLL
         for (int j = 0; j < J; j++) {
             cg_load_fragments(of_w, w + (j * 8 + lane % 8) * pitch + lane / 8 * 4);
             CG_UNROLL
             for (int half = 0; half < 2; half++)
                 CG_UNROLL
-                for (int i = 0; i < I; i++)
-                    NUMBER::multiply(sum[i][j], of_a[i][half], of_w + 2 * half);
+            for (int i = 0; i < I; i++)
+                NUMBER::multiply(sum[i][j], of_a[i][half], of_w + 2 * half);
         }
     }
 };

@@ -63,8 +63,8 @@ static __device__ int64_t find_row(const struct cg_layer &y, int64_t s, int64_t 
 
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
 
-static __global__ void __launch_bounds__(THREADS, 1) forward(const struct cg_layer *layers, int count,
-                                                             unsigned *exchange, unsigned *tickets)
+static __global__ void __launch_bounds__(THREADS, 1)
+    forward(const struct cg_layer *layers, int count, unsigned *exchange, unsigned *tickets)
 {
     GPU_SHARED(struct cg_wave_block, block);
     /* h [MOST] masked; x [MOST] masked; z, u [ROWS] of the step */
@@ -210,8 +210,8 @@ static __device__ void run_products(const struct cg_layer &y, const struct cg_la
     }
 }
 
-static __global__ void __launch_bounds__(BACK_THREADS, 1) backward(const struct cg_layer *layers, int count,
-                                                                   unsigned *exchange, unsigned *tickets)
+static __global__ void __launch_bounds__(BACK_THREADS, 1)
+    backward(const struct cg_layer *layers, int count, unsigned *exchange, unsigned *tickets)
 {
     GPU_SHARED(struct cg_wave_block, block);
     struct cg_wave_sums *shared = reinterpret_cast<struct cg_wave_sums *>(block + 1);
@@ -236,14 +236,14 @@ extern "C" int cg_wave_forward(void *stream, const struct cg_layer *layers, int6
                                uint32_t *exchange)
 {
     return GPU_LAUNCH_TICKETS(stream, (unsigned)(sequences * count), THREADS,
-                              sizeof(struct cg_wave_block) + (2 * MOST + 2 * ROWS) * sizeof(float), forward,
-                              layers, (int)count, exchange, exchange + sequences * count);
+                              sizeof(struct cg_wave_block) + (2 * MOST + 2 * ROWS) * sizeof(float), forward, layers,
+                              (int)count, exchange, exchange + sequences * count);
 }
 
 extern "C" int cg_wave_backward(void *stream, const struct cg_layer *layers, int64_t count, int64_t sequences,
                                 uint32_t *exchange)
 {
     return GPU_LAUNCH_TICKETS(stream, (unsigned)(sequences * count), BACK_THREADS,
-                              sizeof(struct cg_wave_block) + sizeof(struct cg_wave_sums), backward,
-                              layers, (int)count, exchange, exchange + sequences * count);
+                              sizeof(struct cg_wave_block) + sizeof(struct cg_wave_sums), backward, layers, (int)count,
+                              exchange, exchange + sequences * count);
 }

@@ -174,8 +174,8 @@ static seqlstm_status measure(const struct seqlstm_op *op, const struct seqlstm_
                               struct seqlstm_error *err)
 {
     SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
-    *out = (struct ref_extent){.rows = bind->rows,
-                               .rows_in = seqlstm_has_rows_in(&op->desc) ? bind->rows_in : bind->rows};
+    *out =
+        (struct ref_extent){.rows = bind->rows, .rows_in = seqlstm_has_rows_in(&op->desc) ? bind->rows_in : bind->rows};
     if (seqlstm_needs_axis(&op->desc) && !(bind->flags & SEQLSTM_BIND_ON_SEQUENCES)) {
         out->states = bind->axis->batch_sizes[bind->t0];
         out->sequences = bind->axis->sequences;

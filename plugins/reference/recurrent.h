@@ -35,8 +35,8 @@ struct ref_stack {
     const struct ref_call *call;
     const struct seqlstm_recurrent_desc *desc;
     const struct seqlstm_axis *axis;
-    int64_t t0, t1, row0; /* row0: first row of the range on the axis */
-    int64_t rows, states; /* rows of the range; sequences alive at t0 */
+    int64_t t0, t1, row0;         /* row0: first row of the range on the axis */
+    int64_t rows, states;         /* rows of the range; sequences alive at t0 */
     int64_t kept_rows, kept_row0; /* rows of the reserve, and the first of the range in it */
     int64_t layers, directions, gates, hidden, out, merged;
     struct ref_record_layout layout;
@@ -58,7 +58,7 @@ struct ref_layer {
     const double *h0, *c0;
     double *hn, *cn;
     double *dw_x, *dw_h, *dbias, *dpeephole, *dprojection, *dnorm; /* dw_h of the masked matrix */
-    const double *mask_x, *mask_h; /* [states, input], [states, out] */
+    const double *mask_x, *mask_h;                                 /* [states, input], [states, out] */
     uint64_t zoneout_cell_key, zoneout_hidden_key;
     double *records;
     double *scratch; /* for the cell: ref_cell_scratch elements */

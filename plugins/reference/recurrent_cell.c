@@ -129,8 +129,8 @@ static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64
         const double i = gate(y, z[k]), f = coupled ? 1 - i : gate(y, z[n + k]), g = candidate(y, z[2 * n + k]);
         record[y->layout->c_raw + k] = f * c_prev + i * g;
         c_new[k] = ref_clip(record[y->layout->c_raw + k], d->cell_clip);
-        z[3 * n + k] = w->u[3 * n + k] + w->v[3 * n + k] + ref_or_zero(y->bias, 3 * n + k) +
-                       ref_or_zero(p_o, k) * c_new[k];
+        z[3 * n + k] =
+            w->u[3 * n + k] + w->v[3 * n + k] + ref_or_zero(y->bias, 3 * n + k) + ref_or_zero(p_o, k) * c_new[k];
         record[y->layout->c + k] = carry(y, y->zoneout_cell_key, d->zoneout_cell, b, t, k, c_prev, c_new[k]);
     }
     memcpy(w->q, c_new, (size_t)n * sizeof *w->q);
@@ -196,6 +196,6 @@ void ref_cell_forward(const struct ref_layer *y, int64_t b, int64_t t, const dou
         break;
     }
     for (int64_t k = 0; k < y->out; k++)
-        record[y->layout->h + k] = carry(y, y->zoneout_hidden_key, y->desc->zoneout_hidden, b, t, k,
-                                         ref_or_zero(h_before, k), w.h_new[k]);
+        record[y->layout->h + k] =
+            carry(y, y->zoneout_hidden_key, y->desc->zoneout_hidden, b, t, k, ref_or_zero(h_before, k), w.h_new[k]);
 }

@@ -7,14 +7,14 @@
 
 /* All in the layer's scratch. u and v: products, with LAYER_NORM normalised (N(u), not yet times its weight). */
 struct ref_work {
-    double *x, *h;         /* x~ [input], h~ [out] */
-    double *u, *v;         /* [G H] */
-    double *du, *dv, *dz;  /* [G H] */
-    double *dx, *dh;       /* of x~ and h~ */
-    double *q, *out;       /* [hidden]: argument of the output activation, h^ before projection */
-    double *a, *b, *e;     /* [hidden]: for whatever a function needs */
-    double *normal;        /* [G H]: compacted for the normalisation */
-    double *h_new;         /* [out] */
+    double *x, *h;           /* x~ [input], h~ [out] */
+    double *u, *v;           /* [G H] */
+    double *du, *dv, *dz;    /* [G H] */
+    double *dx, *dh;         /* of x~ and h~ */
+    double *q, *out;         /* [hidden]: argument of the output activation, h^ before projection */
+    double *a, *b, *e;       /* [hidden]: for whatever a function needs */
+    double *normal;          /* [G H]: compacted for the normalisation */
+    double *h_new;           /* [out] */
     double u_scale, v_scale; /* 1 / sqrt(var + epsilon) */
 };
 

@@ -56,7 +56,7 @@ struct ref_call {
     double *const *grads; /* by slot; NULL in forward */
     uint32_t parts;       /* SEQLSTM_BACKWARD_… */
     double *scratch;
-    double *reserve; /* NULL in inference */
+    double *reserve;       /* NULL in inference */
     double slope_distance; /* backward_moved of float64.h; 0: slopes as they are */
     uint64_t *slope_draw;  /* state of its random numbers */
 };

@@ -32,23 +32,23 @@ extern int seqlstm_no_such_function(void);
 #endif
 
 #ifdef HOSTILE_FTZ_AT_LOAD
-__attribute__((constructor)) static void
-at_load(void)
+__attribute__((constructor)) static void at_load(void)
 {
     FLUSH_TO_ZERO();
 }
 #endif
 #ifdef HOSTILE_SIGNAL_AT_LOAD
-static void handler(int number) { (void)number; }
-__attribute__((constructor)) static void
-at_load(void)
+static void handler(int number)
+{
+    (void)number;
+}
+__attribute__((constructor)) static void at_load(void)
 {
     signal(SIGUSR2, handler);
 }
 #endif
 #ifdef HOSTILE_LOCALE_AT_LOAD
-__attribute__((constructor)) static void
-at_load(void)
+__attribute__((constructor)) static void at_load(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
 }
@@ -226,8 +226,14 @@ static seqlstm_status hostile_forward(struct seqlstm_binding *binding, struct se
 }
 #endif
 
-static void hostile_binding_destroy(struct seqlstm_binding *binding) { (void)binding; }
-static void hostile_op_destroy(struct seqlstm_op *op) { (void)op; }
+static void hostile_binding_destroy(struct seqlstm_binding *binding)
+{
+    (void)binding;
+}
+static void hostile_op_destroy(struct seqlstm_op *op)
+{
+    (void)op;
+}
 
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_RECURRENT] = sizeof(struct seqlstm_recurrent_desc) - 8, /* an older one: 8 bytes fewer */
@@ -259,69 +265,71 @@ static seqlstm_status hostile_estimate(const struct seqlstm_op *op, const struct
 static const struct {
     struct seqlstm_backend backend;
     uint64_t later[8];
-} table_and_more = {.backend = {
+} table_and_more = {.backend =
+                        {
 #ifdef HOSTILE_SIZE
-    .struct_size = 40,
+                            .struct_size = 40,
 #elif defined HOSTILE_SHORT_TABLE
-    .struct_size = (uint32_t)offsetof(struct seqlstm_backend, backward),
+                            .struct_size = (uint32_t)offsetof(struct seqlstm_backend, backward),
 #elif defined HOSTILE_LONG_TABLE
-    .struct_size = (uint32_t)sizeof(table_and_more),
+                            .struct_size = (uint32_t)sizeof(table_and_more),
 #elif defined HOSTILE_ENDLESS_TABLE
-    .struct_size = 0xFFFFFFF0u,
+                            .struct_size = 0xFFFFFFF0u,
 #else
-    .struct_size = (uint32_t)sizeof(struct seqlstm_backend),
+                            .struct_size = (uint32_t)sizeof(struct seqlstm_backend),
 #endif
 #ifdef HOSTILE_MAGIC
-    .magic = 0xDEADBEEF,
+                            .magic = 0xDEADBEEF,
 #else
-    .magic = SEQLSTM_MAGIC,
+                            .magic = SEQLSTM_MAGIC,
 #endif
 #ifdef HOSTILE_MAJOR
-    .abi_major = 9,
+                            .abi_major = 9,
 #else
-    .abi_major = SEQLSTM_ABI_MAJOR,
+                            .abi_major = SEQLSTM_ABI_MAJOR,
 #endif
 #ifdef HOSTILE_MINOR
-    .abi_minor_needed = SEQLSTM_ABI_MINOR + 1,
+                            .abi_minor_needed = SEQLSTM_ABI_MINOR + 1,
 #else
-    .abi_minor_needed = SEQLSTM_ABI_MINOR,
+                            .abi_minor_needed = SEQLSTM_ABI_MINOR,
 #endif
 #ifdef HOSTILE_BAD_ID
-    .id = "Not An Id!",
+                            .id = "Not An Id!",
 #else
-    .id = HOSTILE_ID,
+                            .id = HOSTILE_ID,
 #endif
-    .version = "1.2.3",
+                            .version = "1.2.3",
 #ifndef HOSTILE_NO_VENDOR
-    .vendor = "nobody",
+                            .vendor = "nobody",
 #endif
-    .license = "Apache-2.0",
-    .build = "test",
-    .desc_count = SEQLSTM_OP_COUNT,
+                            .license = "Apache-2.0",
+                            .build = "test",
+                            .desc_count = SEQLSTM_OP_COUNT,
 #ifdef HOSTILE_NO_DESC_BYTES
-    .desc_bytes = sizeof desc_bytes ? NULL : desc_bytes,
+                            .desc_bytes = sizeof desc_bytes ? NULL : desc_bytes,
 #else
-    .desc_bytes = desc_bytes,
+                            .desc_bytes = desc_bytes,
 #endif
-    .option_count = sizeof options / sizeof *options,
-    .options = options,
-    .open = hostile_open,
-    .close = hostile_close,
-    .device_count = hostile_device_count,
-    .device_info = hostile_device_info,
-    .supports = hostile_supports,
-    .op_create = hostile_op_create,
-    .op_sizes = hostile_op_sizes,
-    .op_bind = hostile_op_bind,
+                            .option_count = sizeof options / sizeof *options,
+                            .options = options,
+                            .open = hostile_open,
+                            .close = hostile_close,
+                            .device_count = hostile_device_count,
+                            .device_info = hostile_device_info,
+                            .supports = hostile_supports,
+                            .op_create = hostile_op_create,
+                            .op_sizes = hostile_op_sizes,
+                            .op_bind = hostile_op_bind,
 #ifdef HOSTILE_NULL_SLOT
-    .backward = NULL, /* and no forward either */
+                            .backward = NULL, /* and no forward either */
 #else
-    .forward = hostile_forward,
+                            .forward = hostile_forward,
 #endif
-    .binding_destroy = hostile_binding_destroy,
-    .op_destroy = hostile_op_destroy,
-    .estimate = hostile_estimate,
-}, .later = {1, 2, 3, 4, 5, 6, 7, 8}};
+                            .binding_destroy = hostile_binding_destroy,
+                            .op_destroy = hostile_op_destroy,
+                            .estimate = hostile_estimate,
+                        },
+                    .later = {1, 2, 3, 4, 5, 6, 7, 8}};
 #define table table_and_more.backend
 
 #ifdef HOSTILE_SECOND_SYMBOL

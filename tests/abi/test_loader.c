@@ -22,7 +22,7 @@
 
 enum { PATH_BYTES = 512 };
 static char hostile_folder[400]; /* where the plugins are built */
-static char scratch[256];         /* a folder of our own, mode 700 */
+static char scratch[256];        /* a folder of our own, mode 700 */
 
 struct expected {
     const char *name; /* file and id are h-NAME */
@@ -219,7 +219,7 @@ static void garbage_answers_become_refusals(void **state)
     static const struct {
         const char *id, *reason;
     } cases[] = {
-        {"h-answer-seven", "neither yes nor no"},    {"h-answer-no-reason", "without a reason"},
+        {"h-answer-seven", "neither yes nor no"},     {"h-answer-no-reason", "without a reason"},
         {"h-answer-no-code", "without a known code"}, {"h-answer-no-variant", "number of variants"},
         {"h-answer-unterminated", "without an end"},  {"h-answer-variants", "number of variants"},
         {"h-answer-twins", "one variant twice"},      {"h-answer-option", "unknown option"},
@@ -290,12 +290,24 @@ static void settings_are_checked_by_the_plugins_own_list(void **state)
         struct seqlstm_setting setting;
         const char *reason; /* NULL: fine */
     } cases[] = {
-        {{"tile", "128"}, NULL},      {{"tile", "0x80"}, NULL},        {{"tile", "many"}, "expected int"},
-        {{"mode", "slow"}, NULL},     {{"mode", "slo"}, "fast|slow"},  {{"mode", ""}, "fast|slow"},
-        {{"loud", "true"}, NULL},     {{"loud", "yes"}, "bool"},       {{"factor", "1e-3"}, NULL},
-        {{"factor", "1,5"}, "float"}, {{"path", "any thing"}, NULL},   {{"tiel", "1"}, "did you mean 'tile'"},
-        {{"tile", "0"}, "expected int 1..4096"}, {{"tile", "4097"}, "expected int 1..4096"}, {{"tile", "4096"}, NULL},
-        {{"factor", "2.5"}, "float 0..1"}, {{"factor", "1"}, NULL}, {{"factor", ".nan"}, "float 0..1"},
+        {{"tile", "128"}, NULL},
+        {{"tile", "0x80"}, NULL},
+        {{"tile", "many"}, "expected int"},
+        {{"mode", "slow"}, NULL},
+        {{"mode", "slo"}, "fast|slow"},
+        {{"mode", ""}, "fast|slow"},
+        {{"loud", "true"}, NULL},
+        {{"loud", "yes"}, "bool"},
+        {{"factor", "1e-3"}, NULL},
+        {{"factor", "1,5"}, "float"},
+        {{"path", "any thing"}, NULL},
+        {{"tiel", "1"}, "did you mean 'tile'"},
+        {{"tile", "0"}, "expected int 1..4096"},
+        {{"tile", "4097"}, "expected int 1..4096"},
+        {{"tile", "4096"}, NULL},
+        {{"factor", "2.5"}, "float 0..1"},
+        {{"factor", "1"}, NULL},
+        {{"factor", ".nan"}, "float 0..1"},
     };
     const char *folders[] = {hostile_folder};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -318,8 +330,11 @@ static void files_that_are_no_plugins(void **state)
     const char *folders[] = {scratch};
     static const struct {
         const char *id, *reason;
-    } cases[] = {{"text", "not an ELF file"}, {"empty", "not an ELF file"}, {"cut", "damaged"},
-                 {"folder", "not a file"},    {"renamed", "named after backend renamed"}};
+    } cases[] = {{"text", "not an ELF file"},
+                 {"empty", "not an ELF file"},
+                 {"cut", "damaged"},
+                 {"folder", "not a file"},
+                 {"renamed", "named after backend renamed"}};
     path_of(path, scratch, "text");
     FILE *text = fopen(path, "w");
     assert_non_null(text);

@@ -34,8 +34,8 @@ struct contest {
     pthread_cond_t changed;
     struct runner runners[MOST];
     const char *backends;
-    int turn;           /* whose it is; -1: nobody's */
-    int64_t limit;      /* tokens of the run at which the turn ends */
+    int turn;      /* whose it is; -1: nobody's */
+    int64_t limit; /* tokens of the run at which the turn ends */
 };
 
 static int64_t processor_ns(void)

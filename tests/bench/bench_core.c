@@ -31,11 +31,9 @@ static void *volatile last; /* place in a ring */
 __attribute__((target("avx512f"), noinline)) static void read_through_avx512(const float *x, size_t bytes)
 {
     __m512i sum[4];
-    RATES_UNROLL for (int i = 0; i < 4; i++)
-        sum[i] = _mm512_setzero_si512();
+    RATES_UNROLL for (int i = 0; i < 4; i++) sum[i] = _mm512_setzero_si512();
     for (size_t k = 0; k < bytes / 4; k += 64)
-        RATES_UNROLL for (int i = 0; i < 4; i++)
-            sum[i] = _mm512_or_si512(sum[i], _mm512_loadu_si512(x + k + 16 * i));
+        RATES_UNROLL for (int i = 0; i < 4; i++) sum[i] = _mm512_or_si512(sum[i], _mm512_loadu_si512(x + k + 16 * i));
     for (int i = 0; i < 4; i++)
         sink += (float)sum[i][0];
 }
@@ -43,11 +41,10 @@ __attribute__((target("avx512f"), noinline)) static void read_through_avx512(con
 __attribute__((target("avx2"), noinline)) static void read_through_avx2(const float *x, size_t bytes)
 {
     __m256i sum[8];
-    RATES_UNROLL for (int i = 0; i < 8; i++)
-        sum[i] = _mm256_setzero_si256();
+    RATES_UNROLL for (int i = 0; i < 8; i++) sum[i] = _mm256_setzero_si256();
     for (size_t k = 0; k < bytes / 4; k += 64)
-        RATES_UNROLL for (int i = 0; i < 8; i++)
-            sum[i] = _mm256_or_si256(sum[i], _mm256_loadu_si256((const __m256i *)(const void *)(x + k + 8 * i)));
+        RATES_UNROLL for (int i = 0; i < 8; i++) sum[i] =
+            _mm256_or_si256(sum[i], _mm256_loadu_si256((const __m256i *)(const void *)(x + k + 8 * i)));
     for (int i = 0; i < 8; i++)
         sink += (float)sum[i][0];
 }

@@ -22,13 +22,13 @@
 
 #include <dnnl.h>
 
-#define TRY(call)                                                                                   \
-    do {                                                                                            \
-        dnnl_status_t s_ = (call);                                                                  \
-        if (s_ != dnnl_success) {                                                                   \
-            fprintf(stderr, "%s: oneDNN status %d\n", #call, (int)s_);                              \
-            exit(1);                                                                                \
-        }                                                                                           \
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        dnnl_status_t s_ = (call);                                                                                     \
+        if (s_ != dnnl_success) {                                                                                      \
+            fprintf(stderr, "%s: oneDNN status %d\n", #call, (int)s_);                                                 \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static dnnl_engine_t engine;

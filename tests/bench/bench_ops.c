@@ -48,19 +48,19 @@ typedef float wide __attribute__((vector_size(64)));
 #define CONTRACT
 #define FMA_TARGET(isa) __attribute__((target(isa), optimize("O2,fp-contract=fast")))
 #endif
-#define FMA_LOOP(name, isa)                                                                                  \
-    FMA_TARGET(isa) static void name(int64_t count, float *out)                                              \
-    {                                                                                                        \
-        CONTRACT                                                                                             \
-        wide b, c, sum = {0};                                                                                \
-        for (int i = 0; i < 16; i++)                                                                         \
-            b[i] = 0.999f, c[i] = 0.001f;                                                                    \
-        EACH(START)                                                                                          \
-        for (int64_t i = 0; i < count; i++) {                                                                \
-            EACH(STEP)                                                                                       \
-        }                                                                                                    \
-        EACH(TOTAL)                                                                                          \
-        memcpy(out, &sum, sizeof sum);                                                                       \
+#define FMA_LOOP(name, isa)                                                                                            \
+    FMA_TARGET(isa) static void name(int64_t count, float *out)                                                        \
+    {                                                                                                                  \
+        CONTRACT                                                                                                       \
+        wide b, c, sum = {0};                                                                                          \
+        for (int i = 0; i < 16; i++)                                                                                   \
+            b[i] = 0.999f, c[i] = 0.001f;                                                                              \
+        EACH(START)                                                                                                    \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            EACH(STEP)                                                                                                 \
+        }                                                                                                              \
+        EACH(TOTAL)                                                                                                    \
+        memcpy(out, &sum, sizeof sum);                                                                                 \
     }
 
 #if defined(__x86_64__)
@@ -153,8 +153,7 @@ static double fraction(const struct bench *b, double flops, double bytes, double
     return floor_ns / ns;
 }
 
-static void run(const struct bench *b, const struct bench_case *c, const struct seqlstm_axis *axis,
-                int64_t rows)
+static void run(const struct bench *b, const struct bench_case *c, const struct seqlstm_axis *axis, int64_t rows)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_op *op;
@@ -228,9 +227,8 @@ static void run(const struct bench *b, const struct bench_case *c, const struct 
         double t2 = now_ns();
         backward = t2 - t1 < backward ? t2 - t1 : backward;
     }
-    printf("%-34s %9.1f us %5.1f GB/s %6.1f GF/s %3.0f %%", c->name, forward / 1e3,
-           c->forward_bytes / forward, c->flops / forward,
-           100 * fraction(b, c->flops, c->forward_bytes, forward));
+    printf("%-34s %9.1f us %5.1f GB/s %6.1f GF/s %3.0f %%", c->name, forward / 1e3, c->forward_bytes / forward,
+           c->flops / forward, 100 * fraction(b, c->flops, c->forward_bytes, forward));
     if (c->backward_bytes > 0.0)
         printf(" | %9.1f us %5.1f GB/s %6.1f GF/s %3.0f %%", backward / 1e3, c->backward_bytes / backward,
                2 * c->flops / backward, 100 * fraction(b, 2 * c->flops, c->backward_bytes, backward));
@@ -288,10 +286,8 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
         static const char *const names[] = {"dense 1000-512, 1 row", "dense 1000-512, 8 rows",
                                             "dense 1000-512, 50 rows", "dense 1000-512, 128 rows"};
         memset(&c, 0, sizeof c), c.name = names[i];
-        c.desc.dense = (struct seqlstm_dense_desc){.head = head(SEQLSTM_OP_DENSE, r, axis),
-                                                   .input = 1000,
-                                                   .output = 512,
-                                                   .options = SEQLSTM_DENSE_USE_BIAS};
+        c.desc.dense = (struct seqlstm_dense_desc){
+            .head = head(SEQLSTM_OP_DENSE, r, axis), .input = 1000, .output = 512, .options = SEQLSTM_DENSE_USE_BIAS};
         c.flops = 2.0 * (double)(few[i] * 1000 * 512);
         c.forward_bytes = 4.0 * 1000 * 512, c.backward_bytes = 2 * c.forward_bytes;
         run(b, &c, axis, few[i]);
@@ -300,8 +296,7 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
     for (int i = 0; i < 4; i++) {
         const int64_t in = i & 2 ? 1500 : e;
         static const char *const names[] = {"dense_loss 200-10000 stored", "dense_loss 200-10000 recomputed",
-                                            "dense_loss 1500-10000 stored",
-                                            "dense_loss 1500-10000 recomputed"};
+                                            "dense_loss 1500-10000 stored", "dense_loss 1500-10000 recomputed"};
         memset(&c, 0, sizeof c);
         c.name = names[i], c.variant = variants[i & 1];
         c.desc.dense_loss = (struct seqlstm_dense_loss_desc){.head = head(SEQLSTM_OP_DENSE_LOSS, r, axis),
@@ -334,8 +329,8 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
         run(b, &c, axis, r);
     }
     memset(&c, 0, sizeof c), c.name = "activation tanh 200";
-    c.desc.activation = (struct seqlstm_activation_desc){
-        head(SEQLSTM_OP_ACTIVATION, r, axis), e, {SEQLSTM_ACT_TANH, 0, 0, 0}};
+    c.desc.activation =
+        (struct seqlstm_activation_desc){head(SEQLSTM_OP_ACTIVATION, r, axis), e, {SEQLSTM_ACT_TANH, 0, 0, 0}};
     c.forward_bytes = 2 * re, c.backward_bytes = 3 * re;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "layer_norm 200";
@@ -351,13 +346,11 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
     c.forward_bytes = 2 * re, c.backward_bytes = 4 * re;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "cast float32-bfloat16 10000";
-    c.desc.cast =
-        (struct seqlstm_cast_desc){head(SEQLSTM_OP_CAST, r, axis), v, SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16};
+    c.desc.cast = (struct seqlstm_cast_desc){head(SEQLSTM_OP_CAST, r, axis), v, SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16};
     c.forward_bytes = c.backward_bytes = 1.5 * rv;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "top_k 1 of 10000";
-    c.desc.top_k =
-        (struct seqlstm_top_k_desc){.head = head(SEQLSTM_OP_TOP_K, r, axis), .features = v, .k = 1};
+    c.desc.top_k = (struct seqlstm_top_k_desc){.head = head(SEQLSTM_OP_TOP_K, r, axis), .features = v, .k = 1};
     c.forward_bytes = rv;
     run(b, &c, axis, r);
     static const char *const optimizers[] = {"",     "sgd",     "momentum", "nesterov",
@@ -365,14 +358,13 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
     static const double arrays[] = {0, 3, 5, 5, 7, 5, 5, 7}; /* read and written */
     for (uint32_t kind = SEQLSTM_OPTIMIZER_SGD; kind <= SEQLSTM_OPTIMIZER_ADADELTA; kind++) {
         memset(&c, 0, sizeof c), c.name = optimizers[kind];
-        c.desc.optimizer =
-            (struct seqlstm_optimizer_desc){.head = head(SEQLSTM_OP_OPTIMIZER, n, axis),
-                                            .kind = kind,
-                                            .beta_1 = 0.9f,
-                                            .beta_2 = 0.999f,
-                                            .rho = 0.9f,
-                                            .momentum = kind == SEQLSTM_OPTIMIZER_RMSPROP ? 0.0f : 0.9f,
-                                            .epsilon = 1e-7f};
+        c.desc.optimizer = (struct seqlstm_optimizer_desc){.head = head(SEQLSTM_OP_OPTIMIZER, n, axis),
+                                                           .kind = kind,
+                                                           .beta_1 = 0.9f,
+                                                           .beta_2 = 0.999f,
+                                                           .rho = 0.9f,
+                                                           .momentum = kind == SEQLSTM_OPTIMIZER_RMSPROP ? 0.0f : 0.9f,
+                                                           .epsilon = 1e-7f};
         c.forward_bytes = arrays[kind] * p;
         run(b, &c, axis, n);
     }
@@ -436,8 +428,8 @@ int main(int argc, char **argv)
         b.gflops += probe.flops_ns[m];
     b.far_gbs = copy_rate(pool, &probe, 64 << 20, 1);
     b.near_gbs = copy_rate(pool, &probe, members * (256 << 10), 500);
-    printf("%s, %d members: %.0f GF/s, copies %.0f GB/s of 64 MiB, %.0f GB/s of 256 KiB each\n", b.table->id,
-           members, b.gflops, b.far_gbs, b.near_gbs);
+    printf("%s, %d members: %.0f GF/s, copies %.0f GB/s of 64 MiB, %.0f GB/s of 256 KiB each\n", b.table->id, members,
+           b.gflops, b.far_gbs, b.near_gbs);
     enum { B = 20, T = 20 };
     int32_t lengths[B], batch_sizes[T];
     int64_t row_offsets[T + 1];

@@ -36,22 +36,43 @@
 enum { CASES_MAX = 96, ROUNDS_MAX = 101, SETTINGS_MAX = 8 };
 
 static const char *const shapes[] = {
-    "lstm:bwd:T30B1I64H64:f32:uniform:no_dx",    "lstm:bwd:T30B8I64H64:f32:uniform:no_dx",
-    "lstm:bwd:T30B32I64H64:f32:uniform:no_dx",   "lstm:bwd:T30B128I64H64:f32:uniform:no_dx",
-    "lstm:bwd:T30B512I64H64:f32:uniform:no_dx",  "lstm:bwd:T30B1024I64H64:f32:uniform:no_dx",
-    "lstm:bwd:T30B1I64H32:f32:uniform",          "lstm:bwd:T30B32I64H32:f32:uniform",
-    "lstm:bwd:T30B512I64H32:f32:uniform",        "lstm:bwd:T35B20I650H650L2:f32:uniform",
-    "lstm:bwd:T50B64I1024H1024:f32:uniform:no_dx", "lstm:bwd:T200B32I128H128D2:f32:uniform:no_dx",
-    "lstm:inf:T30B1I64H64:f32:uniform",          "lstm:inf:T30B8I64H64:f32:uniform",
-    "lstm:inf:T30B32I64H64:f32:uniform",         "lstm:inf:T30B128I64H64:f32:uniform",
-    "lstm:inf:T30B512I64H64:f32:uniform",        "lstm:inf:T35B20I650H650L2:f32:uniform",
-    "lstm:inf:T50B64I1024H1024:f32:uniform",     "lstm:inf:T200B32I128H128D2:f32:uniform",
+    "lstm:bwd:T30B1I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B8I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B32I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B128I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B512I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B1024I64H64:f32:uniform:no_dx",
+    "lstm:bwd:T30B1I64H32:f32:uniform",
+    "lstm:bwd:T30B32I64H32:f32:uniform",
+    "lstm:bwd:T30B512I64H32:f32:uniform",
+    "lstm:bwd:T35B20I650H650L2:f32:uniform",
+    "lstm:bwd:T50B64I1024H1024:f32:uniform:no_dx",
+    "lstm:bwd:T200B32I128H128D2:f32:uniform:no_dx",
+    "lstm:inf:T30B1I64H64:f32:uniform",
+    "lstm:inf:T30B8I64H64:f32:uniform",
+    "lstm:inf:T30B32I64H64:f32:uniform",
+    "lstm:inf:T30B128I64H64:f32:uniform",
+    "lstm:inf:T30B512I64H64:f32:uniform",
+    "lstm:inf:T35B20I650H650L2:f32:uniform",
+    "lstm:inf:T50B64I1024H1024:f32:uniform",
+    "lstm:inf:T200B32I128H128D2:f32:uniform",
 };
 
 static const char *const option_names[] = {
-    "", "act=leaky_relu", "gate_act=hard_sigmoid", "act=softsign,out_act=relu", "peephole", "cell_clip=3",
-    "gate_clip=3", "coupled_gates", "dropout=0.2", "recurrent_dropout=0.2",
-    "zoneout_cell=0.1,zoneout_hidden=0.1", "weight_drop=0.5", "initial,final", "layer_norm",
+    "",
+    "act=leaky_relu",
+    "gate_act=hard_sigmoid",
+    "act=softsign,out_act=relu",
+    "peephole",
+    "cell_clip=3",
+    "gate_clip=3",
+    "coupled_gates",
+    "dropout=0.2",
+    "recurrent_dropout=0.2",
+    "zoneout_cell=0.1,zoneout_hidden=0.1",
+    "weight_drop=0.5",
+    "initial,final",
+    "layer_norm",
 };
 
 struct bench {
@@ -170,8 +191,12 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
     check(table->op_create(instance, 0, head, variant, &b->op, &err), &err, text);
     b->sizes.struct_size = sizeof b->sizes;
     check(table->op_sizes(b->op, &b->sizes, &err), &err, text);
-    struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = b->axis.rows, .rows_in = b->axis.rows,
-                                .axis = &b->axis, .t0 = 0, .t1 = b->axis.steps};
+    struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                .rows = b->axis.rows,
+                                .rows_in = b->axis.rows,
+                                .axis = &b->axis,
+                                .t0 = 0,
+                                .t1 = b->axis.steps};
     check(table->op_bind(b->op, queue, &bind, &b->binding, &err), &err, text);
     struct sl_slot *slots = buffer(sizeof *slots * SL_SLOTS_MAX);
     check(sl_op_signature(head, slots, SL_SLOTS_MAX, &b->slot_count, &err), &err, text);
@@ -230,9 +255,12 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
     const struct seqlstm_backend *table = b->table;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     bool training = b->c.pass != SL_PASS_INFERENCE;
-    struct seqlstm_forward forward = {.struct_size = sizeof forward, .slot_count = (uint32_t)b->slot_count,
-                                      .slots = b->slots, .workspace = b->workspace,
-                                      .reserve = training ? b->reserve : NULL, .packed = b->packed,
+    struct seqlstm_forward forward = {.struct_size = sizeof forward,
+                                      .slot_count = (uint32_t)b->slot_count,
+                                      .slots = b->slots,
+                                      .workspace = b->workspace,
+                                      .reserve = training ? b->reserve : NULL,
+                                      .packed = b->packed,
                                       .step = &b->step};
     if ((training || b->unpacked) && table->weights_pack && b->sizes.packed_bytes)
         check(table->weights_pack(b->op, queue, b->slots, b->packed, &b->step, &err), &err, b->text);
@@ -240,11 +268,16 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
     check(table->forward(b->binding, queue, &forward, &err), &err, b->text);
     if (b->c.pass != SL_PASS_BACKWARD)
         return;
-    struct seqlstm_backward backward = {
-        .struct_size = sizeof backward, .slot_count = (uint32_t)b->slot_count, .slots = b->slots,
-        .grads = b->grads, .workspace = b->workspace, .reserve = b->reserve, .packed = b->packed,
-        .step = &b->step,
-        .parts = SEQLSTM_BACKWARD_WEIGHTS | (b->c.no_input_grad ? 0 : SEQLSTM_BACKWARD_INPUTS)};
+    struct seqlstm_backward backward = {.struct_size = sizeof backward,
+                                        .slot_count = (uint32_t)b->slot_count,
+                                        .slots = b->slots,
+                                        .grads = b->grads,
+                                        .workspace = b->workspace,
+                                        .reserve = b->reserve,
+                                        .packed = b->packed,
+                                        .step = &b->step,
+                                        .parts = SEQLSTM_BACKWARD_WEIGHTS |
+                                                 (b->c.no_input_grad ? 0 : SEQLSTM_BACKWARD_INPUTS)};
     check(table->backward(b->binding, queue, &backward, &err), &err, b->text);
 }
 
@@ -254,7 +287,7 @@ struct peak {
     _Alignas(128) _Atomic int ball;
     _Alignas(128) int64_t loops; /* of the ball */
     float sink[64];
-    double flops; /* of a member */
+    double flops;      /* of a member */
     const float *tile; /* where the tile's operands lie; NULL: multiply-adds alone */
 };
 
@@ -265,8 +298,8 @@ static void peak_member(void *context, int32_t member, int32_t members)
     struct peak *p = context;
     double flops;
     (void)members;
-    p->sink[member % 64] += p->tile ? rates_run_tile(TILE_TURNS, p->tile, TILE_BYTES, &flops)
-                                    : sl_peak_run_chain(CHAIN_TURNS, &flops);
+    p->sink[member % 64] +=
+        p->tile ? rates_run_tile(TILE_TURNS, p->tile, TILE_BYTES, &flops) : sl_peak_run_chain(CHAIN_TURNS, &flops);
     if (member == 0)
         p->flops = flops;
 }
@@ -324,7 +357,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void by_size(double *x, int n) { qsort(x, (size_t)n, sizeof *x, by_value); }
+static void by_size(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+}
 
 struct arguments {
     int32_t threads;
@@ -433,8 +469,9 @@ static const struct seqlstm_backend *module_open(const char *file, struct argume
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     void *module = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!module) {
-        fprintf(stderr, "usage: bench_recurrent [--threads N] [--rounds N] [--variant V] [--option K=V] [--cpu]\n"
-                        "                       [--list shapes|options] [--against OLD.so] FILE.so [CASE]...\n%s\n",
+        fprintf(stderr,
+                "usage: bench_recurrent [--threads N] [--rounds N] [--variant V] [--option K=V] [--cpu]\n"
+                "                       [--list shapes|options] [--against OLD.so] FILE.so [CASE]...\n%s\n",
                 file ? dlerror() : "");
         exit(2);
     }
@@ -455,9 +492,9 @@ static void show(const struct bench *benches, const struct arguments *a)
     for (int i = 0; i < a->count; i++) {
         const struct bench *b = &benches[i];
         double median = b->ns[a->rounds / 2], spread = b->ns[a->rounds * 3 / 4] / b->ns[a->rounds / 4] - 1;
-        printf("| %s | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.2f | %.2f |\n", b->text, b->ns[0] / 1e3,
-               median / 1e3, 100 * spread, b->flops / b->ns[0], b->of_peak[a->rounds / 2],
-               b->ns[0] / plain_ns(benches, i), b->of_tile[a->rounds / 2]);
+        printf("| %s | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.2f | %.2f |\n", b->text, b->ns[0] / 1e3, median / 1e3,
+               100 * spread, b->flops / b->ns[0], b->of_peak[a->rounds / 2], b->ns[0] / plain_ns(benches, i),
+               b->of_tile[a->rounds / 2]);
     }
 }
 
@@ -466,9 +503,8 @@ static void show_against(const struct bench *new, const struct bench *old, const
                          const struct arguments *a)
 {
     printf("| %s | %.1f | %.1f | %.3f | %.0f %% | %.3f | %.3f |\n", new->text, old->ns[0] / 1e3, new->ns[0] / 1e3,
-           ratios[a->rounds / 2],
-           100 * (ratios[a->rounds * 3 / 4] / ratios[a->rounds / 4] - 1), old->of_peak[a->rounds / 2],
-           new->of_peak[a->rounds / 2]);
+           ratios[a->rounds / 2], 100 * (ratios[a->rounds * 3 / 4] / ratios[a->rounds / 4] - 1),
+           old->of_peak[a->rounds / 2], new->of_peak[a->rounds / 2]);
 }
 
 int main(int argc, char **argv)

@@ -26,19 +26,18 @@ __attribute__((target("avx512f"))) static float rates_tile_avx512(int64_t n, con
     const float *a = b + bytes / sizeof *b;
     const size_t mask = bytes / sizeof *b - 1;
     __m512 acc[6][4];
-    RATES_UNROLL for (int r = 0; r < 6; r++) {
-        RATES_UNROLL for (int v = 0; v < 4; v++)
-            acc[r][v] = _mm512_setzero_ps();
+    RATES_UNROLL for (int r = 0; r < 6; r++)
+    {
+        RATES_UNROLL for (int v = 0; v < 4; v++) acc[r][v] = _mm512_setzero_ps();
     }
     for (size_t k = 0; k < (size_t)n; k++) {
         const float *bk = b + (k * 64 & mask), *ak = a + (k & 127);
         __m512 bv[4];
-        RATES_UNROLL for (int v = 0; v < 4; v++)
-            bv[v] = _mm512_loadu_ps(bk + 16 * v);
-        RATES_UNROLL for (int r = 0; r < 6; r++) {
+        RATES_UNROLL for (int v = 0; v < 4; v++) bv[v] = _mm512_loadu_ps(bk + 16 * v);
+        RATES_UNROLL for (int r = 0; r < 6; r++)
+        {
             const __m512 av = _mm512_set1_ps(ak[r * 128]);
-            RATES_UNROLL for (int v = 0; v < 4; v++)
-                acc[r][v] = _mm512_fmadd_ps(av, bv[v], acc[r][v]);
+            RATES_UNROLL for (int v = 0; v < 4; v++) acc[r][v] = _mm512_fmadd_ps(av, bv[v], acc[r][v]);
         }
     }
     float sum = 0;
@@ -53,7 +52,8 @@ __attribute__((target("avx512f"))) static float rates_tile_avx512(int64_t n, con
     "vbroadcastss 4*" #k from ", %%ymm" #to "\n\tvfmadd231ps %%ymm12, %%ymm" #to ", %[c" #r "0]\n\t"                   \
     "vfmadd231ps %%ymm13, %%ymm" #to ", %[c" #r "1]\n\t"
 #define RATES_K(k)                                                                                                     \
-    RATES_B(k) RATES_ROW(k, 0, "(%[a])", 14) RATES_ROW(k, 1, "(%[a],%[s])", 15) RATES_ROW(k, 2, "(%[a],%[s],2)", 14)   \
+    RATES_B(k)                                                                                                         \
+    RATES_ROW(k, 0, "(%[a])", 14) RATES_ROW(k, 1, "(%[a],%[s])", 15) RATES_ROW(k, 2, "(%[a],%[s],2)", 14)              \
         RATES_ROW(k, 3, "(%[a3])", 15) RATES_ROW(k, 4, "(%[a3],%[s])", 14) RATES_ROW(k, 5, "(%[a3],%[s],2)", 15)
 #define RATES_SUM(r) [c##r##0] "+x"(acc[r][0]), [c##r##1] "+x"(acc[r][1])
 
@@ -63,8 +63,7 @@ __attribute__((target("avx2,fma"))) static float rates_tile_avx2(int64_t n, cons
     const float *a = b + bytes / sizeof *b;
     const size_t mask = bytes / sizeof *b - 1, row = 128;
     __m256 acc[6][2];
-    RATES_UNROLL for (int r = 0; r < 6; r++)
-        acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+    RATES_UNROLL for (int r = 0; r < 6; r++) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
     for (size_t k = 0; k < (size_t)n; k += 4) {
         const float *ak = a + (k & 127), *bk = b + (k * 16 & mask);
         __asm__ volatile(RATES_K(0) RATES_K(1) RATES_K(2) RATES_K(3)
@@ -73,8 +72,7 @@ __attribute__((target("avx2,fma"))) static float rates_tile_avx2(int64_t n, cons
                          : "xmm12", "xmm13", "xmm14", "xmm15", "memory");
     }
     float sum = 0;
-    RATES_UNROLL for (int r = 0; r < 6; r++)
-        sum += acc[r][0][0] + acc[r][1][0];
+    RATES_UNROLL for (int r = 0; r < 6; r++) sum += acc[r][0][0] + acc[r][1][0];
     return sum;
 }
 #endif

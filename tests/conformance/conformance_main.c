@@ -82,8 +82,7 @@ static bool parse(int argc, char **argv, struct options *o)
             setting->key = o->keys[q->setting_count - 1];
             setting->value = strchr(next, '=') + 1;
             i++;
-        }
-        else if (strcmp(a, "--random") == 0 && sl_text_parse_int64(next, strlen(next), &number)) {
+        } else if (strcmp(a, "--random") == 0 && sl_text_parse_int64(next, strlen(next), &number)) {
             q->random = (uint32_t)number;
             i++;
         } else if (strcmp(a, "--variant") == 0)

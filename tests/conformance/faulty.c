@@ -41,8 +41,7 @@ static int64_t y_features(void)
 }
 
 #ifdef FAULT_GREETS
-__attribute__((constructor)) static void
-greet(void)
+__attribute__((constructor)) static void greet(void)
 {
     puts("thank you for choosing libgreet");
 }
@@ -142,8 +141,7 @@ static seqlstm_status faulty_op_sizes(const struct seqlstm_op *op, struct seqlst
     end++;
 #endif
     if (sizes->workspace_idle != NULL)
-        sizes->workspace_idle[sizes->workspace_idle_count++] =
-            (struct seqlstm_span){workspace_bytes - IDLE, end};
+        sizes->workspace_idle[sizes->workspace_idle_count++] = (struct seqlstm_span){workspace_bytes - IDLE, end};
     return rc;
 }
 #endif
@@ -299,10 +297,11 @@ static seqlstm_status faulty_backward(struct seqlstm_binding *binding, struct se
 #endif
 #ifdef FAULT_NAN
     if (desc.head.op == SEQLSTM_OP_RECURRENT) {
-        float *dw = slot(args->grads, SEQLSTM_RECURRENT_PARAM(
-                                          desc.recurrent.layers *
-                                              (desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1),
-                                          0, SEQLSTM_PARAM_W_H));
+        float *dw =
+            slot(args->grads,
+                 SEQLSTM_RECURRENT_PARAM(desc.recurrent.layers *
+                                             (desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1),
+                                         0, SEQLSTM_PARAM_W_H));
         if (dw)
             dw[0] = NAN;
     }

@@ -110,8 +110,7 @@ static void verdicts_change_where_the_claims_are_not_kept(void **state)
         struct sl_check_result result = {.verdict = cases[i].said};
         snprintf(result.detail, sizeof result.detail, "%s",
                  cases[i].said == SL_VERDICT_PASS ? "" : "the check's words");
-        sl_claims_judge(judged, sizeof judged / sizeof *judged, "cpu:x86-64-v3", cases[i].name,
-                        &result);
+        sl_claims_judge(judged, sizeof judged / sizeof *judged, "cpu:x86-64-v3", cases[i].name, &result);
         if (result.verdict != cases[i].becomes)
             fail_msg("%s, %s: became %s", cases[i].name, sl_verdict_name(cases[i].said),
                      sl_verdict_name(result.verdict));
@@ -131,8 +130,12 @@ static void an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **sta
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_report *report;
     snprintf(path, sizeof path, "%s/tests/conformance/libfaulty-value.so", getenv("SEQLSTM_BUILD"));
-    struct sl_conformance_request request = {.file = path, .reference = seqlstm_reference_query_v0, .cases = cases,
-                                             .case_count = 2, .claims = claims, .claim_count = 2};
+    struct sl_conformance_request request = {.file = path,
+                                             .reference = seqlstm_reference_query_v0,
+                                             .cases = cases,
+                                             .case_count = 2,
+                                             .claims = claims,
+                                             .claim_count = 2};
     assert_int_equal(sl_conformance_run(&request, &report, &err), SEQLSTM_OK);
     assert_int_equal(sl_conformance_report_get(report, 0)->check.verdict, SL_VERDICT_XFAIL);
     assert_int_equal(sl_conformance_report_get(report, 1)->check.verdict, SL_VERDICT_XPASS);
@@ -158,8 +161,8 @@ static void a_claim_that_matches_nothing_is_a_failure(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_report *report;
     snprintf(path, sizeof path, "%s/tests/conformance/libseqlstm_backend_minimal.so", getenv("SEQLSTM_BUILD"));
-    struct sl_conformance_request request = {.file = path, .reference = seqlstm_reference_query_v0, .claims = claims,
-                                             .claim_count = 3};
+    struct sl_conformance_request request = {
+        .file = path, .reference = seqlstm_reference_query_v0, .claims = claims, .claim_count = 3};
     assert_int_equal(sl_conformance_run(&request, &report, &err), SEQLSTM_OK);
     const struct sl_conformance_result *last =
         sl_conformance_report_get(report, sl_conformance_report_get_size(report) - 1);

@@ -218,7 +218,8 @@ static void a_crash_and_a_hang_cost_one_case(void **state)
         const char *fault, *detail;
         uint32_t first;     /* of the cases */
         int64_t timeout_ns; /* of processor time: enough to start a worker */
-    } runs[] = {{"crash", "the worker ", 0, 0}, {"hang", "no answer within 2000 ms of processor time", 1, 2000000000},
+    } runs[] = {{"crash", "the worker ", 0, 0},
+                {"hang", "no answer within 2000 ms of processor time", 1, 2000000000},
                 {"wait", "no answer within 20000 ms, mostly waiting", 1, 2000000000}};
     const char *build = getenv("SEQLSTM_BUILD");
     char program[600], path[600];
@@ -249,10 +250,19 @@ static void wrong_case_strings_are_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "",          "lstm",   "lstm:bwd:T3:f32", "cell:bwd:T3B2:f32:ragged", "lstm:sideways:T3B2:f32:ragged",
-        "lstm:bwd:3T:f32:ragged",         "lstm:bwd:T3B2:f31:ragged",  "lstm:bwd:T3B2:f32:rugged",
-        "lstm:bwd:T3B2:f32:ragged:magic", "lstm:bwd:T3B2:f32:ragged:act=sofa", "rnn:bwd:T3B2:f32:ragged:peephole",
-        "lstm:bwd:T3B2:f32:ragged:dropout=1.5", "loss:bwd:R3C2:f32:flat:kind=mse,class_weight",
+        "",
+        "lstm",
+        "lstm:bwd:T3:f32",
+        "cell:bwd:T3B2:f32:ragged",
+        "lstm:sideways:T3B2:f32:ragged",
+        "lstm:bwd:3T:f32:ragged",
+        "lstm:bwd:T3B2:f31:ragged",
+        "lstm:bwd:T3B2:f32:rugged",
+        "lstm:bwd:T3B2:f32:ragged:magic",
+        "lstm:bwd:T3B2:f32:ragged:act=sofa",
+        "rnn:bwd:T3B2:f32:ragged:peephole",
+        "lstm:bwd:T3B2:f32:ragged:dropout=1.5",
+        "loss:bwd:R3C2:f32:flat:kind=mse,class_weight",
     };
     struct sl_case c;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -439,7 +449,7 @@ static void narrow_types_round_to_nearest_even(void **state)
         {SEQLSTM_BFLOAT16, 1.00390625, 1},        /* half way: even is below */
         {SEQLSTM_BFLOAT16, 1.01171875, 1.015625}, /* half way: even is above */
         {SEQLSTM_BFLOAT16, -3.1415926, -3.140625},
-        {SEQLSTM_FLOAT16, 65519, 65504},          /* the largest */
+        {SEQLSTM_FLOAT16, 65519, 65504}, /* the largest */
         {SEQLSTM_FLOAT16, 65520, INFINITY},
         {SEQLSTM_FLOAT16, 1.00048828125, 1},
         {SEQLSTM_FLOAT16, 6e-8, 5.9604644775390625e-8}, /* the smallest subnormal */

@@ -27,7 +27,7 @@ struct seqlstm_instance {
     struct seqlstm_instance *inner;
     double call_us, row_us, estimate_us, switch_us;
     const struct seqlstm_op *last; /* recurrent layer that was called; only compared */
-    long fail_after; /* calls; < 0: never */
+    long fail_after;               /* calls; < 0: never */
     double largest;
     double idle_mib;
 };

@@ -23,8 +23,8 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define LM                                                                                                           \
-    "[{type: embedding, dim: 2}, {type: lstm, units: 3, return_sequences: true}, "                                   \
+#define LM                                                                                                             \
+    "[{type: embedding, dim: 2}, {type: lstm, units: 3, return_sequences: true}, "                                     \
     "{type: output, activation: softmax}]"
 #define ONE "[{type: lstm, units: 3}, {type: output}]"
 
@@ -33,7 +33,10 @@ static const struct format {
     const char *good;
     size_t good_bytes;
 } formats[] = {
-#define FORMAT(data, model, train, good) {data, model, train, good, sizeof good - 1}
+#define FORMAT(data, model, train, good)                                                                               \
+    {                                                                                                                  \
+        data, model, train, good, sizeof good - 1                                                                      \
+    }
     FORMAT("type: text, train: {file: f}, tokenizer: {type: word, specials: [unk, eos], lowercase: true}, "
            "batching: {unit: stream, bptt: 2}",
            LM, "task: language_model", "a b \xC3\xA9\nc d\n\nb a\n"),

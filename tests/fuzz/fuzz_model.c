@@ -31,8 +31,8 @@ static void check_round_trip(const struct sl_model *model)
     struct sl_model *again = NULL;
     require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
     require(sl_model_write_config(model, 0, &first, NULL) == SEQLSTM_OK);
-    require(sl_model_load_text("m.yaml", first.data, first.length_bytes, NULL, diagnostics, &again,
-                               NULL) == SEQLSTM_OK);
+    require(sl_model_load_text("m.yaml", first.data, first.length_bytes, NULL, diagnostics, &again, NULL) ==
+            SEQLSTM_OK);
     require(sl_model_write_config(again, 0, &second, NULL) == SEQLSTM_OK);
     require(strcmp(first.data, second.data) == 0);
     sl_buf_deinit(&first);
@@ -47,8 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_diagnostics *diagnostics = NULL;
     struct sl_model *model = NULL;
     require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
-    seqlstm_status status =
-        sl_model_load_text("m.yaml", (const char *)data, size, NULL, diagnostics, &model, NULL);
+    seqlstm_status status = sl_model_load_text("m.yaml", (const char *)data, size, NULL, diagnostics, &model, NULL);
     require(sl_diagnostics_render(diagnostics, true, &text, NULL) == SEQLSTM_OK);
     require((status == SEQLSTM_OK) == (model != NULL));
     if (model != NULL)

@@ -6,7 +6,8 @@
 
 #include "emulation.h"
 
-namespace emulation {
+namespace emulation
+{
 
 /* What a lane brings: 4 words of A, 2 of B. */
 struct fragments {

@@ -10,8 +10,8 @@
  * holds. As with cudaStreamCaptureModeThreadLocal whatever waits, allocates or releases meanwhile fails and spoils the
  * capture; so does a copy from or to the host, which the contract forbids and a device would do with old addresses.
  *
- * With SEQLSTM_EMULATED_STALE a stream that has launched a graph ignores copies out of pinned memory: a device that keeps
- * old values, for tests of tests.
+ * With SEQLSTM_EMULATED_STALE a stream that has launched a graph ignores copies out of pinned memory: a device that
+ * keeps old values, for tests of tests.
  *
  * With SEQLSTM_EMULATED_COUNTS=FILE each stream that ends adds a line to the file: what the host has started on it.
  */
@@ -32,27 +32,29 @@
 
 #include "common/cuda_runtime.h"
 
-namespace {
+namespace
+{
 
 enum { LAUNCH_FAILURE = 719, INVALID_HANDLE = 400, CAPTURE_UNSUPPORTED = 900, PAGE = 4096, SHARED_MOST = 227 * 1024 };
 const size_t ARENA_BYTES = (size_t)1 << 32;
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
 
-class arena {
+class arena
+{
     std::mutex lock;
     unsigned char *base = nullptr;
     std::map<size_t, size_t> used; /* offset -> bytes */
     size_t high = 0;
     int working = 0;
 
-public:
+  public:
     void *allocate(size_t bytes)
     {
         std::lock_guard<std::mutex> guard(lock);
         if (!base)
-            base = static_cast<unsigned char *>(mmap(nullptr, ARENA_BYTES, PROT_NONE,
-                                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+            base = static_cast<unsigned char *>(
+                mmap(nullptr, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
         const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
         size_t at = 0;
         for (const auto &[offset, length] : used) {
@@ -102,7 +104,7 @@ public:
             protect();
     }
 
-private:
+  private:
     void protect()
     {
         if (high > 0)
@@ -146,7 +148,9 @@ struct stream {
     char failure[256] = "";
     std::thread worker;
 
-    stream() : worker([this] { run(); }) {}
+    stream() : worker([this] { run(); })
+    {
+    }
     ~stream()
     {
         {
@@ -234,8 +238,8 @@ void write_counts(const counts &c)
     FILE *file = path ? fopen(path, "a") : nullptr;
     if (!file)
         return;
-    fprintf(file, "{\"kernels\": %ld, \"copies\": %ld, \"fills\": %ld, \"graphs\": %ld, \"captured\": %ld}\n", c.kernels,
-            c.copies, c.fills, c.graphs, c.captured);
+    fprintf(file, "{\"kernels\": %ld, \"copies\": %ld, \"fills\": %ld, \"graphs\": %ld, \"captured\": %ld}\n",
+            c.kernels, c.copies, c.fills, c.graphs, c.captured);
     fclose(file);
 }
 
@@ -252,7 +256,8 @@ seqlstm_status get_failure(stream *s, seqlstm_error *err)
 
 } // namespace
 
-namespace emulation {
+namespace emulation
+{
 
 int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
            unsigned cluster, bool tickets)
@@ -260,15 +265,14 @@ int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooper
     const size_t threads = (size_t)block.x * block.y * block.z;
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || shared_bytes > SHARED_MOST || cluster == 0 || cluster > 16 || grid.x % cluster != 0)
-        return 9; /* cudaErrorInvalidConfiguration */
+        return 9;  /* cudaErrorInvalidConfiguration */
     if (!native) { /* the legacy stream, which no call of ours may use */
         forbid("the legacy stream", nullptr);
         return INVALID_HANDLE;
     }
     launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster, tickets};
     static_cast<stream *>(native)->give(
-        [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); },
-        &counts::kernels);
+        [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); }, &counts::kernels);
     return 0;
 }
 
@@ -277,9 +281,9 @@ int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooper
 void emulated_submit(void *native, emulated_work_fn *work_fn, void *context, void (*release)(void *context))
 {
     std::shared_ptr<void> kept(context, release);
-    static_cast<stream *>(native)->give([work_fn, kept](char *failure, size_t capacity) {
-        return work_fn(kept.get(), failure, capacity) == 0;
-    }, &counts::kernels);
+    static_cast<stream *>(native)->give(
+        [work_fn, kept](char *failure, size_t capacity) { return work_fn(kept.get(), failure, capacity) == 0; },
+        &counts::kernels);
 }
 
 int emulated_spoil(const char *what)
@@ -333,7 +337,8 @@ seqlstm_status gpu_allocate(int32_t, uint32_t kind, uint64_t bytes, void **out_p
     const size_t rounded = ((size_t)bytes + 63) / 64 * 64;
     void *pointer = kind == SEQLSTM_MEMORY_DEVICE ? memory.allocate((size_t)bytes) : aligned_alloc(64, rounded);
     if (!pointer)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes on the emulated device", (unsigned long long)bytes);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes on the emulated device",
+                     (unsigned long long)bytes);
     if (kind == SEQLSTM_MEMORY_PINNED) {
         std::lock_guard<std::mutex> guard(pinned_lock);
         pinned[static_cast<unsigned char *>(pointer)] = rounded;
@@ -366,28 +371,34 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
     if (direction == SEQLSTM_COPY_TO_DEVICE && !is_pinned(from)) {
         std::vector<unsigned char> staged(static_cast<const unsigned char *>(from),
                                           static_cast<const unsigned char *>(from) + bytes);
-        s->give([staged, to](char *, size_t) {
-            memcpy(to, staged.data(), staged.size());
-            return true;
-        }, &counts::copies);
+        s->give(
+            [staged, to](char *, size_t) {
+                memcpy(to, staged.data(), staged.size());
+                return true;
+            },
+            &counts::copies);
         return SEQLSTM_OK;
     }
     if (direction == SEQLSTM_COPY_TO_DEVICE && s->started.graphs > 0 && getenv("SEQLSTM_EMULATED_STALE"))
         return SEQLSTM_OK;
-    s->give([to, from, bytes](char *, size_t) {
-        memcpy(to, from, bytes);
-        return true;
-    }, &counts::copies);
+    s->give(
+        [to, from, bytes](char *, size_t) {
+            memcpy(to, from, bytes);
+            return true;
+        },
+        &counts::copies);
     return direction == SEQLSTM_COPY_TO_HOST ? gpu_stream_synchronize(ordinal, native, err) : SEQLSTM_OK;
 }
 
 seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_t bytes, seqlstm_error *err)
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
-    static_cast<stream *>(native)->give([to, value, bytes](char *, size_t) {
-        memset(to, (int)value, bytes);
-        return true;
-    }, &counts::fills);
+    static_cast<stream *>(native)->give(
+        [to, value, bytes](char *, size_t) {
+            memset(to, (int)value, bytes);
+            return true;
+        },
+        &counts::fills);
     return SEQLSTM_OK;
 }
 
@@ -481,12 +492,14 @@ seqlstm_status gpu_graph_launch(int32_t, void *native_graph, void *native, seqls
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     const graph list = *static_cast<graph *>(native_graph);
-    static_cast<stream *>(native)->give([list](char *failure, size_t capacity) {
-        for (const work &one : *list)
-            if (!one(failure, capacity))
-                return false;
-        return true;
-    }, &counts::graphs);
+    static_cast<stream *>(native)->give(
+        [list](char *failure, size_t capacity) {
+            for (const work &one : *list)
+                if (!one(failure, capacity))
+                    return false;
+            return true;
+        },
+        &counts::graphs);
     return SEQLSTM_OK;
 }
 

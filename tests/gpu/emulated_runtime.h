@@ -5,7 +5,8 @@
 
 #include "emulation.h"
 
-namespace emulation {
+namespace emulation
+{
 
 struct launch_request {
     dim3 grid, block;

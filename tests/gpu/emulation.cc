@@ -13,11 +13,13 @@
 #include <ucontext.h>
 #endif
 
-namespace emulation {
+namespace emulation
+{
 
 thread_local place *here;
 
-namespace {
+namespace
+{
 
 enum { STACK_BYTES = 64 * 1024, GUARD_BYTES = 64, IDLE_ROUNDS = 200000 };
 
@@ -39,7 +41,10 @@ asm(".text\n"
     "    ret\n"
     ".size seqlstm_emulation_switch, .-seqlstm_emulation_switch\n");
 
-void switch_to(context *from, context *to) { seqlstm_emulation_switch(&from->stack_pointer, to->stack_pointer); }
+void switch_to(context *from, context *to)
+{
+    seqlstm_emulation_switch(&from->stack_pointer, to->stack_pointer);
+}
 
 void prepare(context *c, unsigned char *stack, void (*entry)())
 {
@@ -52,7 +57,10 @@ void prepare(context *c, unsigned char *stack, void (*entry)())
 }
 #else
 typedef ucontext_t context;
-void switch_to(context *from, context *to) { swapcontext(from, to); }
+void switch_to(context *from, context *to)
+{
+    swapcontext(from, to);
+}
 void prepare(context *c, unsigned char *stack, void (*entry)())
 {
     getcontext(c);
@@ -94,7 +102,7 @@ struct fiber {
     context self;
     place where;
     block *home;
-    unsigned index;  /* in the block */
+    unsigned index; /* in the block */
     bool done = false, spinning = false;
     barrier *waits = nullptr;
     unsigned generation = 0;
@@ -344,9 +352,15 @@ void fail(const char *text)
                  running->current->where.block.x, running->current->index);
 }
 
-void *shared_memory() { return running->current->home->shared; }
+void *shared_memory()
+{
+    return running->current->home->shared;
+}
 
-void barrier_block() { wait(&running->current->home->gate, running->threads); }
+void barrier_block()
+{
+    wait(&running->current->home->gate, running->threads);
+}
 
 void barrier_grid()
 {
@@ -357,7 +371,10 @@ void barrier_grid()
     wait(&running->gate, running->threads * (unsigned)running->blocks.size());
 }
 
-void barrier_cluster() { wait(&running->gate, running->threads * (unsigned)running->blocks.size()); }
+void barrier_cluster()
+{
+    wait(&running->gate, running->threads * (unsigned)running->blocks.size());
+}
 
 void *map_shared(void *mine, int rank)
 {
@@ -398,7 +415,10 @@ void copy_async(void *to, const void *from, bool inside)
         deliver(p);
 }
 
-void copy_close() { running->current->groups++; }
+void copy_close()
+{
+    running->current->groups++;
+}
 
 void copy_wait(unsigned latest)
 {
@@ -426,7 +446,8 @@ static void deal(warp *w)
     w->came = 0;
 }
 
-/* All lanes of the mask bring a value and go on when the last one came; returns the value of lane `from`, or the votes. */
+/* All lanes of the mask bring a value and go on when the last one came; returns the value of lane `from`, or the votes.
+ */
 static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote)
 {
     fiber *f = running->current;
@@ -458,13 +479,25 @@ static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote)
     return w->taken[lane];
 }
 
-static unsigned own_lane() { return running->current->index % 32; }
+static unsigned own_lane()
+{
+    return running->current->index % 32;
+}
 
-void barrier_warp(unsigned mask) { meet(mask, 0, own_lane(), false); }
+void barrier_warp(unsigned mask)
+{
+    meet(mask, 0, own_lane(), false);
+}
 
-unsigned ballot(unsigned mask, bool vote) { return (unsigned)meet(mask, vote, own_lane(), true); }
+unsigned ballot(unsigned mask, bool vote)
+{
+    return (unsigned)meet(mask, vote, own_lane(), true);
+}
 
-uint64_t exchange(unsigned mask, uint64_t mine, unsigned from) { return meet(mask, mine, from, false); }
+uint64_t exchange(unsigned mask, uint64_t mine, unsigned from)
+{
+    return meet(mask, mine, from, false);
+}
 
 const void *bring(const void *mine, size_t bytes)
 {

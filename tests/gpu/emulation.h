@@ -30,10 +30,13 @@
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+    {
+    }
 };
 
-namespace emulation {
+namespace emulation
+{
 
 struct place {
     dim3 thread, block, block_size, grid_size;
@@ -53,7 +56,6 @@ void yield(); /* a thread that waits for a value in memory */
 unsigned ballot(unsigned mask, bool vote);
 /* The 8 bytes that lane `from` of the warp brought; `from` within the mask. */
 uint64_t exchange(unsigned mask, uint64_t mine, unsigned from);
-
 
 /* All 32 lanes of the warp bring up to 32 bytes and see those of each other until they carry them off. */
 struct brought {
@@ -88,9 +90,9 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 } // namespace emulation
 
 #define threadIdx (emulation::here->thread)
-#define blockIdx (emulation::here->block)
-#define blockDim (emulation::here->block_size)
-#define gridDim (emulation::here->grid_size)
+#define blockIdx  (emulation::here->block)
+#define blockDim  (emulation::here->block_size)
+#define gridDim   (emulation::here->grid_size)
 
 #define GPU_SHARED(type, name) type *name = static_cast<type *>(emulation::shared_memory())
 #define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
@@ -99,14 +101,25 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
     emulation::launch(stream, grid, block, shared_bytes, true, [=] { kernel(__VA_ARGS__); })
 #define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
-    emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, (unsigned)(cluster))
+    emulation::launch(                                                                                                 \
+        stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, (unsigned)(cluster))
 
 #define GPU_LAUNCH_TICKETS(stream, grid, block, shared_bytes, kernel, ...)                                             \
-    emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, 1, true)
+    emulation::launch(                                                                                                 \
+        stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, 1, true)
 
-static inline void __syncthreads() { emulation::barrier_block(); }
-static inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { emulation::barrier_warp(mask); }
-static inline unsigned __ballot_sync(unsigned mask, bool vote) { return emulation::ballot(mask, vote); }
+static inline void __syncthreads()
+{
+    emulation::barrier_block();
+}
+static inline void __syncwarp(unsigned mask = 0xFFFFFFFFu)
+{
+    emulation::barrier_warp(mask);
+}
+static inline unsigned __ballot_sync(unsigned mask, bool vote)
+{
+    return emulation::ballot(mask, vote);
+}
 
 static inline unsigned gpu_lane()
 {
@@ -131,11 +144,23 @@ template <typename T> static inline T atomicAdd(T *at, T value)
     return old;
 }
 
-static inline int __ffs(int bits) { return __builtin_ffs(bits); }
-static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline int __ffs(int bits)
+{
+    return __builtin_ffs(bits);
+}
+static inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+static inline void __threadfence()
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
-static inline void gpu_barrier_cluster() { emulation::barrier_cluster(); }
+static inline void gpu_barrier_cluster()
+{
+    emulation::barrier_cluster();
+}
 
 static inline uint32_t *gpu_map_shared(uint32_t *mine, int rank)
 {
@@ -147,9 +172,17 @@ static inline void gpu_copy_async(void *to, const void *from, bool inside)
     emulation::copy_async(to, from, inside);
 }
 
-static inline void gpu_copy_close() { emulation::copy_close(); }
-template <int LATEST> static inline void gpu_copy_wait() { emulation::copy_wait(LATEST); }
-static inline void gpu_prefetch(const void *) {}
+static inline void gpu_copy_close()
+{
+    emulation::copy_close();
+}
+template <int LATEST> static inline void gpu_copy_wait()
+{
+    emulation::copy_wait(LATEST);
+}
+static inline void gpu_prefetch(const void *)
+{
+}
 
 /* Flags between blocks of a cooperative launch. */
 static inline unsigned gpu_load_acquire(const unsigned *at)

@@ -110,11 +110,16 @@ API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cub
 {
     struct desc *d = (struct desc *)(void *)desc;
     switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_TRANSA: return set(&d->op_a, sizeof d->op_a, value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSB: return set(&d->op_b, sizeof d->op_b, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(&d->epilogue, sizeof d->epilogue, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(&d->bias, sizeof d->bias, value, bytes);
-    default: return CUBLAS_STATUS_INVALID_VALUE;
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return set(&d->op_a, sizeof d->op_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return set(&d->op_b, sizeof d->op_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return set(&d->epilogue, sizeof d->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return set(&d->bias, sizeof d->bias, value, bytes);
+    default:
+        return CUBLAS_STATUS_INVALID_VALUE;
     }
 }
 
@@ -199,8 +204,14 @@ static uint64_t hash(uint64_t h, const void *data, size_t bytes)
 
 static uint64_t hash_form(const struct run *r)
 {
-    const uint64_t form[] = {(uint64_t)r->desc.compute, (uint64_t)r->desc.op_a, (uint64_t)r->desc.op_b,
-                             (uint64_t)r->desc.epilogue, r->a.rows, r->a.columns, r->b.rows, r->b.columns};
+    const uint64_t form[] = {(uint64_t)r->desc.compute,
+                             (uint64_t)r->desc.op_a,
+                             (uint64_t)r->desc.op_b,
+                             (uint64_t)r->desc.epilogue,
+                             r->a.rows,
+                             r->a.columns,
+                             r->b.rows,
+                             r->b.columns};
     return hash(1469598103934665603u, form, sizeof form);
 }
 
@@ -224,8 +235,10 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cubla
                                                   cublasLtMatmulHeuristicResult_t results[], int *count)
 {
     const struct preference *p = (const struct preference *)(const void *)preference;
-    struct run r = {.desc = *(struct desc *)(void *)desc, .a = *(struct layout *)(void *)a,
-                    .b = *(struct layout *)(void *)b, .c = *(struct layout *)(void *)c,
+    struct run r = {.desc = *(struct desc *)(void *)desc,
+                    .a = *(struct layout *)(void *)a,
+                    .b = *(struct layout *)(void *)b,
+                    .c = *(struct layout *)(void *)c,
                     .d = *(struct layout *)(void *)d};
     *count = 0;
     if (handle == NULL || most < 1)
@@ -248,10 +261,14 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cubla
 static double factor(int compute, float x)
 {
     switch (compute) {
-    case CUBLAS_COMPUTE_32F_FAST_TF32: return (double)gpu_bits_float(gpu_round_fraction(gpu_float_bits(x), 13));
-    case CUBLAS_COMPUTE_32F_FAST_16BF: return (double)gpu_from_bf16(gpu_to_bf16(x));
-    case CUBLAS_COMPUTE_32F_FAST_16F: return (double)gpu_from_f16(gpu_to_f16(x));
-    default: return (double)x;
+    case CUBLAS_COMPUTE_32F_FAST_TF32:
+        return (double)gpu_bits_float(gpu_round_fraction(gpu_float_bits(x), 13));
+    case CUBLAS_COMPUTE_32F_FAST_16BF:
+        return (double)gpu_from_bf16(gpu_to_bf16(x));
+    case CUBLAS_COMPUTE_32F_FAST_16F:
+        return (double)gpu_from_f16(gpu_to_f16(x));
+    default:
+        return (double)x;
     }
 }
 
@@ -310,10 +327,17 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
                                   const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspace_bytes,
                                   cudaStream_t stream)
 {
-    struct run r = {.desc = *(struct desc *)(void *)desc, .a = *(struct layout *)(void *)a,
-                    .b = *(struct layout *)(void *)b, .c = *(struct layout *)(void *)c,
-                    .d = *(struct layout *)(void *)d, .alpha = *(const float *)alpha, .beta = *(const float *)beta,
-                    .a_values = a_values, .b_values = b_values, .c_values = c_values, .d_values = d_values,
+    struct run r = {.desc = *(struct desc *)(void *)desc,
+                    .a = *(struct layout *)(void *)a,
+                    .b = *(struct layout *)(void *)b,
+                    .c = *(struct layout *)(void *)c,
+                    .d = *(struct layout *)(void *)d,
+                    .alpha = *(const float *)alpha,
+                    .beta = *(const float *)beta,
+                    .a_values = a_values,
+                    .b_values = b_values,
+                    .c_values = c_values,
+                    .d_values = d_values,
                     .workspace = workspace};
     const size_t bias = (size_t)(r.desc.epilogue == CUBLASLT_EPILOGUE_BGRADB ? r.d.columns : r.d.rows) * sizeof(float);
     const bool vector = r.desc.epilogue & ((int)CUBLASLT_EPILOGUE_BIAS | (int)CUBLASLT_EPILOGUE_BGRADB);

@@ -51,10 +51,14 @@ API size_t cudnnGetVersion(void)
 API const char *cudnnGetErrorString(cudnnStatus_t status)
 {
     switch (CUDNN_STATUS_CATEGORY((int)status)) {
-    case CUDNN_STATUS_SUCCESS: return "CUDNN_STATUS_SUCCESS";
-    case CUDNN_STATUS_BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
-    case CUDNN_STATUS_NOT_SUPPORTED: return "CUDNN_STATUS_NOT_SUPPORTED";
-    default: return "CUDNN_STATUS_INTERNAL_ERROR";
+    case CUDNN_STATUS_SUCCESS:
+        return "CUDNN_STATUS_SUCCESS";
+    case CUDNN_STATUS_BAD_PARAM:
+        return "CUDNN_STATUS_BAD_PARAM";
+    case CUDNN_STATUS_NOT_SUPPORTED:
+        return "CUDNN_STATUS_NOT_SUPPORTED";
+    default:
+        return "CUDNN_STATUS_INTERNAL_ERROR";
     }
 }
 
@@ -150,14 +154,15 @@ static bool takes_types(cudnnRNNAlgo_t algorithm, cudnnDataType_t type, cudnnDat
 {
     switch (type) {
     case CUDNN_DATA_FLOAT:
-    case CUDNN_DATA_BFLOAT16: return precision == CUDNN_DATA_FLOAT;
+    case CUDNN_DATA_BFLOAT16:
+        return precision == CUDNN_DATA_FLOAT;
     case CUDNN_DATA_HALF:
-        return precision == CUDNN_DATA_FLOAT ||
-               (precision == CUDNN_DATA_HALF && algorithm == CUDNN_RNN_ALGO_STANDARD);
+        return precision == CUDNN_DATA_FLOAT || (precision == CUDNN_DATA_HALF && algorithm == CUDNN_RNN_ALGO_STANDARD);
     case CUDNN_DATA_DOUBLE:
         return precision == CUDNN_DATA_DOUBLE &&
                (algorithm == CUDNN_RNN_ALGO_STANDARD || algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC);
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -180,10 +185,18 @@ API cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlg
     CAN(!persist || bias == CUDNN_RNN_DOUBLE_BIAS, "persistent algorithms have two biases");
     CAN(bias == CUDNN_RNN_DOUBLE_BIAS, "two biases only here");
     CAN(takes_types(algorithm, type, precision), "data type %d at precision %d", (int)type, (int)precision);
-    *rnn = (struct cudnnRNNStruct){.set = true, .algorithm = algorithm, .mode = mode, .bias = bias,
-                                   .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1, .type = type,
-                                   .precision = precision, .math = math, .input = input, .hidden = hidden,
-                                   .projection = projection, .layers = layers,
+    *rnn = (struct cudnnRNNStruct){.set = true,
+                                   .algorithm = algorithm,
+                                   .mode = mode,
+                                   .bias = bias,
+                                   .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
+                                   .type = type,
+                                   .precision = precision,
+                                   .math = math,
+                                   .input = input,
+                                   .hidden = hidden,
+                                   .projection = projection,
+                                   .layers = layers,
                                    .padded = flags & CUDNN_RNN_PADDED_IO_ENABLED};
     return CUDNN_STATUS_SUCCESS;
 }
@@ -396,11 +409,20 @@ static cudnnStatus_t start(const struct arguments *a, const struct fake_run *giv
     } buffers[] = {{given->work, a->work_bytes, "the work space"}, /* what is written … */
                    {given->training ? given->reserve : NULL, a->reserve_bytes, "the reserve space"},
                    {given->dweights, a->weight_bytes, "the gradients of weights"},
-                   {given->y, output, "y"},    {given->hy, h, "hy"},        {given->cy, c, "cy"},
-                   {given->dx, input, "dx"},   {given->dhx, h, "dhx"},      {given->dcx, c, "dcx"},
-                   {given->x, input, "x"},     {given->y_in, output, "y"},  {given->dy, output, "dy"}, /* … and read */
-                   {given->hx, h, "hx"},       {given->cx, c, "cx"},        {given->dhy, h, "dhy"},
-                   {given->dcy, c, "dcy"},     {given->weights, a->weight_bytes, "the weight space"}};
+                   {given->y, output, "y"},
+                   {given->hy, h, "hy"},
+                   {given->cy, c, "cy"},
+                   {given->dx, input, "dx"},
+                   {given->dhx, h, "dhx"},
+                   {given->dcx, c, "dcx"},
+                   {given->x, input, "x"},
+                   {given->y_in, output, "y"},
+                   {given->dy, output, "dy"}, /* … and read */
+                   {given->hx, h, "hx"},
+                   {given->cx, c, "cx"},
+                   {given->dhy, h, "dhy"},
+                   {given->dcy, c, "dcy"},
+                   {given->weights, a->weight_bytes, "the weight space"}};
     enum { COUNT = sizeof buffers / sizeof *buffers, WRITTEN = 9 };
     for (int k = 0; k < COUNT; k++) {
         if (buffers[k].pointer == NULL)
@@ -438,10 +460,28 @@ API cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn
                                   const void *weights, size_t work_bytes, void *work, size_t reserve_bytes,
                                   void *reserve)
 {
-    const struct arguments a = {handle, rnn, device_lengths, x_desc, y_desc, h, c, hx != NULL || hy != NULL,
-                                cx != NULL || cy != NULL, weight_bytes, work_bytes, reserve_bytes};
-    const struct fake_run run = {.pass = FAKE_FORWARD, .training = mode == CUDNN_FWD_MODE_TRAINING, .x = x, .y = y,
-                                 .hx = hx, .hy = hy, .cx = cx, .cy = cy, .weights = weights, .work = work,
+    const struct arguments a = {handle,
+                                rnn,
+                                device_lengths,
+                                x_desc,
+                                y_desc,
+                                h,
+                                c,
+                                hx != NULL || hy != NULL,
+                                cx != NULL || cy != NULL,
+                                weight_bytes,
+                                work_bytes,
+                                reserve_bytes};
+    const struct fake_run run = {.pass = FAKE_FORWARD,
+                                 .training = mode == CUDNN_FWD_MODE_TRAINING,
+                                 .x = x,
+                                 .y = y,
+                                 .hx = hx,
+                                 .hy = hy,
+                                 .cx = cx,
+                                 .cy = cy,
+                                 .weights = weights,
+                                 .work = work,
                                  .reserve = reserve};
     NEED(x != NULL && y != NULL && weights != NULL, "x, y or weights are missing");
     return start(&a, &run);
@@ -455,12 +495,32 @@ API cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescript
                                           size_t weight_bytes, const void *weights, size_t work_bytes, void *work,
                                           size_t reserve_bytes, void *reserve)
 {
-    const struct arguments a = {handle, rnn, device_lengths, x_desc, y_desc, h, c,
-                                hx != NULL || dhy != NULL || dhx != NULL, cx != NULL || dcy != NULL || dcx != NULL,
-                                weight_bytes, work_bytes, reserve_bytes};
-    const struct fake_run run = {.pass = FAKE_DATA, .training = true, .y_in = y, .dy = dy, .dx = dx, .hx = hx,
-                                 .dhy = dhy, .dhx = dhx, .cx = cx, .dcy = dcy, .dcx = dcx, .weights = weights,
-                                 .work = work, .reserve = reserve};
+    const struct arguments a = {handle,
+                                rnn,
+                                device_lengths,
+                                x_desc,
+                                y_desc,
+                                h,
+                                c,
+                                hx != NULL || dhy != NULL || dhx != NULL,
+                                cx != NULL || dcy != NULL || dcx != NULL,
+                                weight_bytes,
+                                work_bytes,
+                                reserve_bytes};
+    const struct fake_run run = {.pass = FAKE_DATA,
+                                 .training = true,
+                                 .y_in = y,
+                                 .dy = dy,
+                                 .dx = dx,
+                                 .hx = hx,
+                                 .dhy = dhy,
+                                 .dhx = dhx,
+                                 .cx = cx,
+                                 .dcy = dcy,
+                                 .dcx = dcx,
+                                 .weights = weights,
+                                 .work = work,
+                                 .reserve = reserve};
     NEED(y != NULL && dy != NULL && dx != NULL && weights != NULL, "y, dy, dx or weights are missing");
     return start(&a, &run);
 }
@@ -472,10 +532,16 @@ API cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescr
                                              void *dweights, size_t work_bytes, void *work, size_t reserve_bytes,
                                              void *reserve)
 {
-    const struct arguments a = {handle, rnn, device_lengths, x_desc, y_desc, h, NULL, true, false, weight_bytes,
-                                work_bytes, reserve_bytes};
-    const struct fake_run run = {.pass = FAKE_WEIGHTS, .training = true, .x = x, .hx = hx, .y_in = y,
-                                 .dweights = dweights, .work = work, .reserve = reserve};
+    const struct arguments a = {handle, rnn,  device_lengths, x_desc,       y_desc,     h,
+                                NULL,   true, false,          weight_bytes, work_bytes, reserve_bytes};
+    const struct fake_run run = {.pass = FAKE_WEIGHTS,
+                                 .training = true,
+                                 .x = x,
+                                 .hx = hx,
+                                 .y_in = y,
+                                 .dweights = dweights,
+                                 .work = work,
+                                 .reserve = reserve};
     CAN(mode == CUDNN_WGRAD_MODE_ADD, "gradients are added, not set");
     NEED(x != NULL && y != NULL && dweights != NULL, "x, y or the gradients are missing");
     return start(&a, &run);

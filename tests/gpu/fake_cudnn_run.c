@@ -86,9 +86,9 @@ size_t fake_record_elems(const struct cudnnRNNStruct *rnn)
 /* At the beginning of a reserve space. */
 struct header {
     uint64_t magic;
-    uint64_t form;   /* of the network and its data */
+    uint64_t form; /* of the network and its data */
     uint64_t x, hx, cx, y;
-    uint64_t stage;  /* 1: forward has run, 2: backward data too */
+    uint64_t stage; /* 1: forward has run, 2: backward data too */
     uint64_t algorithm;
 };
 
@@ -103,11 +103,11 @@ struct job {
     struct fake_run *run;
     const struct cudnnRNNStruct *rnn;
     size_t rows;
-    int gates, h, o;      /* hidden, projection */
+    int gates, h, o; /* hidden, projection */
     size_t record;
     double *weights, *dweights; /* as many as fake_weight_elems */
-    double *records;      /* [layers x directions, rows, record] */
-    double *x, *dx, *between; /* input of a layer, its gradient, gradient of its output */
+    double *records;            /* [layers x directions, rows, record] */
+    double *x, *dx, *between;   /* input of a layer, its gradient, gradient of its output */
     char *failure;
     size_t capacity;
 };
@@ -130,8 +130,8 @@ static uint64_t hash(uint64_t h, const void *data, size_t bytes)
  * type allows that. */
 static double factor(const struct job *j, double value)
 {
-    const bool plain = j->rnn->type == CUDNN_DATA_DOUBLE ||
-                       (j->rnn->type == CUDNN_DATA_FLOAT && j->rnn->math == CUDNN_FMA_MATH);
+    const bool plain =
+        j->rnn->type == CUDNN_DATA_DOUBLE || (j->rnn->type == CUDNN_DATA_FLOAT && j->rnn->math == CUDNN_FMA_MATH);
     if (plain)
         return value;
     if (j->rnn->type == CUDNN_DATA_FLOAT && j->rnn->math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
@@ -163,11 +163,26 @@ static double *get_record(const struct job *j, int pseudo, size_t row)
 }
 
 /* Parts of a record. */
-static double *gates_of(double *record) { return record; }
-static double *extra_of(const struct job *j, double *record) { return record + j->gates * j->h; }
-static double *raw_of(const struct job *j, double *record) { return extra_of(j, record) + j->h; }
-static double *out_of(const struct job *j, double *record) { return raw_of(j, record) + j->h; }
-static double *dout_of(const struct job *j, double *record) { return out_of(j, record) + j->o; }
+static double *gates_of(double *record)
+{
+    return record;
+}
+static double *extra_of(const struct job *j, double *record)
+{
+    return record + j->gates * j->h;
+}
+static double *raw_of(const struct job *j, double *record)
+{
+    return extra_of(j, record) + j->h;
+}
+static double *out_of(const struct job *j, double *record)
+{
+    return raw_of(j, record) + j->h;
+}
+static double *dout_of(const struct job *j, double *record)
+{
+    return out_of(j, record) + j->o;
+}
 
 static struct layer get_layer(const struct job *j, int pseudo)
 {
@@ -289,8 +304,8 @@ static void join(const struct job *j, int layer, double *to)
     const int d = j->rnn->directions;
     for (size_t row = 0; row < j->rows; row++)
         for (int k = 0; k < d; k++)
-            memcpy(to + (row * (size_t)d + (size_t)k) * (size_t)j->o,
-                   out_of(j, get_record(j, layer * d + k, row)), (size_t)j->o * sizeof *to);
+            memcpy(to + (row * (size_t)d + (size_t)k) * (size_t)j->o, out_of(j, get_record(j, layer * d + k, row)),
+                   (size_t)j->o * sizeof *to);
 }
 
 static void load_input(const struct job *j, int layer)
@@ -459,8 +474,7 @@ static int backward_weights(const struct job *j, double *h, double *c)
             const struct layer l = get_layer(j, pseudo);
             for (int b = 0; b < j->run->data.sequences; b++)
                 for (int k = 0; k < j->run->data.lengths[b]; k++) {
-                    const size_t row =
-                        row_of(j->rnn, &j->run->data, b, order(j, pseudo, j->run->data.lengths[b], k));
+                    const size_t row = row_of(j->rnn, &j->run->data, b, order(j, pseudo, j->run->data.lengths[b], k));
                     states_before(j, pseudo, b, k, h, c);
                     add_step(j, &l, get_record(j, pseudo, row), j->x + row * (size_t)l.input, h);
                 }
@@ -495,8 +509,16 @@ static uint64_t hash_form(const struct job *j)
 {
     const struct cudnnRNNStruct *r = j->rnn;
     const struct cudnnRNNDataStruct *d = &j->run->data;
-    const int form[] = {fake_shares_size(d) ? -1 : (int)r->algorithm, (int)r->mode, r->directions, r->input, r->hidden,
-                        r->projection, r->layers, (int)d->layout, d->steps, d->sequences};
+    const int form[] = {fake_shares_size(d) ? -1 : (int)r->algorithm,
+                        (int)r->mode,
+                        r->directions,
+                        r->input,
+                        r->hidden,
+                        r->projection,
+                        r->layers,
+                        (int)d->layout,
+                        d->steps,
+                        d->sequences};
     return hash(hash(1, form, sizeof form), d->lengths, (size_t)d->sequences * sizeof *d->lengths);
 }
 
@@ -571,9 +593,15 @@ static int compute(struct job *j)
 int fake_run_work(void *context, char *failure, size_t capacity)
 {
     struct fake_run *r = context;
-    struct job j = {.run = r, .rnn = &r->rnn, .rows = fake_rows(&r->data), .gates = fake_gates(&r->rnn),
-                    .h = r->rnn.hidden, .o = r->rnn.projection, .record = fake_record_elems(&r->rnn),
-                    .failure = failure, .capacity = capacity};
+    struct job j = {.run = r,
+                    .rnn = &r->rnn,
+                    .rows = fake_rows(&r->data),
+                    .gates = fake_gates(&r->rnn),
+                    .h = r->rnn.hidden,
+                    .o = r->rnn.projection,
+                    .record = fake_record_elems(&r->rnn),
+                    .failure = failure,
+                    .capacity = capacity};
     const int failed = compute(&j);
     free(j.weights);
     free(j.dweights);

@@ -47,8 +47,8 @@ enum kind { COPY, FILL, FORWARD, BACKWARD, PACK };
 struct job {
     struct job *next;
     enum kind kind;
-    int staged;        /* COPY: `from` is the job's own */
-    int64_t copies;    /* BACKWARD: copies out of pinned memory that had begun when it was given; COPY: it is one */
+    int staged;     /* COPY: `from` is the job's own */
+    int64_t copies; /* BACKWARD: copies out of pinned memory that had begun when it was given; COPY: it is one */
     void *to;
     void *from;
     uint64_t bytes;
@@ -152,12 +152,22 @@ static seqlstm_status work(struct stream *s, struct job *job, struct seqlstm_err
         err->native_code = VENDOR_CODE;
         return SEQLSTM_DEVICE;
     }
-    struct seqlstm_forward f = {.struct_size = sizeof f, .slot_count = job->slot_count, .slots = job->slots,
-                                .workspace = job->workspace, .reserve = job->reserve, .packed = job->packed,
+    struct seqlstm_forward f = {.struct_size = sizeof f,
+                                .slot_count = job->slot_count,
+                                .slots = job->slots,
+                                .workspace = job->workspace,
+                                .reserve = job->reserve,
+                                .packed = job->packed,
                                 .step = &job->step};
-    struct seqlstm_backward b = {.struct_size = sizeof b, .slot_count = job->slot_count, .slots = job->slots,
-                                 .grads = job->grads, .parts = job->parts, .workspace = job->workspace,
-                                 .reserve = job->reserve, .packed = job->packed, .step = &job->step};
+    struct seqlstm_backward b = {.struct_size = sizeof b,
+                                 .slot_count = job->slot_count,
+                                 .slots = job->slots,
+                                 .grads = job->grads,
+                                 .parts = job->parts,
+                                 .workspace = job->workspace,
+                                 .reserve = job->reserve,
+                                 .packed = job->packed,
+                                 .step = &job->step};
     switch (job->kind) {
     case COPY:
         if (job->copies)
@@ -341,10 +351,15 @@ static seqlstm_status event_elapsed(struct seqlstm_instance *instance, uint32_t 
     return SEQLSTM_OK;
 }
 
-static const struct seqlstm_streams streams = {
-    .struct_size = sizeof streams, .create = stream_create, .destroy = stream_destroy,
-    .synchronize = stream_synchronize, .event_create = event_create, .event_destroy = event_destroy,
-    .event_record = event_record, .event_wait = event_wait, .event_elapsed = event_elapsed};
+static const struct seqlstm_streams streams = {.struct_size = sizeof streams,
+                                               .create = stream_create,
+                                               .destroy = stream_destroy,
+                                               .synchronize = stream_synchronize,
+                                               .event_create = event_create,
+                                               .event_destroy = event_destroy,
+                                               .event_record = event_record,
+                                               .event_wait = event_wait,
+                                               .event_elapsed = event_elapsed};
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 
@@ -415,8 +430,11 @@ static seqlstm_status memory_fill(struct seqlstm_instance *instance, uint32_t de
     return submit(stream, job, err);
 }
 
-static const struct seqlstm_memory memory = {.struct_size = sizeof memory, .allocate = memory_allocate,
-                                             .release = memory_release, .copy = memory_copy, .fill = memory_fill};
+static const struct seqlstm_memory memory = {.struct_size = sizeof memory,
+                                             .allocate = memory_allocate,
+                                             .release = memory_release,
+                                             .copy = memory_copy,
+                                             .fill = memory_fill};
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
 

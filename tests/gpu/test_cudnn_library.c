@@ -53,15 +53,15 @@ static void compare_types(void)
     cdn.CreateRNNDescriptor(&a);
     fake.CreateRNNDescriptor(&b);
     for (int k = 0; k < 4 * 4 * 5 * 5 * 4 * 2; k++) {
-        const int v[7] = {k % 4, k / 4 % 4, types[k / 16 % 5], types[k / 80 % 5], maths[k / 400 % 4],
-                          k / 1600 % 2 ? 5 : 16, 0};
+        const int v[7] = {
+            k % 4, k / 4 % 4, types[k / 16 % 5], types[k / 80 % 5], maths[k / 400 % 4], k / 1600 % 2 ? 5 : 16, 0};
         const struct cdn_functions *const both[] = {&cdn, &fake};
         cudnnStatus_t status[2];
         for (int f = 0; f < 2; f++)
             status[f] = both[f]->SetRNNDescriptor_v8(
-                f == 0 ? a : b, (cudnnRNNAlgo_t)v[0], (cudnnRNNMode_t)v[1], CUDNN_RNN_DOUBLE_BIAS,
-                CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, (cudnnDataType_t)v[2], (cudnnDataType_t)v[3],
-                (cudnnMathType_t)v[4], 7, 16, v[5], 1, NULL, CUDNN_RNN_PADDED_IO_DISABLED);
+                f == 0 ? a : b, (cudnnRNNAlgo_t)v[0], (cudnnRNNMode_t)v[1], CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
+                CUDNN_LINEAR_INPUT, (cudnnDataType_t)v[2], (cudnnDataType_t)v[3], (cudnnMathType_t)v[4], 7, 16, v[5], 1,
+                NULL, CUDNN_RNN_PADDED_IO_DISABLED);
         compare(status[0], status[1], "SetRNNDescriptor_v8, types", v);
     }
     cdn.DestroyRNNDescriptor(a);
@@ -76,7 +76,7 @@ static void compare_networks(void)
     cdn.CreateRNNDescriptor(&a);
     fake.CreateRNNDescriptor(&b);
     for (int k = 0; k < 4 * 4 * 2 * 2 * 4 * 2 * 2; k++) {
-        const int v[7] = {k % 4, k / 4 % 4, k / 16 % 2, k / 32 % 2, projections[k / 64 % 4], 1 + k / 256 % 2 * 2,
+        const int v[7] = {k % 4,      k / 4 % 4, k / 16 % 2, k / 32 % 2, projections[k / 64 % 4], 1 + k / 256 % 2 * 2,
                           k / 512 % 2};
         const cudnnStatus_t status = set_network(&cdn, a, v);
         compare(status, set_network(&fake, b, v), "SetRNNDescriptor_v8", v);

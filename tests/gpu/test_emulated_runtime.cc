@@ -88,7 +88,8 @@ int main()
     if (!fine(gpu_runtime_open(devices, &count, nullptr)) || !fine(gpu_stream_create(0, &stream, nullptr)) ||
         !fine(gpu_allocate(0, SEQLSTM_MEMORY_DEVICE, 64, &a, nullptr)) ||
         !fine(gpu_allocate(0, SEQLSTM_MEMORY_DEVICE, 64, &b, nullptr)) ||
-        !fine(gpu_allocate(0, SEQLSTM_MEMORY_PINNED, 64, &pinned, nullptr)) || !fine(gpu_event_create(0, &event, nullptr)))
+        !fine(gpu_allocate(0, SEQLSTM_MEMORY_PINNED, 64, &pinned, nullptr)) ||
+        !fine(gpu_event_create(0, &event, nullptr)))
         return 1;
     const struct {
         const char *name;
@@ -100,8 +101,7 @@ int main()
         {"waiting", [] { return check_forbidden([] { return fine(gpu_stream_synchronize(0, stream, nullptr)); }); }},
         {"allocating",
          [&] {
-             return check_forbidden(
-                 [&] { return fine(gpu_allocate(0, SEQLSTM_MEMORY_DEVICE, 64, &room, nullptr)); });
+             return check_forbidden([&] { return fine(gpu_allocate(0, SEQLSTM_MEMORY_DEVICE, 64, &room, nullptr)); });
          }},
         {"a copy to the host",
          [&] {
@@ -113,8 +113,10 @@ int main()
              return check_forbidden(
                  [&] { return fine(gpu_copy(0, stream, SEQLSTM_COPY_TO_DEVICE, b, host, 64, nullptr)); });
          }},
-        {"an event", [&] { return check_forbidden([&] { return fine(gpu_event_record(0, event, stream, nullptr)); }); }},
-        {"a capture within", [] { return check_forbidden([] { return fine(gpu_capture_begin(0, stream, nullptr)); }); }},
+        {"an event",
+         [&] { return check_forbidden([&] { return fine(gpu_event_record(0, event, stream, nullptr)); }); }},
+        {"a capture within",
+         [] { return check_forbidden([] { return fine(gpu_capture_begin(0, stream, nullptr)); }); }},
         {"the legacy stream",
          [] { return check_forbidden([] { return emulation::launch(nullptr, 1, 1, 0, false, [] {}) == 0; }); }},
     };

@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <vector>
 
-namespace {
+namespace
+{
 
 int number, failed;
 
@@ -101,25 +102,33 @@ void check_clusters(unsigned *o)
     char said[256] = "";
     bool fine = true;
     for (int k = 0; k < 2; k++)
-        fine = fine && emulation::run_launch({dim3(8), dim3(32), 16, false, [=] {
-            GPU_SHARED(uint32_t, s);
-            const unsigned rank = blockIdx.x % 4;
-            if (threadIdx.x < 4)
-                gpu_map_shared(s, (int)threadIdx.x)[rank] = 10 * blockIdx.x + threadIdx.x;
-            gpu_barrier_cluster();
-            if (threadIdx.x < 4)
-                o[blockIdx.x * 4 + threadIdx.x] = s[threadIdx.x];
-        }, 4}, said, sizeof said);
+        fine = fine && emulation::run_launch({dim3(8), dim3(32), 16, false,
+                                              [=] {
+                                                  GPU_SHARED(uint32_t, s);
+                                                  const unsigned rank = blockIdx.x % 4;
+                                                  if (threadIdx.x < 4)
+                                                      gpu_map_shared(s, (int)threadIdx.x)[rank] =
+                                                          10 * blockIdx.x + threadIdx.x;
+                                                  gpu_barrier_cluster();
+                                                  if (threadIdx.x < 4)
+                                                      o[blockIdx.x * 4 + threadIdx.x] = s[threadIdx.x];
+                                              },
+                                              4},
+                                             said, sizeof said);
     check("a cluster whose blocks write into each other's shared memory", fine, said);
     check("what they wrote", o[0] == 0 && o[7] == 31 && o[4 * 6 + 1] == 52, "other numbers");
-    fine = emulation::run_launch({dim3(8), dim3(32), 16, false, [=] {
-        GPU_SHARED(uint32_t, s);
-        gpu_map_shared(s, 4)[0] = 1;
-    }, 4}, said, sizeof said);
+    fine = emulation::run_launch({dim3(8), dim3(32), 16, false,
+                                  [=] {
+                                      GPU_SHARED(uint32_t, s);
+                                      gpu_map_shared(s, 4)[0] = 1;
+                                  },
+                                  4},
+                                 said, sizeof said);
     check("a block that is not of the cluster", !fine && strstr(said, "of this cluster"), said);
 }
 
-/* Each thread brings 16 bytes in each of two groups, and after a wait and a barrier reads its neighbour's of the first. */
+/* Each thread brings 16 bytes in each of two groups, and after a wait and a barrier reads its neighbour's of the first.
+ */
 void check_copies(unsigned *o)
 {
     alignas(16) static unsigned from[2][32][4];
@@ -196,11 +205,14 @@ int main()
     char said[256] = "";
     bool caught = false;
     for (int k = 0; k < 2; k++) { /* forwards or backwards, one of the two reads what nobody wrote */
-        emulation::run_launch({dim3(1), dim3(64), 256, false, [=] {
-            GPU_SHARED(unsigned, s);
-            s[threadIdx.x] = threadIdx.x;
-            o[threadIdx.x] = s[63 - threadIdx.x];
-        }, 1}, said, sizeof said);
+        emulation::run_launch({dim3(1), dim3(64), 256, false,
+                               [=] {
+                                   GPU_SHARED(unsigned, s);
+                                   s[threadIdx.x] = threadIdx.x;
+                                   o[threadIdx.x] = s[63 - threadIdx.x];
+                               },
+                               1},
+                              said, sizeof said);
         for (unsigned t = 0; t < 64; t++)
             caught = caught || out[t] != 63 - t;
     }
@@ -222,10 +234,11 @@ int main()
                if (threadIdx.x < 7)
                    __shfl_xor_sync(0xFFFFFFFFu, 1, 1);
            });
-    expect("a shuffle from a lane that its mask leaves out", false, "its mask leaves out", dim3(1), dim3(32), 0, false, [] {
-        if (threadIdx.x < 16)
-            __shfl_xor_sync(0xFFFFu, 1, 16);
-    });
+    expect("a shuffle from a lane that its mask leaves out", false, "its mask leaves out", dim3(1), dim3(32), 0, false,
+           [] {
+               if (threadIdx.x < 16)
+                   __shfl_xor_sync(0xFFFFu, 1, 16);
+           });
     expect("lanes that meet with different masks", false, "different masks", dim3(1), dim3(32), 0, false,
            [] { __shfl_xor_sync(threadIdx.x < 16 ? 0xFFFFu : 0xFFFFFFFFu, 1, 1); });
     expect("a vote where other lanes shuffle", false, "some vote and others shuffle", dim3(1), dim3(32), 0, false, [] {
@@ -234,8 +247,8 @@ int main()
         else
             __shfl_xor_sync(0xFFFFFFFFu, 1, 1);
     });
-    expect("shuffles and votes in turn, by lanes that do not wait for one another", true, "", dim3(1), dim3(64), 0, false,
-           [=] {
+    expect("shuffles and votes in turn, by lanes that do not wait for one another", true, "", dim3(1), dim3(64), 0,
+           false, [=] {
                unsigned sum = 0;
                for (unsigned k = 0; k < 5; k++) {
                    sum = sum * 3 + __shfl_sync(0xFFFFFFFFu, threadIdx.x * (k + 1), (int)(threadIdx.x + k) % 32);

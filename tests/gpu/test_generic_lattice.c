@@ -79,10 +79,9 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
         return is_plain_no(&a) && a.variant_count == 0;
     const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
     const bool one = d->projection == 0 && !late, lone = one && !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
-    return a.accepted && has_variant(&a, "step_graph") &&
-           has_variant(&a, "one_block") == (one && d->hidden <= 64) &&
-           has_variant(&a, "wavefront") == (lone && d->hidden <= 64 && d->layers > 1 &&
-                                             d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) &&
+    return a.accepted && has_variant(&a, "step_graph") && has_variant(&a, "one_block") == (one && d->hidden <= 64) &&
+           has_variant(&a, "wavefront") ==
+               (lone && d->hidden <= 64 && d->layers > 1 && d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) &&
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
            has_variant(&a, "cluster") == (lone && fits_cluster(d));
 }
@@ -137,8 +136,8 @@ static void check_recurrent(void)
                         make(cell, direction, options, rest, (options + rest) % (sizeof sizes / sizeof *sizes));
                     accepted += is_meaningful(&d);
                     if (!is_answered_right(&d) && wrong++ == 0)
-                        snprintf(detail, sizeof detail, "first at cell %u, direction %u, options 0x%x, rest 0x%x",
-                                 cell, direction, options, rest);
+                        snprintf(detail, sizeof detail, "first at cell %u, direction %u, options 0x%x, rest 0x%x", cell,
+                                 direction, options, rest);
                 }
     check(wrong == 0 && accepted > 100000, "what has a meaning is accepted, all else refused with a reason", detail);
 }
@@ -149,7 +148,7 @@ static void check_dtypes(void)
 {
     struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_RECURRENT_OUTPUT, 256, 1);
     uint32_t *roles[] = {&d.head.dtype_activation, &d.head.dtype_activation_grad, &d.head.dtype_state,
-                         &d.head.dtype_weight, &d.head.dtype_weight_grad, &d.head.dtype_compute};
+                         &d.head.dtype_weight,     &d.head.dtype_weight_grad,     &d.head.dtype_compute};
     bool fine = true;
     d.head.dtype_compute = SEQLSTM_FLOAT32;
     for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
@@ -167,8 +166,8 @@ static void check_devices(void)
 {
     const struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_RECURRENT_OUTPUT, 0, 1);
     static const char *const good[] = {"cuda:sm_80", "cuda:sm_86", "cuda:sm_90", "cuda:sm_100", "cuda:sm_120"};
-    static const char *const bad[] = {"cuda:sm_70", "cuda:sm_75", "cpu:x86-64-v4", "cuda", "cuda:", "cuda:sm_",
-                                      "hip:gfx90a", ""};
+    static const char *const bad[] = {"cuda:sm_70", "cuda:sm_75", "cpu:x86-64-v4", "cuda",
+                                      "cuda:",      "cuda:sm_",   "hip:gfx90a",    ""};
     bool fine = true;
     for (size_t k = 0; k < sizeof good / sizeof *good; k++) {
         const struct seqlstm_answer a = ask(good[k], &d.head);

@@ -129,8 +129,8 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, bool training, bool uni
 {
     struct seqlstm_recurrent_desc d;
     memset(&d, 0, sizeof d);
-    d.head = (struct seqlstm_desc){.struct_size = sizeof d, .op = SEQLSTM_OP_RECURRENT, .max_rows = 12,
-                                   .max_sequences = 3, .max_steps = 4};
+    d.head = (struct seqlstm_desc){
+        .struct_size = sizeof d, .op = SEQLSTM_OP_RECURRENT, .max_rows = 12, .max_sequences = 3, .max_steps = 4};
     d.head.mode = training ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
     d.head.flags = uniform ? SEQLSTM_DESC_UNIFORM : 0;
     d.cell = cell;
@@ -150,8 +150,9 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, bool training, bool uni
  * layers on. */
 static const char *check_variants(const struct seqlstm_recurrent_desc *d, const struct seqlstm_answer *answer)
 {
-    static const char *const names[] = {"standard", "persist_static", "persist_dynamic", "small_h",
-                                        "persist_static+standard", "persist_dynamic+standard", "small_h+standard"};
+    static const char *const names[] = {"standard",        "persist_static",          "persist_dynamic",
+                                        "small_h",         "persist_static+standard", "persist_dynamic+standard",
+                                        "small_h+standard"};
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
     const bool persist = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0;
     const int64_t wide = d->cell == SEQLSTM_CELL_RNN ? 2 : 1;

@@ -43,8 +43,7 @@ static inline int fixture_open(void **state)
     memset(&f, 0, sizeof f);
     char path[4096];
     const char *build = getenv("SEQLSTM_BUILD"), *module = getenv("BLAS_TEST_MODULE");
-    snprintf(path, sizeof path, "%s/backends/libseqlstm_backend_cpu-blas.so",
-             build != NULL ? build : "build");
+    snprintf(path, sizeof path, "%s/backends/libseqlstm_backend_cpu-blas.so", build != NULL ? build : "build");
     if (module != NULL)
         snprintf(path, sizeof path, "%s", module);
     f.module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -95,7 +94,7 @@ static inline bool fixture_lacks_instructions(void)
     return lacks;
 }
 
-#define FIXTURE_RUN(tests)                                                                             \
+#define FIXTURE_RUN(tests)                                                                                             \
     (fixture_lacks_instructions() ? 0 : cmocka_run_group_tests(tests, fixture_open, fixture_close))
 
 static inline float fixture_random(uint64_t *seed)
@@ -230,8 +229,7 @@ static inline void fixture_run(struct blas_fixture *f, struct sl_queue *queue, s
 }
 
 /* |got - want| <= tolerance (1 + |want|), NaN fails. */
-static inline void fixture_close_to(double got, double want, double tolerance, const char *what,
-                                    int64_t index)
+static inline void fixture_close_to(double got, double want, double tolerance, const char *what, int64_t index)
 {
     if (!(fabs(got - want) <= tolerance * (1.0 + fabs(want)))) {
         print_message("%s[%lld]: %.9g instead of %.9g\n", what, (long long)index, got, want);
@@ -239,8 +237,7 @@ static inline void fixture_close_to(double got, double want, double tolerance, c
     }
 }
 
-static inline void fixture_compare(const float *got, const double *want, int64_t n, double tolerance,
-                                   const char *what)
+static inline void fixture_compare(const float *got, const double *want, int64_t n, double tolerance, const char *what)
 {
     for (int64_t i = 0; i < n; i++)
         fixture_close_to((double)got[i], want[i], tolerance, what, i);

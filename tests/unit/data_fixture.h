@@ -20,19 +20,19 @@
 #include "model/diagnostics.h"
 #include "model/model.h"
 
-#define MODEL_LM                                                                                                     \
-    "[{type: embedding, dim: 2}, {type: lstm, units: 3, return_sequences: true}, {type: output, activation: "        \
+#define MODEL_LM                                                                                                       \
+    "[{type: embedding, dim: 2}, {type: lstm, units: 3, return_sequences: true}, {type: output, activation: "          \
     "softmax}]"
 #define MODEL_CLASSIFY        "[{type: embedding, dim: 2}, {type: lstm, units: 3}, {type: output, activation: softmax}]"
 #define MODEL_CLASSIFY_VALUES "[{type: lstm, units: 3}, {type: output, activation: softmax}]"
 #define MODEL_TAG             MODEL_LM
-#define MODEL_PAIRS                                                                                                  \
-    "{encoder: [{type: embedding, dim: 2}, {type: lstm, units: 3}], decoder: [{type: embedding, dim: 2}, {type: "    \
+#define MODEL_PAIRS                                                                                                    \
+    "{encoder: [{type: embedding, dim: 2}, {type: lstm, units: 3}], decoder: [{type: embedding, dim: 2}, {type: "      \
     "lstm, units: 3, return_sequences: true}, {type: output, activation: softmax}]}"
-#define PAIRS                 "task: seq2seq"
-#define MODEL_REGRESS         "[{type: lstm, units: 3}, {type: output}]"
-#define MODEL_REGRESS_STEPS   "[{type: lstm, units: 3, return_sequences: true}, {type: output}]"
-#define MODEL_DENSE           "[{type: dense, units: 3}, {type: output}]"
+#define PAIRS               "task: seq2seq"
+#define MODEL_REGRESS       "[{type: lstm, units: 3}, {type: output}]"
+#define MODEL_REGRESS_STEPS "[{type: lstm, units: 3, return_sequences: true}, {type: output}]"
+#define MODEL_DENSE         "[{type: dense, units: 3}, {type: output}]"
 
 static char data_folder[64];
 

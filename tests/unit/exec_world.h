@@ -49,8 +49,7 @@ static void open_world(struct world *w, const char *data, const char *layers, co
     snprintf(text, sizeof text, "%s%s\nbackends: [reference]\n", data, layers);
     ok(sl_diagnostics_create(&w->diagnostics, &err), &err);
     struct sl_model_request request = {.path = "m.yaml"};
-    seqlstm_status status =
-        sl_model_load_text("m.yaml", text, strlen(text), &request, w->diagnostics, &w->model, &err);
+    seqlstm_status status = sl_model_load_text("m.yaml", text, strlen(text), &request, w->diagnostics, &w->model, &err);
     if (status != SEQLSTM_OK) {
         struct sl_buf buf = {0};
         sl_diagnostics_render(w->diagnostics, false, &buf, &err);
@@ -62,8 +61,8 @@ static void open_world(struct world *w, const char *data, const char *layers, co
     ok(sl_graph_create(&graph, &w->graph, &err), &err);
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     static const struct sl_registry_entry entries[] = {{.name = "reference"}};
-    struct sl_registry_request registry = {.entries = entries, .entry_count = 1, .builtins = builtins,
-                                           .builtin_count = 1, .only_folders = true};
+    struct sl_registry_request registry = {
+        .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
     ok(sl_registry_create(&registry, &w->registry, &err), &err);
     struct sl_plan_request plan = {.graph = w->graph, .registry = w->registry, .optimizer_states = 2};
     ok(sl_plan_create(&plan, &w->plan, &err), &err);

@@ -21,8 +21,8 @@ struct fixture_tensor {
 
 struct fixture {
     void *file;
-    char line[4096];  /* the next case's line, read ahead */
-    char keys[512];   /* of the current case: " cell=lstm layers=2 …" */
+    char line[4096]; /* the next case's line, read ahead */
+    char keys[512];  /* of the current case: " cell=lstm layers=2 …" */
     char name[64];
     struct fixture_tensor tensors[FIXTURE_TENSORS];
     int count;

@@ -61,8 +61,7 @@ static inline void assert_refused(const char *text, const char *message)
 {
     struct loaded l = load(text);
     if (l.status == SEQLSTM_OK || strstr(sl_buf_text(&l.text), message) == NULL)
-        fail_msg("wanted `%s`, got status %d and\n%s", message, (int)l.status,
-                 sl_buf_text(&l.text));
+        fail_msg("wanted `%s`, got status %d and\n%s", message, (int)l.status, sl_buf_text(&l.text));
     unload(&l);
 }
 

@@ -14,12 +14,12 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-#define OK(expression)                                                                                       \
-    do {                                                                                                     \
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;                                                       \
-        struct seqlstm_error *e = &err;                                                                      \
-        if ((expression) != SEQLSTM_OK)                                                                      \
-            fail_msg("%s: %s", err.where, err.message);                                                      \
+#define OK(expression)                                                                                                 \
+    do {                                                                                                               \
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;                                                                 \
+        struct seqlstm_error *e = &err;                                                                                \
+        if ((expression) != SEQLSTM_OK)                                                                                \
+            fail_msg("%s: %s", err.where, err.message);                                                                \
     } while (0)
 
 static void host_log(void *context, int32_t level, const char *message)

@@ -122,8 +122,7 @@ static void refusals(void **state)
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
     shape = (struct sl_batch_shape){.sequences = 1, .input_kind = SL_FIELD_IDS, .input_on_steps = true};
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
-    shape = (struct sl_batch_shape){
-        .sequences = INT32_MAX, .input_kind = SL_FIELD_VALUES, .input_features = INT64_MAX};
+    shape = (struct sl_batch_shape){.sequences = INT32_MAX, .input_kind = SL_FIELD_VALUES, .input_features = INT64_MAX};
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_NO_MEMORY);
     assert_ptr_equal(batch, &err);
 }
@@ -277,10 +276,10 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(axis_as_drawn), cmocka_unit_test(uniform_and_empty), cmocka_unit_test(without_steps),
-        cmocka_unit_test(refusals),      cmocka_unit_test(check_finds_damage),
-        cmocka_unit_test(pairs),         cmocka_unit_test(source_alone),
-        cmocka_unit_test(check_finds_damaged_source),
+        cmocka_unit_test(axis_as_drawn),      cmocka_unit_test(uniform_and_empty),
+        cmocka_unit_test(without_steps),      cmocka_unit_test(refusals),
+        cmocka_unit_test(check_finds_damage), cmocka_unit_test(pairs),
+        cmocka_unit_test(source_alone),       cmocka_unit_test(check_finds_damaged_source),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

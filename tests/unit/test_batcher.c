@@ -286,8 +286,7 @@ static void test_edges(void **state)
     assert_int_equal(count, 3);
     assert_int_equal(edges[2], 9);
     static const int64_t others[] = {1, 5, 9};
-    struct sl_batcher_request request = {
-        .phase = SL_BATCHING_TRAIN, .seed = 3, .edges = others, .edge_count = 3};
+    struct sl_batcher_request request = {.phase = SL_BATCHING_TRAIN, .seed = 3, .edges = others, .edge_count = 3};
     struct sl_batcher *second = NULL;
     assert_int_equal(sl_batcher_open(o.train, &request, &second, NULL), SEQLSTM_OK);
     assert_true(digest(first) != digest(second));
@@ -492,9 +491,9 @@ static void test_ignore(void **state)
 {
     (void)state;
     data_write("train.txt", "a\tX\nb\tO\n\nc\tX\n");
-    struct data_open o = data_open_train(
-        "type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 4", MODEL_TAG,
-        "task: tag, loss: {type: cross_entropy, ignore: X}");
+    struct data_open o =
+        data_open_train("type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 4",
+                        MODEL_TAG, "task: tag, loss: {type: cross_entropy, ignore: X}");
     assert_int_equal(sl_data_state_get_facts(o.state)->target.classes, 1);
     struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_EVALUATE, 3, 0, 0);
     struct sl_batch *batch = data_next(batcher);

@@ -103,9 +103,8 @@ static double try_all(const struct sl_beam_rule *rule, int32_t sentence, int32_t
     fill_row(sentence, last, step, row);
     for (int32_t c = 0; c < V; c++) {
         double log_probability = so_far + log((double)row[c]);
-        double score = c == END || step + 1 == LIMIT
-                           ? score_of(rule, log_probability, step + 1)
-                           : try_all(rule, sentence, c, step + 1, log_probability);
+        double score = c == END || step + 1 == LIMIT ? score_of(rule, log_probability, step + 1)
+                                                     : try_all(rule, sentence, c, step + 1, log_probability);
         best = score > best ? score : best;
     }
     return best;

@@ -36,8 +36,8 @@ static double act(const struct seqlstm_activation *a, double x)
 }
 
 /* Row of outputs and, for upstream dy, the gradient of the row of sums. */
-static void act_row(const struct seqlstm_activation *a, int64_t n, const double *z, double *y,
-                    const double *dy, double *dz)
+static void act_row(const struct seqlstm_activation *a, int64_t n, const double *z, double *y, const double *dy,
+                    double *dz)
 {
     if (a->kind == SEQLSTM_ACT_SOFTMAX || a->kind == SEQLSTM_ACT_LOG_SOFTMAX) {
         double largest = -INFINITY, sum = 0, dot = 0;
@@ -67,19 +67,17 @@ struct shape {
     int64_t rows, in, out;
 };
 
-static void check_dense(struct blas_fixture *f, struct sl_queue *queue, struct shape s, uint32_t kind,
-                        bool bias, bool accumulate)
+static void check_dense(struct blas_fixture *f, struct sl_queue *queue, struct shape s, uint32_t kind, bool bias,
+                        bool accumulate)
 {
     struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, s.rows),
                                    .input = s.in,
                                    .output = s.out,
                                    .options = bias ? SEQLSTM_DENSE_USE_BIAS : 0,
                                    .activation = {.kind = kind, .alpha = 0.3f, .beta = 0.7f}};
-    float *x = fixture_floats(s.rows * s.in, 1), *w = fixture_floats(s.out * s.in, 2),
-          *b = fixture_floats(s.out, 3);
+    float *x = fixture_floats(s.rows * s.in, 1), *w = fixture_floats(s.out * s.in, 2), *b = fixture_floats(s.out, 3);
     float *dy = fixture_floats(s.rows * s.out, 4), *y = fixture_floats(s.rows * s.out, 5);
-    float *dx = fixture_floats(s.rows * s.in, 6), *dw = fixture_floats(s.out * s.in, 7),
-          *db = fixture_floats(s.out, 8);
+    float *dx = fixture_floats(s.rows * s.in, 6), *dw = fixture_floats(s.out * s.in, 7), *db = fixture_floats(s.out, 8);
     double *wy = calloc((size_t)(s.rows * s.out), 8), *wz = calloc((size_t)(s.rows * s.out), 8);
     double *wdx = calloc((size_t)(s.rows * s.in), 8), *wdw = calloc((size_t)(s.out * s.in), 8);
     double *wdb = calloc((size_t)s.out, 8), *z = calloc((size_t)s.out, 8), *up = calloc((size_t)s.out, 8);
@@ -146,8 +144,8 @@ static void test_dense_shapes(void **state)
                                           {3, 5, 2048}, {7, 1030, 300}, {13, 777, 301}, {500, 40, 200}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int k = 0; k < 4; k++)
-            check_dense(f, k % 2 ? &f->queue : &f->alone, shapes[i],
-                        k < 2 ? SEQLSTM_ACT_TANH : SEQLSTM_ACT_SOFTMAX, true, k == 3);
+            check_dense(f, k % 2 ? &f->queue : &f->alone, shapes[i], k < 2 ? SEQLSTM_ACT_TANH : SEQLSTM_ACT_SOFTMAX,
+                        true, k == 3);
 }
 
 /* dy absent: gradients are zero, or left as they were when accumulating. */
@@ -189,8 +187,7 @@ static void test_dense_bits(void **state)
     float *x = fixture_floats(5000, 1), *w = fixture_floats(3500, 2), *dy = fixture_floats(7000, 3);
     float *out[2][3];
     for (int i = 0; i < 2; i++) {
-        out[i][0] = fixture_floats(7000, 9), out[i][1] = fixture_floats(5000, 9),
-        out[i][2] = fixture_floats(3500, 9);
+        out[i][0] = fixture_floats(7000, 9), out[i][1] = fixture_floats(5000, 9), out[i][2] = fixture_floats(3500, 9);
         struct fixture_run run = {.desc = &d.head,
                                   .rows = 100,
                                   .slots = {x, out[i][0], w, NULL},
@@ -261,8 +258,7 @@ static void test_embedding(void **state)
                                   .slots = {ids, y, w},
                                   .grads = {NULL, dy, dw},
                                   .slot_count = SEQLSTM_EMBEDDING_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_WEIGHTS |
-                                           (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u)};
+                                  .parts = SEQLSTM_BACKWARD_WEIGHTS | (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u)};
         fixture_run(f, k & 8 ? &f->queue : &f->alone, &run);
         for (int64_t r = 0; r < ROWS; r++)
             for (int64_t i = 0; i < e; i++) {

@@ -4,8 +4,8 @@
 
 enum { N = 100003 };
 
-static void run_flat(struct blas_fixture *f, struct sl_queue *queue, const struct seqlstm_desc *desc,
-                     int64_t n, void *const *slots, uint32_t count, struct seqlstm_step step)
+static void run_flat(struct blas_fixture *f, struct sl_queue *queue, const struct seqlstm_desc *desc, int64_t n,
+                     void *const *slots, uint32_t count, struct seqlstm_step step)
 {
     struct fixture_run run = {.desc = desc, .rows = n, .slot_count = count, .step = step};
     memcpy(run.slots, slots, count * sizeof *slots);
@@ -17,8 +17,7 @@ static void update_reference(const struct seqlstm_optimizer_desc *d, const struc
                              double grad, double *s1, double *s2, double *s3)
 {
     const double lr = (double)s->learning_rate, g = (double)s->grad_scale * grad, mu = (double)d->momentum;
-    const double b1 = (double)d->beta_1, b2 = (double)d->beta_2, rho = (double)d->rho,
-                 eps = (double)d->epsilon;
+    const double b1 = (double)d->beta_1, b2 = (double)d->beta_2, rho = (double)d->rho, eps = (double)d->epsilon;
     const double t = (double)s->update;
     *p -= lr * (double)d->weight_decay * *p;
     switch (d->kind) {
@@ -83,8 +82,7 @@ static void test_optimizers(void **state)
                                            .beta_1 = 0.9f,
                                            .beta_2 = 0.999f,
                                            .rho = 0.9f,
-                                           .momentum =
-                                               kind == SEQLSTM_OPTIMIZER_RMSPROP && !other ? 0.0f : 0.8f,
+                                           .momentum = kind == SEQLSTM_OPTIMIZER_RMSPROP && !other ? 0.0f : 0.8f,
                                            .epsilon = 1e-3f,
                                            .weight_decay = other ? 0.01f : 0.0f,
                                            .clip_norm = extra ? 1.0f : 0.0f};
@@ -141,23 +139,16 @@ static void test_vector(void **state)
     struct blas_fixture *f = *state;
     for (uint32_t kind = SEQLSTM_VECTOR_FILL; kind <= SEQLSTM_VECTOR_COPY; kind++)
         for (int members = 0; members < 2; members++) {
-            struct seqlstm_vector_desc d = {.head = fixture_head(SEQLSTM_OP_VECTOR, sizeof d, N),
-                                            .kind = kind};
+            struct seqlstm_vector_desc d = {.head = fixture_head(SEQLSTM_OP_VECTOR, sizeof d, N), .kind = kind};
             float *x = fixture_floats(N, 1), *y = fixture_floats(N, 2), *old = fixture_floats(N, 2);
             x[5] = 0.0f;
             void *slots[] = {y, x};
-            run_flat(f, members ? &f->queue : &f->alone, &d.head, N, slots, 2,
-                     (struct seqlstm_step){.alpha = 0.3f});
+            run_flat(f, members ? &f->queue : &f->alone, &d.head, N, slots, 2, (struct seqlstm_step){.alpha = 0.3f});
             for (int64_t i = 0; i < N; i++) {
                 const double a = (double)0.3f, u = (double)x[i], v = (double)old[i];
-                const double want[] = {0,
-                                       a,
-                                       v + a * u,
-                                       v * a,
-                                       v + a * (u - v),
-                                       v + a * (u > 0 ? 1 : u < 0 ? -1 : 0),
-                                       fmin(fmax(v, -a), a),
-                                       u};
+                const double want[] = {
+                    0, a, v + a * u, v * a, v + a * (u - v), v + a * (u > 0 ? 1 : u < 0 ? -1 : 0), fmin(fmax(v, -a), a),
+                    u};
                 fixture_close_to((double)y[i], want[kind], 2e-7, "y", i);
             }
             free(x), free(y), free(old);

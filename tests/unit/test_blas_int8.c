@@ -89,8 +89,12 @@ static void run(struct blas_fixture *f, struct sl_queue *queue, struct world *w)
     assert_int_equal(f->table->op_create(f->instance, 0, &w->desc.head, "packed", &op, &err), SEQLSTM_OK);
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
     assert_int_equal(f->table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = w->axis->rows, .rows_in = w->axis->rows,
-                                      .axis = w->axis, .t0 = 0, .t1 = w->axis->steps};
+    const struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                      .rows = w->axis->rows,
+                                      .rows_in = w->axis->rows,
+                                      .axis = w->axis,
+                                      .t0 = 0,
+                                      .t1 = w->axis->steps};
     assert_int_equal(f->table->op_bind(op, &queue->queue, &bind, &binding, &err), SEQLSTM_OK);
     struct fixture_buffer workspace = fixture_buffer(sizes.workspace_bytes);
     struct fixture_buffer packed = fixture_buffer(sizes.packed_bytes);
@@ -99,8 +103,11 @@ static void run(struct blas_fixture *f, struct sl_queue *queue, struct world *w)
     for (int32_t i = 0; i < w->count; i++)
         slots[i] = w->values[i];
     assert_int_equal(f->table->weights_pack(op, &queue->queue, slots, packed.base, &step, &err), SEQLSTM_OK);
-    const struct seqlstm_forward forward = {.struct_size = sizeof forward, .slot_count = (uint32_t)w->count,
-                                            .slots = slots, .workspace = workspace.base, .packed = packed.base,
+    const struct seqlstm_forward forward = {.struct_size = sizeof forward,
+                                            .slot_count = (uint32_t)w->count,
+                                            .slots = slots,
+                                            .workspace = workspace.base,
+                                            .packed = packed.base,
                                             .step = &step};
     assert_int_equal(f->table->forward(binding, &queue->queue, &forward, &err), SEQLSTM_OK);
     fixture_buffer_check(&workspace);
@@ -127,7 +134,10 @@ static void product(const float *w, const float *factors, int64_t rows, int64_t 
     }
 }
 
-static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
 
 /* h of a unit, and c in place; u and v are the products with x and h. */
 static double cell(const struct world *w, int64_t unit, const double *u, const double *v, float h, double *c)
@@ -140,8 +150,7 @@ static double cell(const struct world *w, int64_t unit, const double *u, const d
     if (w->shape->cell == SEQLSTM_CELL_RNN)
         return tanh(z[0]);
     if (w->shape->cell == SEQLSTM_CELL_GRU) {
-        const double candidate =
-            tanh(u[last] + (double)b[last] + sigmoid(z[0]) * (v[last] + (double)b[last + n]));
+        const double candidate = tanh(u[last] + (double)b[last] + sigmoid(z[0]) * (v[last] + (double)b[last + n]));
         return (1.0 - sigmoid(z[1])) * candidate + sigmoid(z[1]) * (double)h;
     }
     *c = sigmoid(z[1]) * *c + sigmoid(z[0]) * tanh(z[2]);

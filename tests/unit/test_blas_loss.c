@@ -48,8 +48,7 @@ static double row_reference(const struct loss_case *k, const double *z, const fl
             loss += a <= 0.5 ? d * d / 2 : 0.5 * (a - 0.25), g = fmax(-0.5, fmin(0.5, d));
             break;
         default:
-            loss += softplus(z[i]) - (double)target[i] * z[i],
-                g = 1.0 / (1.0 + exp(-z[i])) - (double)target[i];
+            loss += softplus(z[i]) - (double)target[i] * z[i], g = 1.0 / (1.0 + exp(-z[i])) - (double)target[i];
             break;
         }
         dz[i] = scale * g / (double)n;
@@ -147,8 +146,7 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
                                      .options = k.options,
                                      .label_smoothing = k.smoothing,
                                      .delta = 0.5f};
-    struct seqlstm_dense_loss_desc dense = {.head =
-                                                fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof dense, k.rows + 3),
+    struct seqlstm_dense_loss_desc dense = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof dense, k.rows + 3),
                                             .input = k.inputs,
                                             .output = k.classes,
                                             .dense_options = SEQLSTM_DENSE_USE_BIAS,
@@ -159,12 +157,10 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
     struct fixture_run run = {
         .desc = k.inputs > 0 ? &dense.head : &loss.head,
         .rows = k.rows,
-        .slots = {d.x, labelled ? (void *)d.labels : d.target, d.weight, d.class_weight, d.sums, d.row_loss,
-                  d.w, d.b},
+        .slots = {d.x, labelled ? (void *)d.labels : d.target, d.weight, d.class_weight, d.sums, d.row_loss, d.w, d.b},
         .grads = {d.dx, NULL, NULL, NULL, NULL, NULL, d.dw, d.db},
         .slot_count = k.inputs > 0 ? SEQLSTM_DENSE_LOSS_SLOTS : SEQLSTM_LOSS_SLOTS,
-        .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS |
-                 (k.accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u),
+        .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS | (k.accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u),
         .step = {.normaliser = 0.125f, .loss_scale = 2.0f},
         .variant = k.variant,
     };
@@ -207,15 +203,14 @@ static void test_dense_loss(void **state)
     for (uint32_t kind = SEQLSTM_LOSS_MSE; kind <= SEQLSTM_LOSS_CROSS_ENTROPY; kind++)
         for (int i = 0; i < 8; i++) {
             const bool labelled = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
-            check(
-                f, i & 1 ? &f->queue : &f->alone,
-                (struct loss_case){.rows = i & 2 ? 2000 : 1,
-                                   .inputs = i & 4 ? 41 : 3,
-                                   .classes = i & 4 ? 30 : 50,
-                                   .kind = kind,
-                                   .smoothing = labelled && (i & 2) ? 0.2f : 0.0f,
-                                   .options = SEQLSTM_LOSS_ROW_LOSS | (i & 1 ? SEQLSTM_LOSS_ROW_WEIGHT : 0u),
-                                   .accumulate = i & 2});
+            check(f, i & 1 ? &f->queue : &f->alone,
+                  (struct loss_case){.rows = i & 2 ? 2000 : 1,
+                                     .inputs = i & 4 ? 41 : 3,
+                                     .classes = i & 4 ? 30 : 50,
+                                     .kind = kind,
+                                     .smoothing = labelled && (i & 2) ? 0.2f : 0.0f,
+                                     .options = SEQLSTM_LOSS_ROW_LOSS | (i & 1 ? SEQLSTM_LOSS_ROW_WEIGHT : 0u),
+                                     .accumulate = i & 2});
         }
 }
 

@@ -34,8 +34,8 @@ static void desc_fill(const struct shape *s, const struct seqlstm_axis *axis, st
     d->head.max_steps = axis->steps;
     d->cell = s->cell;
     d->direction = s->direction;
-    d->options = s->options | SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT |
-                 SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE;
+    d->options = s->options | SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_INITIAL_STATE |
+                 SEQLSTM_RECURRENT_FINAL_STATE;
     d->layers = s->layers;
     d->input = s->input;
     d->hidden = s->hidden;
@@ -95,7 +95,10 @@ static void result_free(struct result *r)
     }
 }
 
-static bool is_tiles(const char *set) { return strcmp(set, "tiles") == 0; }
+static bool is_tiles(const char *set)
+{
+    return strcmp(set, "tiles") == 0;
+}
 
 /* Packs, runs forward and backward on `members` members with the given instruction set, or on tiles. */
 static void run(struct blas_fixture *f, const char *set, int32_t members, const struct shape *shape,
@@ -121,8 +124,12 @@ static void run(struct blas_fixture *f, const char *set, int32_t members, const 
                      SEQLSTM_OK);
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
     assert_int_equal(f->table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = axis->rows, .rows_in = axis->rows,
-                                .axis = axis, .t0 = 0, .t1 = axis->steps};
+    struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                .rows = axis->rows,
+                                .rows_in = axis->rows,
+                                .axis = axis,
+                                .t0 = 0,
+                                .t1 = axis->steps};
     assert_int_equal(f->table->op_bind(op, &queue.queue, &bind, &binding, &err), SEQLSTM_OK);
     struct fixture_buffer workspace = fixture_buffer(sizes.workspace_bytes);
     struct fixture_buffer reserve = fixture_buffer(sizes.reserve_bytes);
@@ -134,14 +141,23 @@ static void run(struct blas_fixture *f, const char *set, int32_t members, const 
         grads[i] = out->grads[i];
     }
     assert_int_equal(f->table->weights_pack(op, &queue.queue, slots, packed.base, &step, &err), SEQLSTM_OK);
-    struct seqlstm_forward forward = {.struct_size = sizeof forward, .slot_count = (uint32_t)out->count,
-                                      .slots = slots, .workspace = workspace.base, .reserve = reserve.base,
-                                      .packed = packed.base, .step = &step};
+    struct seqlstm_forward forward = {.struct_size = sizeof forward,
+                                      .slot_count = (uint32_t)out->count,
+                                      .slots = slots,
+                                      .workspace = workspace.base,
+                                      .reserve = reserve.base,
+                                      .packed = packed.base,
+                                      .step = &step};
     assert_int_equal(f->table->forward(binding, &queue.queue, &forward, &err), SEQLSTM_OK);
     memset(workspace.base, 0xFF, (size_t)workspace.bytes);
-    struct seqlstm_backward backward = {.struct_size = sizeof backward, .slot_count = (uint32_t)out->count,
-                                        .slots = slots, .grads = grads, .workspace = workspace.base,
-                                        .reserve = reserve.base, .packed = packed.base, .step = &step,
+    struct seqlstm_backward backward = {.struct_size = sizeof backward,
+                                        .slot_count = (uint32_t)out->count,
+                                        .slots = slots,
+                                        .grads = grads,
+                                        .workspace = workspace.base,
+                                        .reserve = reserve.base,
+                                        .packed = packed.base,
+                                        .step = &step,
                                         .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES |
                                                  SEQLSTM_BACKWARD_WEIGHTS | SEQLSTM_BACKWARD_ACCUMULATE};
     assert_int_equal(f->table->backward(binding, &queue.queue, &backward, &err), SEQLSTM_OK);
@@ -235,9 +251,9 @@ static void large_layers_agree(void **state)
 {
     struct blas_fixture *f = *state;
     static const struct shape shapes[] = {
-        {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false},  /* whole groups, dW in place */
-        {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false},  /* broken groups, two layers */
-        {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0, 0, false},  /* both directions, more than one chunk */
+        {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false}, /* whole groups, dW in place */
+        {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false}, /* broken groups, two layers */
+        {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0, 0, false}, /* both directions, more than one chunk */
         {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_RECURRENT_LAYER_NORM, 0, 0, false},
         {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_RECURRENT_RESET_AFTER, 0, 0, false},
         {200, 600, 1, 9, 5, 4, SEQLSTM_CELL_RNN, 0, 0, 0, 0, false},
@@ -317,8 +333,14 @@ static void many_steps_agree(void **state)
 static void gates_saturate(void **state)
 {
     struct blas_fixture *f = *state;
-    const struct shape shape = {.input = 16, .hidden = 16, .layers = 1, .sequences = 64, .longest = 1, .shortest = 1,
-                                .cell = SEQLSTM_CELL_LSTM, .extremes = true};
+    const struct shape shape = {.input = 16,
+                                .hidden = 16,
+                                .layers = 1,
+                                .sequences = 64,
+                                .longest = 1,
+                                .shortest = 1,
+                                .cell = SEQLSTM_CELL_LSTM,
+                                .extremes = true};
     int32_t lengths[64];
     for (int b = 0; b < 64; b++)
         lengths[b] = 1;
@@ -346,8 +368,8 @@ static void longer_axes_are_refused(void **state)
 {
     struct blas_fixture *f = *state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const struct shape shape = {.input = 16, .hidden = 16, .layers = 1, .sequences = 1, .longest = 8, .shortest = 8,
-                                .cell = SEQLSTM_CELL_LSTM};
+    const struct shape shape = {
+        .input = 16, .hidden = 16, .layers = 1, .sequences = 1, .longest = 8, .shortest = 8, .cell = SEQLSTM_CELL_LSTM};
     struct fixture_axis axis;
     fixture_axis(&axis, 1, (const int32_t[]){8});
     struct seqlstm_recurrent_desc desc;
@@ -361,8 +383,8 @@ static void longer_axes_are_refused(void **state)
         struct seqlstm_binding *binding = NULL;
         desc.head.max_steps = bound;
         assert_int_equal(f->table->op_create(instance, 0, &desc.head, "packed", &op, &err), SEQLSTM_OK);
-        const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = 8, .rows_in = 8, .axis = &axis.axis,
-                                          .t0 = 0, .t1 = 8};
+        const struct seqlstm_bind bind = {
+            .struct_size = sizeof bind, .rows = 8, .rows_in = 8, .axis = &axis.axis, .t0 = 0, .t1 = 8};
         assert_int_equal(f->table->op_bind(op, &queue.queue, &bind, &binding, &err),
                          bound < 8 ? SEQLSTM_INVALID_ARGUMENT : SEQLSTM_OK);
         if (bound < 8)
@@ -376,12 +398,9 @@ static void longer_axes_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_layers_agree),
-        cmocka_unit_test(tiles_are_taken),
-        cmocka_unit_test(few_rows_agree),
-        cmocka_unit_test(many_steps_agree),
-        cmocka_unit_test(gates_saturate),
-        cmocka_unit_test(longer_axes_are_refused),
+        cmocka_unit_test(large_layers_agree), cmocka_unit_test(tiles_are_taken),
+        cmocka_unit_test(few_rows_agree),     cmocka_unit_test(many_steps_agree),
+        cmocka_unit_test(gates_saturate),     cmocka_unit_test(longer_axes_are_refused),
     };
     return FIXTURE_RUN(tests);
 }

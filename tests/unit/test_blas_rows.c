@@ -30,8 +30,8 @@ static double act(uint32_t kind, double alpha, double beta, double x)
 static void test_activation_accuracy(void **state)
 {
     struct blas_fixture *f = *state;
-    static const uint32_t kinds[] = {SEQLSTM_ACT_TANH, SEQLSTM_ACT_SIGMOID, SEQLSTM_ACT_ELU,
-                                     SEQLSTM_ACT_SOFTPLUS, SEQLSTM_ACT_SCALED_TANH};
+    static const uint32_t kinds[] = {SEQLSTM_ACT_TANH, SEQLSTM_ACT_SIGMOID, SEQLSTM_ACT_ELU, SEQLSTM_ACT_SOFTPLUS,
+                                     SEQLSTM_ACT_SCALED_TANH};
     enum { N = 40001 };
     float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
     for (int i = 0; i < N; i++) {
@@ -46,10 +46,8 @@ static void test_activation_accuracy(void **state)
         fixture_run(f, &f->alone, &run);
         for (int i = 0; i < N; i++) {
             double want = act(kinds[k], (double)1.7f, (double)0.6f, (double)x[i]);
-            if (!(fabs((double)y[i] - want) <=
-                  4e-7 * fabs(want) + 4e-38)) { /* near the smallest normal number */
-                print_message("kind %u at %g: %.9g instead of %.9g\n", kinds[k], (double)x[i], (double)y[i],
-                              want);
+            if (!(fabs((double)y[i] - want) <= 4e-7 * fabs(want) + 4e-38)) { /* near the smallest normal number */
+                print_message("kind %u at %g: %.9g instead of %.9g\n", kinds[k], (double)x[i], (double)y[i], want);
                 fail();
             }
         }
@@ -98,10 +96,9 @@ static void test_activation_kinks(void **state)
                  {SEQLSTM_ACT_HARD_SIGMOID, 1.5f, 0.0f},
                  {SEQLSTM_ACT_HARD_SIGMOID, 0.1f, 1.0f}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct seqlstm_activation_desc d = {
-            .head = fixture_head(SEQLSTM_OP_ACTIVATION, sizeof d, 1),
-            .features = 1,
-            .activation = {.kind = cases[i].kind, .alpha = 0.5f, .beta = 0.25f}};
+        struct seqlstm_activation_desc d = {.head = fixture_head(SEQLSTM_OP_ACTIVATION, sizeof d, 1),
+                                            .features = 1,
+                                            .activation = {.kind = cases[i].kind, .alpha = 0.5f, .beta = 0.25f}};
         float x = cases[i].x, y, dy = 2.0f, dx;
         struct fixture_run run = {.desc = &d.head,
                                   .rows = 1,
@@ -126,15 +123,12 @@ static void test_layer_norm(void **state)
                                             .features = n,
                                             .epsilon = 1e-3f,
                                             .options = (uint32_t)(k >> 1) & 3u};
-        float *x = fixture_floats(rows * n, 1), *y = fixture_floats(rows * n, 2),
-              *gain = fixture_floats(n, 3);
-        float *bias = fixture_floats(n, 4), *dy = fixture_floats(rows * n, 5),
-              *dx = fixture_floats(rows * n, 6);
+        float *x = fixture_floats(rows * n, 1), *y = fixture_floats(rows * n, 2), *gain = fixture_floats(n, 3);
+        float *bias = fixture_floats(n, 4), *dy = fixture_floats(rows * n, 5), *dx = fixture_floats(rows * n, 6);
         float *dg = fixture_floats(n, 7), *db = fixture_floats(n, 8);
         double *wy = calloc((size_t)(rows * n), 8), *wx = calloc((size_t)(rows * n), 8);
         double *wg = calloc((size_t)n, 8), *wb = calloc((size_t)n, 8);
-        const bool has_gain = d.options & SEQLSTM_LAYER_NORM_GAIN,
-                   has_bias = d.options & SEQLSTM_LAYER_NORM_BIAS;
+        const bool has_gain = d.options & SEQLSTM_LAYER_NORM_GAIN, has_bias = d.options & SEQLSTM_LAYER_NORM_BIAS;
         for (int64_t j = 0; j < n; j++) {
             wg[j] = accumulate ? (double)dg[j] : 0.0;
             wb[j] = accumulate ? (double)db[j] : 0.0;
@@ -197,8 +191,7 @@ static void test_cast_halves(void **state)
     struct blas_fixture *f = *state;
     static const uint32_t types[] = {SEQLSTM_FLOAT16, SEQLSTM_BFLOAT16};
     enum { N = 65536 };
-    uint16_t *h = malloc(N * sizeof *h), *back = malloc(N * sizeof *back),
-             *rounded = malloc(N * sizeof *rounded);
+    uint16_t *h = malloc(N * sizeof *h), *back = malloc(N * sizeof *back), *rounded = malloc(N * sizeof *rounded);
     float *x = malloc(N * sizeof *x);
     double *middle = malloc(N * sizeof *middle);
     for (int type = 0; type < 2; type++) {
@@ -261,8 +254,7 @@ static void test_pool(void **state)
         for (int members = 0; members < 2; members++) {
             struct seqlstm_pool_desc d = {
                 .head = fixture_head(SEQLSTM_OP_POOL, sizeof d, rows), .features = n, .kind = kind};
-            float *x = fixture_floats(rows * n, 1), *y = fixture_floats(6 * n, 2),
-                  *dy = fixture_floats(6 * n, 3);
+            float *x = fixture_floats(rows * n, 1), *y = fixture_floats(6 * n, 2), *dy = fixture_floats(6 * n, 3);
             float *dx = fixture_floats(rows * n, 4);
             double *wy = calloc((size_t)(6 * n), 8), *wx = calloc((size_t)(rows * n), 8);
             for (int64_t i = 0; i < rows * n; i++)
@@ -317,12 +309,9 @@ static void test_merge(void **state)
             if (kind == SEQLSTM_MERGE_CONCAT)
                 d.widths[1] = 32;
             const int64_t width = kind == SEQLSTM_MERGE_CONCAT ? 50 : 9;
-            float *y = fixture_floats(ROWS * width, 1), *dy = fixture_floats(ROWS * width, 2), *x[INPUTS],
-                  *dx[INPUTS];
-            struct fixture_run run = {.desc = &d.head,
-                                      .rows = ROWS,
-                                      .slot_count = SEQLSTM_MERGE_SLOTS,
-                                      .parts = SEQLSTM_BACKWARD_INPUTS};
+            float *y = fixture_floats(ROWS * width, 1), *dy = fixture_floats(ROWS * width, 2), *x[INPUTS], *dx[INPUTS];
+            struct fixture_run run = {
+                .desc = &d.head, .rows = ROWS, .slot_count = SEQLSTM_MERGE_SLOTS, .parts = SEQLSTM_BACKWARD_INPUTS};
             run.slots[0] = y;
             run.grads[0] = no_dy ? NULL : dy;
             for (int i = 0; i < INPUTS; i++) {
@@ -343,9 +332,8 @@ static void test_merge(void **state)
                         } else {
                             double a = (double)x[0][at], b = (double)x[1][at], c = (double)x[2][at];
                             double g = (double)dy[at], all = a * b * c;
-                            want_y = kind == SEQLSTM_MERGE_MUL
-                                         ? all
-                                         : (a + b + c) / (kind == SEQLSTM_MERGE_AVE ? 3 : 1);
+                            want_y =
+                                kind == SEQLSTM_MERGE_MUL ? all : (a + b + c) / (kind == SEQLSTM_MERGE_AVE ? 3 : 1);
                             want_dx = kind == SEQLSTM_MERGE_MUL   ? g * all / (double)x[i][at]
                                       : kind == SEQLSTM_MERGE_AVE ? g / 3
                                                                   : g;
@@ -373,14 +361,12 @@ static void test_gather_scatter(void **state)
         const int64_t n = k & 2 ? 400 : 3;
         const bool gather = k & 4;
         struct seqlstm_gather_desc d = {
-            .head = fixture_head(gather ? SEQLSTM_OP_GATHER : SEQLSTM_OP_SCATTER, sizeof d, MANY),
-            .features = n};
+            .head = fixture_head(gather ? SEQLSTM_OP_GATHER : SEQLSTM_OP_SCATTER, sizeof d, MANY), .features = n};
         const int64_t rows_in = FEW, rows = MANY;
         int32_t index[MANY];
         for (int i = 0; i < MANY; i++) /* gather: repeats; scatter: distinct */
             index[i] = i % 13 == 4 ? -1 : gather ? (i * 31) % FEW : (i * 7) % MANY;
-        float *x = fixture_floats(rows_in * n, 1), *y = fixture_floats(rows * n, 2),
-              *dy = fixture_floats(rows * n, 3);
+        float *x = fixture_floats(rows_in * n, 1), *y = fixture_floats(rows * n, 2), *dy = fixture_floats(rows * n, 3);
         float *dx = fixture_floats(rows_in * n, 4);
         double *wy = calloc((size_t)(rows * n), 8), *wx = calloc((size_t)(rows_in * n), 8);
         for (int64_t i = 0; i < (gather ? rows : rows_in); i++)
@@ -447,8 +433,7 @@ static void test_top_k_sample(void **state)
         uint32_t top_k;
         float top_p, temperature;
         int kept; /* best elements: 1 4 0 2 5 3 */
-    } cases[] = {
-        {0, 1.0f, 1.0f, 6}, {3, 1.0f, 1.0f, 3}, {0, 0.6f, 1.0f, 2}, {1, 1.0f, 1.0f, 1}, {4, 0.9f, 0.5f, 2}};
+    } cases[] = {{0, 1.0f, 1.0f, 6}, {3, 1.0f, 1.0f, 3}, {0, 0.6f, 1.0f, 2}, {1, 1.0f, 1.0f, 1}, {4, 0.9f, 0.5f, 2}};
     static const int order[N] = {1, 4, 0, 2, 5, 3};
     struct fixture_axis a;
     int32_t lengths[ROWS];
@@ -501,8 +486,7 @@ static void test_refusals(void **state)
 {
     struct blas_fixture *f = *state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_dense_desc d = {
-        .head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4), .input = 3, .output = 2};
+    struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4), .input = 3, .output = 2};
     for (int k = 0; k < 6; k++) {
         struct seqlstm_dense_desc bad = d;
         const char *class = "cpu:x86-64-v3";
@@ -528,8 +512,7 @@ static void test_refusals(void **state)
         assert_int_equal(answer.option, options[k]);
         struct seqlstm_op *op = NULL;
         if (k != 3)
-            assert_int_equal(f->table->op_create(f->instance, 0, &bad.head, "default", &op, &err),
-                             SEQLSTM_UNSUPPORTED);
+            assert_int_equal(f->table->op_create(f->instance, 0, &bad.head, "default", &op, &err), SEQLSTM_UNSUPPORTED);
         assert_null(op);
     }
     struct seqlstm_op *op = NULL;
@@ -542,8 +525,7 @@ static void test_refusals(void **state)
 
 static struct seqlstm_answer ask_dense(struct blas_fixture *f, const char *class, uint32_t dtype)
 {
-    struct seqlstm_dense_desc d = {
-        .head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4), .input = 3, .output = 2};
+    struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4), .input = 3, .output = 2};
     d.head.dtype_compute = dtype;
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

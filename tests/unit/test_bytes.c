@@ -79,15 +79,34 @@ static void multiply(const struct blas_pieces_kernels *kernels, const struct sha
     struct blas_tiles state = {{0}};
     memcpy(m->c, m->before, sizeof m->c);
     for (int64_t t = 0; t < tiles; t++)
-        kernels->rows(&(struct blas_split){.x = m->a, .x_row = A_ROW, .rows = s->rows, .columns = s->k, .blocks = 1,
-                                           .first = t, .last = t + 1, .pieces = 1, .out = a, .out_row = a_row,
+        kernels->rows(&(struct blas_split){.x = m->a,
+                                           .x_row = A_ROW,
+                                           .rows = s->rows,
+                                           .columns = s->k,
+                                           .blocks = 1,
+                                           .first = t,
+                                           .last = t + 1,
+                                           .pieces = 1,
+                                           .out = a,
+                                           .out_row = a_row,
                                            .bytes = {.scale = scale, .shift = shift}});
-    kernels->columns(&(struct blas_split){.x = m->b, .x_row = COLUMNS, .rows = s->k,
-                                          .columns = s->groups * INT64_C(16), .pieces = 1, .out = b,
+    kernels->columns(&(struct blas_split){.x = m->b,
+                                          .x_row = COLUMNS,
+                                          .rows = s->k,
+                                          .columns = s->groups * INT64_C(16),
+                                          .pieces = 1,
+                                          .out = b,
                                           .bytes = {.factors = m->factors}});
-    kernels->product(&(struct blas_pieces_product){.rows = s->rows, .k = k, .pieces = 1, .a = a, .a_row = a_row,
-                                                   .b = b, .b_groups = s->groups, .groups = s->groups,
-                                                   .c = (float *)(void *)m->c, .c_row = C_ROW,
+    kernels->product(&(struct blas_pieces_product){.rows = s->rows,
+                                                   .k = k,
+                                                   .pieces = 1,
+                                                   .a = a,
+                                                   .a_row = a_row,
+                                                   .b = b,
+                                                   .b_groups = s->groups,
+                                                   .groups = s->groups,
+                                                   .c = (float *)(void *)m->c,
+                                                   .c_row = C_ROW,
                                                    .accumulate = s->accumulate},
                      &state);
     kernels->release(&state);

@@ -51,8 +51,12 @@ static void test_contender(void **state)
 static struct sl_batch *make_batch(void)
 {
     static const int32_t lengths[] = {3, 2, 0};
-    struct sl_batch_shape shape = {.sequences = 3, .lengths = lengths, .input_kind = SL_FIELD_VALUES,
-                                   .input_features = 1, .input_on_steps = true, .target_kind = SL_FIELD_IDS,
+    struct sl_batch_shape shape = {.sequences = 3,
+                                   .lengths = lengths,
+                                   .input_kind = SL_FIELD_VALUES,
+                                   .input_features = 1,
+                                   .input_on_steps = true,
+                                   .target_kind = SL_FIELD_IDS,
                                    .target_features = 1};
     struct sl_batch *batch = NULL;
     assert_int_equal(sl_batch_create(&shape, &batch, NULL), SEQLSTM_OK);
@@ -168,8 +172,11 @@ static void make_world(struct world *w)
     for (int n = 0; n < 3; n++)
         w->nodes[n] = (struct sl_node){.name = names[n], .layer = -1};
     w->alternative = (struct sl_alternative){.node = {.name = "two+three", .layer = -1}, .first = 1, .count = 2};
-    w->graph = (struct sl_graph){.model = &w->model, .nodes = w->nodes, .node_count = 3,
-                                 .alternatives = &w->alternative, .alternative_count = 1};
+    w->graph = (struct sl_graph){.model = &w->model,
+                                 .nodes = w->nodes,
+                                 .node_count = 3,
+                                 .alternatives = &w->alternative,
+                                 .alternative_count = 1};
     for (int i = 0; i < 2; i++) {
         w->facts[i] = (struct sl_party_facts){.units = w->units[i], .unit_count = 4};
         strcpy(w->facts[i].id, i ? "b" : "a");

@@ -43,8 +43,10 @@ static int remove_folder(void **state)
 static struct sl_cost_record make_record(uint64_t number)
 {
     struct sl_cost_record record = {.key = {{number * UINT64_C(0x9E3779B97F4A7C15), ~number}},
-                                    .forward_ns = (double)number + 0.5, .backward_ns = 2.0 * (double)number,
-                                    .bound = number % 5 == 4, .refused = number % 5 == 0};
+                                    .forward_ns = (double)number + 0.5,
+                                    .backward_ns = 2.0 * (double)number,
+                                    .bound = number % 5 == 4,
+                                    .refused = number % 5 == 0};
     snprintf(record.label, sizeof record.label, "backend:variant of %d", (int)number);
     return record;
 }
@@ -154,8 +156,9 @@ static void damage_is_survived(void **state)
 static void rubbish_is_no_error(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "\n\n\n", "rubbish", "rubbish\n", "{\"json\": 1}\n",
-                                        "00000000000000000000000000000000 1 1 x 0000000000000000\n"};
+    static const char *const texts[] = {
+        "",          "\n\n\n",          "rubbish",
+        "rubbish\n", "{\"json\": 1}\n", "00000000000000000000000000000000 1 1 x 0000000000000000\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(sl_file_write(path, texts[i], strlen(texts[i]), NULL), SEQLSTM_OK);
         save(3, 1);

@@ -77,21 +77,48 @@ static void open_world(struct world *w, const struct seqlstm_recurrent_desc *d, 
     const struct seqlstm_axis *axis = &w->rh.axis;
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
     struct cg_layer *y = &w->y;
-    *y = (struct cg_layer){
-        .cell = d->cell, .options = d->options, .training = training,
-        .reverse = d->direction == SEQLSTM_DIRECTION_BACKWARD, .gate = d->activations[SEQLSTM_PLACE_GATE][0],
-        .candidate = d->activations[SEQLSTM_PLACE_CANDIDATE][0], .output = d->activations[SEQLSTM_PLACE_OUTPUT][0],
-        .gate_clip = d->gate_clip, .cell_clip = d->cell_clip, .zoneout_cell = seqlstm_mask_rate(d->zoneout_cell),
-        .zoneout_hidden = seqlstm_mask_rate(d->zoneout_hidden), .input = INPUT, .hidden = HIDDEN, .out = HIDDEN,
-        .gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1,
-        .zoneout_cell_key = get_key(w, SEQLSTM_MASK_ZONEOUT_CELL),
-        .zoneout_hidden_key = get_key(w, SEQLSTM_MASK_ZONEOUT_HIDDEN),
-        .axis = {.sequences = SEQUENCES, .steps = STEPS, .rows = ROWS, .lengths = axis->lengths,
-                 .batch_sizes = axis->batch_sizes, .row_offsets = axis->row_offsets,
-                 .sequence_id = axis->sequence_id, .position0 = axis->position0},
-        .z = w->z, .u = w->z, .n = w->n, .c_raw = w->c_raw, .c = w->c, .h = w->h, .mask_h = w->mask_h,
-        .direct = w->direct, .back = w->back, .dc = w->dc, .pre_u = w->pre_u, .pre_v = w->pre_v, .peep = w->peep,
-        .dy_stride = HIDDEN, .dy_scale = 1};
+    *y = (struct cg_layer){.cell = d->cell,
+                           .options = d->options,
+                           .training = training,
+                           .reverse = d->direction == SEQLSTM_DIRECTION_BACKWARD,
+                           .gate = d->activations[SEQLSTM_PLACE_GATE][0],
+                           .candidate = d->activations[SEQLSTM_PLACE_CANDIDATE][0],
+                           .output = d->activations[SEQLSTM_PLACE_OUTPUT][0],
+                           .gate_clip = d->gate_clip,
+                           .cell_clip = d->cell_clip,
+                           .zoneout_cell = seqlstm_mask_rate(d->zoneout_cell),
+                           .zoneout_hidden = seqlstm_mask_rate(d->zoneout_hidden),
+                           .input = INPUT,
+                           .hidden = HIDDEN,
+                           .out = HIDDEN,
+                           .gates = d->cell == SEQLSTM_CELL_LSTM  ? 4
+                                    : d->cell == SEQLSTM_CELL_GRU ? 3
+                                                                  : 1,
+                           .zoneout_cell_key = get_key(w, SEQLSTM_MASK_ZONEOUT_CELL),
+                           .zoneout_hidden_key = get_key(w, SEQLSTM_MASK_ZONEOUT_HIDDEN),
+                           .axis = {.sequences = SEQUENCES,
+                                    .steps = STEPS,
+                                    .rows = ROWS,
+                                    .lengths = axis->lengths,
+                                    .batch_sizes = axis->batch_sizes,
+                                    .row_offsets = axis->row_offsets,
+                                    .sequence_id = axis->sequence_id,
+                                    .position0 = axis->position0},
+                           .z = w->z,
+                           .u = w->z,
+                           .n = w->n,
+                           .c_raw = w->c_raw,
+                           .c = w->c,
+                           .h = w->h,
+                           .mask_h = w->mask_h,
+                           .direct = w->direct,
+                           .back = w->back,
+                           .dc = w->dc,
+                           .pre_u = w->pre_u,
+                           .pre_v = w->pre_v,
+                           .peep = w->peep,
+                           .dy_stride = HIDDEN,
+                           .dy_scale = 1};
     y->gh = y->gates * HIDDEN;
     copy(w, SEQLSTM_RECURRENT_X, false, w->x);
     y->w_x = copy(w, slot_of_parameter(SEQLSTM_PARAM_W_X), false, w->w_x);
@@ -264,21 +291,47 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, uint32_t mode)
     return d;
 }
 
-enum { PLAIN, NO_BIAS, REVERSE, GATE_CLIP, DROPOUT, RECURRENT_DROPOUT, ZONEOUT_HIDDEN, LEAKY, FUNCTIONS, CELL_CLIP,
-       ZONEOUT_CELL, PEEPHOLE, COUPLED, OPTIONS };
-static const char *const names[OPTIONS] = {"plain", "no bias", "reverse", "gate clip", "dropout", "recurrent dropout",
-                                           "zoneout hidden", "leaky relu", "other functions", "cell clip",
-                                           "zoneout cell", "peephole", "coupled gates"};
+enum {
+    PLAIN,
+    NO_BIAS,
+    REVERSE,
+    GATE_CLIP,
+    DROPOUT,
+    RECURRENT_DROPOUT,
+    ZONEOUT_HIDDEN,
+    LEAKY,
+    FUNCTIONS,
+    CELL_CLIP,
+    ZONEOUT_CELL,
+    PEEPHOLE,
+    COUPLED,
+    OPTIONS
+};
+static const char *const names[OPTIONS] = {
+    "plain",      "no bias",         "reverse",   "gate clip",    "dropout",  "recurrent dropout", "zoneout hidden",
+    "leaky relu", "other functions", "cell clip", "zoneout cell", "peephole", "coupled gates"};
 
 static void set_option(struct seqlstm_recurrent_desc *d, int option)
 {
     switch (option) {
-    case NO_BIAS: d->options &= ~(uint32_t)SEQLSTM_RECURRENT_USE_BIAS; break;
-    case REVERSE: d->direction = SEQLSTM_DIRECTION_BACKWARD; break;
-    case GATE_CLIP: d->gate_clip = 0.5f; break;
-    case DROPOUT: d->dropout = 0.4f; break;
-    case RECURRENT_DROPOUT: d->recurrent_dropout = 0.4f; break;
-    case ZONEOUT_HIDDEN: d->zoneout_hidden = 0.4f; break;
+    case NO_BIAS:
+        d->options &= ~(uint32_t)SEQLSTM_RECURRENT_USE_BIAS;
+        break;
+    case REVERSE:
+        d->direction = SEQLSTM_DIRECTION_BACKWARD;
+        break;
+    case GATE_CLIP:
+        d->gate_clip = 0.5f;
+        break;
+    case DROPOUT:
+        d->dropout = 0.4f;
+        break;
+    case RECURRENT_DROPOUT:
+        d->recurrent_dropout = 0.4f;
+        break;
+    case ZONEOUT_HIDDEN:
+        d->zoneout_hidden = 0.4f;
+        break;
     case LEAKY:
         d->activations[SEQLSTM_PLACE_CANDIDATE][0] =
             (struct seqlstm_activation){.kind = SEQLSTM_ACT_LEAKY_RELU, .alpha = 0.05f};
@@ -288,11 +341,20 @@ static void set_option(struct seqlstm_recurrent_desc *d, int option)
             (struct seqlstm_activation){.kind = SEQLSTM_ACT_HARD_SIGMOID, .alpha = 0.2f, .beta = 0.5f};
         d->activations[SEQLSTM_PLACE_OUTPUT][0].kind = SEQLSTM_ACT_SOFTSIGN;
         break;
-    case CELL_CLIP: d->cell_clip = 0.25f; break;
-    case ZONEOUT_CELL: d->zoneout_cell = 0.4f; break;
-    case PEEPHOLE: d->options |= SEQLSTM_RECURRENT_PEEPHOLE; break;
-    case COUPLED: d->options |= SEQLSTM_RECURRENT_COUPLED_GATES; break;
-    default: break;
+    case CELL_CLIP:
+        d->cell_clip = 0.25f;
+        break;
+    case ZONEOUT_CELL:
+        d->zoneout_cell = 0.4f;
+        break;
+    case PEEPHOLE:
+        d->options |= SEQLSTM_RECURRENT_PEEPHOLE;
+        break;
+    case COUPLED:
+        d->options |= SEQLSTM_RECURRENT_COUPLED_GATES;
+        break;
+    default:
+        break;
     }
 }
 

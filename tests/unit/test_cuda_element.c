@@ -65,8 +65,9 @@ static void limits_keep_their_ends(void **state)
 static void rounding_is_the_kits(void **state)
 {
     (void)state;
-    static const uint32_t fractions[] = {0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001,
-                                         0x17FFF, 0x18000, 0x400000, 0x5A5A5A, 0x7FE000, 0x7FEFFF, 0x7FF000, 0x7FFFFF};
+    static const uint32_t fractions[] = {0,        1,        0xFFF,    0x1000,   0x1001,  0x1FFF,  0x2000,
+                                         0x3000,   0x7FFF,   0x8000,   0x8001,   0x17FFF, 0x18000, 0x400000,
+                                         0x5A5A5A, 0x7FE000, 0x7FEFFF, 0x7FF000, 0x7FFFFF};
     for (uint32_t upper = 0; upper < 0x1FF; upper++)
         for (size_t f = 0; f < sizeof fractions / sizeof *fractions; f++) {
             const float x = gpu_bits_float(upper << 23 | fractions[f]);

@@ -136,11 +136,8 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_npy),
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_text), cmocka_unit_test(test_tables), cmocka_unit_test(test_generators),
+        cmocka_unit_test(test_npy),  cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -10,8 +10,8 @@ static void test_parallel_files(void **state)
     (void)state;
     data_write("train.de", "ein Hund\n\ndrei kleine Katzen\nein\n");
     data_write("train.en", "a dog\nnothing\nthree small cats\n\n");
-    struct data_open o = data_open_train("type: lines, train: {source: train.de, target: train.en}, batch_size: 2",
-                                         MODEL_PAIRS, PAIRS);
+    struct data_open o =
+        data_open_train("type: lines, train: {source: train.de, target: train.en}, batch_size: 2", MODEL_PAIRS, PAIRS);
     const char *const expected[] = {
         "ein Hund |<bos> a dog |a dog <eos> ",
         "|<bos> nothing |nothing <eos> ",
@@ -234,8 +234,8 @@ static void test_rows_are_real_steps(void **state)
                                      "batching: {max_tokens: 60}"};
     for (int i = 0; i < 4; i++) {
         char data[200];
-        snprintf(data, sizeof data, "type: lines, train: {source: a, target: b}, %s%s",
-                 i < 3 ? "batch_size: 16, " : "", batchings[i]);
+        snprintf(data, sizeof data, "type: lines, train: {source: a, target: b}, %s%s", i < 3 ? "batch_size: 16, " : "",
+                 batchings[i]);
         struct data_open o = data_open_train(data, MODEL_PAIRS, PAIRS);
         const struct sl_data_facts *facts = sl_dataset_get_facts(o.train);
         assert_int_equal(facts->rows + facts->source_rows, rows);
@@ -489,8 +489,11 @@ static int64_t play_epoch(const struct data_open *o, int64_t *out_source_steps, 
 static void test_both_sides_are_counted(void **state)
 {
     (void)state;
-    static const char *const batchings[] = {"bucketing: off", "bucketing: pools", "bucketing: auto",
-                                            "bucketing: {count: 4}", "bucketing: {generator: greedy}",
+    static const char *const batchings[] = {"bucketing: off",
+                                            "bucketing: pools",
+                                            "bucketing: auto",
+                                            "bucketing: {count: 4}",
+                                            "bucketing: {generator: greedy}",
                                             "bucketing: [4, 8]"};
     int64_t shuffled = 0, shuffled_source = 0;
     for (size_t i = 0; i < sizeof batchings / sizeof *batchings; i++) {

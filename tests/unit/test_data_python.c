@@ -29,8 +29,7 @@ static void test_arrays(void **state)
         for (int64_t k = 0; k < 2; k++)
             for (int64_t t = 0; t < 4; t++)
                 for (int64_t f = 0; f < 3; f++)
-                    assert_true(batch->input.values[sl_batch_row(batch, k, t) * 3 + f] ==
-                                (float)(12 * k + 3 * t + f));
+                    assert_true(batch->input.values[sl_batch_row(batch, k, t) * 3 + f] == (float)(12 * k + 3 * t + f));
         assert_true(batch->target.values[0] == 1.5f && batch->target.values[1] == -2);
         sl_batch_destroy(batch);
         sl_batcher_close(batcher);

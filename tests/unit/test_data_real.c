@@ -11,12 +11,11 @@ static void test_ptb(void **state)
 {
     (void)state;
     char data[1024];
-    snprintf(
-        data, sizeof data,
-        "type: text, train: {file: %s/ptb/ptb.train.txt}, valid: {file: %s/ptb/ptb.valid.txt}, "
-        "test: {file: %s/ptb/ptb.test.txt}, tokenizer: {type: whitespace, specials: [unk, eos]}, batch_size: 20, "
-        "batching: {unit: stream, bptt: 20}",
-        folder, folder, folder);
+    snprintf(data, sizeof data,
+             "type: text, train: {file: %s/ptb/ptb.train.txt}, valid: {file: %s/ptb/ptb.valid.txt}, "
+             "test: {file: %s/ptb/ptb.test.txt}, tokenizer: {type: whitespace, specials: [unk, eos]}, batch_size: 20, "
+             "batching: {unit: stream, bptt: 20}",
+             folder, folder, folder);
     struct data_open o = data_open_train(data, MODEL_LM, "task: language_model");
     const struct sl_data_facts *facts = sl_dataset_get_facts(o.train);
     assert_int_equal(sl_dataset_get_counts(o.train)->tokens, 929589);
@@ -109,11 +108,10 @@ static void test_japanese_vowels(void **state)
 {
     (void)state;
     char data[1024];
-    snprintf(
-        data, sizeof data,
-        "type: csv, train: {file: %s/japanese-vowels/train.csv}, test: {file: %s/japanese-vowels/test.csv}, "
-        "group: seq, label: speaker, inputs: [c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12], batch_size: 27",
-        folder, folder);
+    snprintf(data, sizeof data,
+             "type: csv, train: {file: %s/japanese-vowels/train.csv}, test: {file: %s/japanese-vowels/test.csv}, "
+             "group: seq, label: speaker, inputs: [c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12], batch_size: 27",
+             folder, folder);
     struct data_open o = data_open_train(data, MODEL_CLASSIFY_VALUES, "task: classify");
     struct sl_dataset *test = data_open_split(&o, SL_SPLIT_TEST);
     const struct sl_data_facts *facts = sl_dataset_get_facts(o.train);

@@ -2,8 +2,7 @@
 /* Sequences that are too long become several: pairs of one text, steps with targets, and what is refused. */
 #include "data_pairs_fixture.h"
 
-#define SPLIT(more) \
-    "type: lines, train: {file: a}, batch_size: 2, batching: {max_length: 3, on_overflow: split}" more
+#define SPLIT(more) "type: lines, train: {file: a}, batch_size: 2, batching: {max_length: 3, on_overflow: split}" more
 
 static void expect_target_text(const struct sl_dataset *d, int64_t record, const char *expected)
 {
@@ -23,9 +22,9 @@ static void test_pairs(void **state)
     (void)state;
     data_write("a", "u V w  x y\n\nu v\nu v w x\n");
     struct data_open o = data_open_train(SPLIT(", tokenizer: {type: whitespace, lowercase: true}"), MODEL_PAIRS, PAIRS);
-    const char *const pieces[] = {"u v |<bos> u v |u v <eos> ", "w x |<bos> w x |w x <eos> ", "y |<bos> y |y <eos> ",
-                                  "|<bos> |<eos> ", "u v |<bos> u v |u v <eos> ", "u v |<bos> u v |u v <eos> ",
-                                  "w x |<bos> w x |w x <eos> "};
+    const char *const pieces[] = {
+        "u v |<bos> u v |u v <eos> ", "w x |<bos> w x |w x <eos> ", "y |<bos> y |y <eos> ",      "|<bos> |<eos> ",
+        "u v |<bos> u v |u v <eos> ", "u v |<bos> u v |u v <eos> ", "w x |<bos> w x |w x <eos> "};
     const char *const texts[] = {"u V", "w  x", "y", "", "u v", "u v", "w x"};
     expect_records(o.state, o.train, pieces, 7);
     for (int64_t r = 0; r < 7; r++)
@@ -53,8 +52,7 @@ static void test_shares(void **state)
     struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID);
     const char *const train_expected[] = {"x y |<bos> x y |x y <eos> ", "z x |<bos> z x |z x <eos> ",
                                           "x |<bos> x |x <eos> "};
-    const char *const valid_expected[] = {"y z |<bos> y z |y z <eos> ", "y |<bos> y |y <eos> ",
-                                          "z |<bos> z |z <eos> "};
+    const char *const valid_expected[] = {"y z |<bos> y z |y z <eos> ", "y |<bos> y |y <eos> ", "z |<bos> z |z <eos> "};
     expect_records(o.state, o.train, train_expected, 3);
     expect_records(o.state, valid, valid_expected, 3);
     assert_true(sl_dataset_get_counts(valid)->split_records == 1 && sl_dataset_get_counts(valid)->pieces == 2);

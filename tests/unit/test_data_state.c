@@ -100,8 +100,7 @@ static void test_scaled_state(void **state)
         "type: csv, train: {file: train.csv}, inputs: [a, b], targets: [c], scale: {type: standard}, missing: mean",
         MODEL_DENSE, "loss: mse");
     struct sl_data_state *copy = reread(o.state);
-    const struct sl_scaling *a = sl_data_state_find_input_scaling(o.state),
-                            *b = sl_data_state_find_input_scaling(copy);
+    const struct sl_scaling *a = sl_data_state_find_input_scaling(o.state), *b = sl_data_state_find_input_scaling(copy);
     assert_memory_equal(a->offset, b->offset, 16);
     assert_memory_equal(a->factor, b->factor, 16);
     assert_string_equal(sl_data_state_get_input_names(copy).items[1], "b");
@@ -211,9 +210,8 @@ static void test_fingerprints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_state),   cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_scaled_state), cmocka_unit_test(test_broken_states),
-        cmocka_unit_test(test_binary_label), cmocka_unit_test(test_fingerprints),
+        cmocka_unit_test(test_text_state),    cmocka_unit_test(test_characters),   cmocka_unit_test(test_scaled_state),
+        cmocka_unit_test(test_broken_states), cmocka_unit_test(test_binary_label), cmocka_unit_test(test_fingerprints),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

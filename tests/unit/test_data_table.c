@@ -170,8 +170,8 @@ static void test_window_split(void **state)
         sl_buf_printf(&text, "%d\n", i);
     data_write("train.csv", sl_buf_text(&text));
     struct data_open o = data_open_train(
-        CSV("valid: {split: 0.25}, test: {split: 0.25}, inputs: [a], targets: [a], window: {length: 3}"),
-        MODEL_REGRESS, MSE);
+        CSV("valid: {split: 0.25}, test: {split: 0.25}, inputs: [a], targets: [a], window: {length: 3}"), MODEL_REGRESS,
+        MSE);
     struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID), *test = data_open_split(&o, SL_SPLIT_TEST);
     assert_int_equal(sl_dataset_get_records(o.train), 10 - 3);
     assert_int_equal(sl_dataset_get_records(valid), 5 - 3);
@@ -263,8 +263,8 @@ static void test_missing(void **state)
     data_expect_failure(CSV("inputs: [a], targets: [b], missing: {type: forward_fill, limit: 1}"), MODEL_DENSE, MSE,
                         SEQLSTM_CORRUPT_DATA, "train.csv:4: column `a` has no value for more than 1 rows");
     data_write("train.csv", "a,b\n,1\n3,2\n");
-    data_expect_failure(CSV("inputs: [a], targets: [b], missing: forward_fill"), MODEL_DENSE, MSE,
-                        SEQLSTM_CORRUPT_DATA, "train.csv:2: column `a` has no value, and none before it");
+    data_expect_failure(CSV("inputs: [a], targets: [b], missing: forward_fill"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
+                        "train.csv:2: column `a` has no value, and none before it");
     data_write("train.csv", "a,b\n,1\n?,2\n");
     data_expect_failure(CSV("inputs: [a], targets: [b], missing: mean"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
                         "column `a` has no value at all");
@@ -341,16 +341,15 @@ static void test_columns(void **state)
     (void)state;
     data_write("train.csv", "speed;\"max, load\"\n1,5;x\n");
     data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", inputs: [sped], targets: [speed]",
-                        MODEL_DENSE, MSE, SEQLSTM_INVALID_CONFIG,
-                        "no column `sped` (`inputs`), did you mean `speed`?");
+                        MODEL_DENSE, MSE, SEQLSTM_INVALID_CONFIG, "no column `sped` (`inputs`), did you mean `speed`?");
     data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", inputs: [speed], targets: [speed]",
                         MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
                         "train.csv:2: column `speed` holds \"1,5\", expected a number");
     data_write("train.csv", "1;2;3\n4;5;6\n");
-    struct data_open o = data_open_train(
-        "type: csv, train: {file: train.csv}, delimiter: \";\", header: false, inputs: [\"3\", \"1\"], "
-        "targets: [\"2\"], batch_size: 2",
-        MODEL_DENSE, MSE);
+    struct data_open o =
+        data_open_train("type: csv, train: {file: train.csv}, delimiter: \";\", header: false, inputs: [\"3\", \"1\"], "
+                        "targets: [\"2\"], batch_size: 2",
+                        MODEL_DENSE, MSE);
     struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
     struct sl_batch *batch = data_next(batcher);
     assert_memory_equal(batch->input.values, ((const float[]){3, 1, 6, 4}), 16);

@@ -40,8 +40,7 @@ static void test_lower(void **state)
     (void)state;
     char text[] = "AZaz \xC3\x84\xC3\x97 \xCE\x91\xCE\xA9 \xD0\x90\xD0\xAF\xD0\x81 \xC4\x80 \xE2\x82\xAC";
     sl_text_lower(text, strlen(text));
-    assert_string_equal(text,
-                        "azaz \xC3\xA4\xC3\x97 \xCE\xB1\xCF\x89 \xD0\xB0\xD1\x8F\xD1\x91 \xC4\x81 \xE2\x82\xAC");
+    assert_string_equal(text, "azaz \xC3\xA4\xC3\x97 \xCE\xB1\xCF\x89 \xD0\xB0\xD1\x8F\xD1\x91 \xC4\x81 \xE2\x82\xAC");
 }
 
 /* Specials first, then by count, ties by bytes. */
@@ -144,8 +143,8 @@ static void test_lines_of_text(void **state)
     (void)state;
     data_write("train.txt", "a b c\r\n\n  \na\nb c\na b\n");
     struct data_open o =
-        data_open_train(TEXT_DATA("valid: {split: 0.5}, tokenizer: {type: whitespace, specials: [unk, eos]}"),
-                        MODEL_LM, "task: language_model");
+        data_open_train(TEXT_DATA("valid: {split: 0.5}, tokenizer: {type: whitespace, specials: [unk, eos]}"), MODEL_LM,
+                        "task: language_model");
     struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID);
     assert_int_equal(sl_dataset_get_records(o.train), 2);
     assert_int_equal(sl_dataset_get_length(o.train, 0), 3);
@@ -220,8 +219,8 @@ static void test_label_values_last(void **state)
 static void test_label_errors(void **state)
 {
     (void)state;
-#define LINES                                                                                                        \
-    "type: lines, train: {file: train.txt}, valid: {file: valid.txt}, label: first, tokenizer: {type: whitespace}, " \
+#define LINES                                                                                                          \
+    "type: lines, train: {file: train.txt}, valid: {file: valid.txt}, label: first, tokenizer: {type: whitespace}, "   \
     "batch_size: 3"
     data_write("valid.txt", "0 a\n");
     data_write("train.txt", "0 a\nword\n");
@@ -305,8 +304,8 @@ static void test_latin_1(void **state)
 static void test_conll(void **state)
 {
     (void)state;
-#define CONLL                                                                                                        \
-    "type: conll, train: {file: train.txt}, label: 3, comment: \"#\", tokenizer: {type: whitespace, specials: "      \
+#define CONLL                                                                                                          \
+    "type: conll, train: {file: train.txt}, label: 3, comment: \"#\", tokenizer: {type: whitespace, specials: "        \
     "[unk]}, batch_size: 4"
     data_write("train.txt", "# text\nthe\tx\tDET\ncat\tx\tNOUN\n\n\n# more\nruns\tx\tVERB\n");
     struct data_open o = data_open_train(CONLL, MODEL_TAG, "task: tag");

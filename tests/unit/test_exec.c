@@ -15,11 +15,14 @@ enum { B = 5, R = 11 };
 static struct sl_batch *make_batch(const struct sl_data_facts *facts)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_batch_shape shape = {.sequences = B, .lengths = lengths,
-                                   .input_kind = facts->input.kind, .target_kind = facts->target.kind,
+    struct sl_batch_shape shape = {.sequences = B,
+                                   .lengths = lengths,
+                                   .input_kind = facts->input.kind,
+                                   .target_kind = facts->target.kind,
                                    .input_features = facts->input.features,
                                    .target_features = facts->target.features,
-                                   .input_on_steps = true, .target_on_steps = facts->target.on_steps};
+                                   .input_on_steps = true,
+                                   .target_on_steps = facts->target.on_steps};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
     int64_t target_rows = facts->target.on_steps ? R : B;
@@ -42,11 +45,10 @@ static struct sl_batch *make_batch(const struct sl_data_facts *facts)
 
 static struct sl_data_facts values_facts(int64_t features, bool target_on_steps, int64_t targets)
 {
-    return (struct sl_data_facts){
-        .input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = features},
-        .target = {.kind = SL_FIELD_VALUES, .on_steps = target_on_steps, .features = targets},
-        .has_steps = true,
-        .envelope = {.sequences = B, .steps = 4, .rows = R}};
+    return (struct sl_data_facts){.input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = features},
+                                  .target = {.kind = SL_FIELD_VALUES, .on_steps = target_on_steps, .features = targets},
+                                  .has_steps = true,
+                                  .envelope = {.sequences = B, .steps = 4, .rows = R}};
 }
 
 static struct sl_data_facts token_facts(bool target_on_steps, int64_t classes)
@@ -181,8 +183,8 @@ static void stack_equals_its_layers(void **state)
     struct sl_plan_choice stored[] = {{"s.l0", "reference", "", SL_PHASE_TRAIN},
                                       {"s.l1", "reference", "", SL_PHASE_TRAIN},
                                       {"loss", "reference", "", SL_PHASE_TRAIN}};
-    struct sl_plan_request request = {.graph = apart.graph, .registry = apart.registry, .stored = stored,
-                                      .stored_count = 3};
+    struct sl_plan_request request = {
+        .graph = apart.graph, .registry = apart.registry, .stored = stored, .stored_count = 3};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     ok(sl_plan_create(&request, &apart.plan, &err), &err);
     assert_int_equal(apart.plan->call_count, 3);
@@ -215,8 +217,7 @@ static void carried_states_join_pieces(void **state)
     (void)state;
     static const char layers[] =
         "model: [{type: lstm, units: 4, return_sequences: true}]\ntrain: {loss: mse, epochs: 1}";
-    static const char data[] =
-        "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}, batching: {bptt: 3}}\n";
+    static const char data[] = "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}, batching: {bptt: 3}}\n";
     struct sl_data_facts facts = values_facts(2, true, 4);
     facts.envelope = (struct sl_envelope){.sequences = 2, .steps = 6, .rows = 12};
     struct world w;
@@ -224,9 +225,14 @@ static void carried_states_join_pieces(void **state)
     open_world(&w, data, layers, &facts, true);
     static const int32_t whole_lengths[] = {6, 6}, piece_lengths[] = {3, 3};
     struct sl_batch *whole = NULL, *pieces[2] = {NULL, NULL};
-    struct sl_batch_shape shape = {.sequences = 2, .lengths = whole_lengths, .input_kind = SL_FIELD_VALUES,
-                                   .target_kind = SL_FIELD_VALUES, .input_features = 2, .target_features = 4,
-                                   .input_on_steps = true, .target_on_steps = true};
+    struct sl_batch_shape shape = {.sequences = 2,
+                                   .lengths = whole_lengths,
+                                   .input_kind = SL_FIELD_VALUES,
+                                   .target_kind = SL_FIELD_VALUES,
+                                   .input_features = 2,
+                                   .target_features = 4,
+                                   .input_on_steps = true,
+                                   .target_on_steps = true};
     ok(sl_batch_create(&shape, &whole, &err), &err);
     shape.lengths = piece_lengths;
     for (int p = 0; p < 2; p++)
@@ -357,11 +363,15 @@ static void initial_values_do_not_depend_on_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences), cmocka_unit_test(accumulation_adds_gradients),
-        cmocka_unit_test(alternative_equals_its_parts), cmocka_unit_test(stack_equals_its_layers),
-        cmocka_unit_test(empty_sequences_are_served),   cmocka_unit_test(carried_states_join_pieces),
+        cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(accumulation_adds_gradients),
+        cmocka_unit_test(alternative_equals_its_parts),
+        cmocka_unit_test(stack_equals_its_layers),
+        cmocka_unit_test(empty_sequences_are_served),
+        cmocka_unit_test(carried_states_join_pieces),
         cmocka_unit_test(weights_are_packed_when_they_change_only),
-        cmocka_unit_test(too_large_batch_is_refused), cmocka_unit_test(initial_values_do_not_depend_on_threads),
+        cmocka_unit_test(too_large_batch_is_refused),
+        cmocka_unit_test(initial_values_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

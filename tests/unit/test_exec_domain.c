@@ -59,9 +59,14 @@ static void open_registry(struct world *w, enum placement placement, struct seql
     struct sl_registry_entry entries[3] = {{.name = "reference"}};
     for (int k = 0; placement != ON_HOST && k < 3; k++)
         entries[k] = (struct sl_registry_entry){.name = backends[k]};
-    struct sl_registry_request request = {.entries = entries, .entry_count = placement == ON_HOST ? 1 : 3,
-                                          .builtins = builtins, .builtin_count = 1, .folders = folders,
-                                          .folder_count = 1, .only_folders = true, .trust = true};
+    struct sl_registry_request request = {.entries = entries,
+                                          .entry_count = placement == ON_HOST ? 1 : 3,
+                                          .builtins = builtins,
+                                          .builtin_count = 1,
+                                          .folders = folders,
+                                          .folder_count = 1,
+                                          .only_folders = true,
+                                          .trust = true};
     ok(sl_registry_create(&request, &w->registry, err), err);
     assert_int_equal(sl_registry_get_backend_count(w->registry), request.entry_count);
 }
@@ -76,8 +81,7 @@ static void open_plan(struct world *w, enum placement placement, struct seqlstm_
     struct sl_plan_choice choices[CHOICES];
     assert_true(w->plan->call_count <= CHOICES);
     for (int32_t c = 0; c < w->plan->call_count; c++)
-        choices[c] = (struct sl_plan_choice){w->plan->calls[c].node->name, backends[c % 3], "loops",
-                                             SL_PHASE_TRAIN};
+        choices[c] = (struct sl_plan_choice){w->plan->calls[c].node->name, backends[c % 3], "loops", SL_PHASE_TRAIN};
     request.stored = choices;
     request.stored_count = w->plan->call_count;
     struct sl_plan *spread;
@@ -90,11 +94,15 @@ static struct sl_batch *make_batch(const struct sl_data_facts *facts)
 {
     static const int32_t lengths[] = {4, 3, 3, 1, 0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_batch_shape shape = {.sequences = B, .lengths = lengths,
-                                   .input_kind = facts->input.kind, .target_kind = facts->target.kind,
-                                   .input_features = facts->input.features, .has_weight = facts->has_weight,
+    struct sl_batch_shape shape = {.sequences = B,
+                                   .lengths = lengths,
+                                   .input_kind = facts->input.kind,
+                                   .target_kind = facts->target.kind,
+                                   .input_features = facts->input.features,
+                                   .has_weight = facts->has_weight,
                                    .target_features = facts->target.features,
-                                   .input_on_steps = true, .target_on_steps = facts->target.on_steps};
+                                   .input_on_steps = true,
+                                   .target_on_steps = facts->target.on_steps};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
     int64_t target_rows = facts->target.on_steps ? R : B;
@@ -125,25 +133,30 @@ struct domain_case {
 static const struct domain_case cases[] = {
     {"last state, dense", VALUES,
      "model: [{type: lstm, units: 5}, {type: dense, units: 3, activation: tanh}]\n"
-     "train: {loss: mse, epochs: 1, optimizer: {type: adam}, clip_norm: 0.25}", false, false, true, false},
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}, clip_norm: 0.25}",
+     false, false, true, false},
     {"several readers", VALUES,
      "model: [{type: lstm, name: a, units: 4, return_sequences: true},"
      " {type: rnn, name: b, units: 4, return_sequences: true},"
      " {type: add, name: c, from: [a, b]}, {type: concat, name: d, from: [a, c, b]},"
      " {type: layer_norm}, {type: dropout, rate: 0.3},"
      " {type: dense, units: 3, kernel_regularizer: {l1: 0.01, l2: 0.02}}]\n"
-     "train: {loss: mse, epochs: 1, optimizer: {type: adam}, clip_value: 0.5}", false, true, true, false},
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}, clip_value: 0.5}",
+     false, true, true, false},
     {"tied output", TOKENS,
      "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
      " {type: output, tie: emb, activation: softmax}]\n"
-     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}", true, true, true, false},
+     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}",
+     true, true, true, false},
     {"fused output and loss", TOKENS,
      "model: [{type: embedding, dim: 4}, {type: lstm, units: 5, return_sequences: true},"
      " {type: output, activation: softmax}]\n"
-     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}", true, true, false, false},
+     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}",
+     true, true, false, false},
     {"carried states", PIECES,
      "model: [{type: lstm, units: 4, layers: 2, return_sequences: true}, {type: dense, units: 3}]\n"
-     "train: {loss: mse, epochs: 1, optimizer: {type: adam}}", false, true, true, true},
+     "train: {loss: mse, epochs: 1, optimizer: {type: adam}}",
+     false, true, true, true},
 };
 
 static void open_world(struct world *w, const struct domain_case *c, enum placement placement)
@@ -163,10 +176,11 @@ static void open_world(struct world *w, const struct domain_case *c, enum placem
     w->facts = (struct sl_data_facts){
         .input = {.kind = kind, .on_steps = true, .features = c->tokens ? 1 : 3, .classes = c->tokens ? 7 : 0},
         .target = {.kind = kind, .on_steps = c->on_steps, .features = c->tokens ? 1 : 3, .classes = c->tokens ? 7 : 0},
-        .has_steps = true, .has_weight = c->weighted,
+        .has_steps = true,
+        .has_weight = c->weighted,
         .envelope = {.sequences = B, .steps = 4, .rows = R}};
-    struct sl_graph_request graph = {.model = w->model, .facts = &w->facts, .phase = SL_PHASE_TRAIN,
-                                     .need_output = c->need_output};
+    struct sl_graph_request graph = {
+        .model = w->model, .facts = &w->facts, .phase = SL_PHASE_TRAIN, .need_output = c->need_output};
     ok(sl_graph_create(&graph, &w->graph, &err), &err);
     open_registry(w, placement, &err);
     open_plan(w, placement, &err);
@@ -198,8 +212,8 @@ static double make_update(struct world *w, uint64_t t, float *average, float *ou
     struct sl_params *p = w->params;
     const struct sl_exec_update update = {.count = t, .learning_rate = 0.01};
     for (int k = 0; k < 2; k++) {
-        struct sl_exec_step step = {.epoch = t, .normaliser = 0.25, .loss_scale = 8, .accumulate = k > 0,
-                                    .update = k > 0 ? &update : NULL};
+        struct sl_exec_step step = {
+            .epoch = t, .normaliser = 0.25, .loss_scale = 8, .accumulate = k > 0, .update = k > 0 ? &update : NULL};
         w->batch->carry_state = k > 0;
         ok(sl_exec_run(w->exec, w->batch, &step, &result, &err), &err);
         loss += result.loss_sum;
@@ -236,8 +250,8 @@ static void compare_worlds(const struct domain_case *c, enum placement placement
     for (uint64_t t = 1; t <= 3; t++) {
         double a = make_update(&host, t, averages[0], outputs[0]), b = make_update(&other, t, averages[1], outputs[1]);
         if (a != b)
-            fail_msg("%s, placement %d, update %d: loss and norm %.17g, expected %.17g", c->name, placement, (int)t,
-                     b, a);
+            fail_msg("%s, placement %d, update %d: loss and norm %.17g, expected %.17g", c->name, placement, (int)t, b,
+                     a);
     }
     ok(sl_params_pull(other.params, &err), &err);
     ok(sl_params_pull_states(other.params, &err), &err);
@@ -343,8 +357,7 @@ static void train_in_turn(const struct domain_case *c, enum placement placement,
         next->ordinal = k + 1;
         /* Run 3 gets another batch than was announced before it. */
         const struct sl_exec_update update = {.count = k + 1, .learning_rate = 0.05};
-        struct sl_exec_step step = {
-            .normaliser = 0.25, .update = &update, .next = !named ? NULL : k == 2 ? now : next};
+        struct sl_exec_step step = {.normaliser = 0.25, .update = &update, .next = !named ? NULL : k == 2 ? now : next};
         ok(sl_exec_run(w.exec, now, &step, &result, &err), &err);
         losses[k] = result.loss_sum;
     }
@@ -399,12 +412,9 @@ static void plans_count_what_waits_for_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_gives_the_bits_of_the_host),
-        cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
-        cmocka_unit_test(host_writes_reach_the_device),
-        cmocka_unit_test(the_next_batch_is_copied_meanwhile),
-        cmocka_unit_test(plans_count_what_waits_for_devices),
-        cmocka_unit_test(late_failures_are_reported),
+        cmocka_unit_test(a_device_gives_the_bits_of_the_host), cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
+        cmocka_unit_test(host_writes_reach_the_device),        cmocka_unit_test(the_next_batch_is_copied_meanwhile),
+        cmocka_unit_test(plans_count_what_waits_for_devices),  cmocka_unit_test(late_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

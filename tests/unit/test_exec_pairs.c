@@ -8,8 +8,7 @@
 #include "decode/sample.h"
 #include "decode/sampler.h"
 
-static const char data_pairs[] =
-    "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
+static const char data_pairs[] = "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
 
 static const int32_t lengths[] = {4, 3, 3, 1, 1};
 static const int32_t source_lengths[] = {2, 0, 5, 1, 3};
@@ -41,8 +40,10 @@ static struct sl_batch *make_pairs(bool with_target)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     static const int32_t falling[] = {5, 3, 2, 1, 0};
-    struct sl_batch_shape shape = {.sequences = B, .source_lengths = with_target ? source_lengths : falling,
-                                   .source_kind = SL_FIELD_IDS, .source_features = 1};
+    struct sl_batch_shape shape = {.sequences = B,
+                                   .source_lengths = with_target ? source_lengths : falling,
+                                   .source_kind = SL_FIELD_IDS,
+                                   .source_features = 1};
     static const int64_t order[] = {2, 4, 0, 3, 1}; /* records of `falling` */
     if (with_target) {
         shape.lengths = lengths;
@@ -67,9 +68,9 @@ static struct sl_batch *make_pairs(bool with_target)
     return batch;
 }
 
-#define TRAIN "\ntrain: {epochs: 1}"
+#define TRAIN   "\ntrain: {epochs: 1}"
 #define ENCODER "model: {encoder: [{type: embedding, name: source_words, dim: 4}, "
-#define OUTPUT " {type: output, activation: softmax}]}" TRAIN
+#define OUTPUT  " {type: output, activation: softmax}]}" TRAIN
 
 static const struct {
     const char *name, *layers;
@@ -77,15 +78,18 @@ static const struct {
 } cases[] = {
     {"states copied, two layers",
      ENCODER "{type: lstm, units: 4, layers: 2, dropout: 0.2}], decoder: [{type: embedding, dim: 3},"
-             " {type: lstm, units: 4, layers: 2, return_sequences: true}," OUTPUT, false},
+             " {type: lstm, units: 4, layers: 2, return_sequences: true}," OUTPUT,
+     false},
     {"directions side by side, a chain of layers",
      ENCODER "{type: lstm, units: 3, direction: bidirectional, return_sequences: true}, {type: gru, units: 4}],"
              " decoder: [{type: embedding, dim: 3}, {type: lstm, units: 6, return_sequences: true},"
-             " {type: gru, units: 4, return_sequences: true}," OUTPUT, false},
+             " {type: gru, units: 4, return_sequences: true}," OUTPUT,
+     false},
     {"directions added, projection",
      ENCODER "{type: lstm, name: e, units: 4, projection: 3, direction: bidirectional}],"
              " decoder: [{type: embedding, dim: 3}, {type: lstm, units: 4, projection: 3, return_sequences: true,"
-             " initial_state: {from: e, bridge: sum}}," OUTPUT, false},
+             " initial_state: {from: e, bridge: sum}}," OUTPUT,
+     false},
     {"dense bridge of other widths and cells",
      ENCODER "{type: gru, name: e, units: 3, direction: bidirectional}], decoder: [{type: embedding, dim: 3},"
              " {type: lstm, units: 5, return_sequences: true, initial_state: {from: e, bridge: dense}}," OUTPUT,
@@ -94,34 +98,41 @@ static const struct {
      ENCODER "{type: lstm, name: e, units: 4}], decoder: [{type: embedding, name: w, dim: 3},"
              " {type: repeat, name: r, from: e}, {type: concat, from: [w, r]},"
              " {type: lstm, units: 4, return_sequences: true, initial_state: e},"
-             " {type: lstm, units: 4, return_sequences: true, initial_state: e}," OUTPUT, false},
+             " {type: lstm, units: 4, return_sequences: true, initial_state: e}," OUTPUT,
+     false},
     {"a vector: bridge and repeat",
      ENCODER "{type: lstm, units: 3, direction: bidirectional}, {type: dense, name: v, units: 4, activation: tanh}],"
              " decoder: [{type: repeat}, {type: lstm, units: 5, return_sequences: true,"
-             " initial_state: {from: v, bridge: dense}}," OUTPUT, false},
+             " initial_state: {from: v, bridge: dense}}," OUTPUT,
+     false},
     {"attention, dot",
-     ENCODER "{type: lstm, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
-             " {type: lstm, units: 4, return_sequences: true}, attention, {type: dense, units: 5, activation: tanh},"
-             OUTPUT, false},
+     ENCODER
+     "{type: lstm, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
+     " {type: lstm, units: 4, return_sequences: true}, attention, {type: dense, units: 5, activation: tanh}," OUTPUT,
+     false},
     {"attention, general and scaled over one memory",
      ENCODER "{type: lstm, units: 3, direction: bidirectional, return_sequences: true}],"
              " decoder: [{type: embedding, dim: 3},"
              " {type: lstm, name: d, units: 6, return_sequences: true, initial_state: none},"
              " {type: attention, name: a, score: general}, {type: attention, from: d, name: b, score: scaled},"
-             " {type: concat, from: [a, b]}," OUTPUT, false},
+             " {type: concat, from: [a, b]}," OUTPUT,
+     false},
     {"attention, additive, under a recurrent layer",
      ENCODER "{type: gru, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
              " {type: attention, score: additive, units: 5}, {type: gru, units: 4, return_sequences: true},"
-             " {type: attention, score: additive}," OUTPUT, false},
+             " {type: attention, score: additive}," OUTPUT,
+     false},
     {"input feeding, the attentional vector",
      ENCODER "{type: lstm, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
              " {type: lstm, units: 4, return_sequences: true, dropout: 0.2}, {type: attention, input_feeding: true},"
-             " {type: dense, units: 5, activation: tanh}, {type: dropout, rate: 0.2}," OUTPUT, false},
+             " {type: dense, units: 5, activation: tanh}, {type: dropout, rate: 0.2}," OUTPUT,
+     false},
     {"input feeding, two cells under additive attention, states from zero",
      ENCODER "{type: gru, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
              " {type: gru, units: 4, layers: 2, return_sequences: true, initial_state: none},"
              " {type: lstm, units: 3, return_sequences: true, initial_state: none},"
-             " {type: attention, score: additive, input_feeding: true}," OUTPUT, false},
+             " {type: attention, score: additive, input_feeding: true}," OUTPUT,
+     false},
     {"input feeding past a vector and a second attention",
      ENCODER "{type: lstm, units: 4, return_sequences: true}, {type: pool, name: mean, mode: mean},"
              " {type: lstm, from: lstm_1, units: 4, return_sequences: true}],"
@@ -131,11 +142,13 @@ static const struct {
              " {type: repeat, name: r2, from: mean}, {type: concat, from: [d, r2]},"
              " {type: attention, name: a, score: general, input_feeding: true},"
              " {type: lstm, units: 4, return_sequences: true, initial_state: none}, {type: attention, name: b},"
-             " {type: concat, from: [a, b]}," OUTPUT, true},
+             " {type: concat, from: [a, b]}," OUTPUT,
+     true},
     {"one matrix for source, target and output",
      ENCODER "{type: lstm, units: 4}], decoder: [{type: embedding, name: words, dim: 4, share: source_words},"
              " {type: lstm, units: 4, return_sequences: true},"
-             " {type: output, tie: words, activation: softmax}]}" TRAIN, true},
+             " {type: output, tie: words, activation: softmax}]}" TRAIN,
+     true},
 };
 
 static void gradients_match_differences(void **state)
@@ -157,22 +170,27 @@ static void gradients_match_differences(void **state)
 static void states_of_a_plain_list(void **state)
 {
     (void)state;
-    struct sl_data_facts facts = {
-        .input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
-        .target = {.kind = SL_FIELD_VALUES, .features = 4},
-        .has_steps = true,
-        .envelope = {.sequences = 3, .steps = 2, .rows = 3}};
+    struct sl_data_facts facts = {.input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
+                                  .target = {.kind = SL_FIELD_VALUES, .features = 4},
+                                  .has_steps = true,
+                                  .envelope = {.sequences = 3, .steps = 2, .rows = 3}};
     static const int32_t some[] = {2, 1, 0};
     struct world w;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    open_world(&w, "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, "
-                   "label: {column: first, type: value}}\n",
+    open_world(&w,
+               "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, "
+               "label: {column: first, type: value}}\n",
                "model: [{type: embedding, name: w, dim: 3}, {type: lstm, name: a, units: 4},"
                " {type: lstm, name: b, from: w, units: 4, initial_state: {from: a, bridge: dense}},"
                " {type: lstm, name: c, from: w, units: 4, initial_state: b}, {type: add, from: [a, b, c]}]\n"
-               "train: {loss: mse, epochs: 1}", &facts, true);
-    struct sl_batch_shape shape = {.sequences = 3, .lengths = some, .input_kind = SL_FIELD_IDS,
-                                   .target_kind = SL_FIELD_VALUES, .input_features = 1, .target_features = 4,
+               "train: {loss: mse, epochs: 1}",
+               &facts, true);
+    struct sl_batch_shape shape = {.sequences = 3,
+                                   .lengths = some,
+                                   .input_kind = SL_FIELD_IDS,
+                                   .target_kind = SL_FIELD_VALUES,
+                                   .input_features = 1,
+                                   .target_features = 4,
                                    .input_on_steps = true};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
@@ -197,8 +215,8 @@ static void open_part(struct part *p, const struct world *w, enum sl_part part, 
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_data_facts facts = w->facts;
     facts.envelope = *envelope;
-    struct sl_graph_request graph = {.model = w->model, .facts = &facts, .phase = SL_PHASE_PREDICT,
-                                     .need_output = true, .part = part};
+    struct sl_graph_request graph = {
+        .model = w->model, .facts = &facts, .phase = SL_PHASE_PREDICT, .need_output = true, .part = part};
     ok(sl_graph_create(&graph, &p->graph, &err), &err);
     struct sl_plan_request plan = {.graph = p->graph, .registry = w->registry};
     ok(sl_plan_create(&plan, &p->plan, &err), &err);
@@ -229,8 +247,8 @@ static struct sl_batch *make_step(const struct sl_batch *sources, int64_t t)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     static const int32_t ones[] = {1, 1, 1, 1, 1};
-    struct sl_batch_shape shape = {.sequences = B, .lengths = ones, .input_kind = SL_FIELD_IDS, .input_features = 1,
-                                   .input_on_steps = true};
+    struct sl_batch_shape shape = {
+        .sequences = B, .lengths = ones, .input_kind = SL_FIELD_IDS, .input_features = 1, .input_on_steps = true};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
     for (int64_t k = 0; k < B; k++)
@@ -297,9 +315,14 @@ static double weigh_text(struct part *whole, int64_t record, const struct sl_hyp
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     int32_t length = (int32_t)text->count + text->ended, source = source_lengths[record];
-    struct sl_batch_shape shape = {.sequences = 1, .lengths = &length, .source_lengths = &source,
-                                   .source_kind = SL_FIELD_IDS, .source_features = 1, .input_kind = SL_FIELD_IDS,
-                                   .input_features = 1, .input_on_steps = true};
+    struct sl_batch_shape shape = {.sequences = 1,
+                                   .lengths = &length,
+                                   .source_lengths = &source,
+                                   .source_kind = SL_FIELD_IDS,
+                                   .source_features = 1,
+                                   .input_kind = SL_FIELD_IDS,
+                                   .input_features = 1,
+                                   .input_on_steps = true};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
     for (int64_t t = 0; t < source; t++)
@@ -341,8 +364,12 @@ static void decoder_weighs_as_the_whole(void **state)
         open_part(&step, &w, SL_PART_DECODER, &small);
         struct sl_batch *batches[2] = {make_pairs(true), make_pairs(false)};
         for (size_t c = 0; c < sizeof configs / sizeof *configs; c++) {
-            struct sl_decoder_request request = {.encoder = encoder.exec, .step = step.exec, .config = &configs[c],
-                                                 .begin = BEGIN, .end = END, .seed = 3};
+            struct sl_decoder_request request = {.encoder = encoder.exec,
+                                                 .step = step.exec,
+                                                 .config = &configs[c],
+                                                 .begin = BEGIN,
+                                                 .end = END,
+                                                 .seed = 3};
             struct sl_decoder *decoder = NULL;
             ok(sl_decoder_create(&request, &decoder, &err), &err);
             double scores[2][B];
@@ -440,8 +467,8 @@ static void sampler_feeds_what_the_model_says(void **state)
                         assert_int_equal(mixed->input.ids[row], plain->input.ids[row]);
                         continue;
                     }
-                    double u = (double)seqlstm_uniform(seqlstm_mix64(11, UINT64_C(0x74656163686572), 2), 4,
-                                                       (uint32_t)t, sequence);
+                    double u = (double)seqlstm_uniform(seqlstm_mix64(11, UINT64_C(0x74656163686572), 2), 4, (uint32_t)t,
+                                                       sequence);
                     if (!says(output.values + before * V, mixed->input.ids[row], argmax, u))
                         fail_msg("%s: sequence %d, step %d: %d is not what the model says", cases[i].name, (int)k,
                                  (int)t, mixed->input.ids[row]);

@@ -35,9 +35,14 @@ static const struct {
 static struct sl_batch *make_batch(const struct fixture *f, bool on_steps)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_batch_shape shape = {.sequences = B, .lengths = lengths, .input_kind = SL_FIELD_IDS,
-                                   .target_kind = SL_FIELD_IDS, .input_features = 1, .target_features = 1,
-                                   .input_on_steps = true, .target_on_steps = on_steps};
+    struct sl_batch_shape shape = {.sequences = B,
+                                   .lengths = lengths,
+                                   .input_kind = SL_FIELD_IDS,
+                                   .target_kind = SL_FIELD_IDS,
+                                   .input_features = 1,
+                                   .target_features = 1,
+                                   .input_on_steps = true,
+                                   .target_on_steps = on_steps};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
     const double *input = fixture_get(f, "input", B * T), *target = fixture_get(f, "target", on_steps ? R : B);
@@ -62,12 +67,13 @@ static void agrees_with_pytorch(void **state)
     for (; fixture_next(&f); seen++) {
         assert_true(seen < sizeof cases / sizeof *cases);
         assert_string_equal(f.name, cases[seen].name);
-        struct sl_data_facts facts = {
-            .input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
-            .target = {.kind = SL_FIELD_IDS, .on_steps = cases[seen].on_steps, .features = 1,
-                       .classes = cases[seen].classes},
-            .has_steps = true,
-            .envelope = {.sequences = B, .steps = T, .rows = R}};
+        struct sl_data_facts facts = {.input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
+                                      .target = {.kind = SL_FIELD_IDS,
+                                                 .on_steps = cases[seen].on_steps,
+                                                 .features = 1,
+                                                 .classes = cases[seen].classes},
+                                      .has_steps = true,
+                                      .envelope = {.sequences = B, .steps = T, .rows = R}};
         struct world w;
         open_world(&w, cases[seen].data, cases[seen].layers, &facts, true);
         struct sl_batch *batch = make_batch(&f, cases[seen].on_steps);

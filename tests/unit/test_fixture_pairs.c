@@ -29,8 +29,8 @@ static const struct {
 #define LOOKING(feeding)                                                                                               \
     "model: {encoder: [{type: embedding, name: source_words, dim: 4}, {type: lstm, name: reader, units: 3,"            \
     " direction: bidirectional, return_sequences: true}], decoder: [{type: embedding, name: words, dim: 3},"           \
-    " {type: lstm, name: writer, units: 6, return_sequences: true}, {type: attention, name: look, score: general"      \
-    feeding "}, {type: dense, name: vector, units: 5, activation: tanh},"                                              \
+    " {type: lstm, name: writer, units: 6, return_sequences: true}, {type: attention, name: look, score: "             \
+    "general" feeding "}, {type: dense, name: vector, units: 5, activation: tanh},"                                    \
     " {type: output, name: output, activation: softmax}]}\ntrain: {epochs: 1}"
     {"attention", LOOKING("")},
     {"feeding", LOOKING(", input_feeding: true")},
@@ -46,10 +46,17 @@ static const struct {
 static struct sl_batch *make_batch(const struct fixture *f)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_batch_shape shape = {.sequences = B, .lengths = lengths, .source_lengths = source_lengths,
-                                   .input_kind = SL_FIELD_IDS, .target_kind = SL_FIELD_IDS,
-                                   .source_kind = SL_FIELD_IDS, .input_features = 1, .target_features = 1,
-                                   .source_features = 1, .input_on_steps = true, .target_on_steps = true};
+    struct sl_batch_shape shape = {.sequences = B,
+                                   .lengths = lengths,
+                                   .source_lengths = source_lengths,
+                                   .input_kind = SL_FIELD_IDS,
+                                   .target_kind = SL_FIELD_IDS,
+                                   .source_kind = SL_FIELD_IDS,
+                                   .input_features = 1,
+                                   .target_features = 1,
+                                   .source_features = 1,
+                                   .input_on_steps = true,
+                                   .target_on_steps = true};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
     const double *source = fixture_get(f, "source", B * SOURCE_T);

@@ -15,10 +15,10 @@
 enum { ROUNDS_MOST = 200, RUNS = 100 };
 
 struct noise {
-    double spread;       /* of one round's logarithm */
-    double interrupted;  /* share of rounds that take half as long again on one side */
-    double correlation;  /* of neighbours */
-    double shift;        /* ln of the true ratio */
+    double spread;      /* of one round's logarithm */
+    double interrupted; /* share of rounds that take half as long again on one side */
+    double correlation; /* of neighbours */
+    double shift;       /* ln of the true ratio */
 };
 
 static double uniform(uint64_t key, uint64_t n)
@@ -137,8 +137,9 @@ static void test_median(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coverage),   cmocka_unit_test(test_correlated), cmocka_unit_test(test_slowdown_is_found),
-        cmocka_unit_test(test_few_rounds), cmocka_unit_test(test_seed_decides), cmocka_unit_test(test_median),
+        cmocka_unit_test(test_coverage),          cmocka_unit_test(test_correlated),
+        cmocka_unit_test(test_slowdown_is_found), cmocka_unit_test(test_few_rounds),
+        cmocka_unit_test(test_seed_decides),      cmocka_unit_test(test_median),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

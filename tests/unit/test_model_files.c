@@ -111,8 +111,8 @@ static void check_good(const char *folder, const char *name, const char *text, s
         char *second = print(again.model, flags[i] == SL_CONFIG_MINIMAL ? SL_CONFIG_MINIMAL : 0);
         assert_string_equal(second, flags[i] == SL_CONFIG_MINIMAL ? printed : whole);
         assert_int_equal(again.model->layer_count, first.model->layer_count);
-        assert_memory_equal(&again.model->train.schedule.warmup,
-                            &first.model->train.schedule.warmup, sizeof(struct sl_period));
+        assert_memory_equal(&again.model->train.schedule.warmup, &first.model->train.schedule.warmup,
+                            sizeof(struct sl_period));
         assert_int_equal(again.model->data.batching.bptt, first.model->data.batching.bptt);
         free(printed);
         free(second);

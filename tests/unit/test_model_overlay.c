@@ -9,12 +9,12 @@
 
 #include "base/file.h"
 
-#define BASE                                                                                       \
-    "seqlstm: 1\n"                                                                                 \
-    "data: {train: {type: generator, name: adding_problem, size: 8, length: 5}}\n"                 \
-    "model:\n"                                                                                     \
-    "  - {type: lstm, name: cell, units: 7}\n"                                                     \
-    "  - {type: dense, units: from_target}\n"                                                      \
+#define BASE                                                                                                           \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {train: {type: generator, name: adding_problem, size: 8, length: 5}}\n"                                     \
+    "model:\n"                                                                                                         \
+    "  - {type: lstm, name: cell, units: 7}\n"                                                                         \
+    "  - {type: dense, units: from_target}\n"                                                                          \
     "train: {epochs: 1, optimizer: adam}\n"
 
 static char folder[] = "/tmp/seqlstm-overlay-XXXXXX";
@@ -54,10 +54,14 @@ static struct loaded load_sets(const char *text, const char *const *sets, size_t
 static void test_set(void **state)
 {
     (void)state;
-    static const char *const sets[] = {
-        "train.optimizer.learning_rate=0.5", "model[0].units=9",  "model.cell.dropout=0.25",
-        "seed=0x10",                         "train.metrics=[mse]", "data.batch_size=3",
-        "train.epochs=",                     "train.updates=7"};
+    static const char *const sets[] = {"train.optimizer.learning_rate=0.5",
+                                       "model[0].units=9",
+                                       "model.cell.dropout=0.25",
+                                       "seed=0x10",
+                                       "train.metrics=[mse]",
+                                       "data.batch_size=3",
+                                       "train.epochs=",
+                                       "train.updates=7"};
     struct loaded l = load_sets(BASE, sets, 8);
     assert_string_equal(sl_buf_text(&l.text), "");
     assert_int_equal(l.status, SEQLSTM_OK);
@@ -191,8 +195,7 @@ static void test_includes(void **state)
     assert_int_equal(l.model->seed, 2);         /* the later one */
     assert_int_equal(l.model->train.epochs, 1); /* the file itself lies above */
     unload(&l);
-    static const char *const wrong[] = {"sub/inner.yaml", "sub/list.yaml", "{a: b}", "~",
-                                        "[sub/a.yaml, [b]]"};
+    static const char *const wrong[] = {"sub/inner.yaml", "sub/list.yaml", "{a: b}", "~", "[sub/a.yaml, [b]]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[1024];
         snprintf(text, sizeof text, "include: %s\n" BASE, wrong[i]);
@@ -207,9 +210,8 @@ static void test_includes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set),      cmocka_unit_test(test_set_errors),
-        cmocka_unit_test(test_overlays), cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_includes),
+        cmocka_unit_test(test_set),   cmocka_unit_test(test_set_errors), cmocka_unit_test(test_overlays),
+        cmocka_unit_test(test_paths), cmocka_unit_test(test_includes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

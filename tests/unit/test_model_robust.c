@@ -68,10 +68,10 @@ static uint32_t next_random(uint64_t *state)
 static void test_mutated(void **state)
 {
     (void)state;
-    static const char *const pieces[] = {"{",  "}",    "[",     "]",   ": ",  "- ",        "&a ", "*a ",
-                                         "<<", "\"",   "'",     "\n",  "\t",  "!!x ",      "#",   "|",
-                                         "~",  "null", "-1",    "1e9", ".inf", "\xff",      ",",   "? ",
-                                         "\r", "---\n", "type: ", "\xc2\x85", "${", "99999999999999999999"};
+    static const char *const pieces[] = {
+        "{",    "}",    "[",  "]",    ": ", "- ",    "&a ",    "*a ",      "<<", "\"",
+        "'",    "\n",   "\t", "!!x ", "#",  "|",     "~",      "null",     "-1", "1e9",
+        ".inf", "\xff", ",",  "? ",   "\r", "---\n", "type: ", "\xc2\x85", "${", "99999999999999999999"};
     char *copy = malloc(bytes + 64);
     uint64_t random = 1;
     assert_non_null(copy);
@@ -98,8 +98,8 @@ static void test_mutated(void **state)
 static void test_values_of_wrong_kinds(void **state)
 {
     (void)state;
-    static const char *const values[] = {"[]", "{}", "~", "\"\"", "[[1]]", "{type: {}}", "{type: []}",
-                                         "-", "a: b", "{a: {b: {c: 1}}}", "{forward: 1}"};
+    static const char *const values[] = {
+        "[]", "{}", "~", "\"\"", "[[1]]", "{type: {}}", "{type: []}", "-", "a: b", "{a: {b: {c: 1}}}", "{forward: 1}"};
     char *copy = malloc(bytes + 64);
     assert_non_null(copy);
     for (size_t at = 0; at + 2 < bytes; at++) {

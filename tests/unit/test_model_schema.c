@@ -43,8 +43,7 @@ static void test_docs_hold_every_key(void **state)
         sl_buf_append(&whole, tables.data, tables.length_bytes - 1);
         assert_int_equal(sl_file_write(path, whole.data, whole.length_bytes, NULL), SEQLSTM_OK);
         sl_buf_deinit(&whole);
-    } else if (strncmp(begin, tables.data, tables.length_bytes - 1) != 0 ||
-               strlen(begin) != tables.length_bytes - 1) {
+    } else if (strncmp(begin, tables.data, tables.length_bytes - 1) != 0 || strlen(begin) != tables.length_bytes - 1) {
         fail_msg("docs/model-file.md is not what the option tables say: run this test once with "
                  "SEQLSTM_UPDATE=1");
     }
@@ -67,14 +66,12 @@ static void check_references(const json_t *node, const json_t *definitions)
     size_t index;
     if (json_is_object(node)) {
         const char *reference = json_string_value(json_object_get(node, "$ref"));
-        if (reference != NULL && (strncmp(reference, "#/$defs/", 8) != 0 ||
-                                  json_object_get(definitions, reference + 8) == NULL))
+        if (reference != NULL &&
+            (strncmp(reference, "#/$defs/", 8) != 0 || json_object_get(definitions, reference + 8) == NULL))
             fail_msg("%s leads nowhere", reference);
-        json_object_foreach((json_t *)node, key, value)
-            check_references(value, definitions);
+        json_object_foreach((json_t *)node, key, value) check_references(value, definitions);
     } else if (json_is_array(node)) {
-        json_array_foreach((json_t *)node, index, value)
-            check_references(value, definitions);
+        json_array_foreach((json_t *)node, index, value) check_references(value, definitions);
     }
 }
 
@@ -129,8 +126,7 @@ static void test_tables_are_sound(void **state)
             }
             if (o->kind == SL_VALUE_WORD && o->fallback != NULL)
                 assert_non_null(sl_word_find(o->words, o->fallback));
-            if (o->kind == SL_VALUE_SECTION && o->fallback != NULL &&
-                strcmp(o->fallback, "{}") != 0)
+            if (o->kind == SL_VALUE_SECTION && o->fallback != NULL && strcmp(o->fallback, "{}") != 0)
                 assert_non_null(sl_word_find(o->section->variants, o->fallback));
             double value;
             bool number = o->kind == SL_VALUE_INT || o->kind == SL_VALUE_FLOAT;

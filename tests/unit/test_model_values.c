@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 
-#define HEAD "seqlstm: 1\n"
+#define HEAD   "seqlstm: 1\n"
 #define ADDING "data: {train: {type: generator, name: adding_problem, size: 8, length: 5}}\n"
-#define DENSE "  - {type: dense, units: from_target}\n"
-#define TRAIN "train: {epochs: 1}\n"
+#define DENSE  "  - {type: dense, units: from_target}\n"
+#define TRAIN  "train: {epochs: 1}\n"
 
 static void test_keras_defaults(void **state)
 {
@@ -62,8 +62,7 @@ static void test_init_sets(void **state)
     struct loaded l = load_clean(filled);
     assert_int_equal(l.model->layers[0].embedding.initializer.kind, SL_INITIALIZER_NORMAL);
     assert_true(l.model->layers[0].embedding.initializer.stddev == 1.0);
-    assert_int_equal(l.model->layers[1].recurrent.bias_initializer.kind,
-                     SL_INITIALIZER_FAN_UNIFORM);
+    assert_int_equal(l.model->layers[1].recurrent.bias_initializer.kind, SL_INITIALIZER_FAN_UNIFORM);
     assert_false(l.model->layers[1].recurrent.unit_forget_bias);
     assert_int_equal(l.model->layers[2].recurrent.bias_initializer.kind, SL_INITIALIZER_ONES);
     assert_true(l.model->layers[2].recurrent.unit_forget_bias);
@@ -84,10 +83,10 @@ static void test_init_sets(void **state)
 static void test_activations_by_direction(void **state)
 {
     (void)state;
-    struct loaded l = load_clean(
-        HEAD ADDING "model:\n  - {type: lstm, units: 2, direction: bidirectional, cell_clip: 1,\n"
-                    "     activation: {forward: relu, backward: {type: leaky_relu}},\n"
-                    "     recurrent_activation: {type: hard_sigmoid, beta: 0.4}}\n" DENSE TRAIN);
+    struct loaded l =
+        load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 2, direction: bidirectional, cell_clip: 1,\n"
+                               "     activation: {forward: relu, backward: {type: leaky_relu}},\n"
+                               "     recurrent_activation: {type: hard_sigmoid, beta: 0.4}}\n" DENSE TRAIN);
     const struct sl_recurrent *r = &l.model->layers[0].recurrent;
     assert_int_equal(r->activation[SL_FORWARD].kind, SL_ACTIVATION_RELU);
     assert_int_equal(r->activation[SL_BACKWARD].kind, SL_ACTIVATION_LEAKY_RELU);
@@ -103,12 +102,11 @@ static void test_activations_by_direction(void **state)
 static void test_splits_inherit(void **state)
 {
     (void)state;
-    struct loaded l = load_clean(
-        HEAD "data:\n  type: csv\n  inputs: [a]\n  label: {column: k}\n  group: g\n"
-             "  train: {file: x.csv, rows: [1, 5], delimiter: \";\"}\n"
-             "  valid: {file: y.csv, delimiter: \"|\"}\n  test: {split: 0.25}\n"
-             "model:\n  - {type: gru, units: 2}\n"
-             "  - {type: dense, units: from_target, activation: softmax}\n" TRAIN);
+    struct loaded l = load_clean(HEAD "data:\n  type: csv\n  inputs: [a]\n  label: {column: k}\n  group: g\n"
+                                      "  train: {file: x.csv, rows: [1, 5], delimiter: \";\"}\n"
+                                      "  valid: {file: y.csv, delimiter: \"|\"}\n  test: {split: 0.25}\n"
+                                      "model:\n  - {type: gru, units: 2}\n"
+                                      "  - {type: dense, units: from_target, activation: softmax}\n" TRAIN);
     const struct sl_source *train = &l.model->data.splits[SL_SPLIT_TRAIN];
     const struct sl_source *valid = &l.model->data.splits[SL_SPLIT_VALID];
     const struct sl_source *test = &l.model->data.splits[SL_SPLIT_TEST];
@@ -133,9 +131,9 @@ static void test_splits_inherit(void **state)
 static void test_tokenizer_defaults(void **state)
 {
     (void)state;
-    static const char lm[] = HEAD
-        "data: {train: {type: text, file: x}%s}\nmodel: [{type: embedding, dim: 2}, {type: rnn, "
-        "units: 2, return_sequences: true}, {type: output, activation: softmax}]\n" TRAIN;
+    static const char lm[] =
+        HEAD "data: {train: {type: text, file: x}%s}\nmodel: [{type: embedding, dim: 2}, {type: rnn, "
+             "units: 2, return_sequences: true}, {type: output, activation: softmax}]\n" TRAIN;
     char text[512];
     snprintf(text, sizeof text, lm, "");
     struct loaded l = load_clean(text);
@@ -162,10 +160,9 @@ static void test_tokenizer_defaults(void **state)
 static void test_schedule_and_periods(void **state)
 {
     (void)state;
-    struct loaded l = load_clean(
-        HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE
-                    "train: {updates: 10, max_time: 1.5h, optimizer: adamw,\n"
-                    "  schedule: {type: step, every: 2e, divide_by: 4, warmup: 10Mt}}\n");
+    struct loaded l = load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE
+                                             "train: {updates: 10, max_time: 1.5h, optimizer: adamw,\n"
+                                             "  schedule: {type: step, every: 2e, divide_by: 4, warmup: 10Mt}}\n");
     const struct sl_schedule *s = &l.model->train.schedule;
     assert_int_equal(s->kind, SL_SCHEDULE_STEP);
     assert_true(s->factor == 0.25);
@@ -183,13 +180,12 @@ static void test_schedule_and_periods(void **state)
 static void test_graph_of_layers(void **state)
 {
     (void)state;
-    struct loaded l = load_clean(
-        HEAD ADDING "model:\n  - {type: lstm, name: a, units: 4, return_sequences: true}\n"
-                    "  - {type: gru, units: 4, return_sequences: true, from: input}\n"
-                    "  - {type: concat, name: both, from: [a, gru_1]}\n"
-                    "  - {type: pool, mode: max}\n"
-                    "  - {type: lstm, name: lstm_2, units: 3, from: both}\n"
-                    "  - {type: concat, from: [pool_1, lstm_2]}\n" DENSE TRAIN);
+    struct loaded l = load_clean(HEAD ADDING "model:\n  - {type: lstm, name: a, units: 4, return_sequences: true}\n"
+                                             "  - {type: gru, units: 4, return_sequences: true, from: input}\n"
+                                             "  - {type: concat, name: both, from: [a, gru_1]}\n"
+                                             "  - {type: pool, mode: max}\n"
+                                             "  - {type: lstm, name: lstm_2, units: 3, from: both}\n"
+                                             "  - {type: concat, from: [pool_1, lstm_2]}\n" DENSE TRAIN);
     const struct sl_layer *layers = l.model->layers;
     assert_int_equal(l.model->layer_count, 7);
     assert_int_equal(layers[0].from[0], SL_LAYER_MODEL_INPUT);
@@ -211,9 +207,8 @@ static void test_graph_of_layers(void **state)
 static void test_places(void **state)
 {
     (void)state;
-    struct loaded l = load_clean(HEAD ADDING
-                                 "model:\n  - {type: lstm, units: 7, zoneout: {cell: 0.1},\n"
-                                 "     recurrent_dropout: 0.2}\n" DENSE TRAIN);
+    struct loaded l = load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 7, zoneout: {cell: 0.1},\n"
+                                             "     recurrent_dropout: 0.2}\n" DENSE TRAIN);
     const struct sl_layer *layer = &l.model->layers[0];
     struct sl_place place = sl_layer_find_option_place(layer, "recurrent_dropout");
     assert_string_equal(place.file, "m.yaml");
@@ -241,18 +236,17 @@ static void test_places(void **state)
 static void test_backends(void **state)
 {
     (void)state;
-    struct loaded l = load_clean(
-        HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE TRAIN
-                    "backends: [cuda-cudnn, {plugin: ./a/b.so, require: true, options: {tile: 64, "
-                    "s: \"x y\"}}]\ndispatch: {pin: {lstm_1: cuda-cudnn}, fallback: error}\n");
+    struct loaded l =
+        load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE TRAIN
+                               "backends: [cuda-cudnn, {plugin: ./a/b.so, require: true, options: {tile: 64, "
+                               "s: \"x y\"}}]\ndispatch: {pin: {lstm_1: cuda-cudnn}, fallback: error}\n");
     assert_false(l.model->all_backends);
     assert_int_equal(l.model->backend_count, 2);
     assert_string_equal(l.model->backends[0].id, "cuda-cudnn");
     assert_null(l.model->backends[0].file);
     assert_false(l.model->backends[0].require);
     assert_null(l.model->backends[1].id);
-    assert_true(l.model->backends[1].file[0] == '/' &&
-                strstr(l.model->backends[1].file, "/a/b.so") != NULL);
+    assert_true(l.model->backends[1].file[0] == '/' && strstr(l.model->backends[1].file, "/a/b.so") != NULL);
     assert_true(l.model->backends[1].require);
     assert_int_equal(l.model->backends[1].option_count, 2);
     assert_string_equal(l.model->backends[1].options[0].key, "tile");
@@ -270,20 +264,17 @@ static void test_yaml_1_2_typing(void **state)
     static const char *const not_bools[] = {"yes", "no", "on", "off", "y", "1", "\"true\""};
     char text[512];
     for (size_t i = 0; i < sizeof not_bools / sizeof *not_bools; i++) {
-        snprintf(text, sizeof text,
-                 HEAD ADDING "model:\n  - {type: lstm, units: 7, use_bias: %s}\n" DENSE TRAIN,
+        snprintf(text, sizeof text, HEAD ADDING "model:\n  - {type: lstm, units: 7, use_bias: %s}\n" DENSE TRAIN,
                  not_bools[i]);
         assert_refused(text, "E0101");
     }
     static const char *const not_ints[] = {"010_0", "1_000", "1:30", "0b1", "1.0", "", "0x"};
     for (size_t i = 0; i < sizeof not_ints / sizeof *not_ints; i++) {
-        snprintf(text, sizeof text,
-                 HEAD ADDING "model:\n  - {type: lstm, units: %s}\n" DENSE TRAIN, not_ints[i]);
+        snprintf(text, sizeof text, HEAD ADDING "model:\n  - {type: lstm, units: %s}\n" DENSE TRAIN, not_ints[i]);
         assert_refused(text, "error[E01");
     }
-    struct loaded l = load_clean(
-        HEAD ADDING "model:\n  - {type: lstm, units: 0o10, dropout: 1e-3}\n" DENSE
-                    "train: {epochs: 010, optimizer: {type: sgd, learning_rate: 1}}\n");
+    struct loaded l = load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 0o10, dropout: 1e-3}\n" DENSE
+                                             "train: {epochs: 010, optimizer: {type: sgd, learning_rate: 1}}\n");
     assert_int_equal(l.model->layers[0].recurrent.units, 8);
     assert_true(l.model->layers[0].recurrent.dropout == 1e-3);
     assert_int_equal(l.model->train.epochs, 10); /* no octal in 1.2 */

@@ -41,16 +41,15 @@ static void floats_of_the_grammar(void **state)
     assert_true(parsed("9007199254740993") == 9007199254740992.0);
     assert_true(parsed("9007199254740993.0000000000000000000000000001") == 9007199254740994.0);
     assert_true(parsed(".inf") == (double)INFINITY && parsed("-.Inf") == -(double)INFINITY);
-    assert_true(parsed("+.INF") == (double)INFINITY && isnan(parsed(".nan")) &&
-                isnan(parsed(".NaN")));
+    assert_true(parsed("+.INF") == (double)INFINITY && isnan(parsed(".nan")) && isnan(parsed(".NaN")));
 }
 
 static void everything_else_is_refused(void **state)
 {
     (void)state;
-    const char *const bad[] = {"",     "-",    "+",      ".",    "e5",   "1e",   "1e+",  " 1",
-                               "1 ",   "1,5",  "1_000",  "0x1p3", "inf", "nan",  "NaN",  "-.nan",
-                               "1.2.3", "--1", "1e5.0",  "1f",   ".e1",  "infinity", ".iNf", "1\n"};
+    const char *const bad[] = {"",      "-",   "+",     ".",     "e5",  "1e",       "1e+",  " 1",
+                               "1 ",    "1,5", "1_000", "0x1p3", "inf", "nan",      "NaN",  "-.nan",
+                               "1.2.3", "--1", "1e5.0", "1f",    ".e1", "infinity", ".iNf", "1\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         double value = 7;
         if (sl_text_parse_float64(bad[i], strlen(bad[i]), &value))
@@ -169,9 +168,8 @@ static void every_number_reads_back(void **state)
         }
         /* shorter texts take the exact path; the C library is the judge */
         char shorter[64];
-        snprintf(shorter, sizeof shorter, "%s%d.%03dE%d", random & 1 ? "-" : "",
-                 (int)(random >> 1 & 0xFFFFF), (int)(random >> 40) % 1000,
-                 (int)(random >> 52) % 60 - 30);
+        snprintf(shorter, sizeof shorter, "%s%d.%03dE%d", random & 1 ? "-" : "", (int)(random >> 1 & 0xFFFFF),
+                 (int)(random >> 40) % 1000, (int)(random >> 52) % 60 - 30);
         assert_true(sl_text_parse_float64(shorter, strlen(shorter), &back));
         if (back != strtod(shorter, NULL))
             fail_msg("%s is read as %a", shorter, back);
@@ -201,12 +199,9 @@ static void the_locale_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats_of_the_grammar),
-        cmocka_unit_test(everything_else_is_refused),
-        cmocka_unit_test(integers_of_the_grammar),
-        cmocka_unit_test(prints_the_shortest),
-        cmocka_unit_test(every_number_reads_back),
-        cmocka_unit_test(the_locale_does_not_matter),
+        cmocka_unit_test(floats_of_the_grammar),   cmocka_unit_test(everything_else_is_refused),
+        cmocka_unit_test(integers_of_the_grammar), cmocka_unit_test(prints_the_shortest),
+        cmocka_unit_test(every_number_reads_back), cmocka_unit_test(the_locale_does_not_matter),
     };
     return cmocka_run_group_tests_name("number", tests, NULL, NULL);
 }

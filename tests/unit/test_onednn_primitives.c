@@ -46,10 +46,15 @@ static void batch_fill(struct batch *b, int32_t sequences, int32_t shortest, int
     }
     for (int32_t t = 0; t < longest; t++)
         b->row_offsets[t + 1] = b->row_offsets[t] + b->batch_sizes[t];
-    b->axis = (struct seqlstm_axis){.struct_size = sizeof b->axis, .sequences = sequences, .steps = longest,
-                                    .rows = b->row_offsets[longest], .lengths = b->lengths,
-                                    .batch_sizes = b->batch_sizes, .row_offsets = b->row_offsets,
-                                    .sequence_id = b->ids, .position0 = b->positions};
+    b->axis = (struct seqlstm_axis){.struct_size = sizeof b->axis,
+                                    .sequences = sequences,
+                                    .steps = longest,
+                                    .rows = b->row_offsets[longest],
+                                    .lengths = b->lengths,
+                                    .batch_sizes = b->batch_sizes,
+                                    .row_offsets = b->row_offsets,
+                                    .sequence_id = b->ids,
+                                    .position0 = b->positions};
 }
 
 static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *variant)
@@ -58,8 +63,12 @@ static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *v
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_op *op = NULL;
     memset(&d, 0, sizeof d);
-    d.head = (struct seqlstm_desc){.struct_size = sizeof d, .op = SEQLSTM_OP_RECURRENT, .mode = mode,
-                                   .max_rows = SEQUENCES * STEPS, .max_sequences = SEQUENCES, .max_steps = STEPS};
+    d.head = (struct seqlstm_desc){.struct_size = sizeof d,
+                                   .op = SEQLSTM_OP_RECURRENT,
+                                   .mode = mode,
+                                   .max_rows = SEQUENCES * STEPS,
+                                   .max_sequences = SEQUENCES,
+                                   .max_steps = STEPS};
     d.cell = SEQLSTM_CELL_LSTM;
     d.options = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT;
     d.layers = 1;
@@ -80,8 +89,11 @@ static struct seqlstm_binding *bind(struct seqlstm_op *op, const struct batch *b
     struct seqlstm_binding *binding = NULL;
     struct sl_queue queue;
     sl_queue_init(&queue, NULL);
-    struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = b->axis.rows, .rows_in = b->axis.rows,
-                                .axis = &b->axis, .t1 = b->axis.steps};
+    struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                .rows = b->axis.rows,
+                                .rows_in = b->axis.rows,
+                                .axis = &b->axis,
+                                .t1 = b->axis.steps};
     if (table->op_bind(op, &queue.queue, &bind, &binding, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     return binding;
@@ -136,8 +148,11 @@ static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seq
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_sizes *sizes = &idle->sizes;
-    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes, .axis = axis, .idle_room = 64,
-                                    .workspace_idle = idle->workspace, .reserve_idle = idle->reserve};
+    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes,
+                                    .axis = axis,
+                                    .idle_room = 64,
+                                    .workspace_idle = idle->workspace,
+                                    .reserve_idle = idle->reserve};
     assert_int_equal(table->op_sizes(op, sizes, &err), SEQLSTM_OK);
     idle->workspace_bytes = sum(idle->workspace, sizes->workspace_idle_count, sizes->workspace_bytes);
     idle->reserve_bytes = sum(idle->reserve, sizes->reserve_idle_count, sizes->reserve_bytes);
@@ -193,8 +208,11 @@ static void room_for_what_is_idle_is_kept(void **state)
     struct seqlstm_op *op = make_lstm(512, SEQLSTM_MODE_TRAINING, "sliced");
     batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
     struct seqlstm_span guard[2] = {{7, 7}, {7, 7}};
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .axis = &large.axis, .workspace_idle = guard,
-                                  .reserve_idle = guard + 1, .idle_room = 0};
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
+                                  .axis = &large.axis,
+                                  .workspace_idle = guard,
+                                  .reserve_idle = guard + 1,
+                                  .idle_room = 0};
     assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
     assert_int_equal(sizes.workspace_idle_count + sizes.reserve_idle_count, 0);
     assert_true(guard[0].begin == 7 && guard[0].end == 7 && guard[1].begin == 7 && guard[1].end == 7);

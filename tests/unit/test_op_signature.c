@@ -89,10 +89,9 @@ static void full_lstm(void **state)
     assert_int_equal(sign(&d), SEQLSTM_RECURRENT_SLOTS(4));
     assert_slot(1, "y", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 4);
     const int32_t n = 3; /* layer 1, backward */
-    assert_slot(SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_H0), "h0.l1.backward", SL_SLOT_INPUT,
-                SL_SLOT_ON_STATES, 0, 2);
-    assert_slot(SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_CN), "cn.l1.backward", SL_SLOT_OUTPUT,
-                SL_SLOT_ON_STATES, 0, 4);
+    assert_slot(SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_H0), "h0.l1.backward", SL_SLOT_INPUT, SL_SLOT_ON_STATES, 0, 2);
+    assert_slot(SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_CN), "cn.l1.backward", SL_SLOT_OUTPUT, SL_SLOT_ON_STATES, 0,
+                4);
     assert_true(slots[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_HN)].optional);
     assert_false(slots[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_H0)].optional);
     const int32_t p = SEQLSTM_RECURRENT_PARAM(4, n, 0);
@@ -184,7 +183,9 @@ static void other_operations(void **state)
     d.optimizer.options = SEQLSTM_OPTIMIZER_AMSGRAD;
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
 
-    d = (union seqlstm_any_desc){.attention = {.head = head(SEQLSTM_OP_ATTENTION), .key = 3, .value = 3,
+    d = (union seqlstm_any_desc){.attention = {.head = head(SEQLSTM_OP_ATTENTION),
+                                               .key = 3,
+                                               .value = 3,
                                                .kind = SEQLSTM_ATTENTION_ADDITIVE,
                                                .options = SEQLSTM_ATTENTION_SHARED | SEQLSTM_ATTENTION_WEIGHTS}};
     d.head.max_sequences = 7;
@@ -225,16 +226,16 @@ static void capacity_is_respected(void **state)
 }
 
 /* Sets one field of a plain LSTM to something wrong and wants the reason to name it. */
-#define ASSERT_REFUSED(assignment, word)                                                               \
-    do {                                                                                               \
-        union seqlstm_any_desc d_ = lstm();                                                            \
-        struct seqlstm_recurrent_desc *r = &d_.recurrent;                                              \
-        struct seqlstm_error err_ = SEQLSTM_ERROR_INIT;                                                \
-        assert_int_equal(sl_op_desc_check(&d_.head, &err_), SEQLSTM_OK);                               \
-        assignment;                                                                                    \
-        assert_int_equal(sl_op_desc_check(&d_.head, &err_), SEQLSTM_INVALID_ARGUMENT);                 \
-        if (!strstr(err_.message, word))                                                               \
-            fail_msg("\"%s\" does not name %s", err_.message, word);                                   \
+#define ASSERT_REFUSED(assignment, word)                                                                               \
+    do {                                                                                                               \
+        union seqlstm_any_desc d_ = lstm();                                                                            \
+        struct seqlstm_recurrent_desc *r = &d_.recurrent;                                                              \
+        struct seqlstm_error err_ = SEQLSTM_ERROR_INIT;                                                                \
+        assert_int_equal(sl_op_desc_check(&d_.head, &err_), SEQLSTM_OK);                                               \
+        assignment;                                                                                                    \
+        assert_int_equal(sl_op_desc_check(&d_.head, &err_), SEQLSTM_INVALID_ARGUMENT);                                 \
+        if (!strstr(err_.message, word))                                                                               \
+            fail_msg("\"%s\" does not name %s", err_.message, word);                                                   \
     } while (0)
 
 static void refused_descriptors(void **state)
@@ -269,8 +270,7 @@ static void refused_descriptors(void **state)
     ASSERT_REFUSED((r->cell = SEQLSTM_CELL_RNN, r->options |= SEQLSTM_RECURRENT_PEEPHOLE), "peephole");
     ASSERT_REFUSED((r->cell = SEQLSTM_CELL_RNN, r->cell_clip = 1), "cell_clip");
     ASSERT_REFUSED((r->cell = SEQLSTM_CELL_RNN, r->zoneout_cell = 0.5f), "zoneout");
-    ASSERT_REFUSED((r->cell = SEQLSTM_CELL_GRU, r->options |= SEQLSTM_RECURRENT_LAYER_NORM,
-                    r->layer_norm_epsilon = 1),
+    ASSERT_REFUSED((r->cell = SEQLSTM_CELL_GRU, r->options |= SEQLSTM_RECURRENT_LAYER_NORM, r->layer_norm_epsilon = 1),
                    "reset_after");
 
     union seqlstm_any_desc d = {.merge = {.head = head(SEQLSTM_OP_MERGE), .kind = 1, .inputs = 2, .widths = {1, 2}}};
@@ -318,9 +318,12 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_lstm),       cmocka_unit_test(full_lstm),
-        cmocka_unit_test(gru_and_rnn),      cmocka_unit_test(other_operations),
-        cmocka_unit_test(capacity_is_respected), cmocka_unit_test(refused_descriptors),
+        cmocka_unit_test(plain_lstm),
+        cmocka_unit_test(full_lstm),
+        cmocka_unit_test(gru_and_rnn),
+        cmocka_unit_test(other_operations),
+        cmocka_unit_test(capacity_is_respected),
+        cmocka_unit_test(refused_descriptors),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

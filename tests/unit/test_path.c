@@ -54,8 +54,9 @@ static double try_others(const struct sl_path_problem *problem, const struct sl_
         for (int32_t r = 0; r < problem->read_count; r++)
             if (problem->reads[r].reader == node && domain != step->domain)
                 copy += problem->reads[r].copy_ns;
-        best = fmin(best, copy + step->cost_ns + try_others(problem, first, node + step->count, step->domain,
-                                                            apart || !sl_path_has_step(first, s)));
+        best = fmin(best, copy + step->cost_ns +
+                              try_others(problem, first, node + step->count, step->domain,
+                                         apart || !sl_path_has_step(first, s)));
     }
     return best;
 }
@@ -75,15 +76,21 @@ static void chains_are_solved(void **state)
         struct sl_path_read reads[NODES];
         for (int32_t s = 0; s < STEPS; s++) {
             int32_t first = (int32_t)draw(&random, NODES), most = NODES - first;
-            steps[s] = (struct sl_path_step){.first = first, .count = 1 + (int32_t)draw(&random, (uint32_t)most),
-                                             .domain = (int32_t)draw(&random, 3), .rank = draw(&random, 3),
+            steps[s] = (struct sl_path_step){.first = first,
+                                             .count = 1 + (int32_t)draw(&random, (uint32_t)most),
+                                             .domain = (int32_t)draw(&random, 3),
+                                             .rank = draw(&random, 3),
                                              .cost_ns = pow(1.5, draw(&random, 20))};
         }
         for (int32_t n = 0; n < NODES; n++)
             reads[n] = (struct sl_path_read){n, n - 1, (double)draw(&random, 100)};
         struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                          .node_count = NODES, .domain_count = 3, .steps = steps, .step_count = STEPS,
-                                          .reads = reads, .read_count = NODES};
+                                          .node_count = NODES,
+                                          .domain_count = 3,
+                                          .steps = steps,
+                                          .step_count = STEPS,
+                                          .reads = reads,
+                                          .read_count = NODES};
         double best = try_all(&problem, 0, 0);
         struct sl_path path;
         if (sl_path_find_cheapest(&problem, &path, NULL) == SEQLSTM_UNSUPPORTED) {
@@ -105,8 +112,8 @@ static void ties_follow_the_list(void **state)
     (void)state;
     struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 1, .cost_ns = 100},
                                    {.first = 0, .count = 1, .rank = 0, .cost_ns = 102.9}};
-    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                      .node_count = 1, .domain_count = 1, .steps = steps, .step_count = 2};
+    struct sl_path_problem problem = {
+        .tie = SL_PATH_TIE, .node_count = 1, .domain_count = 1, .steps = steps, .step_count = 2};
     expect(&problem, false, (int32_t[]){1}, 1);
     steps[1].cost_ns = 103.1;
     expect(&problem, false, (int32_t[]){0}, 1);
@@ -131,20 +138,21 @@ static void ties_are_local(void **state)
     const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100000},
                                          {.first = 1, .count = 1, .rank = 0, .cost_ns = 30},
                                          {.first = 1, .count = 1, .rank = 1, .cost_ns = 10}};
-    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                      .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
+    struct sl_path_problem problem = {
+        .tie = SL_PATH_TIE, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
     expect(&problem, false, (int32_t[]){0, 2}, 2);
 }
 
 static void segments_compete_with_layers(void **state)
 {
     (void)state;
-    struct sl_path_step steps[] = {
-        {.first = 0, .count = 1, .rank = 0, .cost_ns = 100}, {.first = 1, .count = 1, .rank = 0, .cost_ns = 100},
-        {.first = 2, .count = 1, .rank = 0, .cost_ns = 100}, {.first = 0, .count = 3, .rank = 1, .cost_ns = 290},
-        {.first = 1, .count = 2, .rank = 1, .cost_ns = 150}};
-    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                      .node_count = 3, .domain_count = 1, .steps = steps, .step_count = 5};
+    struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100},
+                                   {.first = 1, .count = 1, .rank = 0, .cost_ns = 100},
+                                   {.first = 2, .count = 1, .rank = 0, .cost_ns = 100},
+                                   {.first = 0, .count = 3, .rank = 1, .cost_ns = 290},
+                                   {.first = 1, .count = 2, .rank = 1, .cost_ns = 150}};
+    struct sl_path_problem problem = {
+        .tie = SL_PATH_TIE, .node_count = 3, .domain_count = 1, .steps = steps, .step_count = 5};
     expect(&problem, false, (int32_t[]){0, 4}, 2);
     steps[3].cost_ns = 400;
     steps[4].cost_ns = 195; /* tied with two layers of the first backend */
@@ -163,8 +171,12 @@ static void copies_are_paid_for(void **state)
                                    {.first = 1, .count = 1, .domain = 1, .cost_ns = 50}};
     struct sl_path_read reads[] = {{0, -1, 20}, {1, 0, 20}};
     struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                      .node_count = 2, .domain_count = 2, .steps = steps, .step_count = 4,
-                                      .reads = reads, .read_count = 2};
+                                      .node_count = 2,
+                                      .domain_count = 2,
+                                      .steps = steps,
+                                      .step_count = 4,
+                                      .reads = reads,
+                                      .read_count = 2};
     expect(&problem, false, (int32_t[]){1, 3}, 2); /* 20 + 50 + 50 */
     reads[0].copy_ns = 200;
     expect(&problem, false, (int32_t[]){0, 3}, 2); /* 100 + 20 + 50 */
@@ -183,8 +195,8 @@ static void dead_ends_are_left(void **state)
     (void)state;
     const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1},
                                          {.first = 0, .count = 2, .rank = 1, .cost_ns = 100}};
-    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                      .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 2};
+    struct sl_path_problem problem = {
+        .tie = SL_PATH_TIE, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 2};
     expect(&problem, false, (int32_t[]){1}, 1);
     expect(&problem, true, (int32_t[]){1}, 1); /* the first choice leads nowhere */
     problem.node_count = 3;
@@ -216,14 +228,19 @@ static void seconds_are_the_next_best(void **state)
         struct sl_path_read reads[NODES];
         for (int32_t s = 0; s < STEPS / 2; s++) {
             int32_t first = (int32_t)draw(&random, NODES), most = NODES - first;
-            steps[s] = (struct sl_path_step){.first = first, .count = 1 + (int32_t)draw(&random, (uint32_t)most),
+            steps[s] = (struct sl_path_step){.first = first,
+                                             .count = 1 + (int32_t)draw(&random, (uint32_t)most),
                                              .domain = (int32_t)draw(&random, 3),
                                              .cost_ns = pow(1.5, draw(&random, 20))};
         }
         for (int32_t n = 0; n < NODES; n++)
             reads[n] = (struct sl_path_read){n, n - 1, (double)draw(&random, 100)};
-        struct sl_path_problem problem = {.node_count = NODES, .domain_count = 3, .steps = steps,
-                                          .step_count = STEPS / 2, .reads = reads, .read_count = NODES};
+        struct sl_path_problem problem = {.node_count = NODES,
+                                          .domain_count = 3,
+                                          .steps = steps,
+                                          .step_count = STEPS / 2,
+                                          .reads = reads,
+                                          .read_count = NODES};
         struct sl_path first, second;
         if (sl_path_find_cheapest(&problem, &first, NULL) == SEQLSTM_UNSUPPORTED)
             continue;
@@ -248,8 +265,8 @@ static void seconds_differ_in_what_counts(void **state)
                                          {.first = 0, .count = 1, .rank = 1, .cost_ns = 1100},
                                          {.first = 1, .count = 1, .rank = 0, .cost_ns = 5},
                                          {.first = 1, .count = 1, .rank = 1, .cost_ns = 6}};
-    struct sl_path_problem problem = {.tie = SL_PATH_TIE_MEASURED,
-                                      .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 4};
+    struct sl_path_problem problem = {
+        .tie = SL_PATH_TIE_MEASURED, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 4};
     struct sl_path first = find(&problem, false), second = find_second(&problem, &first, 0.01);
     assert_int_equal(second.count, 2);
     assert_int_equal(second.steps[0], 1);
@@ -271,10 +288,14 @@ static void seconds_differ_in_what_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains_are_solved),            cmocka_unit_test(ties_follow_the_list),
-        cmocka_unit_test(ties_are_local),               cmocka_unit_test(segments_compete_with_layers),
-        cmocka_unit_test(copies_are_paid_for),          cmocka_unit_test(dead_ends_are_left),
-        cmocka_unit_test(seconds_are_the_next_best),    cmocka_unit_test(seconds_differ_in_what_counts),
+        cmocka_unit_test(chains_are_solved),
+        cmocka_unit_test(ties_follow_the_list),
+        cmocka_unit_test(ties_are_local),
+        cmocka_unit_test(segments_compete_with_layers),
+        cmocka_unit_test(copies_are_paid_for),
+        cmocka_unit_test(dead_ends_are_left),
+        cmocka_unit_test(seconds_are_the_next_best),
+        cmocka_unit_test(seconds_differ_in_what_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

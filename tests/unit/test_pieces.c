@@ -60,9 +60,15 @@ static void multiply(const struct blas_pieces_kernels *kernels, const struct sha
     const int64_t k = blas_pieces_k(s->k), tiles = blas_row_tiles(s->rows), columns = s->groups * INT64_C(16);
     const int64_t a_row = k * s->pieces * BLAS_TILE;
     uint16_t *a = tiles_of(tiles * a_row), *b = tiles_of(k * s->pieces * s->groups * BLAS_TILE);
-    struct blas_split split = {.x = m->a, .x_row = s->across ? MOST_ROWS + 10 : MOST_K + 6, .rows = s->rows,
-                               .columns = (s->k + 15) / 16 * 16, .blocks = 1, .last = tiles, .pieces = s->pieces,
-                               .out = a, .out_row = a_row};
+    struct blas_split split = {.x = m->a,
+                               .x_row = s->across ? MOST_ROWS + 10 : MOST_K + 6,
+                               .rows = s->rows,
+                               .columns = (s->k + 15) / 16 * 16,
+                               .blocks = 1,
+                               .last = tiles,
+                               .pieces = s->pieces,
+                               .out = a,
+                               .out_row = a_row};
     struct blas_tiles state = {{0}};
     const uint32_t saved = blas_flush_denormals_enter();
     if (s->across) {
@@ -75,13 +81,19 @@ static void multiply(const struct blas_pieces_kernels *kernels, const struct sha
             kernels->rows(&split);
         }
     }
-    kernels->columns(
-        &(struct blas_split){.x = m->b, .x_row = MOST_COLUMNS, .rows = s->k, .columns = columns, .pieces = s->pieces,
-                             .out = b});
-    kernels->product(&(struct blas_pieces_product){.rows = s->rows, .k = k, .pieces = s->pieces, .a = a,
-                                                   .a_row = a_row, .b = b,
-                                                   .b_groups = s->groups, .groups = s->groups, .c = m->c,
-                                                   .c_row = C_ROW, .init = s->init ? m->init : NULL,
+    kernels->columns(&(struct blas_split){
+        .x = m->b, .x_row = MOST_COLUMNS, .rows = s->k, .columns = columns, .pieces = s->pieces, .out = b});
+    kernels->product(&(struct blas_pieces_product){.rows = s->rows,
+                                                   .k = k,
+                                                   .pieces = s->pieces,
+                                                   .a = a,
+                                                   .a_row = a_row,
+                                                   .b = b,
+                                                   .b_groups = s->groups,
+                                                   .groups = s->groups,
+                                                   .c = m->c,
+                                                   .c_row = C_ROW,
+                                                   .init = s->init ? m->init : NULL,
                                                    .accumulate = s->accumulate},
                      &state);
     kernels->release(&state);
@@ -186,9 +198,15 @@ static void pieces_add_up(void **state)
     x[3] = 1e-32f;
     x[4] = 1.0f + FLT_EPSILON;
     x[5] = NAN;
-    blas_pieces_kernels_emulated.rows(&(struct blas_split){
-        .x = x, .x_row = 32, .rows = 16, .columns = 32, .blocks = 1, .last = 1, .pieces = BLAS_PIECES, .out = out,
-        .out_row = 0});
+    blas_pieces_kernels_emulated.rows(&(struct blas_split){.x = x,
+                                                           .x_row = 32,
+                                                           .rows = 16,
+                                                           .columns = 32,
+                                                           .blocks = 1,
+                                                           .last = 1,
+                                                           .pieces = BLAS_PIECES,
+                                                           .out = out,
+                                                           .out_row = 0});
     for (int r = 0; r < 16; r++)
         for (int k = 0; k < 32; k++) {
             float sum = 0;

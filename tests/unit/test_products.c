@@ -43,7 +43,8 @@ static int matrices_make(void **state)
     m = (struct matrices){.a = aligned_alloc(64, A_FLOATS * sizeof(float)),
                           .b = aligned_alloc(64, B_FLOATS * sizeof(float)),
                           .c = aligned_alloc(64, C_FLOATS * sizeof(float)),
-                          .before = aligned_alloc(64, C_FLOATS * sizeof(float)), .random = 7};
+                          .before = aligned_alloc(64, C_FLOATS * sizeof(float)),
+                          .random = 7};
     *state = &m;
     if (m.a == NULL || m.b == NULL || m.c == NULL || m.before == NULL)
         return 1;
@@ -122,9 +123,14 @@ static void check_product(const struct blas_product *p, const struct matrices *m
 /* `i`: cases go through all numbers of rows from 1 to 70, and some more. */
 static struct blas_product product_case(struct matrices *m, bool strips, int i)
 {
-    struct blas_product p = {.rows = i % 10 == 0 ? 71 + below(m, 100) : 1 + i % 70, .a = m->a,
-                             .k_blocks = 1 + (int32_t)below(m, 3), .b = m->b, .b_row = PANEL,
-                             .groups = 1 + (int32_t)below(m, 4), .c = m->c, .c_row = PANEL + GROUP * below(m, 2)};
+    struct blas_product p = {.rows = i % 10 == 0 ? 71 + below(m, 100) : 1 + i % 70,
+                             .a = m->a,
+                             .k_blocks = 1 + (int32_t)below(m, 3),
+                             .b = m->b,
+                             .b_row = PANEL,
+                             .groups = 1 + (int32_t)below(m, 4),
+                             .c = m->c,
+                             .c_row = PANEL + GROUP * below(m, 2)};
     p.k_inner = BLAS_TURN_K * (1 + (int32_t)below(m, p.k_blocks > 1 ? 20 : i % 5 == 0 ? 120 : 36));
     p.a_row = p.k_inner + GROUP * below(m, 3);
     p.a_block = p.rows * p.a_row;
@@ -197,10 +203,16 @@ static void outers_of(struct matrices *m, enum blas_isa isa)
     float *tiled = aligned_alloc(64, A_FLOATS * sizeof *tiled);
     assert_non_null(tiled);
     for (int i = 0; i < CASES; i++) {
-        struct blas_outer o = {.rows = i % 10 == 0 ? 71 + below(m, 500) : 1 + i % 70, .a = m->a,
-                               .a_row = PANEL + GROUP * below(m, 2), .m_count = 1 + (int32_t)below(m, PANEL), .b = m->b,
-                               .b_row = PANEL + GROUP * below(m, 3), .groups = 1 + (int32_t)below(m, 4), .c = m->c,
-                               .c_row = PANEL + below(m, 50), .accumulate = below(m, 2)};
+        struct blas_outer o = {.rows = i % 10 == 0 ? 71 + below(m, 500) : 1 + i % 70,
+                               .a = m->a,
+                               .a_row = PANEL + GROUP * below(m, 2),
+                               .m_count = 1 + (int32_t)below(m, PANEL),
+                               .b = m->b,
+                               .b_row = PANEL + GROUP * below(m, 3),
+                               .groups = 1 + (int32_t)below(m, 4),
+                               .c = m->c,
+                               .c_row = PANEL + below(m, 50),
+                               .accumulate = below(m, 2)};
         if (kernels->strips && below(m, 2)) {
             o.b_row = GROUP;
             o.b_strip = o.rows * GROUP;
@@ -226,18 +238,36 @@ static void outers_of(struct matrices *m, enum blas_isa isa)
     free(tiled);
 }
 
-static void products_portable(void **state) { products_of(*state, BLAS_ISA_PORTABLE); }
-static void products_avx2(void **state) { products_of(*state, BLAS_ISA_AVX2); }
-static void products_avx512(void **state) { products_of(*state, BLAS_ISA_AVX512); }
-static void outers_portable(void **state) { outers_of(*state, BLAS_ISA_PORTABLE); }
-static void outers_avx2(void **state) { outers_of(*state, BLAS_ISA_AVX2); }
-static void outers_avx512(void **state) { outers_of(*state, BLAS_ISA_AVX512); }
+static void products_portable(void **state)
+{
+    products_of(*state, BLAS_ISA_PORTABLE);
+}
+static void products_avx2(void **state)
+{
+    products_of(*state, BLAS_ISA_AVX2);
+}
+static void products_avx512(void **state)
+{
+    products_of(*state, BLAS_ISA_AVX512);
+}
+static void outers_portable(void **state)
+{
+    outers_of(*state, BLAS_ISA_PORTABLE);
+}
+static void outers_avx2(void **state)
+{
+    outers_of(*state, BLAS_ISA_AVX2);
+}
+static void outers_avx512(void **state)
+{
+    outers_of(*state, BLAS_ISA_AVX512);
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_portable), cmocka_unit_test(products_avx2), cmocka_unit_test(products_avx512),
-        cmocka_unit_test(outers_portable), cmocka_unit_test(outers_avx2), cmocka_unit_test(outers_avx512),
+        cmocka_unit_test(outers_portable),   cmocka_unit_test(outers_avx2),   cmocka_unit_test(outers_avx512),
     };
     return cmocka_run_group_tests(tests, matrices_make, matrices_free);
 }

@@ -97,8 +97,11 @@ static void wrong_indices(void **state)
     struct rh rh;
     open_queries(&rh, &d);
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_forward args = {.struct_size = sizeof args, .slot_count = SEQLSTM_ATTENTION_SLOTS,
-                                   .workspace = rh.workspace, .reserve = rh.reserve, .step = &rh.step};
+    struct seqlstm_forward args = {.struct_size = sizeof args,
+                                   .slot_count = SEQLSTM_ATTENTION_SLOTS,
+                                   .workspace = rh.workspace,
+                                   .reserve = rh.reserve,
+                                   .step = &rh.step};
     void *slots[SEQLSTM_ATTENTION_SLOTS];
     memcpy(slots, rh.values, sizeof slots);
     args.slots = slots;
@@ -127,8 +130,10 @@ static void one_fixture(struct fixture *f)
     static const struct {
         const char *name;
         int32_t slot;
-    } inputs[] = {{"queries", SEQLSTM_ATTENTION_QUERIES}, {"keys", SEQLSTM_ATTENTION_KEYS},
-                  {"values", SEQLSTM_ATTENTION_VALUES}, {"score", SEQLSTM_ATTENTION_SCORE}};
+    } inputs[] = {{"queries", SEQLSTM_ATTENTION_QUERIES},
+                  {"keys", SEQLSTM_ATTENTION_KEYS},
+                  {"values", SEQLSTM_ATTENTION_VALUES},
+                  {"score", SEQLSTM_ATTENTION_SCORE}};
     double list[16], scale;
     struct rh rh;
     assert_int_equal(fixture_list(f, "scale", &scale, 1), 1);

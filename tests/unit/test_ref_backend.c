@@ -95,8 +95,8 @@ static void refusals_say_why(void **state)
     d = lstm();
     d.head.op = 99;
     assert_no(&d, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, "99");
-    d = (union seqlstm_any_desc){.cast = {.head = rh_head(SEQLSTM_OP_CAST, SEQLSTM_MODE_TRAINING), .features = 1,
-                                          .to = SEQLSTM_INT8}};
+    d = (union seqlstm_any_desc){
+        .cast = {.head = rh_head(SEQLSTM_OP_CAST, SEQLSTM_MODE_TRAINING), .features = 1, .to = SEQLSTM_INT8}};
     assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "int8");
 }
 
@@ -134,11 +134,11 @@ static void bindings_must_fit(void **state)
     struct seqlstm_binding *binding;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_bind bind = rh.bind;
-#define ASSERT_MISFIT(word)                                                                                   \
-    do {                                                                                                      \
-        assert_int_equal(rh.backend->op_bind(rh.op, &rh.queue, &bind, &binding, &err), SEQLSTM_INVALID_ARGUMENT); \
-        assert_non_null(strstr(err.message, word));                                                           \
-        bind = rh.bind;                                                                                       \
+#define ASSERT_MISFIT(word)                                                                                            \
+    do {                                                                                                               \
+        assert_int_equal(rh.backend->op_bind(rh.op, &rh.queue, &bind, &binding, &err), SEQLSTM_INVALID_ARGUMENT);      \
+        assert_non_null(strstr(err.message, word));                                                                    \
+        bind = rh.bind;                                                                                                \
     } while (0)
     bind.t1 = 4;
     ASSERT_MISFIT("range");
@@ -268,8 +268,8 @@ static void memory_runs_out(void **state)
         .vector = {.head = rh_head(SEQLSTM_OP_VECTOR, SEQLSTM_MODE_TRAINING), .kind = SEQLSTM_VECTOR_COPY}};
     for (int n = 0; n < 4; n++) {
         struct poor poor = {n, 0};
-        const struct seqlstm_host host = {.struct_size = sizeof host, .context = &poor, .allocate = poor_allocate,
-                                          .release = poor_release};
+        const struct seqlstm_host host = {
+            .struct_size = sizeof host, .context = &poor, .allocate = poor_allocate, .release = poor_release};
         struct seqlstm_instance *instance = NULL;
         struct seqlstm_op *op = NULL;
         struct seqlstm_binding *binding = NULL;
@@ -291,9 +291,12 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_complete), cmocka_unit_test(refusals_say_why),
-        cmocka_unit_test(create_refuses_what_supports_refuses), cmocka_unit_test(bindings_must_fit),
-        cmocka_unit_test(calls_are_checked),     cmocka_unit_test(calls_do_not_allocate),
+        cmocka_unit_test(the_table_is_complete),
+        cmocka_unit_test(refusals_say_why),
+        cmocka_unit_test(create_refuses_what_supports_refuses),
+        cmocka_unit_test(bindings_must_fit),
+        cmocka_unit_test(calls_are_checked),
+        cmocka_unit_test(calls_do_not_allocate),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

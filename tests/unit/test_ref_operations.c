@@ -34,14 +34,20 @@ static void check_rows(const union seqlstm_any_desc *d, int64_t rows, const char
     rh_close(&rh);
 }
 
-static const struct seqlstm_activation kinds[] = {
-    {SEQLSTM_ACT_NONE, 0, 0, 0},          {SEQLSTM_ACT_TANH, 0, 0, 0},
-    {SEQLSTM_ACT_SIGMOID, 0, 0, 0},       {SEQLSTM_ACT_RELU, 0, 0, 0},
-    {SEQLSTM_ACT_LEAKY_RELU, 0.05f, 0, 0}, {SEQLSTM_ACT_THRESHOLDED_RELU, 0.3f, 0, 0},
-    {SEQLSTM_ACT_SCALED_TANH, 1.7f, 0.6f, 0}, {SEQLSTM_ACT_HARD_SIGMOID, 0.7f, 0.5f, 0},
-    {SEQLSTM_ACT_ELU, 0.8f, 0, 0},        {SEQLSTM_ACT_SOFTSIGN, 0, 0, 0},
-    {SEQLSTM_ACT_SOFTPLUS, 0, 0, 0},      {SEQLSTM_ACT_AFFINE, 0.5f, 0.25f, 0},
-    {SEQLSTM_ACT_SOFTMAX, 0, 0, 0},       {SEQLSTM_ACT_LOG_SOFTMAX, 0, 0, 0}};
+static const struct seqlstm_activation kinds[] = {{SEQLSTM_ACT_NONE, 0, 0, 0},
+                                                  {SEQLSTM_ACT_TANH, 0, 0, 0},
+                                                  {SEQLSTM_ACT_SIGMOID, 0, 0, 0},
+                                                  {SEQLSTM_ACT_RELU, 0, 0, 0},
+                                                  {SEQLSTM_ACT_LEAKY_RELU, 0.05f, 0, 0},
+                                                  {SEQLSTM_ACT_THRESHOLDED_RELU, 0.3f, 0, 0},
+                                                  {SEQLSTM_ACT_SCALED_TANH, 1.7f, 0.6f, 0},
+                                                  {SEQLSTM_ACT_HARD_SIGMOID, 0.7f, 0.5f, 0},
+                                                  {SEQLSTM_ACT_ELU, 0.8f, 0, 0},
+                                                  {SEQLSTM_ACT_SOFTSIGN, 0, 0, 0},
+                                                  {SEQLSTM_ACT_SOFTPLUS, 0, 0, 0},
+                                                  {SEQLSTM_ACT_AFFINE, 0.5f, 0.25f, 0},
+                                                  {SEQLSTM_ACT_SOFTMAX, 0, 0, 0},
+                                                  {SEQLSTM_ACT_LOG_SOFTMAX, 0, 0, 0}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void dense_and_activation(void **state)
@@ -49,12 +55,15 @@ static void dense_and_activation(void **state)
     (void)state;
     for (int k = 0; k < KINDS; k++) {
         char name[64];
-        union seqlstm_any_desc d = {.activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 4,
-                                                   .activation = kinds[k]}};
+        union seqlstm_any_desc d = {
+            .activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 4, .activation = kinds[k]}};
         snprintf(name, sizeof name, "activation %d", k);
         check_rows(&d, 6, name);
-        d = (union seqlstm_any_desc){.dense = {.head = rh_head(SEQLSTM_OP_DENSE, TRAIN), .input = 3, .output = 4,
-                                               .options = k % 3 ? SEQLSTM_DENSE_USE_BIAS : 0, .activation = kinds[k]}};
+        d = (union seqlstm_any_desc){.dense = {.head = rh_head(SEQLSTM_OP_DENSE, TRAIN),
+                                               .input = 3,
+                                               .output = 4,
+                                               .options = k % 3 ? SEQLSTM_DENSE_USE_BIAS : 0,
+                                               .activation = kinds[k]}};
         snprintf(name, sizeof name, "dense, activation %d", k);
         check_rows(&d, 3, name);
     }
@@ -65,22 +74,21 @@ static void activation_values(void **state)
 {
     (void)state;
     static const double x[3] = {-1.5, 0, 2};
-    static const double expected[KINDS][3] = {
-        {-1.5, 0, 2},
-        {-0.905148253644866, 0, 0.964027580075817},
-        {0.182425523806356, 0.5, 0.880797077977882},
-        {0, 0, 2},
-        {-0.075, 0, 2},
-        {0, 0, 2},
-        {-1.7 * 0.716297870199025, 0, 1.7 * 0.833654607012155},
-        {0, 0.5, 1},
-        {-0.8 * 0.776869839851570, 0, 2},
-        {-0.6, 0, 2.0 / 3},
-        {0.201413277982752, 0.693147180559945, 2.126928011042972},
-        {-0.5, 0.25, 1.25}};
+    static const double expected[KINDS][3] = {{-1.5, 0, 2},
+                                              {-0.905148253644866, 0, 0.964027580075817},
+                                              {0.182425523806356, 0.5, 0.880797077977882},
+                                              {0, 0, 2},
+                                              {-0.075, 0, 2},
+                                              {0, 0, 2},
+                                              {-1.7 * 0.716297870199025, 0, 1.7 * 0.833654607012155},
+                                              {0, 0.5, 1},
+                                              {-0.8 * 0.776869839851570, 0, 2},
+                                              {-0.6, 0, 2.0 / 3},
+                                              {0.201413277982752, 0.693147180559945, 2.126928011042972},
+                                              {-0.5, 0.25, 1.25}};
     for (int k = 0; k < KINDS - 2; k++) {
-        const union seqlstm_any_desc d = {.activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 3,
-                                                         .activation = kinds[k]}};
+        const union seqlstm_any_desc d = {
+            .activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 3, .activation = kinds[k]}};
         struct rh rh;
         rh_open_rows(&rh, &d, 1, 1, 1);
         memcpy(rh_value(&rh, 0), x, sizeof x);
@@ -102,8 +110,8 @@ static void activation_values(void **state)
                  {{SEQLSTM_ACT_HARD_SIGMOID, 0.5f, 0.5f, 0}, -1, 0},
                  {{SEQLSTM_ACT_HARD_SIGMOID, 0.5f, 0.5f, 0}, 0.999, 0.5}};
     for (size_t k = 0; k < sizeof kinks / sizeof *kinks; k++) {
-        const union seqlstm_any_desc d = {.activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 1,
-                                                         .activation = kinks[k].a}};
+        const union seqlstm_any_desc d = {
+            .activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 1, .activation = kinks[k].a}};
         struct rh rh;
         rh_open_rows(&rh, &d, 1, 1, 1);
         rh_value(&rh, 0)[0] = kinks[k].x;
@@ -120,8 +128,8 @@ static void extreme_arguments(void **state)
 {
     (void)state;
     for (int k = 0; k < KINDS; k++) {
-        const union seqlstm_any_desc d = {.activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 3,
-                                                         .activation = kinds[k]}};
+        const union seqlstm_any_desc d = {
+            .activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN), .features = 3, .activation = kinds[k]}};
         struct rh rh;
         rh_open_rows(&rh, &d, 1, 1, 1);
         memcpy(rh_value(&rh, 0), (const double[3]){-1000, 1000, 999}, 3 * sizeof(double));
@@ -137,8 +145,8 @@ static void extreme_arguments(void **state)
 static void embedding(void **state)
 {
     (void)state;
-    const union seqlstm_any_desc d = {.embedding = {.head = rh_head(SEQLSTM_OP_EMBEDDING, TRAIN), .vocabulary = 4,
-                                                    .features = 3}};
+    const union seqlstm_any_desc d = {
+        .embedding = {.head = rh_head(SEQLSTM_OP_EMBEDDING, TRAIN), .vocabulary = 4, .features = 3}};
     struct rh rh;
     rh_open_rows(&rh, &d, 5, 5, 3);
     memcpy(rh.values[SEQLSTM_EMBEDDING_IDS], (const int32_t[5]){2, 0, -1, 2, 3}, 5 * sizeof(int32_t));
@@ -159,13 +167,14 @@ static void layer_norm_and_merge(void **state)
 {
     (void)state;
     for (uint32_t options = 0; options < 4; options++) {
-        const union seqlstm_any_desc d = {.layer_norm = {.head = rh_head(SEQLSTM_OP_LAYER_NORM, TRAIN), .features = 5,
-                                                         .epsilon = 1e-3f, .options = options}};
+        const union seqlstm_any_desc d = {
+            .layer_norm = {
+                .head = rh_head(SEQLSTM_OP_LAYER_NORM, TRAIN), .features = 5, .epsilon = 1e-3f, .options = options}};
         check_rows(&d, 3, "layer norm");
     }
     for (uint32_t kind = 0; kind <= SEQLSTM_MERGE_AVE; kind++) {
-        union seqlstm_any_desc d = {.merge = {.head = rh_head(SEQLSTM_OP_MERGE, TRAIN), .kind = kind, .inputs = 3,
-                                              .widths = {2, 2, 2}}};
+        union seqlstm_any_desc d = {
+            .merge = {.head = rh_head(SEQLSTM_OP_MERGE, TRAIN), .kind = kind, .inputs = 3, .widths = {2, 2, 2}}};
         if (kind == SEQLSTM_MERGE_CONCAT)
             d.merge.widths[1] = 3;
         check_rows(&d, 3, "merge");
@@ -176,8 +185,8 @@ static void pool(void **state)
 {
     (void)state;
     for (uint32_t kind = 0; kind <= SEQLSTM_POOL_FIRST; kind++) {
-        const union seqlstm_any_desc d = {.pool = {.head = rh_head(SEQLSTM_OP_POOL, TRAIN), .features = 2,
-                                                   .kind = kind}};
+        const union seqlstm_any_desc d = {
+            .pool = {.head = rh_head(SEQLSTM_OP_POOL, TRAIN), .features = 2, .kind = kind}};
         struct rh rh;
         rh_open(&rh, &d, mixed, 3, 0, 3, 5);
         rh_check_gradients(&rh, "pool", tolerance);
@@ -191,8 +200,8 @@ static void pool(void **state)
         rh_close(&rh);
     }
     /* MAX: the first step that attains it gets the gradient */
-    const union seqlstm_any_desc d = {.pool = {.head = rh_head(SEQLSTM_OP_POOL, TRAIN), .features = 1,
-                                               .kind = SEQLSTM_POOL_MAX}};
+    const union seqlstm_any_desc d = {
+        .pool = {.head = rh_head(SEQLSTM_OP_POOL, TRAIN), .features = 1, .kind = SEQLSTM_POOL_MAX}};
     struct rh rh;
     rh_open(&rh, &d, (const int32_t[1]){3}, 1, 0, 3, 5);
     memcpy(rh_value(&rh, 0), (const double[3]){1, 4, 4}, 3 * sizeof(double));
@@ -227,8 +236,11 @@ static void dropout(void **state)
     (void)state;
     for (uint32_t mask = 0; mask < 2; mask++)
         for (int stream = 0; stream < 2; stream++) {
-            union seqlstm_any_desc d = {.dropout = {.head = rh_head(SEQLSTM_OP_DROPOUT, TRAIN), .features = 4,
-                                                    .stream = 9, .rate = 0.5f, .mask = mask}};
+            union seqlstm_any_desc d = {.dropout = {.head = rh_head(SEQLSTM_OP_DROPOUT, TRAIN),
+                                                    .features = 4,
+                                                    .stream = 9,
+                                                    .rate = 0.5f,
+                                                    .mask = mask}};
             struct rh rh;
             rh_open(&rh, &d, mixed, 3, 1, 3, 5); /* a range: rows 3 4 of step 1 and 5 of step 2 */
             rh.axis.flags = stream ? SEQLSTM_AXIS_STREAM : 0;
@@ -265,14 +277,21 @@ static void losses(void **state)
                 if ((options & SEQLSTM_LOSS_CLASS_WEIGHT) && !classes)
                     continue;
                 const float smoothing = classes && options % 2 ? 0.125f : 0, delta = 0.5f;
-                union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN), .features = 3,
-                                                     .kind = kind, .options = options, .label_smoothing = smoothing,
+                union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN),
+                                                     .features = 3,
+                                                     .kind = kind,
+                                                     .options = options,
+                                                     .label_smoothing = smoothing,
                                                      .delta = delta}};
                 if (compound)
-                    d = (union seqlstm_any_desc){
-                        .dense_loss = {.head = rh_head(SEQLSTM_OP_DENSE_LOSS, TRAIN), .input = 2, .output = 3,
-                                       .dense_options = options & 1, .kind = kind, .options = options,
-                                       .label_smoothing = smoothing, .delta = delta}};
+                    d = (union seqlstm_any_desc){.dense_loss = {.head = rh_head(SEQLSTM_OP_DENSE_LOSS, TRAIN),
+                                                                .input = 2,
+                                                                .output = 3,
+                                                                .dense_options = options & 1,
+                                                                .kind = kind,
+                                                                .options = options,
+                                                                .label_smoothing = smoothing,
+                                                                .delta = delta}};
                 struct rh rh;
                 rh_open_rows(&rh, &d, 4, 4, kind);
                 if (classes)
@@ -286,8 +305,11 @@ static void losses(void **state)
 static double one_loss(uint32_t kind, const double *x, const double *target, int32_t class_target, float smoothing,
                        float delta, double *out_weight)
 {
-    const union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN), .features = 2, .kind = kind,
-                                               .options = SEQLSTM_LOSS_ROW_LOSS, .label_smoothing = smoothing,
+    const union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN),
+                                               .features = 2,
+                                               .kind = kind,
+                                               .options = SEQLSTM_LOSS_ROW_LOSS,
+                                               .label_smoothing = smoothing,
                                                .delta = delta}};
     struct rh rh;
     rh_open_rows(&rh, &d, 1, 1, 1);
@@ -341,7 +363,7 @@ static void casts(void **state)
                  {65519, 0x4780, 0x7BFF},
                  {65520, 0x4780, 0x7C00},
                  {0x1p-24, 0x3380, 0x0001},
-                 {0x1p-25, 0x3300, 0x0000},         /* tie between 0 and the smallest subnormal */
+                 {0x1p-25, 0x3300, 0x0000}, /* tie between 0 and the smallest subnormal */
                  {3 * 0x1p-26, 0x3340, 0x0001},
                  {0x1p-14, 0x3880, 0x0400},
                  {1e39, 0x7F80, 0x7C00},
@@ -393,8 +415,8 @@ static void casts(void **state)
 static void top_k(void **state)
 {
     (void)state;
-    union seqlstm_any_desc d = {.top_k = {.head = rh_head(SEQLSTM_OP_TOP_K, SEQLSTM_MODE_INFERENCE), .features = 4,
-                                          .k = 3}};
+    union seqlstm_any_desc d = {
+        .top_k = {.head = rh_head(SEQLSTM_OP_TOP_K, SEQLSTM_MODE_INFERENCE), .features = 4, .k = 3}};
     struct rh rh;
     rh_open_rows(&rh, &d, 1, 1, 1);
     memcpy(rh_value(&rh, 0), (const double[4]){1, 3, -2, 3}, 4 * sizeof(double));
@@ -411,10 +433,14 @@ static void top_k_draws(void **state)
     enum { N = 2000 };
     static const double x[4] = {0.5, 2, -1, 1};
     for (int variant = 0; variant < 3; variant++) {
-        const union seqlstm_any_desc d = {
-            .top_k = {.head = rh_head(SEQLSTM_OP_TOP_K, SEQLSTM_MODE_INFERENCE), .features = 4, .k = 1, .stream = 3,
-                      .kind = SEQLSTM_TOP_K_SAMPLE, .top_k = variant == 1 ? 2 : 0, .temperature = 2,
-                      .top_p = variant == 2 ? 0.69f : 1}};
+        const union seqlstm_any_desc d = {.top_k = {.head = rh_head(SEQLSTM_OP_TOP_K, SEQLSTM_MODE_INFERENCE),
+                                                    .features = 4,
+                                                    .k = 1,
+                                                    .stream = 3,
+                                                    .kind = SEQLSTM_TOP_K_SAMPLE,
+                                                    .top_k = variant == 1 ? 2 : 0,
+                                                    .temperature = 2,
+                                                    .top_p = variant == 2 ? 0.69f : 1}};
         double p[4], total = 0;
         /* softmax(x / 2): 0.205 0.434 0.097 0.263; the two best hold 0.698 */
         const int kept = variant ? 2 : 4;
@@ -505,10 +531,16 @@ static void optimizers(void **state)
                                                           : 0)
                                                  : 0;
             const bool momentum = !rms || variant & 2;
-            const union seqlstm_any_desc d = {
-                .optimizer = {.head = rh_head(SEQLSTM_OP_OPTIMIZER, TRAIN), .kind = kind, .beta_1 = 0.5f,
-                              .beta_2 = 0.75f, .rho = 0.75f, .momentum = momentum ? 0.5f : 0, .epsilon = 0.25f,
-                              .weight_decay = 0.0625f, .options = options, .clip_norm = 1}};
+            const union seqlstm_any_desc d = {.optimizer = {.head = rh_head(SEQLSTM_OP_OPTIMIZER, TRAIN),
+                                                            .kind = kind,
+                                                            .beta_1 = 0.5f,
+                                                            .beta_2 = 0.75f,
+                                                            .rho = 0.75f,
+                                                            .momentum = momentum ? 0.5f : 0,
+                                                            .epsilon = 0.25f,
+                                                            .weight_decay = 0.0625f,
+                                                            .options = options,
+                                                            .clip_norm = 1}};
             struct rh rh;
             rh_open_rows(&rh, &d, 1, 1, 1);
             for (int k = 0; k < rh.count; k++)
@@ -564,14 +596,22 @@ static void optimizers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_and_activation), cmocka_unit_test(activation_values),
-        cmocka_unit_test(extreme_arguments),    cmocka_unit_test(embedding),
-        cmocka_unit_test(layer_norm_and_merge), cmocka_unit_test(pool),
-        cmocka_unit_test(gather_and_scatter),   cmocka_unit_test(dropout),
-        cmocka_unit_test(losses),               cmocka_unit_test(loss_values),
-        cmocka_unit_test(casts),                cmocka_unit_test(top_k),
-        cmocka_unit_test(top_k_draws),          cmocka_unit_test(vectors),
-        cmocka_unit_test(reductions),           cmocka_unit_test(optimizers),
+        cmocka_unit_test(dense_and_activation),
+        cmocka_unit_test(activation_values),
+        cmocka_unit_test(extreme_arguments),
+        cmocka_unit_test(embedding),
+        cmocka_unit_test(layer_norm_and_merge),
+        cmocka_unit_test(pool),
+        cmocka_unit_test(gather_and_scatter),
+        cmocka_unit_test(dropout),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(loss_values),
+        cmocka_unit_test(casts),
+        cmocka_unit_test(top_k),
+        cmocka_unit_test(top_k_draws),
+        cmocka_unit_test(vectors),
+        cmocka_unit_test(reductions),
+        cmocka_unit_test(optimizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

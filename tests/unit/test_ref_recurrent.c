@@ -61,17 +61,63 @@ static const uint32_t cells[3] = {SEQLSTM_CELL_LSTM, SEQLSTM_CELL_GRU, SEQLSTM_C
 static const char *const cell_names[3] = {"lstm", "gru", "rnn"};
 
 enum {
-    OPT_PLAIN, OPT_NO_BIAS, OPT_PEEPHOLE, OPT_COUPLED, OPT_COUPLED_PEEPHOLE, OPT_LAYER_NORM, OPT_COUPLED_NORM,
-    OPT_RESET_AFTER, OPT_RESET_AFTER_NORM, OPT_PROJECTION, OPT_CELL_CLIP, OPT_GATE_CLIP, OPT_DROPOUT,
-    OPT_RECURRENT_DROPOUT, OPT_ZONEOUT_CELL, OPT_ZONEOUT_HIDDEN, OPT_WEIGHT_DROP, OPT_STATES, OPT_FINAL_ONLY,
-    OPT_BACKWARD, OPT_CONCAT, OPT_SUM, OPT_MUL, OPT_AVE, OPT_STACK, OPT_STACK_CONCAT, OPT_STACK_MUL, OPT_COUNT
+    OPT_PLAIN,
+    OPT_NO_BIAS,
+    OPT_PEEPHOLE,
+    OPT_COUPLED,
+    OPT_COUPLED_PEEPHOLE,
+    OPT_LAYER_NORM,
+    OPT_COUPLED_NORM,
+    OPT_RESET_AFTER,
+    OPT_RESET_AFTER_NORM,
+    OPT_PROJECTION,
+    OPT_CELL_CLIP,
+    OPT_GATE_CLIP,
+    OPT_DROPOUT,
+    OPT_RECURRENT_DROPOUT,
+    OPT_ZONEOUT_CELL,
+    OPT_ZONEOUT_HIDDEN,
+    OPT_WEIGHT_DROP,
+    OPT_STATES,
+    OPT_FINAL_ONLY,
+    OPT_BACKWARD,
+    OPT_CONCAT,
+    OPT_SUM,
+    OPT_MUL,
+    OPT_AVE,
+    OPT_STACK,
+    OPT_STACK_CONCAT,
+    OPT_STACK_MUL,
+    OPT_COUNT
 };
 
-static const char *const option_names[OPT_COUNT] = {
-    "plain", "no bias", "peephole", "coupled", "coupled, peephole", "layer norm", "coupled, layer norm",
-    "reset after", "reset after, layer norm", "projection", "cell clip", "gate clip", "dropout",
-    "recurrent dropout", "zoneout cell", "zoneout hidden", "weight drop", "states", "final state only",
-    "backward", "concat", "sum", "mul", "ave", "stack", "stack, concat", "stack, mul"};
+static const char *const option_names[OPT_COUNT] = {"plain",
+                                                    "no bias",
+                                                    "peephole",
+                                                    "coupled",
+                                                    "coupled, peephole",
+                                                    "layer norm",
+                                                    "coupled, layer norm",
+                                                    "reset after",
+                                                    "reset after, layer norm",
+                                                    "projection",
+                                                    "cell clip",
+                                                    "gate clip",
+                                                    "dropout",
+                                                    "recurrent dropout",
+                                                    "zoneout cell",
+                                                    "zoneout hidden",
+                                                    "weight drop",
+                                                    "states",
+                                                    "final state only",
+                                                    "backward",
+                                                    "concat",
+                                                    "sum",
+                                                    "mul",
+                                                    "ave",
+                                                    "stack",
+                                                    "stack, concat",
+                                                    "stack, mul"};
 
 static void bidirectional(struct seqlstm_recurrent_desc *d, uint32_t merge)
 {
@@ -91,35 +137,93 @@ static bool apply(struct seqlstm_recurrent_desc *d, int option)
     const bool lstm = d->cell == SEQLSTM_CELL_LSTM, gru = d->cell == SEQLSTM_CELL_GRU;
     const uint32_t initial = SEQLSTM_RECURRENT_INITIAL_STATE, final = SEQLSTM_RECURRENT_FINAL_STATE;
     switch (option) {
-    case OPT_PLAIN: return true;
-    case OPT_NO_BIAS: d->options &= ~(uint32_t)SEQLSTM_RECURRENT_USE_BIAS; return true;
-    case OPT_PEEPHOLE: d->options |= SEQLSTM_RECURRENT_PEEPHOLE; return lstm;
-    case OPT_COUPLED: d->options |= SEQLSTM_RECURRENT_COUPLED_GATES; return lstm;
+    case OPT_PLAIN:
+        return true;
+    case OPT_NO_BIAS:
+        d->options &= ~(uint32_t)SEQLSTM_RECURRENT_USE_BIAS;
+        return true;
+    case OPT_PEEPHOLE:
+        d->options |= SEQLSTM_RECURRENT_PEEPHOLE;
+        return lstm;
+    case OPT_COUPLED:
+        d->options |= SEQLSTM_RECURRENT_COUPLED_GATES;
+        return lstm;
     case OPT_COUPLED_PEEPHOLE:
         d->options |= SEQLSTM_RECURRENT_COUPLED_GATES | SEQLSTM_RECURRENT_PEEPHOLE;
         return lstm;
-    case OPT_LAYER_NORM: layer_norm(d); return !gru;
-    case OPT_COUPLED_NORM: layer_norm(d); d->options |= SEQLSTM_RECURRENT_COUPLED_GATES; return lstm;
-    case OPT_RESET_AFTER: d->options |= SEQLSTM_RECURRENT_RESET_AFTER; return gru;
-    case OPT_RESET_AFTER_NORM: layer_norm(d); d->options |= SEQLSTM_RECURRENT_RESET_AFTER; return gru;
-    case OPT_PROJECTION: d->projection = 2; return lstm;
-    case OPT_CELL_CLIP: d->cell_clip = 0.25f; return lstm;
-    case OPT_GATE_CLIP: d->gate_clip = 0.5f; return true;
-    case OPT_DROPOUT: d->dropout = 0.4f; return true;
-    case OPT_RECURRENT_DROPOUT: d->recurrent_dropout = 0.4f; return true;
-    case OPT_ZONEOUT_CELL: d->zoneout_cell = 0.4f; return lstm;
-    case OPT_ZONEOUT_HIDDEN: d->zoneout_hidden = 0.4f; return true;
-    case OPT_WEIGHT_DROP: d->weight_drop = 0.4f; return true;
-    case OPT_STATES: d->options |= initial | final; return true;
-    case OPT_FINAL_ONLY: d->options = (d->options & ~(uint32_t)SEQLSTM_RECURRENT_OUTPUT) | final; return true;
-    case OPT_BACKWARD: d->direction = SEQLSTM_DIRECTION_BACKWARD; d->options |= initial | final; return true;
-    case OPT_CONCAT: bidirectional(d, SEQLSTM_MERGE_CONCAT); return true;
-    case OPT_SUM: bidirectional(d, SEQLSTM_MERGE_SUM); return true;
-    case OPT_MUL: bidirectional(d, SEQLSTM_MERGE_MUL); return true;
-    case OPT_AVE: bidirectional(d, SEQLSTM_MERGE_AVE); return true;
-    case OPT_STACK: d->layers = 3; d->options |= initial | final; return true;
-    case OPT_STACK_CONCAT: d->layers = 2; bidirectional(d, SEQLSTM_MERGE_CONCAT); return true;
-    default: d->layers = 2; bidirectional(d, SEQLSTM_MERGE_MUL); d->options |= initial | final; return true;
+    case OPT_LAYER_NORM:
+        layer_norm(d);
+        return !gru;
+    case OPT_COUPLED_NORM:
+        layer_norm(d);
+        d->options |= SEQLSTM_RECURRENT_COUPLED_GATES;
+        return lstm;
+    case OPT_RESET_AFTER:
+        d->options |= SEQLSTM_RECURRENT_RESET_AFTER;
+        return gru;
+    case OPT_RESET_AFTER_NORM:
+        layer_norm(d);
+        d->options |= SEQLSTM_RECURRENT_RESET_AFTER;
+        return gru;
+    case OPT_PROJECTION:
+        d->projection = 2;
+        return lstm;
+    case OPT_CELL_CLIP:
+        d->cell_clip = 0.25f;
+        return lstm;
+    case OPT_GATE_CLIP:
+        d->gate_clip = 0.5f;
+        return true;
+    case OPT_DROPOUT:
+        d->dropout = 0.4f;
+        return true;
+    case OPT_RECURRENT_DROPOUT:
+        d->recurrent_dropout = 0.4f;
+        return true;
+    case OPT_ZONEOUT_CELL:
+        d->zoneout_cell = 0.4f;
+        return lstm;
+    case OPT_ZONEOUT_HIDDEN:
+        d->zoneout_hidden = 0.4f;
+        return true;
+    case OPT_WEIGHT_DROP:
+        d->weight_drop = 0.4f;
+        return true;
+    case OPT_STATES:
+        d->options |= initial | final;
+        return true;
+    case OPT_FINAL_ONLY:
+        d->options = (d->options & ~(uint32_t)SEQLSTM_RECURRENT_OUTPUT) | final;
+        return true;
+    case OPT_BACKWARD:
+        d->direction = SEQLSTM_DIRECTION_BACKWARD;
+        d->options |= initial | final;
+        return true;
+    case OPT_CONCAT:
+        bidirectional(d, SEQLSTM_MERGE_CONCAT);
+        return true;
+    case OPT_SUM:
+        bidirectional(d, SEQLSTM_MERGE_SUM);
+        return true;
+    case OPT_MUL:
+        bidirectional(d, SEQLSTM_MERGE_MUL);
+        return true;
+    case OPT_AVE:
+        bidirectional(d, SEQLSTM_MERGE_AVE);
+        return true;
+    case OPT_STACK:
+        d->layers = 3;
+        d->options |= initial | final;
+        return true;
+    case OPT_STACK_CONCAT:
+        d->layers = 2;
+        bidirectional(d, SEQLSTM_MERGE_CONCAT);
+        return true;
+    default:
+        d->layers = 2;
+        bidirectional(d, SEQLSTM_MERGE_MUL);
+        d->options |= initial | final;
+        return true;
     }
 }
 
@@ -183,9 +287,9 @@ static void random_combinations(void **state)
         for (int draws = 0; draws < 5; draws++) {
             struct seqlstm_recurrent_desc trial = *r;
             const int option = (int)rh_uniform(&dice, 0, OPT_COUNT);
-            if (apply(&trial, option) && !(trial.cell == SEQLSTM_CELL_GRU &&
-                                           (trial.options & SEQLSTM_RECURRENT_LAYER_NORM) &&
-                                           !(trial.options & SEQLSTM_RECURRENT_RESET_AFTER)))
+            if (apply(&trial, option) &&
+                !(trial.cell == SEQLSTM_CELL_GRU && (trial.options & SEQLSTM_RECURRENT_LAYER_NORM) &&
+                  !(trial.options & SEQLSTM_RECURRENT_RESET_AFTER)))
                 *r = trial;
         }
         for (int place = 0; place < 3; place++)

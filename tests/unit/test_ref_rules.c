@@ -237,8 +237,8 @@ static void weight_drop_is_a_masked_matrix(void **unused)
     const int32_t w_h = param(1, 0, SEQLSTM_PARAM_W_H);
     const uint64_t key = seqlstm_mix64(masked.step.seed, 64 + SEQLSTM_MASK_WEIGHT, masked.step.epoch);
     for (int64_t k = 0; k < by_hand.elems[w_h]; k++)
-        ((double *)by_hand.values[w_h])[k] *= (double)seqlstm_mask(key, (uint64_t)k, masked.step.weight_mask_step,
-                                                                  SEQLSTM_WEIGHT_SEQUENCE, 0.5f);
+        ((double *)by_hand.values[w_h])[k] *=
+            (double)seqlstm_mask(key, (uint64_t)k, masked.step.weight_mask_step, SEQLSTM_WEIGHT_SEQUENCE, 0.5f);
     rh_forward(&masked);
     rh_forward(&by_hand);
     assert_close("y", masked.values[1], by_hand.values[1], masked.elems[1], 1e-14);
@@ -416,16 +416,11 @@ static void final_states_one_by_one(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_ranges_are_the_whole),
-        cmocka_unit_test(a_batch_is_its_sequences),
-        cmocka_unit_test(dropout_is_a_masked_input),
-        cmocka_unit_test(weight_drop_is_a_masked_matrix),
-        cmocka_unit_test(inference_has_no_masks),
-        cmocka_unit_test(zoneout_keeps_old_values),
-        cmocka_unit_test(bidirectional_is_two_layers),
-        cmocka_unit_test(parts_and_absent_gradients),
-        cmocka_unit_test(unused_rows_do_not_matter),
-        cmocka_unit_test(final_states_one_by_one),
+        cmocka_unit_test(two_ranges_are_the_whole),    cmocka_unit_test(a_batch_is_its_sequences),
+        cmocka_unit_test(dropout_is_a_masked_input),   cmocka_unit_test(weight_drop_is_a_masked_matrix),
+        cmocka_unit_test(inference_has_no_masks),      cmocka_unit_test(zoneout_keeps_old_values),
+        cmocka_unit_test(bidirectional_is_two_layers), cmocka_unit_test(parts_and_absent_gradients),
+        cmocka_unit_test(unused_rows_do_not_matter),   cmocka_unit_test(final_states_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

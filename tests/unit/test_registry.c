@@ -59,9 +59,10 @@ static void the_reference_runs_only_where_it_is_listed(void **state)
 static void memory_may_run_out_anywhere(void **state)
 {
     (void)state;
-    struct sl_registry_entry entries[] = {
-        {.name = "reference", .origin = "m.yaml:2:5", .require = true}, {.name = "nowhere"}, {.name = "reference"},
-        {.name = "/no/such/file.so"}};
+    struct sl_registry_entry entries[] = {{.name = "reference", .origin = "m.yaml:2:5", .require = true},
+                                          {.name = "nowhere"},
+                                          {.name = "reference"},
+                                          {.name = "/no/such/file.so"}};
     const char *folders[] = {"/no/such/folder", "/usr/lib"};
     struct sl_registry_request request = {.builtins = builtins,
                                           .builtin_count = 1,

@@ -205,7 +205,7 @@ static void other_floats_become_float32(void **state)
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     static const uint16_t HALVES[] = {0x3c00, 0xc000, 0x7c00, 0xfc00, 0x7e00, 0x0001, 0x83ff, 0x0400, 0x8000, 0x3555};
-    static const float WANT[] = {1,        -2,     INFINITY,  -INFINITY, NAN, 0x1p-24f, -1023 * 0x1p-24f,
+    static const float WANT[] = {1,        -2,    INFINITY,       -INFINITY, NAN, 0x1p-24f, -1023 * 0x1p-24f,
                                  0x1p-14f, -0.0f, 0.333251953125f};
     static const uint16_t BRAINS[] = {0x3f80, 0xc040};
     static const double WIDE[] = {0.1, 1e300};

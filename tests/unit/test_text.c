@@ -16,8 +16,12 @@
 static void bytes_survive_base64(void **state)
 {
     (void)state;
-    static const char *const known[][2] = {{"", ""},         {"f", "Zg=="},        {"fo", "Zm8="},
-                                           {"foo", "Zm9v"},  {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="},
+    static const char *const known[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
                                            {"foobar", "Zm9vYmFy"}};
     static const char *const bad[] = {"Z", "Zg=", "Zg==Zg==", "Z===", "Zh==", "Zm9=", "Zm9*", "====", "Zm\n="};
     struct sl_buf text = {0}, back = {0};
@@ -60,13 +64,13 @@ static void bad_utf8_is_found_where_it_is(void **state)
         const char *text;
         size_t length, offset;
     } bad[] = {
-        {"\x80", 1, 0},                     /* a continuation alone */
-        {"abcdefghij\xC3", 11, 10},         /* cut off */
-        {"ab\xC0\xAF", 4, 2},               /* overlong */
-        {"\xE0\x80\x80", 3, 0},             /* overlong */
-        {"x\xED\xA0\x80", 4, 1},            /* surrogate */
-        {"\xF4\x90\x80\x80", 4, 0},         /* over U+10FFFF */
-        {"\xF8\x88\x80\x80\x80", 5, 0},     /* five bytes */
+        {"\x80", 1, 0},                 /* a continuation alone */
+        {"abcdefghij\xC3", 11, 10},     /* cut off */
+        {"ab\xC0\xAF", 4, 2},           /* overlong */
+        {"\xE0\x80\x80", 3, 0},         /* overlong */
+        {"x\xED\xA0\x80", 4, 1},        /* surrogate */
+        {"\xF4\x90\x80\x80", 4, 0},     /* over U+10FFFF */
+        {"\xF8\x88\x80\x80\x80", 5, 0}, /* five bytes */
         {"\xFF", 1, 0},
         {"\xE2\x82z", 3, 0},
     };
@@ -145,8 +149,7 @@ static void hash_spreads_and_is_fixed(void **state)
     assert_true(sl_hash_bytes("a", 1, 0) != sl_hash_bytes("a\0", 2, 0));
     assert_true(sl_hash_bytes("abc", 3, 0) != sl_hash_bytes("abc", 3, 1));
     assert_true(sl_hash_bytes("", 0, 0) != sl_hash_bytes("", 0, 1));
-    assert_true(sl_hash_combine(sl_hash_combine(0, 1), 2) !=
-                sl_hash_combine(sl_hash_combine(0, 2), 1));
+    assert_true(sl_hash_combine(sl_hash_combine(0, 1), 2) != sl_hash_combine(sl_hash_combine(0, 2), 1));
     int flips = 0, buckets[256] = {0};
     for (uint64_t i = 0; i < 25600; i++) {
         uint64_t a = sl_hash_bytes(&i, sizeof i, 0), other = i ^ (uint64_t)1 << i % 64;
@@ -162,12 +165,9 @@ static void hash_spreads_and_is_fixed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_survive_base64),
-        cmocka_unit_test(every_character_survives_utf8),
-        cmocka_unit_test(bad_utf8_is_found_where_it_is),
-        cmocka_unit_test(distance_counts_edits),
-        cmocka_unit_test(suggests_what_was_meant),
-        cmocka_unit_test(checksum_is_the_standard_one),
+        cmocka_unit_test(bytes_survive_base64),          cmocka_unit_test(every_character_survives_utf8),
+        cmocka_unit_test(bad_utf8_is_found_where_it_is), cmocka_unit_test(distance_counts_edits),
+        cmocka_unit_test(suggests_what_was_meant),       cmocka_unit_test(checksum_is_the_standard_one),
         cmocka_unit_test(hash_spreads_and_is_fixed),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);

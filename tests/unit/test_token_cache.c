@@ -38,8 +38,9 @@ static void forget(void)
 /* Words of several scripts, blank lines, blanks at ends, CRLF; the last line may end or not. */
 static struct sl_buf make_text(uint64_t seed, bool ends)
 {
-    static const char *const words[] = {"the", "of", "<unk>", "\xC3\xA4rger", "\xE6\x97\xA5\xE6\x9C\xAC", "don't",
-                                        "3.5,", "A", "\xF0\x9F\x98\x80", "zebra", "x"};
+    static const char *const words[] = {"the",   "of",   "<unk>", "\xC3\xA4rger",     "\xE6\x97\xA5\xE6\x9C\xAC",
+                                        "don't", "3.5,", "A",     "\xF0\x9F\x98\x80", "zebra",
+                                        "x"};
     struct sl_buf text = {0};
     uint64_t state = seed;
     for (int line = 0; line < 90; line++) {
@@ -116,10 +117,10 @@ static void compare(const struct sl_model *model, const struct sl_token_file *fi
 static void test_same_tokens(void **state)
 {
     (void)state;
-    static const char *const tokenizers[] = {
-        "type: whitespace, specials: [unk, bos, eos]", "type: whitespace, specials: [unk]",
-        "type: word, lowercase: true, specials: [unk, eos]", "type: char, specials: [unk]",
-        "type: char, specials: [unk, eos]"};
+    static const char *const tokenizers[] = {"type: whitespace, specials: [unk, bos, eos]",
+                                             "type: whitespace, specials: [unk]",
+                                             "type: word, lowercase: true, specials: [unk, eos]",
+                                             "type: char, specials: [unk]", "type: char, specials: [unk, eos]"};
     static const int64_t chunks[] = {1, 7, 64, 0};
     for (size_t t = 0; t < 5; t++)
         for (int stream = 0; stream < 2; stream++) {
@@ -252,7 +253,10 @@ static void test_changes_are_noticed(void **state)
     sl_token_file_close(file);
     sl_token_file_close(other);
     /* Another text at the end of cutting than at its beginning: an error, and no file. */
-    struct sl_token_build build = {.text_path = text_path, .tokenizer = &words, .stream = true, .threads = 1,
+    struct sl_token_build build = {.text_path = text_path,
+                                   .tokenizer = &words,
+                                   .stream = true,
+                                   .threads = 1,
                                    .source = {.size_bytes = 10, .mtime_ns = 1}};
     char made[300];
     snprintf(made, sizeof made, "%s/made", data_folder);
@@ -450,11 +454,15 @@ static void test_unknown_has_its_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_tokens),        cmocka_unit_test(test_errors_have_places),
-        cmocka_unit_test(test_damage_is_mended),   cmocka_unit_test(test_changes_are_noticed),
-        cmocka_unit_test(test_many_at_once),       cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_full_disk),          cmocka_unit_test(test_dataset),
-                  cmocka_unit_test(test_unknown_has_its_line),
+        cmocka_unit_test(test_same_tokens),
+        cmocka_unit_test(test_errors_have_places),
+        cmocka_unit_test(test_damage_is_mended),
+        cmocka_unit_test(test_changes_are_noticed),
+        cmocka_unit_test(test_many_at_once),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_dataset),
+        cmocka_unit_test(test_unknown_has_its_line),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -219,9 +219,15 @@ static void append(struct sl_metrics_log *log, int64_t update, const char *span,
 {
     struct sl_metric_values values = {.count = 2,
                                       .items = {{.name = "loss", .value = loss}, {.name = "mae", .value = 0.5}}};
-    struct sl_metrics_row row = {.update = update, .epoch = 0.5, .seconds = (double)update + 0.0004, .split = "train",
+    struct sl_metrics_row row = {.update = update,
+                                 .epoch = 0.5,
+                                 .seconds = (double)update + 0.0004,
+                                 .split = "train",
                                  .teacher_forcing = NAN,
-                                 .span = span, .learning_rate = 1e-3, .gradient_norm = NAN, .rows_per_second = NAN,
+                                 .span = span,
+                                 .learning_rate = 1e-3,
+                                 .gradient_norm = NAN,
+                                 .rows_per_second = NAN,
                                  .values = &values};
     assert_int_equal(sl_metrics_log_append(log, &row, NULL), SEQLSTM_OK);
 }

@@ -238,10 +238,10 @@ static void early_stopping_restores_the_best(void **state)
     struct world *world = make_plain();
     struct sl_train_config *train = &world->model.train;
     train->validate.every = (struct sl_period){SL_PERIOD_UPDATES, 1};
-    train->early_stopping = (struct sl_early_stopping){.enabled = true, .monitor = "valid.loss", .patience = 4,
-                                                       .min_delta = 0, .restore_best = true};
-    train->schedule = (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 3,
-                                           .every = {SL_PERIOD_UPDATES, 1}};
+    train->early_stopping = (struct sl_early_stopping){
+        .enabled = true, .monitor = "valid.loss", .patience = 4, .min_delta = 0, .restore_best = true};
+    train->schedule =
+        (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 3, .every = {SL_PERIOD_UPDATES, 1}};
     train->epochs = 1000;
     struct sl_train_result result = run(world);
     assert_int_equal(result.end, SL_END_EARLY_STOPPING);
@@ -253,8 +253,8 @@ static void early_stopping_restores_the_best(void **state)
     /* The same run, ended at the best update, has these weights and this loss. */
     world = make_plain();
     world->model.train.updates = best;
-    world->model.train.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 3,
-                                                       .every = {SL_PERIOD_UPDATES, 1}};
+    world->model.train.schedule =
+        (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 3, .every = {SL_PERIOD_UPDATES, 1}};
     result = run(world);
     assert_memory_equal(got.values, world->params.values, sizeof got.values);
     ASSERT_NEAR(sl_metric_values_get(&result.valid, SL_METRIC_LOSS), loss, 0);

@@ -32,8 +32,15 @@ static struct sl_batch *make_batch(enum sl_field_kind kind, bool on_steps, int64
 {
     static const int32_t lengths[] = {2, 1};
     struct sl_batch_shape shape = {
-        .sequences = 2, .lengths = lengths, .input_kind = SL_FIELD_VALUES, .input_features = 1, .input_on_steps = true,
-        .target_kind = kind, .target_features = features, .target_on_steps = on_steps, .has_weight = weight,
+        .sequences = 2,
+        .lengths = lengths,
+        .input_kind = SL_FIELD_VALUES,
+        .input_features = 1,
+        .input_on_steps = true,
+        .target_kind = kind,
+        .target_features = features,
+        .target_on_steps = on_steps,
+        .has_weight = weight,
     };
     struct sl_batch *batch = NULL;
     assert_int_equal(sl_batch_create(&shape, &batch, NULL), SEQLSTM_OK);

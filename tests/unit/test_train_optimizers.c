@@ -52,14 +52,17 @@ static void open_world(struct world *w, const char *layer, const char *train)
         sl_diagnostics_render(w->diagnostics, false, &buf, &err);
         fail_msg("%s", sl_buf_text(&buf));
     }
-    struct sl_data_facts facts = {.input = {SL_FIELD_VALUES, false, 3, 0}, .target = {SL_FIELD_VALUES, false, 2, 0},
-                                  .records = 4, .rows = 4, .envelope = {.sequences = 4, .rows = 4}};
+    struct sl_data_facts facts = {.input = {SL_FIELD_VALUES, false, 3, 0},
+                                  .target = {SL_FIELD_VALUES, false, 2, 0},
+                                  .records = 4,
+                                  .rows = 4,
+                                  .envelope = {.sequences = 4, .rows = 4}};
     struct sl_graph_request graph = {.model = w->model, .facts = &facts, .phase = SL_PHASE_TRAIN};
     ok(sl_graph_create(&graph, &w->graph, &err), &err);
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     static const struct sl_registry_entry entries[] = {{.name = "reference"}};
-    struct sl_registry_request registry = {.entries = entries, .entry_count = 1, .builtins = builtins,
-                                           .builtin_count = 1, .only_folders = true};
+    struct sl_registry_request registry = {
+        .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
     ok(sl_registry_create(&registry, &w->registry, &err), &err);
     struct sl_plan_request plan = {.graph = w->graph, .registry = w->registry, .optimizer_states = 3};
     ok(sl_plan_create(&plan, &w->plan, &err), &err);

@@ -341,14 +341,10 @@ static void old_checkpoints_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_runs_are_one),
-        cmocka_unit_test(interrupted_at_every_update),
-        cmocka_unit_test(interrupted_all_the_way),
-        cmocka_unit_test(dead_at_every_run),
-        cmocka_unit_test(full_at_every_write),
-        cmocka_unit_test(damaged_newest_is_passed_over),
-        cmocka_unit_test(finished_run_ends_at_once),
-        cmocka_unit_test(old_checkpoints_go),
+        cmocka_unit_test(two_runs_are_one),          cmocka_unit_test(interrupted_at_every_update),
+        cmocka_unit_test(interrupted_all_the_way),   cmocka_unit_test(dead_at_every_run),
+        cmocka_unit_test(full_at_every_write),       cmocka_unit_test(damaged_newest_is_passed_over),
+        cmocka_unit_test(finished_run_ends_at_once), cmocka_unit_test(old_checkpoints_go),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -65,8 +65,10 @@ static void constant_and_step(void **state)
     struct sl_train_config config = {.optimizer.learning_rate = 1, .schedule.kind = SL_SCHEDULE_CONSTANT};
     ASSERT_NEAR(rate_at(&config, 1000, 10), 1);
     /* Zaremba et al. 2014, small: the rate is halved after each epoch from the fifth on. */
-    config.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_STEP, .factor = 0.5,
-                                           .start = period(4, SL_PERIOD_EPOCHS), .every = period(1, SL_PERIOD_EPOCHS)};
+    config.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_STEP,
+                                           .factor = 0.5,
+                                           .start = period(4, SL_PERIOD_EPOCHS),
+                                           .every = period(1, SL_PERIOD_EPOCHS)};
     assert_int_equal(sl_schedule_check(&config, NULL), SEQLSTM_OK);
     ASSERT_NEAR(rate_at(&config, 0, 0), 1);
     ASSERT_NEAR(rate_at(&config, 0, 3.999), 1);
@@ -83,8 +85,8 @@ static void exponential(void **state)
 {
     (void)state;
     struct sl_train_config config = {.optimizer.learning_rate = 2};
-    config.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 0.9,
-                                           .every = period(100, SL_PERIOD_UPDATES)};
+    config.schedule =
+        (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 0.9, .every = period(100, SL_PERIOD_UPDATES)};
     ASSERT_NEAR(rate_at(&config, 0, 0), 2);
     ASSERT_NEAR(rate_at(&config, 50, 0), 2 * sqrt(0.9));
     ASSERT_NEAR(rate_at(&config, 300, 0), 2 * 0.729);
@@ -108,8 +110,12 @@ static void cosine_and_one_cycle(void **state)
     config.schedule.over = period(200, SL_PERIOD_UPDATES);
     ASSERT_NEAR(rate_at(&config, 100, 9), 0.55);
 
-    config.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_ONE_CYCLE, .max = 1, .rise = 0.25, .divide_start = 10,
-                                           .divide_end = 1000, .over = period(100, SL_PERIOD_UPDATES)};
+    config.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_ONE_CYCLE,
+                                           .max = 1,
+                                           .rise = 0.25,
+                                           .divide_start = 10,
+                                           .divide_end = 1000,
+                                           .over = period(100, SL_PERIOD_UPDATES)};
     ASSERT_NEAR(rate_at(&config, 0, 0), 0.1);
     ASSERT_NEAR(rate_at(&config, 10, 0), 0.1 + 0.9 * 0.4);
     ASSERT_NEAR(rate_at(&config, 25, 0), 1);
@@ -140,14 +146,18 @@ static void plateau_waits_reduces_and_cools(void **state)
     struct sl_train_config config = {.optimizer.learning_rate = 1};
     struct sl_schedule_state s = {0};
     struct sl_progress progress = {0};
-    config.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_PLATEAU, .factor = 0.1, .patience = 2, .min_delta = 0.01,
-                                           .cooldown = 1, .min_learning_rate = 0.005, .monitor = "valid.loss"};
+    config.schedule = (struct sl_schedule){.kind = SL_SCHEDULE_PLATEAU,
+                                           .factor = 0.1,
+                                           .patience = 2,
+                                           .min_delta = 0.01,
+                                           .cooldown = 1,
+                                           .min_learning_rate = 0.005,
+                                           .monitor = "valid.loss"};
     static const struct {
         double value;
         bool reduces;
-    } course[] = {{1, false},    {0.995, false}, {0.9, false}, {0.9, false}, {0.895, true},
-                  {0.9, false}, /* cooling */
-                  {0.9, false},  {0.9, true},    {NAN, false}, {NAN, false}, {NAN, true}};
+    } course[] = {{1, false},   {0.995, false}, {0.9, false}, {0.9, false}, {0.895, true}, {0.9, false}, /* cooling */
+                  {0.9, false}, {0.9, true},    {NAN, false}, {NAN, false}, {NAN, true}};
     for (size_t i = 0; i < sizeof course / sizeof *course; i++)
         assert_int_equal(sl_schedule_observe(&config, &s, course[i].value), course[i].reduces);
     assert_int_equal(s.reductions, 3);
@@ -248,10 +258,10 @@ static void teachers_fade(void **state)
     struct sl_teacher_forcing always = {.kind = SL_TEACHER_ALWAYS};
     struct sl_teacher_forcing constant = {.kind = SL_TEACHER_CONSTANT, .probability = 0.3};
     struct sl_teacher_forcing linear = {.kind = SL_TEACHER_LINEAR, .from = 0.9, .to = 0.1};
-    struct sl_teacher_forcing power = {.kind = SL_TEACHER_EXPONENTIAL, .k = 0.99,
-                                       .every = period(2, SL_PERIOD_UPDATES)};
-    struct sl_teacher_forcing sigmoid = {.kind = SL_TEACHER_INVERSE_SIGMOID, .k = 20,
-                                         .every = period(1, SL_PERIOD_UPDATES)};
+    struct sl_teacher_forcing power = {
+        .kind = SL_TEACHER_EXPONENTIAL, .k = 0.99, .every = period(2, SL_PERIOD_UPDATES)};
+    struct sl_teacher_forcing sigmoid = {
+        .kind = SL_TEACHER_INVERSE_SIGMOID, .k = 20, .every = period(1, SL_PERIOD_UPDATES)};
     ASSERT_NEAR(teacher_at(&always, 1000, 9), 1);
     ASSERT_NEAR(teacher_at(&constant, 1000, 9), 0.3);
     ASSERT_NEAR(teacher_at(&linear, 0, 0), 0.9);

@@ -125,8 +125,8 @@ static void signatures(void **state)
 static void exact_match(void **state)
 {
     (void)state;
-    static const char *const pairs[][2] = {
-        {"596", "596"}, {"a b", " a  b\n"}, {"", " "}, {"a", "b"}, {"a b", "ab"}, {"a", ""}, {"a b", "a b c"}};
+    static const char *const pairs[][2] = {{"596", "596"}, {"a b", " a  b\n"}, {"", " "},       {"a", "b"},
+                                           {"a b", "ab"},  {"a", ""},          {"a b", "a b c"}};
     struct sl_text_sums sums = {0};
     assert_true(isnan(sl_text_sums_get_exact_match(&sums)));
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -226,7 +226,7 @@ static void no_tags(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_sacrebleu), cmocka_unit_test(signatures), cmocka_unit_test(exact_match),
+        cmocka_unit_test(as_sacrebleu),    cmocka_unit_test(signatures), cmocka_unit_test(exact_match),
         cmocka_unit_test(memory_runs_out), cmocka_unit_test(as_seqeval), cmocka_unit_test(no_tags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,13 +28,13 @@ enum { FAKE_SEQUENCES = 4, FAKE_STEPS = 3, FAKE_FEATURES = 3, FAKE_ELEMS = 32 };
 /* ---- batches ---------------------------------------------------------------------------------------- */
 
 struct sl_batcher {
-    int64_t batches;       /* of an epoch */
-    int64_t pieces;        /* > 1: unit: sequence with bptt, so many pieces a batch */
+    int64_t batches; /* of an epoch */
+    int64_t pieces;  /* > 1: unit: sequence with bptt, so many pieces a batch */
     bool stream;
     bool evaluate;
     uint64_t epoch, ordinal;
-    int fail_at;           /* calls of next until one fails; 0: never */
-    double ignored;        /* share of the targets that weigh nothing, by hash */
+    int fail_at;    /* calls of next until one fails; 0: never */
+    double ignored; /* share of the targets that weigh nothing, by hash */
 };
 
 static inline double fake_uniform(uint64_t a, uint64_t b, uint64_t c)
@@ -57,9 +57,15 @@ WEAK seqlstm_status sl_batcher_next(struct sl_batcher *batcher, struct sl_batch 
         return SEQLSTM_OK;
     }
     struct sl_batch_shape shape = {
-        .sequences = FAKE_SEQUENCES, .lengths = lengths, .input_kind = SL_FIELD_VALUES,
-        .input_features = FAKE_FEATURES, .input_on_steps = true, .target_kind = SL_FIELD_VALUES,
-        .target_features = 1, .target_on_steps = true, .has_weight = true,
+        .sequences = FAKE_SEQUENCES,
+        .lengths = lengths,
+        .input_kind = SL_FIELD_VALUES,
+        .input_features = FAKE_FEATURES,
+        .input_on_steps = true,
+        .target_kind = SL_FIELD_VALUES,
+        .target_features = 1,
+        .target_on_steps = true,
+        .has_weight = true,
     };
     struct sl_batch *batch = NULL;
     SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
@@ -162,8 +168,14 @@ static inline void fake_params_init(struct fake_params *fake)
     fake->views[1] = (struct sl_param_view){"dense.bias", 1, 1, 16, 1, true, {0, 0}};
     fake->views[2] = (struct sl_param_view){"frozen.w", 2, 1, 24, 2, false, {0, 0}};
     fake->params = (struct sl_params){
-        .views = fake->views, .view_count = 3, .elems = FAKE_ELEMS, .trainable_elems = 24, .param_elems = 6,
-        .values = fake->values, .grads = fake->grads, .states = {fake->m, fake->v, NULL},
+        .views = fake->views,
+        .view_count = 3,
+        .elems = FAKE_ELEMS,
+        .trainable_elems = 24,
+        .param_elems = 6,
+        .values = fake->values,
+        .grads = fake->grads,
+        .states = {fake->m, fake->v, NULL},
     };
     fake->values[0] = 0.5f;
     fake->values[1] = -0.25f;
@@ -174,14 +186,14 @@ static inline void fake_params_init(struct fake_params *fake)
 struct sl_exec {
     struct sl_params *params;
     bool training;
-    double class_weight;     /* of all rows, as if of one class */
+    double class_weight; /* of all rows, as if of one class */
     float output[FAKE_SEQUENCES * FAKE_STEPS];
     float state[FAKE_SEQUENCES];
     int runs;
-    int fail_at;             /* the n-th run fails, as if the process were gone; 0: never */
-    int poison_at;           /* the n-th run has a loss of NaN */
-    int poison_grad_at;      /* its gradient is infinite */
-    int poison_count;        /* for so many runs from then on */
+    int fail_at;        /* the n-th run fails, as if the process were gone; 0: never */
+    int poison_at;      /* the n-th run has a loss of NaN */
+    int poison_grad_at; /* its gradient is infinite */
+    int poison_count;   /* for so many runs from then on */
     double last_normaliser;
     int accumulated;
     uint64_t last_update;

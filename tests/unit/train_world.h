@@ -18,8 +18,8 @@ struct world {
     struct sl_batcher train, valid;
     struct sl_interrupt interrupt;
     struct sl_trainer_request request;
-    int64_t stop_at;   /* update after which the interrupt is set; 0: never */
-    int64_t steps;     /* on_step calls */
+    int64_t stop_at; /* update after which the interrupt is set; 0: never */
+    int64_t steps;   /* on_step calls */
     int validations, epochs, reports, checkpoints;
     char folder[128];
 };
@@ -74,23 +74,30 @@ static inline struct world *world_create(const char *name)
     struct sl_train_config *train = &world->model.train;
     train->loss.kind = SL_LOSS_MSE;
     train->optimizer = (struct sl_optimizer){.kind = SL_OPTIMIZER_ADAM, .learning_rate = 0.05};
-    train->schedule = (struct sl_schedule){.kind = SL_SCHEDULE_PLATEAU, .factor = 0.5, .patience = 1,
-                                           .min_delta = 0.2, .monitor = "valid.loss"};
+    train->schedule = (struct sl_schedule){
+        .kind = SL_SCHEDULE_PLATEAU, .factor = 0.5, .patience = 1, .min_delta = 0.2, .monitor = "valid.loss"};
     train->epochs = 5;
     train->accumulate = 2;
     train->clip_norm = 1;
     train->metrics = train->validate.metrics = (struct sl_metric_list){METRICS, 2};
     train->validate.every = (struct sl_period){SL_PERIOD_UPDATES, 3};
-    train->checkpoint = (struct sl_checkpoint){.every = {SL_PERIOD_UPDATES, 2}, .keep_last = 2, .keep_best = 2,
-                                               .monitor = "valid.loss", .mode = SL_MODE_MIN};
-    train->early_stopping = (struct sl_early_stopping){.enabled = true, .monitor = "valid.loss", .patience = 50,
-                                                       .min_delta = 0.01, .restore_best = true};
+    train->checkpoint = (struct sl_checkpoint){
+        .every = {SL_PERIOD_UPDATES, 2}, .keep_last = 2, .keep_best = 2, .monitor = "valid.loss", .mode = SL_MODE_MIN};
+    train->early_stopping = (struct sl_early_stopping){
+        .enabled = true, .monitor = "valid.loss", .patience = 50, .min_delta = 0.01, .restore_best = true};
     train->ema = (struct sl_ema){.enabled = true, .decay = 0.8, .start = {SL_PERIOD_UPDATES, 5}};
     snprintf(world->folder, sizeof world->folder, "%s/%s", root, name);
     static const struct sl_safetensors_text texts[] = {{"plan", "{\"a\": 1}"}};
     world->request = (struct sl_trainer_request){
-        .model = &world->model, .exec = &world->exec, .evaluate = &world->evaluate, .params = &world->params.params,
-        .train = &world->train, .valid = &world->valid, .folder = world->folder, .texts = texts, .text_count = 1,
+        .model = &world->model,
+        .exec = &world->exec,
+        .evaluate = &world->evaluate,
+        .params = &world->params.params,
+        .train = &world->train,
+        .valid = &world->valid,
+        .folder = world->folder,
+        .texts = texts,
+        .text_count = 1,
         .observer = {world, on_step, on_report, on_epoch, on_validation, on_checkpoint},
         .interrupt = &world->interrupt,
     };

@@ -33,7 +33,7 @@ static void copy_panel(const struct seqlstm_prim_gemm *g, int64_t p, int64_t dep
 {
     for (int64_t q = 0; q < depth; q++)
         for (int64_t k = 0; k < TILE_COLUMNS; k++)
-            panel[q][k] = k >= columns       ? 0
+            panel[q][k] = k >= columns     ? 0
                           : g->transpose_b ? g->b[(j + k) * g->ldb + p + q]
                                            : g->b[(p + q) * g->ldb + j + k];
 }

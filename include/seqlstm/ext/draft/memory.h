@@ -27,8 +27,8 @@ enum {
 enum {
     SEQLSTM_COPY_TO_DEVICE = 1, /* `from` may be changed as soon as the call returns; if it is SEQLSTM_MEMORY_PINNED,
                                  * when the stream has got there: the copy then overlaps with other streams */
-    SEQLSTM_COPY_TO_HOST   = 2, /* `to` is complete when the call returns */
-    SEQLSTM_COPY_WITHIN    = 3  /* both in the domain, not overlapping */
+    SEQLSTM_COPY_TO_HOST = 2,   /* `to` is complete when the call returns */
+    SEQLSTM_COPY_WITHIN = 3     /* both in the domain, not overlapping */
 };
 
 struct seqlstm_memory {
@@ -59,7 +59,7 @@ struct seqlstm_streams {
     seqlstm_status (*synchronize)(struct seqlstm_instance *instance, uint32_t device, void *stream,
                                   struct seqlstm_error *err);
     seqlstm_status (*event_create)(struct seqlstm_instance *instance, uint32_t device, void **out_event,
-                                   struct seqlstm_error *err); /* [any] */
+                                   struct seqlstm_error *err);                              /* [any] */
     void (*event_destroy)(struct seqlstm_instance *instance, uint32_t device, void *event); /* NULL is fine. [any] */
     /* The event happens when all that was started on the stream so far has finished. [queue] */
     seqlstm_status (*event_record)(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,

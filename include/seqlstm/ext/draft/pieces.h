@@ -23,8 +23,8 @@ struct seqlstm_pieces; /* a model, ready to cut */
 
 struct seqlstm_pieces_training {
     uint32_t struct_size;
-    uint32_t method;      /* SEQLSTM_PIECES_… */
-    int64_t size;         /* pieces, the one for unknown text included */
+    uint32_t method; /* SEQLSTM_PIECES_… */
+    int64_t size;    /* pieces, the one for unknown text included */
     /* The next line, borrowed until the next call; NULL at the end. */
     const char *(*next)(void *context, uint64_t *out_bytes);
     void *context;
