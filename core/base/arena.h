@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include <seqlstm/status.h>
+
 struct sl_arena_block;
 
 struct sl_arena {
@@ -39,8 +41,8 @@ char *sl_arena_strdup(struct sl_arena *arena, const char *text);
 char *sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length);
 
 /* Formatted text; numbers are printed as in the C locale, whatever the program's locale is. */
-char *sl_arena_printf(struct sl_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-char *sl_arena_vprintf(struct sl_arena *arena, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+char *sl_arena_printf(struct sl_arena *arena, const char *format, ...) SEQLSTM_PRINTF(2, 3);
+char *sl_arena_vprintf(struct sl_arena *arena, const char *format, va_list args) SEQLSTM_PRINTF(2, 0);
 
 #define SL_ARENA_NEW(arena, type)          ((type *)sl_arena_alloc_array((arena), 1, sizeof(type)))
 #define SL_ARENA_ARRAY(arena, type, count) ((type *)sl_arena_alloc_array((arena), (count), sizeof(type)))

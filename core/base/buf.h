@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <seqlstm/status.h>
+
 struct sl_buf {
     char *data; /* NULL until something is appended */
     size_t length_bytes;
@@ -29,8 +31,8 @@ void sl_buf_append_char(struct sl_buf *buf, char c);
 void sl_buf_fill(struct sl_buf *buf, char c, size_t count);
 
 /* Formatted text; numbers are printed as in the C locale, whatever the program's locale is. */
-void sl_buf_printf(struct sl_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void sl_buf_vprintf(struct sl_buf *buf, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+void sl_buf_printf(struct sl_buf *buf, const char *format, ...) SEQLSTM_PRINTF(2, 3);
+void sl_buf_vprintf(struct sl_buf *buf, const char *format, va_list args) SEQLSTM_PRINTF(2, 0);
 
 /* Room for `bytes` more at the end, uninitialised; the caller writes them and they count at once.
  * NULL after a failure. Valid until the next append. */

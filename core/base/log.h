@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
+#include <seqlstm/status.h>
+
 enum sl_log_level { SL_LOG_ERROR = 0, SL_LOG_WARN = 1, SL_LOG_INFO = 2, SL_LOG_DEBUG = 3, SL_LOG_TRACE = 4 };
 
 /* `message` is one line without the newline, borrowed for the call. */
@@ -22,10 +24,9 @@ struct sl_log {
 bool sl_log_is_on(const struct sl_log *log, enum sl_log_level level);
 
 /* Formats as in the C locale; longer than 1023 bytes is cut. `log` may be NULL. */
-void sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char *format, ...) SEQLSTM_PRINTF(3, 4);
 void sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *format, va_list args)
-    __attribute__((format(printf, 3, 0)));
+    SEQLSTM_PRINTF(3, 0);
 
 /* "error", "warning", "info", "debug", "trace". */
 const char *sl_log_level_name(enum sl_log_level level);

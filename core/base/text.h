@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <seqlstm/status.h>
+
 /* Longest output of the functions that print a number, NUL included. */
 #define SL_TEXT_NUMBER_BYTES 32
 
@@ -29,9 +31,8 @@ size_t sl_text_print_float64(char out[SL_TEXT_NUMBER_BYTES], double value);
 size_t sl_text_print_float32(char out[SL_TEXT_NUMBER_BYTES], float value);
 
 /* snprintf as in the C locale, whatever the program's locale is. Same result as snprintf. */
-int sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
-int sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list args)
-    __attribute__((format(printf, 3, 0)));
+int sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...) SEQLSTM_PRINTF(3, 4);
+int sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list args) SEQLSTM_PRINTF(3, 0);
 
 /* Decodes the character at text[0..length), length > 0. Returns its bytes, 1 to 4, or 0 when the
  * bytes are not valid UTF-8 (overlong forms, surrogates and values over U+10FFFF are not). */

@@ -120,13 +120,13 @@ int cli_prepare(struct cli_context *cli, const char *path);
 void cli_release(struct cli_context *cli);
 
 /* ---- printing ---- */
-__attribute__((format(printf, 2, 3))) void cli_note(const struct cli_context *cli, const char *format, ...);
+void cli_note(const struct cli_context *cli, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 /* Each line (all end in a newline) as a note. */
 void cli_note_lines(const struct cli_context *cli, const char *lines);
 /* The findings, or "error: message" where there are none; the exit code of the status. */
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err);
 /* "error: …" about the command line; returns CLI_USAGE. */
-__attribute__((format(printf, 2, 3))) int cli_usage_error(const struct cli_context *cli, const char *format, ...);
+int cli_usage_error(const struct cli_context *cli, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 /* Data for stdout; with `flush` at once. Fails with IO; who does not want to read on (EPIPE) is no error worth a
  * word: cli_fail is silent about it. */
 seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlstm_error *err);

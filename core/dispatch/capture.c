@@ -9,8 +9,7 @@
 #include "base/op_signature.h"
 #include "dispatch/domain.h"
 
-__attribute__((format(printf, 3, 4))) static void refuse(struct sl_capture *capture, bool *allowed, const char *format,
-                                                         ...)
+static SEQLSTM_PRINTF(3, 4) void refuse(struct sl_capture *capture, bool *allowed, const char *format, ...)
 {
     va_list args;
     *allowed = false;

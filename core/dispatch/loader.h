@@ -38,7 +38,6 @@ seqlstm_status sl_loader_check_owner(const char *path, struct seqlstm_error *err
 
 /* Sets status and reason of a record. NO_MEMORY if the text cannot be kept. */
 seqlstm_status sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record, enum sl_backend_status status,
-                                struct seqlstm_error *err, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+                                struct seqlstm_error *err, const char *format, ...) SEQLSTM_PRINTF(5, 6);
 
 #endif

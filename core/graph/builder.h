@@ -73,8 +73,8 @@ struct sl_builder {
 };
 
 /* Fails with the layer's (or an option's) place in `where`. */
-__attribute__((format(printf, 3, 4))) seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place,
-                                                                     const char *format, ...);
+seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, const char *format, ...)
+    SEQLSTM_PRINTF(3, 4);
 
 /* Adds a tensor and returns its index. */
 int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role, enum sl_axis axis,

@@ -73,7 +73,7 @@ struct sl_check {
 };
 
 /* Sets FAIL and the detail, unless there is a failure already. */
-void sl_check_fail(struct sl_check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sl_check_fail(struct sl_check *check, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 
 /* A status other than OK: UNSUPPORTED becomes that verdict, anything else FAIL. True when OK. */
 bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what, const struct seqlstm_error *err);

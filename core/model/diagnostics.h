@@ -50,11 +50,8 @@ void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *fil
 void sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding);
 
 /* The same with a formatted message and nothing else. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5)))
-#endif
-void sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code,
-                         struct sl_place place, const char *format, ...);
+void sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code, struct sl_place place,
+                         const char *format, ...) SEQLSTM_PRINTF(4, 5);
 
 /* Forgets the findings, which were shown, and keeps the texts of the files. */
 void sl_diagnostics_forget(struct sl_diagnostics *diagnostics);

@@ -6,10 +6,9 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_data_config, member)
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 static const char *const split_keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
 

@@ -57,18 +57,11 @@ bool sl_reader_was_said(const struct sl_node *map, const char *key);
 struct sl_place sl_reader_get_place(const struct sl_node *map, const char *key);
 
 /* Adds an error (or, with a W code, a warning). `help` and `note` may be NULL. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 6, 7)))
-#endif
-void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place place,
-                      const char *help, const char *note, const char *format, ...);
+void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place place, const char *help,
+                      const char *note, const char *format, ...) SEQLSTM_PRINTF(6, 7);
 
 /* Text in the reader's arena; "" and no_memory where memory runs out. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-const char *
-sl_reader_printf(struct sl_reader *reader, const char *format, ...);
+const char *sl_reader_printf(struct sl_reader *reader, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 
 /* "E0401": `what` is not available in this version. */
 void sl_reader_refuse_later(struct sl_reader *reader, struct sl_place place, const char *what);

@@ -5,10 +5,9 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_batching, member)
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 static const struct sl_word unit_words[] = {
     {"sequence", SL_UNIT_SEQUENCE, "independent sequences", false},

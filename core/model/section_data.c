@@ -10,10 +10,9 @@
 #define TEXTUAL    (S(TEXT) | S(LINES) | S(TSV) | S(CSV) | S(CONLL))
 #define AT(member) offsetof(struct sl_source, member)
 #define G(member)  offsetof(struct sl_source, member), S(GENERATOR)
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 const struct sl_word sl_words_source_type[] = {
     {"text", SL_SOURCE_TEXT, "one long text", false},

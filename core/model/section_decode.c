@@ -3,10 +3,9 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_decode_config, member)
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 static const struct sl_word penalty_words[] = {
     {"none", SL_LENGTH_PENALTY_NONE, "log-probabilities as they are, which favours short texts", false},

@@ -17,10 +17,9 @@
     {                                                                                                                  \
         .section = &sl_section_regularizer                                                                             \
     }
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 static const struct sl_word kind_words[] = {
     {"embedding", SL_LAYER_EMBEDDING, "a vector for each token", false},

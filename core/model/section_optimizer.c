@@ -7,10 +7,9 @@
 #define AT(member)          offsetof(struct sl_optimizer, member)
 #define SCHEDULE_AT(member) offsetof(struct sl_schedule, member)
 #define ADAMS               (O(ADAM) | O(ADAMW))
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 static const struct sl_word optimizer_words[] = {
     {"sgd", SL_OPTIMIZER_SGD, "gradient descent", false},

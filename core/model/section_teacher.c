@@ -4,10 +4,9 @@
 
 #define AT(member) offsetof(struct sl_teacher_forcing, member)
 #define C(kind)    (1u << SL_TEACHER_##kind)
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 enum { SAMPLED = C(CONSTANT) | C(LINEAR) | C(EXPONENTIAL) | C(INVERSE_SIGMOID) };
 

@@ -5,10 +5,9 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_model, member)
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 static const struct sl_word policy_words[] = {
     {"measured", SL_POLICY_MEASURED, "the fastest, timed on batches like those of the data; once, then kept", false},

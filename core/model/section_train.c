@@ -6,10 +6,9 @@
 #include "model/sections.h"
 
 #define AT(member) offsetof(struct sl_train_config, member)
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL                                                                                                           \
-    }
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
 
 const struct sl_word sl_words_task[] = {
     {"language_model", SL_TASK_LANGUAGE_MODEL, "the next token", false},

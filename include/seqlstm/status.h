@@ -48,20 +48,21 @@ struct seqlstm_error {
     char message[896];    /* one sentence: what, which value, what was expected */
 };
 
-#define SEQLSTM_ERROR_INIT                                                                                             \
-    {                                                                                                                  \
-        (uint32_t)sizeof(struct seqlstm_error), 0, 0, 0, {0},                                                          \
-        {                                                                                                              \
-            0                                                                                                          \
-        }                                                                                                              \
-    }
+/* clang-format off */
+#define SEQLSTM_ERROR_INIT {(uint32_t)sizeof(struct seqlstm_error), 0, 0, 0, {0}, {0}}
+/* clang-format on */
+
+/* Behind a declaration: argument `string` is a format of printf whose arguments begin at `first` (both count from 1;
+ * first 0: a va_list), for the compiler to check. */
+#if defined(__GNUC__)
+#define SEQLSTM_PRINTF(string, first) __attribute__((format(printf, string, first)))
+#else
+#define SEQLSTM_PRINTF(string, first)
+#endif
 
 /* Fills `err` (NULL is fine) and returns `code`. [any thread] */
-#if defined(__GNUC__)
-__attribute__((format(printf, 5, 6)))
-#endif
-static inline seqlstm_status
-seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code, const char *file, int line, const char *format, ...)
+static inline SEQLSTM_PRINTF(5, 6) seqlstm_status seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code,
+                                                                    const char *file, int line, const char *format, ...)
 {
     /* the caller's record may be of an older version than ours: shorter, but never without a message */
     if (err == NULL || err->struct_size < offsetof(struct seqlstm_error, message) + sizeof err->message)

@@ -12,11 +12,8 @@
 bool answer_yes(struct seqlstm_answer *answer, const char *const *variants);
 
 /* No, with the value as text and what to write instead ("" where nothing helps). Always false. [any] */
-#if defined(__GNUC__)
-__attribute__((format(printf, 6, 7)))
-#endif
 bool answer_no(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *reason, const char *hint,
-               const char *value_format, ...);
+               const char *value_format, ...) SEQLSTM_PRINTF(6, 7);
 
 /* ---- rules: false after a no [any] ----------------------------------------------------------------------- */
 

@@ -38,8 +38,10 @@
 #define TURN_K_6_2(way, k) TURN_K_5_2(way, k) TURN_ROW_BY_2(way, 5, k, 15)
 #define TURN_K_4_3(way, k)                                                                                             \
     TURN_GET_B(k, 0, 12)                                                                                               \
-    TURN_GET_B(k, 1, 13) TURN_GET_B(k, 2, 14) TURN_ROW_BY_3(way, 0, k, 15) TURN_ROW_BY_3(way, 1, k, 15)                \
-        TURN_ROW_BY_3(way, 2, k, 15) TURN_ROW_BY_3(way, 3, k, 15)
+    TURN_GET_B(k, 1, 13)                                                                                               \
+    TURN_GET_B(k, 2, 14)                                                                                               \
+    TURN_ROW_BY_3(way, 0, k, 15) TURN_ROW_BY_3(way, 1, k, 15) TURN_ROW_BY_3(way, 2, k, 15)                             \
+        TURN_ROW_BY_3(way, 3, k, 15)
 /* Columns: m elements of A in ymm12 on, vectors of B in ymm15. */
 #define TURN_COLUMN_2(k, v) TURN_GET_B(k, v, 15) TURN_ADD(0, v, 15, 12) TURN_ADD(1, v, 15, 13)
 #define TURN_COLUMN_3(k, v) TURN_COLUMN_2(k, v) TURN_ADD(2, v, 15, 14)
@@ -48,8 +50,8 @@
     TURN_GET_A(way, 1, k, 13) TURN_COLUMN_2(k, 0) TURN_COLUMN_2(k, 1) TURN_COLUMN_2(k, 2) TURN_COLUMN_2(k, 3)
 #define TURN_K_3_4(way, k)                                                                                             \
     TURN_GET_A(way, 0, k, 12)                                                                                          \
-    TURN_GET_A(way, 1, k, 13) TURN_GET_A(way, 2, k, 14) TURN_COLUMN_3(k, 0) TURN_COLUMN_3(k, 1) TURN_COLUMN_3(k, 2)    \
-        TURN_COLUMN_3(k, 3)
+    TURN_GET_A(way, 1, k, 13)                                                                                          \
+    TURN_GET_A(way, 2, k, 14) TURN_COLUMN_3(k, 0) TURN_COLUMN_3(k, 1) TURN_COLUMN_3(k, 2) TURN_COLUMN_3(k, 3)
 /* One row: B from memory. */
 #define TURN_K_1_2(way, k) TURN_GET_A(way, 0, k, 12) TURN_ADD_B(0, 0, k, 12) TURN_ADD_B(0, 1, k, 12)
 #define TURN_K_1_4(way, k) TURN_K_1_2(way, k) TURN_ADD_B(0, 2, k, 12) TURN_ADD_B(0, 3, k, 12)

@@ -30,7 +30,9 @@ struct turn_walk {
     const float *top;         /* of the walk's own: A of the uppermost tile, */
     int64_t left, c_column;   /* tiles left in the column; from c of its last tile to the next column's uppermost */
 };
-#define WALK(member)  "8*" WALK_##member "(%[w])"
+/* One instruction, or one row of them, on a line. */
+/* clang-format off */
+#define WALK(member) "8*" WALK_##member "(%[w])"
 #define WALK_a        "0"
 #define WALK_b        "1"
 #define WALK_a_tile   "4"
@@ -63,9 +65,10 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
 
 /* How a sum ends and how it begins, with ymm15 times b. */
 #define WALK_PUT(way, r, v) "vmovups %[c" #r #v "], 32*" #v WALK_TO_##way(r) "\n\t"
-#define WALK_ADD(way, r, v) "vaddps 32*" #v WALK_TO_##way(r) ", %[c" #r #v "], %[c" #r #v "]\n\t" WALK_PUT(way, r, v)
-#define WALK_ZERO(r, v, b)  "vmulps " b ", %%ymm15, %[c" #r #v "]\n\t"
-#define WALK_INIT(r, v, b)  "vmovups 32*" #v "(%[to]), %[c" #r #v "]\n\tvfmadd231ps " b ", %%ymm15, %[c" #r #v "]\n\t"
+#define WALK_ADD(way, r, v)                                                                                            \
+    "vaddps 32*" #v WALK_TO_##way(r) ", %[c" #r #v "], %[c" #r #v "]\n\t" WALK_PUT(way, r, v)
+#define WALK_ZERO(r, v, b) "vmulps " b ", %%ymm15, %[c" #r #v "]\n\t"
+#define WALK_INIT(r, v, b) "vmovups 32*" #v "(%[to]), %[c" #r #v "]\n\tvfmadd231ps " b ", %%ymm15, %[c" #r #v "]\n\t"
 
 /* A row's sums end and begin anew with two k. Registers hold B of the first, but for a fourth vector, and one of the
  * second where there is room. */
@@ -86,13 +89,13 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
                 TURN_ADD_B(r, 3, 1, 15)
 
 /* Something for each row, or for each vector of a row. */
-#define WALK_3(row, x, y, z) row(x, y, z, 0) row(x, y, z, 1) row(x, y, z, 2)
-#define WALK_4(row, x, y, z) WALK_3(row, x, y, z) row(x, y, z, 3)
-#define WALK_5(row, x, y, z) WALK_4(row, x, y, z) row(x, y, z, 4)
-#define WALK_6(row, x, y, z) WALK_5(row, x, y, z) row(x, y, z, 5)
-#define WALK_EACH_2(x, y, r) x(y, r, 0) x(y, r, 1)
-#define WALK_EACH_3(x, y, r) WALK_EACH_2(x, y, r) x(y, r, 2)
-#define WALK_EACH_4(x, y, r) WALK_EACH_3(x, y, r) x(y, r, 3)
+#define WALK_3(row, x, y, z)  row(x, y, z, 0) row(x, y, z, 1) row(x, y, z, 2)
+#define WALK_4(row, x, y, z)  WALK_3(row, x, y, z) row(x, y, z, 3)
+#define WALK_5(row, x, y, z)  WALK_4(row, x, y, z) row(x, y, z, 4)
+#define WALK_6(row, x, y, z)  WALK_5(row, x, y, z) row(x, y, z, 5)
+#define WALK_EACH_2(x, y, r)  x(y, r, 0) x(y, r, 1)
+#define WALK_EACH_3(x, y, r)  WALK_EACH_2(x, y, r) x(y, r, 2)
+#define WALK_EACH_4(x, y, r)  WALK_EACH_3(x, y, r) x(y, r, 3)
 
 /* A row's sums begin before there is anything to multiply; its sums end; its lines of C, to be written soon. */
 #define WALK_CLEAR(way, r, v)         "vxorps %[c" #r #v "], %[c" #r #v "], %[c" #r #v "]\n\t"
@@ -112,62 +115,42 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
 /* Behind the turns of a block: the next one (along), or k that are no turn (across). */
 #define WALK_MORE_along(k)                                                                                             \
     "decq %[blocks]\n\tjz 3f\n\taddq " WALK(a_skip) ", %[a]\n\taddq " WALK(b_skip) ", %[b]\n\t"                        \
-                                                                                   "movq " WALK(                       \
-                                                                                       turns) ", %[n]\n\tjmp 1b\n"
+    "movq " WALK(turns) ", %[n]\n\tjmp 1b\n"
 #define WALK_MORE_across(k)                                                                                            \
     "movq " WALK(rest) ", %[n]\n\ttestq %[n], %[n]\n\tjz 3f\n"                                                         \
-                       "9:\n\t" k "addq %[as], %[a]\n\taddq %[bs], %[b]\n\tdecq %[n]\n\tjnz 9b\n"
+    "9:\n\t" k "addq %[as], %[a]\n\taddq %[bs], %[b]\n\tdecq %[n]\n\tjnz 9b\n"
 /* A, B and init of the next tile, and in n how far c is from it. */
-#define WALK_NEXT(member)                                                                                                                         \
-    "decq " WALK(                                                                                                                                 \
-        left) "\n\tjz 4f\n\t"                                                                                                                     \
-              "movq " WALK(a) ", %[a]\n\taddq " WALK(a_tile) ", %[a]\n\tmovq " WALK(                                                              \
-                  c_tile) ", %[n]\n\tjmp 5f\n"                                                                                                    \
-                          "4:\n\tdecq " WALK(columns) "\n\tjz 6f\n\tmovq " WALK(tiles) ", %[n]\n\tmovq %[n], " WALK(                              \
-                              left) "\n\t"                                                                                                        \
-                                    "movq " WALK(b_column) ", %[n]\n\taddq %[n], " WALK(b) "\n\tmovq " WALK(column) ", %[n]\n\taddq %[n], " WALK( \
-                                        member) "\n\tmovq " WALK(top) ", %[a]\n\tmovq " WALK(c_column) ", %[n]\n"                                 \
-                                                                                                       "5:\n\tmovq "                              \
-                                                                                                       "%[a], " WALK(a) "\n\tmovq " WALK(         \
-                                                                                                           b) ", "                                \
-                                                                                                              "%[b]"                              \
-                                                                                                              "\n\tmo"                            \
-                                                                                                              "vq"                                \
-                                                                                                              " " WALK(init) ", %[to]\n\t"
-#define WALK_NEXT_along   WALK_NEXT(init)
-#define WALK_NEXT_across  WALK_NEXT(c_row)
+#define WALK_NEXT(member)                                                                                              \
+    "decq " WALK(left) "\n\tjz 4f\n\t"                                                                                 \
+    "movq " WALK(a) ", %[a]\n\taddq " WALK(a_tile) ", %[a]\n\tmovq " WALK(c_tile) ", %[n]\n\tjmp 5f\n"                 \
+    "4:\n\tdecq " WALK(columns) "\n\tjz 6f\n\tmovq " WALK(tiles) ", %[n]\n\tmovq %[n], " WALK(left) "\n\t"             \
+    "movq " WALK(b_column) ", %[n]\n\taddq %[n], " WALK(b) "\n\tmovq " WALK(column) ", %[n]\n\taddq %[n], "            \
+    WALK(member) "\n\tmovq " WALK(top) ", %[a]\n\tmovq " WALK(c_column) ", %[n]\n"                                     \
+    "5:\n\tmovq %[a], " WALK(a) "\n\tmovq " WALK(b) ", %[b]\n\tmovq " WALK(init) ", %[to]\n\t"
+#define WALK_NEXT_along  WALK_NEXT(init)
+#define WALK_NEXT_across WALK_NEXT(c_row)
 #define WALK_THERE_along  "addq %[n], %[c]\n\taddq %[n], %[c3]\n\t"
 #define WALK_THERE_across "addq %[n], %[c]\n\tmovq " WALK(c_row) ", %[cs]\n\t"
 
 /* The walk. 1: a turn; 2: a block has ended; 3: so has a tile, of which the next one is (4) in the next columns or
  * below, and (5) begins; 6: there is none. A and B of the k in work are a and b, a3 and b3 three rows below; C's tile
  * is c, c3 three rows below; n counts turns and `blocks` blocks that are left; `to` is for what is read once. */
-#define WALK_TILES(m, nv, start, begin, end, way)                                                                                                                                 \
-    __asm__ volatile(                                                                                                                                                             \
-        "movq " WALK(init) ", %[to]\n\t" WALK_##m(WALK_START, start, way, nv) "leaq (%[cs],%[cs],2), %[c3]\n\taddq "                                                              \
-                                                                              "%[c], %[c3]\n\t" WALK_##m(WALK_FETCH, way, nv, ) "movq " WALK(blocks) ", %[blocks]\n\tmovq " WALK( \
-                                                                                  turns) ", %[n]\n\t"                                                                             \
-                                                                                         ".p2align "                                                                              \
-                                                                                         "5\n1:\n\t" WALK_BELOW                                                                   \
-                                                                                             TURN_K_##m##_##nv(                                                                   \
-                                                                                                 way,                                                                             \
-                                                                                                 0) TURN_K_##m##_##nv(way,                                                        \
-                                                                                                                      1)                                                          \
-                                                                                                 TURN_K_##m##_##nv(                                                               \
-                                                                                                     way, 2)                                                                      \
-                                                                                                     TURN_K_##m##_##nv(                                                           \
-                                                                                                         way, 3)                                                                  \
-                                                                                                         WALK_BEHIND_##way                                                        \
-        "decq %[n]\n\tjnz 1b\n2:\n\t" WALK_MORE_##way(TURN_K_##m##_##nv(                                                                                                          \
-            way, 0)) "3:\n\t" WALK_NEXT_##way WALK_BELOW WALK_B_##nv WALK_##m(WALK_ROW_##nv, end, begin, way)                                                                     \
-            WALK_THERE_##way TURN_K_##m##_##nv(way, 2) TURN_K_##m##_##nv(way, 3) WALK_##m(WALK_FETCH, way, nv, )                                                                  \
-                WALK_BEHIND_##way "movq " WALK(blocks) ", %[blocks]\n\t"                                                                                                          \
-                                                       "movq " WALK(turns) ", %[n]\n\tdecq %[n]\n\tjnz 1b\n\tjmp 2b\n"                                                            \
-                                                                           "6:\n\t" WALK_##m(WALK_END, end, way, nv)                                                              \
-        : WALK_SUMS_##m##_##nv, [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [cs] "+&r"(cs), [a3] "=&r"(a3),                                                                         \
-          [b3] "=&r"(b3), [c3] "=&r"(c3), [n] "=&r"(n), [blocks] "=&r"(blocks), [to] "=&r"(to)                                                                                    \
-        : [w] "r"(w), [as] "r"(w->a_row), [bs] "r"(w->b_row)                                                                                                                      \
-        : "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc")
+#define WALK_TILES(m, nv, start, begin, end, way)                                                                      \
+    __asm__ volatile("movq " WALK(init) ", %[to]\n\t" WALK_##m(WALK_START, start, way, nv)                             \
+                     "leaq (%[cs],%[cs],2), %[c3]\n\taddq %[c], %[c3]\n\t" WALK_##m(WALK_FETCH, way, nv, )             \
+                     "movq " WALK(blocks) ", %[blocks]\n\tmovq " WALK(turns) ", %[n]\n\t"                              \
+                     ".p2align 5\n1:\n\t" WALK_BELOW TURN_K_##m##_##nv(way, 0) TURN_K_##m##_##nv(way, 1)               \
+                     TURN_K_##m##_##nv(way, 2) TURN_K_##m##_##nv(way, 3) WALK_BEHIND_##way                             \
+                     "decq %[n]\n\tjnz 1b\n2:\n\t" WALK_MORE_##way(TURN_K_##m##_##nv(way, 0))                          \
+                     "3:\n\t" WALK_NEXT_##way WALK_BELOW WALK_B_##nv WALK_##m(WALK_ROW_##nv, end, begin, way)          \
+                     WALK_THERE_##way TURN_K_##m##_##nv(way, 2) TURN_K_##m##_##nv(way, 3)                              \
+                     WALK_##m(WALK_FETCH, way, nv, ) WALK_BEHIND_##way "movq " WALK(blocks) ", %[blocks]\n\t"          \
+                     "movq " WALK(turns) ", %[n]\n\tdecq %[n]\n\tjnz 1b\n\tjmp 2b\n"                                   \
+                     "6:\n\t" WALK_##m(WALK_END, end, way, nv)                                                         \
+                     : WALK_SUMS_##m##_##nv, [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [cs] "+&r"(cs), [a3] "=&r"(a3), \
+                       [b3] "=&r"(b3), [c3] "=&r"(c3), [n] "=&r"(n), [blocks] "=&r"(blocks), [to] "=&r"(to)            \
+                     : [w] "r"(w), [as] "r"(w->a_row), [bs] "r"(w->b_row)                                              \
+                     : "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc")
 
 #define WALK_SUM(r, v) [c##r##v] "=&x"(acc[r][v])
 #define WALK_SUMS_3_2  WALK_SUM(0, 0), WALK_SUM(0, 1), WALK_SUM(1, 0), WALK_SUM(1, 1), WALK_SUM(2, 0), WALK_SUM(2, 1)
@@ -195,6 +178,7 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
             WALK_TILES(m, nv, WALK_CLEAR, WALK_ZERO, WALK_PUT, across);                                                \
         break;
 #define WALK_KINDS(kind) kind(3, 2) kind(3, 4) kind(4, 2) kind(4, 3) kind(5, 2) kind(6, 2)
+/* clang-format on */
 
 #ifdef __clang__
 #pragma clang diagnostic push

@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <seqlstm/status.h>
+
 #include "emulated_device.h"
 
 #define API __attribute__((visibility("default")))
 
 static _Thread_local char last_error[256];
 
-__attribute__((format(printf, 2, 3))) static cudnnStatus_t say(cudnnStatus_t status, const char *format, ...)
+static SEQLSTM_PRINTF(2, 3) cudnnStatus_t say(cudnnStatus_t status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
