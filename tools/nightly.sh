@@ -7,7 +7,7 @@
 #
 # SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: folder of the runs (a temporary one); a run that
 # is there is gone on with, so that a night that was cut short is not lost. OUT: the table
-# (docs/measurements/<date>-models.md). UPDATES: so many and no more, to try the script. Exit status 1: a bar was missed or
+# (docs/measurements/archive/<date>-models.md). UPDATES: so many and no more, to try the script. Exit status 1: a bar was missed or
 # a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -18,7 +18,7 @@ shift
 program=${SEQLSTM:-$here/build/seqlstm}
 threads=${THREADS:-auto}
 runs=${RUNS:-$(mktemp -d)}
-out=${OUT:-$here/docs/measurements/$(date +%F)-models.md}
+out=${OUT:-$here/docs/measurements/archive/$(date +%F)-models.md}
 wanted=" $* "
 all='addition sst ewt charlm translation autoencoder'
 for name in "$@"; do

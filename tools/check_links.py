@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Links between the documents of the repository.
+
+check_links.py [ROOT]       exit 1 and one line per link that leads nowhere
+check_links.py --self-test  plants broken links and checks that each is caught
+
+In Markdown every relative link must name a file or folder of the repository, and its anchor a heading of that file. In all
+other text files, comments included, every path that begins with `docs/` and ends with `.md` must exist.
+"""
+import pathlib
+import posixpath
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+TEXT = ('.c', '.h', '.cu', '.cuh', '.inc', '.py', '.sh', '.md', '.yaml', '.txt', '.build', '.cc')
+SKIP_TOP = ('build', '.git', 'runs', '.cache')
+FENCE = re.compile(r'^ {0,3}(`{3,}|~{3,})')
+HEADING = re.compile(r'^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$')
+# [text](target "title"), where the text may hold an image or brackets of one level
+INLINE = re.compile(r'\]\(\s*<?([^()\s<>]*(?:\([^()\s]*\)[^()\s<>]*)*)>?(?:\s+"[^"]*")?\s*\)')
+DEFINITION = re.compile(r'^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$')
+HTML = re.compile(r'<(?:a|img)\b[^>]*?\b(?:href|src)="([^"]*)"')
+NAMED = re.compile(r'<a\b[^>]*?\b(?:name|id)="([^"]*)"')
+SCHEME = re.compile(r'^[a-zA-Z][a-zA-Z0-9+.-]*:')
+MENTION = re.compile(r'(?<![\w./-])docs/[\w./-]*\w\.md\b')
+
+
+def prose(text):
+    """Lines outside of fenced code, as (number, line)."""
+    fence = None
+    for number, line in enumerate(text.split('\n'), 1):
+        mark = FENCE.match(line)
+        if fence:
+            if mark and mark.group(1).startswith(fence) and not line.strip().strip(fence[0]):
+                fence = None
+        elif mark:
+            fence = mark.group(1)
+        else:
+            yield number, line
+
+
+def without_code(line):
+    return re.sub(r'(`+).+?\1', '', line)
+
+
+def slug(heading):
+    """The anchor that GitHub makes of a heading."""
+    heading = re.sub(r'!?\[([^\]]*)\]\([^)]*\)', r'\1', heading)
+    heading = re.sub(r'[*`]', '', heading).strip().lower()
+    return re.sub(r'[^\w\- ]', '', heading).replace(' ', '-')
+
+
+def anchors(text):
+    found, seen = set(), {}
+    for _, line in prose(text):
+        found.update(NAMED.findall(line))
+        match = HEADING.match(line)
+        if match:
+            name = slug(match.group(1))
+            count = seen.get(name, 0)
+            seen[name] = count + 1
+            found.add(f'{name}-{count}' if count else name)
+    return found
+
+
+def links(text):
+    """Every target of a Markdown file, as (line, target)."""
+    for number, line in prose(text):
+        line = without_code(line)
+        for pattern in (INLINE, DEFINITION, HTML):
+            for match in pattern.finditer(line):
+                yield number, match.group(1)
+
+
+def tracked(root):
+    try:
+        listed = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'], capture_output=True,
+                                text=True)
+        if listed.returncode == 0:
+            return {name for name in listed.stdout.splitlines() if (root / name).exists()}
+    except FileNotFoundError:
+        pass  # no git on this machine: the tree as it lies
+    return {p.relative_to(root).as_posix() for p in root.rglob('*')
+            if p.is_file() and not p.relative_to(root).parts[0].startswith(SKIP_TOP)}
+
+
+def folders_of(names):
+    return {parent.as_posix() for name in names for parent in pathlib.PurePosixPath(name).parents}
+
+
+def read(path):
+    return path.read_bytes().decode('utf-8', errors='replace')
+
+
+def why_broken(root, places, name, target):
+    """What is wrong with a link in file `name`; None if it leads somewhere."""
+    if not target:
+        return 'an empty link'
+    if SCHEME.match(target) or target.startswith('//'):
+        return None
+    path, _, anchor = urllib.parse.unquote(target).partition('#')
+    if path.startswith('/'):
+        return f'`{target}` is not relative'
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+    if place not in places:
+        return f'`{target}`: there is no {place}'
+    if anchor and place.endswith('.md') and anchor not in anchors(read(root / place)):
+        return f'`{target}`: no heading of {place} has the anchor #{anchor}'
+    return None
+
+
+def check(root):
+    names = tracked(root)
+    places = names | folders_of(names)
+    for name in sorted(names):
+        path = root / name
+        if path.suffix not in TEXT and path.name != 'Makefile' or path.is_symlink() or name.startswith('tools/check_'):
+            continue
+        text = read(path)
+        if path.suffix == '.md':
+            for line, target in links(text):
+                reason = why_broken(root, places, name, target)
+                if reason:
+                    yield f'{name}:{line}: {reason}'
+        else:
+            for number, line in enumerate(text.split('\n'), 1):
+                for mention in MENTION.findall(line):
+                    if mention not in names:
+                        yield f'{name}:{number}: there is no {mention}'
+
+
+def self_test():
+    files = {
+        'README.md': '# Top\n[a](docs/a.md) [b](docs/a.md#two-words) ![p](docs/p.png "a picture") [w](https://x.org/no)\n'
+                     '[self](#top) [folder](docs/) [folder](docs)\n```\n[code](nowhere.md)\n```\n`[code](nowhere.md)`\n'
+                     '[![p](docs/p.png)](docs/a.md)\n',
+        'docs/a.md': '# A\n## Two words\n## Two words\n## `code`, and: more\n<a name="named"></a>\n'
+                     '[up](../README.md) [second](#two-words-1) [third](#code-and-more) [fourth](#named)\n'
+                     '```\n# no heading\n```\n[r]: a.md\n<img src="p.png">\n',
+        'docs/p.png': '',
+        'core/a.c': '/* docs/a.md says why; tests/docs/no.md is no path from the root */\n',
+    }
+    broken = {
+        'bad/file.md': '[a](none.md)\n',
+        'bad/anchor.md': '[a](../docs/a.md#three)\n',
+        'bad/in_code.md': '[a](../docs/a.md#no-heading)\n',
+        'bad/own_anchor.md': '# A\n[a](#b)\n',
+        'bad/case.md': '[a](../Docs/a.md)\n',
+        'bad/absolute.md': '[a](/docs/a.md)\n',
+        'bad/image.md': '![a](none.png)\n',
+        'bad/nested.md': '[![p](../docs/p.png)](none.md)\n',
+        'bad/reference.md': '[a]: none.md\n',
+        'bad/html.md': '<img src="none.png">\n',
+        'bad/after_fence.md': '```\ncode\n```\n[a](none.md)\n',
+        'bad/outside.md': '[a](../../none.md)\n',
+        'bad/folder.md': '[a](../nowhere/)\n',
+        'bad/third.md': '[a](../docs/a.md#two-words-2)\n',
+        'bad/mention.c': '/* docs/none.md */\n',
+        'bad/mention.py': '# See docs/deep/none.md.\n',
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**files, **broken}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        found = {line.split(':')[0] for line in check(root)}
+    missed, wrong = set(broken) - found, found - set(broken)
+    for name in sorted(missed):
+        print(f'not caught: {name}')
+    for name in sorted(wrong):
+        print(f'wrongly refused: {name}')
+    return 1 if missed or wrong else 0
+
+
+def main():
+    if sys.argv[1:] == ['--self-test']:
+        return self_test()
+    problems = list(check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else '.').resolve()))
+    print('\n'.join(problems) if problems else 'links: ok')
+    return 1 if problems else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
