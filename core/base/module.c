@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beside core/dispatch/loader.c the only dlopen. See module.h. */
+/* Beside core/registry/loader.c the only dlopen. See module.h. */
 #include "base/module.h"
 
 #include <dlfcn.h>

@@ -7,7 +7,7 @@
 #include <seqlstm/backend.h>
 
 #include "cli/cli.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
-#include "dispatch/search.h"
+#include "registry/search.h"
 #include "lab/conformance.h"
 #include "lab/workers.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/op_signature.h"
-#include "dispatch/domain.h"
+#include "registry/domain.h"
 
 static SEQLSTM_PRINTF(3, 4) void refuse(struct sl_capture *capture, bool *allowed, const char *format, ...)
 {

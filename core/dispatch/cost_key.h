@@ -5,7 +5,7 @@
 
 #include "base/profile.h"
 #include "dispatch/cost_cache.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 /* Of this process: processor, affinity, quota, threads, environment variables that steer numeric libraries, the
  * batches, and the way of measuring. Reads /proc. */

@@ -24,7 +24,7 @@
 #include "base/pool.h"
 #include "base/profile.h"
 #include "dispatch/cost_cache.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "graph/graph.h"
 
 enum sl_cost_source {

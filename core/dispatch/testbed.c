@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/op_signature.h"
 #include "dispatch/axes.h"
-#include "dispatch/domain.h"
+#include "registry/domain.h"
 
 struct sl_testbed {
     union seqlstm_any_desc desc;

@@ -9,7 +9,7 @@
 
 #include "base/pool.h"
 #include "base/profile.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 struct sl_testbed;
 

@@ -4,8 +4,8 @@
 #define SL_EXEC_PRIVATE_H
 
 #include "base/op_signature.h"
-#include "dispatch/host.h"
-#include "dispatch/lane.h"
+#include "registry/host.h"
+#include "registry/lane.h"
 #include "exec/exec.h"
 #include "exec/params_mirror.h"
 

@@ -15,7 +15,7 @@
 #ifndef SL_EXEC_PARAMS_MIRROR_H
 #define SL_EXEC_PARAMS_MIRROR_H
 
-#include "dispatch/domain.h"
+#include "registry/domain.h"
 #include "exec/params.h"
 
 enum { SL_PLACES_MAX = 5, SL_PLACE_HOST = 0 };

@@ -8,7 +8,7 @@
 #define SL_LAB_CASE_BENCH_H
 
 #include "base/interrupt.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "lab/interval.h"
 
 struct sl_case_time {

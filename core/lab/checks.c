@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "lab/tolerance.h"
 
 const char *sl_verdict_name(enum sl_verdict verdict)

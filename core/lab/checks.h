@@ -3,7 +3,7 @@
 #ifndef SL_LAB_CHECKS_H
 #define SL_LAB_CHECKS_H
 
-#include "dispatch/host.h"
+#include "registry/host.h"
 #include "lab/case.h"
 #include "lab/condition.h"
 #include "lab/outlet.h"

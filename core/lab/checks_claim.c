@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "lab/checks.h"
 
 enum field_kind { ENUMERATION, BITS, ZERO32, ZERO64 };

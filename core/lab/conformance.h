@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "lab/case_bench.h"
 #include "lab/catalogue.h"
 #include "lab/checks.h"

@@ -13,7 +13,7 @@
 #define SL_LAB_CONTENDER_H
 
 #include "base/arena.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 struct sl_contender {
     const char *text;    /* as said */

@@ -17,7 +17,7 @@
 
 #include <seqlstm/status.h>
 
-#include "dispatch/domain.h"
+#include "registry/domain.h"
 
 enum { SL_GUARD_BYTES = 256 };
 

@@ -7,7 +7,7 @@
 
 #include "base/op_signature.h"
 #include "base/text.h"
-#include "dispatch/loader.h"
+#include "registry/loader.h"
 #include "lab/data.h"
 #include "lab/workbench.h"
 

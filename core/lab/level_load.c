@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/op_signature.h"
 #include "base/text.h"
-#include "dispatch/loader.h"
+#include "registry/loader.h"
 #include "lab/workbench.h"
 
 static void fail(struct sl_check_result *r, const char *detail)

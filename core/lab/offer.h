@@ -3,7 +3,7 @@
 #ifndef SL_LAB_OFFER_H
 #define SL_LAB_OFFER_H
 
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "graph/graph.h"
 
 struct sl_offer {

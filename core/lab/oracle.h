@@ -10,7 +10,7 @@
 #define SL_LAB_ORACLE_H
 
 #include "base/pool.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "exec/params.h"
 #include "graph/graph.h"
 #include "lab/checks.h"

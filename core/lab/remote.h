@@ -8,7 +8,7 @@
 #ifndef SL_LAB_REMOTE_H
 #define SL_LAB_REMOTE_H
 
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "lab/party.h"
 
 enum { SL_REMOTE_SOCKET = 3 }; /* the child's end */

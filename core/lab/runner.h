@@ -13,7 +13,7 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/ext/draft/float64.h>
 
-#include "dispatch/domain.h"
+#include "registry/domain.h"
 #include "lab/data.h"
 
 /* One opened backend, one device, one queue. */

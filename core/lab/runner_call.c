@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/guard.h"
+#include "registry/guard.h"
 
 /* What a call may not do to the thread that made it. */
 static seqlstm_status check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc,

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "dispatch/loader.h"
-#include "dispatch/settings.h"
+#include "registry/loader.h"
+#include "registry/settings.h"
 
 seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request,
                                  struct seqlstm_error *err)

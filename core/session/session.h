@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "data/dataset.h"
 #include "dispatch/plan.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 #include "interop/names.h"
 #include "model/diagnostics.h"
 #include "model/model.h"

@@ -40,8 +40,7 @@
     TURN_GET_B(k, 0, 12)                                                                                               \
     TURN_GET_B(k, 1, 13)                                                                                               \
     TURN_GET_B(k, 2, 14)                                                                                               \
-    TURN_ROW_BY_3(way, 0, k, 15) TURN_ROW_BY_3(way, 1, k, 15) TURN_ROW_BY_3(way, 2, k, 15)                             \
-        TURN_ROW_BY_3(way, 3, k, 15)
+    TURN_ROW_BY_3(way, 0, k, 15) TURN_ROW_BY_3(way, 1, k, 15) TURN_ROW_BY_3(way, 2, k, 15) TURN_ROW_BY_3(way, 3, k, 15)
 /* Columns: m elements of A in ymm12 on, vectors of B in ymm15. */
 #define TURN_COLUMN_2(k, v) TURN_GET_B(k, v, 15) TURN_ADD(0, v, 15, 12) TURN_ADD(1, v, 15, 13)
 #define TURN_COLUMN_3(k, v) TURN_COLUMN_2(k, v) TURN_ADD(2, v, 15, 14)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/host.h"
-#include "dispatch/loader.h"
+#include "registry/host.h"
+#include "registry/loader.h"
 #include "growth.h"
 
 static struct sl_arena arena;

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/op_signature.h"
-#include "dispatch/guard.h"
-#include "dispatch/registry.h"
+#include "registry/guard.h"
+#include "registry/registry.h"
 
 enum { PATH_BYTES = 512 };
 static char hostile_folder[400]; /* where the plugins are built */

@@ -17,7 +17,7 @@
 #include <seqlstm/backend.h>
 
 #include "base/pool.h"
-#include "dispatch/host.h"
+#include "registry/host.h"
 
 enum { ROUNDS = 15 };
 

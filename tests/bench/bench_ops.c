@@ -19,7 +19,7 @@
 
 #include "base/op_signature.h"
 #include "base/pool.h"
-#include "dispatch/host.h"
+#include "registry/host.h"
 
 /* One member: the processor's time, which other programs do not lengthen much. Several: the clock on the
  * wall. */

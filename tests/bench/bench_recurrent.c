@@ -27,7 +27,7 @@
 #include "base/clock.h"
 #include "base/op_signature.h"
 #include "base/pool.h"
-#include "dispatch/host.h"
+#include "registry/host.h"
 #include "lab/case.h"
 #include "lab/flops.h"
 #include "lab/peak.h"

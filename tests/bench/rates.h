@@ -55,8 +55,8 @@ __attribute__((target("avx512f"))) static float rates_tile_avx512(int64_t n, con
     RATES_B(k)                                                                                                         \
     RATES_ROW(k, 0, "(%[a])", 14)                                                                                      \
     RATES_ROW(k, 1, "(%[a],%[s])", 15)                                                                                 \
-    RATES_ROW(k, 2, "(%[a],%[s],2)", 14) RATES_ROW(k, 3, "(%[a3])", 15) RATES_ROW(k, 4, "(%[a3],%[s])", 14)            \
-        RATES_ROW(k, 5, "(%[a3],%[s],2)", 15)
+    RATES_ROW(k, 2, "(%[a],%[s],2)", 14)                                                                               \
+    RATES_ROW(k, 3, "(%[a3])", 15) RATES_ROW(k, 4, "(%[a3],%[s])", 14) RATES_ROW(k, 5, "(%[a3],%[s],2)", 15)
 #define RATES_SUM(r) [c##r##0] "+x"(acc[r][0]), [c##r##1] "+x"(acc[r][1])
 
 /* The same of 12 n multiply-adds of 8 lanes, four k a turn; in assembly, as the kernels' own. */

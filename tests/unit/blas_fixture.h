@@ -23,7 +23,7 @@
 #include <seqlstm/philox.h>
 
 #include "base/pool.h"
-#include "dispatch/host.h"
+#include "registry/host.h"
 
 struct blas_fixture {
     void *module;

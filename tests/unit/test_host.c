@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/pool.h"
-#include "dispatch/host.h"
+#include "registry/host.h"
 
 static void the_host_counts_and_refuses_memory(void **state)
 {

@@ -19,7 +19,7 @@
 #include <seqlstm/backend.h>
 
 #include "base/pool.h"
-#include "dispatch/host.h"
+#include "registry/host.h"
 
 enum { SEQUENCES = 64, STEPS = 64, KEPT = 128, SLOTS = 32 };
 

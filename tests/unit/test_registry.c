@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "dispatch/host.h"
-#include "dispatch/registry.h"
+#include "registry/host.h"
+#include "registry/registry.h"
 #include "oom.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);

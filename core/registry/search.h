@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where backends lie: the folders, in order, and the files in them. */
-#ifndef SL_DISPATCH_SEARCH_H
-#define SL_DISPATCH_SEARCH_H
+#ifndef SL_REGISTRY_SEARCH_H
+#define SL_REGISTRY_SEARCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

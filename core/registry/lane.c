@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See lane.h. */
-#include "dispatch/lane.h"
+#include "registry/lane.h"
 
 #include <seqlstm/ext/draft/memory.h>
 

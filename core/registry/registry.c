@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds, loads and opens what a request lists; see registry.h. */
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "dispatch/host.h"
-#include "dispatch/loader.h"
-#include "dispatch/search.h"
-#include "dispatch/settings.h"
+#include "registry/host.h"
+#include "registry/loader.h"
+#include "registry/search.h"
+#include "registry/settings.h"
 
 struct sl_backend {
     const char *id;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The difference of two lists of mapped files, remembered by plugin. See mapped_files.h. */
-#include "dispatch/mapped_files.h"
+#include "registry/mapped_files.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/elf.h"
+#include "registry/elf.h"
 
 struct note {
     struct note *next;

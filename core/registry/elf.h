@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an ELF file says about itself: checked before a plugin is mapped, recorded afterwards. */
-#ifndef SL_DISPATCH_ELF_H
-#define SL_DISPATCH_ELF_H
+#ifndef SL_REGISTRY_ELF_H
+#define SL_REGISTRY_ELF_H
 
 #include <stdint.h>
 
 #include <seqlstm/status.h>
 
 #include "base/arena.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 /* A shared object of this machine that exports a query symbol and nothing else (query symbols of several
  * ABI majors are fine). Reads the file alone, maps no code. Errors: ABI_MISMATCH with the reason,

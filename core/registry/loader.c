@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps a plugin, reads its table without trusting it, opens an instance without trusting that. */
-#include "dispatch/loader.h"
+#include "registry/loader.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dispatch/elf.h"
-#include "dispatch/guard.h"
-#include "dispatch/mapped_files.h"
+#include "registry/elf.h"
+#include "registry/guard.h"
+#include "registry/mapped_files.h"
 
 enum { DEVICES_MAX = 1024, OPS_MAX = 4096, OPTIONS_MAX = 1024, DESC_BYTES_MAX = 1 << 16 };
 

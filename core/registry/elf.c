@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads dynamic symbols from files and Build-IDs and dependencies from mapped objects. */
-#include "dispatch/elf.h"
+#include "registry/elf.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -6,10 +6,10 @@
  *  1. Nothing orders a lane with the queue: the caller uses what was copied after sl_lane_finish, and copies to where
  *     no running call reads.
  *  2. Pinned memory stays as it is from sl_lane_upload to sl_lane_finish. One thread at a time. */
-#ifndef SL_DISPATCH_LANE_H
-#define SL_DISPATCH_LANE_H
+#ifndef SL_REGISTRY_LANE_H
+#define SL_REGISTRY_LANE_H
 
-#include "dispatch/domain.h"
+#include "registry/domain.h"
 
 struct sl_lane {
     struct sl_domain *domain; /* not the host; NULL: closed */

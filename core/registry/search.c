@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend path. */
-#include "dispatch/search.h"
+#include "registry/search.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -16,8 +16,8 @@
  *  2. A backend's table has the host's full size: slots that its author did not know are NULL.
  *  3. Everything returned is borrowed and lives until sl_registry_destroy.
  */
-#ifndef SL_DISPATCH_REGISTRY_H
-#define SL_DISPATCH_REGISTRY_H
+#ifndef SL_REGISTRY_REGISTRY_H
+#define SL_REGISTRY_REGISTRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 
 #include "base/op_signature.h"
 #include "base/text.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 static seqlstm_status refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
                              const char *reason)

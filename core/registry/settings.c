@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of a backend: an unknown key or a value of the wrong type never reaches the plugin. */
-#include "dispatch/settings.h"
+#include "registry/settings.h"
 
 #include <stdbool.h>
 #include <string.h>

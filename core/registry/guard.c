@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of the process that foreign code must leave alone, saved, compared and restored. */
-#include "dispatch/guard.h"
+#include "registry/guard.h"
 
 #include <fcntl.h>
 #include <langinfo.h>

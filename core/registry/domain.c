@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory domains. See domain.h. */
-#include "dispatch/domain.h"
+#include "registry/domain.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * Both are values of the caller: nothing here is global. A queue is a slice of a pool: as many queues
  * may exist as there are pools; one caller at a time per queue.
  */
-#ifndef SL_DISPATCH_HOST_H
-#define SL_DISPATCH_HOST_H
+#ifndef SL_REGISTRY_HOST_H
+#define SL_REGISTRY_HOST_H
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
  *   ... foreign code ...
  *   changed = sl_process_guard_end(&guard, text, sizeof text);
  */
-#ifndef SL_DISPATCH_GUARD_H
-#define SL_DISPATCH_GUARD_H
+#ifndef SL_REGISTRY_GUARD_H
+#define SL_REGISTRY_GUARD_H
 
 #include <signal.h>
 #include <stdbool.h>

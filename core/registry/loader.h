@@ -4,15 +4,15 @@
  *
  * What is refused and why is written into the record; only running out of memory is an error.
  */
-#ifndef SL_DISPATCH_LOADER_H
-#define SL_DISPATCH_LOADER_H
+#ifndef SL_REGISTRY_LOADER_H
+#define SL_REGISTRY_LOADER_H
 
 #include <stdbool.h>
 
 #include <seqlstm/backend.h>
 
 #include "base/arena.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 /* Loads the plugin at `path` (absolute). On success record->status is OK, the record's texts, ABI
  * numbers and files are filled and *out_table is the table in the host's full size. Otherwise the

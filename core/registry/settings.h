@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the user's `options:` of a backend against the options that its table declares. */
-#ifndef SL_DISPATCH_SETTINGS_H
-#define SL_DISPATCH_SETTINGS_H
+#ifndef SL_REGISTRY_SETTINGS_H
+#define SL_REGISTRY_SETTINGS_H
 
 #include <seqlstm/backend.h>
 

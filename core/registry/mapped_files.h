@@ -11,15 +11,15 @@
  * remembered for the life of the process, as the mapping itself is. A library that another plugin (or the program)
  * had mapped before is not seen.
  */
-#ifndef SL_DISPATCH_MAPPED_FILES_H
-#define SL_DISPATCH_MAPPED_FILES_H
+#ifndef SL_REGISTRY_MAPPED_FILES_H
+#define SL_REGISTRY_MAPPED_FILES_H
 
 #include <stdint.h>
 
 #include <seqlstm/status.h>
 
 #include "base/arena.h"
-#include "dispatch/registry.h"
+#include "registry/registry.h"
 
 struct sl_mapped_files {
     struct sl_arena *arena;

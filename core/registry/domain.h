@@ -9,14 +9,14 @@
  *  1. A pointer from sl_domain_allocate is dereferenced only by calls on this domain, unless it is the host.
  *  2. Calls are ordered: each sees what the earlier ones of this domain wrote. One thread at a time.
  */
-#ifndef SL_DISPATCH_DOMAIN_H
-#define SL_DISPATCH_DOMAIN_H
+#ifndef SL_REGISTRY_DOMAIN_H
+#define SL_REGISTRY_DOMAIN_H
 
 #include <stdbool.h>
 
 #include "base/memory.h"
-#include "dispatch/host.h"
-#include "dispatch/registry.h"
+#include "registry/host.h"
+#include "registry/registry.h"
 
 struct sl_domain {
     char name[64];                       /* "host", "cuda:<uuid>" */
