@@ -215,7 +215,7 @@ static struct sl_node *read_scalar(struct reading *r)
     if (!check_tag(r, r->event.data.scalar.tag))
         return NULL;
     if (memchr(text, 0, length) != NULL) {
-        fail(r, "E0003", place, "a text must not hold the character NUL", NULL);
+        fail(r, "E0003", place, "a string must not contain the NUL character", NULL);
         return NULL;
     }
     struct sl_node *node = need(r, sl_node_create_scalar(r->arena, place, r->folder, text));

@@ -195,7 +195,7 @@ static const struct sl_option data_options[] = {
      0,
      0,
      {.custom = &split_custom},
-     "what is trained on"},
+     "the training data"},
     {"valid",
      SL_VALUE_CUSTOM,
      AT(splits[SL_SPLIT_VALID]),
@@ -205,7 +205,7 @@ static const struct sl_option data_options[] = {
      0,
      0,
      {.custom = &split_custom},
-     "what is measured during training; `{split: 0.1}` is the last tenth of train"},
+     "the validation data, evaluated during training; `{split: 0.1}` is the last tenth of `train`"},
     {"test",
      SL_VALUE_CUSTOM,
      AT(splits[SL_SPLIT_TEST]),
@@ -215,7 +215,7 @@ static const struct sl_option data_options[] = {
      0,
      0,
      {.custom = &split_custom},
-     "what is measured at the end"},
+     "the test data, evaluated after training"},
     {"tokenizer",
      SL_VALUE_CUSTOM,
      AT(tokenizer),
@@ -225,7 +225,7 @@ static const struct sl_option data_options[] = {
      0,
      0,
      {.custom = &tokenizer_custom},
-     "how text becomes tokens; default: whitespace"},
+     "how text becomes tokens; default: `whitespace`"},
     {"source_tokenizer",
      SL_VALUE_CUSTOM,
      AT(source_tokenizer),
@@ -235,7 +235,7 @@ static const struct sl_option data_options[] = {
      0,
      0,
      {.custom = &tokenizer_custom},
-     "how the source text of pairs becomes tokens; default: as `tokenizer`, without bos and eos"},
+     "how the source text of pairs becomes tokens; default: like `tokenizer`, but without `bos` and `eos`"},
     {"batching",
      SL_VALUE_SECTION,
      AT(batching),
@@ -246,16 +246,17 @@ static const struct sl_option data_options[] = {
      0,
      {.section = &sl_section_batching},
      "how sequences become batches"},
-    {"batch_size", SL_VALUE_INT, AT(batch_size), 0, 0, "32", 1, 1000000, NONE, "sequences, or streams, in a batch"},
+    {"batch_size", SL_VALUE_INT, AT(batch_size), 0, 0, "32", 1, 1000000, NONE,
+     "number of sequences, or of streams, in a batch"},
     {"shuffle", SL_VALUE_BOOL, AT(shuffle), 0, 0, "true", 0, 0, NONE,
-     "a new order of the training sequences in each epoch"},
+     "whether the training sequences get a new order in each epoch"},
     {0}};
 
 const struct sl_section sl_section_data = {
     "data",       "the data",
     NULL,         0,
     NULL,         NULL,
-    data_options, "what is learned from; format options of the sources may stand here, for all splits"};
+    data_options, "the data; format options of the sources may also be placed here, where they apply to all splits"};
 
 static bool has_text(const struct sl_data_config *data)
 {

@@ -20,7 +20,7 @@ void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *opt
         return;
     }
     if (node->quoted)
-        help = "take the quotes away: a quoted value is a text";
+        help = "remove the quotes: a quoted value is a string";
     sl_reader_report(reader, "E0101", node->place, help, NULL, "`%s` takes %s, not `%.60s`", option->key, wanted,
                      node->text);
 }
@@ -123,7 +123,7 @@ static void read_text(struct sl_reader *reader, const struct sl_option *option, 
                       const char **out)
 {
     if (node->kind != SL_NODE_SCALAR) {
-        sl_reader_report_type(reader, option, node, "a text");
+        sl_reader_report_type(reader, option, node, "a string");
         return;
     }
     if (node->text[0] == 0 || (option->kind == SL_VALUE_NAME && !is_name(node->text))) {
@@ -154,7 +154,7 @@ static void read_texts(struct sl_reader *reader, const struct sl_option *option,
     for (size_t i = 0; i < node->count; i++) {
         const struct sl_node *item = node->items[i];
         if (item->kind != SL_NODE_SCALAR || sl_node_is_null(item)) {
-            sl_reader_report(reader, "E0101", item->place, NULL, NULL, "`%s` is a list of texts, not of %s",
+            sl_reader_report(reader, "E0101", item->place, NULL, NULL, "`%s` is a list of strings, not of %s",
                              option->key, item->kind == SL_NODE_SCALAR ? "nothing" : sl_node_kind_get_name(item->kind));
             return;
         }

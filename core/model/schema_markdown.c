@@ -29,7 +29,7 @@ static void append_limits(struct sl_buf *out, const struct sl_option *option)
     if (option->max < 2147483647.0)
         sl_buf_printf(out, " and %s %s", option->flags & SL_OPTION_BELOW ? "<" : "≤", high);
     if (option->flags & SL_OPTION_MASK)
-        sl_buf_append_text(out, ", rounded to 65536ths");
+        sl_buf_append_text(out, ", rounded to a multiple of 1/65536");
 }
 
 /* A link to the heading of a section; headings lose their dots in an anchor. */
@@ -59,7 +59,7 @@ static void append_form(struct sl_buf *out, const struct sl_option *option)
         append_limits(out, option);
         break;
     case SL_VALUE_TEXT:
-        sl_buf_append_text(out, "text");
+        sl_buf_append_text(out, "string");
         break;
     case SL_VALUE_NAME:
         sl_buf_append_text(out, "name");
@@ -68,7 +68,7 @@ static void append_form(struct sl_buf *out, const struct sl_option *option)
         sl_buf_append_text(out, "path");
         break;
     case SL_VALUE_TEXTS:
-        sl_buf_append_text(out, "list of texts");
+        sl_buf_append_text(out, "list of strings");
         break;
     case SL_VALUE_WORD:
         append_words(out, option->words);
@@ -120,7 +120,7 @@ static void append_default(struct sl_buf *out, const struct sl_option *option)
     else if (option->fallback != NULL && strcmp(option->fallback, "\t") == 0)
         sl_buf_append_text(out, "a tab");
     else if (option->fallback != NULL && strcmp(option->fallback, " ") == 0)
-        sl_buf_append_text(out, "a blank");
+        sl_buf_append_text(out, "a space");
     else if (option->fallback != NULL && strcmp(option->fallback, "{}") != 0)
         sl_buf_printf(out, "`%s`", option->fallback);
 }
@@ -128,7 +128,7 @@ static void append_default(struct sl_buf *out, const struct sl_option *option)
 static void append_options(struct sl_buf *out, const struct sl_section *section)
 {
     bool variants = section->variants != NULL;
-    sl_buf_printf(out, "| key |%s value | default | meaning |\n| --- |%s --- | --- | --- |\n", variants ? " of |" : "",
+    sl_buf_printf(out, "| key |%s value | default | meaning |\n| --- |%s --- | --- | --- |\n", variants ? " for |" : "",
                   variants ? " --- |" : "");
     for (const struct sl_option *o = section->options; o->key != NULL; o++) {
         sl_buf_printf(out, "| `%s` |", o->key);

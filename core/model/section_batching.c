@@ -11,23 +11,24 @@
 
 static const struct sl_word unit_words[] = {
     {"sequence", SL_UNIT_SEQUENCE, "independent sequences", false},
-    {"stream", SL_UNIT_STREAM, "one long text in parallel streams, states carried on", false},
+    {"stream", SL_UNIT_STREAM, "one long text, cut into parallel streams; states are carried over", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word bucketing_words[] = {
-    {"off", SL_BUCKETING_OFF, "batches in the shuffled order", false},
-    {"pools", SL_BUCKETING_POOLS, "sorted by length inside a window of `pool` batches", false},
-    {"auto", SL_BUCKETING_AUTO, "the best buckets for the measured cost of a step", false},
+    {"off", SL_BUCKETING_OFF, "batches follow the shuffled order", false},
+    {"pools", SL_BUCKETING_POOLS, "sequences are sorted by length within a window of `pool` batches", false},
+    {"auto", SL_BUCKETING_AUTO, "the buckets that are best for the measured cost of a step", false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word overflow_words[] = {{"keep", SL_OVERFLOW_KEEP, "take it whole", false},
-                                                {"drop", SL_OVERFLOW_DROP, "leave it out, and say how many", false},
-                                                {"truncate", SL_OVERFLOW_TRUNCATE, "take its beginning", false},
-                                                {"split", SL_OVERFLOW_SPLIT, "make several of it", false},
-                                                {NULL, 0, NULL, false}};
+static const struct sl_word overflow_words[] = {
+    {"keep", SL_OVERFLOW_KEEP, "use the whole sequence", false},
+    {"drop", SL_OVERFLOW_DROP, "leave the sequence out; the number is reported", false},
+    {"truncate", SL_OVERFLOW_TRUNCATE, "use the beginning of the sequence", false},
+    {"split", SL_OVERFLOW_SPLIT, "make several sequences of it", false},
+    {NULL, 0, NULL, false}};
 
 static const struct sl_word padding_words[] = {
-    {"none", SL_PADDING_NONE, "real steps alone", false},
+    {"none", SL_PADDING_NONE, "real steps only", false},
     {"batch", SL_PADDING_BATCH, "to the longest sequence of the batch", false},
     {"bucket", SL_PADDING_BUCKET, "to the edge of the bucket", false},
     {"longest", SL_PADDING_LONGEST, "to the longest sequence of the data", false},
@@ -100,7 +101,7 @@ static const struct sl_custom bucketing_custom = {
     "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
 
 static const struct sl_option batching_options[] = {
-    {"unit", SL_VALUE_WORD, AT(unit), 0, 0, "sequence", 0, 0, {.words = unit_words}, "what a batch is made of"},
+    {"unit", SL_VALUE_WORD, AT(unit), 0, 0, "sequence", 0, 0, {.words = unit_words}, "what a batch consists of"},
     {"bucketing",
      SL_VALUE_CUSTOM,
      AT(bucketing),
@@ -110,8 +111,8 @@ static const struct sl_option batching_options[] = {
      0,
      0,
      {.custom = &bucketing_custom},
-     "how sequences of like length come together"},
-    {"pool", SL_VALUE_INT, AT(pool), 0, 0, "100", 1, 1000000, NONE, "batches in the window that is sorted"},
+     "how sequences of similar length are grouped"},
+    {"pool", SL_VALUE_INT, AT(pool), 0, 0, "100", 1, 1000000, NONE, "size of the sorted window, in batches"},
     {"pad_to",
      SL_VALUE_WORD,
      AT(padding),
@@ -121,13 +122,15 @@ static const struct sl_option batching_options[] = {
      0,
      0,
      {.words = padding_words},
-     "for comparisons: computes positions that the loss ignores"},
+     "for comparisons only: computes padded positions, which the loss ignores"},
     {"max_tokens", SL_VALUE_INT, AT(max_tokens), 0, 0, NULL, 1, INT32_MAX, NONE,
-     "most steps that a batch computes, beside `batch_size` or in its place; a longer sequence is a batch alone"},
+     "maximum number of steps in a batch, together with `batch_size` or instead of it; a longer sequence gets a batch "
+     "of its own"},
     {"bptt", SL_VALUE_INT, AT(bptt), 0, 0, NULL, 1, 1000000, NONE,
-     "steps that gradients go back; default: 35 for streams, else whole sequences"},
+     "number of steps that gradients flow back (truncated backpropagation through time); default: 35 for streams, "
+     "otherwise whole sequences"},
     {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, INT32_MAX, NONE,
-     "longest sequence, with `on_overflow`; default: no limit"},
+     "maximum length of a sequence; `on_overflow` says what happens beyond it; default: no limit"},
     {"on_overflow",
      SL_VALUE_WORD,
      AT(on_overflow),
@@ -137,7 +140,7 @@ static const struct sl_option batching_options[] = {
      0,
      0,
      {.words = overflow_words},
-     "what becomes of one that is longer than `max_length` or the last bucket"},
+     "what happens to a sequence that is longer than `max_length` or the last bucket"},
     {0}};
 
 const struct sl_section sl_section_batching = {

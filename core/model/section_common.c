@@ -21,7 +21,7 @@ const struct sl_word sl_words_activation[] = {
     {"softsign", SL_ACTIVATION_SOFTSIGN, "x / (1 + |x|)", false},
     {"softplus", SL_ACTIVATION_SOFTPLUS, "log(1 + exp(x))", false},
     {"affine", SL_ACTIVATION_AFFINE, "alpha x + beta", false},
-    {"softmax", SL_ACTIVATION_SOFTMAX, "over the features; not inside recurrent layers", false},
+    {"softmax", SL_ACTIVATION_SOFTMAX, "normalised over the features; not available inside recurrent layers", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_option activation_options[] = {
@@ -34,7 +34,7 @@ static const struct sl_option activation_options[] = {
      0,
      0,
      {NULL},
-     "slope below zero"},
+     "slope below 0"},
     {"alpha",
      SL_VALUE_FLOAT,
      offsetof(struct sl_activation, alpha),
@@ -65,7 +65,7 @@ static const struct sl_option activation_options[] = {
      0,
      0,
      {NULL},
-     "limit below zero, negated"},
+     "the output approaches -alpha for large negative x"},
     {"alpha", SL_VALUE_FLOAT, offsetof(struct sl_activation, alpha), A(AFFINE), 0, "1", 0, 0, {NULL}, "slope"},
     {"beta",
      SL_VALUE_FLOAT,
@@ -81,31 +81,35 @@ static const struct sl_option activation_options[] = {
     {"beta", SL_VALUE_FLOAT, offsetof(struct sl_activation, beta), A(AFFINE), 0, "0", 0, 0, {NULL}, "offset"},
     {0}};
 
-const struct sl_section sl_section_activation = {"activation",
-                                                 "the activation",
-                                                 sl_words_activation,
-                                                 offsetof(struct sl_activation, kind),
-                                                 NULL,
-                                                 NULL,
-                                                 activation_options,
-                                                 "ONNX's activations with ONNX's alpha and beta; a bare word or a map"};
+const struct sl_section sl_section_activation = {
+    "activation",
+    "the activation",
+    sl_words_activation,
+    offsetof(struct sl_activation, kind),
+    NULL,
+    NULL,
+    activation_options,
+    "the activations of ONNX, with its alpha and beta; a bare word or a map"};
 
 static const struct sl_word initializer_words[] = {
     {"zeros", SL_INITIALIZER_ZEROS, "0", false},
     {"ones", SL_INITIALIZER_ONES, "1", false},
     {"constant", SL_INITIALIZER_CONSTANT, "`value`", false},
-    {"uniform", SL_INITIALIZER_UNIFORM, "from -range to range", false},
-    {"normal", SL_INITIALIZER_NORMAL, "of `mean` and `stddev`", false},
-    {"truncated_normal", SL_INITIALIZER_TRUNCATED_NORMAL, "redrawn beyond two stddev", false},
-    {"glorot_uniform", SL_INITIALIZER_GLOROT_UNIFORM, "+- sqrt(6 / (in + out))", false},
-    {"glorot_normal", SL_INITIALIZER_GLOROT_NORMAL, "stddev sqrt(2 / (in + out))", false},
-    {"he_uniform", SL_INITIALIZER_HE_UNIFORM, "+- sqrt(6 / in)", false},
-    {"he_normal", SL_INITIALIZER_HE_NORMAL, "stddev sqrt(2 / in)", false},
-    {"lecun_uniform", SL_INITIALIZER_LECUN_UNIFORM, "+- sqrt(3 / in)", false},
-    {"lecun_normal", SL_INITIALIZER_LECUN_NORMAL, "stddev sqrt(1 / in)", false},
+    {"uniform", SL_INITIALIZER_UNIFORM, "uniform between -range and range", false},
+    {"normal", SL_INITIALIZER_NORMAL, "normal with `mean` and `stddev`", false},
+    {"truncated_normal", SL_INITIALIZER_TRUNCATED_NORMAL,
+     "normal; values more than two `stddev` from the mean are drawn again", false},
+    {"glorot_uniform", SL_INITIALIZER_GLOROT_UNIFORM, "uniform within ±sqrt(6 / (in + out))", false},
+    {"glorot_normal", SL_INITIALIZER_GLOROT_NORMAL, "truncated normal, stddev sqrt(2 / (in + out))", false},
+    {"he_uniform", SL_INITIALIZER_HE_UNIFORM, "uniform within ±sqrt(6 / in)", false},
+    {"he_normal", SL_INITIALIZER_HE_NORMAL, "truncated normal, stddev sqrt(2 / in)", false},
+    {"lecun_uniform", SL_INITIALIZER_LECUN_UNIFORM, "uniform within ±sqrt(3 / in)", false},
+    {"lecun_normal", SL_INITIALIZER_LECUN_NORMAL, "truncated normal, stddev sqrt(1 / in)", false},
     {"orthogonal", SL_INITIALIZER_ORTHOGONAL, "`gain` times an orthonormal matrix", false},
     {"fan_uniform", SL_INITIALIZER_FAN_UNIFORM,
-     "PyTorch's: +- 1 / sqrt(n), n the units of a recurrent layer, elsewhere the input width", false},
+     "PyTorch's default: uniform within ±1 / sqrt(n); n is the number of units in a recurrent layer, otherwise the "
+     "input width",
+     false},
     {NULL, 0, NULL, false}};
 
 /* `range: r` is from -r to r. */
@@ -132,8 +136,8 @@ static const struct sl_option initializer_options[] = {
      0,
      0,
      {NULL},
-     "every element"},
-    {"range", SL_VALUE_CUSTOM, 0, I(UNIFORM), 0, "0.05", 0, 0, {.custom = &range_custom}, "the largest magnitude"},
+     "value of every element"},
+    {"range", SL_VALUE_CUSTOM, 0, I(UNIFORM), 0, "0.05", 0, 0, {.custom = &range_custom}, "largest magnitude"},
     {"mean",
      SL_VALUE_FLOAT,
      offsetof(struct sl_initializer, mean),
@@ -174,7 +178,7 @@ const struct sl_section sl_section_initializer = {
     NULL,
     NULL,
     initializer_options,
-    "how a parameter begins; drawn from `seed`, the same whatever the backend"};
+    "how the first values of a parameter are made; they follow from `seed` and are the same with every backend"};
 
 static const struct sl_option regularizer_options[] = {{"l1",
                                                         SL_VALUE_FLOAT,
@@ -230,7 +234,7 @@ static const struct sl_option zoneout_options[] = {{"cell",
                                                    {0}};
 
 const struct sl_section sl_section_zoneout = {
-    "zoneout", "the zoneout", NULL, 0, NULL, NULL, zoneout_options, "of an lstm layer: `{cell: 0.15, hidden: 0.05}`"};
+    "zoneout", "the zoneout", NULL, 0, NULL, NULL, zoneout_options, "for lstm layers: `{cell: 0.15, hidden: 0.05}`"};
 
 static const struct sl_option activation_option = {
     .key = "activation", .kind = SL_VALUE_SECTION, .section = &sl_section_activation};

@@ -17,35 +17,35 @@
 const struct sl_word sl_words_source_type[] = {
     {"text", SL_SOURCE_TEXT, "one long text", false},
     {"lines", SL_SOURCE_LINES, "one sequence per line, with or without a label", false},
-    {"tsv", SL_SOURCE_TSV, "a table with tabs between its fields", false},
-    {"csv", SL_SOURCE_CSV, "a table with commas between its fields", false},
-    {"conll", SL_SOURCE_CONLL, "one token per line, a blank line ends a sequence", false},
-    {"npy", SL_SOURCE_NPY, "arrays of NumPy", false},
+    {"tsv", SL_SOURCE_TSV, "a table whose fields are separated by tabs", false},
+    {"csv", SL_SOURCE_CSV, "a table whose fields are separated by commas", false},
+    {"conll", SL_SOURCE_CONLL, "one token per line; a blank line ends a sequence", false},
+    {"npy", SL_SOURCE_NPY, "NumPy arrays", false},
     {"tokens", SL_SOURCE_TOKENS, "token ids, one sequence per line", false},
-    {"generator", SL_SOURCE_GENERATOR, "made as needed, from the seed", false},
+    {"generator", SL_SOURCE_GENERATOR, "generated on the fly from the seed", false},
     {NULL, 0, NULL, false}};
 
 const struct sl_word sl_words_generator[] = {
     {"adding_problem", SL_GENERATOR_ADDING_PROBLEM, "the sum of two marked values", false},
     {"addition", SL_GENERATOR_ADDITION, "pairs: `535+61` and `596`", false},
-    {"copy", SL_GENERATOR_COPY, "symbols, to be said again after a delay; or pairs, for encoder and decoder", false},
-    {"reverse", SL_GENERATOR_REVERSE, "symbols, to be said again backwards; or pairs", false},
-    {"sine", SL_GENERATOR_SINE, "noisy sines, to be continued", false},
+    {"copy", SL_GENERATOR_COPY, "symbols to be repeated after a delay; pairs for encoder and decoder", false},
+    {"reverse", SL_GENERATOR_REVERSE, "symbols to be repeated backwards; pairs for encoder and decoder", false},
+    {"sine", SL_GENERATOR_SINE, "noisy sine waves to be continued", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word encoding_words[] = {
     {"utf-8", SL_ENCODING_UTF_8, "", false}, {"latin-1", SL_ENCODING_LATIN_1, "", false}, {NULL, 0, NULL, false}};
 
-static const struct sl_word label_words[] = {{"class", SL_LABEL_CLASS, "a word out of a few", false},
+static const struct sl_word label_words[] = {{"class", SL_LABEL_CLASS, "one of a small number of words", false},
                                              {"value", SL_LABEL_VALUE, "a number", false},
                                              {NULL, 0, NULL, false}};
 
 static const struct sl_word gaps_words[] = {{"error", SL_GAPS_ERROR, "stop", false},
-                                            {"keep", SL_GAPS_KEEP, "as if there were none", false},
+                                            {"keep", SL_GAPS_KEEP, "ignore the gap", false},
                                             {"break", SL_GAPS_BREAK, "a new series begins", false},
                                             {NULL, 0, NULL, false}};
 
-static const struct sl_word scale_words[] = {{"none", SL_SCALE_NONE, "as it is", false},
+static const struct sl_word scale_words[] = {{"none", SL_SCALE_NONE, "no scaling", false},
                                              {"standard", SL_SCALE_STANDARD, "mean 0, standard deviation 1", false},
                                              {"minmax", SL_SCALE_MINMAX, "from 0 to 1", false},
                                              {NULL, 0, NULL, false}};
@@ -56,17 +56,17 @@ static const struct sl_word fit_words[] = {{"train", SL_SCALE_FIT_TRAIN, "the tr
 
 static const struct sl_word missing_words[] = {
     {"error", SL_MISSING_ERROR, "stop", false},
-    {"drop", SL_MISSING_DROP, "leave the row out", false},
+    {"drop", SL_MISSING_DROP, "drop the row", false},
     {"zero", SL_MISSING_ZERO, "0", false},
-    {"mean", SL_MISSING_MEAN, "mean of the column in train", false},
-    {"forward_fill", SL_MISSING_FORWARD_FILL, "the last value before it", false},
+    {"mean", SL_MISSING_MEAN, "mean of the column in `train`", false},
+    {"forward_fill", SL_MISSING_FORWARD_FILL, "the last known value before it", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word tokenizer_words[] = {
-    {"whitespace", SL_TOKENIZER_WHITESPACE, "what stands between blanks", false},
-    {"char", SL_TOKENIZER_CHAR, "each character", false},
-    {"word", SL_TOKENIZER_WORD, "words and punctuation", false},
-    {"sentencepiece", SL_TOKENIZER_SENTENCEPIECE, "pieces of words", false},
+    {"whitespace", SL_TOKENIZER_WHITESPACE, "splits at whitespace", false},
+    {"char", SL_TOKENIZER_CHAR, "every character is a token", false},
+    {"word", SL_TOKENIZER_WORD, "splits at whitespace and punctuation", false},
+    {"sentencepiece", SL_TOKENIZER_SENTENCEPIECE, "splits words into pieces, with the SentencePiece library", false},
     {NULL, 0, NULL, false}};
 
 /* One character. */
@@ -164,25 +164,25 @@ static const struct sl_custom length_custom = {
 static const struct sl_custom step_custom = {read_step, "time", "{\"type\": \"string\"}"};
 static const struct sl_custom vocab_custom = {read_vocab, "path, or `from_train`", "{\"type\": \"string\"}"};
 static const struct sl_custom specials_custom = {
-    read_specials, "list out of `pad`, `unk`, `bos`, `eos`",
+    read_specials, "list of some of `pad`, `unk`, `bos`, `eos`",
     "{\"type\": \"array\", \"items\": {\"enum\": [\"pad\", \"unk\", \"bos\", \"eos\"]}}"};
 
 static const struct sl_option source_options[] = {
     {"file", SL_VALUE_PATH, AT(file), (TEXTUAL | S(TOKENS)) & ~S(LINES), SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
      "the file"},
     {"file", SL_VALUE_PATH, AT(file), S(LINES), 0, NULL, 0, 0, NONE,
-     "the file; for encoder and decoder: its lines are source and target at once"},
+     "the file; with an encoder and a decoder, each line is both source and target"},
     {"source", SL_VALUE_PATH, AT(source_file), S(LINES), 0, NULL, 0, 0, NONE,
-     "in place of `file`: the source side of parallel files, line by line"},
-    {"target", SL_VALUE_PATH, AT(target_file), S(LINES), 0, NULL, 0, 0, NONE, "the target side of parallel files"},
+     "instead of `file`: the source side of two parallel files, one sequence per line"},
+    {"target", SL_VALUE_PATH, AT(target_file), S(LINES), 0, NULL, 0, 0, NONE, "the target side of two parallel files"},
     {"source", SL_VALUE_TEXT, AT(source_column), TABLES, 0, NULL, 0, 0, NONE,
-     "the column that holds the source text of a pair"},
+     "the column that contains the source text of a pair"},
     {"target", SL_VALUE_TEXT, AT(target_column), TABLES, 0, NULL, 0, 0, NONE,
-     "the column that holds the target text of a pair"},
+     "the column that contains the target text of a pair"},
     {"x", SL_VALUE_PATH, AT(x), S(NPY), SL_OPTION_REQUIRED, NULL, 0, 0, NONE, "the inputs: [N, T, F] or [N, F]"},
     {"y", SL_VALUE_PATH, AT(y), S(NPY), 0, NULL, 0, 0, NONE, "the targets: [N], [N, F], [N, T] or [N, T, F]"},
     {"lengths", SL_VALUE_PATH, AT(lengths), S(NPY), 0, NULL, 0, 0, NONE,
-     "the real steps of each row: [N] integers; default: all"},
+     "the number of real steps in each row: [N] integers; default: all steps"},
     {"encoding",
      SL_VALUE_WORD,
      AT(encoding),
@@ -192,7 +192,7 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.words = encoding_words},
-     "of the characters"},
+     "character encoding"},
     {"delimiter",
      SL_VALUE_CUSTOM,
      AT(delimiter),
@@ -202,7 +202,7 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.custom = &delimiter_custom},
-     "between fields"},
+     "separates fields"},
     {"delimiter",
      SL_VALUE_CUSTOM,
      AT(delimiter),
@@ -212,7 +212,7 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.custom = &delimiter_custom},
-     "between fields"},
+     "separates fields"},
     {"delimiter",
      SL_VALUE_CUSTOM,
      AT(delimiter),
@@ -222,11 +222,10 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.custom = &delimiter_custom},
-     "between the label and the text"},
+     "separates the label from the text"},
     {"header", SL_VALUE_BOOL, AT(header), TABLES, 0, "true", 0, 0, NONE, "the first row names the columns"},
-    {"columns", SL_VALUE_TEXTS, AT(columns), TABLES, 0, NULL, 0, 0, NONE,
-     "names for the columns of a table without header"},
-    {"comment", SL_VALUE_TEXT, AT(comment), S(CONLL), 0, NULL, 0, 0, NONE, "lines that begin with it are skipped"},
+    {"columns", SL_VALUE_TEXTS, AT(columns), TABLES, 0, NULL, 0, 0, NONE, "column names for a table without a header"},
+    {"comment", SL_VALUE_TEXT, AT(comment), S(CONLL), 0, NULL, 0, 0, NONE, "lines that begin with this are skipped"},
     {"rows",
      SL_VALUE_CUSTOM,
      AT(rows),
@@ -236,12 +235,12 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.custom = &rows_custom},
-     "the first and the last row: numbers from 1, or values of the time column; `~` is open"},
+     "the first and the last row to use: numbers counted from 1, or values of the time column; `~` means no limit"},
     {"inputs", SL_VALUE_TEXTS, AT(inputs), TABLES, 0, NULL, 0, 0, NONE, "numeric input columns"},
     {"targets", SL_VALUE_TEXTS, AT(targets), TABLES, 0, NULL, 0, 0, NONE, "numeric target columns"},
     {"group", SL_VALUE_TEXT, AT(group), TABLES, 0, NULL, 0, 0, NONE,
-     "rows with one value in this column are one sequence"},
-    {"text", SL_VALUE_TEXT, AT(text), TABLES, 0, NULL, 0, 0, NONE, "the column that holds text"},
+     "rows with the same value in this column form one sequence"},
+    {"text", SL_VALUE_TEXT, AT(text), TABLES, 0, NULL, 0, 0, NONE, "the column that contains the text"},
     {"text", SL_VALUE_TEXT, AT(text), S(CONLL), 0, "1", 0, 0, NONE, "the column of the token, counted from 1"},
     {"label",
      SL_VALUE_SECTION,
@@ -252,7 +251,7 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.section = &sl_section_label},
-     "what is to be predicted of a sequence"},
+     "what is predicted for a sequence"},
     {"label",
      SL_VALUE_SECTION,
      AT(label),
@@ -272,7 +271,7 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.section = &sl_section_time},
-     "the column of the time"},
+     "the column that contains the time"},
     {"window",
      SL_VALUE_SECTION,
      AT(window),
@@ -292,7 +291,7 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.section = &sl_section_scale},
-     "of the numeric columns; undone by `predict`"},
+     "how numeric columns are scaled; `predict` scales back"},
     {"missing",
      SL_VALUE_SECTION,
      AT(missing),
@@ -302,7 +301,7 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.section = &sl_section_missing},
-     "empty numeric fields"},
+     "how empty numeric fields are handled"},
     {"name",
      SL_VALUE_WORD,
      G(generator),
@@ -311,10 +310,10 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.words = sl_words_generator},
-     "what is made"},
-    {"size", SL_VALUE_INT, G(size), SL_OPTION_REQUIRED, NULL, 1, INT32_MAX, NONE, "sequences in the split"},
+     "which generator"},
+    {"size", SL_VALUE_INT, G(size), SL_OPTION_REQUIRED, NULL, 1, INT32_MAX, NONE, "number of sequences in the split"},
     {"seed", SL_VALUE_SEED, G(seed), 0, NULL, 0, 9007199254740991.0, NONE,
-     "default: from the model's seed and the split"},
+     "seed of this split; default: derived from the model's seed and the split"},
     {"length",
      SL_VALUE_CUSTOM,
      AT(length_min),
@@ -324,13 +323,13 @@ static const struct sl_option source_options[] = {
      0,
      0,
      {.custom = &length_custom},
-     "steps of a sequence (copy, reverse: symbols); all but addition need it"},
-    {"digits", SL_VALUE_INT, G(digits), 0, NULL, 1, 17, NONE, "addition: most digits of each number"},
-    {"features", SL_VALUE_INT, G(features), 0, NULL, 1, 100000, NONE, "sine: series side by side"},
-    {"horizon", SL_VALUE_INT, G(horizon), 0, NULL, 1, 100000, NONE, "sine: steps to be predicted"},
+     "steps in a sequence (copy, reverse: symbols); required except for addition"},
+    {"digits", SL_VALUE_INT, G(digits), 0, NULL, 1, 17, NONE, "addition: maximum number of digits of each number"},
+    {"features", SL_VALUE_INT, G(features), 0, NULL, 1, 100000, NONE, "sine: number of parallel series"},
+    {"horizon", SL_VALUE_INT, G(horizon), 0, NULL, 1, 100000, NONE, "sine: number of steps to predict"},
     {"noise", SL_VALUE_FLOAT, G(noise), 0, NULL, 0, SL_NO_LIMIT, NONE, "sine: standard deviation of the noise"},
     {"symbols", SL_VALUE_INT, G(symbols), 0, NULL, 2, 100000, NONE, "copy, reverse: size of the alphabet"},
-    {"delay", SL_VALUE_INT, G(delay), 0, NULL, 0, 1000000, NONE, "copy: blanks before the repetition"},
+    {"delay", SL_VALUE_INT, G(delay), 0, NULL, 0, 1000000, NONE, "copy: number of blanks before the repetition"},
     {0}};
 
 const struct sl_section sl_section_source = {
@@ -341,8 +340,8 @@ const struct sl_section sl_section_source = {
     NULL,
     NULL,
     source_options,
-    "one split: `train`, `valid` or `test`. Its format options may also stand beside the splits, for "
-    "all of them; `valid` and `test` take from `train` what neither says"};
+    "one split: `train`, `valid` or `test`. Format options may also be placed directly under `data`, where they apply "
+    "to all splits; `valid` and `test` take from `train` whatever is set in neither place"};
 
 static const struct sl_option label_options[] = {{"column", SL_VALUE_TEXT, offsetof(struct sl_label, column), 0,
                                                   SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
@@ -351,12 +350,13 @@ static const struct sl_option label_options[] = {{"column", SL_VALUE_TEXT, offse
 
 const struct sl_section sl_section_label = {
     "data.label", "the label", label_words,   offsetof(struct sl_label, type),
-    "class",      "column",    label_options, "`{column: …, type: class}`, or the column alone"};
+    "class",      "column",    label_options, "`{column: …, type: class}`, or just the column"};
 
 static const struct sl_option time_options[] = {{"column", SL_VALUE_TEXT, offsetof(struct sl_time, column), 0,
                                                  SL_OPTION_REQUIRED, NULL, 0, 0, NONE, "name or number of the column"},
                                                 {"format", SL_VALUE_TEXT, offsetof(struct sl_time, format), 0, 0, NULL,
-                                                 0, 0, NONE, "as of strptime; default: ISO 8601, or a number"},
+                                                 0, 0, NONE,
+                                                 "a format string as in strptime; default: ISO 8601, or a number"},
                                                 {"step",
                                                  SL_VALUE_CUSTOM,
                                                  offsetof(struct sl_time, step),
@@ -366,7 +366,7 @@ static const struct sl_option time_options[] = {{"column", SL_VALUE_TEXT, offset
                                                  0,
                                                  0,
                                                  {.custom = &step_custom},
-                                                 "time between two rows; default: not looked at"},
+                                                 "time between two rows; default: not checked"},
                                                 {"gaps",
                                                  SL_VALUE_WORD,
                                                  offsetof(struct sl_time, gaps),
@@ -376,18 +376,20 @@ static const struct sl_option time_options[] = {{"column", SL_VALUE_TEXT, offset
                                                  0,
                                                  0,
                                                  {.words = gaps_words},
-                                                 "where rows are further apart than `step`"},
+                                                 "what happens where rows are further apart than `step`"},
                                                 {0}};
 
 const struct sl_section sl_section_time = {
-    "data.time", "the time", NULL, 0, NULL, "column", time_options, "the column of the time, and its checks"};
+    "data.time", "the time", NULL,         0,
+    NULL,        "column",   time_options, "the column that contains the time, and how it is checked"};
 
 static const struct sl_option window_options[] = {{"length", SL_VALUE_INT, offsetof(struct sl_window, length), 0,
-                                                   SL_OPTION_REQUIRED, NULL, 1, 1000000, NONE, "rows that go in"},
+                                                   SL_OPTION_REQUIRED, NULL, 1, 1000000, NONE, "number of input rows"},
                                                   {"horizon", SL_VALUE_INT, offsetof(struct sl_window, horizon), 0, 0,
-                                                   "1", 1, 1000000, NONE, "rows after them whose targets come out"},
+                                                   "1", 1, 1000000, NONE,
+                                                   "number of rows after the input whose targets are predicted"},
                                                   {"stride", SL_VALUE_INT, offsetof(struct sl_window, stride), 0, 0,
-                                                   "1", 1, 1000000, NONE, "rows from one window to the next"},
+                                                   "1", 1, 1000000, NONE, "number of rows from one window to the next"},
                                                   {0}};
 
 const struct sl_section sl_section_window = {
@@ -402,19 +404,21 @@ static const struct sl_option scale_options[] = {{"fit",
                                                   0,
                                                   0,
                                                   {.words = fit_words},
-                                                  "the rows that it is measured on"},
+                                                  "the rows that the scale is fitted to"},
                                                  {"targets", SL_VALUE_BOOL, offsetof(struct sl_scale, targets),
                                                   1u << SL_SCALE_STANDARD | 1u << SL_SCALE_MINMAX, 0, "true", 0, 0,
-                                                  NONE, "scales numeric targets too"},
+                                                  NONE, "whether numeric targets are scaled too"},
                                                  {0}};
 
 const struct sl_section sl_section_scale = {
-    "data.scale", "the scale", scale_words,   offsetof(struct sl_scale, type),
-    NULL,         NULL,        scale_options, "per column; saved with the model and undone by `predict`"};
+    "data.scale",  "the scale",
+    scale_words,   offsetof(struct sl_scale, type),
+    NULL,          NULL,
+    scale_options, "scaling of each column; saved with the model, and `predict` scales back"};
 
 static const struct sl_option missing_options[] = {{"limit", SL_VALUE_INT, offsetof(struct sl_missing, limit),
                                                     1u << SL_MISSING_FORWARD_FILL, 0, NULL, 1, INT32_MAX, NONE,
-                                                    "at most so many rows on end; default: any number"},
+                                                    "maximum number of consecutive rows to fill; default: no limit"},
                                                    {0}};
 
 const struct sl_section sl_section_missing = {"data.missing",
@@ -424,11 +428,11 @@ const struct sl_section sl_section_missing = {"data.missing",
                                               NULL,
                                               NULL,
                                               missing_options,
-                                              "empty numeric fields"};
+                                              "how empty numeric fields are handled"};
 
 static const struct sl_word method_words[] = {
-    {"bpe", SL_PIECES_BPE, "byte-pair encoding: the most frequent pairs are joined", false},
-    {"unigram", SL_PIECES_UNIGRAM, "the pieces that make the text most probable", false},
+    {"bpe", SL_PIECES_BPE, "byte-pair encoding: joins the most frequent pairs", false},
+    {"unigram", SL_PIECES_UNIGRAM, "chooses the pieces that make the text most probable", false},
     {NULL, 0, NULL, false}};
 
 #define PIECES    (1u << SL_TOKENIZER_SENTENCEPIECE)
@@ -436,7 +440,7 @@ static const struct sl_word method_words[] = {
 
 static const struct sl_option tokenizer_options[] = {
     {"model", SL_VALUE_PATH, offsetof(struct sl_tokenizer, model), PIECES, 0, NULL, 0, 0, NONE,
-     "a model of sentencepiece; default: learned in train, as large as `vocab_size`"},
+     "a SentencePiece model; default: one of `vocab_size` is learned from `train`"},
     {"method",
      SL_VALUE_WORD,
      offsetof(struct sl_tokenizer, method),
@@ -446,13 +450,13 @@ static const struct sl_option tokenizer_options[] = {
      0,
      0,
      {.words = method_words},
-     "how pieces are learned"},
+     "how the pieces are learned"},
     {"vocab_size", SL_VALUE_INT, offsetof(struct sl_tokenizer, vocab_size), 0, 0, NULL, 2, INT32_MAX, NONE,
-     "largest vocabulary, specials included; default: no limit"},
+     "maximum size of the vocabulary, special tokens included; default: no limit"},
     {"min_count", SL_VALUE_INT, offsetof(struct sl_tokenizer, min_count), NO_PIECES, 0, "1", 1, INT32_MAX, NONE,
-     "rarer tokens are unknown"},
+     "tokens that occur less often are unknown"},
     {"lowercase", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, lowercase), NO_PIECES, 0, "false", 0, 0, NONE,
-     "capitals become small: Latin, Greek, Cyrillic"},
+     "converts Latin, Greek and Cyrillic letters to lower case"},
     {"specials",
      SL_VALUE_CUSTOM,
      offsetof(struct sl_tokenizer, specials),
@@ -462,7 +466,8 @@ static const struct sl_option tokenizer_options[] = {
      0,
      0,
      {.custom = &specials_custom},
-     "first entries of the vocabulary; default: unk, and eos in a text of words"},
+     "special tokens, the first entries of the vocabulary; default: `unk`, and also `eos` for a text that is split "
+     "into words"},
     {"vocab",
      SL_VALUE_CUSTOM,
      offsetof(struct sl_tokenizer, vocab),
@@ -472,9 +477,9 @@ static const struct sl_option tokenizer_options[] = {
      0,
      0,
      {.custom = &vocab_custom},
-     "a file with one token per line, or counted in train"},
+     "a file with one token per line; `from_train`: the tokens of `train`"},
     {"shared", SL_VALUE_BOOL, offsetof(struct sl_tokenizer, shared), 0, 0, NULL, 0, 0, NONE,
-     "pairs: one vocabulary for source and target; default: false, true where they are the same text"},
+     "for pairs: one vocabulary for source and target; default: true where both are the same text, otherwise false"},
     {0}};
 
 const struct sl_section sl_section_tokenizer = {

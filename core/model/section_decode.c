@@ -8,14 +8,15 @@
 /* clang-format on */
 
 static const struct sl_word penalty_words[] = {
-    {"none", SL_LENGTH_PENALTY_NONE, "log-probabilities as they are, which favours short texts", false},
-    {"average", SL_LENGTH_PENALTY_AVERAGE, "divided by the number of tokens", false},
-    {"gnmt", SL_LENGTH_PENALTY_GNMT, "divided by ((5 + tokens) / 6)^alpha (Wu et al. 2016)", false},
+    {"none", SL_LENGTH_PENALTY_NONE, "log-probabilities are not divided, which favours short texts", false},
+    {"average", SL_LENGTH_PENALTY_AVERAGE, "log-probabilities are divided by the number of tokens", false},
+    {"gnmt", SL_LENGTH_PENALTY_GNMT, "log-probabilities are divided by ((5 + tokens) / 6)^alpha (Wu et al. 2016)",
+     false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_option penalty_options[] = {{"alpha", SL_VALUE_FLOAT, offsetof(struct sl_length_penalty, alpha),
                                                     1u << SL_LENGTH_PENALTY_GNMT, 0, "0.6", 0, 10, NONE,
-                                                    "how much length weighs"},
+                                                    "strength of the penalty"},
                                                    {0}};
 
 const struct sl_section sl_section_length_penalty = {"decode.length_penalty",
@@ -28,7 +29,8 @@ const struct sl_section sl_section_length_penalty = {"decode.length_penalty",
                                                      "how texts of different lengths are compared"};
 
 static const struct sl_option decode_options[] = {
-    {"beam", SL_VALUE_INT, AT(beam), 0, 0, "1", 1, 1000, NONE, "hypotheses that are followed side by side; 1: greedy"},
+    {"beam", SL_VALUE_INT, AT(beam), 0, 0, "1", 1, 1000, NONE,
+     "beam size: number of hypotheses kept at each step; 1 is greedy decoding"},
     {"length_penalty",
      SL_VALUE_SECTION,
      AT(length_penalty),
@@ -40,18 +42,20 @@ static const struct sl_option decode_options[] = {
      {.section = &sl_section_length_penalty},
      "how texts of different lengths are compared"},
     {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, 1000000, NONE,
-     "most tokens of a text; default: twice those of the source, and ten more"},
-    {"n_best", SL_VALUE_INT, AT(n_best), 0, 0, "1", 1, 1000, NONE, "so many texts for each input, the best first"},
+     "maximum number of tokens in a text; default: twice the tokens of the source plus ten"},
+    {"n_best", SL_VALUE_INT, AT(n_best), 0, 0, "1", 1, 1000, NONE,
+     "number of texts to write for each input, best first"},
     {"temperature", SL_VALUE_FLOAT, AT(temperature), 0, SL_OPTION_ABOVE, NULL, 0, 100, NONE,
-     "tokens are drawn in place of the best taken; below 1 closer to the best"},
-    {"top_k", SL_VALUE_INT, AT(top_k), 0, 0, NULL, 1, INT32_MAX, NONE, "drawn from the so many best"},
+     "samples tokens instead of taking the best; values below 1 favour the most probable tokens"},
+    {"top_k", SL_VALUE_INT, AT(top_k), 0, 0, NULL, 1, INT32_MAX, NONE,
+     "samples only from the `top_k` most probable tokens"},
     {"top_p", SL_VALUE_FLOAT, AT(top_p), 0, SL_OPTION_ABOVE, "1", 0, 1, NONE,
-     "drawn from the smallest set of best tokens with this probability"},
+     "samples only from the smallest set of most probable tokens whose probabilities sum to at least `top_p`"},
     {0}};
 
 const struct sl_section sl_section_decode = {
     "decode", "the decoding", NULL,           0,
-    NULL,     NULL,           decode_options, "how a decoder writes: greedily, by beam search, or by drawing"};
+    NULL,     NULL,           decode_options, "how a decoder generates text: greedily, by beam search, or by sampling"};
 
 void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model)
 {

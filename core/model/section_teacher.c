@@ -11,30 +11,41 @@
 enum { SAMPLED = C(CONSTANT) | C(LINEAR) | C(EXPONENTIAL) | C(INVERSE_SIGMOID) };
 
 static const struct sl_word teacher_words[] = {
-    {"always", SL_TEACHER_ALWAYS, "p = 1: the true tokens", false},
+    {"always", SL_TEACHER_ALWAYS, "p = 1: always the true token", false},
     {"constant", SL_TEACHER_CONSTANT, "p = `probability`", false},
-    {"linear", SL_TEACHER_LINEAR, "p falls from `from` to `to` over `over`", false},
-    {"exponential", SL_TEACHER_EXPONENTIAL, "p = k^i, i counts `every`", false},
-    {"inverse_sigmoid", SL_TEACHER_INVERSE_SIGMOID, "p = k / (k + exp(i / k)), i counts `every`", false},
+    {"linear", SL_TEACHER_LINEAR, "p falls linearly from `from` to `to` over `over`", false},
+    {"exponential", SL_TEACHER_EXPONENTIAL, "p = k^i, where i counts periods of `every`", false},
+    {"inverse_sigmoid", SL_TEACHER_INVERSE_SIGMOID, "p = k / (k + exp(i / k)), where i counts periods of `every`",
+     false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word own_words[] = {{"sample", SL_OWN_SAMPLE, "drawn from the model's distribution", false},
-                                           {"argmax", SL_OWN_ARGMAX, "the likeliest", false},
+static const struct sl_word own_words[] = {{"sample", SL_OWN_SAMPLE, "sampled from the model's distribution", false},
+                                           {"argmax", SL_OWN_ARGMAX, "the most probable token", false},
                                            {NULL, 0, NULL, false}};
 
 static const struct sl_option teacher_options[] = {
     {"probability", SL_VALUE_FLOAT, AT(probability), C(CONSTANT), SL_OPTION_REQUIRED, NULL, 0, 1, NONE,
-     "of the true token"},
-    {"from", SL_VALUE_FLOAT, AT(from), C(LINEAR), 0, "1", 0, 1, NONE, "p at the beginning"},
+     "probability of the true token"},
+    {"from", SL_VALUE_FLOAT, AT(from), C(LINEAR), 0, "1", 0, 1, NONE, "p at the start"},
     {"to", SL_VALUE_FLOAT, AT(to), C(LINEAR), 0, "0", 0, 1, NONE, "p at the end"},
-    {"over", SL_VALUE_PERIOD, AT(over), C(LINEAR), 0, NULL, 0, 0, NONE, "how long it takes; default: the whole run"},
+    {"over", SL_VALUE_PERIOD, AT(over), C(LINEAR), 0, NULL, 0, 0, NONE,
+     "duration of the schedule; default: the whole run"},
     {"k", SL_VALUE_FLOAT, AT(k), C(EXPONENTIAL), SL_OPTION_REQUIRED | SL_OPTION_ABOVE | SL_OPTION_BELOW, NULL, 0, 1,
      NONE, "the base"},
     {"k", SL_VALUE_FLOAT, AT(k), C(INVERSE_SIGMOID), SL_OPTION_REQUIRED, NULL, 1, SL_NO_LIMIT, NONE,
-     "the larger, the later and the slower it falls"},
+     "the larger k is, the later and the more slowly p falls"},
     {"every", SL_VALUE_PERIOD, AT(every), C(EXPONENTIAL) | C(INVERSE_SIGMOID), 0, "1u", 0, 0, NONE,
-     "the period that i counts"},
-    {"own", SL_VALUE_WORD, AT(own), SAMPLED, 0, "sample", 0, 0, {.words = own_words}, "the token of the model's own"},
+     "the period counted by i"},
+    {"own",
+     SL_VALUE_WORD,
+     AT(own),
+     SAMPLED,
+     0,
+     "sample",
+     0,
+     0,
+     {.words = own_words},
+     "how the model's own token is chosen"},
     {0}};
 
 const struct sl_section sl_section_teacher_forcing = {
@@ -45,7 +56,7 @@ const struct sl_section sl_section_teacher_forcing = {
     NULL,
     NULL,
     teacher_options,
-    "what a decoder reads in training: the target's token with probability p, else its own; drawn for each step"};
+    "what a decoder reads during training: at each step the token of the target with probability p, otherwise its own"};
 
 const char *sl_teacher_kind_get_name(enum sl_teacher_kind kind)
 {

@@ -10,12 +10,13 @@
 /* clang-format on */
 
 static const struct sl_word policy_words[] = {
-    {"measured", SL_POLICY_MEASURED, "the fastest, timed on batches like those of the data; once, then kept", false},
-    {"estimate", SL_POLICY_ESTIMATE, "the fastest, by the backends' own estimates", false},
+    {"measured", SL_POLICY_MEASURED, "the fastest, timed once on batches like those of the data; the times are cached",
+     false},
+    {"estimate", SL_POLICY_ESTIMATE, "the fastest by the backends' own estimates", false},
     {"order", SL_POLICY_ORDER, "the first backend of the list that accepts a layer", false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_word fallback_words[] = {{"report", SL_FALLBACK_REPORT, "say it in the plan", false},
+static const struct sl_word fallback_words[] = {{"report", SL_FALLBACK_REPORT, "mention it in the plan", false},
                                                 {"warn", SL_FALLBACK_WARN, "warn", false},
                                                 {"error", SL_FALLBACK_ERROR, "stop", false},
                                                 {NULL, 0, NULL, false}};
@@ -35,7 +36,7 @@ static const struct sl_word parallel_words[] = {{"none", SL_PARALLEL_NONE, "one 
                                                 {NULL, 0, NULL, false}};
 
 static const struct sl_word device_words[] = {
-    {"auto", SL_DEVICE_AUTO, "the best that a backend of the list offers", false},
+    {"auto", SL_DEVICE_AUTO, "the best device offered by a backend of the list", false},
     {"cpu", SL_DEVICE_CPU, "the processor", false},
     {NULL, 0, NULL, false}};
 
@@ -104,13 +105,13 @@ static const struct sl_custom plugin_options_custom = {
 
 static const struct sl_option top_options[] = {
     {"seqlstm", SL_VALUE_INT, AT(version), 0, SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
-     "version of the schema, 1; pins every default"},
+     "version of the schema, currently 1; it fixes all default values"},
     {"name", SL_VALUE_NAME, AT(name), 0, 0, NULL, 0, 0, NONE,
-     "name of the model; default: the file's name without its ending"},
+     "name of the model; default: the file name without its extension"},
     {"seed", SL_VALUE_SEED, AT(seed), 0, 0, "0", 0, 9007199254740991.0, NONE,
-     "of everything random: first weights, masks, order, generators"},
+     "seed of all random numbers: initial weights, dropout masks, shuffling, generators"},
     {"deterministic", SL_VALUE_BOOL, AT(deterministic), 0, 0, "false", 0, 0, NONE,
-     "true: backends whose results vary from run to run are not taken"},
+     "true: backends whose results vary from run to run are not used"},
     {"include",
      SL_VALUE_CUSTOM,
      0,
@@ -120,7 +121,7 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.custom = &include_custom},
-     "files that lie below this one; they include nothing themselves"},
+     "files that this file is based on; they must not include other files"},
     {"init",
      SL_VALUE_CUSTOM,
      0,
@@ -130,7 +131,7 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.custom = &init_custom},
-     "first values of all parameters whose layer does not say its own"},
+     "initial values of the parameters, unless a layer specifies its own"},
     {"data",
      SL_VALUE_CUSTOM,
      AT(data),
@@ -140,7 +141,7 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.custom = &data_custom},
-     "what is learned from"},
+     "the data to learn from"},
     {"model", SL_VALUE_CUSTOM, 0, 0, SL_OPTION_REQUIRED, NULL, 0, 0, {.custom = &layers_custom}, "the layers"},
     {"train",
      SL_VALUE_CUSTOM,
@@ -151,8 +152,17 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.custom = &train_custom},
-     "how it is learned"},
-    {"decode", SL_VALUE_SECTION, AT(decode), 0, 0, "{}", 0, 0, {.section = &sl_section_decode}, "how a decoder writes"},
+     "how the model is trained"},
+    {"decode",
+     SL_VALUE_SECTION,
+     AT(decode),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_decode},
+     "how a decoder generates text"},
     {"backends",
      SL_VALUE_CUSTOM,
      0,
@@ -162,7 +172,7 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.custom = &backends_custom},
-     "the plugins to load; their order decides; default: all that are found"},
+     "the plugins to load, in order of preference; default: all that are found"},
     {"dispatch",
      SL_VALUE_SECTION,
      AT(dispatch),
@@ -173,7 +183,7 @@ static const struct sl_option top_options[] = {
      0,
      {.section = &sl_section_dispatch},
      "which backend runs which layer"},
-    {"device", SL_VALUE_CUSTOM, AT(device), 0, 0, "auto", 0, 0, {.custom = &device_custom}, "where it runs"},
+    {"device", SL_VALUE_CUSTOM, AT(device), 0, 0, "auto", 0, 0, {.custom = &device_custom}, "the device to run on"},
     {"precision",
      SL_VALUE_WORD,
      AT(precision),
@@ -183,7 +193,7 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.words = precision_words},
-     "of the computation"},
+     "precision of the computation"},
     {"parallel",
      SL_VALUE_WORD,
      AT(parallel),
@@ -193,7 +203,7 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.words = parallel_words},
-     "more than one device"},
+     "training on more than one device"},
     {"output",
      SL_VALUE_SECTION,
      AT(output),
@@ -203,9 +213,18 @@ static const struct sl_option top_options[] = {
      0,
      0,
      {.section = &sl_section_output},
-     "where the run is kept"},
-    {"log", SL_VALUE_SECTION, AT(log), 0, 0, "{}", 0, 0, {.section = &sl_section_log}, "what is reported on the way"},
-    {"export", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "files for other programs"},
+     "where the run is stored"},
+    {"log",
+     SL_VALUE_SECTION,
+     AT(log),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_log},
+     "what is reported during training"},
+    {"export", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "files to write for other programs"},
     {0}};
 
 const struct sl_section sl_section_top = {
@@ -213,57 +232,49 @@ const struct sl_section sl_section_top = {
 
 static const struct sl_option backend_options[] = {
     {"plugin", SL_VALUE_TEXT, 0, 0, SL_OPTION_REQUIRED, NULL, 0, 0, NONE,
-     "id, looked up on the backend path; with a `/` a file"},
+     "id of the plugin, looked up on the backend path; with a `/`: a file"},
     {"require", SL_VALUE_BOOL, offsetof(struct sl_backend_entry, require), 0, 0, "false", 0, 0, NONE,
-     "true: its absence is an error, else a note"},
-    {"options",
-     SL_VALUE_CUSTOM,
+     "true: a missing plugin is an error; false: it is only noted"},
+    {"options", SL_VALUE_CUSTOM, 0, 0, 0, NULL, 0, 0, {.custom = &plugin_options_custom}, "options of the plugin"},
+    {"device", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "the devices that the plugin may use"},
+    {"threads", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "the threads that the plugin may use"},
+    {0}};
+
+const struct sl_section sl_section_backend = {
+    "backends", "a backend", NULL, 0, NULL, "plugin", backend_options, "a list of plugins; each is an id or a map"};
+
+static const struct sl_option dispatch_options[] = {
+    {"policy",
+     SL_VALUE_WORD,
+     offsetof(struct sl_dispatch_config, policy),
      0,
+     0,
+     "measured",
+     0,
+     0,
+     {.words = policy_words},
+     "how the backend of a layer is chosen"},
+    {"fallback",
+     SL_VALUE_WORD,
+     offsetof(struct sl_dispatch_config, fallback),
+     0,
+     0,
+     "report",
+     0,
+     0,
+     {.words = fallback_words},
+     "what happens when a layer is refused by a backend that is earlier in the list"},
+    {"pin",
+     SL_VALUE_CUSTOM,
+     offsetof(struct sl_dispatch_config, pins),
      0,
      0,
      NULL,
      0,
      0,
-     {.custom = &plugin_options_custom},
-     "options of the plugin itself"},
-    {"device", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "the devices that it may use"},
-    {"threads", SL_VALUE_LATER, 0, 0, 0, NULL, 0, 0, NONE, "the threads that it may use"},
+     {.custom = &pins_custom},
+     "the backend for individual layers; a refusal by that backend is an error"},
     {0}};
-
-const struct sl_section sl_section_backend = {
-    "backends", "a backend", NULL, 0, NULL, "plugin", backend_options, "a list of plugins; each an id, or a map"};
-
-static const struct sl_option dispatch_options[] = {{"policy",
-                                                     SL_VALUE_WORD,
-                                                     offsetof(struct sl_dispatch_config, policy),
-                                                     0,
-                                                     0,
-                                                     "measured",
-                                                     0,
-                                                     0,
-                                                     {.words = policy_words},
-                                                     "how a backend is chosen"},
-                                                    {"fallback",
-                                                     SL_VALUE_WORD,
-                                                     offsetof(struct sl_dispatch_config, fallback),
-                                                     0,
-                                                     0,
-                                                     "report",
-                                                     0,
-                                                     0,
-                                                     {.words = fallback_words},
-                                                     "what happens when an earlier backend refused a layer"},
-                                                    {"pin",
-                                                     SL_VALUE_CUSTOM,
-                                                     offsetof(struct sl_dispatch_config, pins),
-                                                     0,
-                                                     0,
-                                                     NULL,
-                                                     0,
-                                                     0,
-                                                     {.custom = &pins_custom},
-                                                     "the backend of single layers; its refusal is an error"},
-                                                    {0}};
 
 const struct sl_section sl_section_dispatch = {
     "dispatch", "the dispatch", NULL, 0, NULL, NULL, dispatch_options, "which backend runs which layer"};
@@ -277,27 +288,28 @@ static const struct sl_option output_options[] = {{"dir",
                                                    0,
                                                    0,
                                                    {.custom = &dir_custom},
-                                                   "the run folder; relative to the current directory"},
+                                                   "the run folder, relative to the current directory"},
                                                   {0}};
 
 const struct sl_section sl_section_output = {"output", "the output", NULL,           0,
-                                             NULL,     NULL,         output_options, "where the run is kept"};
+                                             NULL,     NULL,         output_options, "where the run is stored"};
 
-static const struct sl_option log_options[] = {
-    {"every",
-     SL_VALUE_PERIOD,
-     offsetof(struct sl_log_config, every),
-     0,
-     0,
-     "10s",
-     0,
-     0,
-     {.period_units = "us"},
-     "between two lines of progress off a terminal"},
-    {"jsonl", SL_VALUE_BOOL, offsetof(struct sl_log_config, jsonl), 0, 0, "true", 0, 0, NONE, "writes metrics.jsonl"},
-    {"tensorboard", SL_VALUE_BOOL, offsetof(struct sl_log_config, tensorboard), 0, SL_OPTION_FIXED, "false", 0, 0, NONE,
-     "writes event files for TensorBoard"},
-    {0}};
+static const struct sl_option log_options[] = {{"every",
+                                                SL_VALUE_PERIOD,
+                                                offsetof(struct sl_log_config, every),
+                                                0,
+                                                0,
+                                                "10s",
+                                                0,
+                                                0,
+                                                {.period_units = "us"},
+                                                "interval between progress lines when the output is not a terminal"},
+                                               {"jsonl", SL_VALUE_BOOL, offsetof(struct sl_log_config, jsonl), 0, 0,
+                                                "true", 0, 0, NONE, "whether to write metrics.jsonl"},
+                                               {"tensorboard", SL_VALUE_BOOL,
+                                                offsetof(struct sl_log_config, tensorboard), 0, SL_OPTION_FIXED,
+                                                "false", 0, 0, NONE, "whether to write TensorBoard event files"},
+                                               {0}};
 
 const struct sl_section sl_section_log = {"log", "the log", NULL,        0,
-                                          NULL,  NULL,      log_options, "what is reported on the way"};
+                                          NULL,  NULL,      log_options, "what is reported during training"};

@@ -15,40 +15,43 @@ const struct sl_word sl_words_task[] = {
     {"classify", SL_TASK_CLASSIFY, "a class for each sequence", false},
     {"tag", SL_TASK_TAG, "a class for each step", false},
     {"regress", SL_TASK_REGRESS, "values", false},
-    {"seq2seq", SL_TASK_SEQ2SEQ, "another sequence, by an encoder and a decoder", false},
+    {"seq2seq", SL_TASK_SEQ2SEQ, "another sequence, with an encoder and a decoder", false},
     {NULL, 0, NULL, false}};
 
 const struct sl_word sl_words_metric[] = {
     {"loss", SL_METRIC_LOSS, "the loss itself", false},
-    {"accuracy", SL_METRIC_ACCURACY, "share of right classes", false},
+    {"accuracy", SL_METRIC_ACCURACY, "fraction of correct classes", false},
     {"perplexity", SL_METRIC_PERPLEXITY, "exp of the mean cross-entropy", false},
     {"bits_per_token", SL_METRIC_BITS_PER_TOKEN, "mean cross-entropy in bits", false},
     {"mse", SL_METRIC_MSE, "mean squared error", false},
     {"mae", SL_METRIC_MAE, "mean absolute error", false},
-    {"rmse", SL_METRIC_RMSE, "root of the mean squared error", false},
+    {"rmse", SL_METRIC_RMSE, "square root of the mean squared error", false},
     {"f1_span", SL_METRIC_F1_SPAN, "F1 of the spans that BIO tags mark, as conlleval counts them", false},
-    {"f1_span_strict", SL_METRIC_F1_SPAN_STRICT, "the same, where a span begins at a B- tag alone", false},
-    {"mase", SL_METRIC_MASE, "mean absolute error, over that of saying the value before again in train", false},
-    {"f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 of each class; at most 256 classes", false},
-    {"f1_micro", SL_METRIC_F1_MICRO, "F1 of all classes counted together; at most 256", false},
-    {"exact_match", SL_METRIC_EXACT_MATCH, "share of the texts written as the target has them; not of `train`", false},
-    {"bleu", SL_METRIC_BLEU, "BLEU of the texts written, 0 to 100; not of `train`", false},
-    {"chrf", SL_METRIC_CHRF, "chrF2 of the texts written, 0 to 100; not of `train`", false},
+    {"f1_span_strict", SL_METRIC_F1_SPAN_STRICT, "the same, but a span begins only at a B- tag", false},
+    {"mase", SL_METRIC_MASE, "mean absolute error, divided by that of repeating the previous value in `train`", false},
+    {"f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 scores of the classes; at most 256 classes", false},
+    {"f1_micro", SL_METRIC_F1_MICRO, "F1 over all classes together; at most 256 classes", false},
+    {"exact_match", SL_METRIC_EXACT_MATCH,
+     "fraction of the generated texts that equal the target; not measured on `train`", false},
+    {"bleu", SL_METRIC_BLEU, "BLEU of the generated texts, 0 to 100; not measured on `train`", false},
+    {"chrf", SL_METRIC_CHRF, "chrF2 of the generated texts, 0 to 100; not measured on `train`", false},
     {"token_accuracy", -1, "", true},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word loss_words[] = {
     {"mse", SL_LOSS_MSE, "mean squared error", false},
     {"mae", SL_LOSS_MAE, "mean absolute error", false},
-    {"huber", SL_LOSS_HUBER, "squared below `delta`, absolute above", false},
-    {"binary_cross_entropy", SL_LOSS_BINARY_CROSS_ENTROPY, "of a sigmoid", false},
-    {"cross_entropy", SL_LOSS_CROSS_ENTROPY, "of a softmax, with integer targets", false},
+    {"huber", SL_LOSS_HUBER, "squared error below `delta`, absolute error above", false},
+    {"binary_cross_entropy", SL_LOSS_BINARY_CROSS_ENTROPY, "cross-entropy of a sigmoid output", false},
+    {"cross_entropy", SL_LOSS_CROSS_ENTROPY, "cross-entropy of a softmax output, with integer targets", false},
     {NULL, 0, NULL, false}};
 
 static const struct sl_word reduction_words[] = {
-    {"mean", SL_REDUCTION_MEAN, "over all steps of the update", false},
+    {"mean", SL_REDUCTION_MEAN, "mean over all steps of the update", false},
     {"step_mean", SL_REDUCTION_STEP_MEAN,
-     "sum over the steps, divided by the steps of a mean batch: a step weighs the same in every batch", false},
+     "sum over the steps, divided by the average number of steps in a batch: every step has the same weight in every "
+     "batch",
+     false},
     {"sequence_mean", SL_REDUCTION_SEQUENCE_MEAN, "sum over the steps, mean over the sequences (Zaremba et al. 2014)",
      false},
     {NULL, 0, NULL, false}};
@@ -58,7 +61,7 @@ static const struct sl_word mode_words[] = {{"min", SL_MODE_MIN, "smaller is bet
                                             {NULL, 0, NULL, false}};
 
 static const struct sl_word divergence_words[] = {{"stop", SL_DIVERGENCE_STOP, "end with exit status 5", false},
-                                                  {"skip", SL_DIVERGENCE_SKIP, "leave the update out", false},
+                                                  {"skip", SL_DIVERGENCE_SKIP, "skip the update", false},
                                                   {"fallback_float32", -1, "", true},
                                                   {NULL, 0, NULL, false}};
 
@@ -131,7 +134,7 @@ static const struct sl_custom class_weight_custom = {
     "{\"anyOf\": [{\"const\": \"balanced\"}, {\"type\": \"object\", \"additionalProperties\": "
     "{\"type\": \"number\", \"minimum\": 0}}]}"};
 static const struct sl_custom run_custom = {read_run, "name of a run, or its folder", "{\"type\": \"string\"}"};
-const struct sl_custom sl_custom_monitor = {read_monitor, "split, dot, metric",
+const struct sl_custom sl_custom_monitor = {read_monitor, "`SPLIT.METRIC`",
                                             "{\"type\": \"string\", \"pattern\": \"^(train|valid|test)[.][a-z_]+$\"}"};
 
 static const struct sl_option train_options[] = {
@@ -144,7 +147,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.words = sl_words_task},
-     "what is predicted; default: by the data and the loss"},
+     "what is predicted; the default depends on the data and the loss"},
     {"loss",
      SL_VALUE_SECTION,
      AT(loss),
@@ -154,7 +157,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.section = &sl_section_loss},
-     "what is minimised; default: by the task"},
+     "the loss function; the default depends on the task"},
     {"optimizer",
      SL_VALUE_SECTION,
      AT(optimizer),
@@ -176,13 +179,13 @@ static const struct sl_option train_options[] = {
      {.section = &sl_section_schedule},
      "how the learning rate changes"},
     {"clip_norm", SL_VALUE_FLOAT, AT(clip_norm), 0, SL_OPTION_ABOVE, NULL, 0, SL_NO_LIMIT, NONE,
-     "largest norm of the gradient of all parameters together"},
+     "maximum norm of the gradient of all parameters together; larger gradients are scaled down"},
     {"clip_value", SL_VALUE_FLOAT, AT(clip_value), 0, SL_OPTION_ABOVE, NULL, 0, SL_NO_LIMIT, NONE,
-     "largest magnitude of each element of the gradient"},
+     "maximum magnitude of each element of the gradient; larger elements are clipped"},
     {"epochs", SL_VALUE_INT, AT(epochs), 0, 0, NULL, 1, INT32_MAX, NONE,
-     "ends the training after so many passes over the data"},
+     "ends the training after this number of passes over the data"},
     {"updates", SL_VALUE_INT, AT(updates), 0, 0, NULL, 1, 9007199254740991.0, NONE,
-     "ends the training after so many updates"},
+     "ends the training after this number of updates"},
     {"max_time",
      SL_VALUE_PERIOD,
      AT(max_time),
@@ -194,7 +197,7 @@ static const struct sl_option train_options[] = {
      {.period_units = "s"},
      "ends the training after this time, with exit status 75"},
     {"accumulate", SL_VALUE_INT, AT(accumulate), 0, 0, "1", 1, 1000000, NONE,
-     "batches whose gradients make one update"},
+     "number of batches whose gradients are accumulated for one update"},
     {"metrics",
      SL_VALUE_CUSTOM,
      AT(metrics),
@@ -204,7 +207,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.custom = &metrics_custom},
-     "measured beside the loss"},
+     "what is measured besides the loss"},
     {"validate",
      SL_VALUE_SECTION,
      AT(validate),
@@ -214,7 +217,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.section = &sl_section_validate},
-     "measuring on `valid`"},
+     "evaluation on `valid`"},
     {"checkpoint",
      SL_VALUE_SECTION,
      AT(checkpoint),
@@ -224,7 +227,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.section = &sl_section_checkpoint},
-     "saving on the way"},
+     "saving during training"},
     {"early_stopping",
      SL_VALUE_SECTION,
      AT(early_stopping),
@@ -234,7 +237,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.section = &sl_section_early_stopping},
-     "ends when nothing improves any more"},
+     "ends the training when the monitored metric stops improving"},
     {"ema",
      SL_VALUE_SECTION,
      AT(ema),
@@ -244,7 +247,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.section = &sl_section_ema},
-     "running averages of the parameters, used for measuring and saving"},
+     "running averages of the parameters, used for evaluation and for the saved weights"},
     {"init_from",
      SL_VALUE_CUSTOM,
      AT(init_from),
@@ -254,7 +257,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.custom = &run_custom},
-     "a run whose parameters are the first values"},
+     "a run whose parameters are used as initial values"},
     {"on_divergence",
      SL_VALUE_WORD,
      AT(on_divergence),
@@ -264,7 +267,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.words = divergence_words},
-     "when loss or gradient is not finite"},
+     "what happens when the loss or the gradient is not finite"},
     {"class_weight",
      SL_VALUE_CUSTOM,
      AT(class_weights),
@@ -274,7 +277,7 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.custom = &class_weight_custom},
-     "weights of the classes in the loss"},
+     "weight of each class in the loss"},
     {"teacher_forcing",
      SL_VALUE_SECTION,
      AT(teacher_forcing),
@@ -284,11 +287,11 @@ static const struct sl_option train_options[] = {
      0,
      0,
      {.section = &sl_section_teacher_forcing},
-     "what a decoder reads in training: the truth, or what it said itself"},
+     "what a decoder reads during training: the true tokens, or its own"},
     {0}};
 
 const struct sl_section sl_section_train = {"train", "the training", NULL,          0,
-                                            NULL,    NULL,           train_options, "how it is learned"};
+                                            NULL,    NULL,           train_options, "how the model is trained"};
 
 #define CE (1u << SL_LOSS_CROSS_ENTROPY)
 
@@ -302,20 +305,20 @@ static const struct sl_option loss_options[] = {
      0,
      0,
      {.words = reduction_words},
-     "what the gradient is divided by; default: `step_mean` for batches of like lengths, else `mean`"},
+     "what the gradient is divided by; default: `step_mean` if batches are grouped by length, otherwise `mean`"},
     {"delta", SL_VALUE_FLOAT, offsetof(struct sl_loss, delta), 1u << SL_LOSS_HUBER, SL_OPTION_ABOVE, "1", 0,
-     SL_NO_LIMIT, NONE, "where it becomes linear"},
+     SL_NO_LIMIT, NONE, "the error beyond which the loss is linear"},
     {"label_smoothing", SL_VALUE_FLOAT, offsetof(struct sl_loss, label_smoothing), CE, SL_OPTION_BELOW, "0", 0, 1, NONE,
-     "share of the target spread over all classes"},
+     "fraction of the target's probability that is spread over all classes"},
     {"ignore", SL_VALUE_TEXT, offsetof(struct sl_loss, ignore), CE, 0, NULL, 0, 0, NONE,
-     "label or token that does not count as a target"},
+     "a label or token that is not counted as a target"},
     {0}};
 
 const struct sl_section sl_section_loss = {"train.loss", "the loss", loss_words,   offsetof(struct sl_loss, kind),
-                                           NULL,         NULL,       loss_options, "what is minimised"};
+                                           NULL,         NULL,       loss_options, "the loss function"};
 
 static const struct sl_option validate_options[] = {
-    {"every", SL_VALUE_PERIOD, offsetof(struct sl_validate, every), 0, 0, "1e", 0, 0, NONE, "how often"},
+    {"every", SL_VALUE_PERIOD, offsetof(struct sl_validate, every), 0, 0, "1e", 0, 0, NONE, "how often to evaluate"},
     {"metrics",
      SL_VALUE_CUSTOM,
      offsetof(struct sl_validate, metrics),
@@ -325,18 +328,18 @@ static const struct sl_option validate_options[] = {
      0,
      0,
      {.custom = &metrics_custom},
-     "default: those of `train`"},
+     "what is measured; default: the metrics of `train`"},
     {0}};
 
-const struct sl_section sl_section_validate = {"train.validate", "the validation",      NULL, 0, NULL, "every",
-                                               validate_options, "measuring on `valid`"};
+const struct sl_section sl_section_validate = {"train.validate", "the validation",       NULL, 0, NULL, "every",
+                                               validate_options, "evaluation on `valid`"};
 
 static const struct sl_option checkpoint_options[] = {
-    {"every", SL_VALUE_PERIOD, offsetof(struct sl_checkpoint, every), 0, 0, "1e", 0, 0, NONE, "how often"},
+    {"every", SL_VALUE_PERIOD, offsetof(struct sl_checkpoint, every), 0, 0, "1e", 0, 0, NONE, "how often to save"},
     {"keep_last", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_last), 0, 0, "2", 1, 1000000, NONE,
-     "how many of the newest are kept"},
+     "number of newest checkpoints to keep"},
     {"keep_best", SL_VALUE_INT, offsetof(struct sl_checkpoint, keep_best), 0, 0, NULL, 0, 16, NONE,
-     "how many of the best are kept; default: 1 with a `valid` split, else 0"},
+     "number of best checkpoints to keep; default: 1 with a `valid` split, otherwise 0"},
     {"monitor",
      SL_VALUE_CUSTOM,
      offsetof(struct sl_checkpoint, monitor),
@@ -346,7 +349,7 @@ static const struct sl_option checkpoint_options[] = {
      0,
      0,
      {.custom = &sl_custom_monitor},
-     "what makes one the best"},
+     "the metric that decides which is best"},
     {"mode",
      SL_VALUE_WORD,
      offsetof(struct sl_checkpoint, mode),
@@ -356,11 +359,11 @@ static const struct sl_option checkpoint_options[] = {
      0,
      0,
      {.words = mode_words},
-     "default: by the metric"},
+     "whether smaller or larger values are better; the default depends on the metric"},
     {0}};
 
-const struct sl_section sl_section_checkpoint = {"train.checkpoint", "the checkpoint",   NULL, 0, NULL, NULL,
-                                                 checkpoint_options, "saving on the way"};
+const struct sl_section sl_section_checkpoint = {"train.checkpoint", "the checkpoint",        NULL, 0, NULL, NULL,
+                                                 checkpoint_options, "saving during training"};
 
 static const struct sl_option early_stopping_options[] = {
     {"monitor",
@@ -372,7 +375,7 @@ static const struct sl_option early_stopping_options[] = {
      0,
      0,
      {.custom = &sl_custom_monitor},
-     "what has to improve"},
+     "the metric that must improve"},
     {"mode",
      SL_VALUE_WORD,
      offsetof(struct sl_early_stopping, mode),
@@ -382,15 +385,15 @@ static const struct sl_option early_stopping_options[] = {
      0,
      0,
      {.words = mode_words},
-     "default: by the metric"},
+     "whether smaller or larger values are better; the default depends on the metric"},
     {"patience", SL_VALUE_INT, offsetof(struct sl_early_stopping, patience), 0, 0, "0", 0, 1000000, NONE,
-     "ends after so many validations in a row without improvement, as Keras does; 0 is as 1"},
+     "number of validations in a row without improvement after which the training ends, as in Keras; 0 means 1"},
     {"min_delta", SL_VALUE_FLOAT, offsetof(struct sl_early_stopping, min_delta), 0, 0, "0", 0, SL_NO_LIMIT, NONE,
-     "what counts as an improvement is more than this"},
+     "an improvement must be larger than this"},
     {"restore_best", SL_VALUE_BOOL, offsetof(struct sl_early_stopping, restore_best), 0, 0, "false", 0, 0, NONE,
-     "ends with the parameters of the best validation"},
+     "whether the run ends with the parameters of the best validation"},
     {"start", SL_VALUE_PERIOD, offsetof(struct sl_early_stopping, start), 0, 0, NULL, 0, 0, NONE,
-     "before this nothing is counted"},
+     "validations before this do not count"},
     {0}};
 
 const struct sl_section sl_section_early_stopping = {"train.early_stopping",
@@ -400,13 +403,13 @@ const struct sl_section sl_section_early_stopping = {"train.early_stopping",
                                                      NULL,
                                                      NULL,
                                                      early_stopping_options,
-                                                     "ends when nothing improves any more"};
+                                                     "ends the training when the monitored metric stops improving"};
 
 static const struct sl_option ema_options[] = {{"decay", SL_VALUE_FLOAT, offsetof(struct sl_ema, decay), 0,
                                                 SL_OPTION_ABOVE | SL_OPTION_BELOW, "0.999", 0, 1, NONE,
-                                                "share of the old average in the new one, per update"},
+                                                "weight of the old average at each update"},
                                                {"start", SL_VALUE_PERIOD, offsetof(struct sl_ema, start), 0, 0, NULL, 0,
-                                                0, NONE, "before this the average is the parameter itself"},
+                                                0, NONE, "before this, the average equals the parameter"},
                                                {0}};
 
 const struct sl_section sl_section_ema = {
