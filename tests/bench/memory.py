@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The predicted peak of memory over the real one, for runs of several kinds: prints the tables of docs/dispatch.md.
+"""The predicted peak of memory over the real one, for runs of several kinds: prints the tables of docs/memory.md.
 
     tests/bench/memory.py build/seqlstm [--only WORD] [--policy order|measured] [--batches N] [-v]
 
