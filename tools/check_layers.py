@@ -249,7 +249,7 @@ def self_test():
              ('cli', 'session, base')]),
     }
     good = {
-        'core/base/arena.h': '', 'core/model/model.h': '', 'core/exec/exec.h': '', 'core/cli/print.h': '',
+        'core/base/memory/arena.h': '', 'core/model/model.h': '', 'core/exec/exec.h': '', 'core/cli/print.h': '',
         'core/dispatch/high/high.h': '', 'core/dispatch/plan.h': '#include "dispatch/high/high.h"',
         'core/graph/c.c': '#include "model/model.h"\n#include <seqlstm/ops.h>\n/* #include "exec/exec.h" */\n',
         'core/registry/a.c': '#include <dlfcn.h>\n#include <seqlstm/backend.h>\n',

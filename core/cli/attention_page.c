@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 static const char style[] =
     "<style>\n"

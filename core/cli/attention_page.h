@@ -3,7 +3,7 @@
 #ifndef SL_CLI_ATTENTION_PAGE_H
 #define SL_CLI_ATTENTION_PAGE_H
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "session/session.h"
 
 /* Head, a section for each prediction, and the end, in this order: together one self-contained page. */

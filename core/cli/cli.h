@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/buf.h"
-#include "base/interrupt.h"
-#include "base/log.h"
+#include "base/value/buf.h"
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
 #include "model/diagnostics.h"
 #include "model/model.h"
 #include "session/session.h"

@@ -2,8 +2,8 @@
 /* seqlstm bench */
 #include <string.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 #include "lab/sweep.h"
 

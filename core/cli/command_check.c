@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm check */
-#include "base/json_write.h"
+#include "base/value/json_write.h"
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {

@@ -3,9 +3,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "base/cost_json.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/operation/cost_json.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 #include "cli/data_page.h"
 #include "data/stats.h"

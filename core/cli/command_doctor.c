@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "cli/cli.h"
 #include "registry/registry.h"
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_write.h"
-#include "base/text.h"
+#include "base/value/json_write.h"
+#include "base/value/text.h"
 #include "cli/prediction_writer.h"
 #include "session/neighbours.h"
 

@@ -2,7 +2,7 @@
 /* seqlstm eval */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {

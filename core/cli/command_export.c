@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json_write.h"
+#include "base/system/file.h"
+#include "base/value/json_write.h"
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {

@@ -6,7 +6,7 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 #include "base/config.h"
 #include "model/explain.h"

@@ -2,7 +2,7 @@
 /* seqlstm import: a run made of weights that were trained elsewhere. Loads no plugin. */
 #include <string.h>
 
-#include "base/json_write.h"
+#include "base/value/json_write.h"
 #include "cli/cli.h"
 
 enum { RENAMES_MAX = 64, RENAME_BYTES = 256 };

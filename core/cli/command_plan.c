@@ -2,7 +2,7 @@
 /* seqlstm plan: of a model file training and evaluation, of a run what `eval` does. */
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "cli/cli.h"
 #include "dispatch/explain.h"
 

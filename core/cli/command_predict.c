@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm predict */
-#include "base/file.h"
+#include "base/system/file.h"
 #include "cli/attention_page.h"
 #include "cli/prediction_writer.h"
 

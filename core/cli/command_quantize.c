@@ -2,7 +2,7 @@
 /* seqlstm quantize */
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 
 static void write_metrics_json(struct sl_buf *buf, const char *name, const struct sl_metric_values *values)

@@ -2,7 +2,7 @@
 /* seqlstm run, seqlstm resume */
 #include <stdlib.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "cli/cli.h"
 
 static const struct cli_flag run_flags[] = {

@@ -2,7 +2,7 @@
 /* One HTML file without a network: bars of the lengths, lines at the edges of the buckets, the table of strategies. */
 #include "cli/data_page.h"
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 enum { LEFT = 64, TOP = 24, WIDTH = 760, HEIGHT = 260, BARS_MOST = 160, TICKS = 5 };
 

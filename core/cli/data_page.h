@@ -3,8 +3,8 @@
 #ifndef SL_CLI_DATA_PAGE_H
 #define SL_CLI_DATA_PAGE_H
 
-#include "base/buf.h"
-#include "base/cost.h"
+#include "base/value/buf.h"
+#include "base/operation/cost.h"
 #include "data/stats.h"
 
 /* Appends one self-contained page: the histogram of lengths with the edges of the buckets (of the chosen strategy, else

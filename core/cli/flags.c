@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 
 static const struct cli_flag common_flags[] = {

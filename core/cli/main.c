@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 
 static struct sl_interrupt interrupt_flags; /* the one thing a signal handler may touch */

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_write.h"
-#include "base/text.h"
+#include "base/value/json_write.h"
+#include "base/value/text.h"
 #include "interop/npy_write.h"
 
 /* The likeliest class of one row. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "cli/cli.h"
 
 static int add_override(struct cli_context *cli, size_t *count, const char *origin, const char *key, const char *value)

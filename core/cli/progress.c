@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "base/system/clock.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 #include "dispatch/explain.h"
 

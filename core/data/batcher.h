@@ -30,10 +30,10 @@
 
 #include <seqlstm/status.h>
 
-#include "base/batch.h"
-#include "base/cost.h"
-#include "base/data_facts.h"
-#include "base/profile.h"
+#include "base/batch/batch.h"
+#include "base/operation/cost.h"
+#include "base/batch/data_facts.h"
+#include "base/batch/profile.h"
 
 struct sl_dataset;
 struct sl_batcher;

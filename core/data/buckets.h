@@ -16,7 +16,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/cost.h"
+#include "base/operation/cost.h"
 #include "model/data_config.h"
 
 enum { SL_BUCKET_LENGTHS_MOST = 256 };

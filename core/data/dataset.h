@@ -30,7 +30,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/data_facts.h"
+#include "base/batch/data_facts.h"
 #include "data/state.h"
 #include "model/model.h"
 

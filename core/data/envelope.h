@@ -5,7 +5,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/data_facts.h"
+#include "base/batch/data_facts.h"
 #include "model/data_config.h"
 
 struct sl_dataset;

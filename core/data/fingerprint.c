@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/value/hash.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 static int compare_bytes(const struct sl_vocabulary_entry *a, const struct sl_vocabulary_entry *b)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/value/hash.h"
 
 void sl_intern_init(struct sl_intern *intern)
 {

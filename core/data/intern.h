@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 
 struct sl_intern_slot {
     uint32_t hash;

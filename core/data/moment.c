@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 /* Exactly `digits` digits; false otherwise. */
 static bool take_digits(const char **p, const char *end, int digits, int *out)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/value/checked.h"
 
 struct header {
     const char *name;

@@ -9,7 +9,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 enum sl_npy_type {
     SL_NPY_FLOAT32,

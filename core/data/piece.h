@@ -8,7 +8,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/batch.h"
+#include "base/batch/batch.h"
 
 struct sl_dataset;
 

@@ -7,9 +7,9 @@
 
 #include <seqlstm/ext/draft/pieces.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/module.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "base/system/module.h"
 
 #define MODEL_MOST ((size_t)256 << 20)
 #define BLANK      "\xE2\x96\x81"

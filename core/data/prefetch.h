@@ -12,7 +12,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/batch.h"
+#include "base/batch/batch.h"
 
 struct sl_batcher;
 struct sl_prefetch;

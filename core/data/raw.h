@@ -17,9 +17,9 @@
 
 #include <seqlstm/status.h>
 
-#include "base/batch.h"
-#include "base/buf.h"
-#include "base/file.h"
+#include "base/batch/batch.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
 #include "data/dataset.h"
 #include "data/intern.h"
 #include "data/pieces.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "data/tokenizer.h"
 
 static int64_t line_of(const char *text, size_t offset)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "data/token_cache.h"
 
 #define BLOCK 65536

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "data/raw_pairs.h"
 
 /* Words for "no value": those of R, pandas and the UCI archive. */

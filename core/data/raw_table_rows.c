@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "data/moment.h"
 
 static char *name_of(const struct sl_table *table, int64_t column)

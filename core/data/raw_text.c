@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "data/tokenizer.h"
 
 static bool is_blank_line(const char *line, size_t bytes)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "data/tokenizer.h"
 
 static void free_names(char **names, int64_t count)

@@ -15,7 +15,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/data_facts.h"
+#include "base/batch/data_facts.h"
 #include "data/vocabulary.h"
 #include "model/data_config.h"
 

@@ -9,9 +9,9 @@
 
 #include <jansson.h>
 
-#include "base/base64.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/value/base64.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 #include "data/tokenizer.h"
 
 #define SCHEMA "seqlstm.data/1"

@@ -8,7 +8,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/cost.h"
+#include "base/operation/cost.h"
 #include "data/lengths.h"
 
 struct sl_dataset;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 
 struct parser {
     const char *file;

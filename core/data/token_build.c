@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/file_error.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/system/file_error.h"
+#include "base/value/text.h"
 #include "data/raw.h"
 #include "data/tokenizer.h"
 #include "data/word_edges.h"

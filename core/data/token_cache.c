@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "base/file.h"
-#include "base/file_error.h"
-#include "base/hash.h"
+#include "base/system/cpu.h"
+#include "base/system/file.h"
+#include "base/system/file_error.h"
+#include "base/value/hash.h"
 #include "data/raw.h"
 #include "data/token_build.h"
 

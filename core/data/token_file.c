@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/checked.h"
-#include "base/file_error.h"
-#include "base/hash.h"
+#include "base/value/checked.h"
+#include "base/system/file_error.h"
+#include "base/value/hash.h"
 
 #define BLOCK_BYTES (1 << 20)
 #define MOST        ((int64_t)1 << 48) /* no section is larger */

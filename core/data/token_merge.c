@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_error.h"
-#include "base/hash.h"
+#include "base/system/file_error.h"
+#include "base/value/hash.h"
 
 /* A token of the whole text. */
 struct type {

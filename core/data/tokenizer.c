@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 #include "data/pieces.h"
 
 static bool is_blank(char c)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 
 /* Words hold no NUL, so first and last 8 bytes, filled up with zeros, tell all words of up to 16 bytes apart. */
 struct sl_word_slot {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 /* Where the last `dim` fields of a line begin; NULL: there are not so many behind a word. A word may hold blanks. */
 static const char *find_numbers(const char *line, size_t bytes, int64_t dim)

@@ -8,7 +8,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "decode/parts.h"
 #include "decode/sample.h"
 

@@ -5,7 +5,7 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/profile.h"
+#include "base/batch/profile.h"
 
 struct sl_axes {
     struct seqlstm_axis steps; /* of the sequences that have steps; no rows where the data have none */

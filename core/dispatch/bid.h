@@ -12,7 +12,7 @@
 #ifndef SL_DISPATCH_BID_H
 #define SL_DISPATCH_BID_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "dispatch/plan.h"
 
 struct sl_bid {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "registry/domain.h"
 
 static SEQLSTM_PRINTF(3, 4) void refuse(struct sl_capture *capture, bool *allowed, const char *format, ...)

@@ -3,7 +3,7 @@
 #ifndef SL_DISPATCH_CHOICE_H
 #define SL_DISPATCH_CHOICE_H
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "dispatch/plan.h"
 
 /* Index of the device that was asked for with the backend, or of its first in the host's memory, otherwise of its

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 
 /* What one span is restricted to. */
 struct wish {

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 
 enum { FILE_LIMIT = 64 << 20, COMPACT_BYTES = 4 << 20, LOCK_TRIES = 100, LOCK_WAIT_NS = 10000000 };
 

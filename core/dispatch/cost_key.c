@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "base/hash.h"
+#include "base/system/cpu.h"
+#include "base/value/hash.h"
 
 /* Raise it when what is timed, or how, changes. */
 enum { HARNESS_VERSION = 1 };

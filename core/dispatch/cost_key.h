@@ -3,7 +3,7 @@
 #ifndef SL_DISPATCH_COST_KEY_H
 #define SL_DISPATCH_COST_KEY_H
 
-#include "base/profile.h"
+#include "base/batch/profile.h"
 #include "dispatch/cost_cache.h"
 #include "registry/registry.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "dispatch/axes.h"
 
 /* A middling core: what matters is that small work costs little and that no backend is preferred. */

@@ -3,7 +3,7 @@
 #ifndef SL_DISPATCH_ESTIMATE_H
 #define SL_DISPATCH_ESTIMATE_H
 
-#include "base/profile.h"
+#include "base/batch/profile.h"
 #include "dispatch/bid.h"
 
 /* Are the rows of an operation steps (or sequences)? That of its first input. */

@@ -3,7 +3,7 @@
 #ifndef SL_DISPATCH_EXPLAIN_H
 #define SL_DISPATCH_EXPLAIN_H
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "dispatch/plan.h"
 
 /* An encoder and a decoder that runs step by step. Zeroed: there are none. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "dispatch/capture.h"
 #include "dispatch/explain.h"
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/op_signature.h"
+#include "base/value/buf.h"
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
 #include "dispatch/bid.h"
 #include "dispatch/choice.h"
 #include "dispatch/loop_domain.h"

@@ -19,10 +19,10 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/interrupt.h"
-#include "base/log.h"
-#include "base/pool.h"
-#include "base/profile.h"
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
+#include "base/system/pool.h"
+#include "base/batch/profile.h"
 #include "dispatch/cost_cache.h"
 #include "registry/registry.h"
 #include "graph/graph.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 static void add(struct sl_plan_device *devices, int32_t *count, const struct sl_backend *backend, uint32_t device)
 {

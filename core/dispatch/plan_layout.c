@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/checked.h"
-#include "base/op_signature.h"
+#include "base/memory/arena.h"
+#include "base/value/checked.h"
+#include "base/operation/op_signature.h"
 
 enum { ALIGN = 64 };
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/op_signature.h"
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
 #include "dispatch/axes.h"
 #include "registry/domain.h"
 

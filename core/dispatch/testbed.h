@@ -7,8 +7,8 @@
 #ifndef SL_DISPATCH_TESTBED_H
 #define SL_DISPATCH_TESTBED_H
 
-#include "base/pool.h"
-#include "base/profile.h"
+#include "base/system/pool.h"
+#include "base/batch/profile.h"
 #include "registry/registry.h"
 
 struct sl_testbed;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "dispatch/rounds.h"
 
 enum { PROBE_STEPS = 4, PROBES_MOST = 4, ROUNDS_BEHIND = 2, ROUNDS_LEAST = 3, REPEATS_MOST = 20 };

@@ -3,7 +3,7 @@
 #ifndef SL_DISPATCH_TIMING_H
 #define SL_DISPATCH_TIMING_H
 
-#include "base/interrupt.h"
+#include "base/system/interrupt.h"
 #include "dispatch/testbed.h"
 
 struct sl_timed_op {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/op_signature.h"
-#include "base/pages.h"
+#include "base/operation/op_signature.h"
+#include "base/memory/pages.h"
 #include "dispatch/axes.h"
 #include "dispatch/estimate.h"
 #include "dispatch/idle.h"

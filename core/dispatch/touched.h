@@ -3,7 +3,7 @@
 #ifndef SL_DISPATCH_TOUCHED_H
 #define SL_DISPATCH_TOUCHED_H
 
-#include "base/profile.h"
+#include "base/batch/profile.h"
 #include "dispatch/plan.h"
 
 /* Takes out of the memory of a plan that is laid out what batches like those of the profiles (NULL: of any data) leave

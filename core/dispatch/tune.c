@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/op_signature.h"
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
 #include "dispatch/cost_key.h"
 #include "dispatch/estimate.h"
 #include "dispatch/timing.h"

@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/batch.h"
-#include "base/memory.h"
-#include "base/pool.h"
+#include "base/batch/batch.h"
+#include "base/memory/memory.h"
+#include "base/system/pool.h"
 #include "dispatch/plan.h"
 #include "exec/params.h"
 

@@ -3,7 +3,7 @@
 #ifndef SL_EXEC_PRIVATE_H
 #define SL_EXEC_PRIVATE_H
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "registry/host.h"
 #include "registry/lane.h"
 #include "exec/exec.h"

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "exec/exec_private.h"
 
 static struct sl_exec_place *get_place(struct sl_exec *exec, int32_t c)

@@ -13,7 +13,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/hash.h"
+#include "base/value/hash.h"
 #include "exec/orthonormal.h"
 #include "exec/params.h"
 

@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/memory.h"
-#include "base/pool.h"
+#include "base/memory/memory.h"
+#include "base/system/pool.h"
 #include "graph/graph.h"
 
 struct sl_param_view {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/value/hash.h"
 #include "exec/exec_private.h"
 
 static uint64_t hash_axis(const struct seqlstm_axis *axis, uint64_t hash)

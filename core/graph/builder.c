@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 
 seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, const char *format, ...)
 {

@@ -7,7 +7,7 @@
 #ifndef SL_GRAPH_BUILDER_H
 #define SL_GRAPH_BUILDER_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "graph/graph.h"
 
 /* What a new parameter is, apart from its name and shape. */

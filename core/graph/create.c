@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "graph/builder.h"
 
 /* Flat-vector operations that training needs, optimizer first. */

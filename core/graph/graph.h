@@ -23,7 +23,7 @@
 #include <seqlstm/any_desc.h>
 #include <seqlstm/status.h>
 
-#include "base/data_facts.h"
+#include "base/batch/data_facts.h"
 #include "model/model.h"
 
 enum sl_phase {

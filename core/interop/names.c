@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "interop/names_private.h"
 
 static sl_name_map_fn *const maps[] = {

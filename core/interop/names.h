@@ -26,7 +26,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "graph/graph.h"
 #include "interop/safetensors.h"
 

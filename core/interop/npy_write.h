@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 
 /* Appends the header (version 1.0, a multiple of 64 bytes) of a float32 array of 1 to 4 dimensions. The product of
  * `shape` values follows it. */

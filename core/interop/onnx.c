@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "interop/onnx_builder.h"
 #include "interop/protobuf.h"
 

@@ -17,7 +17,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "graph/graph.h"
 
 /* Writes the graph atomically; `values[p]` is parameter p as [rows, columns]. Errors: INVALID_CONFIG with the place of

@@ -4,7 +4,7 @@
 #ifndef SL_INTEROP_ONNX_BUILDER_H
 #define SL_INTEROP_ONNX_BUILDER_H
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "graph/graph.h"
 
 enum { SL_ONNX_NAME_BYTES = 320 };

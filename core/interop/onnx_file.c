@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "interop/protobuf_read.h"
 
 #define FILE_BYTES_MAX ((size_t)INT32_MAX)

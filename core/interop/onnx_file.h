@@ -11,7 +11,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 enum { SL_ONNX_RANK_MAX = 4, SL_ONNX_INPUTS_MAX = 8, SL_ONNX_LIST_MAX = 16 };
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 
 /* Fields of integers and enumerations; negative numbers take ten bytes, as the format wants. */
 void sl_protobuf_append_int(struct sl_buf *out, uint32_t field, int64_t value);

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/value/checked.h"
+#include "base/system/file.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 #include "interop/safetensors_private.h"
 
 struct sl_safetensors {

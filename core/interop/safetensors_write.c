@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/checked.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/json_write.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/checked.h"
+#include "base/system/file.h"
+#include "base/value/hash.h"
+#include "base/value/json_write.h"
+#include "base/value/text.h"
 #include "interop/safetensors_private.h"
 
 static int compare_texts(const void *a, const void *b)

@@ -8,7 +8,7 @@
 #ifndef SL_LAB_AB_H
 #define SL_LAB_AB_H
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "lab/contender.h"
 #include "lab/interval.h"
 #include "lab/party.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "lab/ab.h"
 
 static double worst_of(const struct sl_ab_layer *layer)

@@ -15,7 +15,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 enum { ROUNDS_MOST = 1000, ROUNDS_GOAL = 200, SECONDS_TIMES = 5, BLOCKS_MOST = 64, STEPS_MOST = 256 };
 static const double turn_ns_least = 2e6;

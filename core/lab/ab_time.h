@@ -3,7 +3,7 @@
 #ifndef SL_LAB_AB_TIME_H
 #define SL_LAB_AB_TIME_H
 
-#include "base/interrupt.h"
+#include "base/system/interrupt.h"
 #include "lab/interval.h"
 #include "lab/party.h"
 

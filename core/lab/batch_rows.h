@@ -4,7 +4,7 @@
 #ifndef SL_LAB_BATCH_ROWS_H
 #define SL_LAB_BATCH_ROWS_H
 
-#include "base/batch.h"
+#include "base/batch/batch.h"
 #include "graph/graph.h"
 
 /* The steps of the axis' side. */

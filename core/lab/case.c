@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "base/op_signature.h"
-#include "base/text.h"
+#include "base/operation/op_signature.h"
+#include "base/value/text.h"
 
 static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",    "bwd",     "ranges",    "fd",    "repeat",
                                                       "same", "memory", "threads", "alternate", "claim", "idle"};

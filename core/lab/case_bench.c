@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/pool.h"
-#include "base/text.h"
+#include "base/system/clock.h"
+#include "base/system/pool.h"
+#include "base/value/text.h"
 #include "dispatch/choice.h"
 #include "dispatch/testbed.h"
 #include "lab/data.h"

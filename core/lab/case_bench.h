@@ -7,7 +7,7 @@
 #ifndef SL_LAB_CASE_BENCH_H
 #define SL_LAB_CASE_BENCH_H
 
-#include "base/interrupt.h"
+#include "base/system/interrupt.h"
 #include "registry/registry.h"
 #include "lab/interval.h"
 

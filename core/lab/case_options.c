@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/op_signature.h"
-#include "base/text.h"
+#include "base/operation/op_signature.h"
+#include "base/value/text.h"
 #include "lab/case.h"
 
 enum kind {

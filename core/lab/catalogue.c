@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "lab/case.h"
 
 static const char *const level_names[SL_LEVEL_COUNT] = {"load",     "contract", "claims", "forward",

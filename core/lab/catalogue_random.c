@@ -5,7 +5,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "lab/case.h"
 #include "lab/catalogue.h"
 

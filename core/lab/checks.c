@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "registry/registry.h"
 #include "lab/tolerance.h"
 

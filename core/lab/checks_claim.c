@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "base/system/clock.h"
+#include "base/value/text.h"
 #include "registry/registry.h"
 #include "lab/checks.h"
 

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "lab/checks.h"
 
 enum { ELEMENTS_PER_SLOT = 20 };

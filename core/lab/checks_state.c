@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "lab/checks.h"
 
 #define ALL_PARTS (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 #define BLANKS " \t\r"
 

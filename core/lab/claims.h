@@ -17,7 +17,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "lab/checks.h"
 
 enum sl_claim_kind { SL_CLAIM_SUPPORTED = 0, SL_CLAIM_UNSUPPORTED, SL_CLAIM_FAILS };

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/system/clock.h"
+#include "base/value/text.h"
 #include "lab/workbench.h"
 #include "lab/workers.h"
 

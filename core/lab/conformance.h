@@ -13,8 +13,8 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/buf.h"
-#include "base/log.h"
+#include "base/value/buf.h"
+#include "base/system/log.h"
 #include "registry/registry.h"
 #include "lab/case_bench.h"
 #include "lab/catalogue.h"

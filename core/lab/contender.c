@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 
 enum { SETTINGS_MOST = 32, DEVICES_MOST = 1024 };
 

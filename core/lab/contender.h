@@ -12,7 +12,7 @@
 #ifndef SL_LAB_CONTENDER_H
 #define SL_LAB_CONTENDER_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "registry/registry.h"
 
 struct sl_contender {

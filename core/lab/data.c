@@ -8,7 +8,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/hash.h"
+#include "base/value/hash.h"
 
 struct random {
     uint64_t key, counter;

@@ -7,8 +7,8 @@
 #ifndef SL_LAB_DATA_H
 #define SL_LAB_DATA_H
 
-#include "base/arena.h"
-#include "base/op_signature.h"
+#include "base/memory/arena.h"
+#include "base/operation/op_signature.h"
 #include "lab/case.h"
 
 struct sl_data {

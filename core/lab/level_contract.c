@@ -5,8 +5,8 @@
 
 #include <seqlstm/bind_check.h>
 
-#include "base/op_signature.h"
-#include "base/text.h"
+#include "base/operation/op_signature.h"
+#include "base/value/text.h"
 #include "registry/loader.h"
 #include "lab/data.h"
 #include "lab/workbench.h"

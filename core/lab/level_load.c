@@ -3,9 +3,9 @@
  * (exports, magic, sizes, slots, floating-point mode, locale, handlers) has been proven by then. */
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/op_signature.h"
-#include "base/text.h"
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
+#include "base/value/text.h"
 #include "registry/loader.h"
 #include "lab/workbench.h"
 

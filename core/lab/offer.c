@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "dispatch/choice.h"
 
 static void refuse(struct sl_offer *offer, const char *reason)

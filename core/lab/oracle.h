@@ -9,7 +9,7 @@
 #ifndef SL_LAB_ORACLE_H
 #define SL_LAB_ORACLE_H
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "registry/registry.h"
 #include "exec/params.h"
 #include "graph/graph.h"

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 enum { SHOWN = 80 };
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/log.h"
+#include "base/system/log.h"
 
 struct sl_outlet {
     struct sl_log log; /* for hosts: `inner` through the watch */

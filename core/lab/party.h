@@ -18,7 +18,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "graph/graph.h"
 
 enum { SL_OTHERS_MOST = 8, SL_ID_BYTES = 48, SL_VARIANT_BYTES = 24 };

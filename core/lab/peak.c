@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 enum { CHAINS = 12, TURNS = 20000, PASSES = 12 };
 

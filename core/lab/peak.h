@@ -4,7 +4,7 @@
 #ifndef SL_LAB_PEAK_H
 #define SL_LAB_PEAK_H
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 
 /* `turns`, a multiple of 4, times twelve independent multiply-adds with the widest vectors, on this thread. What comes
  * back means nothing but that it was done; *out_flops: of all. [any thread] */

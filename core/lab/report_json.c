@@ -2,7 +2,7 @@
 /* The conformance report as JSON, schema seqlstm.conformance/1. */
 #include <math.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "lab/conformance.h"
 
 static void append_string(struct sl_buf *out, const char *text)

@@ -18,7 +18,7 @@
 #ifndef SL_LAB_RUNNER_PRIVATE_H
 #define SL_LAB_RUNNER_PRIVATE_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "lab/guarded.h"
 #include "lab/runner.h"
 

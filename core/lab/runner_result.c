@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 #include "dispatch/idle.h"
 
 bool sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *out)

@@ -7,7 +7,7 @@
 #ifndef SL_LAB_SAMPLE_H
 #define SL_LAB_SAMPLE_H
 
-#include "base/data_facts.h"
+#include "base/batch/data_facts.h"
 #include "data/dataset.h"
 
 enum { SL_SAMPLE_MOST = 8 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "lab/templates.h"
 
 enum { ID_MAX = 32 };

@@ -5,7 +5,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 
 /* A meson project of a backend with this id. `folder` is made; it may exist if it is empty. Appends the names of the
  * files, one a line, to `out_files`. Errors: INVALID_CONFIG (a name that is no id, or one that is taken; a folder that

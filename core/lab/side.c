@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/op_signature.h"
-#include "base/text.h"
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
+#include "base/value/text.h"
 #include "dispatch/choice.h"
 #include "exec/exec.h"
 #include "exec/params_mirror.h"

@@ -3,7 +3,7 @@
 #ifndef SL_LAB_SIDE_H
 #define SL_LAB_SIDE_H
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "lab/contender.h"
 #include "lab/party.h"
 #include "lab/sample.h"

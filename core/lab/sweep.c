@@ -8,8 +8,8 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
+#include "base/system/clock.h"
+#include "base/system/cpu.h"
 #include "lab/batch_rows.h"
 #include "lab/flops.h"
 #include "lab/interval.h"

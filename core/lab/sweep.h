@@ -8,7 +8,7 @@
 #ifndef SL_LAB_SWEEP_H
 #define SL_LAB_SWEEP_H
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "lab/contender.h"
 #include "session/session.h"
 

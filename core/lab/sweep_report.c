@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "lab/sweep.h"
 
 void sl_sweep_print_candidate(const struct sl_sweep_candidate *candidate, struct sl_buf *out)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "lab/batch_rows.h"
 #include "lab/flops.h"
 

@@ -6,7 +6,7 @@
 #ifndef SL_LAB_VERIFY_H
 #define SL_LAB_VERIFY_H
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "lab/oracle.h"
 #include "lab/sample.h"
 #include "session/session.h"

@@ -3,7 +3,7 @@
 #ifndef SL_LAB_WORKBENCH_H
 #define SL_LAB_WORKBENCH_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "lab/conformance.h"
 
 enum { SL_WORKBENCH_QUEUES = 3 };

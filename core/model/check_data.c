@@ -2,7 +2,7 @@
 /* What the keys of `data:` say about each other. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "model/sections.h"
 
 static void check_label(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)

@@ -2,8 +2,8 @@
 /* The effective configuration as YAML: the tree that the reader left behind, in block style. */
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 #include "model/doc.h"
 #include "model/model.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
 #include "model/diagnostics_private.h"
 
 seqlstm_status sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm_error *err)

@@ -3,7 +3,7 @@
 #ifndef SL_MODEL_DIAGNOSTICS_PRIVATE_H
 #define SL_MODEL_DIAGNOSTICS_PRIVATE_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "model/diagnostics.h"
 
 enum { SL_DIAGNOSTICS_KEPT = 500 };

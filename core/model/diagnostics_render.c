@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json_write.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/json_write.h"
+#include "base/value/text.h"
 #include "model/diagnostics_private.h"
 
 #define RED    "\033[1;31m"

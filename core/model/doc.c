@@ -7,8 +7,8 @@
 
 #include <yaml.h>
 
-#include "base/arena.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/value/text.h"
 #include "model/diagnostics.h"
 
 struct anchor {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "model/diagnostics.h"
 
 enum { MAX_STEPS = 16 }; /* of a dotted path; the schema is far less deep */

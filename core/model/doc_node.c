@@ -2,7 +2,7 @@
 /* The nodes of a document tree: making, finding, copying. */
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "model/doc.h"
 
 struct sl_pair *sl_node_find_pair(const struct sl_node *map, const char *key)

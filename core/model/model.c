@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/file.h"
+#include "base/memory/arena.h"
+#include "base/system/file.h"
 #include "model/diagnostics_private.h"
 #include "model/doc_merge.h"
 #include "model/sections.h"

@@ -2,7 +2,7 @@
 /* Reading `init:` and `model:`: the lists of layers, and defaults that depend on other options. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "model/sections.h"
 
 static const char *const initializer_keys[] = {"kernel_initializer",   "recurrent_initializer",

@@ -2,7 +2,7 @@
 /* Names of layers, given or made up, and what refers to them: `from`, `tie`, `share`, `initial_state`, `embedding`. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "model/sections.h"
 
 static const struct sl_layer *find_named(const struct sl_layer *layers, size_t count, const char *name)

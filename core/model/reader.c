@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 #include "model/reader_private.h"
 
 void *sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_bytes)

@@ -2,9 +2,9 @@
 /* Keys that do not belong where they stand, and what their author may have meant. */
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 #include "model/reader_private.h"
 
 enum { MOST_KEYS = 128 };

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 #include "model/data_config.h"
 #include "model/reader_private.h"
 #include "model/train_config.h"

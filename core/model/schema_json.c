@@ -3,9 +3,9 @@
  * of objects, each with the keys of its variant. */
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json_write.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/json_write.h"
+#include "base/value/text.h"
 #include "model/schema.h"
 #include "model/schema_table.h"
 

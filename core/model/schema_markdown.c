@@ -2,8 +2,8 @@
 /* The tables of docs/model-file.md, out of the option tables. */
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 #include "model/schema.h"
 #include "model/schema_table.h"
 

@@ -2,7 +2,7 @@
 /* The tables of `data:`: sources and tokenizer. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "model/sections.h"
 
 #define S(type)    (1u << SL_SOURCE_##type)

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "registry/host.h"
 #include "registry/registry.h"
 

@@ -7,7 +7,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "registry/registry.h"
 
 /* A shared object of this machine that exports a query symbol and nothing else (query symbols of several

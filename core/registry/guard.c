@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <xmmintrin.h>

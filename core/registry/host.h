@@ -11,10 +11,10 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/interrupt.h"
-#include "base/log.h"
-#include "base/memory.h"
-#include "base/pool.h"
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
+#include "base/memory/memory.h"
+#include "base/system/pool.h"
 
 /* Services for one instance. Must stay at its address while the instance lives. */
 struct sl_host {

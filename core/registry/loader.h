@@ -11,7 +11,7 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "registry/registry.h"
 
 /* Loads the plugin at `path` (absolute). On success record->status is OK, the record's texts, ABI

@@ -18,7 +18,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "registry/registry.h"
 
 struct sl_mapped_files {

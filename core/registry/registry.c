@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 #include "registry/host.h"
 #include "registry/loader.h"
 #include "registry/search.h"

@@ -24,8 +24,8 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/interrupt.h"
-#include "base/log.h"
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
 
 /* ---- the request -------------------------------------------------------------------------- */
 

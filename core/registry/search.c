@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "base/text.h"
+#include "base/value/text.h"
 
 #define PREFIX "libseqlstm_backend_"
 #define SUFFIX ".so"

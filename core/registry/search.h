@@ -8,7 +8,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 struct sl_search {
     const char **folders; /* absolute, in order, each once */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 enum { KEYS_SHOWN = 64 };
 

@@ -2,8 +2,8 @@
 /* Asks a plugin whether it runs a descriptor and believes nothing that is not proper. */
 #include <string.h>
 
-#include "base/op_signature.h"
-#include "base/text.h"
+#include "base/operation/op_signature.h"
+#include "base/value/text.h"
 #include "registry/registry.h"
 
 static seqlstm_status refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
+#include "base/value/buf.h"
+#include "base/system/clock.h"
 #include "base/config.h"
 #include "session/session_private.h"
 

@@ -2,7 +2,7 @@
 /* What the tokens of a written text looked at, as whoever shows it wants it: tokens and weights of one text. */
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "session/session_private.h"
 
 /* Texts of `count` ids. The decoder's own begin is never among them. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cost_json.h"
+#include "base/operation/cost_json.h"
 #include "session/session_private.h"
 
 static bool is_auto(const struct sl_session *session)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
 #include "session/session_private.h"
 
 bool sl_session_decodes(const struct sl_session *session)

@@ -2,7 +2,7 @@
 /* Metrics of a split with the weights of the run. */
 #include <stdlib.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "session/session_private.h"
 #include "train/checkpoint.h"
 #include "train/weights.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "session/session_private.h"
 
 /* Cuts ":number" off the end; -1: there is none. */

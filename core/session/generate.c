@@ -9,7 +9,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "decode/sample.h"
 #include "session/session_private.h"
 

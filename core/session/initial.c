@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "data/word_vectors.h"
 #include "session/session_private.h"
 #include "train/weights.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/file.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
 #include "session/session_private.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);

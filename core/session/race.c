@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "dispatch/capture.h"
 #include "dispatch/rounds.h"
 #include "session/session_private.h"

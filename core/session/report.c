@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "session/session_private.h"
 
 enum {

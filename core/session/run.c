@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/json_write.h"
+#include "base/value/buf.h"
+#include "base/system/clock.h"
+#include "base/system/file.h"
+#include "base/value/json_write.h"
 #include "session/session_private.h"
 #include "train/checkpoint.h"
 #include "train/weights.h"

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
-#include "base/file.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
 #include "session/session_private.h"
 
 #define SUMMARY       "summary.json"

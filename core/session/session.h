@@ -16,9 +16,9 @@
 
 #include <seqlstm/status.h>
 
-#include "base/cost.h"
-#include "base/interrupt.h"
-#include "base/log.h"
+#include "base/operation/cost.h"
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
 #include "data/dataset.h"
 #include "dispatch/plan.h"
 #include "registry/registry.h"

@@ -9,9 +9,9 @@
 #ifndef SL_SESSION_PRIVATE_H
 #define SL_SESSION_PRIVATE_H
 
-#include "base/arena.h"
-#include "base/memory.h"
-#include "base/pool.h"
+#include "base/memory/arena.h"
+#include "base/memory/memory.h"
+#include "base/system/pool.h"
 #include "decode/decoder.h"
 #include "decode/sampler.h"
 #include "exec/exec.h"

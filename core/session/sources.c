@@ -10,9 +10,9 @@
 
 #include <jansson.h>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/system/log.h"
+#include "base/value/text.h"
 #include "data/fingerprint.h"
 #include "session/session_private.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "dispatch/choice.h"
 #include "session/session_private.h"
 #include "train/class_weight.h"

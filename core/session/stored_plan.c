@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "base/file.h"
+#include "base/system/cpu.h"
+#include "base/system/file.h"
 #include "dispatch/choice.h"
 #include "session/session_private.h"
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 #include "session/session_private.h"
 
 enum { QUANTIZATION_LIMIT = 16 << 20 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "interop/onnx.h"
 #include "session/session_private.h"
 #include "train/weights.h"

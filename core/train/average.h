@@ -15,7 +15,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "exec/exec.h"
 #include "exec/params.h"
 

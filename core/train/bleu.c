@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "data/intern.h"
 #include "train/ngram.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "train/tensors.h"
 
 static const char *const STATES[3] = {"optimizer.1.", "optimizer.2.", "optimizer.3."};

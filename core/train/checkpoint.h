@@ -20,7 +20,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/log.h"
+#include "base/system/log.h"
 #include "exec/params.h"
 #include "interop/safetensors.h"
 #include "train/train_state.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "train/checkpoint.h"
 
 static const char PREFIX[] = "update-", SUFFIX[] = ".safetensors";

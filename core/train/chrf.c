@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/text.h"
+#include "base/value/buf.h"
+#include "base/value/text.h"
 #include "train/ngram.h"
 
 static void list_characters(const char *text, size_t bytes, struct sl_buf *out)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 bool sl_class_weights_are_on(const struct sl_model *model)
 {

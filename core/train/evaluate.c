@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "data/dataset.h"
 
 /* Scores the best text that the decoder has written for each sequence of the batch. */

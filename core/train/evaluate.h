@@ -5,7 +5,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/interrupt.h"
+#include "base/system/interrupt.h"
 #include "data/batcher.h"
 #include "decode/decoder.h"
 #include "exec/exec.h"

@@ -30,7 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/batch.h"
+#include "base/batch/batch.h"
 #include "data/state.h"
 #include "exec/exec.h"
 #include "model/train_config.h"

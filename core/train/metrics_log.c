@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/json_write.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "base/value/json_write.h"
 
 struct sl_metrics_log {
     int fd;

@@ -2,7 +2,7 @@
 /* N-grams are sorted on both sides and merged: no table, no hash, and the same counts as a multiset. */
 #include "train/ngram.h"
 
-#include "base/text.h"
+#include "base/value/text.h"
 
 size_t sl_blank_find(const char *text, size_t bytes)
 {

@@ -7,7 +7,7 @@
 
 #include <seqlstm/status.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "exec/params.h"
 #include "interop/safetensors.h"
 

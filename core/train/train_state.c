@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json_write.h"
+#include "base/value/buf.h"
+#include "base/value/json_write.h"
 
 enum member_type { MEMBER_COUNT, MEMBER_BOOL, MEMBER_FLOAT64 };
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/file.h"
+#include "base/system/clock.h"
+#include "base/system/file.h"
 #include "train/trainer_private.h"
 
 const char *sl_train_end_get_name(enum sl_train_end end)

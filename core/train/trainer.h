@@ -23,9 +23,9 @@
 
 #include <seqlstm/status.h>
 
-#include "base/interrupt.h"
-#include "base/log.h"
-#include "base/memory.h"
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
+#include "base/memory/memory.h"
 #include "data/batcher.h"
 #include "data/state.h"
 #include "exec/exec.h"

@@ -3,7 +3,7 @@
 #ifndef SL_TRAIN_TRAINER_PRIVATE_H
 #define SL_TRAIN_TRAINER_PRIVATE_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "data/prefetch.h"
 #include "train/average.h"
 #include "train/checkpoint.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/value/text.h"
 #include "decode/sampler.h"
 #include "train/teacher.h"
 #include "train/trainer_private.h"

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 #include "registry/guard.h"
 #include "registry/registry.h"
 

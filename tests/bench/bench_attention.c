@@ -16,7 +16,7 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "registry/host.h"
 
 enum { ROUNDS = 15 };

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "base/system/clock.h"
+#include "base/value/text.h"
 #include "session/session.h"
 
 enum { MOST = 16, WARM_UPDATES = 3 };

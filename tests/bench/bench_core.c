@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "lab/peak.h"
 
 #include "rates.h"

@@ -17,8 +17,8 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/op_signature.h"
-#include "base/pool.h"
+#include "base/operation/op_signature.h"
+#include "base/system/pool.h"
 #include "registry/host.h"
 
 /* One member: the processor's time, which other programs do not lengthen much. Several: the clock on the

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "base/pool.h"
-#include "base/text.h"
+#include "base/system/clock.h"
+#include "base/system/pool.h"
+#include "base/value/text.h"
 
 #define BATCHES 101
 

@@ -24,9 +24,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
-#include "base/op_signature.h"
-#include "base/pool.h"
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
+#include "base/system/pool.h"
 #include "registry/host.h"
 #include "lab/case.h"
 #include "lab/flops.h"

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "lab/conformance.h"
 #include "lab/workers.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/batch.h"
-#include "base/buf.h"
+#include "base/batch/batch.h"
+#include "base/value/buf.h"
 #include "data/batcher.h"
 #include "data/dataset.h"
 #include "data/state.h"

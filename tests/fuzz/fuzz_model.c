@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "model/diagnostics.h"
 #include "model/model.h"
 

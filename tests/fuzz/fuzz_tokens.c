@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 #include "data/intern.h"
 #include "data/token_file.h"
 #include "data/tokenizer.h"

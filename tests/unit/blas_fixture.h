@@ -22,7 +22,7 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/philox.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "registry/host.h"
 
 struct blas_fixture {

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "data/batcher.h"
 #include "data/dataset.h"
 #include "model/diagnostics.h"

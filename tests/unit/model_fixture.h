@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "model/diagnostics.h"
 #include "model/model.h"
 

@@ -13,7 +13,7 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 
 struct rh {
     union seqlstm_any_desc desc;

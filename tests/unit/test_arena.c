@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "oom.h"
 
 static void blocks_are_zeroed_aligned_and_disjoint(void **state)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/batch.h"
+#include "base/batch/batch.h"
 #include "oom.h"
 
 static struct sl_batch *make(const struct sl_batch_shape *shape)

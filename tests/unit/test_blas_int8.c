@@ -4,7 +4,7 @@
  */
 #include "blas_fixture.h"
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 
 enum { SLOTS = SL_SLOTS_MAX, MOST_SEQUENCES = 33 };
 

@@ -5,7 +5,7 @@
  * Portable code itself is compared with the float64 reference by the kit. */
 #include "blas_fixture.h"
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 
 enum { SLOTS = SL_SLOTS_MAX };
 

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
-#include "base/checked.h"
-#include "base/log.h"
+#include "base/value/buf.h"
+#include "base/value/checked.h"
+#include "base/system/log.h"
 #include "oom.h"
 
 static void appends_in_order(void **state)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "dispatch/cost_cache.h"
 #include "oom.h"
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/cpu.h"
-#include "base/file.h"
+#include "base/system/cpu.h"
+#include "base/system/file.h"
 
 static char root[] = "/tmp/seqlstm-test-cpu-XXXXXX";
 

@@ -15,7 +15,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "dispatch/plan.h"
 #include "exec/exec.h"
 #include "model/diagnostics.h"

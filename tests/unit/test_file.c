@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "oom.h"
 
 static char root[] = "/tmp/seqlstm-test-file-XXXXXX";

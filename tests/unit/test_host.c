@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "registry/host.h"
 
 static void the_host_counts_and_refuses_memory(void **state)

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "base/interrupt.h"
-#include "base/memory.h"
+#include "base/system/clock.h"
+#include "base/system/interrupt.h"
+#include "base/memory/memory.h"
 #include "oom.h"
 
 static void counts_what_is_held(void **state)

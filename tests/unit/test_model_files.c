@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "model/explain.h"
 
 enum { MAX_BYTES = 1 << 20 };

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "model/schema.h"
 #include "oom.h"
 

@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/value/text.h"
 #include "model/reader.h"
 #include "model/schema.h"
 #include "model/schema_table.h"

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
-#include "base/text.h"
+#include "base/memory/arena.h"
+#include "base/value/text.h"
 
 static double parsed(const char *text)
 {

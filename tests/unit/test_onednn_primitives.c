@@ -18,7 +18,7 @@
 
 #include <seqlstm/backend.h>
 
-#include "base/pool.h"
+#include "base/system/pool.h"
 #include "registry/host.h"
 
 enum { SEQUENCES = 64, STEPS = 64, KEPT = 128, SLOTS = 32 };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/op_signature.h"
+#include "base/operation/op_signature.h"
 
 static struct seqlstm_desc head(uint32_t op)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/memory.h"
-#include "base/pages.h"
+#include "base/memory/memory.h"
+#include "base/memory/pages.h"
 #include "oom.h"
 
 enum { SMALL = SL_MEMORY_PAGE, LARGE = SL_MEMORY_LARGE_PAGE };

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "base/pool.h"
+#include "base/system/clock.h"
+#include "base/system/pool.h"
 #include "oom.h"
 
 static const int32_t sizes[] = {1, 2, 3, 4, 5, 8, 13};

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "interop/safetensors.h"
 #include "oom.h"
 #include "scratch.h"

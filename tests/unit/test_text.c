@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "base/base64.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/value/base64.h"
+#include "base/value/hash.h"
+#include "base/value/text.h"
 
 /* RFC 4648, section 10; and what is not written so is refused. */
 static void bytes_survive_base64(void **state)

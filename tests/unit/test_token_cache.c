@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/system/file.h"
+#include "base/value/hash.h"
 #include "data/dataset_private.h"
 #include "data/raw.h"
 #include "data/token_build.h"

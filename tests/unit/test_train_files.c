@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
-#include "base/file.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
 #include "oom.h"
 #include "scratch.h"
 #include "train/checkpoint.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
+#include "base/value/buf.h"
 #include "dispatch/plan.h"
 #include "exec/exec.h"
 #include "model/diagnostics.h"

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
-#include "base/file.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
 #include "oom.h"
 #include "train/span.h"
 #include "train/text_score.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/hash.h"
+#include "base/value/hash.h"
 #include "data/tokenizer.h"
 #include "data/word_edges.h"
 #include "data/word_table.h"

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "train/trainer.h"
 #include "train_fake.h"
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Beside core/registry/loader.c the only dlopen. See module.h. */
+#include "base/system/module.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+static bool is_trusted(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && !(status.st_mode & S_IWOTH) &&
+           (status.st_uid == 0 || status.st_uid == geteuid());
+}
+
+/* The n-th path that the module may have; false when there are no more. */
+static bool get_candidate(const char *name, int n, char out[PATH_MAX])
+{
+    static const char *const tails[] = {"modules", "../" SL_LIBDIR "/seqlstm/modules"};
+    const char *said = getenv("SEQLSTM_MODULE_PATH");
+    char program[PATH_MAX];
+    int length;
+    if (said && *said) {
+        length = snprintf(out, PATH_MAX, "%s/libseqlstm_%s.so", said, name);
+        return n == 0 && said[0] == '/' && length < PATH_MAX;
+    }
+    if (n == 2) {
+        length = snprintf(out, PATH_MAX, "%s/libseqlstm_%s.so", SL_MODULES_DIR, name);
+        return length < PATH_MAX;
+    }
+    ssize_t bytes = n < 2 ? readlink("/proc/self/exe", program, sizeof program - 1) : -1;
+    if (bytes <= 0)
+        return false;
+    program[bytes] = 0;
+    char *slash = strrchr(program, '/');
+    if (slash)
+        *slash = 0;
+    length = snprintf(out, PATH_MAX, "%s/%s/libseqlstm_%s.so", program, tails[n], name);
+    return length < PATH_MAX;
+}
+
+seqlstm_status sl_module_open(const char *name, const char *symbol, const void **out_table, struct seqlstm_error *err)
+{
+    char path[PATH_MAX] = "", looked[PATH_MAX] = "";
+    for (int n = 0; n < 3; n++) {
+        if (!get_candidate(name, n, path))
+            continue;
+        if (access(path, F_OK) != 0) {
+            memcpy(looked, path, sizeof looked);
+            continue;
+        }
+        if (!is_trusted(path))
+            SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s may be written by others, or belongs to somebody else", path);
+        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!handle)
+            SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s cannot be mapped: %s", path, dlerror());
+        const void *table = dlsym(handle, symbol);
+        if (!table)
+            SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s does not export %s", path, symbol);
+        *out_table = table;
+        return SEQLSTM_OK;
+    }
+    SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "there is no module libseqlstm_%s.so (the last place looked at: %s)", name,
+                 looked[0] ? looked : "none");
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON by hand: strings with their escapes, numbers that read back as the same bits. Where a whole value is built in
+ * memory first, its writer uses jansson instead. */
+#ifndef SL_BASE_VALUE_JSON_WRITE_H
+#define SL_BASE_VALUE_JSON_WRITE_H
+
+#include "base/value/buf.h"
+
+/* Appends text as a JSON string with its quotes. What is not UTF-8 becomes U+FFFD. */
+void sl_json_append_text(struct sl_buf *out, const char *text, size_t bytes);
+
+/* The same up to the zero; NULL as `null`. */
+void sl_json_append_string(struct sl_buf *out, const char *text);
+
+/* Appends a finite number; NaN and infinities as null. -0 is written as -0.0, which stays a float. */
+void sl_json_append_number(struct sl_buf *out, double value);
+
+/* NaN and infinities as the strings "nan", "inf", "-inf" instead: for what must come back exactly. */
+void sl_json_append_exact(struct sl_buf *out, double value);
+
+#endif
