@@ -4,8 +4,8 @@
 
 #include "base/system/file.h"
 #include "session/session_private.h"
-#include "train/checkpoint.h"
-#include "train/weights.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/weights.h"
 
 seqlstm_status sl_session_require_trained(const struct sl_session *session, struct seqlstm_error *err)
 {

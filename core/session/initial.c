@@ -7,7 +7,7 @@
 #include "base/system/file.h"
 #include "data/word_vectors.h"
 #include "session/session_private.h"
-#include "train/weights.h"
+#include "train/checkpoint/weights.h"
 
 /* `weights` of an embedding: rows of words that the file has. */
 static seqlstm_status load_vectors(struct sl_session *session, const struct sl_layer *layer, struct seqlstm_error *err)

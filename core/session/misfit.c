@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "session/session_private.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 /* The layer whose parameter it is; NULL: of none. */
 static const struct sl_layer *find_layer(const struct sl_model *model, const char *name)

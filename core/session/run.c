@@ -8,8 +8,8 @@
 #include "base/system/file.h"
 #include "base/value/json_write.h"
 #include "session/session_private.h"
-#include "train/checkpoint.h"
-#include "train/weights.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/weights.h"
 
 enum { PREFETCH = 4 };
 

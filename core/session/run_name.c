@@ -6,7 +6,7 @@
 
 #include "base/system/file.h"
 #include "session/session_private.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 bool sl_run_folder_is_run(const char *path)
 {

@@ -6,7 +6,7 @@
 #include "base/system/file.h"
 #include "interop/onnx.h"
 #include "session/session_private.h"
-#include "train/weights.h"
+#include "train/checkpoint/weights.h"
 
 /* The model as a graph, and room for its parameters. Of the data only widths matter. */
 static seqlstm_status make_graph(struct sl_session *session, enum sl_part part, struct sl_graph **out_graph,

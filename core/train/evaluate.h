@@ -9,7 +9,7 @@
 #include "data/batcher.h"
 #include "decode/decoder.h"
 #include "exec/exec.h"
-#include "train/metric.h"
+#include "train/metrics/metric.h"
 
 struct sl_evaluation {
     struct sl_metric_sums sums;

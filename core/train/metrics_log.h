@@ -11,7 +11,7 @@
 
 #include <seqlstm/status.h>
 
-#include "train/metric.h"
+#include "train/metrics/metric.h"
 
 struct sl_metrics_log;
 

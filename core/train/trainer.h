@@ -32,8 +32,8 @@
 #include "exec/params.h"
 #include "interop/safetensors.h"
 #include "model/model.h"
-#include "train/metric.h"
-#include "train/progress.h"
+#include "train/metrics/metric.h"
+#include "train/schedule/progress.h"
 
 struct sl_trainer;
 

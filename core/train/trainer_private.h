@@ -6,9 +6,9 @@
 #include "base/memory/arena.h"
 #include "data/prefetch.h"
 #include "train/average.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/metrics_log.h"
-#include "train/train_state.h"
+#include "train/checkpoint/train_state.h"
 #include "train/trainer.h"
 
 /* After so many skipped updates in a row the run has diverged all the same. */

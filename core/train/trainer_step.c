@@ -7,7 +7,7 @@
 
 #include "base/value/text.h"
 #include "decode/sampler.h"
-#include "train/teacher.h"
+#include "train/schedule/teacher.h"
 #include "train/trainer_private.h"
 
 /* ---- batches ------------------------------------------------------------------------------------------ */

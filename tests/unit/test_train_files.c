@@ -15,9 +15,9 @@
 #include "base/system/file.h"
 #include "oom.h"
 #include "scratch.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/metrics_log.h"
-#include "train/weights.h"
+#include "train/checkpoint/weights.h"
 #include "train_fake.h"
 
 /* ---- weights ----------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "train/metric.h"
+#include "train/metrics/metric.h"
 
 #define ASSERT_NEAR(got, want)                                                                                         \
     do {                                                                                                               \

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "oom.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 static char root[64];
 

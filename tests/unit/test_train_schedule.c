@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "train/schedule.h"
-#include "train/teacher.h"
+#include "train/schedule/schedule.h"
+#include "train/schedule/teacher.h"
 
 #define ASSERT_NEAR(got, want)                                                                                         \
     do {                                                                                                               \

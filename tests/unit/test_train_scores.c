@@ -15,8 +15,8 @@
 #include "base/value/buf.h"
 #include "base/system/file.h"
 #include "oom.h"
-#include "train/span.h"
-#include "train/text_score.h"
+#include "train/metrics/span.h"
+#include "train/metrics/text_score.h"
 
 #define TOLERANCE 1e-9
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: everything that a run needs to go on bit for bit, in one safetensors file.
+ *
+ *   NAME                        weights under canonical names (sl_weights_load reads a checkpoint too)
+ *   optimizer.1.NAME … .3.NAME  states of the optimizer
+ *   average.NAME                averaged weights, once averaging is active
+ *   best.NAME                   the best weights so far, with early_stopping: restore_best
+ *   carried                     recurrent states between batches (unit: stream)
+ *   metadata                    format "seqlstm.checkpoint", version "1", checksum, state (JSON), "averaged": "1" where
+ *                               averaging is active, and texts of the caller ("plan", "config")
+ *
+ * Files are called update-000000001234.safetensors. A file is written beside, synced, renamed, and read
+ * back (structure and checksum) before older ones are removed. Bytes depend on the content alone.
+ */
+#ifndef SL_TRAIN_CHECKPOINT_CHECKPOINT_H
+#define SL_TRAIN_CHECKPOINT_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/system/log.h"
+#include "exec/params.h"
+#include "interop/safetensors.h"
+#include "train/checkpoint/train_state.h"
+
+#define SL_CHECKPOINT_FORMAT  "seqlstm.checkpoint"
+#define SL_CHECKPOINT_VERSION "1"
+#define SL_CHECKPOINT_AVERAGE "average."
+#define SL_CHECKPOINT_BEST    "best."
+
+/* What goes in. Arrays with the layout of params; NULL where there are none. */
+struct sl_checkpoint_content {
+    const struct sl_params *params; /* values and states */
+    const float *average;
+    const float *best;
+    const float *carried;
+    int64_t carried_elems;
+    const struct sl_train_state *state;
+    const struct sl_safetensors_text *texts;
+    int32_t text_count;
+};
+
+/* Writes and proves folder/update-N.safetensors, N = state->updates. The folder is made when missing. On failure
+ * older checkpoints are as before. `*out_path` (may be NULL) is freed with free(). */
+seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content, char **out_path,
+                                   struct seqlstm_error *err);
+
+/* Removes checkpoints but the `keep_last` newest and those in state->best_entries; also temporaries left by a
+ * crash. What cannot be removed is warned of. */
+void sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_train_state *state,
+                         const struct sl_log *log);
+
+/* Opens the newest valid checkpoint of a folder. Damaged ones are passed over with a warning that names file
+ * and reason. `*out_file` is NULL, with status OK, when there is none at all; CORRUPT_DATA when all are
+ * damaged. `*out_path` (may be NULL) is freed with free(). */
+seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log *log, struct sl_safetensors **out_file,
+                                         char **out_path, struct seqlstm_error *err);
+
+/* Is there a file of a checkpoint's name, whatever it holds? */
+bool sl_checkpoint_folder_has_any(const char *folder);
+
+/* Opens one and checks format, version and checksum. */
+seqlstm_status sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err);
+
+/* Where to put what comes out. Arrays as in the content, required where the flag in the file says that it holds
+ * them (INVALID_CONFIG if NULL). */
+struct sl_checkpoint_target {
+    struct sl_params *params;
+    float *average;
+    float *best;
+    float *carried;
+    int64_t carried_elems;
+    struct sl_train_state *state;
+};
+
+/* All or nothing: everything is checked before anything is written. INVALID_CONFIG when a tensor is missing or of
+ * another shape: the message and err->where name it; CORRUPT_DATA when the state of the run cannot be read. */
+seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
+                                  struct seqlstm_error *err);
+
+#endif
