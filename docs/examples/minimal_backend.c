@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole backend that runs one operation: ACTIVATION with relu, forward and backward, on all threads of the queue.
- * docs/writing-a-backend.md walks through it; the test suite builds it and runs the conformance kit on it.
+/* A complete backend with one operation: ACTIVATION with relu, forward and backward, on all threads of the queue.
+ * docs/writing-a-backend.md explains how to build it. The test suite builds it and runs the conformance kit on it.
  *
  *   cc -std=c11 -O2 -fPIC -shared -fvisibility=hidden -Iinclude docs/examples/minimal_backend.c \
  *      -o libseqlstm_backend_minimal.so
@@ -13,12 +13,12 @@
 #include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
 
-/* What the host gave at open. Everything private is allocated through it. */
+/* The opened backend. All private memory is allocated through the host. */
 struct seqlstm_instance {
     const struct seqlstm_host *host;
 };
 
-/* An operation: immutable, shared by threads. */
+/* An operation: immutable, and shared by threads. */
 struct seqlstm_op {
     struct seqlstm_instance *instance;
     union seqlstm_any_desc desc;
@@ -37,7 +37,7 @@ static seqlstm_status minimal_open(const struct seqlstm_host *host, const struct
                                    struct seqlstm_error *err)
 {
     (void)settings;
-    (void)setting_count; /* the table declares no options, so the host lets none pass */
+    (void)setting_count; /* the table declares no options, so the host passes none */
     struct seqlstm_instance *instance = host->allocate(host->context, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the backend's instance");
@@ -66,9 +66,9 @@ static seqlstm_status minimal_device_info(struct seqlstm_instance *instance, uin
 {
     (void)instance;
     if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u was asked for, there is one", device);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no device %u, only device 0", device);
     info->flags = 0;
-    info->memory_bytes = 0; /* the host's memory */
+    info->memory_bytes = 0; /* it uses the host's memory */
     snprintf(info->name, sizeof info->name, "CPU");
     snprintf(info->device_class, sizeof info->device_class, "cpu:any");
     snprintf(info->domain, sizeof info->domain, "host");
@@ -85,15 +85,15 @@ static seqlstm_status minimal_supports(const char *device_class, const struct se
         seqlstm_answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class, "it runs on CPUs only");
         return SEQLSTM_OK;
     }
-    if (!seqlstm_desc_check(desc, answer)) /* unknown values and bits: answered no, with the reason */
+    if (!seqlstm_desc_check(desc, answer)) /* there are unknown values or bits: the answer is no, with a reason */
         return SEQLSTM_OK;
     const struct seqlstm_activation_desc *d = (const struct seqlstm_activation_desc *)(const void *)desc;
     const uint32_t dtypes = desc->dtype_activation | desc->dtype_activation_grad | desc->dtype_state |
                             desc->dtype_compute | desc->dtype_weight | desc->dtype_weight_grad;
     if (dtypes != SEQLSTM_FLOAT32)
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL, "it knows float32 only");
+        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL, "it supports float32 only");
     else if (d->activation.kind != SEQLSTM_ACT_RELU)
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, NULL, "it knows relu only");
+        seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, NULL, "it supports relu only");
     else {
         answer->accepted = 1;
         answer->variant_count = 1;
@@ -109,7 +109,7 @@ static seqlstm_status minimal_op_create(struct seqlstm_instance *instance, uint3
                                         struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     if (device != 0 || strcmp(variant, "loop") != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no device %u or no variant '%s'", device, variant);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no variant '%s' on device %u", variant, device);
     struct seqlstm_op *op = instance->host->allocate(instance->host->context, sizeof *op);
     if (op == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an operation");
@@ -125,7 +125,7 @@ static void minimal_op_destroy(struct seqlstm_op *op)
         op->instance->host->release(op->instance->host->context, op);
 }
 
-/* Backward recomputes the sign from x, so nothing is kept between the two. */
+/* Backward recomputes the sign from x, so forward need not store anything for it. */
 static seqlstm_status minimal_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
                                        struct seqlstm_error *err)
 {
@@ -142,7 +142,7 @@ static seqlstm_status minimal_op_bind(const struct seqlstm_op *op, struct seqlst
                                       struct seqlstm_error *err)
 {
     (void)queue;
-    SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err)); /* within what op_sizes answered for */
+    SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err)); /* the shape must fit the descriptor */
     const struct seqlstm_host *host = op->instance->host;
     struct seqlstm_binding *binding = host->allocate(host->context, sizeof *binding);
     if (binding == NULL)
@@ -202,8 +202,8 @@ static seqlstm_status minimal_backward(struct seqlstm_binding *binding, struct s
 
 /* ---- the table ---------------------------------------------------------------------------------- */
 
-/* Bytes of each descriptor that this backend reads: what a later host adds behind them is answered no without
- * asking. 0: the operation is not offered. */
+/* How many bytes of each descriptor this backend reads. If a later host sets any byte behind them, the host answers no
+ * by itself. 0: the backend does not support the operation. */
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_ACTIVATION] = sizeof(struct seqlstm_activation_desc),
 };
