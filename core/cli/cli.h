@@ -14,7 +14,7 @@
 #include "base/value/buf.h"
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
-#include "model/diagnostics.h"
+#include "model/yaml/diagnostics.h"
 #include "model/model.h"
 #include "session/session.h"
 

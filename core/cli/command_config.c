@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm config, seqlstm schema */
 #include "cli/cli.h"
-#include "model/schema.h"
+#include "model/schema/schema.h"
 
 static const struct cli_flag config_flags[] = {
     {"minimal", 0, NULL, NULL, "only what was said, without the defaults", false, NULL},

@@ -23,7 +23,7 @@
 #include "dispatch/plan.h"
 #include "registry/registry.h"
 #include "interop/names.h"
-#include "model/diagnostics.h"
+#include "model/yaml/diagnostics.h"
 #include "model/model.h"
 #include "train/evaluate.h"
 #include "train/trainer.h"

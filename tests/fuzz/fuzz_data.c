@@ -17,7 +17,7 @@
 #include "data/batcher.h"
 #include "data/dataset.h"
 #include "data/state.h"
-#include "model/diagnostics.h"
+#include "model/yaml/diagnostics.h"
 #include "model/model.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

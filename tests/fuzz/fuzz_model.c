@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/value/buf.h"
-#include "model/diagnostics.h"
+#include "model/yaml/diagnostics.h"
 #include "model/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -17,7 +17,7 @@
 #include "base/value/buf.h"
 #include "data/batcher.h"
 #include "data/dataset.h"
-#include "model/diagnostics.h"
+#include "model/yaml/diagnostics.h"
 #include "model/model.h"
 
 #define MODEL_LM                                                                                                       \

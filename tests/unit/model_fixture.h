@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/value/buf.h"
-#include "model/diagnostics.h"
+#include "model/yaml/diagnostics.h"
 #include "model/model.h"
 
 struct loaded {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/system/file.h"
-#include "model/schema.h"
+#include "model/schema/schema.h"
 #include "oom.h"
 
 static char *text;

@@ -10,9 +10,9 @@
 
 #include "base/system/file.h"
 #include "base/value/text.h"
-#include "model/reader.h"
-#include "model/schema.h"
-#include "model/schema_table.h"
+#include "model/read/reader.h"
+#include "model/schema/schema.h"
+#include "model/schema/schema_table.h"
 
 static const char marker[] = "\n## Keys\n\n";
 

@@ -14,7 +14,7 @@
 #include "base/value/buf.h"
 #include "dispatch/plan.h"
 #include "exec/exec.h"
-#include "model/diagnostics.h"
+#include "model/yaml/diagnostics.h"
 #include "train/average.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of `data.batching:`, and the forms of `bucketing`. */
+#include <string.h>
+
+#include "model/read/sections.h"
+
+#define AT(member) offsetof(struct sl_batching, member)
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
+
+static const struct sl_word unit_words[] = {
+    {"sequence", SL_UNIT_SEQUENCE, "independent sequences", false},
+    {"stream", SL_UNIT_STREAM, "one long text, cut into parallel streams; states are carried over", false},
+    {NULL, 0, NULL, false}};
+
+static const struct sl_word bucketing_words[] = {
+    {"off", SL_BUCKETING_OFF, "batches follow the shuffled order", false},
+    {"pools", SL_BUCKETING_POOLS, "sequences are sorted by length within a window of `pool` batches", false},
+    {"auto", SL_BUCKETING_AUTO, "the buckets that are best for the measured cost of a step", false},
+    {NULL, 0, NULL, false}};
+
+static const struct sl_word overflow_words[] = {
+    {"keep", SL_OVERFLOW_KEEP, "use the whole sequence", false},
+    {"drop", SL_OVERFLOW_DROP, "leave the sequence out; the number is reported", false},
+    {"truncate", SL_OVERFLOW_TRUNCATE, "use the beginning of the sequence", false},
+    {"split", SL_OVERFLOW_SPLIT, "make several sequences of it", false},
+    {NULL, 0, NULL, false}};
+
+static const struct sl_word padding_words[] = {
+    {"none", SL_PADDING_NONE, "real steps only", false},
+    {"batch", SL_PADDING_BATCH, "to the longest sequence of the batch", false},
+    {"bucket", SL_PADDING_BUCKET, "to the edge of the bucket", false},
+    {"longest", SL_PADDING_LONGEST, "to the longest sequence of the data", false},
+    {NULL, 0, NULL, false}};
+
+static void read_edges(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
+{
+    static const struct sl_option number = {.key = "bucketing", .kind = SL_VALUE_INT, .min = 1, .max = INT32_MAX};
+    int64_t *edges = sl_reader_alloc(reader, node->count + 1, sizeof *edges);
+    size_t errors = reader->errors;
+    out->kind = SL_BUCKETING_LENGTHS;
+    if (edges == NULL)
+        return;
+    if (node->count == 0)
+        sl_reader_report(reader, "E0103", node->place, "as in `bucketing: [10, 20, 40]`", NULL,
+                         "`bucketing` needs at least one length");
+    for (size_t i = 0; i < node->count; i++) {
+        sl_reader_read_value(reader, &number, node->items[i], &edges[i]);
+        if (i > 0 && reader->errors == errors && edges[i] <= edges[i - 1])
+            sl_reader_report(reader, "E0103", node->items[i]->place, NULL, NULL,
+                             "the lengths of `bucketing` must ascend: %lld comes after %lld", (long long)edges[i],
+                             (long long)edges[i - 1]);
+    }
+    if (reader->errors == errors)
+        *out = (struct sl_bucketing){.kind = SL_BUCKETING_LENGTHS, .edges = edges, .edge_count = node->count};
+}
+
+/* `{count: 16}` or `{generator: greedy}`. */
+static void read_generator(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
+{
+    static const struct sl_option number = {.key = "count", .kind = SL_VALUE_INT, .min = 1, .max = 1000};
+    const struct sl_pair *pair = node->count == 1 ? &node->pairs[0] : NULL;
+    if (pair != NULL && strcmp(pair->key, "count") == 0) {
+        out->kind = SL_BUCKETING_COUNT;
+        sl_reader_read_value(reader, &number, pair->value, &out->count);
+    } else if (pair != NULL && strcmp(pair->key, "generator") == 0 && pair->value->kind == SL_NODE_SCALAR &&
+               strcmp(pair->value->text, "greedy") == 0) {
+        out->kind = SL_BUCKETING_GREEDY;
+    } else {
+        sl_reader_report(reader, "E0102", node->place,
+                         "say `{count: 16}`, `{generator: greedy}`, `auto`, `pools` or `off`", NULL,
+                         "`bucketing` is no such map");
+    }
+}
+
+static void read_bucketing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+{
+    static const struct sl_option word = {.key = "bucketing", .kind = SL_VALUE_WORD, .words = bucketing_words};
+    struct sl_bucketing *out = field;
+    int kind = SL_BUCKETING_POOLS;
+    (void)option;
+    *out = (struct sl_bucketing){.kind = SL_BUCKETING_POOLS};
+    if (node->kind == SL_NODE_LIST) {
+        read_edges(reader, node, out);
+    } else if (node->kind == SL_NODE_MAP) {
+        read_generator(reader, node, out);
+    } else {
+        sl_reader_read_value(reader, &word, node, &kind);
+        out->kind = (enum sl_bucketing_kind)kind;
+    }
+}
+
+static const struct sl_custom bucketing_custom = {
+    read_bucketing, "`pools`, `auto`, `off`, `{count: K}`, `{generator: greedy}` or a list of lengths",
+    "{\"anyOf\": [{\"enum\": [\"pools\", \"auto\", \"off\"]}, "
+    "{\"type\": \"object\", \"required\": [\"count\"], \"additionalProperties\": false, \"properties\": "
+    "{\"count\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}}}, "
+    "{\"type\": \"object\", \"required\": [\"generator\"], \"additionalProperties\": false, \"properties\": "
+    "{\"generator\": {\"enum\": [\"greedy\"]}}}, "
+    "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
+
+static const struct sl_option batching_options[] = {
+    {"unit", SL_VALUE_WORD, AT(unit), 0, 0, "sequence", 0, 0, {.words = unit_words}, "what a batch consists of"},
+    {"bucketing",
+     SL_VALUE_CUSTOM,
+     AT(bucketing),
+     0,
+     0,
+     "pools",
+     0,
+     0,
+     {.custom = &bucketing_custom},
+     "how sequences of similar length are grouped"},
+    {"pool", SL_VALUE_INT, AT(pool), 0, 0, "100", 1, 1000000, NONE, "size of the sorted window, in batches"},
+    {"pad_to",
+     SL_VALUE_WORD,
+     AT(padding),
+     0,
+     0,
+     "none",
+     0,
+     0,
+     {.words = padding_words},
+     "for comparisons only: computes padded positions, which the loss ignores"},
+    {"max_tokens", SL_VALUE_INT, AT(max_tokens), 0, 0, NULL, 1, INT32_MAX, NONE,
+     "maximum number of steps in a batch, together with `batch_size` or instead of it; a longer sequence gets a batch "
+     "of its own"},
+    {"bptt", SL_VALUE_INT, AT(bptt), 0, 0, NULL, 1, 1000000, NONE,
+     "number of steps that gradients flow back (truncated backpropagation through time); default: 35 for streams, "
+     "otherwise whole sequences"},
+    {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, INT32_MAX, NONE,
+     "maximum length of a sequence; `on_overflow` says what happens beyond it; default: no limit"},
+    {"on_overflow",
+     SL_VALUE_WORD,
+     AT(on_overflow),
+     0,
+     0,
+     "keep",
+     0,
+     0,
+     {.words = overflow_words},
+     "what happens to a sequence that is longer than `max_length` or the last bucket"},
+    {0}};
+
+const struct sl_section sl_section_batching = {
+    "data.batching", "the batching", NULL, 0, NULL, NULL, batching_options, "how sequences become batches"};
+
+int64_t sl_batching_find_longest(const struct sl_batching *batching)
+{
+    const struct sl_bucketing *bucketing = &batching->bucketing;
+    int64_t longest = batching->max_length;
+    bool ends = bucketing->kind == SL_BUCKETING_LENGTHS && bucketing->edge_count > 0; /* 0: it could not be read */
+    if (ends && batching->on_overflow != SL_OVERFLOW_KEEP) {
+        int64_t last = bucketing->edges[bucketing->edge_count - 1];
+        longest = longest > 0 && longest < last ? longest : last;
+    }
+    return longest;
+}
+
+const char *sl_bucketing_get_name(enum sl_bucketing_kind kind)
+{
+    static const char *const names[] = {"off", "pools", "auto", "count", "lengths", "greedy"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "?";
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading `data:`: options that stand beside the splits go into them, `valid` and `test` take from
+ * `train` what they do not say, and what follows from the type of the source is filled in. */
+#include <string.h>
+
+#include "model/read/sections.h"
+
+#define AT(member) offsetof(struct sl_data_config, member)
+/* clang-format off */
+#define NONE {NULL}
+/* clang-format on */
+
+static const char *const split_keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
+
+/* Keys that belong to one split alone. */
+static const char *const own_keys[] = {"file", "x", "y", "lengths", "rows", "size", "seed", "split"};
+
+static int get_source_type(const struct sl_node *split)
+{
+    const struct sl_node *type = sl_node_find(split, "type");
+    const struct sl_word *word =
+        type != NULL && type->kind == SL_NODE_SCALAR ? sl_word_find(sl_words_source_type, type->text) : NULL;
+    return word ? word->value : -1;
+}
+
+/* `source` and `target` are files, or columns of a table. */
+static bool is_own_key(const char *key, const struct sl_node *train)
+{
+    for (size_t i = 0; i < sizeof own_keys / sizeof *own_keys; i++)
+        if (strcmp(own_keys[i], key) == 0)
+            return true;
+    return (strcmp(key, "source") == 0 || strcmp(key, "target") == 0) && get_source_type(train) == SL_SOURCE_LINES;
+}
+
+/* A split that reads files of its own. */
+static bool is_source(const struct sl_node *split)
+{
+    return split != NULL && split->kind == SL_NODE_MAP && sl_node_find(split, "split") == NULL;
+}
+
+/* A copy of a pair in a split that lacks the key. */
+static void copy_pair(struct sl_reader *reader, struct sl_node *split, const struct sl_pair *pair)
+{
+    if (sl_node_find(split, pair->key) == NULL &&
+        !sl_node_append_pair(reader->arena, split, pair->key, pair->place, sl_node_copy(reader->arena, pair->value)))
+        reader->no_memory = true;
+}
+
+/* Copies one option of `data:` into the splits that can have it; false: none can. */
+static bool spread_pair(struct sl_reader *reader, const struct sl_node *data, const struct sl_pair *pair)
+{
+    bool used = false;
+    for (int s = 0; s < SL_SPLIT_COUNT; s++) {
+        struct sl_node *split = sl_node_find(data, split_keys[s]);
+        if (!is_source(split))
+            continue;
+        int type = get_source_type(split);
+        bool fits = strcmp(pair->key, "type") == 0 ||
+                    (type >= 0 && sl_option_find(&sl_section_source, pair->key, type) != NULL);
+        if (fits)
+            copy_pair(reader, split, pair);
+        used = used || fits || type < 0;
+    }
+    return used;
+}
+
+static void spread_source_options(struct sl_reader *reader, struct sl_node *data)
+{
+    /* The type first: it says which of the others fit. */
+    struct sl_pair *type = sl_node_find_pair(data, "type");
+    if (type != NULL) {
+        spread_pair(reader, data, type);
+        sl_node_remove(data, "type");
+    }
+    const struct sl_node *train = sl_node_find(data, "train");
+    const struct sl_pair *train_type = sl_node_find_pair(train, "type");
+    for (int s = SL_SPLIT_VALID; s < SL_SPLIT_COUNT && train_type != NULL; s++)
+        if (is_source(sl_node_find(data, split_keys[s])))
+            copy_pair(reader, sl_node_find(data, split_keys[s]), train_type);
+    for (size_t i = data->count; i-- > 0;) {
+        struct sl_pair *pair = &data->pairs[i];
+        if (sl_option_find(&sl_section_data, pair->key, -1) != NULL ||
+            sl_option_find(&sl_section_source, pair->key, -1) == NULL || is_own_key(pair->key, train))
+            continue;
+        if (!spread_pair(reader, data, pair))
+            sl_reader_report(reader, "E0205", pair->place, NULL, NULL,
+                             "`%s` has no effect: no split is of a type that has it", pair->key);
+        sl_node_remove(data, pair->key);
+    }
+}
+
+static void inherit_from_train(struct sl_reader *reader, const struct sl_node *data)
+{
+    const struct sl_node *train = sl_node_find(data, "train");
+    if (!is_source(train))
+        return;
+    for (int s = SL_SPLIT_VALID; s < SL_SPLIT_COUNT; s++) {
+        struct sl_node *split = sl_node_find(data, split_keys[s]);
+        if (!is_source(split) || get_source_type(split) != get_source_type(train))
+            continue;
+        for (size_t i = 0; i < train->count; i++)
+            if (!is_own_key(train->pairs[i].key, train))
+                copy_pair(reader, split, &train->pairs[i]);
+    }
+}
+
+/* Options of a generator that the one named has: defaults for them, an error for the others. */
+static void complete_generator(struct sl_reader *reader, struct sl_node *split, struct sl_source *source)
+{
+    static const struct {
+        const char *key, *fallback;
+        unsigned generators;
+        const char *needs;
+    } options[] = {
+        {"features", "1", 1u << SL_GENERATOR_SINE, "`name: sine`"},
+        {"horizon", "1", 1u << SL_GENERATOR_SINE, "`name: sine`"},
+        {"noise", "0", 1u << SL_GENERATOR_SINE, "`name: sine`"},
+        {"symbols", "8", 1u << SL_GENERATOR_COPY | 1u << SL_GENERATOR_REVERSE, "`name: copy` or `name: reverse`"},
+        {"delay", "10", 1u << SL_GENERATOR_COPY, "`name: copy`"},
+        {"digits", "3", 1u << SL_GENERATOR_ADDITION, "`name: addition`"},
+    };
+    const struct sl_node *name = sl_node_find(split, "name");
+    const struct sl_word *word =
+        name != NULL && name->kind == SL_NODE_SCALAR ? sl_word_find(sl_words_generator, name->text) : NULL;
+    if (word == NULL)
+        return;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        bool fits = (options[i].generators >> word->value & 1) != 0;
+        if (fits && source == NULL)
+            sl_reader_set_default(reader, split, options[i].key, options[i].fallback);
+        else if (!fits && source != NULL)
+            sl_reader_drop_idle(reader, split, options[i].key, false, options[i].needs);
+    }
+    if (source != NULL && word->value == SL_GENERATOR_ADDITION)
+        sl_reader_drop_idle(reader, split, "length", false, "another generator: addition has `digits`");
+    else if (source != NULL && sl_node_find(split, "length") == NULL)
+        sl_reader_report(reader, "E0204", split->place, NULL, NULL, "the generator `%s` needs `length`", word->word);
+}
+
+/* `{split: 0.1}`: nothing else. */
+static void read_cut(struct sl_reader *reader, struct sl_node *node, struct sl_source *source, const char *key)
+{
+    static const struct sl_option fraction = {
+        .key = "split", .kind = SL_VALUE_FLOAT, .flags = SL_OPTION_ABOVE | SL_OPTION_BELOW, .max = 1};
+    source->origin = SL_SOURCE_FROM_TRAIN;
+    for (size_t i = 0; i < node->count; i++)
+        if (strcmp(node->pairs[i].key, "split") != 0)
+            sl_reader_report(reader, "E0207", node->pairs[i].place, NULL, NULL,
+                             "`%.60s` cannot stand beside `split`, which cuts `%s` off train", node->pairs[i].key, key);
+    sl_reader_read_value(reader, &fraction, sl_node_find(node, "split"), &source->split);
+}
+
+static void read_split(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+{
+    struct sl_source *source = field;
+    source->place = node->place;
+    if (node->kind == SL_NODE_MAP && sl_node_find(node, "split") != NULL) {
+        if (strcmp(option->key, "train") == 0)
+            sl_reader_report(reader, "E0207", sl_reader_get_place(node, "split"), NULL, NULL,
+                             "`split` cuts a part off train, so train itself needs a source");
+        else
+            read_cut(reader, node, source, option->key);
+        return;
+    }
+    if (node->kind == SL_NODE_MAP)
+        complete_generator(reader, node, NULL);
+    sl_reader_read_section(reader, &sl_section_source, node, source);
+    source->origin = get_source_type(node) >= 0 ? SL_SOURCE_FILES : SL_SOURCE_NONE;
+    source->has_seed = sl_node_find(node, "seed") != NULL;
+    if (source->type == SL_SOURCE_GENERATOR && node->kind == SL_NODE_MAP)
+        complete_generator(reader, node, source);
+}
+
+static const struct sl_custom split_custom = {
+    read_split, "a source, or `{split: 0.1}`",
+    "{\"anyOf\": [{\"type\": \"object\", \"required\": [\"split\"], \"additionalProperties\": false, "
+    "\"properties\": {\"split\": {\"type\": \"number\", \"exclusiveMinimum\": 0, "
+    "\"exclusiveMaximum\": 1}}}, {\"$ref\": \"#/$defs/data.train\"}]}"};
+
+/* Read behind the sources, whose type decides whether there is one (read_tokenizer). */
+static void read_nothing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+{
+    (void)reader, (void)option, (void)node, (void)field;
+}
+
+static const struct sl_custom tokenizer_custom = {read_nothing, "tokenizer", "{\"$ref\": \"#/$defs/data.tokenizer\"}"};
+
+static const struct sl_option data_options[] = {
+    {"train",
+     SL_VALUE_CUSTOM,
+     AT(splits[SL_SPLIT_TRAIN]),
+     0,
+     SL_OPTION_REQUIRED,
+     NULL,
+     0,
+     0,
+     {.custom = &split_custom},
+     "the training data"},
+    {"valid",
+     SL_VALUE_CUSTOM,
+     AT(splits[SL_SPLIT_VALID]),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &split_custom},
+     "the validation data, evaluated during training; `{split: 0.1}` is the last tenth of `train`"},
+    {"test",
+     SL_VALUE_CUSTOM,
+     AT(splits[SL_SPLIT_TEST]),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &split_custom},
+     "the test data, evaluated after training"},
+    {"tokenizer",
+     SL_VALUE_CUSTOM,
+     AT(tokenizer),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &tokenizer_custom},
+     "how text becomes tokens; default: `whitespace`"},
+    {"source_tokenizer",
+     SL_VALUE_CUSTOM,
+     AT(source_tokenizer),
+     0,
+     0,
+     NULL,
+     0,
+     0,
+     {.custom = &tokenizer_custom},
+     "how the source text of pairs becomes tokens; default: like `tokenizer`, but without `bos` and `eos`"},
+    {"batching",
+     SL_VALUE_SECTION,
+     AT(batching),
+     0,
+     0,
+     "{}",
+     0,
+     0,
+     {.section = &sl_section_batching},
+     "how sequences become batches"},
+    {"batch_size", SL_VALUE_INT, AT(batch_size), 0, 0, "32", 1, 1000000, NONE,
+     "number of sequences, or of streams, in a batch"},
+    {"shuffle", SL_VALUE_BOOL, AT(shuffle), 0, 0, "true", 0, 0, NONE,
+     "whether the training sequences get a new order in each epoch"},
+    {0}};
+
+const struct sl_section sl_section_data = {
+    "data",       "the data",
+    NULL,         0,
+    NULL,         NULL,
+    data_options, "the data; format options of the sources may also be placed here, where they apply to all splits"};
+
+static bool has_text(const struct sl_data_config *data)
+{
+    const struct sl_source *train = &data->splits[SL_SPLIT_TRAIN];
+    switch (train->type) {
+    case SL_SOURCE_TEXT:
+    case SL_SOURCE_LINES:
+    case SL_SOURCE_CONLL:
+        return true;
+    case SL_SOURCE_TSV:
+    case SL_SOURCE_CSV:
+        return train->text != NULL || train->source_column != NULL;
+    case SL_SOURCE_GENERATOR:
+        return data->pairs;
+    default:
+        return false;
+    }
+}
+
+/* `specials: [word, …]` of those that are not NULL, unless something was said. */
+static void set_specials(struct sl_reader *reader, struct sl_node *tokenizer, const char *const words[3])
+{
+    static const struct sl_place nowhere;
+    if (sl_node_find(tokenizer, "specials") != NULL)
+        return;
+    struct sl_node *list = sl_node_create(reader->arena, SL_NODE_LIST, nowhere, NULL);
+    for (int i = 0; list != NULL && i < 3; i++)
+        if (words[i] != NULL &&
+            !sl_node_append_item(reader->arena, list, sl_node_create_scalar(reader->arena, nowhere, NULL, words[i])))
+            list = NULL;
+    if (list == NULL)
+        reader->no_memory = true;
+    else
+        sl_reader_set_default_copy(reader, tokenizer, "specials", list);
+}
+
+/* `[unk]`; `[unk, eos]` for a text of words; `[unk, bos, eos]` for what a decoder says. */
+static void set_default_specials(struct sl_reader *reader, struct sl_node *tokenizer, const struct sl_data_config *data)
+{
+    const struct sl_node *type = sl_node_find(tokenizer, "type");
+    bool words = type != NULL && strcmp(type->text, "char") != 0;
+    bool eos = data->pairs || (data->splits[SL_SPLIT_TRAIN].type == SL_SOURCE_TEXT && words);
+    const char *const specials[3] = {"unk", data->pairs ? "bos" : NULL, eos ? "eos" : NULL};
+    set_specials(reader, tokenizer, specials);
+}
+
+/* The tokenizer of the target reads the source too, but for the marks at the ends. */
+static void derive_source_tokenizer(struct sl_reader *reader, struct sl_data_config *data)
+{
+    struct sl_string_list *specials = &data->source_tokenizer.specials;
+    data->source_tokenizer = data->tokenizer;
+    const char **kept = sl_reader_alloc(reader, specials->count + 1, sizeof *kept);
+    size_t count = 0;
+    for (size_t i = 0; kept != NULL && i < specials->count; i++)
+        if (strcmp(specials->items[i], "bos") != 0 && strcmp(specials->items[i], "eos") != 0)
+            kept[count++] = specials->items[i];
+    *specials = (struct sl_string_list){kept, count};
+}
+
+static void read_source_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_config *data)
+{
+    static const struct sl_option option = {
+        .key = "source_tokenizer", .kind = SL_VALUE_SECTION, .section = &sl_section_tokenizer};
+    static const char *const unk[3] = {"unk"};
+    struct sl_node *tokenizer = sl_node_find(node, "source_tokenizer");
+    if (!data->pairs) {
+        sl_reader_drop_idle(reader, node, "source_tokenizer", false, "pairs, for an encoder and a decoder");
+        return;
+    }
+    if (tokenizer == NULL) {
+        derive_source_tokenizer(reader, data);
+        return;
+    }
+    if (data->tokenizer.shared)
+        sl_reader_report(reader, "E0207", tokenizer->place, "say `shared: false`, or one `tokenizer`", NULL,
+                         "one vocabulary for both sides (`shared`) has one tokenizer");
+    if (!sl_reader_expand(reader, tokenizer, "type"))
+        return;
+    if (tokenizer->kind == SL_NODE_MAP) {
+        sl_reader_drop_idle(reader, tokenizer, "shared", false, "`tokenizer`, where it stands");
+        set_specials(reader, tokenizer, unk);
+    }
+    sl_reader_read_value(reader, &option, tokenizer, &data->source_tokenizer);
+}
+
+static void read_tokenizer(struct sl_reader *reader, struct sl_node *node, struct sl_data_config *data)
+{
+    static const struct sl_option option = {
+        .key = "tokenizer", .kind = SL_VALUE_SECTION, .section = &sl_section_tokenizer};
+    const struct sl_source *train = &data->splits[SL_SPLIT_TRAIN];
+    struct sl_node *tokenizer = sl_node_find(node, "tokenizer");
+    if (train->origin != SL_SOURCE_FILES)
+        return;
+    if (!has_text(data)) {
+        sl_reader_drop_idle(reader, node, "tokenizer", false, "text in the data");
+        sl_reader_drop_idle(reader, node, "source_tokenizer", false, "text in the data");
+        return;
+    }
+    bool characters = train->type == SL_SOURCE_GENERATOR && train->generator == SL_GENERATOR_ADDITION;
+    if (tokenizer == NULL)
+        tokenizer = sl_reader_set_default(reader, node, "tokenizer", characters ? "char" : "whitespace");
+    if (tokenizer == NULL || !sl_reader_expand(reader, tokenizer, "type"))
+        return;
+    if (tokenizer->kind == SL_NODE_MAP) {
+        bool split = sl_node_find(node, "source_tokenizer") != NULL;
+        set_default_specials(reader, tokenizer, data);
+        if (data->pairs)
+            sl_reader_set_default(reader, tokenizer, "shared",
+                                  sl_source_has_same_target(train) && !split ? "true" : "false");
+        else
+            sl_reader_drop_idle(reader, tokenizer, "shared", false, "pairs, for an encoder and a decoder");
+    }
+    sl_reader_read_value(reader, &option, tokenizer, &data->tokenizer);
+    read_source_tokenizer(reader, node, data);
+}
+
+/* Whether the source alone says that it holds pairs. */
+static bool has_pairs(const struct sl_source *train)
+{
+    return train->source_file || train->target_file || train->source_column || train->target_column ||
+           (train->type == SL_SOURCE_GENERATOR && train->generator == SL_GENERATOR_ADDITION);
+}
+
+void sl_model_read_data(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+{
+    struct sl_data_config *data = field;
+    (void)option;
+    data->place = node->place;
+    if (node->kind == SL_NODE_MAP) {
+        spread_source_options(reader, node);
+        inherit_from_train(reader, node);
+    }
+    sl_reader_read_section(reader, &sl_section_data, node, data);
+    data->pairs = data->pairs || has_pairs(&data->splits[SL_SPLIT_TRAIN]);
+    for (int s = 0; s < SL_SPLIT_COUNT && data->pairs; s++)
+        if (is_source(sl_node_find(node, split_keys[s])))
+            sl_reader_drop_idle(reader, sl_node_find(node, split_keys[s]), "delay", false,
+                                "a model that reads on while it waits: pairs have none");
+    if (node->kind == SL_NODE_MAP && !reader->no_memory)
+        read_tokenizer(reader, node, data);
+}

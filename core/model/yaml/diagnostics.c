@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collecting findings and keeping the texts that they point into. The pictures are drawn in
+ * diagnostics_render.c. */
+#include "model/yaml/diagnostics.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
+#include "model/yaml/diagnostics_private.h"
+
+seqlstm_status sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm_error *err)
+{
+    struct sl_diagnostics *diagnostics = calloc(1, sizeof *diagnostics);
+    if (diagnostics == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the diagnostics");
+    sl_arena_init(&diagnostics->arena);
+    *out = diagnostics;
+    return SEQLSTM_OK;
+}
+
+void sl_diagnostics_destroy(struct sl_diagnostics *diagnostics)
+{
+    if (diagnostics == NULL)
+        return;
+    sl_arena_deinit(&diagnostics->arena);
+    free(diagnostics->findings);
+    free(diagnostics->files);
+    free(diagnostics);
+}
+
+/* Room for one more element; false: no memory. */
+static bool make_room(void **items, size_t count, size_t *capacity, size_t element_bytes)
+{
+    if (count < *capacity)
+        return true;
+    size_t larger = *capacity ? 2 * *capacity : 16;
+    void *moved = realloc(*items, larger * element_bytes);
+    if (moved == NULL)
+        return false;
+    *items = moved;
+    *capacity = larger;
+    return true;
+}
+
+const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *name)
+{
+    for (size_t i = 0; name != NULL && i < diagnostics->file_count; i++)
+        if (strcmp(diagnostics->files[i].name, name) == 0)
+            return &diagnostics->files[i];
+    return NULL;
+}
+
+void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, const char *text, size_t text_bytes)
+{
+    void *files = diagnostics->files;
+    struct sl_source_file added = {0};
+    struct sl_source_file *known = (struct sl_source_file *)sl_diagnostics_find_file(diagnostics, file);
+    added.name = known ? known->name : sl_arena_strdup(&diagnostics->arena, file);
+    char *copy = sl_arena_alloc(&diagnostics->arena, text_bytes + 1);
+    if (added.name == NULL || copy == NULL) {
+        diagnostics->failed = true;
+        return;
+    }
+    memcpy(copy, text, text_bytes);
+    added.text = copy;
+    added.text_bytes = text_bytes;
+    if (known != NULL) {
+        *known = added;
+        return;
+    }
+    if (!make_room(&files, diagnostics->file_count, &diagnostics->file_capacity, sizeof added)) {
+        diagnostics->failed = true;
+        return;
+    }
+    diagnostics->files = files;
+    diagnostics->files[diagnostics->file_count++] = added;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool is_known(const struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
+{
+    for (size_t i = 0; i < diagnostics->finding_count; i++) {
+        const struct sl_diagnostic *old = &diagnostics->findings[i];
+        if (strcmp(old->code, finding->code) == 0 && old->place.line == finding->place.line &&
+            old->place.column == finding->place.column && same_text(old->place.file, finding->place.file) &&
+            same_text(old->message, finding->message))
+            return true;
+    }
+    return false;
+}
+
+/* A copy without control characters, which a quoted key may bring and a terminal would obey. */
+static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    char *copy = sl_arena_strdup(&diagnostics->arena, text);
+    if (copy == NULL)
+        diagnostics->failed = true;
+    for (char *c = copy; c != NULL && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return copy;
+}
+
+void sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
+{
+    /* A hopeless file must not cost quadratic time: beyond the limit findings only count. */
+    bool room = diagnostics->finding_count < SL_DIAGNOSTICS_KEPT;
+    if (room && is_known(diagnostics, finding))
+        return;
+    diagnostics->counts[sl_diagnostic_get_severity(finding)]++;
+    if (!room)
+        return;
+    void *findings = diagnostics->findings;
+    if (!make_room(&findings, diagnostics->finding_count, &diagnostics->finding_capacity, sizeof *finding)) {
+        diagnostics->failed = true;
+        return;
+    }
+    diagnostics->findings = findings;
+    struct sl_diagnostic copy = {
+        .code = keep(diagnostics, finding->code),
+        .place = finding->place,
+        .message = keep(diagnostics, finding->message),
+        .label = keep(diagnostics, finding->label),
+        .help = keep(diagnostics, finding->help),
+        .note = keep(diagnostics, finding->note),
+    };
+    copy.place.file = keep(diagnostics, finding->place.file);
+    if (copy.code == NULL || copy.message == NULL) {
+        diagnostics->failed = true;
+        return;
+    }
+    diagnostics->findings[diagnostics->finding_count++] = copy;
+}
+
+void sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code, struct sl_place place,
+                         const char *format, ...)
+{
+    struct sl_buf message;
+    sl_buf_init(&message);
+    va_list args;
+    va_start(args, format);
+    sl_buf_vprintf(&message, format, args);
+    va_end(args);
+    if (message.failed)
+        diagnostics->failed = true;
+    struct sl_diagnostic finding = {.code = code, .place = place, .message = sl_buf_text(&message)};
+    sl_diagnostics_add(diagnostics, &finding);
+    sl_buf_deinit(&message);
+}
+
+void sl_diagnostics_forget(struct sl_diagnostics *diagnostics)
+{
+    diagnostics->finding_count = 0;
+    memset(diagnostics->counts, 0, sizeof diagnostics->counts);
+}
+
+size_t sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity)
+{
+    return diagnostics->counts[severity];
+}
+
+bool sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics)
+{
+    return diagnostics->failed;
+}
+
+enum sl_severity sl_diagnostic_get_severity(const struct sl_diagnostic *finding)
+{
+    return finding->code[0] == 'W' ? SL_SEVERITY_WARNING : SL_SEVERITY_ERROR;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What diagnostics.c and diagnostics_render.c share. */
+#ifndef SL_MODEL_YAML_DIAGNOSTICS_PRIVATE_H
+#define SL_MODEL_YAML_DIAGNOSTICS_PRIVATE_H
+
+#include "base/memory/arena.h"
+#include "model/yaml/diagnostics.h"
+
+enum { SL_DIAGNOSTICS_KEPT = 500 };
+
+struct sl_source_file {
+    const char *name;
+    const char *text;
+    size_t text_bytes;
+};
+
+struct sl_diagnostics {
+    struct sl_arena arena;          /* all texts */
+    struct sl_diagnostic *findings; /* in the order of their coming */
+    size_t finding_count, finding_capacity;
+    struct sl_source_file *files; /* in the order of their coming, which is the order shown */
+    size_t file_count, file_capacity;
+    size_t counts[2]; /* by severity; may be larger than what is kept */
+    bool failed;
+};
+
+enum sl_severity sl_diagnostic_get_severity(const struct sl_diagnostic *finding);
+
+/* Whether a finding or a text was lost because memory ran out. */
+bool sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics);
+
+const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *name);
+
+#endif

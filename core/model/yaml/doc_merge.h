@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several documents into one: includes below, overlays above, single values from flags on top.
+ *
+ * Maps merge key by key; lists and single values replace. A map that says another `type` than the one
+ * below replaces it; a map laid onto a bare word keeps the word as its `type`. `~` takes a key away.
+ */
+#ifndef SL_MODEL_YAML_DOC_MERGE_H
+#define SL_MODEL_YAML_DOC_MERGE_H
+
+#include <seqlstm/status.h>
+
+#include "model/yaml/doc.h"
+
+/* Lays `over` onto `base` (either may be changed or become part of the result; base may be NULL) and
+ * returns the result; NULL: no memory. */
+struct sl_node *sl_doc_overlay(struct sl_arena *arena, struct sl_node *base, struct sl_node *over);
+
+/* Lays one `path=value` onto `base`, a map. `origin` names the flag. Errors of the path and the value
+ * go to `diagnostics`. */
+seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const char *origin, const char *assignment,
+                             struct sl_diagnostics *diagnostics, struct seqlstm_error *err);
+
+/* Reads a file (at most SL_DOC_MAX_BYTES) and what it includes, one level deep. `*out` is NULL after
+ * an error in the content; an unreadable file is a diagnostic and the status of the failure. `from` is
+ * the place that names the file (line 0: the command line). */
+seqlstm_status sl_doc_load(struct sl_arena *arena, const char *path, const struct sl_place *from,
+                           struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err);
+
+/* The same for a text; `file` is its name. */
+seqlstm_status sl_doc_load_text(struct sl_arena *arena, const char *file, const char *text, size_t text_bytes,
+                                struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err);
+
+#endif
