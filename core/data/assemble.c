@@ -88,7 +88,7 @@ static seqlstm_status keep_map(struct sl_dataset *d, struct sl_raw *raw, struct 
 
 static seqlstm_status map_tokens(const struct sl_vocabulary *tokens, struct sl_raw *raw, struct seqlstm_error *err)
 {
-    int32_t *table, unknown = sl_vocabulary_get_special(tokens, SL_SPECIAL_UNK);
+    int32_t *table = NULL, unknown = sl_vocabulary_get_special(tokens, SL_SPECIAL_UNK);
     SEQLSTM_TRY(map_texts(&raw->tokens, tokens, &table, err));
     seqlstm_status status = SEQLSTM_OK;
     for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series; s++) {

@@ -71,7 +71,7 @@ static seqlstm_status copy_model(const void *model, size_t bytes, char **out, st
 
 seqlstm_status sl_pieces_open(const void *model, size_t bytes, struct sl_pieces **out, struct seqlstm_error *err)
 {
-    const struct seqlstm_pieces_module *module;
+    const struct seqlstm_pieces_module *module = NULL;
     char *copy = NULL;
     SEQLSTM_TRY(find_module(&module, err));
     SEQLSTM_TRY(copy_model(model, bytes, &copy, err));
@@ -80,7 +80,7 @@ seqlstm_status sl_pieces_open(const void *model, size_t bytes, struct sl_pieces 
 
 seqlstm_status sl_pieces_load(const char *path, struct sl_pieces **out, struct seqlstm_error *err)
 {
-    const struct seqlstm_pieces_module *module;
+    const struct seqlstm_pieces_module *module = NULL;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     char *model;
     size_t bytes;
@@ -96,7 +96,7 @@ seqlstm_status sl_pieces_train(const struct sl_tokenizer *tokenizer, const char 
                                const char *(*next)(void *context, uint64_t *out_bytes), void *context,
                                struct sl_pieces **out, struct seqlstm_error *err)
 {
-    const struct seqlstm_pieces_module *module;
+    const struct seqlstm_pieces_module *module = NULL;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     SEQLSTM_TRY(find_module(&module, err));
     struct seqlstm_pieces_training training = {.struct_size = sizeof training,

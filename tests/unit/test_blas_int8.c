@@ -144,7 +144,7 @@ static double cell(const struct world *w, int64_t unit, const double *u, const d
 {
     const int64_t n = w->shape->hidden, last = (gates_of(w->shape) - 1) * n + unit;
     const float *b = w->values[SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_BIAS)];
-    double z[4];
+    double z[4] = {0};
     for (int64_t g = 0, i = unit; g < gates_of(w->shape); g++, i += n)
         z[g] = u[i] + v[i] + (double)b[i];
     if (w->shape->cell == SEQLSTM_CELL_RNN)
