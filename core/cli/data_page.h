@@ -5,7 +5,7 @@
 
 #include "base/value/buf.h"
 #include "base/operation/cost.h"
-#include "data/stats.h"
+#include "data/batch/stats.h"
 
 /* Appends one self-contained page: the histogram of lengths with the edges of the buckets (of the chosen strategy, else
  * of "auto"), and the table. `cost` NULL: not measured. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/batcher.h"
+#include "data/batch/batcher.h"
 
 int64_t sl_batch_get_rows(const struct sl_batch *batch)
 {

@@ -8,7 +8,7 @@
 #define SL_LAB_SAMPLE_H
 
 #include "base/batch/data_facts.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 enum { SL_SAMPLE_MOST = 8 };
 

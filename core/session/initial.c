@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "data/word_vectors.h"
+#include "data/text/word_vectors.h"
 #include "session/session_private.h"
 #include "train/checkpoint/weights.h"
 

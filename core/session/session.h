@@ -19,7 +19,7 @@
 #include "base/operation/cost.h"
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 #include "dispatch/plan.h"
 #include "registry/registry.h"
 #include "interop/names.h"

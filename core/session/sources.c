@@ -13,7 +13,7 @@
 #include "base/system/file.h"
 #include "base/system/log.h"
 #include "base/value/text.h"
-#include "data/fingerprint.h"
+#include "data/dataset/fingerprint.h"
 #include "session/session_private.h"
 
 #define SOURCES       "sources.json"

@@ -8,8 +8,8 @@
 
 #include <seqlstm/status.h>
 
-#include "data/batcher.h"
-#include "data/state.h"
+#include "data/batch/batcher.h"
+#include "data/dataset/state.h"
 #include "model/model.h"
 
 /* Does the model ask for them? */

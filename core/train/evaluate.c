@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/value/buf.h"
-#include "data/dataset.h"
+#include "data/dataset/dataset.h"
 
 /* Scores the best text that the decoder has written for each sequence of the batch. */
 static seqlstm_status add_texts(struct sl_text_sums *sums, struct sl_decoder *decoder, const struct sl_dataset *dataset,

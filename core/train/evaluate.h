@@ -6,7 +6,7 @@
 #include <seqlstm/status.h>
 
 #include "base/system/interrupt.h"
-#include "data/batcher.h"
+#include "data/batch/batcher.h"
 #include "decode/decoder.h"
 #include "exec/exec.h"
 #include "train/metrics/metric.h"

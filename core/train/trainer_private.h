@@ -4,7 +4,7 @@
 #define SL_TRAIN_TRAINER_PRIVATE_H
 
 #include "base/memory/arena.h"
-#include "data/prefetch.h"
+#include "data/batch/prefetch.h"
 #include "train/average.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/metrics_log.h"

@@ -14,9 +14,9 @@
 
 #include "base/batch/batch.h"
 #include "base/value/buf.h"
-#include "data/batcher.h"
-#include "data/dataset.h"
-#include "data/state.h"
+#include "data/batch/batcher.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/state.h"
 #include "model/yaml/diagnostics.h"
 #include "model/model.h"
 

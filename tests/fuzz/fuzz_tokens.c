@@ -17,10 +17,10 @@
 
 #include "base/value/hash.h"
 #include "base/value/text.h"
-#include "data/intern.h"
-#include "data/token_file.h"
-#include "data/tokenizer.h"
-#include "data/word_edges.h"
+#include "data/text/intern.h"
+#include "data/read/token_file.h"
+#include "data/text/tokenizer.h"
+#include "data/text/word_edges.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

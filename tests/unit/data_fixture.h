@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "base/value/buf.h"
-#include "data/batcher.h"
-#include "data/dataset.h"
+#include "data/batch/batcher.h"
+#include "data/dataset/dataset.h"
 #include "model/yaml/diagnostics.h"
 #include "model/model.h"
 

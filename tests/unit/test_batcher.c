@@ -3,7 +3,7 @@
  * epoch, seek is replay, pieces and streams carry state. */
 #include "data_fixture.h"
 
-#include "data/stats.h"
+#include "data/batch/stats.h"
 
 #define LM      "task: language_model"
 #define RECORDS 53

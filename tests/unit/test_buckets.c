@@ -12,7 +12,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "data/buckets.h"
+#include "data/batch/buckets.h"
 
 #define LENGTHS 9
 

@@ -4,7 +4,7 @@
 
 #include "data_fixture.h"
 
-#include "data/npy.h"
+#include "data/read/npy.h"
 
 #define MSE       "loss: mse"
 #define NPY(more) "type: npy, train: {x: x.npy" more "}, batch_size: 8"

@@ -3,8 +3,8 @@
  * read: a status, nothing lost (sanitizers), nothing written. */
 #include "data_fixture.h"
 
-#include "data/prefetch.h"
-#include "data/stats.h"
+#include "data/batch/prefetch.h"
+#include "data/batch/stats.h"
 
 #include "oom.h"
 

@@ -2,8 +2,8 @@
 /* Pairs for an encoder and a decoder: files, tables, generators; both sides of their batches; no padding. */
 #include "data_pairs_fixture.h"
 
-#include "data/prefetch.h"
-#include "data/stats.h"
+#include "data/batch/prefetch.h"
+#include "data/batch/stats.h"
 
 static void test_parallel_files(void **state)
 {

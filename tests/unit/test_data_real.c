@@ -3,7 +3,7 @@
  * their published counts must come out. */
 #include "data_fixture.h"
 
-#include "data/stats.h"
+#include "data/batch/stats.h"
 
 static const char *folder; /* set in main */
 

@@ -2,7 +2,7 @@
 /* The learned state: what JSON gives back, encoding and decoding, states that are broken, fingerprints. */
 #include "data_fixture.h"
 
-#include "data/fingerprint.h"
+#include "data/dataset/fingerprint.h"
 
 #define LM "task: language_model"
 

@@ -4,8 +4,8 @@
 
 #include "data_fixture.h"
 
-#include "data/moment.h"
-#include "data/table.h"
+#include "data/read/moment.h"
+#include "data/read/table.h"
 
 #define CSV(more) "type: csv, train: {file: train.csv}, batch_size: 8, " more
 #define MSE       "loss: mse"

@@ -2,7 +2,7 @@
 /* Sources of text: tokenizers, vocabularies, lines, column files, token ids, and files that are broken. */
 #include "data_fixture.h"
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 #define TEXT_DATA(more) "type: text, train: {file: train.txt}, batch_size: 2, " more
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "data/lengths.h"
+#include "data/dataset/lengths.h"
 
 static int ascending(const void *left, const void *right)
 {

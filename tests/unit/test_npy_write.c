@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "data/npy.h"
+#include "data/read/npy.h"
 #include "interop/npy_write.h"
 
 static void headers_are_read_back(void **state)

@@ -2,7 +2,7 @@
 /* Batches through the queue are those of the batcher; seek, early end and failures; threads (TSan). */
 #include "data_fixture.h"
 
-#include "data/prefetch.h"
+#include "data/batch/prefetch.h"
 
 #include "oom.h"
 

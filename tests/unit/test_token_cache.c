@@ -11,10 +11,10 @@
 
 #include "base/system/file.h"
 #include "base/value/hash.h"
-#include "data/dataset_private.h"
-#include "data/raw.h"
-#include "data/token_build.h"
-#include "data/token_cache.h"
+#include "data/dataset/dataset_private.h"
+#include "data/read/raw.h"
+#include "data/read/token_build.h"
+#include "data/read/token_cache.h"
 #include "oom.h"
 
 #define TOKENS_LM "task: language_model"

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/value/hash.h"
-#include "data/tokenizer.h"
-#include "data/word_edges.h"
-#include "data/word_table.h"
+#include "data/text/tokenizer.h"
+#include "data/text/word_edges.h"
+#include "data/text/word_table.h"
 
 enum { LONGEST = 700, WORDS = 3000, KINDS = 300 };
 

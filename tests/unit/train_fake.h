@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/batcher.h"
-#include "data/prefetch.h"
-#include "data/state.h"
+#include "data/batch/batcher.h"
+#include "data/batch/prefetch.h"
+#include "data/dataset/state.h"
 #include "decode/decoder.h"
 #include "decode/sampler.h"
 #include "exec/exec.h"

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/value/buf.h"
-#include "data/intern.h"
+#include "data/text/intern.h"
 #include "train/metrics/ngram.h"
 
 static bool is_digit(char c)

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #include "base/batch/batch.h"
-#include "data/state.h"
+#include "data/dataset/state.h"
 #include "exec/exec.h"
 #include "model/train_config.h"
 #include "train/metrics/span.h"

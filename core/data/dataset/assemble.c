@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From raw rows to a dataset: tokens and labels become ids of the state, numbers are filled and scaled. */
+#include "data/dataset/dataset_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
+{
+    if (raw->token_file)
+        return sl_token_file_find_line(raw->token_file, row);
+    if (raw->row_line)
+        return raw->row_line[row];
+    if (!raw->line)
+        return 0;
+    int64_t line = raw->line[series];
+    if (raw->source->type == SL_SOURCE_CONLL)
+        return line + row - raw->start[series];
+    int32_t newline = raw->known_ids > 0 ? -1 : sl_intern_find(&raw->tokens, "\n", 1);
+    for (int64_t i = raw->start[series]; newline >= 0 && i < row; i++)
+        line += raw->ids[i] == newline;
+    return line;
+}
+
+static const char *name_of(const struct sl_raw *raw)
+{
+    return raw->name ? raw->name : "data";
+}
+
+/* table[provisional id] = id of the vocabulary, or -1. */
+static seqlstm_status map_texts(const struct sl_intern *texts, const struct sl_vocabulary *vocabulary, int32_t **out,
+                                struct seqlstm_error *err)
+{
+    int32_t *table = malloc(((size_t)texts->count + 1) * sizeof *table);
+    if (!table)
+        return SL_DATA_NO_MEMORY(err);
+    for (int32_t id = 0; id < texts->count; id++) {
+        size_t bytes;
+        const char *text = sl_intern_get(texts, id, &bytes);
+        table[id] = sl_vocabulary_find(vocabulary, text, bytes);
+    }
+    *out = table;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status fail_token(const struct sl_raw *raw, int64_t series, int64_t row, int32_t number,
+                                 struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                 "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
+                 "(`specials: [unk]` would stand for it)",
+                 name_of(raw), (long long)sl_raw_find_line(raw, series, row),
+                 sl_intern_get(&raw->tokens, number, NULL));
+}
+
+/* Of tokens that stay in their file: the first one that the vocabulary does not have. */
+static seqlstm_status fail_first_unknown(const struct sl_raw *raw, const int32_t *table, struct seqlstm_error *err)
+{
+    for (int64_t s = 0; s < raw->series; s++)
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++) {
+            int32_t number;
+            SEQLSTM_TRY(sl_token_file_read(raw->token_file, i, 1, &number, err));
+            if (table[number] < 0)
+                return fail_token(raw, s, i, number, err);
+        }
+    return SEQLSTM_OK;
+}
+
+/* Tokens that stay in their file are mapped when they are read: the table is kept. */
+static seqlstm_status keep_map(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    int32_t unknown = sl_vocabulary_get_special(d->state->tokens, SL_SPECIAL_UNK);
+    int64_t *counts = NULL;
+    SEQLSTM_TRY(map_texts(&raw->tokens, d->state->tokens, &d->id_map, err));
+    SEQLSTM_TRY(sl_raw_count_ids(raw, &counts, err));
+    for (int32_t t = 0; t < raw->tokens.count; t++)
+        raw->counts.unknown_tokens += d->id_map[t] < 0 ? counts[t] : 0;
+    free(counts);
+    if (raw->counts.unknown_tokens > 0 && unknown < 0)
+        return fail_first_unknown(raw, d->id_map, err);
+    for (int32_t t = 0; t < raw->tokens.count; t++)
+        d->id_map[t] = d->id_map[t] < 0 ? (unknown < 0 ? 0 : unknown) : d->id_map[t];
+    d->token_file = raw->token_file;
+    raw->token_file = NULL;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status map_tokens(const struct sl_vocabulary *tokens, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    int32_t *table = NULL, unknown = sl_vocabulary_get_special(tokens, SL_SPECIAL_UNK);
+    SEQLSTM_TRY(map_texts(&raw->tokens, tokens, &table, err));
+    seqlstm_status status = SEQLSTM_OK;
+    for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series; s++) {
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++) {
+            int32_t id = table[raw->ids[i]];
+            if (id < 0 && unknown < 0) {
+                status = fail_token(raw, s, i, raw->ids[i], err);
+                break;
+            }
+            raw->counts.unknown_tokens += id < 0;
+        }
+    }
+    for (int64_t i = 0; status == SEQLSTM_OK && i < raw->rows; i++) {
+        int32_t id = table[raw->ids[i]];
+        raw->ids[i] = id < 0 ? (unknown < 0 ? 0 : unknown) : id;
+    }
+    free(table);
+    return status;
+}
+
+static seqlstm_status check_ids(const struct sl_raw *raw, int64_t classes, struct seqlstm_error *err)
+{
+    for (int64_t s = 0; raw->known_ids > classes && s < raw->series; s++)
+        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
+            if (raw->ids[i] >= classes)
+                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                             "%s:%lld: the token id %d is too large: the training split has %lld ids (`tokenizer: "
+                             "{vocab_size: N}` makes room)",
+                             name_of(raw), (long long)sl_raw_find_line(raw, s, i), (int)raw->ids[i],
+                             (long long)classes);
+    return SEQLSTM_OK;
+}
+
+/* Class `id` of the target store, or an error that says which label nobody has seen. */
+static seqlstm_status fail_label(const struct sl_raw *raw, int64_t series, int64_t row, int32_t id,
+                                 struct seqlstm_error *err)
+{
+    char number[32];
+    const char *label = number;
+    snprintf(number, sizeof number, "%d", (int)id);
+    if (raw->known_classes == 0)
+        label = sl_intern_get(&raw->labels, id, NULL);
+    if (!raw->line)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: sequence %lld has the label \"%s\", which the training split lacks", name_of(raw),
+                     (long long)series, label);
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the label \"%s\" does not occur in the training split",
+                 name_of(raw), (long long)sl_raw_find_line(raw, series, row), label);
+}
+
+static seqlstm_status map_label(const struct sl_data_state *state, struct sl_raw *raw, const int32_t *table,
+                                int64_t series, int64_t row, int64_t place, struct seqlstm_error *err)
+{
+    int32_t id = raw->target_ids[place];
+    int32_t mapped = table ? table[id] : id >= sl_vocabulary_get_size(state->classes) ? -1 : id;
+    if (id < 0 ||
+        (state->ignore_label && table && strcmp(sl_intern_get(&raw->labels, id, NULL), state->ignore_label) == 0))
+        mapped = -1;
+    else if (mapped < 0)
+        return fail_label(raw, series, row, id, err);
+    if (mapped >= 0 && mapped == state->ignore_id)
+        mapped = -1;
+    raw->target_ids[place] = mapped;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    int32_t *table = NULL;
+    seqlstm_status status = SEQLSTM_OK;
+    if (raw->known_classes == 0)
+        SEQLSTM_TRY(map_texts(&raw->labels, state->classes, &table, err));
+    for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series; s++) {
+        if (!raw->target_per_row) {
+            status = map_label(state, raw, table, s, raw->start[s], raw->first_target + s, err);
+            continue;
+        }
+        for (int64_t i = raw->start[s]; status == SEQLSTM_OK && i < raw->start[s] + raw->length[s]; i++)
+            status = map_label(state, raw, table, s, i, i, err);
+    }
+    free(table);
+    return status;
+}
+
+/* Says which value is no float32: with its line where the source has lines (`per_row`: rows are the input's, else
+ * series), with its column where columns have names. */
+static seqlstm_status fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column,
+                                 char *const *names, bool per_row, struct seqlstm_error *err)
+{
+    char place[32] = "", which[96];
+    int64_t series = per_row ? 0 : row - raw->first_target;
+    if (per_row && raw->row_line)
+        snprintf(place, sizeof place, ":%lld", (long long)raw->row_line[row]);
+    else if (!per_row && raw->line && series >= 0 && series < raw->series)
+        snprintf(place, sizeof place, ":%lld", (long long)raw->line[series]);
+    if (names && names[column])
+        snprintf(which, sizeof which, "column `%.80s`", names[column]);
+    else
+        snprintf(which, sizeof which, "row %lld, column %lld", (long long)row + 1, (long long)column + 1);
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s%s: the value %g (%s) does not fit into float32", name_of(raw), place,
+                 value, which);
+}
+
+/* Numbers as float32: missing ones filled, then scaled. `values` may be NULL. */
+static seqlstm_status finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int64_t columns,
+                                    char *const *names, bool per_row, const double *fill, const double *offset,
+                                    const double *factor, float **out, struct seqlstm_error *err)
+{
+    if (!values)
+        return SEQLSTM_OK;
+    float *floats = malloc(((size_t)(rows * columns) + 1) * sizeof *floats);
+    if (!floats)
+        return SL_DATA_NO_MEMORY(err);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        int64_t c = i % columns;
+        double x = isnan(values[i]) && fill ? fill[c] : values[i];
+        floats[i] = (float)(offset ? (x - offset[c]) / factor[c] : x);
+        if (!isfinite(floats[i])) {
+            free(floats);
+            return fail_value(raw, x, i / columns, c, names, per_row, err);
+        }
+    }
+    *out = floats;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status finish_input(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    const struct sl_data_state *state = d->state;
+    if (raw->input_kind != state->facts.input.kind || raw->input_features != state->facts.input.features ||
+        raw->has_steps != state->facts.has_steps)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: the input has %lld values per %s, the training split had %lld per %s", name_of(raw),
+                     (long long)raw->input_features, raw->has_steps ? "step" : "record",
+                     (long long)state->facts.input.features, state->facts.has_steps ? "step" : "record");
+    if (raw->token_file)
+        return keep_map(d, raw, err);
+    if (raw->input_kind == SL_FIELD_IDS) {
+        if (raw->known_ids == 0)
+            SEQLSTM_TRY(map_tokens(state->tokens, raw, err));
+        else
+            SEQLSTM_TRY(check_ids(raw, state->facts.input.classes, err));
+        d->input_ids = d->own_input_ids = raw->ids;
+        raw->ids = NULL;
+        return SEQLSTM_OK;
+    }
+    if (raw->mapped) {
+        d->input_values = raw->mapped;
+        d->map = raw->map;
+        memset(&raw->map, 0, sizeof raw->map);
+    } else if (raw->values32) {
+        d->input_values = d->own_input_values = raw->values32;
+        raw->values32 = NULL;
+    } else {
+        SEQLSTM_TRY(finish_values(raw, raw->values, raw->rows, raw->input_features, raw->input_names, true,
+                                  state->input_fill, state->input_offset, state->input_factor, &d->own_input_values,
+                                  err));
+        d->input_values = d->own_input_values;
+    }
+    return SEQLSTM_OK;
+}
+
+/* The encoder's ids; counts of both sides are kept in one place. */
+static seqlstm_status finish_source(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    struct sl_raw *pair = raw->pair;
+    if (!pair)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(map_tokens(sl_data_state_find_source_vocabulary(d->state), pair, err));
+    for (int64_t s = 0; s < pair->series; s++)
+        raw->counts.tokens += pair->length[s];
+    raw->counts.unknown_tokens += pair->counts.unknown_tokens;
+    d->source.present = true;
+    d->source.ids = pair->ids;
+    pair->ids = NULL;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
+{
+    const struct sl_data_state *state = d->state;
+    int64_t rows = raw->target_per_row ? raw->rows : raw->first_target + raw->series;
+    if (d->form == SL_TARGET_NONE || d->form == SL_TARGET_NEXT)
+        return SEQLSTM_OK;
+    bool ids = state->facts.target.kind == SL_FIELD_IDS || state->binary_values;
+    if ((raw->target_kind == SL_FIELD_IDS) != ids || raw->target_features != state->target_columns)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the targets are %lld %s, those of the training split were %lld %s",
+                     name_of(raw), (long long)raw->target_features,
+                     raw->target_kind == SL_FIELD_IDS ? "classes" : "values", (long long)state->target_columns,
+                     ids ? "classes" : "values");
+    d->target_columns = raw->target_features;
+    if (!ids) {
+        SEQLSTM_TRY(finish_values(raw, raw->target_values, rows, raw->target_features, NULL, raw->target_per_row,
+                                  state->target_fill, state->target_offset, state->target_factor, &d->own_target_values,
+                                  err));
+        d->target_values = d->own_target_values;
+        return SEQLSTM_OK;
+    }
+    SEQLSTM_TRY(map_labels(state, raw, err));
+    if (state->binary_values) {
+        d->own_target_values = malloc(((size_t)rows + 1) * sizeof(float));
+        if (!d->own_target_values)
+            return SL_DATA_NO_MEMORY(err);
+        for (int64_t i = 0; i < rows; i++)
+            d->own_target_values[i] = (float)raw->target_ids[i];
+        d->target_values = d->own_target_values;
+        return SEQLSTM_OK;
+    }
+    d->target_ids = d->own_target_ids = raw->target_ids;
+    raw->target_ids = NULL;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state, struct sl_raw *raw,
+                                   bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err)
+{
+    struct sl_dataset *d = calloc(1, sizeof *d);
+    if (!d)
+        return SL_DATA_NO_MEMORY(err);
+    d->model = model;
+    d->state = state;
+    d->facts = state->facts;
+    d->form = predicting ? SL_TARGET_NONE : state->form;
+    seqlstm_status status = SEQLSTM_OK;
+    if (raw->pair && !predicting && model->data.batching.on_overflow == SL_OVERFLOW_SPLIT)
+        status = sl_raw_split_pairs(raw, &model->data, sl_batching_find_longest(&model->data.batching), err);
+    for (int64_t s = 0; s < raw->series && raw->input_kind == SL_FIELD_IDS; s++)
+        raw->counts.tokens += raw->length[s];
+    if (status == SEQLSTM_OK)
+        status = finish_input(d, raw, err);
+    if (status == SEQLSTM_OK)
+        status = finish_source(d, raw, err);
+    if (status == SEQLSTM_OK)
+        status = finish_target(d, raw, err);
+    if (status == SEQLSTM_OK)
+        status = sl_dataset_cut_records(d, raw, err);
+    if (status != SEQLSTM_OK) {
+        sl_dataset_close(d);
+        return status;
+    }
+    d->counts = raw->counts;
+    if (d->text_offset) {
+        struct sl_raw *from = raw->pair ? raw->pair : raw;
+        d->text = from->text;
+        from->text = NULL;
+    }
+    if (d->target_text_offset) {
+        d->target_text = raw->text;
+        raw->text = NULL;
+    }
+    *out_dataset = d;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learning the state from the training split: form of the targets, vocabularies, scaling, fill-ins. */
+#include "data/dataset/state_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/value/text.h"
+
+/* Running figures of one column. */
+struct column_sums {
+    int64_t n;
+    double mean, m2, low, high;
+};
+
+/* Adds columns of the rows that belong to a series (or of per-series targets). */
+static void add_rows(struct column_sums *sums, const double *values, int64_t columns, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        for (int64_t c = 0; c < columns; c++) {
+            double x = values[i * columns + c];
+            struct column_sums *s = &sums[c];
+            if (isnan(x))
+                continue;
+            s->low = s->n == 0 || x < s->low ? x : s->low;
+            s->high = s->n == 0 || x > s->high ? x : s->high;
+            s->n++;
+            double d = x - s->mean;
+            s->mean += d / (double)s->n;
+            s->m2 += d * (x - s->mean);
+        }
+    }
+}
+
+static void add_raw(struct column_sums *sums, const struct sl_raw *raw, bool targets)
+{
+    const double *values = targets ? raw->target_values : raw->values;
+    int64_t columns = targets ? raw->target_features : raw->input_features;
+    if (!values)
+        return;
+    if (targets && !raw->target_per_row) {
+        add_rows(sums, values, columns, raw->first_target, raw->first_target + raw->series);
+        return;
+    }
+    for (int64_t s = 0; s < raw->series; s++)
+        add_rows(sums, values, columns, raw->start[s], raw->start[s] + raw->length[s]);
+}
+
+/* offset, factor and fill of the inputs or targets; each may be NULL. */
+static seqlstm_status fit_columns(enum sl_scale_type type, int64_t columns, const struct sl_raw *raw,
+                                  const struct sl_raw *const *others, int other_count, bool targets, double *offset,
+                                  double *factor, double *fill, struct seqlstm_error *err)
+{
+    char **names = targets ? raw->target_names : raw->input_names;
+    seqlstm_status status = SEQLSTM_OK;
+    struct column_sums *sums = calloc((size_t)columns + 1, sizeof *sums);
+    if (!sums)
+        return SL_DATA_NO_MEMORY(err);
+    add_raw(sums, raw, targets);
+    for (int64_t c = 0; status == SEQLSTM_OK && c < columns; c++) {
+        if (sums[c].n == 0)
+            status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                       "%s: column `%s` has no value at all in the training split",
+                                       raw->name ? raw->name : "data", names ? names[c] : "?");
+        if (fill)
+            fill[c] = sums[c].mean;
+    }
+    for (int i = 0; i < other_count; i++)
+        add_raw(sums, others[i], targets);
+    for (int64_t c = 0; offset && c < columns; c++) {
+        double spread = type == SL_SCALE_MINMAX ? sums[c].high - sums[c].low
+                                                : sqrt(sums[c].m2 / (double)(sums[c].n ? sums[c].n : 1));
+        offset[c] = type == SL_SCALE_MINMAX ? sums[c].low : sums[c].mean;
+        factor[c] = spread > 0 ? spread : 1;
+        if (status == SEQLSTM_OK && !(isfinite(offset[c]) && isfinite(factor[c])))
+            status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                       "%s: the values of column `%s` are too large to be scaled",
+                                       raw->name ? raw->name : "data", names ? names[c] : "?");
+    }
+    free(sums);
+    return status;
+}
+
+/* How far a value is from the one before it, on average, column by column. */
+static seqlstm_status fit_naive(struct sl_data_state *state, const struct sl_raw *raw, struct seqlstm_error *err)
+{
+    const int64_t columns = raw->target_features;
+    if (!raw->target_values || !raw->target_per_row || !raw->has_steps)
+        return SEQLSTM_OK;
+    state->target_naive = calloc((size_t)columns + 1, sizeof *state->target_naive);
+    if (!state->target_naive)
+        return SL_DATA_NO_MEMORY(err);
+    for (int64_t c = 0; c < columns; c++) {
+        double sum = 0, count = 0;
+        for (int64_t s = 0; s < raw->series; s++)
+            for (int64_t i = raw->start[s] + 1; i < raw->start[s] + raw->length[s]; i++) {
+                const double *value = raw->target_values + i * columns + c, change = fabs(*value - value[-columns]);
+                sum += isnan(change) ? 0 : change;
+                count += !isnan(change);
+            }
+        state->target_naive[c] = count > 0 ? sum / count : 0;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status fit_scaling(struct sl_data_state *state, const struct sl_raw *raw,
+                                  const struct sl_raw *const *others, int other_count, struct seqlstm_error *err)
+{
+    const struct sl_scale *scale = &raw->source->scale;
+    bool fill = raw->source->missing.type == SL_MISSING_MEAN;
+    size_t inputs = (size_t)raw->input_features, targets = (size_t)raw->target_features;
+    bool ok = true;
+    if (scale->type != SL_SCALE_NONE && raw->values) {
+        state->input_offset = calloc(inputs, sizeof(double));
+        state->input_factor = calloc(inputs, sizeof(double));
+        ok = ok && state->input_offset && state->input_factor;
+    }
+    if (scale->type != SL_SCALE_NONE && scale->targets && raw->target_values) {
+        state->target_offset = calloc(targets, sizeof(double));
+        state->target_factor = calloc(targets, sizeof(double));
+        ok = ok && state->target_offset && state->target_factor;
+    }
+    if (fill && raw->values)
+        ok = ok && (state->input_fill = calloc(inputs, sizeof(double))) != NULL;
+    if (fill && raw->target_values)
+        ok = ok && (state->target_fill = calloc(targets, sizeof(double))) != NULL;
+    if (!ok)
+        return SL_DATA_NO_MEMORY(err);
+    if (state->input_offset || state->input_fill)
+        SEQLSTM_TRY(fit_columns(scale->type, raw->input_features, raw, others, other_count, false, state->input_offset,
+                                state->input_factor, state->input_fill, err));
+    if (state->target_offset || state->target_fill)
+        SEQLSTM_TRY(fit_columns(scale->type, raw->target_features, raw, others, other_count, true, state->target_offset,
+                                state->target_factor, state->target_fill, err));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status copy_names(char **names, int64_t count, char ***out, struct seqlstm_error *err)
+{
+    if (!names)
+        return SEQLSTM_OK;
+    char **copy = calloc((size_t)count + 1, sizeof *copy);
+    bool ok = copy != NULL;
+    for (int64_t i = 0; ok && i < count; i++)
+        ok = (copy[i] = strdup(names[i])) != NULL;
+    *out = copy;
+    return ok ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
+}
+
+/* Which target goes with which step or record. */
+static seqlstm_status find_form(const struct sl_model *model, const struct sl_raw *raw, enum sl_target_form *out,
+                                struct seqlstm_error *err)
+{
+    const char *name = raw->name ? raw->name : "data";
+    bool step = raw->has_steps && sl_model_wants_step_targets(model);
+    bool stream = model->data.batching.unit == SL_UNIT_STREAM;
+    if (model->data.pairs || model->train.task == SL_TASK_LANGUAGE_MODEL) {
+        if (raw->input_kind != SL_FIELD_IDS)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: a language model needs tokens, but the data holds values",
+                         name);
+        *out = SL_TARGET_NEXT;
+        return SEQLSTM_OK;
+    }
+    if (raw->target_kind == SL_FIELD_NONE)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: nothing to learn: the task %s needs a label, and `type: %s` has none", name,
+                     sl_task_get_name(model->train.task), sl_source_type_get_name(raw->source->type));
+    if (step && !raw->target_per_row)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: the data has one target per sequence, but the model has one output per step "
+                     "(`return_sequences: false` in the last recurrent layer)",
+                     name);
+    if (stream && (!step || raw->ahead > 0))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: `unit: stream` needs a target for every step", name);
+    if (model->data.batching.on_overflow == SL_OVERFLOW_SPLIT && (!step || raw->ahead > 0))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: `on_overflow: split` needs a target for every step: that of a whole sequence is of none of "
+                     "its pieces (`truncate` and `drop` leave one sequence one)",
+                     name);
+    if (raw->ahead > 0)
+        *out = SL_TARGET_AHEAD;
+    else if (raw->target_per_row)
+        *out = step ? SL_TARGET_STEP : SL_TARGET_LAST;
+    else
+        *out = SL_TARGET_RECORD;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status check_loss(const struct sl_model *model, const struct sl_data_state *state, const char *name,
+                                 struct seqlstm_error *err)
+{
+    enum sl_loss_kind loss = model->train.loss.kind;
+    const struct sl_field_facts *target = &state->facts.target;
+    if (loss == SL_LOSS_CROSS_ENTROPY && target->kind == SL_FIELD_VALUES)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: the loss cross_entropy needs classes, but the targets are values "
+                     "(`label: {type: class}`)",
+                     name);
+    if (loss != SL_LOSS_CROSS_ENTROPY && target->kind == SL_FIELD_IDS)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "%s: the loss %s needs values, but the targets are classes "
+                     "(`label: {type: value}`, or the loss cross_entropy)",
+                     name, sl_loss_kind_get_name(loss));
+    if (target->classes == 0 && target->kind == SL_FIELD_IDS)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the training split has no label at all", name);
+    return SEQLSTM_OK;
+}
+
+/* The target that does not count: a token, a number, or a label, which is then no class. */
+static seqlstm_status fit_ignore(struct sl_data_state *state, const struct sl_raw *raw, const char *ignore,
+                                 const char *name, struct seqlstm_error *err)
+{
+    const struct sl_vocabulary *known = state->classes_are_tokens ? state->tokens : state->classes;
+    int64_t id = -1;
+    if (!(state->ignore_label = strdup(ignore)))
+        return SL_DATA_NO_MEMORY(err);
+    if (known)
+        id = sl_vocabulary_find(known, ignore, strlen(ignore));
+    else if (!sl_text_parse_int64(ignore, strlen(ignore), &id) || id >= state->facts.target.classes)
+        id = -1;
+    state->ignore_id = (int32_t)id;
+    if (id < 0 && sl_intern_find(&raw->labels, ignore, strlen(ignore)) < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: `ignore: %.60s`: no target of the training split is `%.60s`",
+                     name, ignore, ignore);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status fit_target(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
+                                 struct seqlstm_error *err)
+{
+    struct sl_field_facts *target = &state->facts.target;
+    const char *name = raw->name ? raw->name : "data";
+    SEQLSTM_TRY(find_form(model, raw, &state->form, err));
+    state->ahead = raw->ahead;
+    target->on_steps = state->form == SL_TARGET_NEXT || state->form == SL_TARGET_STEP;
+    if (state->form == SL_TARGET_NEXT) {
+        *target = state->facts.input;
+        state->classes_are_tokens = state->tokens != NULL;
+    } else if (raw->target_kind == SL_FIELD_IDS) {
+        if (raw->known_classes > 0)
+            SEQLSTM_TRY(sl_fit_numbers(raw->known_classes, &state->classes, err));
+        else
+            SEQLSTM_TRY(sl_fit_classes(raw, model->train.loss.ignore, &state->classes, err));
+        target->kind = SL_FIELD_IDS;
+        target->features = 1;
+        target->classes = sl_vocabulary_get_size(state->classes);
+    } else {
+        target->kind = SL_FIELD_VALUES;
+        target->features = raw->target_features * (raw->ahead > 0 ? raw->ahead : 1);
+    }
+    state->target_columns = raw->target_features > 0 ? raw->target_features : 1;
+    if (target->kind == SL_FIELD_IDS && state->form != SL_TARGET_NEXT &&
+        model->train.loss.kind == SL_LOSS_BINARY_CROSS_ENTROPY) {
+        if (target->classes != 2)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                         "%s: the loss binary_cross_entropy needs two classes, but the label has %lld", name,
+                         (long long)target->classes);
+        state->binary_values = true;
+        target->kind = SL_FIELD_VALUES;
+    }
+    if (model->train.loss.ignore && target->kind == SL_FIELD_IDS)
+        SEQLSTM_TRY(fit_ignore(state, raw, model->train.loss.ignore, name, err));
+    return check_loss(model, state, name, err);
+}
+
+static seqlstm_status fit_input(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
+                                struct seqlstm_error *err)
+{
+    struct sl_field_facts *input = &state->facts.input;
+    const struct sl_tokenizer *tokenizer = &model->data.tokenizer;
+    input->kind = raw->input_kind;
+    input->on_steps = raw->has_steps;
+    input->features = raw->input_features;
+    if (raw->input_kind == SL_FIELD_IDS && raw->known_ids > 0) {
+        input->classes = raw->known_ids;
+        if (raw->source->type == SL_SOURCE_TOKENS && tokenizer->vocab_size > 0) {
+            if (raw->known_ids > tokenizer->vocab_size)
+                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the token id %lld is too large for `vocab_size: %lld`",
+                             raw->name, (long long)raw->known_ids - 1, (long long)tokenizer->vocab_size);
+            input->classes = tokenizer->vocab_size;
+        }
+    } else if (raw->input_kind == SL_FIELD_IDS) {
+        SEQLSTM_TRY(sl_fit_tokens(tokenizer, raw, tokenizer->shared ? raw->pair : NULL, &state->tokens, err));
+        input->classes = sl_vocabulary_get_size(state->tokens);
+    }
+    return SEQLSTM_OK;
+}
+
+/* What the encoder reads. */
+static seqlstm_status fit_source(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
+                                 struct seqlstm_error *err)
+{
+    const struct sl_tokenizer *tokenizer = &model->data.source_tokenizer;
+    struct sl_field_facts *source = &state->facts.source;
+    if (!raw->pair)
+        return SEQLSTM_OK;
+    state->source_tokenizer = tokenizer->type;
+    state->source_lowercase = tokenizer->lowercase;
+    if (!model->data.tokenizer.shared)
+        SEQLSTM_TRY(sl_fit_tokens(tokenizer, raw->pair, NULL, &state->source_tokens, err));
+    *source = (struct sl_field_facts){.kind = SL_FIELD_IDS, .on_steps = true, .features = 1};
+    source->classes = sl_vocabulary_get_size(sl_data_state_find_source_vocabulary(state));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
+                                 const struct sl_raw *const *others, int other_count, struct sl_data_state **out_state,
+                                 struct seqlstm_error *err)
+{
+    struct sl_data_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return SL_DATA_NO_MEMORY(err);
+    state->ignore_id = -1;
+    state->source = raw->source->type;
+    state->tokenizer = model->data.tokenizer.type;
+    state->lowercase = model->data.tokenizer.lowercase;
+    state->scale = raw->source->scale.type;
+    state->input_columns = raw->input_features;
+    state->target_columns = raw->target_features;
+    state->facts.has_steps = raw->has_steps;
+    seqlstm_status status = fit_input(state, model, raw, err);
+    if (status == SEQLSTM_OK)
+        status = fit_source(state, model, raw, err);
+    if (status == SEQLSTM_OK)
+        status = fit_target(state, model, raw, err);
+    if (status == SEQLSTM_OK)
+        status = fit_naive(state, raw, err);
+    if (status == SEQLSTM_OK)
+        status = fit_scaling(state, raw, others, other_count, err);
+    if (status == SEQLSTM_OK)
+        status = copy_names(raw->input_names, raw->input_features, &state->input_names, err);
+    if (status == SEQLSTM_OK)
+        status = copy_names(raw->target_names, raw->target_features, &state->target_names, err);
+    if (status != SEQLSTM_OK) {
+        sl_data_state_destroy(state);
+        return status;
+    }
+    bool pieces = model->data.batching.unit == SL_UNIT_SEQUENCE && model->data.batching.bptt > 0;
+    bool padded = model->data.batching.padding != SL_PADDING_NONE;
+    /* Only the piece in which a sequence ends has its target, and only real steps have theirs: see batcher.h. */
+    state->facts.has_weight =
+        state->facts.target.kind == SL_FIELD_VALUES && (state->facts.target.on_steps ? padded : pieces);
+    sl_data_state_set_views(state);
+    *out_state = state;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a data state holds, and how it is learned. Private to core/data. */
+#ifndef SL_DATA_DATASET_STATE_PRIVATE_H
+#define SL_DATA_DATASET_STATE_PRIVATE_H
+
+#include "data/read/raw.h"
+#include "data/dataset/state.h"
+
+/* Where the target of a step or record stands in the target store. */
+enum sl_target_form {
+    SL_TARGET_NONE,
+    SL_TARGET_NEXT,   /* the input id of the next row */
+    SL_TARGET_RECORD, /* one per record */
+    SL_TARGET_LAST,   /* that of the record's last row */
+    SL_TARGET_STEP,   /* that of the step's row */
+    SL_TARGET_AHEAD   /* those of the `ahead` rows behind the record */
+};
+
+struct sl_data_state {
+    struct sl_data_facts facts;
+    enum sl_source_type source;
+    enum sl_tokenizer_type tokenizer;
+    bool lowercase;
+    struct sl_pieces *pieces;        /* of the tokenizer sentencepiece; else NULL */
+    struct sl_pieces *source_pieces; /* pairs: of the source; NULL: none, or they are those of both (shared) */
+    enum sl_target_form form;
+    int64_t ahead;
+    struct sl_vocabulary *tokens;  /* NULL: no text */
+    struct sl_vocabulary *classes; /* NULL: none, or they are the tokens */
+    bool classes_are_tokens;
+    struct sl_vocabulary *source_tokens; /* pairs: of the source; NULL: none, or they are the tokens (shared) */
+    enum sl_tokenizer_type source_tokenizer;
+    bool source_lowercase;
+    bool binary_values; /* a class label as the values 0 and 1 */
+    int32_t ignore_id;  /* target that weighs nothing; -1: none */
+    char *ignore_label; /* the same as text; NULL: none */
+    enum sl_scale_type scale;
+    int64_t input_columns, target_columns;
+    double *input_offset, *input_factor;             /* [input_columns]; NULL: not scaled */
+    double *target_offset, *target_factor;           /* [target_columns] */
+    double *input_fill, *target_fill;                /* for missing values; NULL: none */
+    double *target_naive;                            /* [target_columns]; NULL: targets are no series */
+    char **input_names, **target_names;              /* NULL: no names */
+    struct sl_scaling input_scaling, target_scaling; /* views of the above */
+};
+
+/* Learns from the raw training split (sliced). `others` are raws that `fit: all` looks at besides. */
+seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
+                                 const struct sl_raw *const *others, int other_count, struct sl_data_state **out_state,
+                                 struct seqlstm_error *err);
+
+/* What the source of pairs is cut with, or NULL. */
+const struct sl_pieces *sl_data_state_find_source_pieces(const struct sl_data_state *state);
+
+/* Sets the scaling views after the arrays were filled. */
+void sl_data_state_set_views(struct sl_data_state *state);
+
+/* fit_vocabulary.c */
+/* `other` (may be NULL) is counted besides. */
+seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const struct sl_raw *other,
+                             struct sl_vocabulary **out, struct seqlstm_error *err);
+/* Classes in ascending order: of numbers when all are whole numbers, else of bytes. `ignore` (may be
+ * NULL) is none of them. */
+seqlstm_status sl_fit_classes(const struct sl_raw *raw, const char *ignore, struct sl_vocabulary **out,
+                              struct seqlstm_error *err);
+/* "0" .. "count - 1". */
+seqlstm_status sl_fit_numbers(int64_t count, struct sl_vocabulary **out, struct seqlstm_error *err);
+
+#endif

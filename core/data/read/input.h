@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a caller gives to be read besides the model's own files, and what reading counts. */
+#ifndef SL_DATA_READ_INPUT_H
+#define SL_DATA_READ_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Inputs to predict, in place of the files of a split. */
+struct sl_input_request {
+    const char *path; /* "-": standard input, to its end; NULL: `data` */
+    const void *data; /* borrowed for the call */
+    size_t data_bytes;
+    const char *name;    /* of `data` in messages; NULL: "input" */
+    const char *lengths; /* npy: a file with the real steps of each sequence; NULL: all */
+};
+
+/* What was done to the data besides reading them. */
+struct sl_data_counts {
+    int64_t dropped_records; /* on_overflow: drop */
+    int64_t dropped_rows;
+    int64_t truncated_records; /* on_overflow: truncate */
+    int64_t truncated_rows;
+    int64_t split_records;  /* on_overflow: split */
+    int64_t pieces;         /* what they became */
+    int64_t missing_values; /* filled in, or their rows dropped */
+    int64_t unknown_tokens; /* became <unk> */
+    int64_t tokens;         /* of the text, <eos> included */
+    int64_t short_groups;   /* series shorter than one window */
+};
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A source as it was read: rows in file order (grouped ones gathered), cut into series, before anything
+ * learned is applied to it. Private to core/data.
+ *
+ *   read (raw_*.c) -> slice (`split:`) -> fit (fit.c, train only) -> assemble (assemble.c) -> dataset
+ *
+ * Invariants:
+ * 1. Series are adjacent and ascending: start[s] + length[s] <= start[s + 1]; a slice only narrows the
+ *    list of series, the rows stay.
+ * 2. A missing number is a NaN in `values` or `target_values`; no other NaN stands there.
+ */
+#ifndef SL_DATA_READ_RAW_H
+#define SL_DATA_READ_RAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/batch/batch.h"
+#include "base/value/buf.h"
+#include "base/system/file.h"
+#include "data/read/input.h"
+#include "data/text/intern.h"
+#include "data/text/pieces.h"
+#include "data/text/vocabulary.h"
+#include "data/read/token_file.h"
+#include "model/model.h"
+
+/* What to read, and for whom. */
+struct sl_read {
+    const struct sl_model *model;
+    const struct sl_source *source;
+    enum sl_split split;                   /* generators draw other numbers for each */
+    const struct sl_string_list *inputs;   /* tables: the columns that were learned; NULL while they are */
+    const struct sl_input_request *input;  /* predict: instead of the source's files; else NULL */
+    const struct sl_pieces *pieces;        /* while the state is being learned; then they are the state's */
+    const struct sl_pieces *source_pieces; /* the same of the source of pairs; may be those of `pieces` */
+    bool whole;                            /* not out of the token cache */
+};
+
+struct sl_raw {
+    const struct sl_source *source;
+    char *name;          /* the file, for messages */
+    struct sl_raw *pair; /* pairs: what the encoder reads, as many series in the same order; this is what is said */
+
+    int64_t rows;
+    enum sl_field_kind input_kind;
+    int64_t input_features;
+    bool has_steps;
+    int32_t *ids;                     /* [rows]; numbers of `tokens`, or final ids where known_ids > 0 */
+    struct sl_token_file *token_file; /* in place of ids: they are read when they are wanted */
+    struct sl_intern tokens;
+    const struct sl_pieces *pieces; /* what text is cut with, in place of the tokenizer's own way; or NULL */
+    int64_t known_ids;              /* ids are final and below this; 0: they are numbers of `tokens` */
+    double *values;                 /* [rows, input_features] */
+    float *values32;                /* the same in float32, instead of `values` */
+    const float *mapped;            /* the same, in the file itself */
+    struct sl_file_map map;
+
+    enum sl_field_kind target_kind; /* NONE: none, or the next token */
+    bool target_per_row;            /* else per series */
+    int64_t target_features;
+    int32_t *target_ids; /* numbers of `labels`, or final where known_classes > 0 */
+    struct sl_intern labels;
+    int64_t known_classes;
+    double *target_values; /* [rows or series, target_features] */
+    int64_t ahead;         /* > 0: the target is that many rows of target_values behind a record */
+    bool ahead_in_series;  /* a series holds `ahead` rows more than it has steps (no windows) */
+
+    int64_t series;
+    int64_t *start;
+    int64_t *length;
+    int64_t *line;        /* of the file, from 1; NULL: the source has no lines */
+    int64_t *row_line;    /* [rows], the same for each row; NULL: not known */
+    int32_t *missing;     /* [rows], values that were missing in each; NULL: none was */
+    char *text;           /* the file; NULL where the source is no text */
+    int64_t *text_offset; /* [series], -1: none */
+    int64_t *text_bytes;
+
+    char **input_names; /* [input_features], or NULL */
+    char **target_names;
+    int64_t first_target; /* per-series targets: series 0 has this one (after a slice) */
+    struct sl_data_counts counts;
+};
+
+/* Reads the source of `read`; *out is zeroed before. On failure nothing need be freed. */
+seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err);
+void sl_raw_deinit(struct sl_raw *raw);
+
+/* A value was missing in a row, of so many; for rows that are dropped, the next that stays. NO_MEMORY. */
+seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, struct seqlstm_error *err);
+
+/* Keeps the share [from, to) of the rows (streams, windows over one series) or of the series. */
+seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows, struct seqlstm_error *err);
+
+/* The readers, one per source. */
+seqlstm_status sl_raw_read_text(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_tokens(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_conll(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_npy(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_pairs(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+seqlstm_status sl_raw_read_generator(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err);
+
+/* ---- help for readers ---- */
+
+/* The source's file or the input as UTF-8 without a byte order mark, NUL-terminated, free()d by the
+ * caller; *out_name (free() too) is what messages call it. CORRUPT_DATA for bytes that are no UTF-8, for
+ * NULs, and for an empty file unless it is an input. */
+seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
+                            struct seqlstm_error *err);
+
+/* counts[number of `tokens`] over the rows of the series. Freed by the caller. NO_MEMORY, IO. */
+seqlstm_status sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, struct seqlstm_error *err);
+
+/* Lines of what was read as words between blanks: a series, or the part of one before <eos>, with one blank between
+ * words. `text` holds the last; when it has failed the lines are not all. */
+struct sl_raw_lines {
+    const struct sl_raw *raw;
+    const struct sl_raw *then; /* goes on with this one; may be NULL */
+    int64_t series, at;
+    struct sl_buf text;
+};
+/* For sl_pieces_train; `lines` is a struct sl_raw_lines. */
+const char *sl_raw_lines_next(void *lines, uint64_t *out_bytes);
+
+/* raw_cached.c: a large text out of the token cache. *out_done is false where it is to be read whole instead: it is
+ * small, an input of predict, not UTF-8, or there is no folder for caches. */
+seqlstm_status sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw, bool *out_done,
+                                  struct seqlstm_error *err);
+
+/* A cursor over lines; \n and \r\n end them. */
+struct sl_line_cursor {
+    const char *next;
+    const char *end;
+    int64_t number; /* of the line that next gave, from 1 */
+};
+bool sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes);
+
+/* Arrays in the making. */
+struct sl_raw_builder {
+    struct sl_raw *raw;
+    struct sl_buf ids, start, length, line, text_offset, text_bytes, target_ids, target_values;
+    struct sl_buf scratch;
+    int64_t row_count;
+    const struct sl_tokenizer *tokenizer;
+    int32_t specials[SL_SPECIAL_COUNT]; /* numbers of `tokens`, or what stands for one */
+};
+void sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer);
+void sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_offset, int64_t text_bytes);
+void sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size_t bytes);
+void sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special special);
+void sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t bytes);
+void sl_raw_builder_end(struct sl_raw_builder *builder);
+seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type, const char *text,
+                                        size_t bytes, int64_t line, const char *column, struct seqlstm_error *err);
+/* Moves the arrays into the raw; whatever it returns the builder is empty then. */
+seqlstm_status sl_raw_builder_finish(struct sl_raw_builder *builder, struct seqlstm_error *err);
+void sl_raw_builder_deinit(struct sl_raw_builder *builder);
+
+bool sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special);
+void sl_trim(const char **text, size_t *bytes);
+
+/* Whether records of this model have steps. */
+bool sl_model_wants_steps(const struct sl_model *model);
+/* Whether the targets belong to each step and not to the sequence. */
+bool sl_model_wants_step_targets(const struct sl_model *model);
+
+/* Larger ids and classes are taken for damage: a softmax over so many does not exist. */
+#define SL_DATA_MOST_IDS     16777216
+#define SL_DATA_MOST_CLASSES 1000000
+
+#define SL_DATA_NO_MEMORY(err)                                                                                         \
+    seqlstm_error_set((err), SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "memory ran out while reading data")
+
+#endif

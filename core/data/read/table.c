@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pass over the text; a quoted cell is compacted in place, so cells never own memory. */
+#include "data/read/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/value/buf.h"
+#include "base/value/text.h"
+
+struct parser {
+    const char *file;
+    char *next, *end;
+    const char *delimiter;
+    size_t delimiter_bytes;
+    bool quotes;
+    int64_t line; /* of `next` */
+    struct sl_buf cells;
+    struct sl_buf lines;
+};
+
+static bool at_delimiter(const struct parser *p, const char *at)
+{
+    return (size_t)(p->end - at) >= p->delimiter_bytes && memcmp(at, p->delimiter, p->delimiter_bytes) == 0;
+}
+
+static bool at_line_end(const struct parser *p, const char *at)
+{
+    return at == p->end || *at == '\n' || (*at == '\r' && (at + 1 == p->end || at[1] == '\n'));
+}
+
+/* A cell that begins with a quote; `next` stands on it. */
+static seqlstm_status parse_quoted(struct parser *p, struct sl_cell *out, struct seqlstm_error *err)
+{
+    int64_t begin_line = p->line;
+    char *write = ++p->next;
+    out->text = write;
+    for (;; p->next++) {
+        if (p->next == p->end)
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the quoted field that begins here never ends", p->file,
+                         (long long)begin_line);
+        if (*p->next == '"') {
+            if (p->next + 1 == p->end || p->next[1] != '"')
+                break;
+            p->next++;
+        }
+        p->line += *p->next == '\n';
+        *write++ = *p->next;
+    }
+    p->next++;
+    out->bytes = (size_t)(write - out->text);
+    if (!at_delimiter(p, p->next) && !at_line_end(p, p->next))
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s:%lld: text behind the closing quote of a field, expected \"%s\" or the end of the line",
+                     p->file, (long long)p->line, p->delimiter);
+    return SEQLSTM_OK;
+}
+
+/* One row; its cells are appended. A blank line appends none. */
+static seqlstm_status parse_row(struct parser *p, int64_t *out_cells, struct seqlstm_error *err)
+{
+    int64_t count = 0;
+    if (at_line_end(p, p->next)) {
+        *out_cells = 0;
+    } else {
+        for (;;) {
+            struct sl_cell cell = {p->next, 0};
+            if (p->quotes && p->next < p->end && *p->next == '"') {
+                SEQLSTM_TRY(parse_quoted(p, &cell, err));
+            } else {
+                while (!at_line_end(p, p->next) && !at_delimiter(p, p->next))
+                    p->next++;
+                cell.bytes = (size_t)(p->next - cell.text);
+            }
+            sl_buf_append(&p->cells, &cell, sizeof cell);
+            count++;
+            if (at_line_end(p, p->next))
+                break;
+            p->next += p->delimiter_bytes;
+        }
+        *out_cells = count;
+    }
+    if (p->next < p->end && *p->next == '\r')
+        p->next++;
+    if (p->next < p->end)
+        p->next++;
+    p->line++;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status parse_rows(struct parser *p, int64_t *columns, struct seqlstm_error *err)
+{
+    while (p->next < p->end) {
+        int64_t line = p->line, count;
+        SEQLSTM_TRY(parse_row(p, &count, err));
+        if (count == 0)
+            continue;
+        if (*columns == 0)
+            *columns = count;
+        if (count != *columns)
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the row has %lld field%s, expected %lld", p->file,
+                         (long long)line, (long long)count, count == 1 ? "" : "s", (long long)*columns);
+        sl_buf_append(&p->lines, &line, sizeof line);
+    }
+    return p->cells.failed || p->lines.failed
+               ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the table %s", p->file)
+               : SEQLSTM_OK;
+}
+
+/* The header's cells or `columns` as names. Takes the first row off the cells. */
+static seqlstm_status make_names(struct sl_table *table, bool header, struct sl_string_list given,
+                                 struct seqlstm_error *err)
+{
+    if (!header && given.count == 0)
+        return SEQLSTM_OK;
+    table->names = calloc((size_t)table->columns + 1, sizeof *table->names);
+    if (!table->names)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the table %s", table->file);
+    if (header) {
+        memcpy(table->names, table->cells, (size_t)table->columns * sizeof *table->names);
+        table->rows--;
+        memmove(table->cells, table->cells + table->columns,
+                (size_t)(table->rows * table->columns) * sizeof *table->cells);
+        memmove(table->lines, table->lines + 1, (size_t)table->rows * sizeof *table->lines);
+    } else {
+        if ((int64_t)given.count != table->columns)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the rows have %lld fields, but `columns` names %zu",
+                         table->file, (long long)table->columns, given.count);
+        for (size_t i = 0; i < given.count; i++)
+            table->names[i] = (struct sl_cell){given.items[i], strlen(given.items[i])};
+    }
+    for (int64_t i = 0; i < table->columns; i++)
+        for (int64_t k = 0; k < i; k++)
+            if (table->names[i].bytes == table->names[k].bytes && table->names[i].bytes > 0 &&
+                memcmp(table->names[i].text, table->names[k].text, table->names[i].bytes) == 0)
+                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: two columns are called `%.*s`", table->file,
+                             (int)(table->names[i].bytes > 80 ? 80 : table->names[i].bytes), table->names[i].text);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_table_parse(const char *file, char *text, size_t bytes, const char *delimiter, bool quotes,
+                              bool header, struct sl_string_list expected_names, struct sl_table *out,
+                              struct seqlstm_error *err)
+{
+    struct parser p = {.file = file,
+                       .next = text,
+                       .end = text + bytes,
+                       .delimiter = delimiter,
+                       .delimiter_bytes = strlen(delimiter),
+                       .quotes = quotes,
+                       .line = 1};
+    struct sl_table table = {.file = file};
+    size_t cell_bytes;
+    seqlstm_status status = parse_rows(&p, &table.columns, err);
+    if (status == SEQLSTM_OK && table.columns == 0)
+        status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "%s: the table has no rows", file);
+    if (status == SEQLSTM_OK) {
+        table.rows = (int64_t)(p.lines.length_bytes / sizeof(int64_t));
+        table.lines = (int64_t *)(void *)sl_buf_take(&p.lines, NULL);
+        table.cells = (struct sl_cell *)(void *)sl_buf_take(&p.cells, &cell_bytes);
+        if (!table.lines || !table.cells)
+            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the table %s", file);
+    }
+    if (status == SEQLSTM_OK)
+        status = make_names(&table, header, expected_names, err);
+    sl_buf_deinit(&p.cells);
+    sl_buf_deinit(&p.lines);
+    if (status != SEQLSTM_OK) {
+        sl_table_deinit(&table);
+        return status;
+    }
+    *out = table;
+    return SEQLSTM_OK;
+}
+
+void sl_table_deinit(struct sl_table *table)
+{
+    free(table->cells);
+    free(table->lines);
+    free(table->names);
+    memset(table, 0, sizeof *table);
+}
+
+static seqlstm_status fail_unknown(const struct sl_table *table, const char *name, const char *key,
+                                   struct seqlstm_error *err)
+{
+    char list[400];
+    size_t used = 0;
+    list[0] = '\0';
+    const char **names = calloc((size_t)table->columns, sizeof *names);
+    char *copies = calloc((size_t)table->columns, 64);
+    const char *near = NULL;
+    for (int64_t i = 0; names && copies && i < table->columns; i++) {
+        const struct sl_cell *cell = &table->names[i];
+        char *copy = copies + i * 64;
+        memcpy(copy, cell->text, cell->bytes > 63 ? 63 : cell->bytes);
+        names[i] = copy;
+        if (used + cell->bytes + 8 < sizeof list)
+            used += (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", copy);
+    }
+    if (names && copies)
+        near = sl_text_closest(name, names, (size_t)table->columns);
+    seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                      "%s:1: there is no column `%s` (`%s`)%s%s%s; the columns are %s", table->file, name, key,
+                      near ? ", did you mean `" : "", near ? near : "", near ? "`?" : "", list);
+    free(names);
+    free(copies);
+    return SEQLSTM_INVALID_CONFIG;
+}
+
+seqlstm_status sl_table_find_column(const struct sl_table *table, const char *name, const char *key,
+                                    int64_t *out_column, struct seqlstm_error *err)
+{
+    size_t bytes = strlen(name);
+    int64_t number;
+    for (int64_t i = 0; table->names && i < table->columns; i++) {
+        if (table->names[i].bytes == bytes && memcmp(table->names[i].text, name, bytes) == 0) {
+            *out_column = i;
+            return SEQLSTM_OK;
+        }
+    }
+    if (table->names)
+        return fail_unknown(table, name, key, err);
+    if (sl_text_parse_int64(name, bytes, &number) && number >= 1 && number <= table->columns) {
+        *out_column = number - 1;
+        return SEQLSTM_OK;
+    }
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                 "%s: there is no column `%s` (`%s`): the table has no header, expected a number from 1 to %lld",
+                 table->file, name, key, (long long)table->columns);
+}
