@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedding seqlstm in a C program: train a small model, evaluate it, predict from memory.
+/* Embedding seqlstm in a C program: train a small model, evaluate it, and predict from values in memory.
  *
  *   cc embed.c $(pkg-config --cflags --libs seqlstm) -o embed
  *   ./embed configs/adding-problem.yaml /tmp/embedded
@@ -12,7 +12,7 @@ static int32_t show_progress(void *context, int64_t update, double epoch, double
 {
     (void)context;
     printf("update %lld, epoch %.2f, loss %.4f\n", (long long)update, epoch, loss);
-    return 0; /* go on */
+    return 0; /* continue */
 }
 
 static seqlstm_status show_prediction(void *context, int64_t record, const float *values, int64_t rows,
@@ -25,7 +25,7 @@ static seqlstm_status show_prediction(void *context, int64_t record, const float
     return SEQLSTM_OK;
 }
 
-/* Two sequences of the adding problem: (value, mark) per step; the answer is the sum of the marked values. */
+/* Two sequences of the adding problem: each step is (value, mark); the answer is the sum of the marked values. */
 static seqlstm_status predict(struct seqlstm_session *session, struct seqlstm_error *err)
 {
     enum { STEPS = 50 };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the example on a few updates of the adding problem and looks at what it says.
+# Runs the example for a few updates of the adding problem and checks its output.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
