@@ -6,7 +6,8 @@ check_links.py [ROOT]       exit 1 and one line per link that leads nowhere
 check_links.py --self-test  plants broken links and checks that each is caught
 
 In Markdown every relative link must name a file or folder of the repository, and its anchor a heading of that file. In all
-other text files, comments included, every path that begins with `docs/` and ends with `.md` must exist.
+other text files, comments included, every path that begins with `docs/` and ends with `.md` must exist. docs/README.md must
+list every page beside it.
 """
 import pathlib
 import posixpath
@@ -133,6 +134,18 @@ def check(root):
                         yield f'{name}:{number}: there is no {mention}'
 
 
+    yield from unlisted(root, names)
+
+
+def unlisted(root, names):
+    contents = 'docs/README.md'
+    if contents in names:
+        listed = {posixpath.normpath('docs/' + target.partition('#')[0]) for _, target in links(read(root / contents))}
+        for name in sorted(names - listed - {contents}):
+            if re.fullmatch(r'docs/[^/]+\.md', name):
+                yield f'{name}: {contents} does not list it'
+
+
 def self_test():
     files = {
         'README.md': '# Top\n[a](docs/a.md) [b](docs/a.md#two-words) ![p](docs/p.png "a picture") [w](https://x.org/no)\n'
@@ -141,10 +154,13 @@ def self_test():
         'docs/a.md': '# A\n## Two words\n## Two words\n## `code`, and: more\n<a name="named"></a>\n'
                      '[up](../README.md) [second](#two-words-1) [third](#code-and-more) [fourth](#named)\n'
                      '```\n# no heading\n```\n[r]: a.md\n<img src="p.png">\n',
+        'docs/README.md': '[a](a.md#a)\n',
+        'docs/deep/b.md': '',
         'docs/p.png': '',
         'core/a.c': '/* docs/a.md says why; tests/docs/no.md is no path from the root */\n',
     }
     broken = {
+        'docs/unlisted.md': '',
         'bad/file.md': '[a](none.md)\n',
         'bad/anchor.md': '[a](../docs/a.md#three)\n',
         'bad/in_code.md': '[a](../docs/a.md#no-heading)\n',
