@@ -12,7 +12,7 @@ def main():
     out, depfile, folders = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
     files = [(f'{pathlib.Path(folder).name}/{path.relative_to(folder).as_posix()}', path)
              for folder in folders for path in sorted(pathlib.Path(folder).rglob('*')) if path.is_file()]
-    lines = ['#include "lab/templates.h"', '']
+    lines = ['#include "scaffold/templates.h"', '']
     for number, (_, path) in enumerate(files):
         data = ', '.join(str(byte) for byte in path.read_bytes() + b'\0')
         lines.append(f'static const char text_{number}[] = {{{data}}};')

@@ -6,8 +6,8 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
-#include "lab/ab.h"
-#include "lab/remote.h"
+#include "compare/ab.h"
+#include "compare/remote.h"
 
 enum { ARGUMENTS_MOST = 250, COMMAND_LINE_MOST = 1 << 20 };
 

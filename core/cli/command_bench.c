@@ -5,7 +5,7 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
-#include "lab/sweep.h"
+#include "compare/sweep.h"
 
 struct state {
     struct cli_context *cli;

@@ -6,8 +6,8 @@
 #include "base/system/file.h"
 #include "cli/cli.h"
 #include "registry/search.h"
-#include "lab/conformance.h"
-#include "lab/workers.h"
+#include "conformance/conformance.h"
+#include "conformance/workers.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 

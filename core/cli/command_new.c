@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "lab/scaffold.h"
+#include "scaffold/scaffold.h"
 
 typedef seqlstm_status scaffold_fn(const char *name, const char *folder, struct sl_buf *out_files,
                                    struct seqlstm_error *err);

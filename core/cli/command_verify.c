@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "lab/verify.h"
+#include "compare/verify.h"
 
 /* A finding or a refusal, one sentence each, behind the table. */
 static void explain(const struct sl_judgement *j, enum sl_phase phase, struct sl_buf *out)

@@ -2,7 +2,8 @@
 /* A testbed: buffers and batches on which the backends that would run an operation are timed in turn.
  *
  * All candidates of one descriptor and one memory domain share the buffers, which hold small random numbers: only one
- * runs at a time, and what it leaves is overwritten by the next. For core/dispatch and core/lab. [one thread at a time]
+ * runs at a time, and what it leaves is overwritten by the next. For core/dispatch and core/conformance. [one thread at
+ * a time]
  */
 #ifndef SL_DISPATCH_TESTBED_H
 #define SL_DISPATCH_TESTBED_H

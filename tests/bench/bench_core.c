@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/system/clock.h"
-#include "lab/peak.h"
+#include "measure/peak.h"
 
 #include "rates.h"
 

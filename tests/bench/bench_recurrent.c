@@ -28,9 +28,9 @@
 #include "base/operation/op_signature.h"
 #include "base/system/pool.h"
 #include "registry/host.h"
-#include "lab/case.h"
-#include "lab/flops.h"
-#include "lab/peak.h"
+#include "judge/case.h"
+#include "measure/flops.h"
+#include "measure/peak.h"
 #include "rates.h"
 
 enum { CASES_MAX = 96, ROUNDS_MAX = 101, SETTINGS_MAX = 8 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a core gives a product at this moment: multiply-adds with the loads of a register tile.
  *
- * The peak that kernels are divided by (core/lab/peak.h) has no loads. Where a core's other processor is busy, with
+ * The peak that kernels are divided by (core/measure/peak.h) has no loads. Where a core's other processor is busy, with
  * another machine's work perhaps, it stays as it is and loads become slow: this says how much of it a product can have
  * then. It is the kernels' own tile: for AVX-512 6 rows of 4 vectors, 10 loads for 24 multiply-adds; for AVX2 6 rows of
  * 2, 8 for 12. */

@@ -12,8 +12,8 @@
 
 #include "base/system/file.h"
 #include "base/value/text.h"
-#include "lab/conformance.h"
-#include "lab/workers.h"
+#include "conformance/conformance.h"
+#include "conformance/workers.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "lab/conformance.h"
+#include "conformance/conformance.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 

@@ -13,9 +13,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "lab/conformance.h"
-#include "lab/guarded.h"
-#include "lab/tolerance.h"
+#include "conformance/conformance.h"
+#include "judge/guarded.h"
+#include "judge/tolerance.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 

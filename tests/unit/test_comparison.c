@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "lab/contender.h"
-#include "lab/flops.h"
-#include "lab/interval.h"
-#include "lab/pairing.h"
-#include "lab/sample.h"
+#include "compare/contender.h"
+#include "measure/flops.h"
+#include "measure/interval.h"
+#include "compare/pairing.h"
+#include "compare/sample.h"
 #include "oom.h"
 
 /* ---- naming a side -------------------------------------------------------------------------------------------- */

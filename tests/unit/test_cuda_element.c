@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "cuda-generic/narrow.h"
-#include "lab/data.h"
+#include "judge/data.h"
 #include "reference/reference.h"
 
 static void activations_match_the_reference(void **state)

@@ -10,7 +10,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "lab/interval.h"
+#include "measure/interval.h"
 
 enum { ROUNDS_MOST = 200, RUNS = 100 };
 

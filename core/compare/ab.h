@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `seqlstm ab`: one model, one set of weights, the same batches and masks on two backends, step by step in turn.
+ *
+ * A replaces B only where both accept; everything else runs on one common third choice. Numbers come first: each
+ * compared layer of each side is held against the reference (oracle.h), and what fails is not timed. Times are taken in
+ * rounds (interval.h): fresh buffers and one batch, then blocks A B B A or B A A B, which one drawn from the seed.
+ */
+#ifndef SL_COMPARE_AB_H
+#define SL_COMPARE_AB_H
+
+#include "base/value/buf.h"
+#include "compare/contender.h"
+#include "measure/interval.h"
+#include "compare/party.h"
+#include "session/session.h"
+
+struct sl_ab_request {
+    struct sl_session *session;
+    const char *a, *b;         /* see contender.h */
+    enum sl_phase phase;       /* TRAIN, or PREDICT */
+    int64_t batch_size;        /* 0: the model's */
+    int64_t rounds;            /* 0: as many as fit into `seconds` */
+    double seconds;            /* of timing */
+    double confidence;         /* 0.95 */
+    double within;             /* see ab_time.h */
+    int32_t threads;           /* 0: auto */
+    bool separate;             /* each side in a process of its own, needed or not */
+    const char *const *worker; /* argv of a side's process but the last; see remote.h. NULL: never separate */
+    const struct sl_interrupt *interrupt;
+    /* Called before each round; may be NULL. */
+    void (*on_progress)(void *context, double seconds_gone);
+    void *context;
+};
+
+struct sl_ab_layer {
+    const struct sl_node *node;
+    bool compared;                                /* false: the common choice runs it on both sides */
+    const char *a, *b;                            /* "cpu-blas:packed" */
+    const char *refused;                          /* not compared: by whom and why; NULL */
+    struct sl_party_verdict verdict_a, verdict_b; /* compared */
+    double a_ns, b_ns;                            /* medians; 0 when nothing was timed */
+    double gflop;                                 /* of one call, in 1e9; 0: none to count */
+    struct sl_interval interval;
+};
+
+struct sl_ab_report {
+    struct sl_arena arena;
+    struct sl_graph *graph;
+    struct sl_party_facts a, b;
+    const char *a_text, *b_text; /* as said */
+    const char *separate;        /* why each side ran in its own process; NULL: they did not */
+    int32_t threads;
+    int64_t sequences, rows; /* of the largest batch */
+    int32_t batches;
+    struct sl_ab_layer *layers;
+    int32_t layer_count, compared;
+    bool numeric_ok;
+    double difference; /* ‖a - b‖ / ‖b‖ of all gradients (training) or of the output */
+    double loss_a, loss_b;
+    bool timed;
+    double a_ns, b_ns, gflop; /* of the whole step */
+    double peak_gflops;
+    double confidence;
+    struct sl_interval step;
+};
+
+/* Errors: UNAVAILABLE when a side does not load or no layer is accepted by both, those of model and data,
+ * CANCELLED. A numeric failure is a finding. */
+seqlstm_status sl_ab_run(const struct sl_ab_request *request, struct sl_ab_report **out_report,
+                         struct seqlstm_error *err);
+void sl_ab_report_destroy(struct sl_ab_report *report);
+
+/* The process of one side: serves the other end of remote.h on descriptors 3 and 4. `request` as the parent's. */
+seqlstm_status sl_ab_serve(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err);
+
+/* A process that says which files one side's backend maps; see remote.h. */
+seqlstm_status sl_ab_probe(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err);
+
+/* "seqlstm.ab/1" and the table. */
+seqlstm_status sl_ab_report_print_json(const struct sl_ab_report *report, struct sl_buf *out,
+                                       struct seqlstm_error *err);
+void sl_ab_report_print_table(const struct sl_ab_report *report, struct sl_buf *out);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two parties take turns, round after round, and what comes of their times. */
+#ifndef SL_COMPARE_AB_TIME_H
+#define SL_COMPARE_AB_TIME_H
+
+#include "base/system/interrupt.h"
+#include "measure/interval.h"
+#include "compare/party.h"
+
+struct sl_ab_time_request {
+    struct sl_party *parties[2]; /* planned, not started */
+    int32_t calls;               /* of the plan */
+    int32_t batches;             /* of the sample: rounds go through them in turn */
+    int64_t rounds;              /* 0: as many as fit into `seconds` */
+    double seconds;
+    double confidence;
+    double within; /* > 0: go on until the interval of the whole step is as narrow as this share on both
+                    * sides, for five times the seconds at most */
+    uint64_t seed; /* of the orders and of the bootstrap */
+    const struct sl_interrupt *interrupt;
+    void (*on_progress)(void *context, double seconds_gone); /* may be NULL */
+    void *context;
+};
+
+/* The whole step, or one call. */
+struct sl_ab_time {
+    double a_ns, b_ns; /* medians over rounds */
+    struct sl_interval interval;
+};
+
+/* out_times: [1 + calls], the whole step first. */
+seqlstm_status sl_ab_time_run(const struct sl_ab_time_request *request, struct sl_ab_time *out_times,
+                              struct seqlstm_error *err);
+
+#endif

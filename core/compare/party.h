@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One side of an A/B comparison: a backend, what the model needs besides it, and an executor of its own.
+ *
+ * A party lives in this process (sl_side_open) or in one of its own (sl_remote_open), where two plugins need different
+ * copies of one library. Whoever compares sees the same functions and plain data either way.
+ *
+ * The life of a party: hear what it offers for each unit; tell it what runs where; have it judged against the
+ * reference; start it on a batch; let it take turns; stop it.
+ *
+ * Units. Unit u < node_count is node u of the graph; the others are the alternatives, in the graph's order. All
+ * parties of a comparison see the same graph.
+ */
+#ifndef SL_COMPARE_PARTY_H
+#define SL_COMPARE_PARTY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/memory/arena.h"
+#include "graph/graph.h"
+
+enum { SL_OTHERS_MOST = 8, SL_ID_BYTES = 48, SL_VARIANT_BYTES = 24 };
+
+/* What a party can do with one unit. */
+struct sl_party_unit {
+    bool accepted;
+    char variant[SL_VARIANT_BYTES]; /* accepted */
+    char reason[400];               /* refused: "recurrent_dropout 0.25 (m.yaml:22:18): …" */
+    struct {                        /* other backends beside it that accept the unit, best first */
+        char id[SL_ID_BYTES];
+        char variant[SL_VARIANT_BYTES];
+    } others[SL_OTHERS_MOST];
+    int32_t other_count;
+};
+
+struct sl_party_facts {
+    char id[SL_ID_BYTES]; /* of its backend */
+    char version[32];
+    char file[512];              /* "" when built in */
+    char device[32];             /* class of the device it computes on */
+    bool on_device;              /* its memory is not the host's: calls return before they are done */
+    struct sl_party_unit *units; /* [unit_count] */
+    int32_t unit_count;
+};
+
+/* Unit `unit` runs on backend `id`. */
+struct sl_party_choice {
+    int32_t unit;
+    char id[SL_ID_BYTES];
+    char variant[SL_VARIANT_BYTES];
+};
+
+struct sl_party_verdict {
+    bool failed;
+    double worst; /* error over tolerance; 0 where nothing was compared */
+    char detail[400];
+};
+
+/* Results of one step: gradients of all parameters (training) or the output. */
+struct sl_party_result {
+    double loss; /* mean; 0 in inference */
+    int64_t elems;
+    const float *values; /* until the next call */
+};
+
+struct sl_party;
+
+struct sl_party_table {
+    void (*close)(struct sl_party *party);
+    /* Everything in `arena`. */
+    seqlstm_status (*get_facts)(struct sl_party *party, struct sl_arena *arena, struct sl_party_facts *out_facts,
+                                struct seqlstm_error *err);
+    /* The units that run, in order; the party plans. */
+    seqlstm_status (*plan)(struct sl_party *party, const struct sl_party_choice *choices, int32_t count,
+                           struct seqlstm_error *err);
+    /* Its own backend against the reference, on a batch of the sample's size or as large as the reference can afford:
+     * out_verdicts [unit_count]. */
+    seqlstm_status (*judge)(struct sl_party *party, struct sl_party_verdict *out_verdicts, struct seqlstm_error *err);
+    /* Fresh weights (of equal values), buffers and bindings for batch `batch` of the sample; two steps to warm up: the
+     * results of the first, the time of the second. */
+    seqlstm_status (*start)(struct sl_party *party, int32_t batch, struct sl_party_result *out_result, int64_t *out_ns,
+                            struct seqlstm_error *err);
+    /* Gives back what start made. */
+    seqlstm_status (*stop)(struct sl_party *party, struct seqlstm_error *err);
+    /* `lead` untimed steps, then `steps` timed ones. out_ns: [1 + calls] medians, the whole step first. */
+    seqlstm_status (*take_turn)(struct sl_party *party, int32_t lead, int32_t steps, double *out_ns,
+                                struct seqlstm_error *err);
+};
+
+/* The head of every party. */
+struct sl_party {
+    const struct sl_party_table *table;
+};
+
+static inline int32_t sl_unit_count(const struct sl_graph *graph)
+{
+    return graph->node_count + graph->alternative_count;
+}
+
+static inline const struct sl_node *sl_unit_get(const struct sl_graph *graph, int32_t unit)
+{
+    return unit < graph->node_count ? &graph->nodes[unit] : &graph->alternatives[unit - graph->node_count].node;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A few batches of the user's own training data, for comparing and timing.
+ *
+ * They stand at even distances in the first epoch; its first batch is the one with most rows. Where the data have
+ * fewer sequences than a batch is to hold, those that there are are repeated. No batch carries states.
+ */
+#ifndef SL_COMPARE_SAMPLE_H
+#define SL_COMPARE_SAMPLE_H
+
+#include "base/batch/data_facts.h"
+#include "data/dataset/dataset.h"
+
+enum { SL_SAMPLE_MOST = 8 };
+
+struct sl_sample {
+    struct sl_batch *batches[SL_SAMPLE_MOST];
+    int32_t count;
+    struct sl_envelope envelope; /* of these batches */
+};
+
+/* `batch_size` 0: the model's; `most` 1 .. SL_SAMPLE_MOST. Errors: CORRUPT_DATA (no batch with a row), NO_MEMORY. */
+seqlstm_status sl_sample_create(const struct sl_dataset *data, uint64_t seed, int64_t batch_size, int32_t most,
+                                struct sl_sample *out_sample, struct seqlstm_error *err);
+void sl_sample_deinit(struct sl_sample *sample);
+
+/* A batch of `sequences` >= batch->sequences: each of its sequences again and again, with ids of its own. NO_MEMORY. */
+seqlstm_status sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch **out_batch,
+                               struct seqlstm_error *err);
+
+/* Rows that a model works on: steps, of both sides, or sequences for data without steps. */
+int64_t sl_batch_get_rows(const struct sl_batch *batch);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pass about bytes that an operation says its calls leave alone: memory is predicted without them. */
+#include "conformance/checks/checks.h"
+
+static void check_mode(struct sl_check *check, uint32_t mode)
+{
+    struct sl_data data = *check->data;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_runner *runner = NULL;
+    char text[200];
+    const bool training = mode == SEQLSTM_MODE_TRAINING;
+    sl_case_clear_rates(&data.c);
+    data.c.desc.head.mode = mode;
+    if (!sl_check_status(check, sl_runner_create(&check->bench->subject, &data, check->variant, NULL, &runner, &err),
+                         "creating the operation", &err))
+        return;
+    bool any = false; /* of which nothing is said there is nothing to be held to */
+    if (sl_check_status(check, sl_runner_ask_idle(runner, &any, &err), "op_sizes", &err) && any &&
+        sl_check_status(check, sl_runner_forward(runner, &err), "forward", &err) &&
+        (!training ||
+         sl_check_status(
+             check,
+             sl_runner_backward(runner, SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS,
+                                false, &err),
+             "backward", &err)) &&
+        sl_runner_find_busy(runner, text, sizeof text))
+        sl_check_fail(check, "%s: %s", training ? "training" : "inference", text);
+    sl_runner_destroy(runner);
+}
+
+void sl_check_idle(struct sl_check *check)
+{
+    check_mode(check, SEQLSTM_MODE_TRAINING);
+    if (check->result->verdict == SL_VERDICT_PASS)
+        check_mode(check, SEQLSTM_MODE_INFERENCE);
+}

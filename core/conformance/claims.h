@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The claims of a backend's author: what it promises, what it says it cannot do, what is known to fail. They lie with
+ * the backend, never in the kit, and each is held to its word:
+ *
+ *   claim        PATTERN           a matching case that is refused fails
+ *   claim        PATTERN on CLASS  the same, on devices of a matching class alone
+ *   unsupported  PATTERN  reason   a matching case must be refused, whatever is claimed; accepted, it fails
+ *   xfail        PATTERN  reason   a matching case that fails or crashes is `xfail`; passing is `xpass`, an error
+ *
+ * One a line; # begins a comment. In a pattern, that of a device class too, * is any text and ? any character.
+ */
+#ifndef SL_CONFORMANCE_CLAIMS_H
+#define SL_CONFORMANCE_CLAIMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/memory/arena.h"
+#include "judge/check.h"
+
+enum sl_claim_kind { SL_CLAIM_SUPPORTED = 0, SL_CLAIM_UNSUPPORTED, SL_CLAIM_FAILS };
+
+struct sl_claim {
+    enum sl_claim_kind kind;
+    const char *pattern;
+    const char *device_class; /* pattern of seqlstm_device_info.device_class; "*" unless SUPPORTED */
+    const char *reason;       /* "" for SUPPORTED */
+    int line;                 /* of the file; 0: none */
+};
+
+/* Reads the text of a claims file (which is changed). Errors: INVALID_CONFIG with the line, NO_MEMORY. */
+seqlstm_status sl_claims_parse(struct sl_arena *arena, char *text, struct sl_claim **out_claims, uint32_t *out_count,
+                               struct seqlstm_error *err);
+
+/* Changes the verdict on a case, which ran on a device of this class, in the light of the claims. */
+void sl_claims_judge(const struct sl_claim *claims, uint32_t count, const char *device_class, const char *name,
+                     struct sl_check_result *result);
+
+/* Does the text match the pattern? */
+bool sl_pattern_matches(const char *pattern, const char *text);
+
+#endif

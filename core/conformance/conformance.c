@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selects cases, has them run here or in workers, gathers the results. */
+#include "conformance/conformance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory/arena.h"
+#include "base/system/clock.h"
+#include "base/value/text.h"
+#include "conformance/workbench.h"
+#include "conformance/workers.h"
+
+struct selected {
+    enum sl_level level;
+    const char *name;
+};
+
+struct sl_conformance_report {
+    struct sl_arena arena;
+    struct sl_backend_record record;
+    struct sl_conformance_result *results;
+    uint32_t count, capacity;
+    bool failed;
+    uint32_t verdicts[SL_VERDICT_COUNT];
+    const struct sl_conformance_request *request; /* while running */
+    enum sl_level level;                          /* of the level functions, while running */
+    const struct sl_case_time *times;             /* set_times */
+    uint32_t time_count;
+    bool timed;
+    struct sl_workbench *workbench; /* in this process; NULL with workers */
+    struct sl_workers *workers;
+};
+
+/* ---- selection -------------------------------------------------------------------------------- */
+
+static bool is_glob(const char *name)
+{
+    return strpbrk(name, "*?") != NULL;
+}
+
+struct selection {
+    const struct sl_conformance_request *request;
+    void (*fn)(void *context, enum sl_level level, const char *name);
+    void *context;
+};
+
+static void offer(void *context, enum sl_level level, const char *text)
+{
+    struct selection *s = context;
+    bool wanted = s->request->case_count == 0;
+    for (uint32_t i = 0; i < s->request->case_count && !wanted; i++)
+        wanted = sl_pattern_matches(s->request->cases[i], text);
+    if (wanted)
+        s->fn(s->context, level, text);
+}
+
+static bool has_level(const struct sl_conformance_request *request, enum sl_level level)
+{
+    return request->levels == 0 || (request->levels & (1u << level)) != 0;
+}
+
+/* Calls fn for every selected case string; names that are no globs are run as they are. */
+static void each_case(const struct sl_conformance_request *request,
+                      void (*fn)(void *context, enum sl_level level, const char *name), void *context)
+{
+    bool any_glob = request->case_count == 0 && request->random == 0;
+    for (uint32_t i = 0; i < request->random; i++) {
+        char text[SL_CASE_TEXT_BYTES];
+        sl_catalogue_random(request->seed, i, text);
+        fn(context, SL_LEVEL_COUNT, text);
+    }
+    for (uint32_t i = 0; i < request->case_count; i++) {
+        if (is_glob(request->cases[i]))
+            any_glob = true;
+        else
+            fn(context, SL_LEVEL_COUNT, request->cases[i]);
+    }
+    struct selection selection = {request, fn, context};
+    for (int level = SL_LEVEL_CLAIMS; any_glob && level < SL_LEVEL_COUNT; level++)
+        if (has_level(request, (enum sl_level)level))
+            sl_catalogue_each((enum sl_level)level, request->full, offer, &selection);
+}
+
+/* Level of a case by its pass; for those named directly. */
+static enum sl_level level_of(const struct sl_case *c)
+{
+    switch (c->pass) {
+    case SL_PASS_CLAIM:
+        return SL_LEVEL_CLAIMS;
+    case SL_PASS_INFERENCE:
+    case SL_PASS_FORWARD:
+    case SL_PASS_SAME:
+        return SL_LEVEL_FORWARD;
+    case SL_PASS_MEMORY:
+    case SL_PASS_IDLE:
+    case SL_PASS_REPEAT:
+        return SL_LEVEL_MEMORY;
+    case SL_PASS_THREADS:
+    case SL_PASS_ALTERNATE:
+        return SL_LEVEL_THREADS;
+    default:
+        return SL_LEVEL_BACKWARD;
+    }
+}
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+static void keep_result(struct sl_conformance_report *r, const struct sl_conformance_result *result)
+{
+    if (r->count == r->capacity) {
+        uint32_t capacity = r->capacity ? 2 * r->capacity : 256;
+        struct sl_conformance_result *grown = realloc(r->results, capacity * sizeof *grown);
+        if (!grown) {
+            r->failed = true;
+            return;
+        }
+        r->results = grown;
+        r->capacity = capacity;
+    }
+    struct sl_conformance_result copy = *result;
+    copy.name = sl_arena_strdup(&r->arena, result->name);
+    sl_claims_judge(r->request->claims, r->request->claim_count,
+                    r->record.device_count ? r->record.devices[0].device_class : "", result->name, &copy.check);
+    if (!copy.name) {
+        r->failed = true;
+        return;
+    }
+    r->results[r->count++] = copy;
+    r->verdicts[copy.check.verdict]++;
+    if (r->request->on_result)
+        r->request->on_result(r->request->context, &copy);
+}
+
+static void run_case(void *context, enum sl_level level, const char *name)
+{
+    struct sl_conformance_report *r = context;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_result result = {.level = level, .name = name};
+    struct sl_case c;
+    int64_t start = sl_clock_ns();
+    if (r->failed || sl_interrupt_get_stop(r->request->interrupt))
+        return;
+    if (sl_case_parse(name, &c, &err) != SEQLSTM_OK) {
+        result.level = SL_LEVEL_CLAIMS;
+        result.check.verdict = SL_VERDICT_FAIL;
+        sl_text_snprintf(result.check.detail, sizeof result.check.detail, "%.500s", err.message);
+    } else {
+        if (level == SL_LEVEL_COUNT)
+            result.level = level_of(&c);
+        if (r->workers)
+            sl_workers_run(r->workers, name, &result.check);
+        else
+            sl_check_case(&r->workbench->bench, &c, &result.check);
+    }
+    result.took_ns = sl_clock_ns() - start;
+    keep_result(r, &result);
+}
+
+static void keep_level_result(void *context, const char *name, const struct sl_check_result *check)
+{
+    struct sl_conformance_report *r = context;
+    struct sl_conformance_result result = {.level = r->level, .name = name, .check = *check};
+    keep_result(r, &result);
+}
+
+static void run_levels(struct sl_conformance_report *r, struct sl_workbench *w)
+{
+    const struct sl_conformance_request *request = r->request;
+    if (request->case_count > 0 || request->random > 0)
+        return;
+    r->level = SL_LEVEL_LOAD;
+    if (has_level(request, SL_LEVEL_LOAD))
+        sl_level_load_run(w, request, keep_level_result, r);
+    r->level = SL_LEVEL_CONTRACT;
+    if (has_level(request, SL_LEVEL_CONTRACT))
+        sl_level_contract_run(w, request, keep_level_result, r);
+}
+
+struct claimed {
+    const char *pattern;
+    bool found;
+};
+
+static void look_for_claim(void *context, enum sl_level level, const char *name)
+{
+    struct claimed *c = context;
+    (void)level;
+    c->found = c->found || sl_pattern_matches(c->pattern, name);
+}
+
+/* A claim that no case can match promises nothing: most likely a slip of the pen. */
+static void check_claims(struct sl_conformance_report *r)
+{
+    const struct sl_conformance_request *request = r->request;
+    if (request->case_count > 0 || request->random > 0 || request->levels != 0)
+        return;
+    for (uint32_t i = 0; i < request->claim_count; i++) {
+        struct claimed claimed = {.pattern = request->claims[i].pattern};
+        for (uint32_t k = 0; k < r->count && !claimed.found; k++) /* load and contract are not in the catalogue */
+            look_for_claim(&claimed, r->results[k].level, r->results[k].name);
+        for (int level = SL_LEVEL_CLAIMS; level < SL_LEVEL_COUNT && !claimed.found; level++)
+            sl_catalogue_each((enum sl_level)level, true, look_for_claim, &claimed);
+        if (claimed.found)
+            continue;
+        struct sl_check_result check = {.verdict = SL_VERDICT_FAIL};
+        sl_text_snprintf(check.detail, sizeof check.detail, "line %d of the claims, `%.200s`, matches no case",
+                         request->claims[i].line, request->claims[i].pattern);
+        r->level = SL_LEVEL_CLAIMS;
+        keep_level_result(r, "claims:file", &check);
+    }
+}
+
+static const char *copy_text(struct sl_arena *arena, const char *text)
+{
+    return text ? sl_arena_strdup(arena, text) : NULL;
+}
+
+/* The record outlives the workbench it came from. */
+static seqlstm_status keep_record(struct sl_conformance_report *r, const struct sl_backend_record *from,
+                                  struct seqlstm_error *err)
+{
+    r->record = *from;
+    r->record.id = copy_text(&r->arena, from->id);
+    r->record.file = copy_text(&r->arena, from->file);
+    r->record.version = copy_text(&r->arena, from->version);
+    r->record.vendor = copy_text(&r->arena, from->vendor);
+    r->record.license = copy_text(&r->arena, from->license);
+    r->record.build = copy_text(&r->arena, from->build);
+    struct seqlstm_device_info *devices = SL_ARENA_ARRAY(&r->arena, struct seqlstm_device_info, from->device_count + 1);
+    struct sl_backend_file *files = SL_ARENA_ARRAY(&r->arena, struct sl_backend_file, from->file_count + 1);
+    if (!devices || !files)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the conformance report");
+    if (from->device_count)
+        memcpy(devices, from->devices, from->device_count * sizeof *devices);
+    for (uint32_t i = 0; i < from->file_count; i++) {
+        files[i].path = copy_text(&r->arena, from->files[i].path);
+        files[i].build_id = copy_text(&r->arena, from->files[i].build_id);
+    }
+    r->record.devices = devices;
+    r->record.files = files;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
+                                  struct sl_conformance_report **out_report, struct seqlstm_error *err)
+{
+    struct sl_conformance_report *r = calloc(1, sizeof *r);
+    struct sl_workbench *w = calloc(1, sizeof *w);
+    seqlstm_status rc = SEQLSTM_NO_MEMORY;
+    if (!r || !w)
+        goto no_memory;
+    r->request = request;
+    /* With workers this process loads the plugin too: the levels load and contract need it, and a file
+     * that does not load at all is known before anything is spawned. */
+    rc = sl_workbench_init(w, request, err);
+    if (rc != SEQLSTM_OK)
+        goto out;
+    rc = keep_record(r, &w->record, err);
+    if (rc != SEQLSTM_OK)
+        goto out;
+    r->workbench = w;
+    if (request->worker) {
+        rc = sl_workers_create(request->worker, request->timeout_ns, &r->workers, err);
+        if (rc != SEQLSTM_OK)
+            goto out;
+    }
+    run_levels(r, w);
+    each_case(request, run_case, r);
+    check_claims(r);
+    if (r->failed)
+        goto no_memory;
+    if (sl_interrupt_get_stop(request->interrupt))
+        rc = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped after %u cases", r->count);
+    goto out;
+no_memory:
+    rc = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "out of memory for the conformance report");
+out:
+    if (r) {
+        sl_workers_destroy(r->workers);
+        r->workers = NULL;
+        r->workbench = NULL;
+    }
+    if (w) {
+        sl_workbench_deinit(w);
+        free(w);
+    }
+    if (rc == SEQLSTM_OK)
+        *out_report = r;
+    else
+        sl_conformance_report_destroy(r);
+    return rc;
+}
+
+void sl_conformance_report_destroy(struct sl_conformance_report *report)
+{
+    if (!report)
+        return;
+    free(report->results);
+    sl_arena_deinit(&report->arena);
+    free(report);
+}
+
+/* ---- the report ---------------------------------------------------------------------------------- */
+
+void sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times,
+                                     uint32_t count)
+{
+    report->times = times;
+    report->time_count = count;
+    report->timed = true;
+}
+
+bool sl_conformance_report_is_timed(const struct sl_conformance_report *report)
+{
+    return report->timed;
+}
+
+const struct sl_case_time *sl_conformance_report_get_times(const struct sl_conformance_report *report,
+                                                           uint32_t *out_count)
+{
+    *out_count = report->time_count;
+    return report->times;
+}
+
+uint32_t sl_conformance_report_get_count(const struct sl_conformance_report *report, enum sl_verdict verdict)
+{
+    return report->verdicts[verdict];
+}
+
+uint32_t sl_conformance_report_get_size(const struct sl_conformance_report *report)
+{
+    return report->count;
+}
+
+uint32_t sl_conformance_report_count_bad(const struct sl_conformance_report *report)
+{
+    uint32_t bad = 0;
+    for (int v = 0; v < SL_VERDICT_COUNT; v++)
+        bad += sl_verdict_is_bad((enum sl_verdict)v) ? report->verdicts[v] : 0;
+    return bad;
+}
+
+const struct sl_conformance_result *sl_conformance_report_get(const struct sl_conformance_report *report,
+                                                              uint32_t index)
+{
+    return &report->results[index];
+}
+
+const struct sl_backend_record *sl_conformance_report_get_record(const struct sl_conformance_report *report)
+{
+    return &report->record;
+}
+
+/* ---- lists and workers ----------------------------------------------------------------------------- */
+
+static void print_name(void *context, enum sl_level level, const char *name)
+{
+    (void)level;
+    sl_buf_append_text(context, name);
+    sl_buf_append_char(context, '\n');
+}
+
+seqlstm_status sl_conformance_list(const struct sl_conformance_request *request, struct sl_buf *out,
+                                   struct seqlstm_error *err)
+{
+    each_case(request, print_name, out);
+    if (out->failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the list of cases");
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_conformance_work(const struct sl_conformance_request *request, int in, int out,
+                                   struct seqlstm_error *err)
+{
+    struct sl_workbench *w = calloc(1, sizeof *w);
+    if (!w)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for a worker");
+    struct sl_conformance_request own = *request;
+    own.is_worker = true;
+    seqlstm_status rc = sl_workbench_init(w, &own, err);
+    if (rc == SEQLSTM_OK) {
+        rc = sl_worker_serve(&w->bench, in, out, err);
+        sl_workbench_deinit(w);
+    }
+    free(w);
+    return rc;
+}

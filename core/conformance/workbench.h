@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One backend under test and the reference, opened, with queues of 1, 2 and 3 members. */
+#ifndef SL_CONFORMANCE_WORKBENCH_H
+#define SL_CONFORMANCE_WORKBENCH_H
+
+#include "base/memory/arena.h"
+#include "conformance/conformance.h"
+
+enum { SL_WORKBENCH_QUEUES = 3 };
+
+struct sl_workbench {
+    struct sl_arena arena;
+    struct sl_backend_record record, reference_record;
+    struct seqlstm_backend table, reference_table;
+    struct sl_host host, reference_host;
+    struct seqlstm_instance *instance, *reference_instance;
+    struct sl_pool *pools[SL_WORKBENCH_QUEUES];
+    struct sl_queue queues[SL_WORKBENCH_QUEUES];   /* 1, 2, 3 members; the last is used by most cases */
+    struct sl_domain domains[SL_WORKBENCH_QUEUES]; /* of a device: as many streams */
+    struct sl_queue reference_queue;
+    struct sl_outlet outlet;
+    char said[160]; /* what the plugin wrote while it was loaded and opened; "": nothing */
+    struct sl_bench bench;
+};
+
+/* Loads the table of request->file into the workbench; the record says what happened. NO_MEMORY. */
+seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request,
+                                 struct seqlstm_error *err);
+
+/* Loads and opens. Errors: as sl_conformance_run. Must stay at its address. */
+seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *request,
+                                 struct seqlstm_error *err);
+void sl_workbench_deinit(struct sl_workbench *w);
+
+/* The levels without case strings: `each` is called with a name and a result for every check. */
+typedef void sl_level_fn(void *context, const char *name, const struct sl_check_result *result);
+void sl_level_load_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
+                       void *context);
+void sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
+                           void *context);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Would this backend run this operation of the graph, with which variant, and if not, why? */
+#ifndef SL_JUDGE_OFFER_H
+#define SL_JUDGE_OFFER_H
+
+#include "registry/registry.h"
+#include "graph/graph.h"
+
+struct sl_offer {
+    bool accepted;
+    uint32_t device;
+    char variant[SEQLSTM_VARIANT_BYTES]; /* accepted: the first that could be created */
+    bool no_operation;                   /* refused: the whole operation is not among the backend's */
+    const char *option;                  /* refused: key in the model file; "" for the whole operation */
+    struct sl_place place;               /* of the option */
+    char value[48];
+    char reason[256];
+};
+
+/* Asks, and creates the operation once to be sure. `variant` NULL: any. Errors: INTERNAL, when the plugin failed to
+ * answer; NO_MEMORY, DEVICE from creating it. */
+seqlstm_status sl_offer_ask(const struct sl_backend *backend, const struct sl_graph *graph, const struct sl_node *node,
+                            const char *variant, struct sl_offer *out_offer, struct seqlstm_error *err);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The making of a runner: op, buffers, pieces, bindings. See runner_private.h. */
+#include "judge/runner_private.h"
+
+#include <stdlib.h>
+
+#include "registry/registry.h"
+
+/* The reference computes in float64 whatever the roles say, and is asked in its own words. */
+static void clear_dtypes(union seqlstm_any_desc *desc)
+{
+    struct seqlstm_desc *h = &desc->head;
+    if (h->op == SEQLSTM_OP_RECURRENT)
+        desc->recurrent.data_scale = desc->recurrent.data_shift = 0;
+    h->dtype_activation = h->dtype_activation_grad = h->dtype_state = SEQLSTM_FLOAT32;
+    h->dtype_compute = h->dtype_weight = h->dtype_weight_grad = SEQLSTM_FLOAT32;
+}
+
+/* Which dtype a slot is handed over in. The float64 twins keep the 16-bit types of CAST. */
+static uint32_t handed_dtype(const struct sl_runner *r, const struct sl_slot *s)
+{
+    if (!r->subject.float64 || !sl_slot_is_float(s))
+        return s->dtype;
+    bool narrow = r->desc.head.op == SEQLSTM_OP_CAST && s->dtype != SEQLSTM_FLOAT32;
+    return narrow ? s->dtype : SEQLSTM_FLOAT64;
+}
+
+static bool is_state(const struct sl_runner *r, int32_t slot, int which)
+{
+    const struct sl_slot *s = &r->data->slots[slot];
+    return r->desc.head.op == SEQLSTM_OP_RECURRENT && s->role != SL_SLOT_ABSENT && s->axis == SL_SLOT_ON_STATES &&
+           (slot - SEQLSTM_RECURRENT_STATES) % 4 / 2 == which;
+}
+
+bool sl_runner_is_initial(const struct sl_runner *r, int32_t slot)
+{
+    return is_state(r, slot, 0);
+}
+
+bool sl_runner_is_final(const struct sl_runner *r, int32_t slot)
+{
+    return is_state(r, slot, 1);
+}
+
+/* Does the slot have a gradient that backward writes or reads? */
+static bool has_gradient(const struct sl_runner *r, int32_t k)
+{
+    const struct sl_slot *s = &r->data->slots[k];
+    if (!sl_slot_is_float(s))
+        return false;
+    return s->role == SL_SLOT_INPUT || s->role == SL_SLOT_PARAM || (s->role == SL_SLOT_OUTPUT && r->data->upstream[k]);
+}
+
+static seqlstm_status make_buffers(struct sl_runner *r, struct seqlstm_error *err)
+{
+    for (int32_t k = 0; k < r->count; k++) {
+        const struct sl_slot *s = &r->data->slots[k];
+        if (s->role == SL_SLOT_ABSENT)
+            continue;
+        r->dtypes[k] = handed_dtype(r, s);
+        uint64_t bytes = (uint64_t)(r->data->elems[k] * sl_dtype_bytes(r->dtypes[k]));
+        SEQLSTM_TRY(sl_guarded_init(&r->values[k], &r->twins, bytes, err));
+        if (has_gradient(r, k))
+            SEQLSTM_TRY(sl_guarded_init(&r->grads[k], &r->twins, bytes, err));
+    }
+    SEQLSTM_TRY(sl_guarded_init(&r->workspace, &r->twins, r->sizes.workspace_bytes, err));
+    return sl_guarded_init(&r->packed, &r->twins, r->sizes.packed_bytes, err);
+}
+
+/* Pointers of piece k into whole tensors, and the states between pieces. */
+static seqlstm_status make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
+{
+    struct sl_runner_piece *piece = &r->pieces[p];
+    const struct seqlstm_axis *axis = &r->data->axis;
+    const bool last = p == r->piece_count - 1;
+    size_t count = (size_t)r->count;
+    piece->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * count);
+    piece->middle = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, 2 * count);
+    if (!piece->slots || !piece->middle)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
+    piece->grads = piece->slots + count;
+    piece->middle_grad = piece->middle + count;
+    if (r->desc.head.mode == SEQLSTM_MODE_TRAINING && (p == 0 || !r->stepwise))
+        SEQLSTM_TRY(sl_guarded_init(&piece->reserve, &r->twins, r->sizes.reserve_bytes, err));
+    for (int32_t k = 0; k < r->count; k++) {
+        const struct sl_slot *s = &r->data->slots[k];
+        if (s->role == SL_SLOT_ABSENT)
+            continue;
+        uint64_t row = (uint64_t)(s->features * sl_dtype_bytes(r->dtypes[k]));
+        uint64_t offset = 0;
+        if (axis->steps > 0 && s->axis == SL_SLOT_ON_ROWS && piece->bind.t0 > 0)
+            offset = (uint64_t)axis->row_offsets[piece->bind.t0] * row;
+        piece->slots[k] = (unsigned char *)sl_guarded_get_address(&r->values[k]) + offset;
+        if (r->grads[k].data)
+            piece->grads[k] = (unsigned char *)sl_guarded_get_address(&r->grads[k]) + offset;
+        if (p > 0 && sl_runner_is_initial(r, k)) { /* H0, C0 <- HN, CN of the piece before */
+            piece->slots[k] = sl_guarded_get_address(&r->pieces[p - 1].middle[k + 2]);
+            piece->grads[k] = sl_guarded_get_address(&r->pieces[p - 1].middle_grad[k + 2]);
+        }
+        if (!last && sl_runner_is_final(r, k)) {
+            uint64_t bytes = (uint64_t)axis->batch_sizes[piece->bind.t0] * row;
+            SEQLSTM_TRY(sl_guarded_init(&piece->middle[k], &r->twins, bytes, err));
+            SEQLSTM_TRY(sl_guarded_init(&piece->middle_grad[k], &r->twins, bytes, err));
+            piece->slots[k] = sl_guarded_get_address(&piece->middle[k]);
+            piece->grads[k] = sl_guarded_get_address(&piece->middle_grad[k]);
+        }
+    }
+    return SEQLSTM_OK;
+}
+
+static void make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int32_t p, struct seqlstm_bind *bind)
+{
+    const struct sl_data *d = r->data;
+    bind->struct_size = (uint32_t)sizeof *bind;
+    bind->flags = d->c.on_sequences ? SEQLSTM_BIND_ON_SEQUENCES : 0;
+    bind->rows = d->rows;
+    bind->rows_in = d->rows_in;
+    if (d->axis.steps == 0)
+        return;
+    bind->axis = &d->axis;
+    bind->t0 = cuts && cuts->count > 1 ? cuts->at[p] : 0;
+    bind->t1 = cuts && cuts->count > 1 ? cuts->at[p + 1] : d->axis.steps;
+    if (!d->c.on_sequences) {
+        bind->rows = d->axis.row_offsets[bind->t1] - d->axis.row_offsets[bind->t0];
+        if (d->rows_in == d->rows) /* else it reads rows of another axis, all of them */
+            bind->rows_in = bind->rows;
+    }
+}
+
+static seqlstm_status bind_piece(struct sl_runner *r, struct sl_runner_piece *piece, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(r->subject.table->op_bind(r->op, r->subject.queue, &piece->bind, &piece->binding, err));
+    if (!piece->binding)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_bind said OK and returned no binding");
+    return SEQLSTM_OK;
+}
+
+/* Whole tensors, the first piece's initial states. */
+static seqlstm_status make_whole(struct sl_runner *r, struct seqlstm_error *err)
+{
+    struct sl_runner_piece *whole = &r->whole;
+    make_bind(r, NULL, 0, &whole->bind);
+    whole->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * (size_t)r->count);
+    if (!whole->slots)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
+    whole->grads = whole->slots + r->count;
+    for (int32_t k = 0; k < r->count; k++) {
+        whole->slots[k] = sl_guarded_get_address(&r->values[k]);
+        whole->grads[k] = sl_guarded_get_address(&r->grads[k]);
+    }
+    return bind_piece(r, whole, err);
+}
+
+static seqlstm_status create_op(struct sl_runner *r, const char *variant, struct seqlstm_error *err)
+{
+    const struct sl_subject *s = &r->subject;
+    SEQLSTM_TRY(sl_table_supports(s->table, s->device_class, &r->desc.head, &r->answer, err));
+    if (!r->answer.accepted)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", r->answer.reason);
+    SEQLSTM_TRY(s->table->op_create(s->instance, s->device, &r->desc.head, variant ? variant : r->answer.variants[0],
+                                    &r->op, err));
+    if (!r->op)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_create said OK and returned no op");
+    r->sizes.struct_size = (uint32_t)sizeof r->sizes;
+    r->sizes.members = s->queue->members;
+    SEQLSTM_TRY(s->table->op_sizes(r->op, &r->sizes, err));
+    if (r->sizes.packed_bytes > 0 && !s->table->weights_pack)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_sizes asks for packed weights, and the table has no weights_pack");
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, const char *variant,
+                                const struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err)
+{
+    struct sl_runner *r = calloc(1, sizeof *r);
+    seqlstm_status rc = SEQLSTM_NO_MEMORY;
+    size_t count = (size_t)data->count;
+    if (!r)
+        goto no_memory;
+    r->subject = *subject;
+    r->twins.domain = subject->domain;
+    r->data = data;
+    r->desc = data->c.desc;
+    r->forward = subject->table->forward;
+    r->backward = subject->table->backward;
+    if (subject->float64) {
+        r->forward = subject->float64->forward;
+        r->backward = subject->float64->backward;
+        clear_dtypes(&r->desc);
+    }
+    r->count = data->count;
+    r->piece_count = cuts && cuts->count > 1 ? cuts->count : 1;
+    r->stepwise = r->desc.head.op == SEQLSTM_OP_RECURRENT && r->desc.head.mode == SEQLSTM_MODE_TRAINING &&
+                  (r->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+    r->dtypes = SL_ARENA_ARRAY(&r->arena, uint32_t, count);
+    r->values = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
+    r->grads = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
+    if (!r->dtypes || !r->values || !r->grads)
+        goto no_memory;
+    rc = create_op(r, variant, err);
+    if (rc == SEQLSTM_OK)
+        rc = make_buffers(r, err);
+    for (int32_t p = 0; rc == SEQLSTM_OK && p < r->piece_count; p++) {
+        make_bind(r, cuts, p, &r->pieces[p].bind);
+        rc = make_piece(r, p, err);
+        if (rc == SEQLSTM_OK)
+            rc = bind_piece(r, &r->pieces[p], err);
+    }
+    if (rc == SEQLSTM_OK && r->stepwise)
+        rc = make_whole(r, err);
+    if (rc != SEQLSTM_OK) {
+        sl_runner_destroy(r);
+        return rc;
+    }
+    *out_runner = r;
+    return SEQLSTM_OK;
+no_memory:
+    sl_runner_destroy(r);
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", data->c.text);
+}
+
+void sl_runner_destroy(struct sl_runner *r)
+{
+    if (!r)
+        return;
+    for (int32_t p = 0; p < r->piece_count; p++) {
+        struct sl_runner_piece *piece = &r->pieces[p];
+        if (piece->binding)
+            r->subject.table->binding_destroy(piece->binding);
+        sl_guarded_deinit(&piece->reserve);
+        for (int32_t k = 0; piece->middle && k < r->count; k++) {
+            sl_guarded_deinit(&piece->middle[k]);
+            sl_guarded_deinit(&piece->middle_grad[k]);
+        }
+    }
+    if (r->whole.binding)
+        r->subject.table->binding_destroy(r->whole.binding);
+    if (r->op)
+        r->subject.table->op_destroy(r->op);
+    for (int32_t k = 0; r->values && r->grads && k < r->count; k++) {
+        sl_guarded_deinit(&r->values[k]);
+        sl_guarded_deinit(&r->grads[k]);
+    }
+    sl_guarded_deinit(&r->workspace);
+    sl_guarded_deinit(&r->packed);
+    sl_arena_deinit(&r->arena);
+    free(r->workspace_idle);
+    free(r);
+}
+
+const struct seqlstm_answer *sl_runner_get_answer(const struct sl_runner *runner)
+{
+    return &runner->answer;
+}
+
+void sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data)
+{
+    runner->data = data;
+}
+
+void sl_runner_move_slopes(struct sl_runner *runner, double distance, uint64_t draw)
+{
+    runner->slope_distance = distance;
+    runner->slope_draw = draw;
+}

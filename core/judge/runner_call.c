@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of a runner: forward over all pieces, backward from the last to the first. See runner_private.h. */
+#include "judge/runner_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "registry/guard.h"
+
+/* What a call may not do to the thread that made it. */
+static seqlstm_status check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc,
+                                 struct seqlstm_error *err)
+{
+    struct sl_fp_state after = sl_fp_state_get();
+    if (after.vector == before->vector && after.x87 == before->x87)
+        return rc;
+    sl_fp_state_set(*before);
+    SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "%s changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)", what,
+                 before->vector, after.vector, before->x87, after.x87);
+}
+
+static const struct sl_guarded *reserve_of(const struct sl_runner *r, int32_t p)
+{
+    return &r->pieces[r->stepwise ? 0 : p].reserve;
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+/* Rows of the final states that ended in piece p: from the piece's own state to the whole's. */
+static void collect_finals(struct sl_runner *r, int32_t p)
+{
+    const int32_t *alive = r->data->axis.batch_sizes;
+    for (int32_t k = 0; k < r->count; k++) {
+        if (!sl_runner_is_final(r, k) || !r->pieces[p].middle[k].data)
+            continue;
+        size_t row = (size_t)(r->data->slots[k].features * sl_dtype_bytes(r->dtypes[k]));
+        size_t from = (size_t)alive[r->pieces[p + 1].bind.t0], to = (size_t)alive[r->pieces[p].bind.t0];
+        memcpy((unsigned char *)r->values[k].data + from * row,
+               (unsigned char *)r->pieces[p].middle[k].data + from * row, (to - from) * row);
+    }
+}
+
+seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
+{
+    const struct seqlstm_backend *table = r->subject.table;
+    for (int32_t k = 0; k < r->count; k++) {
+        sl_guarded_poison(&r->values[k]);
+        sl_guarded_poison(&r->grads[k]);
+        if (r->values[k].data && r->data->values[k])
+            sl_dtype_store(r->dtypes[k], r->values[k].data, r->data->values[k], r->data->elems[k]);
+    }
+    sl_guarded_poison(&r->packed);
+    r->has_backward = false;
+    if (r->sizes.packed_bytes > 0) {
+        SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
+        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->pieces[0].slots, sl_guarded_get_address(&r->packed),
+                                        &r->data->step, err));
+        SEQLSTM_TRY(sl_twins_download(&r->twins, err));
+    }
+    for (int32_t p = 0; p < r->piece_count; p++) {
+        struct sl_runner_piece *piece = &r->pieces[p];
+        for (int32_t k = 0; k < r->count; k++)
+            sl_guarded_poison(&piece->middle[k]);
+        if (p == 0 || !r->stepwise)
+            sl_guarded_poison(&piece->reserve);
+        sl_guarded_poison(&r->workspace);
+        struct seqlstm_forward args = {
+            .struct_size = (uint32_t)sizeof args,
+            .slot_count = (uint32_t)r->count,
+            .slots = piece->slots,
+            .workspace = sl_guarded_get_address(&r->workspace),
+            .reserve = sl_guarded_get_address(reserve_of(r, p)),
+            .packed = sl_guarded_get_address(&r->packed),
+            .step = &r->data->step,
+        };
+        SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
+        struct sl_fp_state mode = sl_fp_state_get();
+        seqlstm_status rc = r->forward(piece->binding, r->subject.queue, &args, err);
+        SEQLSTM_TRY(check_mode(&mode, "forward", rc, err));
+        SEQLSTM_TRY(sl_twins_download(&r->twins, err));
+    }
+    for (int32_t p = 0; p + 1 < r->piece_count; p++)
+        collect_finals(r, p);
+    return SEQLSTM_OK;
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+static uint32_t part_of(const struct sl_runner *r, int32_t k)
+{
+    if (r->data->slots[k].role == SL_SLOT_PARAM)
+        return SEQLSTM_BACKWARD_WEIGHTS;
+    return sl_runner_is_initial(r, k) ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
+}
+
+/* Is this gradient an output of backward under `parts`? */
+static bool is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
+{
+    const struct sl_slot *s = &r->data->slots[k];
+    if (s->role != SL_SLOT_INPUT && s->role != SL_SLOT_PARAM)
+        return false;
+    if (s->role == SL_SLOT_INPUT && part_of(r, k) == SEQLSTM_BACKWARD_INPUTS && r->data->c.no_input_grad)
+        return false;
+    return (part_of(r, k) & parts) != 0;
+}
+
+static void fill_grads(struct sl_runner *r, bool accumulate)
+{
+    for (int32_t k = 0; k < r->count; k++) {
+        const struct sl_slot *s = &r->data->slots[k];
+        if (!r->grads[k].block)
+            continue;
+        sl_guarded_poison(&r->grads[k]);
+        const double *from = s->role == SL_SLOT_OUTPUT                ? r->data->upstream[k]
+                             : accumulate && s->role == SL_SLOT_PARAM ? r->data->base[k]
+                                                                      : NULL;
+        if (from && r->grads[k].data)
+            sl_dtype_store(r->dtypes[k], r->grads[k].data, from, r->data->elems[k]);
+    }
+}
+
+/* Upstream of the sequences that ended in piece p; the others' came from piece p + 1's backward. */
+static void spread_finals(struct sl_runner *r, int32_t p)
+{
+    const int32_t *alive = r->data->axis.batch_sizes;
+    for (int32_t k = 0; k < r->count; k++) {
+        struct sl_guarded *middle = &r->pieces[p].middle_grad[k];
+        if (!middle->data)
+            continue;
+        size_t row = (size_t)(r->data->slots[k].features * sl_dtype_bytes(r->dtypes[k]));
+        size_t from = (size_t)alive[r->pieces[p + 1].bind.t0], to = (size_t)alive[r->pieces[p].bind.t0];
+        if (r->grads[k].data)
+            memcpy((unsigned char *)middle->data + from * row, (unsigned char *)r->grads[k].data + from * row,
+                   (to - from) * row);
+        else
+            memset((unsigned char *)middle->data + from * row, 0, (to - from) * row);
+    }
+}
+
+/* One call; the workspace is poisoned before it. */
+static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_piece *piece,
+                              const struct sl_guarded *reserve, void *const *grads, uint32_t parts,
+                              struct seqlstm_error *err)
+{
+    if (!r->watches_idle)
+        sl_guarded_poison(&r->workspace);
+    struct seqlstm_backward args = {
+        .struct_size = (uint32_t)sizeof args,
+        .slot_count = (uint32_t)r->count,
+        .slots = piece->slots,
+        .grads = grads,
+        .parts = parts,
+        .workspace = sl_guarded_get_address(&r->workspace),
+        .reserve = sl_guarded_get_address(reserve),
+        .packed = sl_guarded_get_address(&r->packed),
+        .step = &r->data->step,
+    };
+    SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
+    struct sl_fp_state mode = sl_fp_state_get();
+    seqlstm_status rc = r->slope_distance > 0
+                            ? r->subject.float64->backward_moved(piece->binding, r->subject.queue, &args,
+                                                                 r->slope_distance, r->slope_draw, err)
+                            : r->backward(piece->binding, r->subject.queue, &args, err);
+    SEQLSTM_TRY(check_mode(&mode, "backward", rc, err));
+    return sl_twins_download(&r->twins, err);
+}
+
+seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accumulate, struct seqlstm_error *err)
+{
+    if (!r->backward)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s has no backward", r->subject.table->id);
+    void **grads = calloc((size_t)r->count, sizeof *grads);
+    if (!grads)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
+    fill_grads(r, accumulate);
+    r->has_backward = true;
+    seqlstm_status rc = SEQLSTM_OK;
+    const uint32_t now = r->stepwise ? (parts & ~(uint32_t)SEQLSTM_BACKWARD_WEIGHTS) | SEQLSTM_BACKWARD_STATES : parts;
+    for (int32_t p = r->piece_count - 1; rc == SEQLSTM_OK && p >= 0; p--) {
+        struct sl_runner_piece *piece = &r->pieces[p];
+        if (p < r->piece_count - 1)
+            spread_finals(r, p);
+        for (int32_t k = 0; k < r->count; k++) {
+            bool between = p > 0 && sl_runner_is_initial(r, k); /* needed by the piece before, wanted or not */
+            bool is_output = r->data->slots[k].role == SL_SLOT_OUTPUT;
+            grads[k] = is_output || between || is_wanted(r, k, parts & now) ? piece->grads[k] : NULL;
+        }
+        bool adds = !r->stepwise && (accumulate || p < r->piece_count - 1);
+        rc = go_back(r, piece, reserve_of(r, p), grads,
+                     now | (p > 0 ? SEQLSTM_BACKWARD_STATES : 0u) | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
+    }
+    if (rc == SEQLSTM_OK && r->stepwise && (parts & SEQLSTM_BACKWARD_WEIGHTS)) {
+        for (int32_t k = 0; k < r->count; k++)
+            grads[k] = is_wanted(r, k, SEQLSTM_BACKWARD_WEIGHTS) ? r->whole.grads[k] : NULL;
+        rc = go_back(r, &r->whole, reserve_of(r, 0), grads,
+                     SEQLSTM_BACKWARD_WEIGHTS | (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
+    }
+    free(grads);
+    return rc;
+}

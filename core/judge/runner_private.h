@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of a runner: one op, its bindings (one per piece of the steps) and its buffers. runner.c makes them,
+ * runner_call.c calls, runner_result.c reads.
+ *
+ * Pieces. Slots on the steps axis point into the whole tensor. The final state of piece k is a buffer
+ * of its own (`middle`), the initial state of piece k + 1; the rows of sequences that ended inside piece
+ * k are copied to the final state of the whole. Backward goes the other way round:
+ *
+ *   forward   h0 -> [piece 0] -> middle 0 -> [piece 1] -> hn rows of the sequences that are alive
+ *                                   \_ hn rows of those that ended in piece 0
+ *
+ * Invariants:
+ *  1. pieces[k].slots and .grads are what forward and backward of piece k get, fixed at creation but for
+ *     the gradients' presence, which `parts` decides.
+ *  2. Reserves are one per piece, never shared; but with `stepwise` piece 0's is that of all, and gradients of
+ *     parameters come from one more call, on the whole.
+ */
+#ifndef SL_JUDGE_RUNNER_PRIVATE_H
+#define SL_JUDGE_RUNNER_PRIVATE_H
+
+#include "base/memory/arena.h"
+#include "judge/guarded.h"
+#include "judge/runner.h"
+
+struct sl_runner_piece {
+    struct seqlstm_bind bind;
+    struct seqlstm_binding *binding;
+    struct sl_guarded reserve;
+    struct sl_guarded *middle;      /* [count] final states, all pieces but the last */
+    struct sl_guarded *middle_grad; /* [count] their gradients */
+    void **slots, **grads;          /* [count] */
+};
+
+struct sl_runner {
+    struct sl_arena arena;
+    struct sl_subject subject;
+    const struct sl_data *data;
+    union seqlstm_any_desc desc;
+    struct seqlstm_answer answer;
+    struct seqlstm_sizes sizes;
+    struct seqlstm_op *op;
+    seqlstm_status (*forward)(struct seqlstm_binding *, struct seqlstm_queue *, const struct seqlstm_forward *,
+                              struct seqlstm_error *);
+    seqlstm_status (*backward)(struct seqlstm_binding *, struct seqlstm_queue *, const struct seqlstm_backward *,
+                               struct seqlstm_error *);
+    int32_t count;
+    uint32_t *dtypes;          /* [count] as handed over */
+    struct sl_guarded *values; /* [count] */
+    struct sl_guarded *grads;
+    struct sl_guarded workspace, packed;
+    struct sl_twins twins;
+    struct sl_runner_piece pieces[SL_PIECES_MAX];
+    int32_t piece_count;
+    bool stepwise;
+    struct sl_runner_piece whole; /* stepwise: what dW is asked of */
+    bool has_backward;
+    bool watches_idle;                                  /* the workspace keeps what forward left */
+    struct seqlstm_span *workspace_idle, *reserve_idle; /* what is to stay untouched, in one block; NULL: not asked */
+    uint32_t workspace_idle_count, reserve_idle_count;
+    double slope_distance; /* sl_runner_move_slopes */
+    uint64_t slope_draw;
+};
+
+/* Is the slot a state that the layer begins with, or one that it ends with? */
+bool sl_runner_is_initial(const struct sl_runner *r, int32_t slot);
+bool sl_runner_is_final(const struct sl_runner *r, int32_t slot);
+
+#endif
