@@ -26,7 +26,7 @@ build: packages $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 packages:
-	@tools/packages.sh
+	@tools/packages.sh tests
 
 $(BUILD)/build.ninja:
 	meson setup $(MESON_FLAGS) $(BUILD)

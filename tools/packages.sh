@@ -1,17 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the build needs beyond make, as Debian and Ubuntu packages. Prints the line; when something is
-# missing, installs it if that is possible without asking (root, or sudo without a password), else
-# stops with the line. Optional ones that stay missing are named with what is then left out.
+# packages.sh [tests] [lint]: what the program needs to be built beyond make, as Debian and Ubuntu packages; with `tests`
+# and `lint`, what these need as well. Prints the command that installs them. If something is missing, the script installs
+# it where that needs no password (as root, or by sudo). Otherwise it names what is left out without an optional package,
+# and fails without a required one.
 set -u
 
-line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libcmocka-dev libopenblas-dev libdnnl-dev libsentencepiece-dev'
+line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev'
+groups=" $* "
+wants() { case "$groups" in *" $1 "*) true ;; *) false ;; esac; }
+! wants tests || line="$line libcmocka-dev"
+! wants lint || line="$line clang-format-14"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 has_header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
 has_library() { has_command pkg-config && pkg-config --exists "$1" 2>/dev/null; }
 
-# Names of what is missing, and of those without which nothing can be built.
+# Sets `missing` to all that is missing, and `needed` to those of it without which nothing can be built.
 look() {
     missing='' needed=''
     if ! has_command cc || ! echo '#include <stdio.h>' | cc -E -x c - >/dev/null 2>&1; then
@@ -23,10 +28,16 @@ look() {
     for name in yaml-0.1 jansson; do
         has_library "$name" || { missing="$missing $name"; needed="$needed $name"; }
     done
-    has_library cmocka || missing="$missing cmocka"
     has_library openblas || missing="$missing openblas"
     has_header dnnl.h || missing="$missing onednn"
     has_library sentencepiece || missing="$missing sentencepiece"
+    ! wants tests || has_library cmocka || missing="$missing cmocka"
+    ! wants lint || has_command clang-format-14 || missing="$missing clang-format-14"
+}
+
+# left_out NAME SENTENCE: says what is left out if NAME is missing.
+left_out() {
+    case " $missing " in *" $1 "*) echo "packages: $2" ;; esac
 }
 
 look
@@ -59,8 +70,9 @@ if [ -n "$needed" ]; then
     echo "    $line" >&2
     exit 1
 fi
-case " $missing " in *' cmocka '*) echo 'packages: no cmocka: the unit tests are left out' ;; esac
-case " $missing " in *' openblas '*) echo 'packages: no OpenBLAS: the backend cpu-blas is left out' ;; esac
-case " $missing " in *' onednn '*) echo 'packages: no oneDNN: the backend cpu-onednn is left out' ;; esac
-case " $missing " in *' sentencepiece '*) echo 'packages: no sentencepiece: the tokenizer of that name is left out' ;; esac
+left_out openblas 'no OpenBLAS: the backend cpu-blas is left out'
+left_out onednn 'no oneDNN: the backend cpu-onednn is left out'
+left_out sentencepiece 'no sentencepiece: the tokenizer of that name is left out'
+left_out cmocka 'no cmocka: the unit tests are left out'
+left_out clang-format-14 'no clang-format 14: the format of the code is not checked'
 exit 0

@@ -30,7 +30,7 @@ def count(test):
         else:
             passed += 1
     if result == 'SKIP':
-        whole = re.search(r'^1\.\.0\s*#\s*skip\w*\s*(.*)', test.get('stdout') or '', re.I | re.M)
+        whole = re.search(r'^(?:1\.\.0\s*#\s*skip\w*|skipped:)\s*(.*)', test.get('stdout') or '', re.I | re.M)
         return passed, failed, skipped or [whole.group(1) if whole else 'skipped as a whole']
     if passed + failed + len(skipped) == 0:
         return (1, 0, []) if result in GOOD else (0, 1, [])
