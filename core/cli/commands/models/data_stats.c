@@ -7,7 +7,7 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
-#include "cli/data_page.h"
+#include "cli/output/data_page.h"
 #include "data/batch/stats.h"
 
 static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool pairs)

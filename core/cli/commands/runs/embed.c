@@ -5,7 +5,7 @@
 
 #include "base/value/json_write.h"
 #include "base/value/text.h"
-#include "cli/prediction_writer.h"
+#include "cli/output/prediction_writer.h"
 #include "session/neighbours.h"
 
 static const struct cli_flag flags[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm predict */
 #include "base/system/file.h"
-#include "cli/attention_page.h"
-#include "cli/prediction_writer.h"
+#include "cli/output/attention_page.h"
+#include "cli/output/prediction_writer.h"
 
 static const struct cli_flag flags[] = {
     {"input", 'i', "FILE", NULL, "what to predict; - is standard input (default -)", false, NULL},

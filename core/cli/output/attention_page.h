@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of `seqlstm predict --attention --html`: a heat map for each text and attention layer. */
-#ifndef SL_CLI_ATTENTION_PAGE_H
-#define SL_CLI_ATTENTION_PAGE_H
+#ifndef SL_CLI_OUTPUT_ATTENTION_PAGE_H
+#define SL_CLI_OUTPUT_ATTENTION_PAGE_H
 
 #include "base/value/buf.h"
 #include "session/session.h"

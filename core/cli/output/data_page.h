@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of `seqlstm data stats --html`. */
-#ifndef SL_CLI_DATA_PAGE_H
-#define SL_CLI_DATA_PAGE_H
+#ifndef SL_CLI_OUTPUT_DATA_PAGE_H
+#define SL_CLI_OUTPUT_DATA_PAGE_H
 
 #include "base/value/buf.h"
 #include "base/operation/cost.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predictions and embeddings on stdout. */
-#include "cli/prediction_writer.h"
+#include "cli/output/prediction_writer.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predictions and embeddings on stdout: one record per input, in input order, as text, csv or jsonl, or all of them as
  * one npy array. Shared by predict and embed. */
-#ifndef SL_CLI_PREDICTION_WRITER_H
-#define SL_CLI_PREDICTION_WRITER_H
+#ifndef SL_CLI_OUTPUT_PREDICTION_WRITER_H
+#define SL_CLI_OUTPUT_PREDICTION_WRITER_H
 
 #include "cli/cli.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One HTML file without script or network: a table for each map, a row for each token that was written, a column for
  * each token that was read. The darker a field, the larger its weight. */
-#include "cli/attention_page.h"
+#include "cli/output/attention_page.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One HTML file without a network: bars of the lengths, lines at the edges of the buckets, the table of strategies. */
-#include "cli/data_page.h"
+#include "cli/output/data_page.h"
 
 #include "base/value/text.h"
 
