@@ -14,6 +14,7 @@
 #include "base/value/buf.h"
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
+#include "cli/commands.h"
 #include "model/yaml/diagnostics.h"
 #include "model/model.h"
 #include "session/session.h"
@@ -29,16 +30,33 @@ enum cli_exit {
     CLI_TIME = 75 /* time limit reached, checkpoint saved, run again */
 };
 
-/* One flag. */
+/* One flag. What an entry of a table leaves out, it does not have. */
 struct cli_flag {
     const char *name;     /* "threads": --threads */
-    char letter;          /* 't': -t; 0: none */
-    const char *argument; /* "N"; NULL: takes none */
-    const char *env;      /* "SEQLSTM_THREADS"; NULL: none */
+    char letter;          /* 't': -t */
+    const char *argument; /* "N"; NULL: a boolean flag */
+    const char *env;      /* the variable that sets it, too: "SEQLSTM_THREADS" */
+    const char *key;      /* the model key that it sets: "seed" */
+    const char *words;    /* all values, for completion: "auto cpu" */
+    bool repeats;         /* may be given more than once */
     const char *help;
-    bool repeats;
-    const char *key; /* model key that it sets, "seed"; NULL: none */
 };
+
+/* Flags of several tables. */
+#define CLI_FLAG_BACKEND_PATH                                                                                          \
+    {                                                                                                                  \
+        .name = "backend-path", .argument = "DIR", .repeats = true,                                                    \
+        .help = "look for backends here first; repeatable",                                                            \
+    }
+#define CLI_FLAG_THREADS                                                                                               \
+    {                                                                                                                  \
+        .name = "threads", .argument = "N", .env = "SEQLSTM_THREADS",                                                  \
+        .help = "threads of the CPU pool, or auto (default auto)",                                                     \
+    }
+#define CLI_FLAG_TRUST                                                                                                 \
+    {                                                                                                                  \
+        .name = "trust", .env = "SEQLSTM_TRUST", .help = "load plugins whatever their owner and mode are",             \
+    }
 
 enum { CLI_VALUES_MAX = 256, CLI_SAID_BYTES = 160 };
 
@@ -162,36 +180,5 @@ void cli_train_view_destroy(struct cli_train_view *view);
 struct sl_run_observer cli_train_view_observer(struct cli_train_view *view);
 /* The table of metrics at the end, and the exit code of the end. */
 int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_result *result);
-/* Runs or resumes an opened session with its view; shared by run and resume. */
-int cli_train(struct cli_context *cli, struct sl_session *session);
-
-/* ---- commands ---- */
-extern const struct cli_command cli_command_ab;
-extern const struct cli_command cli_command_backends;
-extern const struct cli_command cli_command_bench;
-extern const struct cli_command cli_command_check;
-extern const struct cli_command cli_command_completion;
-extern const struct cli_command cli_command_config;
-extern const struct cli_command cli_command_conformance;
-extern const struct cli_command cli_command_data_stats;
-extern const struct cli_command cli_command_doctor;
-extern const struct cli_command cli_command_embed;
-extern const struct cli_command cli_command_eval;
-extern const struct cli_command cli_command_explain;
-extern const struct cli_command cli_command_export;
-extern const struct cli_command cli_command_generate;
-extern const struct cli_command cli_command_help;
-extern const struct cli_command cli_command_import;
-extern const struct cli_command cli_command_inspect;
-extern const struct cli_command cli_command_new_backend;
-extern const struct cli_command cli_command_new_model;
-extern const struct cli_command cli_command_plan;
-extern const struct cli_command cli_command_predict;
-extern const struct cli_command cli_command_quantize;
-extern const struct cli_command cli_command_resume;
-extern const struct cli_command cli_command_run;
-extern const struct cli_command cli_command_schema;
-extern const struct cli_command cli_command_verify;
-extern const struct cli_command cli_command_version;
 
 #endif

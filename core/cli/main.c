@@ -152,18 +152,10 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     return code;
 }
 
-/* What the documents promise for later versions. */
-static const char *const later_commands[] = {"quantize"};
-
 int cli_refuse_command(const char *name)
 {
     const char *names[64];
     size_t count = 0, words = strlen(name);
-    for (size_t l = 0; l < sizeof later_commands / sizeof *later_commands; l++)
-        if (strcmp(name, later_commands[l]) == 0) {
-            fprintf(stderr, "error: `seqlstm %s` is not available in this version\n", name);
-            return CLI_USAGE;
-        }
     const char *near = NULL;
     for (const struct cli_command *const *command = cli_get_commands(); *command; command++) {
         names[count++] = (*command)->name;

@@ -128,15 +128,17 @@ static int bench(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {"batch", 0, "LIST", NULL, "sizes: 1,2,4 (default: powers of two up to 1024)", false, NULL},
-    {"backend", 0, "X", NULL, "id, ./file.so, id:variant, id,key=value, id,device=1; repeatable (default all)", true,
-     NULL},
-    {"threads", 0, "LIST", NULL, "numbers of threads: 1,2 (default: 1 and all cores)", false, NULL},
-    {"phase", 0, "PHASE", NULL, "train or infer (default train)", false, NULL},
-    {"seconds", 0, "S", NULL, "about, in all (default 30)", false, NULL},
-    {"html", 0, "FILE", NULL, "write a page with the plot", false, NULL},
-    {"backend-path", 0, "DIR", NULL, "look for backends here first; repeatable", true, NULL},
-    {"trust", 0, NULL, "SEQLSTM_TRUST", "load plugins whatever their owner and mode are", false, NULL},
+    {.name = "batch", .argument = "LIST", .help = "sizes: 1,2,4 (default: powers of two up to 1024)"},
+    {.name = "backend",
+     .argument = "X",
+     .repeats = true,
+     .help = "id, ./file.so, id:variant, id,key=value, id,device=1; repeatable (default all)"},
+    {.name = "threads", .argument = "LIST", .help = "numbers of threads: 1,2 (default: 1 and all cores)"},
+    {.name = "phase", .argument = "PHASE", .help = "train or infer (default train)"},
+    {.name = "seconds", .argument = "S", .help = "about, in all (default 30)"},
+    {.name = "html", .argument = "FILE", .help = "write a page with the plot"},
+    CLI_FLAG_BACKEND_PATH,
+    CLI_FLAG_TRUST,
     {0},
 };
 

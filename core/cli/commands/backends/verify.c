@@ -110,11 +110,11 @@ static int verify(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {"backend", 0, "ID", NULL, "only this backend (default: all that load)", false, NULL},
-    {"batch", 0, "N", NULL, "sequences of the batch (default up to 8)", false, NULL},
-    {"backend-path", 0, "DIR", NULL, "look for backends here first; repeatable", true, NULL},
-    {"threads", 0, "N", "SEQLSTM_THREADS", "threads of the CPU pool, or auto (default auto)", false, NULL},
-    {"trust", 0, NULL, "SEQLSTM_TRUST", "load plugins whatever their owner and mode are", false, NULL},
+    {.name = "backend", .argument = "ID", .help = "only this backend (default: all that load)"},
+    {.name = "batch", .argument = "N", .help = "sequences of the batch (default up to 8)"},
+    CLI_FLAG_BACKEND_PATH,
+    CLI_FLAG_THREADS,
+    CLI_FLAG_TRUST,
     {0},
 };
 

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
-    {"no-data", 0, NULL, NULL, "look at the model file alone, do not read the data", false, NULL},
+    {.name = "no-data", .help = "look at the model file alone, do not read the data"},
     {0},
 };
 

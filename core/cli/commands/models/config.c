@@ -4,8 +4,8 @@
 #include "model/schema/schema.h"
 
 static const struct cli_flag config_flags[] = {
-    {"minimal", 0, NULL, NULL, "only what was said, without the defaults", false, NULL},
-    {"origin", 0, NULL, NULL, "each value with its origin: file:line, flag or default", false, NULL},
+    {.name = "minimal", .help = "only what was said, without the defaults"},
+    {.name = "origin", .help = "each value with its origin: file:line, flag or default"},
     {0},
 };
 

@@ -203,8 +203,10 @@ static int data_stats(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {"measure", 0, NULL, NULL, "load the backends and measure what a step costs: adds predicted times", false, NULL},
-    {"html", 0, "FILE", NULL, "write a page with the histogram and the edges of the buckets as well", false, NULL},
+    {.name = "measure", .help = "load the backends and measure what a step costs: adds predicted times"},
+    {.name = "html",
+     .argument = "FILE",
+     .help = "write a page with the histogram and the edges of the buckets as well"},
     {0},
 };
 

@@ -8,10 +8,15 @@
 enum { RENAMES_MAX = 64, RENAME_BYTES = 256 };
 
 static const struct cli_flag flags[] = {
-    {"into", 0, "model.yaml", NULL, "the model file that describes the network (required)", false, NULL},
-    {"from", 0, "FORMAT", NULL, "auto, pytorch-names, keras-names, safetensors or onnx (default: auto)", false, NULL},
-    {"rename", 0, "THEIRS=OURS", NULL, "the file calls layer OURS THEIRS", true, NULL},
-    {"out", 0, "DIR", "SEQLSTM_OUT", "the run folder itself; must not exist or be empty", false, NULL},
+    {.name = "into", .argument = "model.yaml", .help = "the model file that describes the network (required)"},
+    {.name = "from",
+     .argument = "FORMAT",
+     .help = "auto, pytorch-names, keras-names, safetensors or onnx (default: auto)"},
+    {.name = "rename", .argument = "THEIRS=OURS", .repeats = true, .help = "the file calls layer OURS THEIRS"},
+    {.name = "out",
+     .argument = "DIR",
+     .env = "SEQLSTM_OUT",
+     .help = "the run folder itself; must not exist or be empty"},
     {0},
 };
 

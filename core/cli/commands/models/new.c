@@ -38,7 +38,7 @@ static int new_model(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {"dir", 0, "DIR", NULL, "the folder to make (default: the name)", false, NULL},
+    {.name = "dir", .argument = "DIR", .help = "the folder to make (default: the name)"},
     {0},
 };
 

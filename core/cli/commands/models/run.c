@@ -6,7 +6,10 @@
 #include "cli/cli.h"
 
 static const struct cli_flag run_flags[] = {
-    {"out", 0, "DIR", "SEQLSTM_OUT", "the run folder itself; must not exist or be empty", false, NULL},
+    {.name = "out",
+     .argument = "DIR",
+     .env = "SEQLSTM_OUT",
+     .help = "the run folder itself; must not exist or be empty"},
     {0},
 };
 
@@ -32,7 +35,7 @@ static int print_summary(struct cli_context *cli, const char *folder)
     return code;
 }
 
-int cli_train(struct cli_context *cli, struct sl_session *session)
+static int train(struct cli_context *cli, struct sl_session *session)
 {
     struct cli_train_view *view = cli_train_view_create(cli);
     if (view == NULL)
@@ -56,7 +59,7 @@ static int run(struct cli_context *cli)
     struct sl_session *session = NULL;
     int code = cli_open_model(cli, cli->values.operands[0], &session);
     if (code == CLI_OK)
-        code = cli_train(cli, session);
+        code = train(cli, session);
     sl_session_close(session);
     return code;
 }
@@ -67,7 +70,7 @@ static int resume(struct cli_context *cli)
     struct sl_session *session = NULL;
     int code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code == CLI_OK)
-        code = cli_train(cli, session);
+        code = train(cli, session);
     sl_session_close(session);
     return code;
 }

@@ -25,22 +25,6 @@ static enum operand find_operand(const struct cli_command *command)
     return OPERAND_NONE;
 }
 
-/* The words that a flag takes; NULL: a file, a folder, or anything. */
-static const char *find_words(const struct cli_flag *flag)
-{
-    static const struct {
-        const char *name, *words;
-    } known[] = {{"color", "auto always never"},
-                 {"progress", "auto bar lines none"},
-                 {"device", "auto cpu"},
-                 {"split", "train valid test"},
-                 {"level", "load contract claims forward backward memory threads"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(flag->name, known[i].name) == 0)
-            return known[i].words;
-    return NULL;
-}
-
 static bool takes_path(const struct cli_flag *flag)
 {
     return flag->argument && (strcmp(flag->argument, "FILE") == 0 || strcmp(flag->argument, "DIR") == 0);
@@ -105,8 +89,8 @@ static void bash_value(struct sl_buf *out, const struct cli_command *command, co
     sl_buf_printf(out, "        --%s", flag->name);
     if (flag->letter)
         sl_buf_printf(out, "|-%c", flag->letter);
-    if (find_words(flag))
-        sl_buf_printf(out, ") words='%s' ;;\n", find_words(flag));
+    if (flag->words)
+        sl_buf_printf(out, ") words='%s' ;;\n", flag->words);
     else
         sl_buf_printf(out, ") %s ;;\n", takes_path(flag) ? "paths=yes" : "return");
 }
@@ -187,8 +171,8 @@ static void zsh_flag(struct sl_buf *out, const struct cli_command *command, cons
         if (flag->argument) {
             sl_buf_append_char(out, ':');
             append_quoted(out, flag->argument, ":\\");
-            if (find_words(flag))
-                sl_buf_printf(out, ":(%s)", find_words(flag));
+            if (flag->words)
+                sl_buf_printf(out, ":(%s)", flag->words);
             else
                 sl_buf_append_text(out, takes_path(flag) ? ":_files" : ":");
         }
@@ -264,8 +248,8 @@ static void fish_flag(struct sl_buf *out, const struct cli_command *command, con
                   (int)strcspn(command->name, " "), command->name, flag->name);
     if (flag->letter)
         sl_buf_printf(out, " -s %c", flag->letter);
-    if (find_words(flag))
-        sl_buf_printf(out, " -x -a '%s'", find_words(flag));
+    if (flag->words)
+        sl_buf_printf(out, " -x -a '%s'", flag->words);
     else if (flag->argument)
         sl_buf_append_text(out, takes_path(flag) ? " -r -F" : " -x");
     sl_buf_append_text(out, " -d '");

@@ -9,13 +9,17 @@
 #include "session/neighbours.h"
 
 static const struct cli_flag flags[] = {
-    {"input", 'i', "FILE", NULL, "what to embed; - is standard input (default -)", false, NULL},
-    {"lengths", 0, "FILE", NULL, "of npy: real steps of each sequence, a .npy of [N] integers (default: all)", false,
-     NULL},
-    {"layer", 0, "NAME", NULL, "whose output (default: what goes into the last layer)", false, NULL},
-    {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else csv)", false, NULL},
-    {"with-input", 0, NULL, NULL, "repeat the text beside its embedding", false, NULL},
-    {"nearest", 0, "K", NULL, "instead: the K inputs nearest to each one, by cosine", false, NULL},
+    {.name = "input", .letter = 'i', .argument = "FILE", .help = "what to embed; - is standard input (default -)"},
+    {.name = "lengths",
+     .argument = "FILE",
+     .help = "of npy: real steps of each sequence, a .npy of [N] integers (default: all)"},
+    {.name = "layer", .argument = "NAME", .help = "whose output (default: what goes into the last layer)"},
+    {.name = "format",
+     .letter = 'f',
+     .argument = "FORMAT",
+     .help = "text, csv, jsonl or npy (default: jsonl with --json, else csv)"},
+    {.name = "with-input", .help = "repeat the text beside its embedding"},
+    {.name = "nearest", .argument = "K", .help = "instead: the K inputs nearest to each one, by cosine"},
     {0},
 };
 

@@ -6,7 +6,10 @@
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
-    {"split", 0, "SPLIT", NULL, "train, valid or test (default: test, else valid, else train)", false, NULL},
+    {.name = "split",
+     .argument = "SPLIT",
+     .words = "train valid test",
+     .help = "train, valid or test (default: test, else valid, else train)"},
     {0},
 };
 

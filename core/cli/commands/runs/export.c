@@ -8,10 +8,11 @@
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
-    {"to", 0, "FORMAT", NULL, "safetensors, pytorch-names, keras-names or onnx (default: as the file's ending says)",
-     false, NULL},
-    {"file", 'f', "FILE", NULL, "write this (default: NAME.safetensors or NAME.onnx)", false, NULL},
-    {"force", 0, NULL, NULL, "replace the file if it exists", false, NULL},
+    {.name = "to",
+     .argument = "FORMAT",
+     .help = "safetensors, pytorch-names, keras-names or onnx (default: as the file's ending says)"},
+    {.name = "file", .letter = 'f', .argument = "FILE", .help = "write this (default: NAME.safetensors or NAME.onnx)"},
+    {.name = "force", .help = "replace the file if it exists"},
     {0},
 };
 

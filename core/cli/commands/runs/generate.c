@@ -3,13 +3,15 @@
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
-    {"prompt", 'p', "TEXT", NULL, "begin with this", false, NULL},
-    {"length", 'n', "N", NULL, "tokens to draw (default 200)", false, NULL},
-    {"seed", 0, "N", "SEQLSTM_SEED", "of the draws (default: the seed of the run)", false, NULL},
-    {"temperature", 't', "X", NULL, "above 1 wilder, below 1 safer (default 1)", false, NULL},
-    {"top-k", 0, "N", NULL, "draw among the N likeliest only (default: all)", false, NULL},
-    {"top-p", 0, "X", NULL, "draw among the likeliest that together have this probability (default 1)", false, NULL},
-    {"stop-at-eos", 0, NULL, NULL, "end at the first <eos>", false, NULL},
+    {.name = "prompt", .letter = 'p', .argument = "TEXT", .help = "begin with this"},
+    {.name = "length", .letter = 'n', .argument = "N", .help = "tokens to draw (default 200)"},
+    {.name = "seed", .argument = "N", .env = "SEQLSTM_SEED", .help = "of the draws (default: the seed of the run)"},
+    {.name = "temperature", .letter = 't', .argument = "X", .help = "above 1 wilder, below 1 safer (default 1)"},
+    {.name = "top-k", .argument = "N", .help = "draw among the N likeliest only (default: all)"},
+    {.name = "top-p",
+     .argument = "X",
+     .help = "draw among the likeliest that together have this probability (default 1)"},
+    {.name = "stop-at-eos", .help = "end at the first <eos>"},
     {0},
 };
 

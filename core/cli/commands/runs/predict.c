@@ -5,13 +5,17 @@
 #include "cli/output/prediction_writer.h"
 
 static const struct cli_flag flags[] = {
-    {"input", 'i', "FILE", NULL, "what to predict; - is standard input (default -)", false, NULL},
-    {"lengths", 0, "FILE", NULL, "of npy: real steps of each sequence, a .npy of [N] integers (default: all)", false,
-     NULL},
-    {"format", 'f', "FORMAT", NULL, "text, csv, jsonl or npy (default: jsonl with --json, else text)", false, NULL},
-    {"with-input", 0, NULL, NULL, "repeat the text beside its prediction", false, NULL},
-    {"attention", 0, NULL, NULL, "say with each text what its tokens looked at (default format: jsonl)", false, NULL},
-    {"html", 0, "FILE", NULL, "with --attention: write a page of heat maps", false, NULL},
+    {.name = "input", .letter = 'i', .argument = "FILE", .help = "what to predict; - is standard input (default -)"},
+    {.name = "lengths",
+     .argument = "FILE",
+     .help = "of npy: real steps of each sequence, a .npy of [N] integers (default: all)"},
+    {.name = "format",
+     .letter = 'f',
+     .argument = "FORMAT",
+     .help = "text, csv, jsonl or npy (default: jsonl with --json, else text)"},
+    {.name = "with-input", .help = "repeat the text beside its prediction"},
+    {.name = "attention", .help = "say with each text what its tokens looked at (default format: jsonl)"},
+    {.name = "html", .argument = "FILE", .help = "with --attention: write a page of heat maps"},
     {0},
 };
 
