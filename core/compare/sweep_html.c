@@ -2,9 +2,8 @@
 /* A sweep as one page: a plot of throughput over the size of the batch on logarithmic axes, and the same numbers as a
  * table. No script, no network. Lines differ in colour, dash and marker, and are named at their ends. */
 #include <math.h>
-#include <string.h>
 
-#include "base/value/text.h"
+#include "base/value/html.h"
 #include "compare/sweep.h"
 
 enum { WIDTH = 820, HEIGHT = 460, LEFT = 74, RIGHT = 200, TOP = 16, BOTTOM = 52, LABEL = 16, LINES = 8 };
@@ -15,47 +14,23 @@ struct plot {
 };
 
 static const char style[] =
-    ":root{color-scheme:light dark;--ink:#1b1f24;--dim:#57606a;--rule:#d0d7de;--paper:#fff;"
-    "--c0:#0072b2;--c1:#c2410c;--c2:#007a5a;--c3:#a5388c;--c4:#8a6100;--c5:#4338ca;--c6:#b3262a;--c7:#3d5a00}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9aa4af;--rule:#3b434c;--paper:#0d1117;"
-    "--c0:#58b4ff;--c1:#ff9e64;--c2:#4fd6a8;--c3:#f0a0d8;--c4:#f2cc60;--c5:#a5a0ff;--c6:#ff8f8f;--c7:#b5d86a}}"
-    "body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:2rem auto;"
-    "max-width:56rem;padding:0 1rem}h1{font-size:1.4rem;line-height:1.25}.wide{overflow-x:auto}"
-    "svg{display:block;min-width:640px;width:100%;height:auto;font-size:13px}svg text{fill:var(--ink)}"
-    "svg .dim{fill:var(--dim)}.rule{stroke:var(--rule);stroke-width:1}.cross{stroke:var(--dim);stroke-dasharray:2 4}"
-    ".line{fill:none;stroke-width:2.2}"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin-top:1.5rem}"
-    "caption{text-align:left;color:var(--dim);padding-bottom:.4rem}"
-    "th,td{padding:.25rem .75rem;text-align:right;border-bottom:1px solid var(--rule)}td b{font-weight:700}";
+    ":root{--c0:#0072b2;--c1:#c2410c;--c2:#007a5a;--c3:#a5388c;--c4:#8a6100;--c5:#4338ca;--c6:#b3262a;--c7:#3d5a00}\n"
+    "@media(prefers-color-scheme:dark){:root{--c0:#58b4ff;--c1:#ff9e64;--c2:#4fd6a8;--c3:#f0a0d8;--c4:#f2cc60;"
+    "--c5:#a5a0ff;--c6:#ff8f8f;--c7:#b5d86a}}\n"
+    "body{max-width:56rem}p{color:var(--ink);margin:1rem 0}svg{min-width:640px}\n"
+    "text{font-size:13px;fill:var(--ink)}text.dim{fill:var(--dim)}.line{fill:none;stroke-width:2.2}"
+    ".cross{stroke:var(--dim);stroke-dasharray:2 4}\n"
+    "table{margin-top:1.5rem}caption{text-align:left;color:var(--dim);padding-bottom:.4rem}"
+    "th,td{padding:.25rem .75rem;border-bottom:1px solid var(--grid)}th:first-child{text-align:right}"
+    "td b{font-weight:700}\n";
 
 static const char *const dashes[LINES] = {"", "7 4", "2 3", "9 3 2 3", "", "7 4", "2 3", "9 3 2 3"};
-
-static void put_text(struct sl_buf *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '<':
-            sl_buf_append_text(out, "&lt;");
-            break;
-        case '>':
-            sl_buf_append_text(out, "&gt;");
-            break;
-        case '&':
-            sl_buf_append_text(out, "&amp;");
-            break;
-        case '"':
-            sl_buf_append_text(out, "&quot;");
-            break;
-        default:
-            sl_buf_append_char(out, *text);
-        }
-}
 
 static void put_candidate(struct sl_buf *out, const struct sl_sweep_candidate *candidate)
 {
     struct sl_buf text = {0};
     sl_sweep_print_candidate(candidate, &text);
-    put_text(out, sl_buf_text(&text));
+    sl_html_append_text(out, sl_buf_text(&text));
     sl_buf_deinit(&text);
 }
 
@@ -63,7 +38,7 @@ static void put_sentence(struct sl_buf *out, const struct sl_sweep_report *repor
 {
     struct sl_buf text = {0};
     sl_sweep_print_sentence(report, &text);
-    put_text(out, sl_buf_text(&text));
+    sl_html_append_text(out, sl_buf_text(&text));
     sl_buf_deinit(&text);
 }
 
@@ -129,7 +104,7 @@ static void put_axes(const struct plot *p, struct sl_buf *out)
             if (log(rate) < p->y_low || log(rate) > p->y_high || (decades >= 3 && s > 0))
                 continue;
             y = y_of(p, rate);
-            sl_buf_printf(out, "<line class=\"rule\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT,
+            sl_buf_printf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT,
                           WIDTH - RIGHT, y, y);
             sl_buf_printf(out, "<text class=\"dim\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", LEFT - 8, y + 4);
             double scaled = rate >= 1e6 ? rate / 1e6 : rate >= 1e3 ? rate / 1e3 : rate;
@@ -137,7 +112,7 @@ static void put_axes(const struct plot *p, struct sl_buf *out)
         }
     for (int32_t b = 0; b < r->batch_count; b++) {
         double x = x_of(p, (double)r->batches[b].batch);
-        sl_buf_printf(out, "<line class=\"rule\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, HEIGHT - BOTTOM,
+        sl_buf_printf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, HEIGHT - BOTTOM,
                       HEIGHT - BOTTOM + 5);
         sl_buf_printf(out, "<text class=\"dim\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%lld</text>\n", x,
                       HEIGHT - BOTTOM + 20, (long long)r->batches[b].batch);
@@ -236,7 +211,7 @@ static void put_plot(const struct sl_sweep_report *report, struct sl_buf *out)
     struct plot plot = {.report = report};
     measure(&plot);
     sl_buf_printf(out,
-                  "<div class=\"wide\"><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"t d\">"
+                  "<div class=\"scroll\"><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"t d\">"
                   "<title id=\"t\">Throughput over batch size</title><desc id=\"d\">",
                   WIDTH, HEIGHT);
     put_sentence(out, report);
@@ -253,9 +228,10 @@ static void put_plot(const struct sl_sweep_report *report, struct sl_buf *out)
 
 static void put_table(const struct sl_sweep_report *report, struct sl_buf *out)
 {
-    sl_buf_append_text(out, "<div class=\"wide\"><table><caption>Steps of sequences per second (time of a whole batch, "
-                            "ms); the fastest of a row is bold, within 3 % the first</caption>\n"
-                            "<thead><tr><th scope=\"col\">batch</th>");
+    sl_buf_append_text(out,
+                       "<div class=\"scroll\"><table><caption>Steps of sequences per second (time of a whole batch, "
+                       "ms); the fastest of a row is bold, within 3 % the first</caption>\n"
+                       "<thead><tr><th scope=\"col\">batch</th>");
     for (int32_t c = 0; c < report->candidate_count; c++)
         if (!report->candidates[c].excluded) {
             sl_buf_append_text(out, "<th scope=\"col\">");
@@ -289,7 +265,7 @@ static void put_loan(const struct sl_sweep_candidate *candidate, int32_t l, stru
     struct sl_buf text = {0};
     sl_sweep_print_loan(candidate, l, &text);
     sl_buf_append_text(out, "<p>");
-    put_text(out, sl_buf_text(&text));
+    sl_html_append_text(out, sl_buf_text(&text));
     sl_buf_append_text(out, "</p>\n");
     sl_buf_deinit(&text);
 }
@@ -305,7 +281,7 @@ static void put_notes(const struct sl_sweep_report *report, struct sl_buf *out)
         sl_buf_append_text(out, "<p>Not timed: ");
         put_candidate(out, &report->candidates[c]);
         sl_buf_append_text(out, report->candidates[c].failed ? ", whose numbers are wrong: " : ": ");
-        put_text(out, report->candidates[c].excluded);
+        sl_html_append_text(out, report->candidates[c].excluded);
         sl_buf_append_text(out, "</p>\n");
     }
     if (report->skipped_from > 0)
@@ -316,12 +292,9 @@ static void put_notes(const struct sl_sweep_report *report, struct sl_buf *out)
 void sl_sweep_print_html(const struct sl_sweep_report *report, struct sl_buf *out)
 {
     const char *phase = report->phase == SL_PHASE_TRAIN ? "Training" : "Inference";
-    sl_buf_append_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                            "<meta name=\"viewport\" content=\"width=device-width\"><title>");
-    sl_buf_printf(out, "%s of ", phase);
-    put_text(out, report->model->name);
-    sl_buf_printf(out, "</title><style>%s</style></head><body>\n<h1>%s of ", style, phase);
-    put_text(out, report->model->name);
+    sl_html_begin_page(out, style, "%s of %s", phase, report->model->name);
+    sl_buf_printf(out, "<h1>%s of ", phase);
+    sl_html_append_text(out, report->model->name);
     sl_buf_append_text(out, ": throughput over batch size</h1>\n<p>");
     put_sentence(out, report);
     sl_buf_append_text(out, "</p>\n");
@@ -330,5 +303,5 @@ void sl_sweep_print_html(const struct sl_sweep_report *report, struct sl_buf *ou
         put_table(report, out);
     }
     put_notes(report, out);
-    sl_buf_append_text(out, "</body></html>\n");
+    sl_html_end_page(out);
 }

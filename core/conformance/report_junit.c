@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conformance report as JUnit XML, which most build services draw. */
+#include "base/value/html.h"
 #include "conformance/conformance.h"
-
-static void append_escaped(struct sl_buf *out, const char *text)
-{
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '<')
-            sl_buf_append_text(out, "&lt;");
-        else if (*p == '>')
-            sl_buf_append_text(out, "&gt;");
-        else if (*p == '&')
-            sl_buf_append_text(out, "&amp;");
-        else if (*p == '"')
-            sl_buf_append_text(out, "&quot;");
-        else if (*p >= 0x20)
-            sl_buf_append_char(out, (char)*p);
-    }
-}
 
 static void append_case(struct sl_buf *out, const struct sl_conformance_result *r)
 {
     enum sl_verdict v = r->check.verdict;
     sl_buf_printf(out, "    <testcase classname=\"%s\" name=\"", sl_level_name(r->level));
-    append_escaped(out, r->name);
+    sl_html_append_text(out, r->name);
     sl_buf_printf(out, "\" time=\"%.6f\"", (double)r->took_ns / 1e9);
     if (v == SL_VERDICT_PASS) {
         sl_buf_append_text(out, "/>\n");
@@ -30,7 +15,7 @@ static void append_case(struct sl_buf *out, const struct sl_conformance_result *
     }
     const char *element = v == SL_VERDICT_CRASH ? "error" : sl_verdict_is_bad(v) ? "failure" : "skipped";
     sl_buf_printf(out, "><%s message=\"", element);
-    append_escaped(out, r->check.detail);
+    sl_html_append_text(out, r->check.detail);
     sl_buf_append_text(out, "\"/></testcase>\n");
 }
 
@@ -38,7 +23,7 @@ void sl_conformance_report_print_junit(const struct sl_conformance_report *repor
 {
     uint32_t size = sl_conformance_report_get_size(report);
     sl_buf_append_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"");
-    append_escaped(out, sl_conformance_report_get_record(report)->id);
+    sl_html_append_text(out, sl_conformance_report_get_record(report)->id);
     sl_buf_printf(out, "\" tests=\"%u\" failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n", size,
                   sl_conformance_report_count_bad(report) - sl_conformance_report_get_count(report, SL_VERDICT_CRASH),
                   sl_conformance_report_get_count(report, SL_VERDICT_CRASH),

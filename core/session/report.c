@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/value/buf.h"
+#include "base/value/html.h"
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "session/session_private.h"
@@ -46,37 +47,12 @@ struct chart {
 };
 
 static const char style[] =
-    "<style>\n"
-    ":root{color-scheme:light dark;--ink:#1f2430;--dim:#666e7a;--grid:#e3e6ea;--train:#2a6fc9;--valid:#d9662b;"
-    "--page:#fff}\n"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--dim:#9aa2ad;--grid:#33383f;--train:#6aa5f0;"
-    "--valid:#f0935e;--page:#16181c}}\n"
-    "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:760px;margin:2rem auto;"
-    "padding:0 1rem}\n"
-    "h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .4rem}p{color:var(--dim);margin:.2rem 0}\n"
-    "table{border-collapse:collapse}td,th{padding:.2rem 1.2rem .2rem 0;text-align:right;font-variant-numeric:"
-    "tabular-nums}\n"
-    "th{color:var(--dim);font-weight:500}td:first-child,th:first-child{text-align:left}\n"
-    "pre{overflow-x:auto;font-size:13px;line-height:1.45}svg{width:100%;height:auto;display:block}\n"
-    "text{font:12px system-ui,sans-serif;fill:var(--dim)}.grid{stroke:var(--grid)}\n"
+    ":root{--train:#2a6fc9;--valid:#d9662b}"
+    "@media(prefers-color-scheme:dark){:root{--train:#6aa5f0;--valid:#f0935e}}\n"
+    "body{max-width:760px}pre{overflow-x:auto;font-size:13px;line-height:1.45}\n"
     ".train{stroke:var(--train)}.valid{stroke:var(--valid)}path{fill:none;stroke-width:2;stroke-linejoin:round}\n"
     "circle{stroke:var(--page);stroke-width:1}circle.train,rect.train{fill:var(--train)}circle.valid,rect.valid"
-    "{fill:var(--valid)}rect.wait{fill:var(--ink)}rect.rest{fill:var(--dim)}\n"
-    "</style>\n";
-
-static void write_escaped(struct sl_buf *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<')
-            sl_buf_append_text(out, "&lt;");
-        else if (*text == '>')
-            sl_buf_append_text(out, "&gt;");
-        else if (*text == '&')
-            sl_buf_append_text(out, "&amp;");
-        else
-            sl_buf_append_char(out, *text);
-    }
-}
+    "{fill:var(--valid)}rect.wait{fill:var(--ink)}rect.rest{fill:var(--dim)}\n";
 
 static void write_number(struct sl_buf *out, const char *format, double value)
 {
@@ -196,9 +172,9 @@ static void write_series(struct sl_buf *out, const struct chart *chart, const st
 static void write_chart(struct sl_buf *out, const struct chart *chart)
 {
     sl_buf_append_text(out, "<h2>");
-    write_escaped(out, chart->name);
+    sl_html_append_text(out, chart->name);
     sl_buf_printf(out, "</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", FULL_WIDTH, FULL_HEIGHT);
-    write_escaped(out, chart->name);
+    sl_html_append_text(out, chart->name);
     sl_buf_append_text(out, " over the updates\">\n");
     write_axes(out, chart);
     int x = LEFT;
@@ -292,7 +268,7 @@ static void write_metrics(struct sl_buf *out, const struct sl_run_result *result
     sl_buf_append_text(out, "<h2>Metrics</h2>\n<table><tr><th></th>");
     for (int32_t c = 0; c < columns->count; c++) {
         sl_buf_append_text(out, "<th>");
-        write_escaped(out, columns->items[c].name);
+        sl_html_append_text(out, columns->items[c].name);
         sl_buf_append_text(out, "</th>");
     }
     sl_buf_append_text(out, "</tr>\n");
@@ -361,7 +337,7 @@ static void write_rows(struct sl_buf *out, const struct sl_session *session, con
     sl_buf_append_text(out, "<table><tr><th>layer</th><th>rows</th></tr>\n");
     for (int32_t c = 0; c < count; c++) {
         sl_buf_append_text(out, "<tr><td>");
-        write_escaped(out, session->train.plan->calls[c].node->name);
+        sl_html_append_text(out, session->train.plan->calls[c].node->name);
         sl_buf_printf(out, "</td><td>%lld</td></tr>\n", (long long)timing[c].rows);
     }
     sl_buf_append_text(out, "</table>\n");
@@ -371,15 +347,11 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
 {
     struct sl_buf out = {0}, table = {0};
     json_t *rows = read_rows(session->folder);
-    sl_buf_append_text(&out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                             "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
-    write_escaped(&out, session->model->name);
-    sl_buf_append_text(&out, "</title>\n");
-    sl_buf_append_text(&out, style);
-    sl_buf_append_text(&out, "</head><body>\n<h1>");
-    write_escaped(&out, session->model->name);
+    sl_html_begin_page(&out, style, "%s", session->model->name);
+    sl_buf_append_text(&out, "<h1>");
+    sl_html_append_text(&out, session->model->name);
     sl_buf_append_text(&out, "</h1>\n<p>");
-    write_escaped(&out, session->folder);
+    sl_html_append_text(&out, session->folder);
     sl_buf_printf(&out, ": %lld updates, ", (long long)result->train.progress.updates);
     write_number(&out, "%.4g epochs, ", result->train.progress.epochs);
     write_number(&out, "%.3g seconds, ended by ", result->train.progress.seconds);
@@ -390,8 +362,9 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     write_rows(&out, session, result);
     sl_session_write_plan_table(session, session->train.plan, false, &table);
     sl_buf_append_text(&out, "<h2>Plan</h2>\n<pre>");
-    write_escaped(&out, sl_buf_text(&table));
-    sl_buf_append_text(&out, "</pre>\n</body></html>\n");
+    sl_html_append_text(&out, sl_buf_text(&table));
+    sl_buf_append_text(&out, "</pre>\n");
+    sl_html_end_page(&out);
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (out.failed || table.failed ||
         sl_run_folder_write(session->folder, "report.html", out.data, out.length_bytes, &err) != SEQLSTM_OK)

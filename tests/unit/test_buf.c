@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffer, checked arithmetic, log: what is appended is there, failure sticks, nothing overflows. */
+/* Buffer, HTML, checked arithmetic, log: what is appended is there, failure sticks, nothing overflows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 
 #include "base/value/buf.h"
 #include "base/value/checked.h"
+#include "base/value/html.h"
 #include "base/system/log.h"
 #include "oom.h"
 
@@ -140,6 +141,49 @@ static void log_filters_formats_and_cuts(void **state)
     assert_string_equal(sl_log_level_name(SL_LOG_WARN), "warning");
 }
 
+static void text_is_escaped(void **state)
+{
+    (void)state;
+    struct sl_buf out = {0};
+    sl_html_append_text(&out, "a<b> & \"c\"\n\tü\x01\x1b");
+    assert_string_equal(sl_buf_text(&out), "a&lt;b&gt; &amp; &quot;c&quot;\n\tü");
+    sl_buf_truncate(&out, 0);
+    sl_html_append_bytes(&out, "<<\0>rest", 4);
+    assert_string_equal(sl_buf_text(&out), "&lt;&lt;&gt;");
+    sl_buf_deinit(&out);
+}
+
+static void pages_begin_and_end(void **state)
+{
+    (void)state;
+    struct sl_buf out = {0};
+    sl_html_begin_page(&out, ".own{fill:none}\n", "%s of %d", "<model>", 3);
+    const char *page = sl_buf_text(&out);
+    assert_int_equal(strncmp(page, "<!doctype html>\n", 16), 0);
+    assert_non_null(strstr(page, "<title>&lt;model&gt; of 3</title>\n<style>\n:root{"));
+    assert_non_null(strstr(page, "prefers-color-scheme:dark"));
+    assert_non_null(strstr(page, ".own{fill:none}\n</style>\n</head><body>\n"));
+    sl_html_end_page(&out);
+    const char *end = "<body>\n</body></html>\n";
+    assert_string_equal(sl_buf_text(&out) + out.length_bytes - strlen(end), end);
+    sl_buf_deinit(&out);
+}
+
+static void a_page_without_memory_fails(void **state)
+{
+    (void)state;
+    for (int n = 1;; n++) {
+        struct sl_buf out = {0};
+        oom_fail_at(n);
+        sl_html_begin_page(&out, "", "%s", "model");
+        bool hit = oom_disarm();
+        assert_int_equal(out.failed, hit);
+        sl_buf_deinit(&out);
+        if (!hit)
+            break;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +193,9 @@ int main(void)
         cmocka_unit_test(failure_sticks),
         cmocka_unit_test(checked_arithmetic_says_no),
         cmocka_unit_test(log_filters_formats_and_cuts),
+        cmocka_unit_test(text_is_escaped),
+        cmocka_unit_test(pages_begin_and_end),
+        cmocka_unit_test(a_page_without_memory_fails),
     };
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
 }

@@ -3,41 +3,22 @@
  * each token that was read. The darker a field, the larger its weight. */
 #include "cli/output/attention_page.h"
 
-#include <string.h>
-
+#include "base/value/html.h"
 #include "base/value/text.h"
 
 static const char style[] =
-    "<style>\n"
-    ":root{color-scheme:light dark;--ink:#1f2430;--dim:#5d6570;--grid:#e3e6ea;--heat:#0b5cad;--page:#fff}\n"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--dim:#9aa2ad;--grid:#33383f;--heat:#7cc0ff;"
-    "--page:#16181c}}\n"
-    "body{font:15px/1.4 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:1120px;margin:2rem auto;"
-    "padding:0 1rem}\n"
-    "h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2.2rem 0 .2rem}p{color:var(--dim);margin:.2rem 0}\n"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;margin:.6rem 0}\n"
-    "th{font-weight:400;white-space:nowrap}tr th:first-child{text-align:right;padding-right:.6rem}\n"
+    ":root{--heat:#0b5cad}@media(prefers-color-scheme:dark){:root{--heat:#7cc0ff}}\n"
+    "h2{margin:2.2rem 0 .2rem}table{margin:.6rem 0}\n"
+    "th{color:var(--ink);font-weight:400;padding:0;text-align:center;white-space:nowrap}"
+    "tr th:first-child{text-align:right;padding-right:.6rem}\n"
     "thead th{vertical-align:bottom;padding:0 0 .4rem}thead span{writing-mode:vertical-rl;transform:rotate(180deg)}\n"
     "tbody td{border:1px solid var(--grid);padding:0;width:1.7rem;min-width:1.7rem;height:1.7rem}\n"
-    "i{display:block;height:1.7rem;background:var(--heat)}\n"
-    "</style>\n";
-
-static void write_escaped(struct sl_buf *out, const char *text, size_t bytes)
-{
-    for (size_t k = 0; k < bytes; k++) {
-        if (text[k] == '<')
-            sl_buf_append_text(out, "&lt;");
-        else if (text[k] == '&')
-            sl_buf_append_text(out, "&amp;");
-        else
-            sl_buf_append_char(out, text[k]);
-    }
-}
+    "i{display:block;height:1.7rem;background:var(--heat)}\n";
 
 static void write_token(struct sl_buf *out, const char *before, const char *token, const char *behind)
 {
     sl_buf_append_text(out, before);
-    write_escaped(out, token, strlen(token));
+    sl_html_append_text(out, token);
     sl_buf_append_text(out, behind);
 }
 
@@ -70,7 +51,7 @@ static void write_text(struct sl_buf *out, const struct sl_prediction_text *text
     char score[32];
     sl_text_snprintf(score, sizeof score, "%.3f", text->score);
     sl_buf_append_text(out, "<p>");
-    write_escaped(out, text->text, text->bytes);
+    sl_html_append_bytes(out, text->text, text->bytes);
     sl_buf_printf(out, " (score %s)</p>\n", score);
     for (int32_t k = 0; k < attention->layer_count; k++) {
         if (attention->layer_count > 1)
@@ -81,10 +62,8 @@ static void write_text(struct sl_buf *out, const struct sl_prediction_text *text
 
 void cli_attention_page_begin(struct sl_buf *out, const char *model)
 {
-    write_token(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", model,
-                ": attention</title>\n");
-    sl_buf_append_text(out, style);
-    write_token(out, "</head><body>\n<h1>", model, ": what each token looked at</h1>\n");
+    sl_html_begin_page(out, style, "%s: attention", model);
+    write_token(out, "<h1>", model, ": what each token looked at</h1>\n");
     sl_buf_append_text(out, "<p>A row for each token that was written, a column for each that was read. The weights of "
                             "a row sum to 1; the stronger the colour, the larger the weight.</p>\n");
 }
@@ -93,7 +72,7 @@ void cli_attention_page_add(struct sl_buf *out, const struct sl_prediction *pred
 {
     sl_buf_printf(out, "<h2>%lld: ", (long long)prediction->record);
     if (prediction->input)
-        write_escaped(out, prediction->input, prediction->input_bytes);
+        sl_html_append_bytes(out, prediction->input, prediction->input_bytes);
     sl_buf_append_text(out, "</h2>\n");
     for (int32_t k = 0; k < prediction->text_count; k++)
         write_text(out, &prediction->texts[k]);
@@ -101,5 +80,5 @@ void cli_attention_page_add(struct sl_buf *out, const struct sl_prediction *pred
 
 void cli_attention_page_end(struct sl_buf *out)
 {
-    sl_buf_append_text(out, "</body></html>\n");
+    sl_html_end_page(out);
 }

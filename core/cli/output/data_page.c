@@ -2,38 +2,16 @@
 /* One HTML file without a network: bars of the lengths, lines at the edges of the buckets, the table of strategies. */
 #include "cli/output/data_page.h"
 
+#include "base/value/html.h"
 #include "base/value/text.h"
 
 enum { LEFT = 64, TOP = 24, WIDTH = 760, HEIGHT = 260, BARS_MOST = 160, TICKS = 5 };
 
 static const char style[] =
-    "<style>\n"
-    ":root{color-scheme:light dark;--ink:#1f2430;--dim:#666e7a;--grid:#e3e6ea;--bar:#2a6fc9;--edge:#d9662b;"
-    "--page:#fff}\n"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--dim:#9aa2ad;--grid:#33383f;--bar:#6aa5f0;--edge:#f0935e;"
-    "--page:#16181c}}\n"
-    "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:1120px;margin:2rem auto;"
-    "padding:0 1rem}\n"
-    "h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .4rem}p{color:var(--dim);margin:.2rem 0}\n"
-    "table{border-collapse:collapse}td,th{padding:.15rem .9rem .15rem 0;text-align:right;font-variant-numeric:"
-    "tabular-nums;white-space:nowrap;vertical-align:baseline}\n"
-    "th{color:var(--dim);font-weight:500}td:first-child,th:first-child{text-align:left}tr.chosen td{font-weight:600}\n"
-    "svg{width:100%;height:auto;display:block}text{font:12px system-ui,sans-serif;fill:var(--dim)}\n"
-    ".grid{stroke:var(--grid)}.bar{fill:var(--bar)}.edge{stroke:var(--edge)}.scroll{overflow-x:auto}\n"
-    "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n"
-    "</style>\n";
-
-static void write_escaped(struct sl_buf *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<')
-            sl_buf_append_text(out, "&lt;");
-        else if (*text == '&')
-            sl_buf_append_text(out, "&amp;");
-        else
-            sl_buf_append_char(out, *text);
-    }
-}
+    ":root{--bar:#2a6fc9;--edge:#d9662b}@media(prefers-color-scheme:dark){:root{--bar:#6aa5f0;--edge:#f0935e}}\n"
+    "td,th{padding:.15rem .9rem .15rem 0;white-space:nowrap;vertical-align:baseline}tr.chosen td{font-weight:600}\n"
+    ".bar{fill:var(--bar)}.edge{stroke:var(--edge)}\n"
+    "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n";
 
 static void write_number(struct sl_buf *out, const char *format, double value)
 {
@@ -198,12 +176,9 @@ static void write_side(struct sl_buf *out, const char *name, const struct sl_len
 void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_stats *stats,
                          const struct sl_step_cost *cost)
 {
-    sl_buf_append_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
-    write_escaped(out, model);
-    sl_buf_append_text(out, "</title>\n");
-    sl_buf_append_text(out, style);
-    sl_buf_append_text(out, "</head><body>\n<h1>");
-    write_escaped(out, model);
+    sl_html_begin_page(out, style, "%s", model);
+    sl_buf_append_text(out, "<h1>");
+    sl_html_append_text(out, model);
     const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
     const struct sl_lengths *source = sl_data_stats_find_source_lengths(stats);
     sl_buf_printf(out, "</h1>\n<p>%lld sequences", (long long)target->records);
@@ -221,5 +196,5 @@ void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_
     write_strategies(out, stats, cost != NULL);
     if (cost && cost->count > 0)
         write_cost(out, cost);
-    sl_buf_append_text(out, "</body></html>\n");
+    sl_html_end_page(out);
 }
