@@ -33,7 +33,7 @@ VENDOR = re.compile(r'^(cblas|lapacke|openblas|dnnl|oneapi|cuda|cudnn|cublas|ncc
 # Written by the build, or by tests for the emulated device: no files of the tree.
 GENERATED = {'config.h', 'emulation.h', 'emulated_mma.h'}
 
-CIRCLE_MOST = 14
+CIRCLE_MOST = 7
 FOLDER_MOST = 99
 FOLDER_MOST_OF = {'core/cli': 25, 'core/session': 32}
 

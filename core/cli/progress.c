@@ -8,7 +8,7 @@
 #include "base/system/clock.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
-#include "dispatch/explain.h"
+#include "dispatch/explain/explain.h"
 
 enum {
     REDRAW_NS = 100 * 1000 * 1000,

@@ -13,7 +13,8 @@
 #include "base/system/clock.h"
 #include "base/operation/op_signature.h"
 #include "base/value/text.h"
-#include "dispatch/choice.h"
+#include "dispatch/planner.h"
+#include "dispatch/plan/refusal.h"
 #include "exec/exec.h"
 #include "exec/params_mirror.h"
 #include "measure/interval.h"
@@ -121,7 +122,7 @@ static seqlstm_status side_get_facts(struct sl_party *party, struct sl_arena *ar
     sl_text_snprintf(facts.version, sizeof facts.version, "%s", record->version ? record->version : "");
     sl_text_snprintf(facts.file, sizeof facts.file, "%s", record->file ? record->file : "");
     uint32_t device;
-    if (sl_choice_find_device(side->backend, &device)) {
+    if (sl_backend_find_device(side->backend, &device)) {
         const struct seqlstm_device_info *info = sl_backend_get_device(side->backend, device);
         sl_text_snprintf(facts.device, sizeof facts.device, "%s", info->device_class);
         facts.on_device = strcmp(info->domain, "host") != 0;

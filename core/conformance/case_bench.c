@@ -9,8 +9,8 @@
 #include "base/system/clock.h"
 #include "base/system/pool.h"
 #include "base/value/text.h"
-#include "dispatch/choice.h"
-#include "dispatch/testbed.h"
+#include "dispatch/plan/refusal.h"
+#include "dispatch/cost/testbed.h"
 #include "judge/data.h"
 #include "measure/flops.h"
 #include "measure/peak.h"
@@ -211,7 +211,7 @@ static seqlstm_status find_backend(const struct sl_registry *registry, struct tr
             SEQLSTM_FAIL(t->err, SEQLSTM_UNAVAILABLE, "the backend does not load: %.700s", record->reason);
         t->backend = sl_registry_find_backend(registry, record->id);
     }
-    if (t->backend == NULL || !sl_choice_find_device(t->backend, &t->device))
+    if (t->backend == NULL || !sl_backend_find_device(t->backend, &t->device))
         SEQLSTM_FAIL(t->err, SEQLSTM_UNAVAILABLE, "the backend has no device");
     return SEQLSTM_OK;
 }

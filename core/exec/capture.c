@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/value/text.h"
-#include "dispatch/capture.h"
+#include "dispatch/plan/capture.h"
 #include "exec/exec_private.h"
 
 seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err)

@@ -23,7 +23,7 @@
 #include "base/batch/batch.h"
 #include "base/memory/memory.h"
 #include "base/system/pool.h"
-#include "dispatch/plan.h"
+#include "dispatch/plan/plan.h"
 #include "exec/params.h"
 
 struct sl_exec;

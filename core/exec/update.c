@@ -10,7 +10,7 @@
  * leaves all as it is where loss or squares are no number: so nothing waits for the host between a step and its update,
  * and a graph may hold both. Who reads loss and squares afterwards knows whether it was made.
  */
-#include "dispatch/capture.h"
+#include "dispatch/plan/capture.h"
 #include "exec/exec_private.h"
 
 void sl_exec_open_update(struct sl_exec *exec)

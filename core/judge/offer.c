@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/value/text.h"
-#include "dispatch/choice.h"
+#include "dispatch/plan/refusal.h"
 
 static void refuse(struct sl_offer *offer, const char *reason)
 {
@@ -48,7 +48,7 @@ seqlstm_status sl_offer_ask(const struct sl_backend *backend, const struct sl_gr
 {
     struct sl_offer offer = {.option = ""};
     struct seqlstm_answer answer;
-    if (!sl_choice_find_device(backend, &offer.device)) {
+    if (!sl_backend_find_device(backend, &offer.device)) {
         refuse(&offer, "it has no device whose memory this program fills");
         *out_offer = offer;
         return SEQLSTM_OK;

@@ -7,7 +7,7 @@
 
 #include "base/value/hash.h"
 #include "base/value/text.h"
-#include "dispatch/idle.h"
+#include "dispatch/memory/idle.h"
 
 bool sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *out)
 {

@@ -438,6 +438,20 @@ int32_t sl_backend_get_wished_device(const struct sl_backend *backend)
     return backend->device;
 }
 
+bool sl_backend_find_device(const struct sl_backend *backend, uint32_t *out_device)
+{
+    const uint32_t count = sl_backend_get_device_count(backend);
+    *out_device = backend->device > 0 ? (uint32_t)backend->device - 1 : 0;
+    if (backend->device > 0)
+        return true;
+    for (uint32_t d = 0; d < count; d++)
+        if (strcmp(sl_backend_get_device(backend, d)->domain, "host") == 0) {
+            *out_device = d;
+            return true;
+        }
+    return count > 0;
+}
+
 int64_t sl_backend_get_live_bytes(const struct sl_backend *backend)
 {
     return backend->host.memory.live_bytes;

@@ -149,6 +149,8 @@ const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend 
 const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *backend);
 /* The entry's `device`. */
 int32_t sl_backend_get_wished_device(const struct sl_backend *backend);
+/* Index of the device to use: the entry's, else the first in the host's memory, else the first; false: it has none. */
+bool sl_backend_find_device(const struct sl_backend *backend, uint32_t *out_device);
 /* Bytes that the backend holds of the host's `allocate`, now and at most. */
 int64_t sl_backend_get_live_bytes(const struct sl_backend *backend);
 int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend);

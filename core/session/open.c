@@ -5,6 +5,7 @@
 
 #include "base/value/buf.h"
 #include "base/system/file.h"
+#include "dispatch/cost/cost_cache.h"
 #include "session/session_private.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);

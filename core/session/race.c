@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #include "base/system/clock.h"
-#include "dispatch/capture.h"
-#include "dispatch/rounds.h"
+#include "dispatch/planner.h"
+#include "dispatch/plan/capture.h"
+#include "dispatch/cost/rounds.h"
 #include "session/session_private.h"
 
 enum {

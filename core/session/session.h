@@ -20,7 +20,7 @@
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
 #include "data/dataset/dataset.h"
-#include "dispatch/plan.h"
+#include "dispatch/plan/plan.h"
 #include "registry/registry.h"
 #include "interop/names.h"
 #include "model/yaml/diagnostics.h"

@@ -15,7 +15,8 @@
 #include "decode/decoder.h"
 #include "decode/sampler.h"
 #include "exec/exec.h"
-#include "dispatch/explain.h"
+#include "dispatch/planner.h"
+#include "dispatch/explain/explain.h"
 #include "session/session.h"
 
 /* One phase of the model, made ready. */

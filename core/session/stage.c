@@ -5,7 +5,8 @@
 #include <sys/sysinfo.h>
 
 #include "base/value/buf.h"
-#include "dispatch/choice.h"
+#include "dispatch/planner.h"
+#include "dispatch/plan/refusal.h"
 #include "session/session_private.h"
 #include "train/class_weight.h"
 
@@ -47,7 +48,7 @@ static void warn_of_fallbacks(const struct sl_session *session, const struct sl_
         const struct sl_call *call = &plan->calls[c];
         struct sl_buf buf = {0};
         if (call->fallback)
-            sl_choice_write_refusals(&buf, call->refusals, call->refusal_count);
+            sl_refusals_write(&buf, call->refusals, call->refusal_count);
         if (call->fallback)
             sl_log_printf(session->options.log, SL_LOG_WARN, "`%s` falls back to %s: %s", call->node->name,
                           sl_backend_get_id(call->backend), sl_buf_text(&buf));

@@ -6,7 +6,7 @@
 
 #include "base/system/cpu.h"
 #include "base/system/file.h"
-#include "dispatch/choice.h"
+#include "dispatch/plan/refusal.h"
 #include "session/session_private.h"
 
 enum { PLAN_LIMIT = 64 << 20, THREADS_MOST = 1024 };
@@ -209,7 +209,7 @@ void sl_stored_plan_compare_devices(const struct sl_session *session)
         const struct sl_plan_device *was = &session->stored.devices[d];
         const struct sl_backend *backend = sl_registry_find_backend(session->registry, was->backend);
         uint32_t device;
-        if (backend == NULL || !sl_choice_find_device(backend, &device))
+        if (backend == NULL || !sl_backend_find_device(backend, &device))
             continue; /* making the plan says it */
         const struct seqlstm_device_info *is = sl_backend_get_device(backend, device);
         if (strcmp(was->device_class, is->device_class) != 0 || (was->name[0] && strcmp(was->name, is->name) != 0))

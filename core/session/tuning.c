@@ -5,6 +5,10 @@
 
 #include <stdio.h>
 
+#include "dispatch/cost/cost_cache.h"
+#include "dispatch/memory/layout.h"
+#include "dispatch/planner.h"
+
 /* For all plans of a session together; an eighth of it goes to evaluation. */
 static const double train_seconds = 3.5, evaluate_seconds = 0.5;
 

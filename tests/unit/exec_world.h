@@ -16,7 +16,8 @@
 #include <seqlstm/philox.h>
 
 #include "base/value/buf.h"
-#include "dispatch/plan.h"
+#include "dispatch/planner.h"
+#include "dispatch/plan/plan.h"
 #include "exec/exec.h"
 #include "model/yaml/diagnostics.h"
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/system/file.h"
-#include "dispatch/cost_cache.h"
+#include "dispatch/cost/cost_cache.h"
 #include "oom.h"
 
 static char folder[256], path[300];

@@ -4,6 +4,7 @@
  * states, alternatives).
  */
 #include "exec_gradients.h"
+#include "dispatch/planner.h"
 
 static const char data_tokens[] =
     "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n";

@@ -7,6 +7,7 @@
 #include "decode/decoder.h"
 #include "decode/sample.h"
 #include "decode/sampler.h"
+#include "dispatch/planner.h"
 
 static const char data_pairs[] = "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
 

@@ -8,24 +8,24 @@
 
 #include <cmocka.h>
 
-#include "dispatch/path.h"
+#include "dispatch/route/route.h"
 
 enum { NODES = 6, STEPS = 24 };
 
-static struct sl_path find(const struct sl_path_problem *problem, bool by_order)
+static struct sl_route find(const struct sl_route_problem *problem, bool by_order)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_path path;
+    struct sl_route path;
     seqlstm_status status =
-        by_order ? sl_path_find_first(problem, &path, &err) : sl_path_find_cheapest(problem, &path, &err);
+        by_order ? sl_route_find_first(problem, &path, &err) : sl_route_find_cheapest(problem, &path, &err);
     if (status != SEQLSTM_OK)
         fail_msg("%s", err.message);
     return path;
 }
 
-static void expect(const struct sl_path_problem *problem, bool by_order, const int32_t *steps, int32_t count)
+static void expect(const struct sl_route_problem *problem, bool by_order, const int32_t *steps, int32_t count)
 {
-    struct sl_path path = find(problem, by_order);
+    struct sl_route path = find(problem, by_order);
     assert_int_equal(path.count, count);
     for (int32_t k = 0; k < count; k++)
         assert_int_equal(path.steps[k], steps[k]);
@@ -40,14 +40,14 @@ static uint32_t draw(uint32_t *state, uint32_t below)
 
 /* The cost of the cheapest of all ways from `node` on, the last step having been in `domain`: a chain. Not those that
  * have every step of `first`, unless `apart`: one of another way was taken. */
-static double try_others(const struct sl_path_problem *problem, const struct sl_path *first, int32_t node,
+static double try_others(const struct sl_route_problem *problem, const struct sl_route *first, int32_t node,
                          int32_t domain, bool apart)
 {
     double best = INFINITY;
     if (node == problem->node_count)
         return apart ? 0 : INFINITY;
     for (int32_t s = 0; s < problem->step_count; s++) {
-        const struct sl_path_step *step = &problem->steps[s];
+        const struct sl_route_step *step = &problem->steps[s];
         if (step->first != node)
             continue;
         double copy = 0;
@@ -56,12 +56,12 @@ static double try_others(const struct sl_path_problem *problem, const struct sl_
                 copy += problem->reads[r].copy_ns;
         best = fmin(best, copy + step->cost_ns +
                               try_others(problem, first, node + step->count, step->domain,
-                                         apart || !sl_path_has_step(first, s)));
+                                         apart || !sl_route_has_step(first, s)));
     }
     return best;
 }
 
-static double try_all(const struct sl_path_problem *problem, int32_t node, int32_t domain)
+static double try_all(const struct sl_route_problem *problem, int32_t node, int32_t domain)
 {
     return try_others(problem, NULL, node, domain, true);
 }
@@ -72,35 +72,35 @@ static void chains_are_solved(void **state)
     uint32_t random = 7;
     int solved = 0;
     for (int round = 0; round < 500; round++) {
-        struct sl_path_step steps[STEPS];
-        struct sl_path_read reads[NODES];
+        struct sl_route_step steps[STEPS];
+        struct sl_route_read reads[NODES];
         for (int32_t s = 0; s < STEPS; s++) {
             int32_t first = (int32_t)draw(&random, NODES), most = NODES - first;
-            steps[s] = (struct sl_path_step){.first = first,
-                                             .count = 1 + (int32_t)draw(&random, (uint32_t)most),
-                                             .domain = (int32_t)draw(&random, 3),
-                                             .rank = draw(&random, 3),
-                                             .cost_ns = pow(1.5, draw(&random, 20))};
+            steps[s] = (struct sl_route_step){.first = first,
+                                              .count = 1 + (int32_t)draw(&random, (uint32_t)most),
+                                              .domain = (int32_t)draw(&random, 3),
+                                              .rank = draw(&random, 3),
+                                              .cost_ns = pow(1.5, draw(&random, 20))};
         }
         for (int32_t n = 0; n < NODES; n++)
-            reads[n] = (struct sl_path_read){n, n - 1, (double)draw(&random, 100)};
-        struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                          .node_count = NODES,
-                                          .domain_count = 3,
-                                          .steps = steps,
-                                          .step_count = STEPS,
-                                          .reads = reads,
-                                          .read_count = NODES};
+            reads[n] = (struct sl_route_read){n, n - 1, (double)draw(&random, 100)};
+        struct sl_route_problem problem = {.tie = SL_ROUTE_TIE,
+                                           .node_count = NODES,
+                                           .domain_count = 3,
+                                           .steps = steps,
+                                           .step_count = STEPS,
+                                           .reads = reads,
+                                           .read_count = NODES};
         double best = try_all(&problem, 0, 0);
-        struct sl_path path;
-        if (sl_path_find_cheapest(&problem, &path, NULL) == SEQLSTM_UNSUPPORTED) {
+        struct sl_route path;
+        if (sl_route_find_cheapest(&problem, &path, NULL) == SEQLSTM_UNSUPPORTED) {
             assert_true(isinf(best));
             assert_true(path.stuck >= 0 && path.stuck < NODES);
             continue;
         }
         /* each of at most NODES choices may give away the tie's share of what it is about */
         assert_true(path.cost_ns >= best * (1 - 1e-9));
-        assert_true(path.cost_ns <= best * pow(1 + SL_PATH_TIE, NODES));
+        assert_true(path.cost_ns <= best * pow(1 + SL_ROUTE_TIE, NODES));
         free(path.steps);
         solved++;
     }
@@ -110,24 +110,24 @@ static void chains_are_solved(void **state)
 static void ties_follow_the_list(void **state)
 {
     (void)state;
-    struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 1, .cost_ns = 100},
-                                   {.first = 0, .count = 1, .rank = 0, .cost_ns = 102.9}};
-    struct sl_path_problem problem = {
-        .tie = SL_PATH_TIE, .node_count = 1, .domain_count = 1, .steps = steps, .step_count = 2};
+    struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 1, .cost_ns = 100},
+                                    {.first = 0, .count = 1, .rank = 0, .cost_ns = 102.9}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE, .node_count = 1, .domain_count = 1, .steps = steps, .step_count = 2};
     expect(&problem, false, (int32_t[]){1}, 1);
     steps[1].cost_ns = 103.1;
     expect(&problem, false, (int32_t[]){0}, 1);
     expect(&problem, true, (int32_t[]){1}, 1);
     /* what was measured is told apart more finely */
-    problem.tie = SL_PATH_TIE_MEASURED;
+    problem.tie = SL_ROUTE_TIE_MEASURED;
     steps[1].cost_ns = 100.9;
     expect(&problem, false, (int32_t[]){1}, 1);
     steps[1].cost_ns = 101.1;
     expect(&problem, false, (int32_t[]){0}, 1);
-    problem.tie = SL_PATH_TIE;
+    problem.tie = SL_ROUTE_TIE;
     /* variants of one backend: as it named them */
-    steps[0] = (struct sl_path_step){.first = 0, .count = 1, .variant = 1, .cost_ns = 100};
-    steps[1] = (struct sl_path_step){.first = 0, .count = 1, .variant = 0, .cost_ns = 102};
+    steps[0] = (struct sl_route_step){.first = 0, .count = 1, .variant = 1, .cost_ns = 100};
+    steps[1] = (struct sl_route_step){.first = 0, .count = 1, .variant = 0, .cost_ns = 102};
     expect(&problem, false, (int32_t[]){1}, 1);
 }
 
@@ -135,24 +135,24 @@ static void ties_follow_the_list(void **state)
 static void ties_are_local(void **state)
 {
     (void)state;
-    const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100000},
-                                         {.first = 1, .count = 1, .rank = 0, .cost_ns = 30},
-                                         {.first = 1, .count = 1, .rank = 1, .cost_ns = 10}};
-    struct sl_path_problem problem = {
-        .tie = SL_PATH_TIE, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
+    const struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100000},
+                                          {.first = 1, .count = 1, .rank = 0, .cost_ns = 30},
+                                          {.first = 1, .count = 1, .rank = 1, .cost_ns = 10}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
     expect(&problem, false, (int32_t[]){0, 2}, 2);
 }
 
 static void segments_compete_with_layers(void **state)
 {
     (void)state;
-    struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100},
-                                   {.first = 1, .count = 1, .rank = 0, .cost_ns = 100},
-                                   {.first = 2, .count = 1, .rank = 0, .cost_ns = 100},
-                                   {.first = 0, .count = 3, .rank = 1, .cost_ns = 290},
-                                   {.first = 1, .count = 2, .rank = 1, .cost_ns = 150}};
-    struct sl_path_problem problem = {
-        .tie = SL_PATH_TIE, .node_count = 3, .domain_count = 1, .steps = steps, .step_count = 5};
+    struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 100},
+                                    {.first = 1, .count = 1, .rank = 0, .cost_ns = 100},
+                                    {.first = 2, .count = 1, .rank = 0, .cost_ns = 100},
+                                    {.first = 0, .count = 3, .rank = 1, .cost_ns = 290},
+                                    {.first = 1, .count = 2, .rank = 1, .cost_ns = 150}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE, .node_count = 3, .domain_count = 1, .steps = steps, .step_count = 5};
     expect(&problem, false, (int32_t[]){0, 4}, 2);
     steps[3].cost_ns = 400;
     steps[4].cost_ns = 195; /* tied with two layers of the first backend */
@@ -165,18 +165,18 @@ static void segments_compete_with_layers(void **state)
 static void copies_are_paid_for(void **state)
 {
     (void)state;
-    struct sl_path_step steps[] = {{.first = 0, .count = 1, .domain = 0, .cost_ns = 100},
-                                   {.first = 0, .count = 1, .domain = 1, .cost_ns = 50},
-                                   {.first = 1, .count = 1, .domain = 0, .cost_ns = 100},
-                                   {.first = 1, .count = 1, .domain = 1, .cost_ns = 50}};
-    struct sl_path_read reads[] = {{0, -1, 20}, {1, 0, 20}};
-    struct sl_path_problem problem = {.tie = SL_PATH_TIE,
-                                      .node_count = 2,
-                                      .domain_count = 2,
-                                      .steps = steps,
-                                      .step_count = 4,
-                                      .reads = reads,
-                                      .read_count = 2};
+    struct sl_route_step steps[] = {{.first = 0, .count = 1, .domain = 0, .cost_ns = 100},
+                                    {.first = 0, .count = 1, .domain = 1, .cost_ns = 50},
+                                    {.first = 1, .count = 1, .domain = 0, .cost_ns = 100},
+                                    {.first = 1, .count = 1, .domain = 1, .cost_ns = 50}};
+    struct sl_route_read reads[] = {{0, -1, 20}, {1, 0, 20}};
+    struct sl_route_problem problem = {.tie = SL_ROUTE_TIE,
+                                       .node_count = 2,
+                                       .domain_count = 2,
+                                       .steps = steps,
+                                       .step_count = 4,
+                                       .reads = reads,
+                                       .read_count = 2};
     expect(&problem, false, (int32_t[]){1, 3}, 2); /* 20 + 50 + 50 */
     reads[0].copy_ns = 200;
     expect(&problem, false, (int32_t[]){0, 3}, 2); /* 100 + 20 + 50 */
@@ -193,27 +193,27 @@ static void copies_are_paid_for(void **state)
 static void dead_ends_are_left(void **state)
 {
     (void)state;
-    const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1},
-                                         {.first = 0, .count = 2, .rank = 1, .cost_ns = 100}};
-    struct sl_path_problem problem = {
-        .tie = SL_PATH_TIE, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 2};
+    const struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1},
+                                          {.first = 0, .count = 2, .rank = 1, .cost_ns = 100}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 2};
     expect(&problem, false, (int32_t[]){1}, 1);
     expect(&problem, true, (int32_t[]){1}, 1); /* the first choice leads nowhere */
     problem.node_count = 3;
-    struct sl_path path;
-    assert_int_equal(sl_path_find_cheapest(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
+    struct sl_route path;
+    assert_int_equal(sl_route_find_cheapest(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
     assert_int_equal(path.stuck, 2);
-    assert_int_equal(sl_path_find_first(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
+    assert_int_equal(sl_route_find_first(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
     assert_int_equal(path.stuck, 2);
 }
 
 /* ---- the second ---- */
 
-static struct sl_path find_second(const struct sl_path_problem *problem, const struct sl_path *first, double share)
+static struct sl_route find_second(const struct sl_route_problem *problem, const struct sl_route *first, double share)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_path second;
-    if (sl_path_find_second(problem, first, share, &second, &err) != SEQLSTM_OK)
+    struct sl_route second;
+    if (sl_route_find_second(problem, first, share, &second, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     return second;
 }
@@ -224,25 +224,25 @@ static void seconds_are_the_next_best(void **state)
     uint32_t random = 11;
     int found = 0, alone = 0;
     for (int round = 0; round < 300; round++) {
-        struct sl_path_step steps[STEPS / 2];
-        struct sl_path_read reads[NODES];
+        struct sl_route_step steps[STEPS / 2];
+        struct sl_route_read reads[NODES];
         for (int32_t s = 0; s < STEPS / 2; s++) {
             int32_t first = (int32_t)draw(&random, NODES), most = NODES - first;
-            steps[s] = (struct sl_path_step){.first = first,
-                                             .count = 1 + (int32_t)draw(&random, (uint32_t)most),
-                                             .domain = (int32_t)draw(&random, 3),
-                                             .cost_ns = pow(1.5, draw(&random, 20))};
+            steps[s] = (struct sl_route_step){.first = first,
+                                              .count = 1 + (int32_t)draw(&random, (uint32_t)most),
+                                              .domain = (int32_t)draw(&random, 3),
+                                              .cost_ns = pow(1.5, draw(&random, 20))};
         }
         for (int32_t n = 0; n < NODES; n++)
-            reads[n] = (struct sl_path_read){n, n - 1, (double)draw(&random, 100)};
-        struct sl_path_problem problem = {.node_count = NODES,
-                                          .domain_count = 3,
-                                          .steps = steps,
-                                          .step_count = STEPS / 2,
-                                          .reads = reads,
-                                          .read_count = NODES};
-        struct sl_path first, second;
-        if (sl_path_find_cheapest(&problem, &first, NULL) == SEQLSTM_UNSUPPORTED)
+            reads[n] = (struct sl_route_read){n, n - 1, (double)draw(&random, 100)};
+        struct sl_route_problem problem = {.node_count = NODES,
+                                           .domain_count = 3,
+                                           .steps = steps,
+                                           .step_count = STEPS / 2,
+                                           .reads = reads,
+                                           .read_count = NODES};
+        struct sl_route first, second;
+        if (sl_route_find_cheapest(&problem, &first, NULL) == SEQLSTM_UNSUPPORTED)
             continue;
         second = find_second(&problem, &first, 0);
         double best = try_others(&problem, &first, 0, 0, false);
@@ -261,17 +261,17 @@ static void seconds_are_the_next_best(void **state)
 static void seconds_differ_in_what_counts(void **state)
 {
     (void)state;
-    const struct sl_path_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1000},
-                                         {.first = 0, .count = 1, .rank = 1, .cost_ns = 1100},
-                                         {.first = 1, .count = 1, .rank = 0, .cost_ns = 5},
-                                         {.first = 1, .count = 1, .rank = 1, .cost_ns = 6}};
-    struct sl_path_problem problem = {
-        .tie = SL_PATH_TIE_MEASURED, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 4};
-    struct sl_path first = find(&problem, false), second = find_second(&problem, &first, 0.01);
+    const struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1000},
+                                          {.first = 0, .count = 1, .rank = 1, .cost_ns = 1100},
+                                          {.first = 1, .count = 1, .rank = 0, .cost_ns = 5},
+                                          {.first = 1, .count = 1, .rank = 1, .cost_ns = 6}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE_MEASURED, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 4};
+    struct sl_route first = find(&problem, false), second = find_second(&problem, &first, 0.01);
     assert_int_equal(second.count, 2);
     assert_int_equal(second.steps[0], 1);
     assert_int_equal(second.steps[1], 2);
-    assert_true(sl_path_has_step(&second, 2) && !sl_path_has_step(&second, 0));
+    assert_true(sl_route_has_step(&second, 2) && !sl_route_has_step(&second, 0));
     free(second.steps);
     second = find_second(&problem, &first, 0); /* anything counts */
     assert_int_equal(second.steps[1], 3);

@@ -13,7 +13,7 @@
 
 #include <seqlstm/philox.h>
 
-#include "dispatch/rounds.h"
+#include "dispatch/cost/rounds.h"
 
 enum { RUNS = 500 };
 

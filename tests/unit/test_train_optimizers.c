@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "base/value/buf.h"
-#include "dispatch/plan.h"
+#include "dispatch/planner.h"
+#include "dispatch/plan/plan.h"
 #include "exec/exec.h"
 #include "model/yaml/diagnostics.h"
 #include "train/average.h"

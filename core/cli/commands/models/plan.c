@@ -4,7 +4,7 @@
 
 #include "base/system/file.h"
 #include "cli/cli.h"
-#include "dispatch/explain.h"
+#include "dispatch/explain/explain.h"
 
 static seqlstm_status plan_model(struct cli_context *cli, struct sl_session *session, struct sl_buf *out,
                                  struct seqlstm_error *err)

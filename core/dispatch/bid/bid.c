@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See bid.h. */
+#include "dispatch/bid/bid.h"
+
+#include <string.h>
+
+#include "dispatch/plan/refusal.h"
+
+static seqlstm_status no_memory(struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+}
+
+static seqlstm_status note_refusal(const struct sl_spans *spans, struct sl_span *span, uint32_t rank,
+                                   const struct seqlstm_answer *answer, struct seqlstm_error *err)
+{
+    struct sl_option_place option = sl_graph_find_option(spans->graph, span->node, answer->option);
+    struct sl_refusal refusal = {
+        .backend = sl_backend_get_id(spans->listed[rank]),
+        .rank = rank,
+        .code = answer->code,
+        .option_id = answer->option,
+        .option = answer->option == SEQLSTM_OPTION_NONE ? "" : option.key,
+        .value = sl_arena_strdup(spans->arena, answer->value),
+        .reason = sl_arena_strdup(spans->arena, answer->reason),
+        .hint = sl_arena_strdup(spans->arena, answer->hint),
+        .place = option.place,
+    };
+    if (!refusal.value || !refusal.reason || !refusal.hint)
+        return no_memory(err);
+    int32_t at = span->refusal_count++; /* those of an earlier backend stay before it */
+    for (; at > 0 && span->refusals[at - 1].rank > rank; at--)
+        span->refusals[at] = span->refusals[at - 1];
+    span->refusals[at] = refusal;
+    return SEQLSTM_OK;
+}
+
+/* An answer becomes bids, one for each variant, or a refusal. */
+static seqlstm_status note_answer(const struct sl_spans *spans, struct sl_span *span, uint32_t rank, uint32_t device,
+                                  const struct seqlstm_answer *answer, struct seqlstm_error *err)
+{
+    if (!answer->accepted)
+        return note_refusal(spans, span, rank, answer, err);
+    for (uint32_t v = 0; v < answer->variant_count; v++) {
+        struct sl_bid bid = {.backend = spans->listed[rank],
+                             .rank = rank,
+                             .device = device,
+                             .variant_index = v,
+                             .variant = sl_arena_strdup(spans->arena, answer->variants[v])};
+        if (bid.variant == NULL)
+            return no_memory(err);
+        span->bids[span->bid_count++] = bid;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status ask_all(const struct sl_spans *spans, const union seqlstm_any_desc *desc, struct sl_span *span,
+                              struct seqlstm_error *err)
+{
+    for (uint32_t rank = 0; rank < spans->listed_count; rank++) {
+        struct seqlstm_answer answer;
+        uint32_t device;
+        if (!sl_backend_find_device(spans->listed[rank], &device))
+            continue;
+        SEQLSTM_TRY(sl_backend_supports(spans->listed[rank], device, &desc->head, &answer, err));
+        SEQLSTM_TRY(note_answer(spans, span, rank, device, &answer, err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* Nobody computes it in the precision that the model asks for: the same in float32. Who refused the precision stays
+ * noted; the others answer again. */
+static seqlstm_status ask_in_float32(const struct sl_spans *spans, struct sl_span *span, struct seqlstm_error *err)
+{
+    struct sl_node *node = SL_ARENA_NEW(spans->arena, struct sl_node);
+    if (node == NULL)
+        return no_memory(err);
+    *node = *span->node;
+    node->desc.head.dtype_compute = SEQLSTM_FLOAT32;
+    if (node->desc.head.op == SEQLSTM_OP_RECURRENT)
+        node->desc.recurrent.data_scale = node->desc.recurrent.data_shift = 0;
+    span->node = node;
+    int32_t kept = 0;
+    for (int32_t r = 0; r < span->refusal_count; r++)
+        if (span->refusals[r].option_id == SEQLSTM_OPTION_DTYPE)
+            span->refusals[kept++] = span->refusals[r];
+    span->refusal_count = kept;
+    return ask_all(spans, &node->desc, span, err);
+}
+
+seqlstm_status sl_span_ask(const struct sl_spans *spans, const struct sl_node *node, const union seqlstm_any_desc *desc,
+                           struct sl_span *out_span, struct seqlstm_error *err)
+{
+    size_t most = (size_t)spans->listed_count * SEQLSTM_VARIANTS;
+    struct sl_span span = {.node = node};
+    span.bids = SL_ARENA_ARRAY(spans->arena, struct sl_bid, most);
+    span.refusals = SL_ARENA_ARRAY(spans->arena, struct sl_refusal, most + spans->listed_count);
+    if (!span.bids || !span.refusals)
+        return no_memory(err);
+    SEQLSTM_TRY(ask_all(spans, desc, &span, err));
+    if (span.bid_count == 0 && node != NULL && desc->head.dtype_compute != SEQLSTM_FLOAT32)
+        SEQLSTM_TRY(ask_in_float32(spans, &span, err));
+    *out_span = span;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_spans_create(struct sl_arena *arena, const struct sl_graph *graph, struct sl_backend *const *listed,
+                               uint32_t listed_count, struct sl_spans *out_spans, struct seqlstm_error *err)
+{
+    struct sl_spans spans = {.arena = arena, .graph = graph, .listed = listed, .listed_count = listed_count};
+    spans.items = SL_ARENA_ARRAY(arena, struct sl_span, (size_t)graph->node_count + (size_t)graph->alternative_count);
+    if (spans.items == NULL)
+        return no_memory(err);
+    for (int32_t n = 0; n < graph->node_count; n++) {
+        struct sl_span *span = &spans.items[spans.count++];
+        SEQLSTM_TRY(sl_span_ask(&spans, &graph->nodes[n], &graph->nodes[n].desc, span, err));
+        span->first = n;
+        span->count = 1;
+    }
+    for (int32_t a = 0; a < graph->alternative_count; a++) {
+        const struct sl_alternative *alternative = &graph->alternatives[a];
+        struct sl_span *span = &spans.items[spans.count++];
+        SEQLSTM_TRY(sl_span_ask(&spans, &alternative->node, &alternative->node.desc, span, err));
+        span->first = alternative->first;
+        span->count = alternative->count;
+    }
+    *out_spans = spans;
+    return SEQLSTM_OK;
+}
+
+void sl_spans_destroy(struct sl_spans *spans)
+{
+    for (int32_t i = 0; i < spans->count; i++)
+        for (int32_t b = 0; b < spans->items[i].bid_count; b++) {
+            struct sl_bid *bid = &spans->items[i].bids[b];
+            if (bid->op)
+                sl_backend_get_table(bid->backend)->op_destroy(bid->op);
+            bid->op = NULL;
+        }
+}
+
+seqlstm_status sl_span_refuse_bid(const struct sl_spans *spans, struct sl_span *span, struct sl_bid *bid,
+                                  const char *reason, struct seqlstm_error *err)
+{
+    struct seqlstm_answer answer = {.struct_size = sizeof answer, .code = SEQLSTM_REFUSED_OPTION};
+    snprintf(answer.reason, sizeof answer.reason, "%.255s", reason);
+    bid->out = true;
+    return note_refusal(spans, span, bid->rank, &answer, err);
+}
+
+/* For calls on at most `threads` (0: any number). */
+static seqlstm_status ask_sizes(const struct sl_backend *backend, const struct seqlstm_op *op, int32_t threads,
+                                struct seqlstm_sizes *out_sizes, struct seqlstm_error *err)
+{
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = threads};
+    SEQLSTM_TRY(sl_backend_get_table(backend)->op_sizes(op, &sizes, err));
+    *out_sizes = sizes;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *span, const union seqlstm_any_desc *desc,
+                                struct sl_bid *bid, struct seqlstm_error *err)
+{
+    if (bid->op)
+        return SEQLSTM_OK;
+    const struct seqlstm_backend *table = sl_backend_get_table(bid->backend);
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    seqlstm_status status =
+        table->op_create(sl_backend_get_instance(bid->backend), bid->device, &desc->head, bid->variant, &bid->op, &why);
+    if (status == SEQLSTM_UNSUPPORTED) {
+        bid->op = NULL;
+        return sl_span_refuse_bid(spans, span, bid, why.message[0] ? why.message : "it gave no reason", err);
+    }
+    if (status != SEQLSTM_OK) {
+        bid->op = NULL;
+        if (err)
+            *err = why;
+        return status;
+    }
+    return ask_sizes(bid->backend, bid->op, spans->threads, &bid->sizes, err);
+}
+
+int32_t sl_span_count_bids(const struct sl_span *span)
+{
+    int32_t count = 0;
+    for (int32_t b = 0; b < span->bid_count; b++)
+        count += !span->bids[b].out;
+    return count;
+}
+
+bool sl_bid_is_fallback(const struct sl_span *span, const struct sl_bid *bid)
+{
+    for (int32_t r = 0; r < span->refusal_count; r++)
+        if (span->refusals[r].rank < bid->rank && !(span->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
+            return true;
+    return false;
+}
+
+struct sl_call sl_bid_make_call(const struct sl_span *span, const struct sl_bid *bid)
+{
+    return (struct sl_call){.node = span->node,
+                            .node_first = span->first,
+                            .node_count = span->count,
+                            .backend = bid->backend,
+                            .device = bid->device,
+                            .variant = bid->variant,
+                            .op = bid->op,
+                            .sizes = bid->sizes,
+                            .refusals = span->refusals,
+                            .refusal_count = span->refusal_count,
+                            .cost = bid->cost,
+                            .fallback = sl_bid_is_fallback(span, bid)};
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See refusal_cost.h. */
+#include "dispatch/cost/refusal_cost.h"
+
+#include <string.h>
+
+#include "dispatch/plan/refusal.h"
+#include "dispatch/cost/desc_option.h"
+
+enum { OPTIONS_MOST = 8 };
+
+/* Takes away what the backend refuses until it accepts. *out_keys NULL: it never does. */
+static seqlstm_status strip(const struct sl_tuner *tuner, const struct sl_span *span, struct sl_backend *backend,
+                            uint32_t device, uint32_t option, union seqlstm_any_desc *desc,
+                            struct seqlstm_answer *out_answer, const char **out_keys, struct seqlstm_error *err)
+{
+    struct sl_arena *arena = tuner->spans->arena;
+    const char *keys = NULL;
+    *out_keys = NULL;
+    for (int i = 0; i < OPTIONS_MOST && sl_desc_remove_option(desc, option); i++) {
+        const char *key = sl_graph_find_option(tuner->spans->graph, span->node, option).key;
+        keys = keys ? sl_arena_printf(arena, "%s, %s", keys, key) : sl_arena_strdup(arena, key);
+        if (keys == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+        SEQLSTM_TRY(sl_backend_supports(backend, device, &desc->head, out_answer, err));
+        if (out_answer->accepted) {
+            *out_keys = keys;
+            return SEQLSTM_OK;
+        }
+        option = out_answer->option;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status find_refusal_cost(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
+                                        const struct sl_cost *chosen, struct sl_refusal *refusal,
+                                        struct seqlstm_error *err)
+{
+    struct sl_backend *backend = tuner->spans->listed[refusal->rank];
+    union seqlstm_any_desc desc = span->node->desc;
+    struct seqlstm_answer answer;
+    struct sl_bid bid = {.backend = backend, .rank = refusal->rank};
+    if (!sl_backend_find_device(backend, &bid.device))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(strip(tuner, span, backend, bid.device, refusal->option_id, &desc, &answer, &refusal->without, err));
+    if (refusal->without == NULL || chosen->source <= SL_COST_GUESS)
+        return SEQLSTM_OK;
+    bid.variant = answer.variants[0];
+    struct sl_refusal scratch[1];
+    struct sl_span alone = {.node = span->node, .refusals = scratch}; /* whose refusals nobody reads */
+    SEQLSTM_TRY(sl_span_open_bid(tuner->spans, &alone, &desc, &bid, err));
+    if (bid.out)
+        return SEQLSTM_OK;
+    seqlstm_status status = sl_tuner_price_one(tuner, policy, &alone, &desc, &bid, err);
+    sl_backend_get_table(backend)->op_destroy(bid.op);
+    double ns = sl_cost_get_ns(&bid.cost);
+    if (status == SEQLSTM_OK && !bid.out && bid.cost.source != SL_COST_NONE && ns > 0)
+        refusal->speedup = sl_cost_get_ns(chosen) / ns;
+    return status;
+}
+
+seqlstm_status sl_span_find_refusal_costs(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
+                                          const struct sl_cost *chosen, struct seqlstm_error *err)
+{
+    for (int32_t r = 0; r < span->refusal_count; r++)
+        if (span->refusals[r].option_id != SEQLSTM_OPTION_NONE)
+            SEQLSTM_TRY(find_refusal_cost(tuner, policy, span, chosen, &span->refusals[r], err));
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See testbed.h. */
+#include "dispatch/cost/testbed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
+#include "dispatch/cost/axes.h"
+#include "registry/domain.h"
+
+struct sl_testbed {
+    union seqlstm_any_desc desc;
+    bool on_steps, backward;
+    struct sl_domain domain;
+    struct sl_axes places[SL_PROFILES];
+    int32_t place_count;
+    int32_t slot_count;
+    struct sl_slot *signature;
+    void **slots, **grads;
+    void *workspace, *reserve, *packed;
+    uint32_t parts;
+    struct seqlstm_step step;
+};
+
+static seqlstm_status no_memory(struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to time an operation");
+}
+
+static const struct seqlstm_axis *get_axis(const struct sl_testbed *testbed, int32_t place)
+{
+    return testbed->on_steps ? &testbed->places[place].steps : &testbed->places[place].rows;
+}
+
+int64_t sl_testbed_get_rows(const struct sl_testbed *testbed, int32_t profile)
+{
+    return get_axis(testbed, profile)->rows;
+}
+
+static int64_t count_elems(const struct sl_testbed *testbed, const struct sl_slot *slot)
+{
+    int64_t rows = slot->rows;
+    for (int32_t p = 0; slot->axis != SL_SLOT_FREE && p < testbed->place_count; p++) {
+        const struct seqlstm_axis *axis = get_axis(testbed, p);
+        bool on_rows = slot->axis == SL_SLOT_ON_ROWS || slot->axis == SL_SLOT_ON_ROWS_IN;
+        int64_t here = on_rows ? axis->rows : axis->sequences;
+        rows = here > rows ? here : rows;
+    }
+    return rows * slot->features;
+}
+
+/* How many values an id may have: rows of a table, classes. */
+static int64_t count_ids(const union seqlstm_any_desc *desc)
+{
+    switch (desc->head.op) {
+    case SEQLSTM_OP_EMBEDDING:
+        return desc->embedding.vocabulary;
+    case SEQLSTM_OP_LOSS:
+        return desc->loss.features;
+    case SEQLSTM_OP_DENSE_LOSS:
+        return desc->dense_loss.output;
+    default:
+        return 1;
+    }
+}
+
+/* The rows of the smallest profile as memories of equal length, each looked at in turn, as a decoder's steps do. */
+static void fill_memories(const struct sl_testbed *testbed, const struct sl_slot *slot, int32_t *buffer, int64_t elems)
+{
+    int64_t rows = INT64_MAX, count = testbed->desc.head.max_sequences, longest = testbed->desc.head.max_steps;
+    for (int32_t p = 0; p < testbed->place_count; p++) {
+        const struct seqlstm_axis *axis = get_axis(testbed, p);
+        rows = axis->rows < rows ? axis->rows : rows;
+        count = axis->sequences < count ? axis->sequences : count;
+    }
+    int64_t length = rows / count < longest ? rows / count : longest;
+    for (int64_t i = 0; i < elems; i++)
+        buffer[i] = (int32_t)(slot->axis != SL_SLOT_FREE ? i % count : (i < count ? i : count) * length);
+}
+
+/* Activations and gradients in (-1/2, 1/2), parameters ten times smaller, constants (weights, targets) in (0, 1). */
+static void fill(const struct sl_testbed *testbed, const struct sl_slot *slot, void *buffer, int64_t elems)
+{
+    uint32_t state = 12345u + (uint32_t)elems;
+    int64_t ids = count_ids(&testbed->desc);
+    if (testbed->desc.head.op == SEQLSTM_OP_ATTENTION && slot->dtype == SEQLSTM_INT32) {
+        fill_memories(testbed, slot, buffer, elems);
+        return;
+    }
+    float scale = slot->role == SL_SLOT_PARAM ? 0.1f : 1.0f, shift = slot->role == SL_SLOT_CONST ? 0.5f : 0.0f;
+    for (int64_t i = 0; i < elems && slot->dtype <= SEQLSTM_INT32; i++) {
+        state = state * 1664525u + 1013904223u;
+        float value = scale * ((float)(state >> 8) * 0x1p-24f - 0.5f) + shift;
+        if (slot->dtype == SEQLSTM_FLOAT32)
+            ((float *)buffer)[i] = value;
+        else if (slot->dtype == SEQLSTM_INT32)
+            ((int32_t *)buffer)[i] = (int32_t)((int64_t)(state >> 8) % ids);
+    }
+}
+
+/* A buffer of the testbed's domain, filled by way of the host where that is not the host itself. */
+static seqlstm_status make_buffer(struct sl_testbed *testbed, const struct sl_slot *slot, bool filled,
+                                  void **out_buffer, struct seqlstm_error *err)
+{
+    int64_t elems = count_elems(testbed, slot), bytes = elems * sl_dtype_bytes(slot->dtype);
+    SEQLSTM_TRY(sl_domain_allocate(&testbed->domain, bytes, out_buffer, err));
+    if (!filled)
+        return SEQLSTM_OK;
+    if (sl_domain_is_host(&testbed->domain)) {
+        fill(testbed, slot, *out_buffer, elems);
+        return SEQLSTM_OK;
+    }
+    void *content = calloc((size_t)bytes + 1, 1);
+    if (content == NULL)
+        return no_memory(err);
+    fill(testbed, slot, content, elems);
+    seqlstm_status status = sl_domain_upload(&testbed->domain, *out_buffer, content, bytes, err);
+    free(content);
+    return status;
+}
+
+/* Is it a slot whose gradient the call takes in or gives out, when the model is trained? */
+static bool has_grad(const struct sl_testbed *testbed, int32_t s, const struct sl_testbed_request *request)
+{
+    const struct sl_slot *slot = &testbed->signature[s];
+    bool recurrent = testbed->desc.head.op == SEQLSTM_OP_RECURRENT;
+    if (slot->dtype == SEQLSTM_INT32 || slot->dtype == SEQLSTM_FLOAT64)
+        return false;
+    if (slot->role == SL_SLOT_PARAM)
+        return request->param_grad;
+    if (slot->role == SL_SLOT_INPUT)
+        return request->input_grad && !(recurrent && s != SEQLSTM_RECURRENT_X);
+    if (slot->role != SL_SLOT_OUTPUT)
+        return false;
+    return !recurrent || s == SEQLSTM_RECURRENT_Y ||
+           (testbed->signature[SEQLSTM_RECURRENT_Y].role == SL_SLOT_ABSENT && slot->name[0] == 'h');
+}
+
+static seqlstm_status fill_slots(struct sl_testbed *testbed, const struct sl_testbed_request *request,
+                                 struct seqlstm_error *err)
+{
+    for (int32_t s = 0; s < testbed->slot_count; s++) {
+        const struct sl_slot *slot = &testbed->signature[s];
+        if (slot->role == SL_SLOT_ABSENT)
+            continue;
+        bool written = slot->role == SL_SLOT_OUTPUT;
+        SEQLSTM_TRY(make_buffer(testbed, slot, !written, &testbed->slots[s], err));
+        if (!testbed->backward || !has_grad(testbed, s, request))
+            continue;
+        SEQLSTM_TRY(make_buffer(testbed, slot, written, &testbed->grads[s], err));
+        if (!written)
+            testbed->parts |= slot->role == SL_SLOT_PARAM ? SEQLSTM_BACKWARD_WEIGHTS : SEQLSTM_BACKWARD_INPUTS;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status prepare(struct sl_testbed *testbed, const struct sl_testbed_request *request,
+                              struct seqlstm_error *err)
+{
+    const struct sl_profiles *profiles = request->profiles;
+    for (int32_t p = 0; p < request->profile_count; p++) {
+        SEQLSTM_TRY(sl_axes_init(&testbed->places[p], &profiles->items[request->profile_first + p], request->steps_most,
+                                 profiles->stream, err));
+        testbed->place_count++;
+        if (get_axis(testbed, p)->rows == 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a batch without rows cannot be timed");
+    }
+    testbed->signature = calloc(SL_SLOTS_MAX, sizeof *testbed->signature);
+    if (testbed->signature == NULL)
+        return no_memory(err);
+    SEQLSTM_TRY(sl_op_signature(&testbed->desc.head, testbed->signature, SL_SLOTS_MAX, &testbed->slot_count, err));
+    testbed->slots = calloc((size_t)testbed->slot_count + 1, sizeof *testbed->slots);
+    testbed->grads = calloc((size_t)testbed->slot_count + 1, sizeof *testbed->grads);
+    if (!testbed->slots || !testbed->grads)
+        return no_memory(err);
+    struct sl_domain *domain = &testbed->domain;
+    const struct seqlstm_device_info *info = sl_backend_get_device(request->backend, request->device);
+    if (strcmp(info->domain, "host") == 0)
+        sl_domain_init_host(domain, request->pool, NULL);
+    else
+        SEQLSTM_TRY(sl_domain_open(domain, sl_backend_get_table(request->backend),
+                                   sl_backend_get_instance(request->backend), request->device, info->domain, err));
+    SEQLSTM_TRY(sl_domain_allocate(domain, (int64_t)request->sizes->workspace_bytes, &testbed->workspace, err));
+    SEQLSTM_TRY(sl_domain_allocate(domain, (int64_t)request->sizes->reserve_bytes, &testbed->reserve, err));
+    SEQLSTM_TRY(sl_domain_allocate(domain, (int64_t)request->sizes->packed_bytes, &testbed->packed, err));
+    return fill_slots(testbed, request, err);
+}
+
+seqlstm_status sl_testbed_create(const struct sl_testbed_request *request, struct sl_testbed **out_testbed,
+                                 struct seqlstm_error *err)
+{
+    struct sl_testbed *testbed = calloc(1, sizeof *testbed);
+    if (testbed == NULL)
+        return no_memory(err);
+    testbed->desc = *request->desc;
+    testbed->on_steps = request->on_steps;
+    testbed->backward = request->backward;
+    testbed->step = (struct seqlstm_step){.struct_size = sizeof testbed->step,
+                                          .seed = 1,
+                                          .update = 1,
+                                          .normaliser = 1e-3f,
+                                          .loss_scale = 1.0f,
+                                          .grad_scale = 1.0f};
+    seqlstm_status status = prepare(testbed, request, err);
+    if (status != SEQLSTM_OK) {
+        sl_testbed_destroy(testbed);
+        return status;
+    }
+    *out_testbed = testbed;
+    return SEQLSTM_OK;
+}
+
+void sl_testbed_destroy(struct sl_testbed *testbed)
+{
+    if (testbed == NULL)
+        return;
+    for (int32_t p = 0; p < SL_PROFILES; p++)
+        sl_axes_deinit(&testbed->places[p]);
+    for (int32_t s = 0; s < testbed->slot_count; s++) {
+        sl_domain_release(&testbed->domain, testbed->slots ? testbed->slots[s] : NULL);
+        sl_domain_release(&testbed->domain, testbed->grads ? testbed->grads[s] : NULL);
+    }
+    sl_domain_release(&testbed->domain, testbed->workspace);
+    sl_domain_release(&testbed->domain, testbed->reserve);
+    sl_domain_release(&testbed->domain, testbed->packed);
+    sl_domain_close(&testbed->domain);
+    free(testbed->signature);
+    free(testbed->slots);
+    free(testbed->grads);
+    free(testbed);
+}
+
+seqlstm_status sl_testbed_bind(struct sl_testbed *testbed, const struct sl_backend *backend,
+                               const struct seqlstm_op *op, int32_t profile, struct seqlstm_binding **out_binding,
+                               struct seqlstm_error *err)
+{
+    const struct seqlstm_axis *axis = get_axis(testbed, profile);
+    struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                .flags = testbed->on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
+                                .rows = axis->rows,
+                                .rows_in = axis->rows,
+                                .axis = axis,
+                                .t0 = 0,
+                                .t1 = axis->steps};
+    return sl_backend_get_table(backend)->op_bind(op, &testbed->domain.queue.queue, &bind, out_binding, err);
+}
+
+seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backend *backend, const struct seqlstm_op *op,
+                              const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding,
+                              double *out_forward_ns, double *out_backward_ns, struct seqlstm_error *err)
+{
+    const struct seqlstm_backend *table = sl_backend_get_table(backend);
+    struct seqlstm_queue *queue = &testbed->domain.queue.queue;
+    bool training = testbed->desc.head.mode == SEQLSTM_MODE_TRAINING;
+    void *workspace = sizes->workspace_bytes ? testbed->workspace : NULL;
+    void *reserve = training && sizes->reserve_bytes ? testbed->reserve : NULL;
+    void *packed = sizes->packed_bytes ? testbed->packed : NULL;
+    struct seqlstm_forward forward = {.struct_size = sizeof forward,
+                                      .slot_count = (uint32_t)testbed->slot_count,
+                                      .slots = testbed->slots,
+                                      .workspace = workspace,
+                                      .reserve = reserve,
+                                      .packed = packed,
+                                      .step = &testbed->step};
+    int64_t start = sl_clock_ns();
+    if (packed && table->weights_pack)
+        SEQLSTM_TRY(table->weights_pack(op, queue, testbed->slots, packed, &testbed->step, err));
+    if (!training) {
+        SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
+        start = sl_clock_ns();
+    }
+    SEQLSTM_TRY(table->forward(binding, queue, &forward, err));
+    SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
+    int64_t middle = sl_clock_ns(), end = middle;
+    if (testbed->backward && table->backward) {
+        struct seqlstm_backward backward = {.struct_size = sizeof backward,
+                                            .slot_count = (uint32_t)testbed->slot_count,
+                                            .slots = testbed->slots,
+                                            .grads = testbed->grads,
+                                            .parts = testbed->parts,
+                                            .workspace = workspace,
+                                            .reserve = reserve,
+                                            .packed = packed,
+                                            .step = &testbed->step};
+        const uint32_t weights = testbed->parts & SEQLSTM_BACKWARD_WEIGHTS;
+        bool apart = testbed->desc.head.op == SEQLSTM_OP_RECURRENT &&
+                     (testbed->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+        backward.parts = apart ? testbed->parts & ~weights : testbed->parts;
+        SEQLSTM_TRY(table->backward(binding, queue, &backward, err));
+        backward.parts = weights;
+        if (apart && weights)
+            SEQLSTM_TRY(table->backward(binding, queue, &backward, err));
+        SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
+        end = sl_clock_ns();
+    }
+    *out_forward_ns = (double)(middle - start);
+    *out_backward_ns = (double)(end - middle);
+    return SEQLSTM_OK;
+}

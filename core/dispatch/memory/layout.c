@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of a plan by life time.
+ *
+ * Time runs 0 .. n-1 over the calls forward and, in training, n .. 2n-1 back: call i's backward is at 2n-1-i.
+ *
+ *   activation   from its producer to its last reader; in training to the last backward that reads it
+ *   gradient     from the first backward of a reader to the backward of its producer
+ *
+ * All calls of a loop count as one: what they touch lives as long as the loop, forward and back.
+ *
+ * Each block takes the lowest place that no block with an overlapping life holds (first fit in order of
+ * birth). Reserves live across the turning point, so they never share.
+ */
+#include "dispatch/memory/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory/arena.h"
+#include "base/value/checked.h"
+#include "base/operation/op_signature.h"
+
+enum { ALIGN = 64 };
+
+struct block {
+    int32_t tensor; /* -1: scratch gradient */
+    bool is_grad;
+    int32_t begin, end; /* life, both ends included */
+    int64_t bytes;
+    int64_t offset;
+};
+
+static int64_t round_up(int64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static int64_t tensor_bytes(const struct sl_plan *plan, int32_t t)
+{
+    const struct sl_tensor *tensor = &plan->graph->tensors[t];
+    return round_up(sl_graph_get_rows(plan->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+}
+
+static bool lives_in_buffer(const struct sl_tensor *tensor)
+{
+    return tensor->role == SL_TENSOR_ACTIVATION || tensor->role == SL_TENSOR_STATE_OUT ||
+           tensor->role == SL_TENSOR_MEMORY_OUT;
+}
+
+static void widen(struct block *block, int32_t begin, int32_t end)
+{
+    if (block->begin < 0 || begin < block->begin)
+        block->begin = begin;
+    if (end > block->end)
+        block->end = end;
+}
+
+/* The first and the last of the calls that run as one with call c. */
+static void find_round(const struct sl_plan *plan, const struct sl_call *calls, int32_t c, int32_t *out_first,
+                       int32_t *out_last)
+{
+    *out_first = *out_last = c;
+    if (!sl_call_is_in_loop(plan->graph, &calls[c]))
+        return;
+    while (*out_first > 0 && sl_call_is_in_loop(plan->graph, &calls[*out_first - 1]))
+        --*out_first;
+    while (*out_last + 1 < plan->call_count && sl_call_is_in_loop(plan->graph, &calls[*out_last + 1]))
+        ++*out_last;
+}
+
+/* Lives of all values and gradients. A block that no call touches keeps end = -1. */
+static void collect(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks, struct block *grads)
+{
+    const struct sl_graph *graph = plan->graph;
+    int32_t n = plan->call_count;
+    for (int32_t t = 0; t < graph->tensor_count; t++) {
+        blocks[t] = (struct block){.tensor = t, .begin = -1, .end = -1, .bytes = tensor_bytes(plan, t)};
+        grads[t] = blocks[t];
+        grads[t].is_grad = true;
+    }
+    for (int32_t c = 0; c < n; c++) {
+        const struct sl_node *node = calls[c].node;
+        int32_t first, last;
+        find_round(plan, calls, c, &first, &last);
+        int32_t back = node->needs_backward ? 2 * n - 1 - first : last;
+        for (int32_t s = 0; s < node->slot_count; s++) {
+            int32_t t = node->slots[s];
+            if (t < 0 || !lives_in_buffer(&graph->tensors[t]))
+                continue;
+            widen(&blocks[t], first, back);
+            if (graph->tensors[t].needs_grad && node->needs_backward)
+                widen(&grads[t], 2 * n - 1 - last, back);
+            if (t == graph->output || graph->tensors[t].role == SL_TENSOR_STATE_OUT ||
+                graph->tensors[t].role == SL_TENSOR_MEMORY_OUT)
+                blocks[t].end = 2 * n;
+        }
+    }
+}
+
+/* Where the loop begins is no slot of its calls, but read by them all the same. */
+static void collect_initial(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks,
+                            struct block *grads)
+{
+    const struct sl_loop *loop = &plan->graph->loop;
+    int32_t n = plan->call_count, begin = 0, first, last;
+    while (begin < n && !sl_call_is_in_loop(plan->graph, &calls[begin]))
+        begin++;
+    for (int32_t k = 0; begin < n && k < loop->carry_count; k++) {
+        int32_t t = loop->carries[k].initial;
+        find_round(plan, calls, begin, &first, &last);
+        if (t < 0 || !lives_in_buffer(&plan->graph->tensors[t]))
+            continue;
+        bool back = plan->graph->tensors[t].needs_grad;
+        widen(&blocks[t], first, back ? 2 * n - 1 - first : last);
+        if (back)
+            widen(&grads[t], 2 * n - 1 - last, 2 * n - 1 - first);
+    }
+}
+
+static int compare_birth(const void *a, const void *b)
+{
+    const struct block *x = *(const struct block *const *)a, *y = *(const struct block *const *)b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    if (x->is_grad != y->is_grad)
+        return x->is_grad ? 1 : -1;
+    return x->tensor < y->tensor ? -1 : 1;
+}
+
+/* First fit: the lowest offset where no placed block with an overlapping life stands in the way. */
+static int64_t place(struct block *const *placed, int32_t placed_count, const struct block *block)
+{
+    int64_t offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int32_t p = 0; p < placed_count; p++) {
+            const struct block *other = placed[p];
+            if (other->end < block->begin || block->end < other->begin || other->offset + other->bytes <= offset ||
+                offset + block->bytes <= other->offset)
+                continue;
+            offset = other->offset + other->bytes;
+            moved = true;
+        }
+    }
+    return offset;
+}
+
+static int32_t count_touches(const struct sl_plan *plan, const struct sl_call *calls, int32_t t)
+{
+    int32_t touches = 0;
+    for (int32_t c = 0; c < plan->call_count; c++)
+        for (int32_t s = 0; s < calls[c].node->slot_count; s++)
+            touches += calls[c].node->slots[s] == t;
+    return touches;
+}
+
+/* A tensor read by several differentiable calls, or at several steps, needs a second place for what the later ones add:
+ * room for all such inputs of one call at once. */
+static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *calls, const struct block *grads)
+{
+    int64_t most = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        int64_t bytes = 0;
+        for (int32_t s = 0; s < calls[c].node->slot_count; s++) {
+            int32_t t = calls[c].node->slots[s];
+            if (t >= 0 && sl_call_is_in_loop(plan->graph, &calls[c]) && plan->graph->tensors[t].needs_grad)
+                bytes += tensor_bytes(plan, t);
+            else if (t >= 0 && grads[t].end >= 0 && count_touches(plan, calls, t) > 2)
+                bytes += grads[t].bytes;
+        }
+        if (bytes > most)
+            most = bytes;
+    }
+    return most;
+}
+
+/* All calls share one workspace. */
+static void count_workspace(const struct seqlstm_sizes *sizes, int64_t *io_most)
+{
+    const int64_t bytes = (int64_t)sizes->workspace_bytes;
+    *io_most = bytes > *io_most ? bytes : *io_most;
+}
+
+static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
+{
+    int64_t workspace = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        struct sl_call *call = &calls[c];
+        call->reserve_offset = call->packed_offset = -1;
+        if (call->sizes.reserve_bytes) {
+            call->reserve_offset = plan->reserve_bytes;
+            const int64_t reserves = sl_call_count_reserves(plan, call);
+            plan->reserve_bytes += reserves * round_up((int64_t)call->sizes.reserve_bytes);
+        }
+        if (call->sizes.packed_bytes) {
+            call->packed_offset = plan->packed_bytes;
+            plan->packed_bytes += round_up((int64_t)call->sizes.packed_bytes);
+        }
+        count_workspace(&call->sizes, &workspace);
+        plan->memory.backends_bytes += (int64_t)call->sizes.own_bytes;
+    }
+    for (int32_t v = 0; v < plan->vector_count; v++)
+        count_workspace(&plan->vectors[v].sizes, &workspace);
+    plan->workspace_bytes = round_up(workspace);
+}
+
+static bool reads(const struct sl_call *call, int32_t tensor)
+{
+    for (int32_t s = 0; s < call->node->slot_count; s++)
+        if (call->node->slots[s] == tensor)
+            return true;
+    return false;
+}
+
+/* What the executor keeps of batches in the domain of calls[first]: room for every field of the graph, and in training
+ * those that calls there read twice more on the device and once in pinned memory, for the batches that come next. */
+static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_call *calls, int32_t first)
+{
+    const struct sl_graph *graph = plan->graph;
+    const char *domain = sl_call_get_domain(&calls[first]);
+    int64_t all = 0;
+    for (int32_t t = 0; t < graph->tensor_count; t++) {
+        const struct sl_tensor *tensor = &graph->tensors[t];
+        bool is_staged = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_SOURCE;
+        bool is_field = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_ROW_WEIGHT, is_read = false;
+        int64_t bytes = round_up(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+        for (int32_t c = first; c < plan->call_count && is_staged && graph->phase == SL_PHASE_TRAIN; c++)
+            is_read = is_read || (reads(&calls[c], t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);
+        all += is_field ? bytes * (is_read ? 4 : 1) : 0;
+    }
+    return all;
+}
+
+static int64_t count_batches(const struct sl_plan *plan, const struct sl_call *calls)
+{
+    int64_t bytes = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        bool is_new = strcmp(sl_call_get_domain(&calls[c]), "host") != 0;
+        for (int32_t before = 0; before < c && is_new; before++)
+            is_new = strcmp(sl_call_get_domain(&calls[before]), sl_call_get_domain(&calls[c])) != 0;
+        bytes += is_new ? count_domain_batches(plan, calls, c) : 0;
+    }
+    return bytes;
+}
+
+static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_t optimizer_states)
+{
+    const struct sl_graph *graph = plan->graph;
+    int64_t weights = 0, states = 0, memories = 0;
+    for (int32_t p = 0; p < graph->param_count; p++)
+        weights += round_up(graph->params[p].rows * graph->params[p].columns * 4);
+    for (int32_t s = 0; s < graph->state_count; s++)
+        states += round_up(graph->facts.envelope.sequences * graph->states[s].features * 4);
+    for (int32_t m = 0; m < graph->memory_count; m++)
+        if (graph->memories[m].tensor_in >= 0)
+            memories += tensor_bytes(plan, graph->memories[m].tensor_in);
+    struct sl_plan_memory *memory = &plan->memory;
+    bool training = graph->phase == SL_PHASE_TRAIN;
+    memory->weights_bytes = weights;
+    memory->gradients_bytes = training ? weights : 0;
+    memory->optimizer_bytes = training ? weights * optimizer_states : 0;
+    memory->checkpoint_bytes = training ? weights + memory->optimizer_bytes : 0;
+    memory->activations_bytes = plan->activation_bytes + plan->reserve_bytes + states + memories;
+    memory->workspace_bytes = plan->workspace_bytes + plan->packed_bytes;
+    memory->batches_bytes = count_batches(plan, calls);
+    memory->peak_bytes = memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
+                         memory->activations_bytes + memory->workspace_bytes + memory->backends_bytes +
+                         memory->batches_bytes + memory->checkpoint_bytes;
+}
+
+void sl_plan_set_process(struct sl_plan *plan, int64_t resident_bytes, int64_t reached_bytes)
+{
+    struct sl_plan_memory *memory = &plan->memory;
+    memory->peak_bytes += resident_bytes - memory->process_bytes;
+    memory->process_bytes = resident_bytes;
+    memory->reached_bytes = reached_bytes;
+}
+
+seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
+                               struct seqlstm_error *err)
+{
+    int32_t tensors = plan->graph->tensor_count;
+    int64_t *offsets = SL_ARENA_ARRAY(plan->arena, int64_t, (size_t)tensors);
+    int64_t *grad_offsets = SL_ARENA_ARRAY(plan->arena, int64_t, (size_t)tensors);
+    struct block *blocks = calloc((size_t)tensors * 2 + 1, sizeof *blocks);
+    struct block **order = calloc((size_t)tensors * 2 + 1, sizeof *order);
+    struct block **placed = calloc((size_t)tensors * 2 + 1, sizeof *placed);
+    if (!offsets || !grad_offsets || !blocks || !order || !placed) {
+        free(blocks);
+        free(order);
+        free(placed);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    }
+    struct block *grads = blocks + tensors, *scratch = blocks + 2 * tensors;
+    collect(plan, calls, blocks, grads);
+    collect_initial(plan, calls, blocks, grads);
+    *scratch = (struct block){.tensor = -1,
+                              .is_grad = true,
+                              .begin = plan->call_count,
+                              .end = 2 * plan->call_count,
+                              .bytes = scratch_bytes(plan, calls, grads)};
+    int32_t count = 0, placed_count = 0;
+    for (int32_t k = 0; k < 2 * tensors + 1; k++)
+        if (blocks[k].end >= 0 && blocks[k].bytes > 0)
+            order[count++] = &blocks[k];
+    qsort(order, (size_t)count, sizeof *order, compare_birth);
+    for (int32_t k = 0; k < count; k++) {
+        order[k]->offset = place(placed, placed_count, order[k]);
+        placed[placed_count++] = order[k];
+        if (order[k]->offset + order[k]->bytes > plan->activation_bytes)
+            plan->activation_bytes = order[k]->offset + order[k]->bytes;
+    }
+    for (int32_t t = 0; t < tensors; t++) {
+        offsets[t] = blocks[t].end >= 0 ? blocks[t].offset : -1;
+        grad_offsets[t] = grads[t].end >= 0 ? grads[t].offset : -1;
+    }
+    plan->scratch_grad_offset = scratch->bytes > 0 ? scratch->offset : -1;
+    plan->scratch_grad_bytes = scratch->bytes;
+    plan->tensor_offsets = offsets;
+    plan->grad_offsets = grad_offsets;
+    free(blocks);
+    free(order);
+    free(placed);
+    sum_calls(plan, calls);
+    sum_memory(plan, calls, optimizer_states);
+    return SEQLSTM_OK;
+}

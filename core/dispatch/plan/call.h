@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One prepared call of a plan: which backend computes which nodes of the graph, and why that one. */
+#ifndef SL_DISPATCH_PLAN_CALL_H
+#define SL_DISPATCH_PLAN_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+
+#include "dispatch/plan/cost.h"
+#include "dispatch/plan/refusal.h"
+#include "graph/graph.h"
+#include "registry/registry.h"
+
+/* A backend, or another variant, that would have run the operation. */
+struct sl_rival {
+    const char *backend, *variant;
+    struct sl_cost cost;
+};
+
+/* Shapes of batches whose bindings an executor keeps. Ragged data bring a new one with nearly every batch; streams
+ * reuse one. */
+enum { SL_SHAPES_BOUND = 8 };
+
+/* One prepared call. */
+struct sl_call {
+    const struct sl_node *node;     /* of graph->nodes or of an alternative */
+    int32_t node_first, node_count; /* the nodes it stands for */
+    struct sl_backend *backend;
+    uint32_t device;
+    const char *variant;
+    struct seqlstm_op *op;
+    struct seqlstm_sizes sizes;
+    int64_t reserve_offset; /* bytes into the reserve buffer; -1: none */
+    int64_t packed_offset;  /* bytes into the packed buffer; -1: none */
+    const struct sl_refusal *refusals;
+    int32_t refusal_count;
+    const struct sl_rival *rivals;
+    int32_t rival_count;
+    struct sl_cost cost;
+    bool fallback; /* an earlier-listed backend refused it */
+};
+
+/* A flat-vector operation of training. */
+struct sl_vector_call {
+    const union seqlstm_any_desc *desc;
+    struct sl_backend *backend;
+    uint32_t device;
+    struct seqlstm_op *op;
+    struct seqlstm_sizes sizes;
+};
+
+/* Do its nodes run step by step? */
+static inline bool sl_call_is_in_loop(const struct sl_graph *graph, const struct sl_call *call)
+{
+    return call->node_first >= graph->loop.first && call->node_first < graph->loop.first + graph->loop.count;
+}
+
+/* Name of the memory domain in which the call's operands stand: "host", "cuda:<uuid>". Borrowed. */
+const char *sl_call_get_domain(const struct sl_call *call);
+
+#endif

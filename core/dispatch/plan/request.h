@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a planner is asked for, and what it may measure with. */
+#ifndef SL_DISPATCH_PLAN_REQUEST_H
+#define SL_DISPATCH_PLAN_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/batch/profile.h"
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
+#include "base/system/pool.h"
+#include "dispatch/plan/choice.h"
+#include "dispatch/plan/plan.h"
+
+struct sl_tuning;
+
+/* Whole steps of two plans, to be timed against each other. */
+struct sl_race_request {
+    const struct sl_plan *plans[2];
+    const struct sl_tuning *tuning;
+    int32_t optimizer_states;
+    double seconds; /* aimed at */
+};
+
+/* Nanoseconds of a mean batch; 0: there is no time for that. */
+typedef seqlstm_status sl_race_fn(const struct sl_race_request *request, double out_ns[2], struct seqlstm_error *err);
+
+/* What measured costs, and what is said of memory, need of the data. Borrowed. */
+struct sl_tuning {
+    const struct sl_profiles *profiles; /* of the real data; weights add up to 1 */
+    struct sl_pool *pool;
+    struct sl_cost_cache *cache;          /* NULL: nothing is measured */
+    bool measure;                         /* false: only what the cache holds */
+    double seconds;                       /* bound of all measurements of this plan */
+    sl_race_fn *race;                     /* NULL: nobody can time whole steps */
+    const struct sl_interrupt *interrupt; /* may be NULL */
+    const struct sl_log *log;             /* may be NULL */
+};
+
+struct sl_plan_request {
+    const struct sl_graph *graph;
+    struct sl_registry *registry;
+    const char *forced_backend;          /* `--backend ID`: takes everything that it accepts; NULL */
+    const struct sl_tuning *tuning;      /* NULL: policy `measured` goes by estimates */
+    const struct sl_plan_choice *stored; /* replay: choices by phase and node name; NULL */
+    int32_t stored_count;
+    const struct sl_runoff *stored_runoff; /* how the choices of this phase came about; NULL */
+    int32_t optimizer_states;              /* for the memory table */
+    int32_t threads; /* members of the pool that will run it (no more, nor time it); 0: any number */
+};
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph + registry -> plan:
+ *
+ *   ask (bid.c) -> pins, stored choices, --backend (constraint.c) -> costs (tune.c) -> cheapest way (path.c)
+ *   -> whole steps of it and of the next (runoff.c) -> calls
+ *
+ * An op that refuses at creation puts its bid out, and the way is searched again.
+ */
+#include "dispatch/planner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/value/buf.h"
+#include "base/system/clock.h"
+#include "base/operation/op_signature.h"
+#include "dispatch/bid/bid.h"
+#include "dispatch/plan/refusal.h"
+#include "dispatch/route/loop_domain.h"
+#include "dispatch/memory/layout.h"
+#include "dispatch/route/constraint.h"
+#include "dispatch/cost/refusal_cost.h"
+#include "dispatch/route/whole_steps.h"
+#include "dispatch/memory/sizes.h"
+#include "dispatch/memory/touched.h"
+#include "dispatch/cost/tune.h"
+#include "dispatch/route/bid_routes.h"
+
+struct planner {
+    const struct sl_plan_request *request;
+    const struct sl_graph *graph;
+    enum sl_dispatch_policy policy;
+    struct sl_plan *plan;
+    struct sl_call *calls;
+    struct sl_vector_call *vectors;
+    struct sl_backend **listed; /* in order, the forced one first */
+    uint32_t listed_count;
+    struct sl_spans spans;
+    struct sl_tuner tuner;
+    struct sl_bid_routes ways;
+    struct seqlstm_error *err;
+};
+
+static seqlstm_status no_memory(struct planner *p)
+{
+    SEQLSTM_FAIL(p->err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+}
+
+/* Fails with the place of the node's layer in `where`. */
+static seqlstm_status fail_at(struct planner *p, const struct sl_node *node, struct sl_place place, const char *text)
+{
+    if (place.line == 0 && node && node->layer >= 0)
+        place = p->graph->model->layers[node->layer].place;
+    seqlstm_error_set(p->err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s", text);
+    if (p->err && place.line > 0)
+        snprintf(p->err->where, sizeof p->err->where, "%s:%d:%d", place.file, place.line, place.column);
+    return SEQLSTM_UNAVAILABLE;
+}
+
+/* Names the backend that runs everything where it was neither found nor left out by the model; or false. */
+static bool advise(const struct planner *p, struct sl_buf *text)
+{
+    const struct sl_registry *registry = p->request->registry;
+    const uint32_t count = sl_registry_get_record_count(registry);
+    bool main_one = false;
+    for (uint32_t i = 0; i < count; i++)
+        main_one = main_one || strcmp(sl_registry_get_record(registry, i)->id, "cpu-blas") == 0;
+    if (p->graph->model->all_backends && !main_one)
+        sl_buf_append_text(text, "; cpu-blas is not there: it is built where OpenBLAS is (Debian: libopenblas-dev)");
+    return p->graph->model->all_backends && !main_one;
+}
+
+/* Says what became of every backend that was looked for, and what runs the model all the same. */
+static seqlstm_status fail_empty(struct planner *p)
+{
+    const struct sl_registry *registry = p->request->registry;
+    const uint32_t count = sl_registry_get_record_count(registry);
+    struct sl_buf text = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sl_backend_record *record = sl_registry_get_record(registry, i);
+        const char *name = record->id[0] ? record->id : record->file;
+        if (i < 3)
+            sl_buf_printf(&text, "; `%.60s`: %.120s", name, record->reason ? record->reason : "no reason was given");
+    }
+    (void)advise(p, &text);
+    seqlstm_error_set(p->err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
+                      "no backend is loaded%s. The reference, which is slow, runs every model: --set "
+                      "'backends=[reference]'; `seqlstm backends -v` says what was looked for and where",
+                      sl_buf_text(&text));
+    sl_buf_deinit(&text);
+    return SEQLSTM_UNAVAILABLE;
+}
+
+static seqlstm_status list_backends(struct planner *p)
+{
+    uint32_t count = sl_registry_get_backend_count(p->request->registry);
+    p->listed = SL_ARENA_ARRAY(p->plan->arena, struct sl_backend *, count + 1);
+    if (p->listed == NULL)
+        return no_memory(p);
+    const char *forced = p->request->forced_backend;
+    struct sl_backend *first = forced ? sl_registry_find_backend(p->request->registry, forced) : NULL;
+    if (forced && first == NULL)
+        return sl_registry_fail_unloaded(p->request->registry, forced, p->err);
+    if (first)
+        p->listed[p->listed_count++] = first;
+    for (uint32_t b = 0; b < count; b++) {
+        struct sl_backend *backend = sl_registry_get_backend(p->request->registry, b);
+        if (backend != first)
+            p->listed[p->listed_count++] = backend;
+    }
+    return p->listed_count > 0 ? SEQLSTM_OK : fail_empty(p);
+}
+
+static seqlstm_status refuse_fallback(struct planner *p, const struct sl_call *call)
+{
+    struct sl_buf buf = {0};
+    sl_buf_printf(&buf, "`%s` falls back to %s, and `dispatch.fallback: error` forbids it: ", call->node->name,
+                  sl_backend_get_id(call->backend));
+    sl_refusals_write(&buf, call->refusals, call->refusal_count);
+    seqlstm_status status =
+        fail_at(p, call->node, call->refusals[0].place, buf.failed ? "a layer falls back" : buf.data);
+    sl_buf_deinit(&buf);
+    return status;
+}
+
+/* Other backends, and other variants of this one, that accepted. */
+static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span, const struct sl_bid *chosen,
+                                  struct sl_call *call)
+{
+    struct sl_rival *rivals = SL_ARENA_ARRAY(p->plan->arena, struct sl_rival, (size_t)span->bid_count + 1);
+    if (rivals == NULL)
+        return no_memory(p);
+    for (int32_t b = 0; b < span->bid_count; b++) {
+        const struct sl_bid *bid = &span->bids[b];
+        if (bid != chosen && !bid->out)
+            rivals[call->rival_count++] = (struct sl_rival){sl_backend_get_id(bid->backend), bid->variant, bid->cost};
+    }
+    call->rivals = rivals;
+    return SEQLSTM_OK;
+}
+
+/* Turns a chosen bid into the next call. */
+static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct sl_bid *bid)
+{
+    struct sl_call *call = &p->calls[p->plan->call_count++];
+    *call = sl_bid_make_call(span, bid);
+    bid->op = NULL;
+    SEQLSTM_TRY(list_rivals(p, span, bid, call));
+    if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR)
+        return refuse_fallback(p, call);
+    return sl_span_find_refusal_costs(&p->tuner, p->policy, span, &call->cost, p->err);
+}
+
+static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
+{
+    struct sl_buf buf = {0};
+    const char *name = span->node->name, *op = sl_op_name(span->node->desc.head.op);
+    if (span->pin)
+        sl_buf_printf(&buf, "`%s` (%s) is pinned to `%s`, which does not run it: ", name, op, span->pin);
+    else
+        sl_buf_printf(&buf, "no listed backend runs `%s` (%s): ", name, op);
+    sl_refusals_write(&buf, span->refusals, span->refusal_count);
+    if (span->pin == NULL && advise(p, &buf))
+        sl_buf_append_text(&buf, ". The reference, which is slow, runs every model: --set 'backends=[reference]'");
+    struct sl_place none = {0};
+    seqlstm_status status =
+        fail_at(p, span->node->layer >= 0 ? span->node : NULL, span->refusal_count ? span->refusals[0].place : none,
+                buf.failed ? "no listed backend runs an operation of the model" : buf.data);
+    sl_buf_deinit(&buf);
+    return status;
+}
+
+/* ---- the way ---- */
+
+static seqlstm_status follow_way(struct planner *p, const struct sl_route *path)
+{
+    for (int32_t k = 0; k < path->count; k++)
+        SEQLSTM_TRY(add_call(p, p->ways.spans[path->steps[k]], p->ways.bids[path->steps[k]]));
+    return SEQLSTM_OK;
+}
+
+/* The span that tells why no step gets past a node: where that is pinned, the widest that has it, since some variants
+ * run whole stacks alone. */
+static const struct sl_span *find_stuck(const struct planner *p, int32_t node)
+{
+    const struct sl_span *found = &p->spans.items[node];
+    for (int32_t i = 0; found->pin && i < p->spans.count; i++) {
+        const struct sl_span *span = &p->spans.items[i];
+        if (span->first <= node && node < span->first + span->count && span->count > found->count)
+            found = span;
+    }
+    return found;
+}
+
+/* One search; *out_open false: an op refused, and there may be another way. */
+static seqlstm_status search_way(struct planner *p, struct sl_route *path, bool *out_open)
+{
+    sl_bid_routes_deinit(&p->ways);
+    free(path->steps);
+    *path = (struct sl_route){.stuck = -1};
+    SEQLSTM_TRY(sl_bid_routes_init(&p->ways, &p->spans, p->err));
+    seqlstm_status status = p->policy == SL_POLICY_ORDER ? sl_route_find_first(&p->ways.problem, path, p->err)
+                                                         : sl_route_find_cheapest(&p->ways.problem, path, p->err);
+    if (status == SEQLSTM_UNSUPPORTED && path->stuck >= 0)
+        return refuse(p, find_stuck(p, path->stuck));
+    SEQLSTM_TRY(status);
+    return sl_bid_routes_open(&p->ways, &p->spans, path, out_open, p->err);
+}
+
+/* Everybody who may run the operations, and what it takes them. */
+static seqlstm_status price(struct planner *p)
+{
+    SEQLSTM_TRY(sl_spans_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->spans, p->err));
+    p->spans.threads = p->plan->threads;
+    SEQLSTM_TRY(sl_spans_constrain(&p->spans, p->request, p->err));
+    SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->spans, p->request->tuning, p->err));
+    if (p->policy != SL_POLICY_ORDER)
+        SEQLSTM_TRY(sl_tuner_price_all(&p->tuner, p->policy, p->err));
+    return sl_spans_settle_loop(&p->spans, p->err);
+}
+
+/* Operations of the update: the first of the list that accepts. */
+static seqlstm_status choose_vectors(struct planner *p)
+{
+    for (int32_t v = 0; v < p->graph->vector_op_count; v++) {
+        const union seqlstm_any_desc *desc = &p->graph->vector_ops[v];
+        struct sl_span span;
+        struct sl_bid *chosen = NULL;
+        SEQLSTM_TRY(sl_span_ask(&p->spans, NULL, desc, &span, p->err));
+        for (int32_t b = 0; b < span.bid_count && !chosen; b++) {
+            SEQLSTM_TRY(sl_span_open_bid(&p->spans, &span, desc, &span.bids[b], p->err));
+            chosen = span.bids[b].out ? NULL : &span.bids[b];
+        }
+        if (chosen == NULL) {
+            struct sl_node node = {.name = "update", .layer = -1, .desc = *desc};
+            span.node = &node;
+            return refuse(p, &span);
+        }
+        p->vectors[p->plan->vector_count++] = (struct sl_vector_call){.desc = desc,
+                                                                      .backend = chosen->backend,
+                                                                      .device = chosen->device,
+                                                                      .op = chosen->op,
+                                                                      .sizes = chosen->sizes};
+    }
+    return SEQLSTM_OK;
+}
+
+/* The cheapest way, or the next where whole steps say so. */
+static seqlstm_status choose_way(struct planner *p, struct sl_route *path)
+{
+    for (bool open = false; !open;)
+        SEQLSTM_TRY(search_way(p, path, &open));
+    SEQLSTM_TRY(choose_vectors(p));
+    const struct sl_runoff_request runoff = {
+        .ways = &p->ways, .tuner = &p->tuner, .frame = p->plan, .optimizer_states = p->request->optimizer_states};
+    return p->policy == SL_POLICY_MEASURED ? sl_runoff_hold(&runoff, path, &p->plan->runoff, p->err) : SEQLSTM_OK;
+}
+
+static seqlstm_status choose_calls(struct planner *p)
+{
+    struct sl_route path = {.stuck = -1};
+    SEQLSTM_TRY(price(p));
+    seqlstm_status status = choose_way(p, &path);
+    if (status == SEQLSTM_OK)
+        status = follow_way(p, &path);
+    free(path.steps);
+    SEQLSTM_TRY(status);
+    SEQLSTM_TRY(sl_runoff_replay(p->request, p->plan, p->err));
+    const struct sl_profiles *profiles = p->request->tuning ? p->request->tuning->profiles : NULL;
+    return sl_sizes_profile(p->graph, profiles, p->calls, p->plan->call_count, p->err);
+}
+
+static seqlstm_status make(struct planner *p)
+{
+    SEQLSTM_TRY(list_backends(p));
+    p->calls = SL_ARENA_ARRAY(p->plan->arena, struct sl_call, (size_t)p->graph->node_count);
+    p->vectors = SL_ARENA_ARRAY(p->plan->arena, struct sl_vector_call, (size_t)p->graph->vector_op_count);
+    if (p->calls == NULL || p->vectors == NULL)
+        return no_memory(p);
+    p->plan->calls = p->calls;
+    p->plan->vectors = p->vectors;
+    p->plan->policy = p->policy;
+    p->plan->replayed = sl_plan_request_is_replay(p->request);
+    int64_t start = sl_clock_ns();
+    SEQLSTM_TRY(choose_calls(p));
+    p->plan->timed = p->tuner.timed;
+    bool raced = p->plan->runoff.source == SL_COST_MEASURED;
+    p->plan->timed_seconds = p->tuner.timed > 0 || raced ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
+    SEQLSTM_TRY(sl_plan_list_devices(p->plan, p->err));
+    SEQLSTM_TRY(sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err));
+    return sl_touched_count(p->plan, p->request->tuning ? p->request->tuning->profiles : NULL, p->err);
+}
+
+seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_plan **out_plan,
+                              struct seqlstm_error *err)
+{
+    struct sl_arena *arena = malloc(sizeof *arena);
+    if (arena == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    sl_arena_init(arena);
+    struct sl_plan *plan = SL_ARENA_NEW(arena, struct sl_plan);
+    if (plan == NULL) {
+        free(arena);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    }
+    plan->arena = arena;
+    plan->graph = request->graph;
+    plan->threads = request->threads;
+    struct planner planner = {.request = request,
+                              .graph = request->graph,
+                              .plan = plan,
+                              .err = err,
+                              .policy = request->graph->model->dispatch.policy};
+    seqlstm_status status = make(&planner);
+    sl_bid_routes_deinit(&planner.ways);
+    sl_spans_destroy(&planner.spans);
+    sl_tuner_deinit(&planner.tuner);
+    if (status != SEQLSTM_OK) {
+        sl_plan_destroy(plan);
+        return status;
+    }
+    *out_plan = plan;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See constraint.h. */
+#include "dispatch/plan/request.h"
+#include "dispatch/route/constraint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/value/buf.h"
+
+/* What one span is restricted to. */
+struct wish {
+    const char *backend;
+    size_t backend_bytes;
+    const char *variant;   /* "": any */
+    struct sl_place place; /* line 0: none */
+};
+
+static bool is_wished(const struct wish *wish, const struct sl_bid *bid)
+{
+    const char *id = sl_backend_get_id(bid->backend);
+    return strlen(id) == wish->backend_bytes && memcmp(id, wish->backend, wish->backend_bytes) == 0 &&
+           (wish->variant[0] == '\0' || strcmp(wish->variant, bid->variant) == 0);
+}
+
+static bool is_loaded(const struct sl_spans *spans, const struct wish *wish)
+{
+    for (uint32_t b = 0; b < spans->listed_count; b++) {
+        const char *id = sl_backend_get_id(spans->listed[b]);
+        if (strlen(id) == wish->backend_bytes && memcmp(id, wish->backend, wish->backend_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void put_all_out(struct sl_span *span)
+{
+    for (int32_t b = 0; b < span->bid_count; b++)
+        span->bids[b].out = true;
+}
+
+/* Leaves the wished bids. A backend that accepts, but not with this variant, counts as refusing. */
+static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span, const struct wish *wish,
+                             struct seqlstm_error *err)
+{
+    if (!is_loaded(spans, wish)) {
+        seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
+                          "the backend `%.*s` is not loaded; `seqlstm backends -v` says why", (int)wish->backend_bytes,
+                          wish->backend);
+        if (err && wish->place.line > 0)
+            snprintf(err->where, sizeof err->where, "%s:%d:%d", wish->place.file, wish->place.line, wish->place.column);
+        return SEQLSTM_UNAVAILABLE;
+    }
+    span->pin = wish->backend;
+    struct sl_bid *other = NULL; /* of the wished backend, with another variant */
+    bool found = false;
+    struct wish any = *wish;
+    any.variant = "";
+    for (int32_t b = 0; b < span->bid_count; b++) {
+        struct sl_bid *bid = &span->bids[b];
+        found = found || is_wished(wish, bid);
+        if (is_wished(&any, bid) && !other)
+            other = bid;
+        bid->out = bid->out || !is_wished(wish, bid);
+    }
+    int32_t kept = 0; /* what others said does not matter */
+    for (int32_t r = 0; r < span->refusal_count; r++)
+        if (strlen(span->refusals[r].backend) == wish->backend_bytes &&
+            memcmp(span->refusals[r].backend, wish->backend, wish->backend_bytes) == 0)
+            span->refusals[kept++] = span->refusals[r];
+    span->refusal_count = kept;
+    if (found || other == NULL)
+        return SEQLSTM_OK;
+    struct sl_buf reason = {0};
+    sl_buf_printf(&reason, "it has no variant `%s` for this operation; it has", wish->variant);
+    for (int32_t b = 0, listed = 0; b < span->bid_count; b++)
+        if (is_wished(&any, &span->bids[b]) && span->bids[b].device == other->device)
+            sl_buf_printf(&reason, "%s `%s`", listed++ ? "," : "", span->bids[b].variant);
+    seqlstm_status status = sl_span_refuse_bid(spans, span, other, sl_buf_text(&reason), err);
+    sl_buf_deinit(&reason);
+    return status;
+}
+
+static const struct sl_pin *find_pin(const struct sl_spans *spans, const struct sl_span *span)
+{
+    const struct sl_model *model = spans->graph->model;
+    for (size_t i = 0; span->node->layer >= 0 && i < model->dispatch.pin_count; i++)
+        if (strcmp(model->dispatch.pins[i].layer, model->layers[span->node->layer].name) == 0)
+            return &model->dispatch.pins[i];
+    return NULL;
+}
+
+static seqlstm_status follow_pin(const struct sl_spans *spans, struct sl_span *span, const struct sl_pin *pin,
+                                 struct seqlstm_error *err)
+{
+    const char *colon = strchr(pin->backend, ':');
+    struct wish wish = {.backend = pin->backend,
+                        .backend_bytes = colon ? (size_t)(colon - pin->backend) : strlen(pin->backend),
+                        .variant = colon ? colon + 1 : "",
+                        .place = pin->place};
+    return insist(spans, span, &wish, err);
+}
+
+/* ---- stored choices ---- */
+
+bool sl_plan_request_is_replay(const struct sl_plan_request *request)
+{
+    for (int32_t i = 0; i < request->stored_count; i++)
+        if (request->stored[i].phase == request->graph->phase)
+            return true;
+    return false;
+}
+
+static const struct sl_plan_choice *find_stored(const struct sl_plan_request *request, const struct sl_span *span,
+                                                bool binding)
+{
+    for (int32_t i = 0; i < request->stored_count; i++) {
+        const struct sl_plan_choice *choice = &request->stored[i];
+        if ((!binding || choice->phase == request->graph->phase) && strcmp(choice->node, span->node->name) == 0)
+            return choice;
+    }
+    return NULL;
+}
+
+static bool is_within(const struct sl_span *inner, const struct sl_span *outer)
+{
+    return inner->first >= outer->first && inner->first + inner->count <= outer->first + outer->count;
+}
+
+/* Does the stored plan run the span's nodes as part of something larger, or in parts? */
+static bool is_run_otherwise(const struct sl_spans *spans, const struct sl_plan_request *request,
+                             const struct sl_span *span, bool binding)
+{
+    for (int32_t i = 0; i < spans->count; i++) {
+        const struct sl_span *other = &spans->items[i];
+        if (other != span && (is_within(span, other) || is_within(other, span)) &&
+            find_stored(request, other, binding) && (binding || sl_span_count_bids(other) > 0))
+            return true;
+    }
+    return false;
+}
+
+static seqlstm_status follow_stored(const struct sl_spans *spans, const struct sl_plan_request *request,
+                                    struct sl_span *span, bool binding, struct seqlstm_error *err)
+{
+    const struct sl_plan_choice *choice = find_stored(request, span, binding);
+    if (span->node->desc.head.dtype_compute == SEQLSTM_INT8) /* the stored plan is of the time before */
+        return SEQLSTM_OK;
+    if (choice == NULL) {
+        if (is_run_otherwise(spans, request, span, binding))
+            put_all_out(span);
+        return SEQLSTM_OK;
+    }
+    struct wish wish = {
+        .backend = choice->backend, .backend_bytes = strlen(choice->backend), .variant = choice->variant};
+    if (binding)
+        return insist(spans, span, &wish, err);
+    bool found = false;
+    for (int32_t b = 0; b < span->bid_count; b++)
+        found = found || is_wished(&wish, &span->bids[b]);
+    for (int32_t b = 0; found && b < span->bid_count; b++)
+        span->bids[b].out = !is_wished(&wish, &span->bids[b]);
+    return SEQLSTM_OK;
+}
+
+/* ---- --backend ---- */
+
+static bool has_bid_of(const struct sl_span *span, const struct sl_backend *backend)
+{
+    for (int32_t b = 0; b < span->bid_count; b++)
+        if (span->bids[b].backend == backend && !span->bids[b].out)
+            return true;
+    return false;
+}
+
+/* The forced backend gets every node that it can run, alone or with others. */
+static void force(struct sl_spans *spans, const struct sl_backend *forced)
+{
+    for (int32_t i = 0; i < spans->count; i++) {
+        struct sl_span *span = &spans->items[i];
+        bool owned = false;
+        for (int32_t k = 0; k < spans->count && !owned; k++) {
+            const struct sl_span *other = &spans->items[k];
+            owned = has_bid_of(other, forced) && other->first < span->first + span->count &&
+                    span->first < other->first + other->count;
+        }
+        for (int32_t b = 0; owned && !span->pin && b < span->bid_count; b++)
+            if (span->bids[b].backend != forced)
+                span->bids[b].out = true;
+    }
+}
+
+seqlstm_status sl_spans_constrain(struct sl_spans *spans, const struct sl_plan_request *request,
+                                  struct seqlstm_error *err)
+{
+    bool binding = sl_plan_request_is_replay(request);
+    for (int32_t i = 0; i < spans->count; i++) {
+        struct sl_span *span = &spans->items[i];
+        const struct sl_pin *pin = find_pin(spans, span);
+        SEQLSTM_TRY(pin ? follow_pin(spans, span, pin, err) : follow_stored(spans, request, span, binding, err));
+    }
+    if (request->forced_backend)
+        force(spans, sl_registry_find_backend(request->registry, request->forced_backend));
+    return SEQLSTM_OK;
+}

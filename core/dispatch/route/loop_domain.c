@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See loop_domain.h. */
+#include "dispatch/route/loop_domain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/cost/tune.h"
+
+static const char *get_domain(const struct sl_bid *bid)
+{
+    return sl_backend_get_device(bid->backend, bid->device)->domain;
+}
+
+static bool is_within(const struct sl_loop *loop, const struct sl_span *span)
+{
+    return span->first >= loop->first && span->first + span->count <= loop->first + loop->count;
+}
+
+/* What the loop's nodes cost at least on one domain; negative: it does not run them all. `least` [count + 1]. */
+static double price(const struct sl_spans *spans, const char *domain, double *least)
+{
+    const struct sl_loop *loop = &spans->graph->loop;
+    least[0] = 0;
+    for (int32_t n = 1; n <= loop->count; n++)
+        least[n] = -1;
+    for (int32_t n = 0; n < loop->count; n++)
+        for (int32_t i = 0; i < spans->count && least[n] >= 0; i++) {
+            const struct sl_span *span = &spans->items[i];
+            if (span->first != loop->first + n || !is_within(loop, span))
+                continue;
+            for (int32_t b = 0; b < span->bid_count; b++) {
+                double ns = least[n] + sl_cost_get_ns(&span->bids[b].cost), *end = &least[n + span->count];
+                if (!span->bids[b].out && strcmp(get_domain(&span->bids[b]), domain) == 0 && (*end < 0 || ns < *end))
+                    *end = ns;
+            }
+        }
+    return least[loop->count];
+}
+
+seqlstm_status sl_spans_settle_loop(struct sl_spans *spans, struct seqlstm_error *err)
+{
+    const struct sl_loop *loop = &spans->graph->loop;
+    const char *best = NULL;
+    double cost = -1;
+    if (loop->count == 0)
+        return SEQLSTM_OK;
+    double *least = calloc((size_t)loop->count + 1, sizeof *least);
+    if (least == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    for (int32_t i = 0; i < spans->count; i++)
+        for (int32_t b = 0; b < spans->items[i].bid_count && is_within(loop, &spans->items[i]); b++) {
+            const char *domain = get_domain(&spans->items[i].bids[b]);
+            double ns = best && strcmp(best, domain) == 0 ? -1 : price(spans, domain, least);
+            if (ns >= 0 && (cost < 0 || ns < cost)) {
+                cost = ns;
+                best = domain;
+            }
+        }
+    free(least);
+    for (int32_t i = 0; best && i < spans->count; i++)
+        for (int32_t b = 0; b < spans->items[i].bid_count && is_within(loop, &spans->items[i]); b++)
+            if (strcmp(get_domain(&spans->items[i].bids[b]), best) != 0)
+                spans->items[i].bids[b].out = true;
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loop runs in one memory: what its steps hand on is never copied. Private to core/dispatch. */
+#ifndef SL_DISPATCH_ROUTE_LOOP_DOMAIN_H
+#define SL_DISPATCH_ROUTE_LOOP_DOMAIN_H
+
+#include "dispatch/bid/bid.h"
+
+/* Puts out all bids on the loop of the graph but those of the domain that runs it cheapest, the first of them where
+ * costs are equal. Where no domain runs it all, nothing changes. Errors: NO_MEMORY. */
+seqlstm_status sl_spans_settle_loop(struct sl_spans *spans, struct seqlstm_error *err);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See runoff.h. */
+#include "dispatch/plan/request.h"
+#include "dispatch/route/whole_steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/cost/cost_key.h"
+#include "dispatch/memory/layout.h"
+
+static const double close_by = 0.10; /* totals that differ by more are not timed */
+static const double trifle = 0.01;   /* of the step: what takes less makes no other plan */
+static const double unsure = 0.02;   /* whole steps of equal plans were up to 1.5 % apart */
+
+struct runoff {
+    const struct sl_runoff_request *request;
+    struct sl_route paths[2];   /* the cheapest and the second */
+    struct sl_cost_key keys[2]; /* of them */
+    struct sl_cost_key key;     /* of both */
+    double ns[2];
+};
+
+/* ---- is there one? ---- */
+
+static bool is_measured(const struct sl_bid_routes *ways, const struct sl_route *path)
+{
+    for (int32_t k = 0; k < path->count; k++)
+        if (ways->bids[path->steps[k]]->cost.source < SL_COST_CACHED)
+            return false;
+    return true;
+}
+
+/* Would a plan that goes this way be refused by `fallback: error`? */
+static bool is_forbidden(const struct runoff *runoff, const struct sl_route *path)
+{
+    const struct sl_bid_routes *ways = runoff->request->ways;
+    if (runoff->request->frame->graph->model->dispatch.fallback != SL_FALLBACK_ERROR)
+        return false;
+    for (int32_t k = 0; k < path->count; k++)
+        if (sl_bid_is_fallback(ways->spans[path->steps[k]], ways->bids[path->steps[k]]))
+            return true;
+    return false;
+}
+
+/* The second path; count 0: there is none, or none that comes near. */
+static seqlstm_status find_rival(struct runoff *runoff, struct seqlstm_error *err)
+{
+    const struct sl_bid_routes *ways = runoff->request->ways;
+    struct sl_route *second = &runoff->paths[1];
+    bool open = true;
+    SEQLSTM_TRY(sl_route_find_second(&ways->problem, &runoff->paths[0], trifle, second, err));
+    bool close = second->count > 0 && second->cost_ns <= (1 + close_by) * runoff->paths[0].cost_ns &&
+                 is_measured(ways, second) && !is_forbidden(runoff, second);
+    if (close)
+        SEQLSTM_TRY(sl_bid_routes_open(ways, runoff->request->tuner->spans, second, &open, err));
+    if (!close || !open)
+        second->count = 0;
+    return SEQLSTM_OK;
+}
+
+/* ---- its key ---- */
+
+static struct sl_cost_key get_plan_key(const struct runoff *runoff, const struct sl_route *path)
+{
+    const struct sl_bid_routes *ways = runoff->request->ways;
+    struct sl_cost_key key = {{3, 4}};
+    for (int32_t k = 0; k < path->count; k++) {
+        const struct sl_cost_key step =
+            sl_tuner_get_key(runoff->request->tuner, ways->spans[path->steps[k]]->node,
+                             &ways->spans[path->steps[k]]->node->desc, ways->bids[path->steps[k]]);
+        sl_cost_key_join(&key, &step);
+    }
+    return key;
+}
+
+/* The plan whose time the record has first: the order of the costs may change, that of the keys does not. */
+static int get_first(const struct runoff *runoff)
+{
+    return memcmp(&runoff->keys[0], &runoff->keys[1], sizeof runoff->keys[0]) <= 0 ? 0 : 1;
+}
+
+static void find_keys(struct runoff *runoff)
+{
+    for (int w = 0; w < 2; w++)
+        runoff->keys[w] = get_plan_key(runoff, &runoff->paths[w]);
+    const int first = get_first(runoff);
+    runoff->key = runoff->keys[first];
+    sl_cost_key_join(&runoff->key, &runoff->keys[1 - first]);
+}
+
+static bool recall(struct runoff *runoff)
+{
+    const struct sl_cost_record *record = sl_cost_cache_find(runoff->request->tuner->tuning->cache, &runoff->key);
+    if (record == NULL)
+        return false;
+    const int first = get_first(runoff);
+    runoff->ns[first] = record->forward_ns;
+    runoff->ns[1 - first] = record->backward_ns;
+    return true;
+}
+
+static seqlstm_status keep(const struct runoff *runoff, struct seqlstm_error *err)
+{
+    const int first = get_first(runoff);
+    const struct sl_cost_record record = {.key = runoff->key,
+                                          .forward_ns = runoff->ns[first],
+                                          .backward_ns = runoff->ns[1 - first],
+                                          .label = "whole steps of two plans"};
+    return sl_cost_cache_add(runoff->request->tuner->tuning->cache, &record, err);
+}
+
+/* ---- the race ---- */
+
+/* A plan of the path, as an executor needs it. Its ops stay the bids' and the frame's: it is not to be destroyed. */
+static seqlstm_status lay_out(const struct runoff *runoff, const struct sl_route *path, struct sl_plan *out_plan,
+                              struct seqlstm_error *err)
+{
+    const struct sl_bid_routes *ways = runoff->request->ways;
+    *out_plan = *runoff->request->frame;
+    struct sl_call *calls = SL_ARENA_ARRAY(out_plan->arena, struct sl_call, (size_t)path->count);
+    if (calls == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    for (int32_t k = 0; k < path->count; k++)
+        calls[k] = sl_bid_make_call(ways->spans[path->steps[k]], ways->bids[path->steps[k]]);
+    out_plan->calls = calls;
+    out_plan->call_count = path->count;
+    return sl_plan_lay_out(out_plan, calls, runoff->request->optimizer_states, err);
+}
+
+/* *out_timed false: something was in the way. */
+static seqlstm_status race(struct runoff *runoff, bool *out_timed, struct seqlstm_error *err)
+{
+    const struct sl_tuning *tuning = runoff->request->tuner->tuning;
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    struct sl_plan plans[2];
+    for (int w = 0; w < 2; w++)
+        SEQLSTM_TRY(lay_out(runoff, &runoff->paths[w], &plans[w], err));
+    const struct sl_race_request request = {.plans = {&plans[0], &plans[1]},
+                                            .tuning = tuning,
+                                            .optimizer_states = runoff->request->optimizer_states,
+                                            .seconds = tuning->seconds * SL_TUNER_RACE_SHARE};
+    seqlstm_status status = tuning->race(&request, runoff->ns, &why);
+    *out_timed = status == SEQLSTM_OK && runoff->ns[0] > 0 && runoff->ns[1] > 0;
+    if (status == SEQLSTM_CANCELLED) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status != SEQLSTM_OK)
+        sl_log_printf(tuning->log, SL_LOG_DEBUG, "whole steps of the best two plans are not timed: %s", why.message);
+    for (int w = 0; w < 2; w++) /* the cache has tenths: whole ones are found again as they were said */
+        runoff->ns[w] = floor(runoff->ns[w] + 0.5);
+    return *out_timed ? keep(runoff, err) : SEQLSTM_OK;
+}
+
+/* ---- the verdict ---- */
+
+/* Where whole steps tie, the finer measure stays: the one of the operations. */
+static int find_winner(const struct runoff *runoff)
+{
+    return runoff->ns[1] < (1 - unsure) * runoff->ns[0] ? 1 : 0;
+}
+
+static seqlstm_status describe(const struct runoff *runoff, int winner, enum sl_cost_source source,
+                               struct sl_runoff *out, struct seqlstm_error *err)
+{
+    const struct sl_bid_routes *ways = runoff->request->ways;
+    const struct sl_route *other = &runoff->paths[1 - winner];
+    struct sl_plan_choice *choices =
+        SL_ARENA_ARRAY(runoff->request->frame->arena, struct sl_plan_choice, (size_t)other->count);
+    if (choices == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    *out = (struct sl_runoff){.source = source,
+                              .chosen_ns = runoff->ns[winner],
+                              .other_ns = runoff->ns[1 - winner],
+                              .other = choices,
+                              .overturned = winner == 1};
+    for (int32_t k = 0; k < other->count; k++) {
+        const struct sl_bid *bid = ways->bids[other->steps[k]];
+        if (!sl_route_has_step(&runoff->paths[winner], other->steps[k]))
+            choices[out->other_count++] = (struct sl_plan_choice){.node = ways->spans[other->steps[k]]->node->name,
+                                                                  .backend = sl_backend_get_id(bid->backend),
+                                                                  .variant = bid->variant,
+                                                                  .phase = runoff->request->frame->graph->phase};
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status hold(struct runoff *runoff, int *out_winner, struct sl_runoff *out, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(find_rival(runoff, err));
+    if (runoff->paths[1].count == 0)
+        return SEQLSTM_OK;
+    find_keys(runoff);
+    bool known = recall(runoff);
+    const enum sl_cost_source source = known ? SL_COST_CACHED : SL_COST_MEASURED;
+    if (!known)
+        SEQLSTM_TRY(race(runoff, &known, err));
+    if (!known)
+        return SEQLSTM_OK;
+    *out_winner = find_winner(runoff);
+    return describe(runoff, *out_winner, source, out, err);
+}
+
+seqlstm_status sl_runoff_hold(const struct sl_runoff_request *request, struct sl_route *path,
+                              struct sl_runoff *out_runoff, struct seqlstm_error *err)
+{
+    const struct sl_tuning *tuning = request->tuner->tuning;
+    struct runoff runoff = {.request = request, .paths = {*path, {0}}};
+    int winner = 0;
+    if (tuning == NULL || tuning->race == NULL || !tuning->measure || !is_measured(request->ways, path))
+        return SEQLSTM_OK;
+    seqlstm_status status = hold(&runoff, &winner, out_runoff, err);
+    *path = runoff.paths[winner];
+    free(runoff.paths[1 - winner].steps);
+    return status;
+}
+
+/* ---- stored ---- */
+
+static bool is_same(const struct sl_call *call, const struct sl_plan_choice *choice)
+{
+    return strcmp(choice->node, call->node->name) == 0 &&
+           strcmp(choice->backend, sl_backend_get_id(call->backend)) == 0 &&
+           strcmp(choice->variant, call->variant) == 0;
+}
+
+/* Is the plan the stored one, and not the one that it was compared with? */
+static bool is_followed(const struct sl_plan_request *request, const struct sl_plan *plan)
+{
+    const struct sl_runoff *runoff = request->stored_runoff;
+    int32_t count = 0;
+    for (int32_t i = 0; i < request->stored_count; i++)
+        count += request->stored[i].phase == plan->graph->phase;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        bool stored = false;
+        for (int32_t i = 0; i < request->stored_count && !stored; i++)
+            stored = request->stored[i].phase == plan->graph->phase && is_same(&plan->calls[c], &request->stored[i]);
+        for (int32_t k = 0; k < runoff->other_count; k++)
+            stored = stored && !is_same(&plan->calls[c], &runoff->other[k]);
+        if (!stored)
+            return false;
+    }
+    return count == plan->call_count;
+}
+
+seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan, struct seqlstm_error *err)
+{
+    const struct sl_runoff *stored = request->stored_runoff;
+    if (stored == NULL || !is_followed(request, plan))
+        return SEQLSTM_OK;
+    struct sl_plan_choice *choices = SL_ARENA_ARRAY(plan->arena, struct sl_plan_choice, (size_t)stored->other_count);
+    bool complete = choices != NULL;
+    for (int32_t k = 0; k < stored->other_count && complete; k++) {
+        const struct sl_plan_choice *from = &stored->other[k];
+        choices[k] = (struct sl_plan_choice){.node = sl_arena_strdup(plan->arena, from->node),
+                                             .backend = sl_arena_strdup(plan->arena, from->backend),
+                                             .variant = sl_arena_strdup(plan->arena, from->variant),
+                                             .phase = from->phase};
+        complete = choices[k].node && choices[k].backend && choices[k].variant;
+    }
+    if (!complete)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    plan->runoff = *stored;
+    plan->runoff.source = SL_COST_STORED;
+    plan->runoff.other = choices;
+    return SEQLSTM_OK;
+}
