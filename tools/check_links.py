@@ -5,9 +5,10 @@
 check_links.py [ROOT]       exit 1 and one line per link that leads nowhere
 check_links.py --self-test  plants broken links and checks that each is caught
 
-In Markdown every relative link must name a file or folder of the repository, and its anchor a heading of that file. In all
-other text files, comments included, every path that begins with `docs/` and ends with `.md` must exist. docs/README.md must
-list every page beside it.
+In Markdown every relative link must name a file or folder of the repository, and its anchor a heading of that file.
+Paths in inline code that begin with a folder of the sources, such as `core/base`, must exist; names in capitals are
+placeholders, and pages of the archive may name files of their day. In all other text files, comments included, every
+path that begins with `docs/` and ends with `.md` must exist. docs/README.md must list every page beside it.
 """
 import pathlib
 import posixpath
@@ -27,6 +28,9 @@ DEFINITION = re.compile(r'^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$')
 HTML = re.compile(r'<(?:a|img)\b[^>]*?\b(?:href|src)="([^"]*)"')
 NAMED = re.compile(r'<a\b[^>]*?\b(?:name|id)="([^"]*)"')
 SCHEME = re.compile(r'^[a-zA-Z][a-zA-Z0-9+.-]*:')
+FOLDERS = 'core|plugins|modules|include|examples|tests|tools|configs|docs'
+SOURCES = re.compile(r'(?<![\w./$}<-])((?:' + FOLDERS + r')/[\w./*{},-]*)')
+ARCHIVE = 'docs/measurements/archive/'
 MENTION = re.compile(r'(?<![\w./-])docs/[\w./-]*\w\.md\b')
 
 
@@ -46,6 +50,16 @@ def prose(text):
 
 def without_code(line):
     return re.sub(r'(`+).+?\1', '', line)
+
+
+def named_sources(text):
+    """Paths of sources in inline code, as (line, path); not those with patterns or placeholders."""
+    for number, line in prose(text):
+        for _, code in re.findall(r'(`+)(.+?)\1', line):
+            for path in SOURCES.findall(code):
+                path = path.rstrip('/.,')
+                if not re.search(r'[*{},]|\b[A-Z]{2,}\b(?!\.md)', path):
+                    yield number, path
 
 
 def slug(heading):
@@ -127,6 +141,9 @@ def check(root):
                 reason = why_broken(root, places, name, target)
                 if reason:
                     yield f'{name}:{line}: {reason}'
+            for line, source in [] if name.startswith(ARCHIVE) else named_sources(text):
+                if source not in places:
+                    yield f'{name}:{line}: there is no {source}'
         else:
             for number, line in enumerate(text.split('\n'), 1):
                 for mention in MENTION.findall(line):
@@ -148,13 +165,16 @@ def unlisted(root, names):
 
 def self_test():
     files = {
-        'README.md': '# Top\n[a](docs/a.md) [b](docs/a.md#two-words) ![p](docs/p.png "a picture") [w](https://x.org/no)\n'
+        'README.md': '# Top\n[a](docs/a.md) [b](docs/a.md#two-words) ![p](docs/p.png "a picture")\n'
+                     '[w](https://x.org/no)\n'
                      '[self](#top) [folder](docs/) [folder](docs)\n```\n[code](nowhere.md)\n```\n`[code](nowhere.md)`\n'
                      '[![p](docs/p.png)](docs/a.md)\n',
         'docs/a.md': '# A\n## Two words\n## Two words\n## `code`, and: more\n<a name="named"></a>\n'
                      '[up](../README.md) [second](#two-words-1) [third](#code-and-more) [fourth](#named)\n'
                      '```\n# no heading\n```\n[r]: a.md\n<img src="p.png">\n',
-        'docs/README.md': '[a](a.md#a)\n',
+        'docs/README.md': '[a](a.md#a) `core/a.c` `core/` `cc core/a.c -o a` `core/*.c`\n'
+                          '`configs/NAME.yaml` `build/core/b.c`\n',
+        'docs/measurements/archive/old.md': '`core/gone.c`\n',
         'docs/deep/b.md': '',
         'docs/p.png': '',
         'core/a.c': '/* docs/a.md says why; tests/docs/no.md is no path from the root */\n',
@@ -175,6 +195,8 @@ def self_test():
         'bad/outside.md': '[a](../../none.md)\n',
         'bad/folder.md': '[a](../nowhere/)\n',
         'bad/third.md': '[a](../docs/a.md#two-words-2)\n',
+        'bad/source.md': 'See `core/gone.c`.\n',
+        'bad/source_folder.md': 'See ``cc plugins/gone/``.\n',
         'bad/mention.c': '/* docs/none.md */\n',
         'bad/mention.py': '# See docs/deep/none.md.\n',
     }

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """README.md keeps its promises: its commands run in its order, its YAML as it stands, and `plan` prints what it shows.
 
-Every command in a block ```sh must match one line of HOW below; one that does not fails the test. What differs from README:
-* `make run` and `make test` are asked of make with -n: the targets must exist and run what README says. `make run` then trains
-  the model it names here for 10 updates, so that the answer after it is one line, not yet the right one.
-* `run` of the files that README shows or makes does 10 updates.
-The plan is compared where the two CPU backends and no others are loaded. Times, ratios, variants of a backend and the number of
-different characters in the text are masked.
+Every command in a block ```sh must match one line of HOW below; a command that does not fails the test. Differences from
+README:
+* `make run` and `make test` are only asked of `make -n`: the targets must exist and run what README says. The test then
+  trains the model of `make run` for 10 updates. So the answer of the next command has one line, but is not yet right.
+* `seqlstm run` does 10 updates.
+The plan is compared where the two CPU backends and no others are loaded. Times, ratios, variants of a backend and the
+number of different characters in the text are masked.
 """
 import os
 import pathlib
@@ -137,7 +138,7 @@ def masked(text):
 
 
 def compare_plans(shown, printed):
-    """What README shows stands in what is printed, in the same order; only where README has `…` may more lines stand."""
+    """The lines of README must be among the printed ones, in the same order; more lines are allowed only at a `…`."""
     rest = masked(printed)
     gap = False
     for line in masked(shown):
@@ -159,7 +160,7 @@ def test_every_command_runs(t):
     if 'cpu-blas' not in loaded(t):
         return 'without cpu-blas nothing runs the models'
     for language, text, before in blocks():
-        expect(language in ('sh', 'yaml', 'text'), f'a block of README in `{language}`: the test knows sh, yaml and text')
+        expect(language in ('sh', 'yaml', 'text'), f'a block of README in `{language}`, not in sh, yaml or text')
         if language == 'yaml':
             names = re.findall(r'`(\w+\.yaml)`', before)
             expect(names, 'README does not say how to call its model file')
@@ -202,7 +203,8 @@ def test_this_test_notices(t):
         expect(old in plan, f'{old} is no longer in the plan')
         expect(refuses(compare_plans, plan, plan.replace(old, new)), f'{new} in place of {old}')
     lines = plan.splitlines(True)
-    expect(refuses(compare_plans, plan, ''.join(lines[:2] + ['one more\n'] + lines[2:])), 'a line which README leaves out')
+    longer = ''.join(lines[:2] + ['one more\n'] + lines[2:])
+    expect(refuses(compare_plans, plan, longer), 'a line which README leaves out')
 
 
 harness.main(globals())
