@@ -16,7 +16,7 @@
 #include "dispatch/planner.h"
 #include "dispatch/plan/refusal.h"
 #include "exec/exec.h"
-#include "exec/params_mirror.h"
+#include "exec/params/params_mirror.h"
 #include "measure/interval.h"
 #include "judge/oracle.h"
 #include "compare/verify.h"

@@ -24,7 +24,7 @@
 #include "base/memory/memory.h"
 #include "base/system/pool.h"
 #include "dispatch/plan/plan.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 
 struct sl_exec;
 

@@ -7,7 +7,7 @@
 #include "registry/host.h"
 #include "registry/lane.h"
 #include "exec/exec.h"
-#include "exec/params_mirror.h"
+#include "exec/params/params_mirror.h"
 
 enum { SL_EXEC_SHAPES = SL_SHAPES_BOUND, SL_EXEC_VECTOR_BINDINGS = 8 };
 

@@ -11,7 +11,7 @@
 
 #include "base/system/pool.h"
 #include "registry/registry.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 #include "graph/graph.h"
 #include "judge/check.h"
 #include "judge/offer.h"

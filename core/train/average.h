@@ -17,7 +17,7 @@
 
 #include "base/memory/memory.h"
 #include "exec/exec.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 
 enum sl_average_kind { SL_AVERAGE_NONE, SL_AVERAGE_EMA, SL_AVERAGE_MEAN };
 

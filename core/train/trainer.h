@@ -29,7 +29,7 @@
 #include "data/batch/batcher.h"
 #include "data/dataset/state.h"
 #include "exec/exec.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 #include "interop/safetensors.h"
 #include "model/model.h"
 #include "train/metrics/metric.h"

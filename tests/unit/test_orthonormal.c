@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <seqlstm/philox.h>
 
-#include "exec/orthonormal.h"
+#include "exec/params/orthonormal.h"
 
 static double *draw(int64_t rows, int64_t columns)
 {

@@ -19,7 +19,7 @@
 #include "decode/decoder.h"
 #include "decode/sampler.h"
 #include "exec/exec.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 
 #define WEAK __attribute__((weak))
 

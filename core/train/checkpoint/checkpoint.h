@@ -21,7 +21,7 @@
 #include <seqlstm/status.h>
 
 #include "base/system/log.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 #include "interop/safetensors.h"
 #include "train/checkpoint/train_state.h"
 

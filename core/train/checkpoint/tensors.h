@@ -8,7 +8,7 @@
 #include <seqlstm/status.h>
 
 #include "base/memory/arena.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 #include "interop/safetensors.h"
 
 /* A list that grows by whole buffers. Zeroed: empty. */

@@ -9,7 +9,7 @@
 
 #include <seqlstm/status.h>
 
-#include "exec/params.h"
+#include "exec/params/params.h"
 #include "interop/safetensors.h"
 
 /* Writes the values with a checksum and the given texts (NULL, 0: none) beside

@@ -14,8 +14,8 @@
 #include <seqlstm/philox.h>
 
 #include "base/value/hash.h"
-#include "exec/orthonormal.h"
-#include "exec/params.h"
+#include "exec/params/orthonormal.h"
+#include "exec/params/params.h"
 
 /* [0, 1) */
 static double draw_uniform(uint64_t key, uint64_t element, uint32_t draw)

@@ -2,7 +2,7 @@
 /* Panels of rows: what earlier panels have is taken off a whole panel as two products, W = A Q' and A -= W Q, which
  * read Q once for all of the panel's rows; then its rows are taken one after the other. The products are done twice
  * where a row lost more than half of its length, and so is a row. */
-#include "exec/orthonormal.h"
+#include "exec/params/orthonormal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat parameter buffers. See params.h. */
-#include "exec/params.h"
+#include "exec/params/params.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/params_mirror.h"
+#include "exec/params/params_mirror.h"
 
 enum { ALIGN_ELEMS = 16 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameter buffers outside the host. See params_mirror.h. */
-#include "exec/params_mirror.h"
+#include "exec/params/params_mirror.h"
 
 #include <stdlib.h>
 #include <string.h>

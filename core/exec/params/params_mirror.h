@@ -16,7 +16,7 @@
 #define SL_EXEC_PARAMS_MIRROR_H
 
 #include "registry/domain.h"
-#include "exec/params.h"
+#include "exec/params/params.h"
 
 enum { SL_PLACES_MAX = 5, SL_PLACE_HOST = 0 };
 
