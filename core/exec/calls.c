@@ -6,10 +6,14 @@
  * overwritten by their first writer in a step and added to by others (a tied matrix), unless the step
  * accumulates.
  */
-#include <string.h>
+#include "exec/calls.h"
 
 #include "base/system/clock.h"
-#include "exec/exec_private.h"
+#include "exec/blame.h"
+#include "exec/param_grads.h"
+#include "exec/place.h"
+#include "exec/rows.h"
+#include "exec/vectors.h"
 
 static struct sl_exec_place *get_place(struct sl_exec *exec, int32_t c)
 {
@@ -135,11 +139,11 @@ static void note_outputs(struct sl_exec *exec, int32_t c)
             sl_exec_note_written(exec, own->place, exec->plan->calls[c].node->slots[s]);
 }
 
-struct seqlstm_binding *sl_exec_get_binding(const struct sl_exec *exec, int32_t c)
+static struct seqlstm_binding *get_binding(const struct sl_exec *exec, int32_t c)
 {
     const struct sl_exec_loop *loop = &exec->loop;
     return loop->step < 0 ? exec->shape->bindings[c]
-                          : exec->shape->pieces[loop->step * (loop->end - loop->first) + c - loop->first];
+                          : exec->shape->step_bindings[loop->step * (loop->end - loop->first) + c - loop->first];
 }
 
 static char *get_reserve(struct sl_exec *exec, int32_t c)
@@ -155,7 +159,7 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
     const struct sl_call *call = &exec->plan->calls[c];
     struct sl_exec_call *own = &exec->calls[c];
     struct sl_exec_place *place = get_place(exec, c);
-    struct seqlstm_binding *binding = sl_exec_get_binding(exec, c);
+    struct seqlstm_binding *binding = get_binding(exec, c);
     SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
     if (binding) {
         int64_t start = sl_clock_ns();
@@ -179,26 +183,6 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
     if (exec->loop.step < 0)
         SEQLSTM_TRY(fill_empty_sequences(exec, c, err));
     note_outputs(exec, c);
-    return SEQLSTM_OK;
-}
-
-bool sl_exec_has_rows(const struct sl_exec *exec, int32_t c)
-{
-    bool loops = c >= exec->loop.first && c < exec->loop.end;
-    return loops ? exec->shape->piece_count > 0 : exec->shape->bindings[c] != NULL;
-}
-
-seqlstm_status sl_exec_forward(struct sl_exec *exec, struct seqlstm_error *err)
-{
-    for (int32_t c = 0; c < exec->plan->call_count; c++) {
-        bool loops = c >= exec->loop.first && c < exec->loop.end;
-        if (loops && c == exec->loop.first)
-            SEQLSTM_TRY(sl_exec_loop_forward(exec, err));
-        if (!loops)
-            SEQLSTM_TRY(sl_exec_forward_call(exec, c, err));
-        if (exec->watch && sl_exec_has_rows(exec, c))
-            SEQLSTM_TRY(exec->watch(exec->watch_context, exec, exec->plan->calls[c].node, err));
-    }
     return SEQLSTM_OK;
 }
 
@@ -301,20 +285,20 @@ struct seqlstm_backward sl_exec_get_backward(struct sl_exec *exec, int32_t c, ui
     };
 }
 
-seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, const struct seqlstm_backward *args,
+seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const struct seqlstm_backward *args,
                                      struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
     int64_t start = sl_clock_ns();
     seqlstm_status status =
-        sl_backend_get_table(call->backend)->backward(sl_exec_get_binding(exec, c), get_queue(exec, c), args, err);
+        sl_backend_get_table(call->backend)->backward(get_binding(exec, c), get_queue(exec, c), args, err);
     if (status != SEQLSTM_OK)
         return sl_exec_blame(call, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
+seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
 {
     uint32_t op = exec->plan->calls[c].node->desc.head.op;
     bool is_loss = op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS, add;
@@ -330,22 +314,8 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
     SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &add, err));
     struct seqlstm_backward args =
         sl_exec_get_backward(exec, c, request.parts | (add ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
-    SEQLSTM_TRY(sl_exec_backward_call(exec, c, &args, err));
+    SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
     SEQLSTM_TRY(fill_empty_grads(exec, c, err));
     sl_exec_note_params(exec, c);
     return settle_inputs(exec, c, &request, err);
-}
-
-seqlstm_status sl_exec_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
-{
-    memset(exec->grad_valid, 0, (size_t)exec->graph->tensor_count * sizeof *exec->grad_valid);
-    memset(exec->param_written, 0, (size_t)exec->graph->param_count * sizeof *exec->param_written);
-    for (int32_t c = exec->plan->call_count - 1; c >= 0; c--) {
-        bool loops = c >= exec->loop.first && c < exec->loop.end && exec->shape->piece_count > 0;
-        if (loops && c + 1 == exec->loop.end)
-            SEQLSTM_TRY(sl_exec_loop_backward(exec, accumulate, err));
-        if (!loops && exec->plan->calls[c].node->needs_backward)
-            SEQLSTM_TRY(run_back(exec, c, accumulate, err));
-    }
-    return SEQLSTM_OK;
 }

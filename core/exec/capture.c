@@ -13,12 +13,18 @@
  *  1. Before calls that may be captured everything they read stands in their place, so that none copies from the host.
  *  2. After a launch the marks of what is valid where are those that the calls would have left.
  */
+#include "exec/capture.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value/text.h"
 #include "dispatch/plan/capture.h"
-#include "exec/exec_private.h"
+#include "exec/live.h"
+#include "exec/place.h"
+#include "exec/rows.h"
+#include "exec/update.h"
+#include "exec/vectors.h"
 
 seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err)
 {
@@ -30,38 +36,19 @@ seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *
     return sl_exec_open_live(exec, err);
 }
 
-static void drop(struct sl_exec *exec, struct sl_exec_graph *graph)
+static void drop(struct sl_exec *exec, struct sl_exec_capture *capture)
 {
-    if (graph->native)
-        sl_domain_drop_graph(exec->places[exec->device_place].domain, graph->native);
-    sl_exec_release_vectors(exec, graph);
-    free(graph->marks);
-    *graph = (struct sl_exec_graph){0};
+    if (capture->native)
+        sl_domain_drop_graph(exec->places[exec->device_place].domain, capture->native);
+    sl_exec_release_vectors(exec, capture);
+    free(capture->marks);
+    *capture = (struct sl_exec_capture){0};
 }
 
-void sl_exec_drop_graphs(struct sl_exec *exec, struct sl_exec_shape *shape)
+void sl_exec_drop_captures(struct sl_exec *exec, struct sl_exec_shape *shape)
 {
-    for (int k = 0; k < SL_EXEC_GRAPHS; k++)
-        drop(exec, &shape->graphs[k]);
-}
-
-/* The sums that losses add to. */
-static seqlstm_status clear_sums(struct sl_exec *exec, struct seqlstm_error *err)
-{
-    struct sl_exec_place *place = &exec->places[exec->device_place];
-    if (exec->graph->sums >= 0)
-        sl_exec_note_written(exec, exec->device_place, exec->graph->sums);
-    return sl_domain_clear(place->domain, place->sums, 2 * sizeof *place->sums, err);
-}
-
-static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(clear_sums(exec, err));
-    SEQLSTM_TRY(sl_exec_forward(exec, err));
-    if (exec->graph->phase == SL_PHASE_TRAIN)
-        SEQLSTM_TRY(sl_exec_backward(exec, step->accumulate, err));
-    SEQLSTM_TRY(sl_exec_carry_states(exec, err));
-    return step->update ? sl_exec_make_update(exec, err) : SEQLSTM_OK;
+    for (int k = 0; k < SL_EXEC_CAPTURES; k++)
+        drop(exec, &shape->captures[k]);
 }
 
 /* Invariant 1. What calls write before they read it is valid nowhere yet, and stays so. */
@@ -145,72 +132,74 @@ static void note_launch(struct sl_exec *exec, const struct sl_exec_step *step, c
 
 /* ---- capture ---------------------------------------------------------------------------------------------------- */
 
-static seqlstm_status record(struct sl_exec *exec, struct sl_exec_graph *graph, const struct sl_exec_step *step,
-                             struct seqlstm_error *err)
+static seqlstm_status record(struct sl_exec *exec, struct sl_exec_capture *capture, const struct sl_exec_step *step,
+                             sl_exec_calls_fn *calls, struct seqlstm_error *err)
 {
     struct sl_domain *domain = exec->places[exec->device_place].domain;
     SEQLSTM_TRY(sl_domain_begin_capture(domain, err));
-    exec->capturing = graph;
-    seqlstm_status status = call_by_call(exec, step, err);
+    exec->capturing = capture;
+    seqlstm_status status = calls(exec, step, err);
     exec->capturing = NULL;
-    seqlstm_status ended = sl_domain_end_capture(domain, &graph->native, status == SEQLSTM_OK ? err : NULL);
-    if (status == SEQLSTM_OK || graph->native == NULL)
+    seqlstm_status ended = sl_domain_end_capture(domain, &capture->native, status == SEQLSTM_OK ? err : NULL);
+    if (status == SEQLSTM_OK || capture->native == NULL)
         return status != SEQLSTM_OK ? status : ended;
-    sl_domain_drop_graph(domain, graph->native);
-    graph->native = NULL;
+    sl_domain_drop_graph(domain, capture->native);
+    capture->native = NULL;
     return status;
 }
 
 /* A device that does not capture the step runs it call by call; one that failed says so then. */
-static seqlstm_status capture(struct sl_exec *exec, struct sl_exec_graph *graph, const struct sl_exec_step *step,
-                              struct seqlstm_error *err)
+static seqlstm_status record_step(struct sl_exec *exec, struct sl_exec_capture *capture,
+                                  const struct sl_exec_step *step, sl_exec_calls_fn *calls, struct seqlstm_error *err)
 {
     const size_t marks = 2 * (size_t)exec->graph->tensor_count + (size_t)exec->graph->param_count + 1;
     struct seqlstm_error refusal = SEQLSTM_ERROR_INIT;
-    if (graph->marks == NULL && (graph->marks = malloc(marks)) == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph of a step");
-    keep_marks(exec, graph->marks);
-    if (record(exec, graph, step, &refusal) != SEQLSTM_OK) {
-        graph->refused = true;
+    if (capture->marks == NULL && (capture->marks = malloc(marks)) == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the capture of a step");
+    keep_marks(exec, capture->marks);
+    if (record(exec, capture, step, calls, &refusal) != SEQLSTM_OK) {
+        capture->refused = true;
         exec->loop.step = -1;
-        sl_text_snprintf(exec->graphs.refusal, sizeof exec->graphs.refusal, "%s", refusal.message);
-        restore_marks(exec, graph->marks);
+        sl_text_snprintf(exec->captures.refusal, sizeof exec->captures.refusal, "%s", refusal.message);
+        restore_marks(exec, capture->marks);
         for (int32_t c = 0; c < exec->plan->call_count; c++)
             exec->calls[c].packed_version = 0; /* nothing has been packed */
         return SEQLSTM_OK;
     }
-    keep_marks(exec, graph->marks);
-    graph->circumstances = get_circumstances(exec);
-    graph->loss_scale = exec->step.loss_scale;
-    exec->graphs.captured++;
+    keep_marks(exec, capture->marks);
+    capture->circumstances = get_circumstances(exec);
+    capture->loss_scale = exec->step.loss_scale;
+    exec->captures.captured++;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+static seqlstm_status run(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,
+                          struct seqlstm_error *err)
 {
-    struct sl_exec_graph *graph = &exec->shape->graphs[step->accumulate + 2 * (step->update != NULL)];
+    struct sl_exec_capture *capture = &exec->shape->captures[step->accumulate + 2 * (step->update != NULL)];
     if (exec->device_place == SL_PLACE_HOST || exec->watch)
-        return call_by_call(exec, step, err);
+        return calls(exec, step, err);
     SEQLSTM_TRY(bring(exec, step, err));
-    if (graph->native && step->update && exec->scales_factors && graph->loss_scale != exec->step.loss_scale) {
-        drop(exec, graph);
-        graph->seen = 1; /* captured anew at once */
+    if (capture->native && step->update && exec->scales_factors && capture->loss_scale != exec->step.loss_scale) {
+        drop(exec, capture);
+        capture->seen = 1; /* captured anew at once */
     }
-    if (graph->native == NULL && !graph->refused && graph->seen++ > 0)
-        SEQLSTM_TRY(capture(exec, graph, step, err));
-    if (graph->native == NULL || graph->circumstances != get_circumstances(exec))
-        return call_by_call(exec, step, err);
-    note_launch(exec, step, graph->marks);
-    exec->graphs.launched++;
-    return sl_domain_launch(exec->places[exec->device_place].domain, graph->native, err);
+    if (capture->native == NULL && !capture->refused && capture->seen++ > 0)
+        SEQLSTM_TRY(record_step(exec, capture, step, calls, err));
+    if (capture->native == NULL || capture->circumstances != get_circumstances(exec))
+        return calls(exec, step, err);
+    note_launch(exec, step, capture->marks);
+    exec->captures.launched++;
+    return sl_domain_launch(exec->places[exec->device_place].domain, capture->native, err);
 }
 
-seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,
+                                 struct seqlstm_error *err)
 {
     if (step->update == NULL || exec->captures_update || exec->device_place == SL_PLACE_HOST)
-        return run(exec, step, err);
+        return run(exec, step, calls, err);
     struct sl_exec_step alone = *step;
     alone.update = NULL;
-    SEQLSTM_TRY(run(exec, &alone, err));
+    SEQLSTM_TRY(run(exec, &alone, calls, err));
     return sl_exec_make_update(exec, err);
 }

@@ -123,10 +123,10 @@ struct sl_exec_timing {
 const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
 
 /* Training steps as graphs of the device, since creation. */
-struct sl_exec_graphs {
+struct sl_exec_captures {
     int64_t captured, launched;
     char refusal[256]; /* what the device last said to a capture that failed, so that the step ran call by call; "" */
 };
-const struct sl_exec_graphs *sl_exec_get_graphs(const struct sl_exec *exec);
+const struct sl_exec_captures *sl_exec_get_captures(const struct sl_exec *exec);
 
 #endif

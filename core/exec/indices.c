@@ -4,9 +4,9 @@
  *
  *   source lengths 3 2:  memory_row 0 2 4 1 3   memory_offset 0 3 5 5 …   (packed steps 0 1 | 2 3 | 4)
  */
-#include <stdlib.h>
+#include "exec/indices.h"
 
-#include "exec/exec_private.h"
+#include <stdlib.h>
 
 static int32_t *get(const struct sl_exec *exec, enum sl_tensor_role role)
 {
@@ -65,6 +65,16 @@ double sl_exec_weigh_row(const struct sl_exec *exec, const struct sl_batch *batc
     return exec->indices[SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE] == NULL
                ? weight
                : weight * (double)classes[target->values[row] > 0.5f];
+}
+
+double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
+{
+    const struct sl_field *target = &batch->target;
+    int64_t rows = target->on_steps ? batch->axis.rows : batch->sequences;
+    double sum = 0;
+    for (int64_t r = 0; r < rows; r++)
+        sum += sl_exec_weigh_row(exec, batch, r);
+    return sum;
 }
 
 static void fill_weights(struct sl_exec *exec, const struct sl_batch *batch)

@@ -6,9 +6,9 @@
  *
  * A run ends when the device has finished it, so the pinned block is free when the next one is filled.
  */
-#include <string.h>
+#include "exec/live.h"
 
-#include "exec/exec_private.h"
+#include <string.h>
 
 static int64_t round_up(int64_t bytes)
 {

@@ -17,18 +17,16 @@
  *     STEPWISE), else step by step.
  *  3. After backward the gradient of every tensor of the loop stands for all rows, zeros included.
  */
+#include "exec/loop.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/exec_private.h"
-
-int64_t sl_exec_get_shift(const struct sl_exec *exec, const struct sl_tensor *tensor)
-{
-    if (exec->loop.step < 0 || tensor->axis != SL_AXIS_STEPS)
-        return 0;
-    return exec->shape->sides[SL_EXEC_TARGET].steps.row_offsets[exec->loop.step] * tensor->features *
-           sl_dtype_bytes(tensor->dtype);
-}
+#include "exec/calls.h"
+#include "exec/param_grads.h"
+#include "exec/place.h"
+#include "exec/rows.h"
+#include "exec/vectors.h"
 
 /* ---- life ---------------------------------------------------------------------------------------------------- */
 
@@ -79,48 +77,6 @@ void sl_exec_close_loop(struct sl_exec *exec)
     free(exec->loop.carried);
 }
 
-void sl_exec_release_loop(struct sl_exec *exec, struct sl_exec_shape *shape)
-{
-    int32_t width = exec->loop.end - exec->loop.first;
-    for (int64_t k = 0; k < shape->piece_count; k++)
-        if (shape->pieces[k])
-            sl_backend_get_table(exec->plan->calls[exec->loop.first + k % width].backend)
-                ->binding_destroy(shape->pieces[k]);
-    free(shape->pieces);
-    shape->pieces = NULL;
-    shape->piece_count = 0;
-}
-
-seqlstm_status sl_exec_bind_loop(struct sl_exec *exec, struct sl_exec_shape *shape, struct seqlstm_error *err)
-{
-    const struct seqlstm_axis *axis = sl_exec_get_axis(shape, SL_AXIS_STEPS);
-    int32_t width = exec->loop.end - exec->loop.first;
-    int64_t count = axis->rows > 0 ? axis->steps * width : 0;
-    if (count == 0)
-        return SEQLSTM_OK;
-    shape->pieces = calloc((size_t)count, sizeof *shape->pieces);
-    if (shape->pieces == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
-    shape->piece_count = count;
-    for (int64_t k = 0; k < count; k++) {
-        int32_t c = exec->loop.first + (int32_t)(k % width);
-        const struct sl_call *call = &exec->plan->calls[c];
-        int64_t t = k / width, rows = axis->batch_sizes[t];
-        struct seqlstm_bind bind = {.struct_size = sizeof bind,
-                                    .rows = rows,
-                                    .rows_in = sl_exec_get_rows_in(exec, shape, c, rows),
-                                    .axis = axis,
-                                    .t0 = t,
-                                    .t1 = t + 1};
-        struct seqlstm_queue *queue = &exec->places[exec->calls[c].place].domain->queue.queue;
-        seqlstm_status status =
-            sl_backend_get_table(call->backend)->op_bind(call->op, queue, &bind, &shape->pieces[k], err);
-        if (status != SEQLSTM_OK)
-            return sl_exec_blame(call, status, err);
-    }
-    return SEQLSTM_OK;
-}
-
 /* ---- forward ------------------------------------------------------------------------------------------------- */
 
 static bool is_written(const struct sl_exec *exec, int32_t t)
@@ -156,7 +112,7 @@ static seqlstm_status provide_outer(struct sl_exec *exec, int32_t place, struct 
 
 seqlstm_status sl_exec_loop_forward(struct sl_exec *exec, struct seqlstm_error *err)
 {
-    int64_t steps = exec->shape->piece_count > 0 ? exec->shape->sides[SL_EXEC_TARGET].steps.steps : 0;
+    int64_t steps = exec->shape->step_binding_count > 0 ? exec->shape->sides[SL_EXEC_TARGET].steps.steps : 0;
     SEQLSTM_TRY(provide_outer(exec, exec->calls[exec->loop.first].place, err));
     for (int64_t step = 0; step < steps; step++) {
         exec->loop.step = step;
@@ -315,7 +271,7 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
         SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &adds, err));
     struct seqlstm_backward args =
         sl_exec_get_backward(exec, c, request.parts | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
-    SEQLSTM_TRY(sl_exec_backward_call(exec, c, &args, err));
+    SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
     sl_exec_note_params(exec, c);
     return settle(exec, c, &request, err);
 }
@@ -367,7 +323,7 @@ static seqlstm_status finish_params(struct sl_exec *exec, int32_t c, bool accumu
     SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &adds, err));
     struct seqlstm_backward args =
         sl_exec_get_backward(exec, c, SEQLSTM_BACKWARD_WEIGHTS | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
-    SEQLSTM_TRY(sl_exec_backward_call(exec, c, &args, err));
+    SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
     sl_exec_note_params(exec, c);
     return SEQLSTM_OK;
 }

@@ -2,7 +2,8 @@
 /* What attention looks at, from the executor of an encoder to that of its decoder, through the host. */
 #include <string.h>
 
-#include "exec/exec_private.h"
+#include "exec/place.h"
+#include "exec/rows.h"
 
 seqlstm_status sl_exec_hand_memories(struct sl_exec *encoder, struct sl_exec *decoder, struct seqlstm_error *err)
 {

@@ -5,9 +5,12 @@
  * edge, through the host, and stays valid in both places until it is written again. A plan that runs on the
  * host alone has one place and copies nothing.
  */
+#include "exec/place.h"
+
 #include <string.h>
 
-#include "exec/exec_private.h"
+#include "exec/rows.h"
+#include "exec/stage.h"
 
 static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
                                struct seqlstm_error *err)

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bindings by shape. A shape is the list of lengths (and the number of sequences); ids and positions are copied
  * into it at every run. The least recently used shape makes room for a new one. */
+#include "exec/shapes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value/hash.h"
-#include "exec/exec_private.h"
+#include "exec/blame.h"
+#include "exec/capture.h"
+#include "exec/indices.h"
+#include "exec/live.h"
+#include "exec/rows.h"
 
 static uint64_t hash_axis(const struct seqlstm_axis *axis, uint64_t hash)
 {
@@ -31,6 +37,18 @@ static bool matches(const struct sl_exec_shape *shape, const struct sl_batch *ba
            is_equal(&shape->sides[SL_EXEC_SOURCE].steps, &batch->source.axis);
 }
 
+static void release_loop(struct sl_exec *exec, struct sl_exec_shape *shape)
+{
+    int32_t width = exec->loop.end - exec->loop.first;
+    for (int64_t k = 0; k < shape->step_binding_count; k++)
+        if (shape->step_bindings[k])
+            sl_backend_get_table(exec->plan->calls[exec->loop.first + k % width].backend)
+                ->binding_destroy(shape->step_bindings[k]);
+    free(shape->step_bindings);
+    shape->step_bindings = NULL;
+    shape->step_binding_count = 0;
+}
+
 static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
 {
     for (int32_t c = 0; shape->bindings && c < exec->plan->call_count; c++) {
@@ -38,8 +56,8 @@ static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
             sl_backend_get_table(exec->plan->calls[c].backend)->binding_destroy(shape->bindings[c]);
         shape->bindings[c] = NULL;
     }
-    sl_exec_drop_graphs(exec, shape);
-    sl_exec_release_loop(exec, shape);
+    sl_exec_drop_captures(exec, shape);
+    release_loop(exec, shape);
     shape->used = false;
 }
 
@@ -111,25 +129,6 @@ static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_axes *axes,
     return SEQLSTM_OK;
 }
 
-const struct seqlstm_axis *sl_exec_get_axis(const struct sl_exec_shape *shape, enum sl_axis axis)
-{
-    const struct sl_exec_axes *axes = &shape->sides[sl_exec_get_side(axis)];
-    return sl_axis_is_steps(axis) ? &axes->steps : &axes->rows;
-}
-
-/* A gather may read other rows than it writes, queries look at those of a memory. */
-int64_t sl_exec_get_rows_in(const struct sl_exec *exec, const struct sl_exec_shape *shape, int32_t c, int64_t rows)
-{
-    const struct sl_node *node = exec->plan->calls[c].node;
-    uint32_t op = node->desc.head.op;
-    int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_GATHER_X
-                   : op == SEQLSTM_OP_ATTENTION ? SEQLSTM_ATTENTION_KEYS
-                                                : -1;
-    if (slot >= 0)
-        rows = sl_exec_get_axis(shape, exec->graph->tensors[node->slots[slot]].axis)->rows;
-    return rows > 0 ? rows : 1; /* memories that are all empty: a row that nobody reads */
-}
-
 static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
@@ -149,6 +148,37 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
     seqlstm_status status =
         sl_backend_get_table(call->backend)->op_bind(call->op, &domain->queue.queue, &bind, &shape->bindings[c], err);
     return status == SEQLSTM_OK ? status : sl_exec_blame(call, status, err);
+}
+
+/* Bindings of the loop's calls for every step of a shape. */
+static seqlstm_status bind_loop(struct sl_exec *exec, struct sl_exec_shape *shape, struct seqlstm_error *err)
+{
+    const struct seqlstm_axis *axis = sl_exec_get_axis(shape, SL_AXIS_STEPS);
+    int32_t width = exec->loop.end - exec->loop.first;
+    int64_t count = axis->rows > 0 ? axis->steps * width : 0;
+    if (count == 0)
+        return SEQLSTM_OK;
+    shape->step_bindings = calloc((size_t)count, sizeof *shape->step_bindings);
+    if (shape->step_bindings == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
+    shape->step_binding_count = count;
+    for (int64_t k = 0; k < count; k++) {
+        int32_t c = exec->loop.first + (int32_t)(k % width);
+        const struct sl_call *call = &exec->plan->calls[c];
+        int64_t t = k / width, rows = axis->batch_sizes[t];
+        struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                    .rows = rows,
+                                    .rows_in = sl_exec_get_rows_in(exec, shape, c, rows),
+                                    .axis = axis,
+                                    .t0 = t,
+                                    .t1 = t + 1};
+        struct seqlstm_queue *queue = &exec->places[exec->calls[c].place].domain->queue.queue;
+        seqlstm_status status =
+            sl_backend_get_table(call->backend)->op_bind(call->op, queue, &bind, &shape->step_bindings[k], err);
+        if (status != SEQLSTM_OK)
+            return sl_exec_blame(call, status, err);
+    }
+    return SEQLSTM_OK;
 }
 
 static struct sl_exec_shape *find_oldest(struct sl_exec *exec)
@@ -196,7 +226,7 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
                 return status;
             }
         }
-        seqlstm_status status = sl_exec_bind_loop(exec, shape, err);
+        seqlstm_status status = bind_loop(exec, shape, err);
         if (status != SEQLSTM_OK) {
             release(exec, shape);
             return status;

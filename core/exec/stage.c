@@ -9,9 +9,9 @@
  * both streams have finished, so pinned memory and the set before are free when the next staging begins, and a copy
  * that failed is reported by the run that started it.
  */
-#include <string.h>
+#include "exec/stage.h"
 
-#include "exec/exec_private.h"
+#include <string.h>
 
 /* What the batch has of the field; NULL: nothing. */
 static const void *get_field(const struct sl_batch *batch, int f, int64_t *out_bytes)

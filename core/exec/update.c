@@ -10,8 +10,11 @@
  * leaves all as it is where loss or squares are no number: so nothing waits for the host between a step and its update,
  * and a graph may hold both. Who reads loss and squares afterwards knows whether it was made.
  */
+#include "exec/update.h"
+
 #include "dispatch/plan/capture.h"
-#include "exec/exec_private.h"
+#include "exec/place.h"
+#include "exec/vectors.h"
 
 void sl_exec_open_update(struct sl_exec *exec)
 {

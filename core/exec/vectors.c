@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat-vector operations of training: axpy and the like, on the backend the plan chose. */
+#include "exec/vectors.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "exec/exec_private.h"
 
 /* The plan's call for an operation (and kind, for VECTOR); -1: the plan is not one of training. */
 static int32_t find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind)
@@ -34,30 +34,30 @@ static seqlstm_status create_binding(struct sl_exec *exec, int32_t v, int64_t el
 static seqlstm_status bind_captured(struct sl_exec *exec, int32_t v, int64_t elems,
                                     struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
-    struct sl_exec_graph *graph = exec->capturing;
+    struct sl_exec_capture *capture = exec->capturing;
     int32_t k = 0;
-    while (k < graph->vector_count && (graph->vectors[k].v != v || graph->vectors[k].elems != elems))
+    while (k < capture->vector_count && (capture->vectors[k].v != v || capture->vectors[k].elems != elems))
         k++;
-    if (k == graph->vector_count) {
-        struct sl_exec_vector_binding *more = realloc(graph->vectors, ((size_t)k + 1) * sizeof *more);
+    if (k == capture->vector_count) {
+        struct sl_exec_vector_binding *more = realloc(capture->vectors, ((size_t)k + 1) * sizeof *more);
         if (more == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph of a step");
-        graph->vectors = more;
+        capture->vectors = more;
         SEQLSTM_TRY(create_binding(exec, v, elems, &more[k], err));
-        graph->vector_count++;
+        capture->vector_count++;
     }
-    *out_binding = graph->vectors[k].binding;
+    *out_binding = capture->vectors[k].binding;
     return SEQLSTM_OK;
 }
 
-void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_graph *graph)
+void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_capture *capture)
 {
-    for (int32_t k = 0; k < graph->vector_count; k++)
-        sl_backend_get_table(exec->plan->vectors[graph->vectors[k].v].backend)
-            ->binding_destroy(graph->vectors[k].binding);
-    free(graph->vectors);
-    graph->vectors = NULL;
-    graph->vector_count = 0;
+    for (int32_t k = 0; k < capture->vector_count; k++)
+        sl_backend_get_table(exec->plan->vectors[capture->vectors[k].v].backend)
+            ->binding_destroy(capture->vectors[k].binding);
+    free(capture->vectors);
+    capture->vectors = NULL;
+    capture->vector_count = 0;
 }
 
 /* The binding for `elems`; the last of the kept ones makes room. */

@@ -211,7 +211,7 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
                                                 sl_backend_get_id(call->backend), "variant", call->variant, "rows",
                                                 (json_int_t)timing[c].rows));
     }
-    const struct sl_exec_graphs *graphs = sl_exec_get_graphs(session->train.exec);
+    const struct sl_exec_captures *captures = sl_exec_get_captures(session->train.exec);
     const struct sl_train_result *train = &result->train;
     json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:{s:f,s:f},s:{s:I,s:I,s:o},s:o}", "schema",
                              "seqlstm.summary/1", "end", sl_train_end_get_name(train->end), "metrics", metrics,
@@ -219,8 +219,8 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
                              (json_int_t)train->progress.tokens, "updates", (json_int_t)train->progress.updates,
                              "overflows", (json_int_t)train->overflows, "epochs", train->progress.epochs, "waiting",
                              "seconds", train->wait_seconds, "share", train->wait_share, "graphs", "captured",
-                             (json_int_t)graphs->captured, "launched", (json_int_t)graphs->launched, "refusal",
-                             graphs->refusal[0] ? json_string(graphs->refusal) : json_null(), "layers", layers);
+                             (json_int_t)captures->captured, "launched", (json_int_t)captures->launched, "refusal",
+                             captures->refusal[0] ? json_string(captures->refusal) : json_null(), "layers", layers);
     json_t *signatures = result->has_test          ? signatures_object(&result->test)
                          : result->train.has_valid ? signatures_object(&result->train.valid)
                                                    : NULL;

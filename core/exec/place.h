@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers in each memory domain, and which copy of a tensor is valid where. */
+#ifndef SL_EXEC_PLACE_H
+#define SL_EXEC_PLACE_H
+
+#include "exec/exec_private.h"
+
+/* Finds the place of every call and makes the buffers. */
+seqlstm_status sl_exec_open_places(struct sl_exec *exec, const float *class_weights, struct seqlstm_error *err);
+void sl_exec_close_places(struct sl_exec *exec);
+
+/* At the start of a run: the batch's tensors are valid on the host, computed ones nowhere. */
+void sl_exec_begin_values(struct sl_exec *exec);
+
+/* The address of tensor t (of its gradient) in a place, valid or not; NULL when it has no room. */
+void *sl_exec_at(struct sl_exec *exec, int32_t place, int32_t t);
+float *sl_exec_grad_at(struct sl_exec *exec, int32_t place, int32_t t);
+
+/* The same, made valid there by a copy if need be. NULL when the batch has no such field. */
+seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t place, int32_t t, void **out_tensor,
+                               struct seqlstm_error *err);
+seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t place, int32_t t, float **out_grad,
+                                    struct seqlstm_error *err);
+
+/* Notes that t has been written in a place: its other copies are stale. */
+void sl_exec_note_written(struct sl_exec *exec, int32_t place, int32_t t);
+
+/* Copies bytes between two places, through the host's buffer at the same offset. */
+seqlstm_status sl_exec_move_bytes(struct sl_exec *exec, int32_t from, int32_t to, char *base_from, char *base_host,
+                                  char *base_to, int64_t bytes, struct seqlstm_error *err);
+
+#endif

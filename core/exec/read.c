@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What callers read of an executor between steps, and watchers within one. */
+#include <string.h>
+
+#include "exec/place.h"
+#include "exec/rows.h"
+
+const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec)
+{
+    return exec->graph;
+}
+
+struct sl_field sl_exec_get_output(const struct sl_exec *exec)
+{
+    const struct sl_tensor *tensor = &exec->graph->tensors[exec->graph->output];
+    struct sl_field field = {
+        .kind = SL_FIELD_VALUES, .on_steps = sl_axis_is_steps(tensor->axis), .features = tensor->features};
+    field.values = sl_exec_at((struct sl_exec *)exec, SL_PLACE_HOST, exec->graph->output);
+    return field;
+}
+
+seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems, struct seqlstm_error *err)
+{
+    for (int32_t s = 0; s < exec->graph->state_count; s++) {
+        void *read;
+        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, exec->graph->states[s].tensor_in, &read, err));
+        sl_exec_note_written(exec, SL_PLACE_HOST, exec->graph->states[s].tensor_in);
+    }
+    *out_state = exec->places[SL_PLACE_HOST].states;
+    *out_elems = exec->state_elems;
+    return SEQLSTM_OK;
+}
+
+int64_t sl_exec_get_state_offset(const struct sl_exec *exec, int32_t s)
+{
+    return exec->state_offsets[s];
+}
+
+void sl_exec_reset_state(struct sl_exec *exec)
+{
+    memset(exec->places[SL_PLACE_HOST].states, 0, (size_t)exec->state_elems * sizeof(float));
+    for (int32_t s = 0; s < exec->graph->state_count; s++)
+        sl_exec_note_written(exec, SL_PLACE_HOST, exec->graph->states[s].tensor_in);
+}
+
+void sl_exec_watch(struct sl_exec *exec, sl_exec_watch_fn *watch, void *context)
+{
+    exec->watch = watch;
+    exec->watch_context = context;
+}
+
+seqlstm_status sl_exec_read(struct sl_exec *exec, int32_t tensor, const float **out_values, int64_t *out_elems,
+                            struct seqlstm_error *err)
+{
+    const struct sl_tensor *t = &exec->graph->tensors[tensor];
+    void *values;
+    SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, tensor, &values, err));
+    *out_values = values;
+    *out_elems = (t->axis == SL_AXIS_FREE ? t->rows : sl_exec_get_rows(exec, t->axis)) * t->features;
+    return SEQLSTM_OK;
+}
+
+const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count)
+{
+    *out_count = exec->plan->call_count;
+    return exec->timing;
+}
+
+const struct sl_exec_captures *sl_exec_get_captures(const struct sl_exec *exec)
+{
+    return &exec->captures;
+}

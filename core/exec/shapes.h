@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bindings by shape of batch. */
+#ifndef SL_EXEC_SHAPES_H
+#define SL_EXEC_SHAPES_H
+
+#include "exec/exec_private.h"
+
+/* Finds or makes the bindings of the batch's shape, and copies its ids and positions. */
+seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
+void sl_exec_unbind_all(struct sl_exec *exec);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step: checks and binds the batch, runs all calls and reads the results.
+ *
+ *   check, bind, stage │ clear sums, forward, backward, carry states, update │ stage the next batch, collect
+ *                        one by one, or as a capture (capture.c)
+ */
+#include <string.h>
+
+#include "exec/calls.h"
+#include "exec/capture.h"
+#include "exec/live.h"
+#include "exec/loop.h"
+#include "exec/place.h"
+#include "exec/rows.h"
+#include "exec/shapes.h"
+#include "exec/stage.h"
+#include "exec/update.h"
+
+/* ---- the batch -------------------------------------------------------------------------------------------------- */
+
+bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch)
+{
+    const struct sl_envelope *envelope = &exec->graph->facts.envelope;
+    return batch->sequences <= envelope->sequences && batch->axis.steps <= envelope->steps &&
+           batch->axis.rows <= envelope->rows &&
+           (!exec->graph->reads_source ||
+            (batch->source.axis.steps <= envelope->source_steps && batch->source.axis.rows <= envelope->source_rows));
+}
+
+static bool field_fits(const struct sl_field *field, const struct sl_field_facts *facts)
+{
+    return field->kind == facts->kind && field->on_steps == facts->on_steps &&
+           (field->kind != SL_FIELD_VALUES || field->features == facts->features);
+}
+
+static seqlstm_status check_batch(const struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    const struct sl_data_facts *facts = &exec->graph->facts;
+    if (!sl_exec_fits(exec, batch))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "a batch of %lld sequences, %lld steps and %lld rows (source: %lld, %lld) does not fit the plan's "
+                     "%lld, %lld and %lld (%lld, %lld)",
+                     (long long)batch->sequences, (long long)batch->axis.steps, (long long)batch->axis.rows,
+                     (long long)batch->source.axis.steps, (long long)batch->source.axis.rows,
+                     (long long)facts->envelope.sequences, (long long)facts->envelope.steps,
+                     (long long)facts->envelope.rows, (long long)facts->envelope.source_steps,
+                     (long long)facts->envelope.source_rows);
+    bool loss = exec->graph->phase != SL_PHASE_PREDICT;
+    bool input = exec->graph->reads_input, source = exec->graph->reads_source;
+    if ((input && !field_fits(&batch->input, &facts->input)) ||
+        (source && !field_fits(&batch->source.input, &facts->source)) ||
+        (loss && !field_fits(&batch->target, &facts->target)))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the batch's fields are not those the model was built for");
+    if (loss && facts->has_weight && batch->weight.kind != SL_FIELD_VALUES)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the batch has no weights, but the model was built for them");
+    return SEQLSTM_OK;
+}
+
+/* ---- the calls -------------------------------------------------------------------------------------------------- */
+
+/* The sums that losses add to. */
+static seqlstm_status clear_sums(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    struct sl_exec_place *place = &exec->places[exec->device_place];
+    if (exec->graph->sums >= 0)
+        sl_exec_note_written(exec, exec->device_place, exec->graph->sums);
+    return sl_domain_clear(place->domain, place->sums, 2 * sizeof *place->sums, err);
+}
+
+static seqlstm_status forward(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    for (int32_t c = 0; c < exec->plan->call_count; c++) {
+        bool loops = c >= exec->loop.first && c < exec->loop.end;
+        if (loops && c == exec->loop.first)
+            SEQLSTM_TRY(sl_exec_loop_forward(exec, err));
+        if (!loops)
+            SEQLSTM_TRY(sl_exec_forward_call(exec, c, err));
+        if (exec->watch && sl_exec_has_rows(exec, c))
+            SEQLSTM_TRY(exec->watch(exec->watch_context, exec, exec->plan->calls[c].node, err));
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+{
+    memset(exec->grad_valid, 0, (size_t)exec->graph->tensor_count * sizeof *exec->grad_valid);
+    memset(exec->param_written, 0, (size_t)exec->graph->param_count * sizeof *exec->param_written);
+    for (int32_t c = exec->plan->call_count - 1; c >= 0; c--) {
+        bool loops = c >= exec->loop.first && c < exec->loop.end && exec->shape->step_binding_count > 0;
+        if (loops && c + 1 == exec->loop.end)
+            SEQLSTM_TRY(sl_exec_loop_backward(exec, accumulate, err));
+        if (!loops && exec->plan->calls[c].node->needs_backward)
+            SEQLSTM_TRY(sl_exec_backward_call(exec, c, accumulate, err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* Final states of sequences without a step are their initial ones; what survives goes to the next batch. */
+static seqlstm_status carry_states(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    for (int32_t s = 0; s < exec->graph->state_count; s++) {
+        const struct sl_state *state = &exec->graph->states[s];
+        int32_t place = 0;
+        while (place < SL_PLACES_MAX && !(exec->valid[state->tensor_out] >> place & 1))
+            place++;
+        if (place == SL_PLACES_MAX)
+            continue;
+        void *in;
+        SEQLSTM_TRY(sl_exec_provide(exec, place, state->tensor_in, &in, err));
+        SEQLSTM_TRY(sl_domain_copy(exec->places[place].domain, in, sl_exec_at(exec, place, state->tensor_out),
+                                   exec->shape->sequences * state->features * 4, err));
+        sl_exec_note_written(exec, place, state->tensor_in);
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(clear_sums(exec, err));
+    SEQLSTM_TRY(forward(exec, err));
+    if (exec->graph->phase == SL_PHASE_TRAIN)
+        SEQLSTM_TRY(backward(exec, step->accumulate, err));
+    SEQLSTM_TRY(carry_states(exec, err));
+    return step->update ? sl_exec_make_update(exec, err) : SEQLSTM_OK;
+}
+
+/* ---- the step --------------------------------------------------------------------------------------------------- */
+
+/* What the caller reads on the host. Waits for every device: whatever failed there is reported by this run. */
+static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *step, double sums[2],
+                              double *out_squares, struct seqlstm_error *err)
+{
+    const struct sl_graph *graph = exec->graph;
+    void *read;
+    for (int32_t p = 0; p < SL_PLACES_MAX; p++)
+        if (exec->places[p].domain)
+            SEQLSTM_TRY(sl_domain_finish(exec->places[p].domain, err));
+    SEQLSTM_TRY(sl_exec_finish_staging(exec, err));
+    if (graph->sums >= 0) {
+        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->sums, &read, err));
+        memcpy(sums, read, 2 * sizeof *sums);
+    }
+    if (graph->output >= 0 && graph->output_needed)
+        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
+    return step->update ? sl_exec_finish_update(exec, out_squares, err) : SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                           struct sl_exec_result *out_result, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(check_batch(exec, batch, err));
+    SEQLSTM_TRY(sl_exec_bind(exec, batch, err));
+    if (step->next)
+        SEQLSTM_TRY(sl_exec_open_staging(exec, err));
+    if (!batch->carry_state)
+        sl_exec_reset_state(exec);
+    exec->step.epoch = step->epoch;
+    exec->step.weight_mask_step = step->weight_mask_step;
+    exec->step.normaliser = (float)step->normaliser;
+    exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
+    if (step->update)
+        sl_exec_begin_update(exec, step->update);
+    exec->loop.step = -1; /* after a run that failed */
+    double sums[2] = {0, 0}, squares = 0;
+    sl_exec_begin_values(exec);
+    SEQLSTM_TRY(sl_exec_take_staged(exec, batch, err));
+    SEQLSTM_TRY(sl_exec_renew_live(exec, err));
+    SEQLSTM_TRY(sl_exec_run_calls(exec, step, call_by_call, err));
+    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if not, its own run says why */
+        SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
+    SEQLSTM_TRY(collect(exec, step, sums, &squares, err));
+    *out_result = (struct sl_exec_result){.loss_sum = sums[0],
+                                          .weight_sum = sums[1],
+                                          .squares = squares,
+                                          .rows = batch->has_steps || batch->source.present
+                                                      ? batch->axis.rows + batch->source.axis.rows
+                                                      : batch->sequences};
+    return SEQLSTM_OK;
+}
