@@ -6,7 +6,7 @@
 #include "base/value/json_write.h"
 #include "base/value/text.h"
 #include "cli/output/prediction_writer.h"
-#include "session/neighbours.h"
+#include "session/predict/neighbours.h"
 
 static const struct cli_flag flags[] = {
     {.name = "input", .letter = 'i', .argument = "FILE", .help = "what to embed; - is standard input (default -)"},

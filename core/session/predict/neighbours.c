@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nearest neighbours by cosine. */
-#include "session/neighbours.h"
+#include "session/predict/neighbours.h"
 
 #include <math.h>
 
