@@ -2,7 +2,7 @@
 /* graph + registry -> plan:
  *
  *   ask (bid.c) -> pins, stored choices, --backend (constraint.c) -> costs (tune.c) -> cheapest way (path.c)
- *   -> whole steps of it and of the next (runoff.c) -> calls
+ *   -> whole steps of it and of the next (route/whole_steps.c) -> calls
  *
  * An op that refuses at creation puts its bid out, and the way is searched again.
  */
@@ -252,9 +252,10 @@ static seqlstm_status choose_way(struct planner *p, struct sl_route *path)
     for (bool open = false; !open;)
         SEQLSTM_TRY(search_way(p, path, &open));
     SEQLSTM_TRY(choose_vectors(p));
-    const struct sl_runoff_request runoff = {
+    const struct sl_whole_steps_setup steps = {
         .ways = &p->ways, .tuner = &p->tuner, .frame = p->plan, .optimizer_states = p->request->optimizer_states};
-    return p->policy == SL_POLICY_MEASURED ? sl_runoff_hold(&runoff, path, &p->plan->runoff, p->err) : SEQLSTM_OK;
+    return p->policy == SL_POLICY_MEASURED ? sl_whole_steps_compare(&steps, path, &p->plan->whole_steps, p->err)
+                                           : SEQLSTM_OK;
 }
 
 static seqlstm_status choose_calls(struct planner *p)
@@ -266,7 +267,7 @@ static seqlstm_status choose_calls(struct planner *p)
         status = follow_way(p, &path);
     free(path.steps);
     SEQLSTM_TRY(status);
-    SEQLSTM_TRY(sl_runoff_replay(p->request, p->plan, p->err));
+    SEQLSTM_TRY(sl_whole_steps_replay(p->request, p->plan, p->err));
     const struct sl_profiles *profiles = p->request->tuning ? p->request->tuning->profiles : NULL;
     return sl_sizes_profile(p->graph, profiles, p->calls, p->plan->call_count, p->err);
 }
@@ -285,8 +286,8 @@ static seqlstm_status make(struct planner *p)
     int64_t start = sl_clock_ns();
     SEQLSTM_TRY(choose_calls(p));
     p->plan->timed = p->tuner.timed;
-    bool raced = p->plan->runoff.source == SL_COST_MEASURED;
-    p->plan->timed_seconds = p->tuner.timed > 0 || raced ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
+    bool compared = p->plan->whole_steps.source == SL_COST_MEASURED;
+    p->plan->timed_seconds = p->tuner.timed > 0 || compared ? (double)(sl_clock_ns() - start) * 1e-9 : 0;
     SEQLSTM_TRY(sl_plan_list_devices(p->plan, p->err));
     SEQLSTM_TRY(sl_plan_lay_out(p->plan, p->calls, p->request->optimizer_states, p->err));
     return sl_touched_count(p->plan, p->request->tuning ? p->request->tuning->profiles : NULL, p->err);

@@ -59,10 +59,10 @@ struct sl_stored_plan {
     int32_t threads; /* 0: it does not say */
     struct sl_plan_device *devices;
     int32_t device_count;
-    int64_t *edges;                   /* of buckets that were measured */
-    int64_t edge_count;               /* 0: none */
-    struct sl_step_cost cost;         /* count 0: not measured */
-    struct sl_runoff train, evaluate; /* whole steps that were compared; SL_COST_NONE: there were none */
+    int64_t *edges;                        /* of buckets that were measured */
+    int64_t edge_count;                    /* 0: none */
+    struct sl_step_cost cost;              /* count 0: not measured */
+    struct sl_whole_steps train, evaluate; /* whole steps that were compared; SL_COST_NONE: there were none */
 };
 
 /* quantization.json of a run; texts in one arena. */
@@ -196,8 +196,8 @@ seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first
  * phase they stay empty, and nothing is measured. */
 seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase phase, struct sl_profiles *profiles,
                                       struct sl_tuning *out_tuning, struct seqlstm_error *err);
-/* race.c: a sl_race_fn. Buffers are those of one plan at a time, with parameters of their own. */
-sl_race_fn sl_session_race;
+/* whole_steps.c: a sl_whole_steps_fn. Buffers are those of one plan at a time, with parameters of their own. */
+sl_whole_steps_fn sl_session_time_whole_steps;
 /* made_batch.c: a batch of given lengths as the facts describe it: zeros, with weights of 1. Lengths do not increase;
  * `source_lengths` NULL: no source, `lengths` NULL: no steps. NO_MEMORY. */
 seqlstm_status sl_session_make_batch(const struct sl_data_facts *facts, int64_t sequences, const int32_t *lengths,
@@ -312,7 +312,7 @@ void sl_sources_check(const struct sl_session *session, enum sl_split split);
 seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err);
 
 /* The comparison behind the choices of the phase; NULL: none. */
-const struct sl_runoff *sl_stored_plan_find_runoff(const struct sl_stored_plan *stored, enum sl_phase phase);
+const struct sl_whole_steps *sl_stored_plan_find_whole_steps(const struct sl_stored_plan *stored, enum sl_phase phase);
 
 /* How many threads the pool gets (0: auto): what the user says for this very command, else the stored plan's when it
  * is replayed. Says what differs from the plan. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run-off of the two cheapest plans as whole steps: decided, kept, replayed, interrupted and failing."""
+"""Whole steps of the two cheapest plans compared: decided, kept, replayed, interrupted and failing."""
 import json
 import pathlib
 import signal

@@ -57,7 +57,7 @@ seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *span
     for (int side = 0; side < 2; side++)
         tuner->process[side] =
             sl_cost_key_begin(tuning->pool ? sl_pool_get_members(tuning->pool) : 1, &tuner->sides[side]);
-    const double share = tuning->race ? 1 - SL_TUNER_RACE_SHARE : 1;
+    const double share = tuning->time_whole_steps ? 1 - SL_TUNER_WHOLE_STEPS_SHARE : 1;
     tuner->deadline_ns = sl_clock_ns() + (int64_t)(share * tuning->seconds * 1e9);
     return SEQLSTM_OK;
 }

@@ -17,8 +17,8 @@
 #include "dispatch/cost/experience.h"
 #include "dispatch/plan/request.h"
 
-/* Of the time for a plan, what is left for whole steps of the best two (runoff.h). */
-#define SL_TUNER_RACE_SHARE (1.0 / 7)
+/* Of the time for a plan, what is left for whole steps of the best two (route/whole_steps.h). */
+#define SL_TUNER_WHOLE_STEPS_SHARE (1.0 / 7)
 
 /* What tuning keeps from span to span. */
 struct sl_tuner {

@@ -119,17 +119,17 @@ static json_t *write_capture(const struct sl_plan *plan)
 }
 
 /* null: whole steps were not compared. */
-static json_t *write_runoff(const struct sl_runoff *runoff)
+static json_t *write_whole_steps(const struct sl_whole_steps *steps)
 {
-    if (runoff->source == SL_COST_NONE)
+    if (steps->source == SL_COST_NONE)
         return json_null();
     json_t *other = json_array();
-    for (int32_t k = 0; k < runoff->other_count; k++)
-        json_array_append_new(other, json_pack("{s:s,s:s,s:s}", "name", runoff->other[k].node, "backend",
-                                               runoff->other[k].backend, "variant", runoff->other[k].variant));
-    return json_pack("{s:I,s:I,s:s,s:b,s:o}", "step_ns", (json_int_t)runoff->chosen_ns, "other_step_ns",
-                     (json_int_t)runoff->other_ns, "from", sl_cost_source_get_name(runoff->source), "overturned",
-                     runoff->overturned, "other", other);
+    for (int32_t k = 0; k < steps->other_count; k++)
+        json_array_append_new(other, json_pack("{s:s,s:s,s:s}", "name", steps->other[k].node, "backend",
+                                               steps->other[k].backend, "variant", steps->other[k].variant));
+    return json_pack("{s:I,s:I,s:s,s:b,s:o}", "step_ns", (json_int_t)steps->chosen_ns, "other_step_ns",
+                     (json_int_t)steps->other_ns, "from", sl_cost_source_get_name(steps->source), "overturned",
+                     steps->overturned, "other", other);
 }
 
 static const char *const phase_names[] = {
@@ -193,11 +193,11 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
                   "capture", write_capture(plan), "envelope", "sequences", (json_int_t)envelope->sequences, "steps",
                   (json_int_t)envelope->steps, "rows", (json_int_t)envelope->rows, "memory", write_memory(&memory));
     if (root)
-        json_object_set_new(root, "whole_steps", write_runoff(&plan->runoff));
+        json_object_set_new(root, "whole_steps", write_whole_steps(&plan->whole_steps));
     if (root && evaluate)
-        json_object_set_new(
-            root, "evaluate",
-            json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps", write_runoff(&evaluate->runoff)));
+        json_object_set_new(root, "evaluate",
+                            json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps",
+                                      write_whole_steps(&evaluate->whole_steps)));
     if (root && beside->decoding.step)
         json_object_set_new(root, "decoding", write_pair(&beside->decoding));
     if (root && beside->sampling.step)

@@ -267,19 +267,19 @@ static void write_total(const struct sl_plan *plan, struct sl_buf *out)
 }
 
 /* "steps   2.31 ms as a whole (measured), 2.40 ms with lstm_1 on cpu-onednn:exclusive" */
-static void write_runoff(const struct sl_plan *plan, bool brief, struct sl_buf *out)
+static void write_whole_steps(const struct sl_plan *plan, bool brief, struct sl_buf *out)
 {
-    const struct sl_runoff *runoff = &plan->runoff;
+    const struct sl_whole_steps *steps = &plan->whole_steps;
     char chosen[32], other[32];
-    if (runoff->source == SL_COST_NONE || (brief && !runoff->overturned))
+    if (steps->source == SL_COST_NONE || (brief && !steps->overturned))
         return;
-    write_time(chosen, sizeof chosen, runoff->chosen_ns, 3);
-    write_time(other, sizeof other, runoff->other_ns, 3);
-    sl_buf_printf(out, "steps   %s as a whole (%s), %s with ", chosen, sl_cost_source_get_name(runoff->source), other);
-    for (int32_t k = 0; k < runoff->other_count; k++)
-        sl_buf_printf(out, "%s%s on %s:%s", k ? ", " : "", runoff->other[k].node, runoff->other[k].backend,
-                      runoff->other[k].variant);
-    sl_buf_printf(out, "%s\n", runoff->overturned ? ", though its operations take less one by one" : "");
+    write_time(chosen, sizeof chosen, steps->chosen_ns, 3);
+    write_time(other, sizeof other, steps->other_ns, 3);
+    sl_buf_printf(out, "steps   %s as a whole (%s), %s with ", chosen, sl_cost_source_get_name(steps->source), other);
+    for (int32_t k = 0; k < steps->other_count; k++)
+        sl_buf_printf(out, "%s%s on %s:%s", k ? ", " : "", steps->other[k].node, steps->other[k].backend,
+                      steps->other[k].variant);
+    sl_buf_printf(out, "%s\n", steps->overturned ? ", though its operations take less one by one" : "");
 }
 
 static void write_loop(const struct sl_plan *plan, struct sl_buf *out)
@@ -329,7 +329,7 @@ void sl_plan_write_table(const struct sl_plan *plan, const struct sl_plan_beside
         write_others(&plan->calls[c], brief, out);
     }
     write_total(plan, out);
-    write_runoff(plan, brief, out);
+    write_whole_steps(plan, brief, out);
     write_copies(plan, out);
     write_casts(plan, out);
     write_loop(plan, out);

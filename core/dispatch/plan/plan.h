@@ -50,7 +50,7 @@ struct sl_plan_memory {
 };
 
 /* The two cheapest plans as whole steps: forward, and in training backward and update. */
-struct sl_runoff {
+struct sl_whole_steps {
     enum sl_cost_source source;         /* SL_COST_NONE: there was none */
     double chosen_ns, other_ns;         /* of a mean batch */
     const struct sl_plan_choice *other; /* what the other plan does differently */
@@ -64,7 +64,7 @@ struct sl_plan {
     bool replayed; /* by stored choices of this phase */
     int32_t timed; /* candidates that were timed for this plan */
     double timed_seconds;
-    struct sl_runoff runoff;
+    struct sl_whole_steps whole_steps;
     const struct sl_graph *graph;
     const struct sl_call *calls;
     int32_t call_count;

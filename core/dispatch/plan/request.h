@@ -16,7 +16,7 @@
 struct sl_tuning;
 
 /* Whole steps of two plans, to be timed against each other. */
-struct sl_race_request {
+struct sl_whole_steps_request {
     const struct sl_plan *plans[2];
     const struct sl_tuning *tuning;
     int32_t optimizer_states;
@@ -24,7 +24,8 @@ struct sl_race_request {
 };
 
 /* Nanoseconds of a mean batch; 0: there is no time for that. */
-typedef seqlstm_status sl_race_fn(const struct sl_race_request *request, double out_ns[2], struct seqlstm_error *err);
+typedef seqlstm_status sl_whole_steps_fn(const struct sl_whole_steps_request *request, double out_ns[2],
+                                         struct seqlstm_error *err);
 
 /* What measured costs, and what is said of memory, need of the data. Borrowed. */
 struct sl_tuning {
@@ -33,7 +34,7 @@ struct sl_tuning {
     struct sl_cost_cache *cache;          /* NULL: nothing is measured */
     bool measure;                         /* false: only what the cache holds */
     double seconds;                       /* bound of all measurements of this plan */
-    sl_race_fn *race;                     /* NULL: nobody can time whole steps */
+    sl_whole_steps_fn *time_whole_steps;  /* NULL: nobody can time whole steps */
     const struct sl_interrupt *interrupt; /* may be NULL */
     const struct sl_log *log;             /* may be NULL */
 };
@@ -45,8 +46,8 @@ struct sl_plan_request {
     const struct sl_tuning *tuning;      /* NULL: policy `measured` goes by estimates */
     const struct sl_plan_choice *stored; /* replay: choices by phase and node name; NULL */
     int32_t stored_count;
-    const struct sl_runoff *stored_runoff; /* how the choices of this phase came about; NULL */
-    int32_t optimizer_states;              /* for the memory table */
+    const struct sl_whole_steps *stored_whole_steps; /* how the choices of this phase came about; NULL */
+    int32_t optimizer_states;                        /* for the memory table */
     int32_t threads; /* members of the pool that will run it (no more, nor time it); 0: any number */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runoff.h. */
+/* See whole_steps.h. */
 #include "dispatch/plan/request.h"
 #include "dispatch/route/whole_steps.h"
 
@@ -14,8 +14,8 @@ static const double close_by = 0.10; /* totals that differ by more are not timed
 static const double trifle = 0.01;   /* of the step: what takes less makes no other plan */
 static const double unsure = 0.02;   /* whole steps of equal plans were up to 1.5 % apart */
 
-struct runoff {
-    const struct sl_runoff_request *request;
+struct comparison {
+    const struct sl_whole_steps_setup *request;
     struct sl_route paths[2];   /* the cheapest and the second */
     struct sl_cost_key keys[2]; /* of them */
     struct sl_cost_key key;     /* of both */
@@ -33,10 +33,10 @@ static bool is_measured(const struct sl_bid_routes *ways, const struct sl_route 
 }
 
 /* Would a plan that goes this way be refused by `fallback: error`? */
-static bool is_forbidden(const struct runoff *runoff, const struct sl_route *path)
+static bool is_forbidden(const struct comparison *comparison, const struct sl_route *path)
 {
-    const struct sl_bid_routes *ways = runoff->request->ways;
-    if (runoff->request->frame->graph->model->dispatch.fallback != SL_FALLBACK_ERROR)
+    const struct sl_bid_routes *ways = comparison->request->ways;
+    if (comparison->request->frame->graph->model->dispatch.fallback != SL_FALLBACK_ERROR)
         return false;
     for (int32_t k = 0; k < path->count; k++)
         if (sl_bid_is_fallback(ways->spans[path->steps[k]], ways->bids[path->steps[k]]))
@@ -45,16 +45,16 @@ static bool is_forbidden(const struct runoff *runoff, const struct sl_route *pat
 }
 
 /* The second path; count 0: there is none, or none that comes near. */
-static seqlstm_status find_rival(struct runoff *runoff, struct seqlstm_error *err)
+static seqlstm_status find_rival(struct comparison *comparison, struct seqlstm_error *err)
 {
-    const struct sl_bid_routes *ways = runoff->request->ways;
-    struct sl_route *second = &runoff->paths[1];
+    const struct sl_bid_routes *ways = comparison->request->ways;
+    struct sl_route *second = &comparison->paths[1];
     bool open = true;
-    SEQLSTM_TRY(sl_route_find_second(&ways->problem, &runoff->paths[0], trifle, second, err));
-    bool close = second->count > 0 && second->cost_ns <= (1 + close_by) * runoff->paths[0].cost_ns &&
-                 is_measured(ways, second) && !is_forbidden(runoff, second);
+    SEQLSTM_TRY(sl_route_find_second(&ways->problem, &comparison->paths[0], trifle, second, err));
+    bool close = second->count > 0 && second->cost_ns <= (1 + close_by) * comparison->paths[0].cost_ns &&
+                 is_measured(ways, second) && !is_forbidden(comparison, second);
     if (close)
-        SEQLSTM_TRY(sl_bid_routes_open(ways, runoff->request->tuner->spans, second, &open, err));
+        SEQLSTM_TRY(sl_bid_routes_open(ways, comparison->request->tuner->spans, second, &open, err));
     if (!close || !open)
         second->count = 0;
     return SEQLSTM_OK;
@@ -62,13 +62,13 @@ static seqlstm_status find_rival(struct runoff *runoff, struct seqlstm_error *er
 
 /* ---- its key ---- */
 
-static struct sl_cost_key get_plan_key(const struct runoff *runoff, const struct sl_route *path)
+static struct sl_cost_key get_plan_key(const struct comparison *comparison, const struct sl_route *path)
 {
-    const struct sl_bid_routes *ways = runoff->request->ways;
+    const struct sl_bid_routes *ways = comparison->request->ways;
     struct sl_cost_key key = {{3, 4}};
     for (int32_t k = 0; k < path->count; k++) {
         const struct sl_cost_key step =
-            sl_tuner_get_key(runoff->request->tuner, ways->spans[path->steps[k]]->node,
+            sl_tuner_get_key(comparison->request->tuner, ways->spans[path->steps[k]]->node,
                              &ways->spans[path->steps[k]]->node->desc, ways->bids[path->steps[k]]);
         sl_cost_key_join(&key, &step);
     }
@@ -76,49 +76,50 @@ static struct sl_cost_key get_plan_key(const struct runoff *runoff, const struct
 }
 
 /* The plan whose time the record has first: the order of the costs may change, that of the keys does not. */
-static int get_first(const struct runoff *runoff)
+static int get_first(const struct comparison *comparison)
 {
-    return memcmp(&runoff->keys[0], &runoff->keys[1], sizeof runoff->keys[0]) <= 0 ? 0 : 1;
+    return memcmp(&comparison->keys[0], &comparison->keys[1], sizeof comparison->keys[0]) <= 0 ? 0 : 1;
 }
 
-static void find_keys(struct runoff *runoff)
+static void find_keys(struct comparison *comparison)
 {
     for (int w = 0; w < 2; w++)
-        runoff->keys[w] = get_plan_key(runoff, &runoff->paths[w]);
-    const int first = get_first(runoff);
-    runoff->key = runoff->keys[first];
-    sl_cost_key_join(&runoff->key, &runoff->keys[1 - first]);
+        comparison->keys[w] = get_plan_key(comparison, &comparison->paths[w]);
+    const int first = get_first(comparison);
+    comparison->key = comparison->keys[first];
+    sl_cost_key_join(&comparison->key, &comparison->keys[1 - first]);
 }
 
-static bool recall(struct runoff *runoff)
+static bool recall(struct comparison *comparison)
 {
-    const struct sl_cost_record *record = sl_cost_cache_find(runoff->request->tuner->tuning->cache, &runoff->key);
+    const struct sl_cost_record *record =
+        sl_cost_cache_find(comparison->request->tuner->tuning->cache, &comparison->key);
     if (record == NULL)
         return false;
-    const int first = get_first(runoff);
-    runoff->ns[first] = record->forward_ns;
-    runoff->ns[1 - first] = record->backward_ns;
+    const int first = get_first(comparison);
+    comparison->ns[first] = record->forward_ns;
+    comparison->ns[1 - first] = record->backward_ns;
     return true;
 }
 
-static seqlstm_status keep(const struct runoff *runoff, struct seqlstm_error *err)
+static seqlstm_status keep(const struct comparison *comparison, struct seqlstm_error *err)
 {
-    const int first = get_first(runoff);
-    const struct sl_cost_record record = {.key = runoff->key,
-                                          .forward_ns = runoff->ns[first],
-                                          .backward_ns = runoff->ns[1 - first],
+    const int first = get_first(comparison);
+    const struct sl_cost_record record = {.key = comparison->key,
+                                          .forward_ns = comparison->ns[first],
+                                          .backward_ns = comparison->ns[1 - first],
                                           .label = "whole steps of two plans"};
-    return sl_cost_cache_add(runoff->request->tuner->tuning->cache, &record, err);
+    return sl_cost_cache_add(comparison->request->tuner->tuning->cache, &record, err);
 }
 
-/* ---- the race ---- */
+/* ---- timing ---- */
 
 /* A plan of the path, as an executor needs it. Its ops stay the bids' and the frame's: it is not to be destroyed. */
-static seqlstm_status lay_out(const struct runoff *runoff, const struct sl_route *path, struct sl_plan *out_plan,
-                              struct seqlstm_error *err)
+static seqlstm_status lay_out(const struct comparison *comparison, const struct sl_route *path,
+                              struct sl_plan *out_plan, struct seqlstm_error *err)
 {
-    const struct sl_bid_routes *ways = runoff->request->ways;
-    *out_plan = *runoff->request->frame;
+    const struct sl_bid_routes *ways = comparison->request->ways;
+    *out_plan = *comparison->request->frame;
     struct sl_call *calls = SL_ARENA_ARRAY(out_plan->arena, struct sl_call, (size_t)path->count);
     if (calls == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
@@ -126,23 +127,23 @@ static seqlstm_status lay_out(const struct runoff *runoff, const struct sl_route
         calls[k] = sl_bid_make_call(ways->spans[path->steps[k]], ways->bids[path->steps[k]]);
     out_plan->calls = calls;
     out_plan->call_count = path->count;
-    return sl_plan_lay_out(out_plan, calls, runoff->request->optimizer_states, err);
+    return sl_plan_lay_out(out_plan, calls, comparison->request->optimizer_states, err);
 }
 
 /* *out_timed false: something was in the way. */
-static seqlstm_status race(struct runoff *runoff, bool *out_timed, struct seqlstm_error *err)
+static seqlstm_status time_both(struct comparison *comparison, bool *out_timed, struct seqlstm_error *err)
 {
-    const struct sl_tuning *tuning = runoff->request->tuner->tuning;
+    const struct sl_tuning *tuning = comparison->request->tuner->tuning;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     struct sl_plan plans[2];
     for (int w = 0; w < 2; w++)
-        SEQLSTM_TRY(lay_out(runoff, &runoff->paths[w], &plans[w], err));
-    const struct sl_race_request request = {.plans = {&plans[0], &plans[1]},
-                                            .tuning = tuning,
-                                            .optimizer_states = runoff->request->optimizer_states,
-                                            .seconds = tuning->seconds * SL_TUNER_RACE_SHARE};
-    seqlstm_status status = tuning->race(&request, runoff->ns, &why);
-    *out_timed = status == SEQLSTM_OK && runoff->ns[0] > 0 && runoff->ns[1] > 0;
+        SEQLSTM_TRY(lay_out(comparison, &comparison->paths[w], &plans[w], err));
+    const struct sl_whole_steps_request request = {.plans = {&plans[0], &plans[1]},
+                                                   .tuning = tuning,
+                                                   .optimizer_states = comparison->request->optimizer_states,
+                                                   .seconds = tuning->seconds * SL_TUNER_WHOLE_STEPS_SHARE};
+    seqlstm_status status = tuning->time_whole_steps(&request, comparison->ns, &why);
+    *out_timed = status == SEQLSTM_OK && comparison->ns[0] > 0 && comparison->ns[1] > 0;
     if (status == SEQLSTM_CANCELLED) {
         if (err)
             *err = why;
@@ -151,70 +152,71 @@ static seqlstm_status race(struct runoff *runoff, bool *out_timed, struct seqlst
     if (status != SEQLSTM_OK)
         sl_log_printf(tuning->log, SL_LOG_DEBUG, "whole steps of the best two plans are not timed: %s", why.message);
     for (int w = 0; w < 2; w++) /* the cache has tenths: whole ones are found again as they were said */
-        runoff->ns[w] = floor(runoff->ns[w] + 0.5);
-    return *out_timed ? keep(runoff, err) : SEQLSTM_OK;
+        comparison->ns[w] = floor(comparison->ns[w] + 0.5);
+    return *out_timed ? keep(comparison, err) : SEQLSTM_OK;
 }
 
 /* ---- the verdict ---- */
 
 /* Where whole steps tie, the finer measure stays: the one of the operations. */
-static int find_winner(const struct runoff *runoff)
+static int find_winner(const struct comparison *comparison)
 {
-    return runoff->ns[1] < (1 - unsure) * runoff->ns[0] ? 1 : 0;
+    return comparison->ns[1] < (1 - unsure) * comparison->ns[0] ? 1 : 0;
 }
 
-static seqlstm_status describe(const struct runoff *runoff, int winner, enum sl_cost_source source,
-                               struct sl_runoff *out, struct seqlstm_error *err)
+static seqlstm_status describe(const struct comparison *comparison, int winner, enum sl_cost_source source,
+                               struct sl_whole_steps *out, struct seqlstm_error *err)
 {
-    const struct sl_bid_routes *ways = runoff->request->ways;
-    const struct sl_route *other = &runoff->paths[1 - winner];
+    const struct sl_bid_routes *ways = comparison->request->ways;
+    const struct sl_route *other = &comparison->paths[1 - winner];
     struct sl_plan_choice *choices =
-        SL_ARENA_ARRAY(runoff->request->frame->arena, struct sl_plan_choice, (size_t)other->count);
+        SL_ARENA_ARRAY(comparison->request->frame->arena, struct sl_plan_choice, (size_t)other->count);
     if (choices == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
-    *out = (struct sl_runoff){.source = source,
-                              .chosen_ns = runoff->ns[winner],
-                              .other_ns = runoff->ns[1 - winner],
-                              .other = choices,
-                              .overturned = winner == 1};
+    *out = (struct sl_whole_steps){.source = source,
+                                   .chosen_ns = comparison->ns[winner],
+                                   .other_ns = comparison->ns[1 - winner],
+                                   .other = choices,
+                                   .overturned = winner == 1};
     for (int32_t k = 0; k < other->count; k++) {
         const struct sl_bid *bid = ways->bids[other->steps[k]];
-        if (!sl_route_has_step(&runoff->paths[winner], other->steps[k]))
+        if (!sl_route_has_step(&comparison->paths[winner], other->steps[k]))
             choices[out->other_count++] = (struct sl_plan_choice){.node = ways->spans[other->steps[k]]->node->name,
                                                                   .backend = sl_backend_get_id(bid->backend),
                                                                   .variant = bid->variant,
-                                                                  .phase = runoff->request->frame->graph->phase};
+                                                                  .phase = comparison->request->frame->graph->phase};
     }
     return SEQLSTM_OK;
 }
 
-static seqlstm_status hold(struct runoff *runoff, int *out_winner, struct sl_runoff *out, struct seqlstm_error *err)
+static seqlstm_status compare(struct comparison *comparison, int *out_winner, struct sl_whole_steps *out,
+                              struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(find_rival(runoff, err));
-    if (runoff->paths[1].count == 0)
+    SEQLSTM_TRY(find_rival(comparison, err));
+    if (comparison->paths[1].count == 0)
         return SEQLSTM_OK;
-    find_keys(runoff);
-    bool known = recall(runoff);
+    find_keys(comparison);
+    bool known = recall(comparison);
     const enum sl_cost_source source = known ? SL_COST_CACHED : SL_COST_MEASURED;
     if (!known)
-        SEQLSTM_TRY(race(runoff, &known, err));
+        SEQLSTM_TRY(time_both(comparison, &known, err));
     if (!known)
         return SEQLSTM_OK;
-    *out_winner = find_winner(runoff);
-    return describe(runoff, *out_winner, source, out, err);
+    *out_winner = find_winner(comparison);
+    return describe(comparison, *out_winner, source, out, err);
 }
 
-seqlstm_status sl_runoff_hold(const struct sl_runoff_request *request, struct sl_route *path,
-                              struct sl_runoff *out_runoff, struct seqlstm_error *err)
+seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *path,
+                                      struct sl_whole_steps *out_steps, struct seqlstm_error *err)
 {
     const struct sl_tuning *tuning = request->tuner->tuning;
-    struct runoff runoff = {.request = request, .paths = {*path, {0}}};
+    struct comparison comparison = {.request = request, .paths = {*path, {0}}};
     int winner = 0;
-    if (tuning == NULL || tuning->race == NULL || !tuning->measure || !is_measured(request->ways, path))
+    if (tuning == NULL || tuning->time_whole_steps == NULL || !tuning->measure || !is_measured(request->ways, path))
         return SEQLSTM_OK;
-    seqlstm_status status = hold(&runoff, &winner, out_runoff, err);
-    *path = runoff.paths[winner];
-    free(runoff.paths[1 - winner].steps);
+    seqlstm_status status = compare(&comparison, &winner, out_steps, err);
+    *path = comparison.paths[winner];
+    free(comparison.paths[1 - winner].steps);
     return status;
 }
 
@@ -230,7 +232,7 @@ static bool is_same(const struct sl_call *call, const struct sl_plan_choice *cho
 /* Is the plan the stored one, and not the one that it was compared with? */
 static bool is_followed(const struct sl_plan_request *request, const struct sl_plan *plan)
 {
-    const struct sl_runoff *runoff = request->stored_runoff;
+    const struct sl_whole_steps *comparison = request->stored_whole_steps;
     int32_t count = 0;
     for (int32_t i = 0; i < request->stored_count; i++)
         count += request->stored[i].phase == plan->graph->phase;
@@ -238,17 +240,18 @@ static bool is_followed(const struct sl_plan_request *request, const struct sl_p
         bool stored = false;
         for (int32_t i = 0; i < request->stored_count && !stored; i++)
             stored = request->stored[i].phase == plan->graph->phase && is_same(&plan->calls[c], &request->stored[i]);
-        for (int32_t k = 0; k < runoff->other_count; k++)
-            stored = stored && !is_same(&plan->calls[c], &runoff->other[k]);
+        for (int32_t k = 0; k < comparison->other_count; k++)
+            stored = stored && !is_same(&plan->calls[c], &comparison->other[k]);
         if (!stored)
             return false;
     }
     return count == plan->call_count;
 }
 
-seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan, struct seqlstm_error *err)
+seqlstm_status sl_whole_steps_replay(const struct sl_plan_request *request, struct sl_plan *plan,
+                                     struct seqlstm_error *err)
 {
-    const struct sl_runoff *stored = request->stored_runoff;
+    const struct sl_whole_steps *stored = request->stored_whole_steps;
     if (stored == NULL || !is_followed(request, plan))
         return SEQLSTM_OK;
     struct sl_plan_choice *choices = SL_ARENA_ARRAY(plan->arena, struct sl_plan_choice, (size_t)stored->other_count);
@@ -263,8 +266,8 @@ seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl
     }
     if (!complete)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
-    plan->runoff = *stored;
-    plan->runoff.source = SL_COST_STORED;
-    plan->runoff.other = choices;
+    plan->whole_steps = *stored;
+    plan->whole_steps.source = SL_COST_STORED;
+    plan->whole_steps.other = choices;
     return SEQLSTM_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run-off: where the two cheapest ways through a graph are close, whole steps of both decide. Private to
+/* Where the two cheapest routes through a graph are close, whole steps of both are timed and decide. Private to
  * core/dispatch.
  *
  * A sum of operations leaves out what they do to each other: caches, threads that are woken, copies that overlap. The
@@ -13,7 +13,7 @@
 #include "dispatch/cost/tune.h"
 #include "dispatch/route/bid_routes.h"
 
-struct sl_runoff_request {
+struct sl_whole_steps_setup {
     const struct sl_bid_routes *ways;
     struct sl_tuner *tuner;
     const struct sl_plan *frame; /* what both plans have: graph, threads and the operations of the update */
@@ -23,11 +23,12 @@ struct sl_runoff_request {
 /* `path`, the cheapest, becomes the faster. Nothing happens unless the costs of both are measured, the totals are
  * close and the two differ in more than trifles. What keeps whole steps from being timed is logged and stops nobody.
  * Texts of the result live in the frame's arena. Errors: NO_MEMORY, CANCELLED. */
-seqlstm_status sl_runoff_hold(const struct sl_runoff_request *request, struct sl_route *path,
-                              struct sl_runoff *out_runoff, struct seqlstm_error *err);
+seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *path,
+                                      struct sl_whole_steps *out_steps, struct seqlstm_error *err);
 
 /* A plan that follows the stored choices keeps the stored comparison; where pins, `--backend` or another graph lead
  * elsewhere, it has none. Errors: NO_MEMORY. */
-seqlstm_status sl_runoff_replay(const struct sl_plan_request *request, struct sl_plan *plan, struct seqlstm_error *err);
+seqlstm_status sl_whole_steps_replay(const struct sl_plan_request *request, struct sl_plan *plan,
+                                     struct seqlstm_error *err);
 
 #endif

@@ -34,7 +34,7 @@ seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase 
                                      .pool = session->pool,
                                      .measure = session->stored.phases.count == 0,
                                      .seconds = phase == SL_PHASE_TRAIN ? train_seconds : evaluate_seconds,
-                                     .race = sl_session_race,
+                                     .time_whole_steps = sl_session_time_whole_steps,
                                      .interrupt = session->options.interrupt,
                                      .log = session->options.log};
     if (batcher == NULL)
@@ -55,10 +55,10 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
     if (sl_cost_cache_save(session->costs, &why) != SEQLSTM_OK)
         sl_log_printf(log, SL_LOG_INFO, "note: what was measured is not kept for later runs: %s", why.message);
     const char *folder = sl_cost_cache_find_folder(session->costs);
-    const bool raced = plan->runoff.source == SL_COST_MEASURED;
-    if (plan->timed > 0 || raced)
+    const bool compared = plan->whole_steps.source == SL_COST_MEASURED;
+    if (plan->timed > 0 || compared)
         sl_log_printf(log, plan->timed_seconds > 1 ? SL_LOG_INFO : SL_LOG_DEBUG, "timed %d candidates%s in %.1f s%s%s",
-                      plan->timed, raced ? " and whole steps of two plans" : "", plan->timed_seconds,
+                      plan->timed, compared ? " and whole steps of two plans" : "", plan->timed_seconds,
                       folder ? "; later runs find the results in " : "", folder ? folder : "");
 }
 

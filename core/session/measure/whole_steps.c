@@ -21,8 +21,8 @@ enum {
 };
 static const double turn_ns = 2e6, shortest = 0.125; /* of the lengths: what cutting leaves at least */
 
-struct race {
-    const struct sl_race_request *request;
+struct timing {
+    const struct sl_whole_steps_request *request;
     const struct sl_graph *graph;
     struct sl_params *params;
     struct sl_batch *batches[BATCHES];
@@ -62,10 +62,10 @@ static int32_t *cut(const int32_t *lengths, int64_t sequences, int32_t most)
 }
 
 /* A batch of the profile, no sequence of which has more than `share` of the steps of the longest. */
-static seqlstm_status make_batch(const struct race *race, const struct sl_profile *profile, double share,
+static seqlstm_status make_batch(const struct timing *timing, const struct sl_profile *profile, double share,
                                  struct sl_batch **out_batch, struct seqlstm_error *err)
 {
-    const struct sl_data_facts *facts = &race->graph->facts;
+    const struct sl_data_facts *facts = &timing->graph->facts;
     const int32_t *own = profile->lengths, *sources = profile->source_lengths;
     int32_t *lengths = cut(own, profile->sequences, own ? (int32_t)(share * own[0] + 0.999) : 0);
     int32_t *source_lengths = cut(sources, profile->sequences, sources ? (int32_t)(share * sources[0] + 0.999) : 0);
@@ -82,7 +82,7 @@ static seqlstm_status make_batch(const struct race *race, const struct sl_profil
     fill_field(&batch->target, batch->target.on_steps ? rows : sequences, facts->target.classes, 0);
     if (batch->source.present)
         fill_field(&batch->source.input, batch->source.axis.rows, facts->source.classes, -0.5f);
-    batch->axis.flags |= race->request->tuning->profiles->stream ? SEQLSTM_AXIS_STREAM : 0;
+    batch->axis.flags |= timing->request->tuning->profiles->stream ? SEQLSTM_AXIS_STREAM : 0;
     return SEQLSTM_OK;
 }
 
@@ -92,7 +92,7 @@ static double get_rows(const struct sl_batch *batch)
 }
 
 /* What the operations of the cheaper plan take for a mean batch. */
-static double predict(const struct sl_race_request *request)
+static double predict(const struct sl_whole_steps_request *request)
 {
     double least = 0;
     for (int w = 0; w < 2; w++) {
@@ -111,11 +111,11 @@ static int32_t count_warm_ups(const struct sl_plan *plan)
 }
 
 /* The middle profiles, as many as there is time for; cut where there is none for one. count 0: not even then. */
-static seqlstm_status make_batches(struct race *race, struct seqlstm_error *err)
+static seqlstm_status make_batches(struct timing *timing, struct seqlstm_error *err)
 {
-    const struct sl_profiles *profiles = race->request->tuning->profiles;
-    const double step_ns = predict(race->request), budget_ns = race->request->seconds * 1e9;
-    const double turns = 2 * ROUNDS_LEAST * (1 + count_warm_ups(race->request->plans[0])); /* for each batch */
+    const struct sl_profiles *profiles = timing->request->tuning->profiles;
+    const double step_ns = predict(timing->request), budget_ns = timing->request->seconds * 1e9;
+    const double turns = 2 * ROUNDS_LEAST * (1 + count_warm_ups(timing->request->plans[0])); /* for each batch */
     const int32_t fitting = (int32_t)(budget_ns / (turns * step_ns)), most = fitting < BATCHES ? fitting : BATCHES;
     const int32_t count = most < 1 ? 1 : most < profiles->count ? most : profiles->count;
     const int32_t first = (profiles->count - count) / 2;
@@ -125,44 +125,44 @@ static seqlstm_status make_batches(struct race *race, struct seqlstm_error *err)
         return SEQLSTM_OK;
     for (int32_t p = 0; p < profiles->count; p++)
         all += profiles->items[p].weight * (double)sl_profile_get_rows(&profiles->items[p]);
-    for (; race->count < count; race->count++) {
-        const struct sl_profile *profile = &profiles->items[first + race->count];
-        SEQLSTM_TRY(make_batch(race, profile, share, &race->batches[race->count], err));
-        race->weights[race->count] = profile->weight;
-        here += profile->weight * get_rows(race->batches[race->count]);
+    for (; timing->count < count; timing->count++) {
+        const struct sl_profile *profile = &profiles->items[first + timing->count];
+        SEQLSTM_TRY(make_batch(timing, profile, share, &timing->batches[timing->count], err));
+        timing->weights[timing->count] = profile->weight;
+        here += profile->weight * get_rows(timing->batches[timing->count]);
     }
-    race->scale = here > 0 ? all / here : 0;
+    timing->scale = here > 0 ? all / here : 0;
     const double repeats = turn_ns / (step_ns * share * count);
-    race->repeats = repeats < 1 ? 1 : repeats < REPEATS_MOST ? (int32_t)repeats : REPEATS_MOST;
+    timing->repeats = repeats < 1 ? 1 : repeats < REPEATS_MOST ? (int32_t)repeats : REPEATS_MOST;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status make_params(struct race *race, struct seqlstm_error *err)
+static seqlstm_status make_params(struct timing *timing, struct seqlstm_error *err)
 {
     uint32_t state = 54321;
-    bool training = race->graph->phase == SL_PHASE_TRAIN;
-    int32_t states = training ? race->request->optimizer_states : 0;
-    SEQLSTM_TRY(sl_params_create(race->graph, training, states, NULL, &race->params, err));
-    for (int32_t v = 0; v < race->params->view_count; v++) {
-        const struct sl_param_view *view = &race->params->views[v];
+    bool training = timing->graph->phase == SL_PHASE_TRAIN;
+    int32_t states = training ? timing->request->optimizer_states : 0;
+    SEQLSTM_TRY(sl_params_create(timing->graph, training, states, NULL, &timing->params, err));
+    for (int32_t v = 0; v < timing->params->view_count; v++) {
+        const struct sl_param_view *view = &timing->params->views[v];
         for (int64_t i = 0; i < view->elems; i++)
-            race->params->values[view->offset_elems + i] = 0.1f * (draw(&state) - 0.5f);
+            timing->params->values[view->offset_elems + i] = 0.1f * (draw(&state) - 0.5f);
     }
-    sl_params_touch(race->params);
+    sl_params_touch(timing->params);
     return SEQLSTM_OK;
 }
 
 /* ---- turns ---- */
 
-static seqlstm_status run_step(const struct race *race, struct sl_exec *exec, const struct sl_batch *batch,
+static seqlstm_status run_step(const struct timing *timing, struct sl_exec *exec, const struct sl_batch *batch,
                                double *out_ns, struct seqlstm_error *err)
 {
-    const bool training = race->graph->phase == SL_PHASE_TRAIN;
+    const bool training = timing->graph->phase == SL_PHASE_TRAIN;
     const struct sl_exec_update update = {.count = 1};
     const double weight = training ? sl_exec_weigh(exec, batch) : 0;
     const struct sl_exec_step step = {.normaliser = weight > 0 ? 1 / weight : 0, .update = training ? &update : NULL};
     struct sl_exec_result result;
-    if (sl_interrupt_get_stop(race->request->tuning->interrupt))
+    if (sl_interrupt_get_stop(timing->request->tuning->interrupt))
         SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "interrupted while plans were timed");
     const int64_t start = sl_clock_ns();
     SEQLSTM_TRY(sl_exec_run(exec, batch, &step, &result, err));
@@ -170,31 +170,31 @@ static seqlstm_status run_step(const struct race *race, struct sl_exec *exec, co
     return SEQLSTM_OK;
 }
 
-static seqlstm_status time_steps(struct race *race, struct sl_exec *exec, const struct sl_plan *plan,
+static seqlstm_status time_steps(struct timing *timing, struct sl_exec *exec, const struct sl_plan *plan,
                                  struct sl_rounds *rounds, struct seqlstm_error *err)
 {
     double ns, sum = 0;
     for (int32_t k = 0; k < count_warm_ups(plan); k++)
-        for (int32_t b = 0; b < race->count; b++)
-            SEQLSTM_TRY(run_step(race, exec, race->batches[b], &ns, err));
+        for (int32_t b = 0; b < timing->count; b++)
+            SEQLSTM_TRY(run_step(timing, exec, timing->batches[b], &ns, err));
     const int64_t preemptions = sl_rounds_count_preemptions();
-    for (int32_t k = 0; k < race->repeats; k++)
-        for (int32_t b = 0; b < race->count; b++) {
-            SEQLSTM_TRY(run_step(race, exec, race->batches[b], &ns, err));
-            sum += race->weights[b] * ns / race->repeats;
+    for (int32_t k = 0; k < timing->repeats; k++)
+        for (int32_t b = 0; b < timing->count; b++) {
+            SEQLSTM_TRY(run_step(timing, exec, timing->batches[b], &ns, err));
+            sum += timing->weights[b] * ns / timing->repeats;
         }
     sl_rounds_add(rounds, sum, 0, sl_rounds_count_preemptions() > preemptions);
     return SEQLSTM_OK;
 }
 
-static seqlstm_status take_turn(struct race *race, int w, struct seqlstm_error *err)
+static seqlstm_status take_turn(struct timing *timing, int w, struct seqlstm_error *err)
 {
-    const struct sl_plan *plan = race->request->plans[w];
+    const struct sl_plan *plan = timing->request->plans[w];
     const struct sl_exec_request request = {
-        .plan = plan, .params = race->params, .pool = race->request->tuning->pool, .seed = 1};
+        .plan = plan, .params = timing->params, .pool = timing->request->tuning->pool, .seed = 1};
     struct sl_exec *exec = NULL;
     SEQLSTM_TRY(sl_exec_create(&request, &exec, err));
-    seqlstm_status status = time_steps(race, exec, plan, &race->rounds[w], err);
+    seqlstm_status status = time_steps(timing, exec, plan, &timing->rounds[w], err);
     sl_exec_destroy(exec);
     return status;
 }
@@ -207,35 +207,36 @@ static bool is_decided(const struct sl_rounds rounds[2])
             sl_rounds_find(&rounds[1], 0.5) < sl_rounds_find(&rounds[0], 0));
 }
 
-static seqlstm_status run_rounds(struct race *race, struct seqlstm_error *err)
+static seqlstm_status run_rounds(struct timing *timing, struct seqlstm_error *err)
 {
-    const int64_t end = sl_clock_ns() + (int64_t)(race->request->seconds * 1e9);
-    for (int32_t round = 0; round < SL_ROUNDS_MOST && !is_decided(race->rounds); round++) {
+    const int64_t end = sl_clock_ns() + (int64_t)(timing->request->seconds * 1e9);
+    for (int32_t round = 0; round < SL_ROUNDS_MOST && !is_decided(timing->rounds); round++) {
         if (round >= ROUNDS_LEAST && sl_clock_ns() > end)
             break;
         for (int w = 0; w < 2; w++)
-            SEQLSTM_TRY(take_turn(race, (w + round) % 2, err));
+            SEQLSTM_TRY(take_turn(timing, (w + round) % 2, err));
     }
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_session_race(const struct sl_race_request *request, double out_ns[2], struct seqlstm_error *err)
+seqlstm_status sl_session_time_whole_steps(const struct sl_whole_steps_request *request, double out_ns[2],
+                                           struct seqlstm_error *err)
 {
-    struct race race = {.request = request, .graph = request->plans[0]->graph};
+    struct timing timing = {.request = request, .graph = request->plans[0]->graph};
     double none;
     out_ns[0] = out_ns[1] = 0;
     sl_memory_trim(); /* of what timing operations left */
-    seqlstm_status status = make_batches(&race, err);
-    if (status == SEQLSTM_OK && race.count > 0)
-        status = make_params(&race, err);
-    if (status == SEQLSTM_OK && race.count > 0)
-        status = run_rounds(&race, err);
-    for (int w = 0; w < 2 && status == SEQLSTM_OK && race.count > 0; w++) {
-        sl_rounds_get(&race.rounds[w], &out_ns[w], &none);
-        out_ns[w] *= race.scale;
+    seqlstm_status status = make_batches(&timing, err);
+    if (status == SEQLSTM_OK && timing.count > 0)
+        status = make_params(&timing, err);
+    if (status == SEQLSTM_OK && timing.count > 0)
+        status = run_rounds(&timing, err);
+    for (int w = 0; w < 2 && status == SEQLSTM_OK && timing.count > 0; w++) {
+        sl_rounds_get(&timing.rounds[w], &out_ns[w], &none);
+        out_ns[w] *= timing.scale;
     }
-    sl_params_destroy(race.params);
-    for (int32_t b = 0; b < race.count; b++)
-        sl_batch_destroy(race.batches[b]);
+    sl_params_destroy(timing.params);
+    for (int32_t b = 0; b < timing.count; b++)
+        sl_batch_destroy(timing.batches[b]);
     return status;
 }

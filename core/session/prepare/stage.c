@@ -101,7 +101,8 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
                                    .tuning = &tuning,
                                    .stored = choices->items,
                                    .stored_count = choices->count,
-                                   .stored_runoff = sl_stored_plan_find_runoff(&session->stored, request->phase),
+                                   .stored_whole_steps =
+                                       sl_stored_plan_find_whole_steps(&session->stored, request->phase),
                                    .optimizer_states = states,
                                    .threads = sl_pool_get_members(session->pool)};
     status = sl_plan_create(&plan, &stage->plan, err);

@@ -78,7 +78,7 @@ static seqlstm_status read_phases(const char *path, const json_t *root, struct s
 
 /* Absent or null: nothing was compared. */
 static seqlstm_status read_whole_steps(const char *path, const json_t *steps, enum sl_phase phase,
-                                       struct sl_arena *arena, struct sl_runoff *out, struct seqlstm_error *err)
+                                       struct sl_arena *arena, struct sl_whole_steps *out, struct seqlstm_error *err)
 {
     json_t *layer, *other = json_object_get(steps, "other");
     const json_t *step_ns = json_object_get(steps, "step_ns"), *other_ns = json_object_get(steps, "other_step_ns");
@@ -98,21 +98,21 @@ static seqlstm_status read_whole_steps(const char *path, const json_t *steps, en
         SEQLSTM_TRY(read_choice(path, i, layer, arena, &choices[i], err));
         choices[i].phase = phase;
     }
-    *out = (struct sl_runoff){.source = SL_COST_STORED,
-                              .chosen_ns = (double)json_integer_value(step_ns),
-                              .other_ns = (double)json_integer_value(other_ns),
-                              .other = choices,
-                              .other_count = (int32_t)i,
-                              .overturned = json_boolean_value(overturned)};
+    *out = (struct sl_whole_steps){.source = SL_COST_STORED,
+                                   .chosen_ns = (double)json_integer_value(step_ns),
+                                   .other_ns = (double)json_integer_value(other_ns),
+                                   .other = choices,
+                                   .other_count = (int32_t)i,
+                                   .overturned = json_boolean_value(overturned)};
     return SEQLSTM_OK;
 }
 
-const struct sl_runoff *sl_stored_plan_find_runoff(const struct sl_stored_plan *stored, enum sl_phase phase)
+const struct sl_whole_steps *sl_stored_plan_find_whole_steps(const struct sl_stored_plan *stored, enum sl_phase phase)
 {
-    const struct sl_runoff *runoff = phase == SL_PHASE_TRAIN      ? &stored->train
-                                     : phase == SL_PHASE_EVALUATE ? &stored->evaluate
-                                                                  : NULL;
-    return runoff && runoff->source != SL_COST_NONE ? runoff : NULL;
+    const struct sl_whole_steps *steps = phase == SL_PHASE_TRAIN      ? &stored->train
+                                         : phase == SL_PHASE_EVALUATE ? &stored->evaluate
+                                                                      : NULL;
+    return steps && steps->source != SL_COST_NONE ? steps : NULL;
 }
 
 /* Plans of older versions have neither threads nor devices. */
