@@ -173,8 +173,8 @@ def test_every_command_runs(t):
 
 
 def test_commands_in_the_text_exist(t):
-    for command in re.findall(r'`(?:build/)?seqlstm ([a-z]+)', README):
-        t.run('help', command)
+    for command in re.findall(r'`(?:build/)?seqlstm ((?:new |data )?[a-z]+)', README):
+        t.run('help', *command.split())
     for command in re.findall(r'`(make [^`]+)`', README):
         stands_in_makefile(t, command)
 
