@@ -258,7 +258,7 @@ static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct reque
     return SEQLSTM_OK;
 }
 
-/* One call at one step. Pieces of a STEPWISE operation come one after the other, so none is left out. */
+/* One call at one step. Segments of a STEPWISE operation come one after the other, so none is left out. */
 static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
 {
     struct request request;

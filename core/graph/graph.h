@@ -110,7 +110,7 @@ struct sl_param {
     struct sl_regularizer regularizer;
 };
 
-/* A recurrent state carried between batches (unit: stream, BPTT pieces). On the sequences axis. */
+/* A recurrent state carried between batches (unit: stream, BPTT segments). On the sequences axis. */
 struct sl_state {
     const char *name;
     int32_t tensor_in;

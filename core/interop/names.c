@@ -17,42 +17,42 @@ static int64_t get_height(const struct sl_name_param *p, int32_t blocks_of_param
     return p->param->rows / blocks_of_param;
 }
 
-static void set_shape(struct sl_name_piece *piece, const struct sl_name_param *p, int64_t rows, bool is_transposed)
+static void set_shape(struct sl_name_tensor *tensor, const struct sl_name_param *p, int64_t rows, bool is_transposed)
 {
     bool is_vector = p->role == SL_NAME_BIAS || p->role == SL_NAME_DENSE_BIAS || p->role == SL_NAME_NORM_GAIN ||
                      p->role == SL_NAME_NORM_BIAS;
-    piece->is_transposed = is_transposed;
-    piece->rank = is_vector ? 1 : 2;
-    piece->shape[0] = is_transposed ? p->param->columns : rows;
-    piece->shape[1] = is_transposed ? rows : p->param->columns;
+    tensor->is_transposed = is_transposed;
+    tensor->rank = is_vector ? 1 : 2;
+    tensor->shape[0] = is_transposed ? p->param->columns : rows;
+    tensor->shape[1] = is_transposed ? rows : p->param->columns;
 }
 
-void sl_name_piece_set_whole(struct sl_name_piece *piece, const struct sl_name_param *param, bool is_transposed)
+void sl_name_tensor_set_whole(struct sl_name_tensor *tensor, const struct sl_name_param *param, bool is_transposed)
 {
-    set_shape(piece, param, param->param->rows, is_transposed);
-    piece->block_count = 1;
-    piece->blocks[0].of = 0;
-    piece->blocks[0].is_home = true;
+    set_shape(tensor, param, param->param->rows, is_transposed);
+    tensor->block_count = 1;
+    tensor->blocks[0].of = 0;
+    tensor->blocks[0].is_home = true;
 }
 
 /* The parameter's own blocks are as many as the gates it holds, which the largest index tells. */
-static int32_t count_param_blocks(const struct sl_name_piece *piece)
+static int32_t count_param_blocks(const struct sl_name_tensor *tensor)
 {
     int32_t most = 0;
-    for (int32_t k = 0; k < piece->block_count; k++)
-        most = piece->blocks[k].of > most ? piece->blocks[k].of : most;
+    for (int32_t k = 0; k < tensor->block_count; k++)
+        most = tensor->blocks[k].of > most ? tensor->blocks[k].of : most;
     return most + 1;
 }
 
-void sl_name_piece_set_blocks(struct sl_name_piece *piece, const struct sl_name_param *param, const int32_t *of,
-                              int32_t count, bool is_transposed)
+void sl_name_tensor_set_blocks(struct sl_name_tensor *tensor, const struct sl_name_param *param, const int32_t *of,
+                               int32_t count, bool is_transposed)
 {
-    piece->block_count = count;
+    tensor->block_count = count;
     for (int32_t k = 0; k < count; k++) {
-        piece->blocks[k].of = of[k];
-        piece->blocks[k].is_home = true;
+        tensor->blocks[k].of = of[k];
+        tensor->blocks[k].is_home = true;
     }
-    set_shape(piece, param, count * param->layer->recurrent.units, is_transposed);
+    set_shape(tensor, param, count * param->layer->recurrent.units, is_transposed);
 }
 
 /* "l1.backward.w_h" of a recurrent layer. */
@@ -103,10 +103,10 @@ static struct sl_name_param parse(const struct sl_graph *graph, int32_t p, const
     return out;
 }
 
-/* Element of the piece for row `r` of its column of blocks and column `c`. */
-static int64_t get_index(const struct sl_name_piece *piece, int64_t rows, int64_t columns, int64_t r, int64_t c)
+/* Element of the tensor for row `r` of its column of blocks and column `c`. */
+static int64_t get_index(const struct sl_name_tensor *tensor, int64_t rows, int64_t columns, int64_t r, int64_t c)
 {
-    return piece->is_transposed ? c * rows + r : r * columns + c;
+    return tensor->is_transposed ? c * rows + r : r * columns + c;
 }
 
 /* ---- out ------------------------------------------------------------------------------------------------ */
@@ -134,25 +134,26 @@ static seqlstm_status add_entry(struct export *x, const char *name, int32_t rank
     return SEQLSTM_OK;
 }
 
-static seqlstm_status export_piece(struct export *x, const struct sl_name_param *p, const struct sl_name_piece *piece,
-                                   int32_t param_blocks, const float *values, struct seqlstm_error *err)
+static seqlstm_status export_tensor(struct export *x, const struct sl_name_param *p,
+                                    const struct sl_name_tensor *tensor, int32_t param_blocks, const float *values,
+                                    struct seqlstm_error *err)
 {
-    int64_t columns = p->param->columns, height = get_height(p, param_blocks), rows = piece->block_count * height;
+    int64_t columns = p->param->columns, height = get_height(p, param_blocks), rows = tensor->block_count * height;
     float *out = NULL;
-    SEQLSTM_TRY(add_entry(x, piece->name, piece->rank, piece->shape, rows * columns, &out, err));
-    for (int32_t k = 0; k < piece->block_count; k++)
+    SEQLSTM_TRY(add_entry(x, tensor->name, tensor->rank, tensor->shape, rows * columns, &out, err));
+    for (int32_t k = 0; k < tensor->block_count; k++)
         for (int64_t r = 0; r < height; r++)
             for (int64_t c = 0; c < columns; c++)
-                out[get_index(piece, rows, columns, k * height + r, c)] =
-                    piece->blocks[k].is_home ? values[(piece->blocks[k].of * height + r) * columns + c] : 0.0f;
+                out[get_index(tensor, rows, columns, k * height + r, c)] =
+                    tensor->blocks[k].is_home ? values[(tensor->blocks[k].of * height + r) * columns + c] : 0.0f;
     return SEQLSTM_OK;
 }
 
-static int32_t count_blocks(const struct sl_name_piece *pieces, int32_t count)
+static int32_t count_blocks(const struct sl_name_tensor *tensors, int32_t count)
 {
     int32_t most = 1;
     for (int32_t k = 0; k < count; k++)
-        most = count_param_blocks(&pieces[k]) > most ? count_param_blocks(&pieces[k]) : most;
+        most = count_param_blocks(&tensors[k]) > most ? count_param_blocks(&tensors[k]) : most;
     return most;
 }
 
@@ -183,12 +184,12 @@ static seqlstm_status export_all(const struct sl_graph *graph, enum sl_conventio
 {
     for (int32_t i = 0; i < graph->param_count; i++) {
         struct sl_name_param p = parse(graph, i, NULL, 0);
-        struct sl_name_piece pieces[SL_NAME_PIECES];
+        struct sl_name_tensor tensors[SL_NAME_TENSORS];
         int32_t count = 0;
-        SEQLSTM_TRY(blame(maps[convention](&p, pieces, &count, err), &p, err));
-        int32_t blocks = count_blocks(pieces, count);
+        SEQLSTM_TRY(blame(maps[convention](&p, tensors, &count, err), &p, err));
+        int32_t blocks = count_blocks(tensors, count);
         for (int32_t k = 0; k < count; k++)
-            SEQLSTM_TRY(export_piece(x, &p, &pieces[k], blocks, values[i], err));
+            SEQLSTM_TRY(export_tensor(x, &p, &tensors[k], blocks, values[i], err));
         if (count == 0)
             SEQLSTM_TRY(export_unnamed(x, &p, values[i], notes, err));
     }
@@ -201,7 +202,7 @@ seqlstm_status sl_names_export(const struct sl_graph *graph, enum sl_convention 
     struct export x = {0};
     sl_arena_init(&x.arena);
     seqlstm_status status = SEQLSTM_OK;
-    x.entries = SL_ARENA_ARRAY(&x.arena, struct sl_safetensors_entry, (size_t)graph->param_count * SL_NAME_PIECES + 1);
+    x.entries = SL_ARENA_ARRAY(&x.arena, struct sl_safetensors_entry, (size_t)graph->param_count * SL_NAME_TENSORS + 1);
     if (x.entries == NULL)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the weights");
     if (status == SEQLSTM_OK)
@@ -240,43 +241,43 @@ static seqlstm_status fail_absent(const struct sl_name_param *p, const char *nam
     return status;
 }
 
-static seqlstm_status check_shape(const struct sl_safetensors_entry *entry, const struct sl_name_piece *piece,
+static seqlstm_status check_shape(const struct sl_safetensors_entry *entry, const struct sl_name_tensor *tensor,
                                   struct seqlstm_error *err)
 {
-    bool fits = entry->rank == piece->rank;
-    for (int32_t d = 0; fits && d < piece->rank; d++)
-        fits = entry->shape[d] == piece->shape[d];
+    bool fits = entry->rank == tensor->rank;
+    for (int32_t d = 0; fits && d < tensor->rank; d++)
+        fits = entry->shape[d] == tensor->shape[d];
     if (fits)
         return SEQLSTM_OK;
     struct sl_buf there = {0};
     for (int32_t d = 0; d < entry->rank; d++)
         sl_buf_printf(&there, "%s%lld", d ? ", " : "", (long long)entry->shape[d]);
     seqlstm_status status =
-        piece->rank == 1
+        tensor->rank == 1
             ? seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                "`%s` is [%s], but the model wants [%lld]", piece->name, sl_buf_text(&there),
-                                (long long)piece->shape[0])
+                                "`%s` is [%s], but the model wants [%lld]", tensor->name, sl_buf_text(&there),
+                                (long long)tensor->shape[0])
             : seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                "`%s` is [%s], but the model wants [%lld, %lld]", piece->name, sl_buf_text(&there),
-                                (long long)piece->shape[0], (long long)piece->shape[1]);
+                                "`%s` is [%s], but the model wants [%lld, %lld]", tensor->name, sl_buf_text(&there),
+                                (long long)tensor->shape[0], (long long)tensor->shape[1]);
     sl_buf_deinit(&there);
     return status;
 }
 
-static seqlstm_status import_piece(const struct sl_safetensors_entry *entry, const struct sl_name_param *p,
-                                   const struct sl_name_piece *piece, int32_t param_blocks, float *values,
-                                   struct seqlstm_error *err)
+static seqlstm_status import_tensor(const struct sl_safetensors_entry *entry, const struct sl_name_param *p,
+                                    const struct sl_name_tensor *tensor, int32_t param_blocks, float *values,
+                                    struct seqlstm_error *err)
 {
-    int64_t columns = p->param->columns, height = get_height(p, param_blocks), rows = piece->block_count * height;
+    int64_t columns = p->param->columns, height = get_height(p, param_blocks), rows = tensor->block_count * height;
     float *in = malloc((size_t)(rows * columns) * sizeof *in);
     if (in == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for `%s`", piece->name);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for `%s`", tensor->name);
     seqlstm_status status = sl_safetensors_read_float32(entry, in, rows * columns, err);
-    for (int32_t k = 0; status == SEQLSTM_OK && k < piece->block_count; k++)
+    for (int32_t k = 0; status == SEQLSTM_OK && k < tensor->block_count; k++)
         for (int64_t r = 0; r < height; r++)
             for (int64_t c = 0; c < columns; c++)
-                values[(piece->blocks[k].of * height + r) * columns + c] +=
-                    in[get_index(piece, rows, columns, k * height + r, c)];
+                values[(tensor->blocks[k].of * height + r) * columns + c] +=
+                    in[get_index(tensor, rows, columns, k * height + r, c)];
     free(in);
     return status;
 }
@@ -285,25 +286,25 @@ static seqlstm_status import_param(const struct sl_name_param *p, enum sl_conven
                                    const struct sl_safetensors *file, float *values, bool *used,
                                    struct seqlstm_error *err)
 {
-    struct sl_name_piece pieces[SL_NAME_PIECES];
+    struct sl_name_tensor tensors[SL_NAME_TENSORS];
     int32_t count = 0;
-    SEQLSTM_TRY(blame(maps[convention](p, pieces, &count, err), p, err));
+    SEQLSTM_TRY(blame(maps[convention](p, tensors, &count, err), p, err));
     if (count == 0) {
-        snprintf(pieces[0].name, sizeof pieces[0].name, "%s.%s", p->prefix, p->suffix);
-        sl_name_piece_set_whole(&pieces[0], p, false);
-        pieces[0].rank = p->param->columns == 1 ? 1 : 2;
+        snprintf(tensors[0].name, sizeof tensors[0].name, "%s.%s", p->prefix, p->suffix);
+        sl_name_tensor_set_whole(&tensors[0], p, false);
+        tensors[0].rank = p->param->columns == 1 ? 1 : 2;
         count = 1;
     }
     memset(values, 0, (size_t)(p->param->rows * p->param->columns) * sizeof *values);
-    int32_t blocks = count_blocks(pieces, count);
+    int32_t blocks = count_blocks(tensors, count);
     for (int32_t k = 0; k < count; k++) {
-        const struct sl_safetensors_entry *entry = sl_safetensors_find(file, pieces[k].name);
+        const struct sl_safetensors_entry *entry = sl_safetensors_find(file, tensors[k].name);
         if (entry == NULL)
-            return fail_absent(p, pieces[k].name, file, err);
+            return fail_absent(p, tensors[k].name, file, err);
         for (int32_t e = 0; e < sl_safetensors_get_count(file); e++)
             used[e] = used[e] || sl_safetensors_get_entry(file, e) == entry;
-        SEQLSTM_TRY(check_shape(entry, &pieces[k], err));
-        SEQLSTM_TRY(import_piece(entry, p, &pieces[k], blocks, values, err));
+        SEQLSTM_TRY(check_shape(entry, &tensors[k], err));
+        SEQLSTM_TRY(import_tensor(entry, p, &tensors[k], blocks, values, err));
     }
     return SEQLSTM_OK;
 }

@@ -22,31 +22,31 @@ static void write_path(const struct sl_name_param *p, const char *leaf, char *ou
     snprintf(out, bytes, "%s%s%s/%s_cell/%s", p->prefix, level, direction, cell, leaf);
 }
 
-static void map_bias(const struct sl_name_param *p, struct sl_name_piece *piece)
+static void map_bias(const struct sl_name_param *p, struct sl_name_tensor *tensor)
 {
     static const int32_t after[6] = {1, 0, 2, 1, 0, 3}, before[3] = {1, 0, 2};
     if (p->layer->kind != SL_LAYER_GRU) {
-        sl_name_piece_set_whole(piece, p, false);
+        sl_name_tensor_set_whole(tensor, p, false);
         return;
     }
     if (!p->layer->recurrent.reset_after) {
-        sl_name_piece_set_blocks(piece, p, before, 3, false);
+        sl_name_tensor_set_blocks(tensor, p, before, 3, false);
         return;
     }
-    sl_name_piece_set_blocks(piece, p, after, 6, false);
-    piece->blocks[3].is_home = piece->blocks[4].is_home = false;
-    piece->rank = 2;
-    piece->shape[1] = piece->shape[0] / 2;
-    piece->shape[0] = 2;
+    sl_name_tensor_set_blocks(tensor, p, after, 6, false);
+    tensor->blocks[3].is_home = tensor->blocks[4].is_home = false;
+    tensor->rank = 2;
+    tensor->shape[1] = tensor->shape[0] / 2;
+    tensor->shape[0] = 2;
 }
 
-static void map_kernel(const struct sl_name_param *p, struct sl_name_piece *piece)
+static void map_kernel(const struct sl_name_param *p, struct sl_name_tensor *tensor)
 {
     static const int32_t gates[3] = {1, 0, 2};
     if (p->layer->kind == SL_LAYER_GRU)
-        sl_name_piece_set_blocks(piece, p, gates, 3, true);
+        sl_name_tensor_set_blocks(tensor, p, gates, 3, true);
     else
-        sl_name_piece_set_whole(piece, p, true);
+        sl_name_tensor_set_whole(tensor, p, true);
 }
 
 static const char *get_leaf(const struct sl_name_param *p)
@@ -67,11 +67,11 @@ static const char *get_leaf(const struct sl_name_param *p)
     }
 }
 
-seqlstm_status sl_names_map_keras(const struct sl_name_param *param, struct sl_name_piece *pieces, int32_t *out_count,
+seqlstm_status sl_names_map_keras(const struct sl_name_param *param, struct sl_name_tensor *tensors, int32_t *out_count,
                                   struct seqlstm_error *err)
 {
     (void)err;
-    struct sl_name_piece *piece = &pieces[0];
+    struct sl_name_tensor *tensor = &tensors[0];
     *out_count = param->role == SL_NAME_OTHER || param->role == SL_NAME_PROJECTION ? 0 : 1;
     if (*out_count == 0)
         return SEQLSTM_OK;
@@ -79,16 +79,16 @@ seqlstm_status sl_names_map_keras(const struct sl_name_param *param, struct sl_n
     switch (param->role) {
     case SL_NAME_W_X:
     case SL_NAME_W_H:
-        map_kernel(param, piece);
-        write_path(param, leaf, piece->name, sizeof piece->name);
+        map_kernel(param, tensor);
+        write_path(param, leaf, tensor->name, sizeof tensor->name);
         return SEQLSTM_OK;
     case SL_NAME_BIAS:
-        map_bias(param, piece);
-        write_path(param, leaf, piece->name, sizeof piece->name);
+        map_bias(param, tensor);
+        write_path(param, leaf, tensor->name, sizeof tensor->name);
         return SEQLSTM_OK;
     default:
-        sl_name_piece_set_whole(piece, param, param->role == SL_NAME_W && param->layer->kind != SL_LAYER_EMBEDDING);
-        snprintf(piece->name, sizeof piece->name, "%s/%s", param->prefix, leaf);
+        sl_name_tensor_set_whole(tensor, param, param->role == SL_NAME_W && param->layer->kind != SL_LAYER_EMBEDDING);
+        snprintf(tensor->name, sizeof tensor->name, "%s/%s", param->prefix, leaf);
         return SEQLSTM_OK;
     }
 }

@@ -5,7 +5,7 @@
 
 #include "interop/names.h"
 
-enum { SL_NAME_BYTES = 512, SL_NAME_BLOCKS = 6, SL_NAME_PIECES = 2 };
+enum { SL_NAME_BYTES = 512, SL_NAME_BLOCKS = 6, SL_NAME_TENSORS = 2 };
 
 enum sl_name_role {
     SL_NAME_W_X,
@@ -32,7 +32,7 @@ struct sl_name_param {
 
 /* A tensor of the other side. It is a column of blocks, each of which is one block of rows of the parameter.
  * Export writes the blocks marked `home` and zeros in the others; import adds all of them up. */
-struct sl_name_piece {
+struct sl_name_tensor {
     char name[SL_NAME_BYTES];
     int32_t rank;
     int64_t shape[2];
@@ -44,17 +44,17 @@ struct sl_name_piece {
     } blocks[SL_NAME_BLOCKS];
 };
 
-/* The map of one framework: fills up to SL_NAME_PIECES pieces; `*out_count` 0: it has no name for it. */
-typedef seqlstm_status sl_name_map_fn(const struct sl_name_param *param, struct sl_name_piece *pieces,
+/* The map of one framework: fills up to SL_NAME_TENSORS tensors; `*out_count` 0: it has no name for it. */
+typedef seqlstm_status sl_name_map_fn(const struct sl_name_param *param, struct sl_name_tensor *tensors,
                                       int32_t *out_count, struct seqlstm_error *err);
 sl_name_map_fn sl_names_map_pytorch;
 sl_name_map_fn sl_names_map_keras;
 
-/* A piece that is the whole parameter in one block. */
-void sl_name_piece_set_whole(struct sl_name_piece *piece, const struct sl_name_param *param, bool is_transposed);
+/* A tensor that is the whole parameter in one block. */
+void sl_name_tensor_set_whole(struct sl_name_tensor *tensor, const struct sl_name_param *param, bool is_transposed);
 
 /* `count` blocks of `height` rows in the order of `of`, all at home. */
-void sl_name_piece_set_blocks(struct sl_name_piece *piece, const struct sl_name_param *param, const int32_t *of,
-                              int32_t count, bool is_transposed);
+void sl_name_tensor_set_blocks(struct sl_name_tensor *tensor, const struct sl_name_param *param, const int32_t *of,
+                               int32_t count, bool is_transposed);
 
 #endif

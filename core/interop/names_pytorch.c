@@ -5,22 +5,22 @@
 #include "interop/names_private.h"
 
 /* r and z have two biases that are only added; n has one on each side of the reset gate. */
-static void map_gru_bias(const struct sl_name_param *p, struct sl_name_piece *pieces)
+static void map_gru_bias(const struct sl_name_param *p, struct sl_name_tensor *tensors)
 {
     static const int32_t input[3] = {0, 1, 2}, hidden[3] = {0, 1, 3};
-    sl_name_piece_set_blocks(&pieces[0], p, input, 3, false);
-    sl_name_piece_set_blocks(&pieces[1], p, hidden, 3, false);
-    pieces[1].blocks[0].is_home = pieces[1].blocks[1].is_home = false;
+    sl_name_tensor_set_blocks(&tensors[0], p, input, 3, false);
+    sl_name_tensor_set_blocks(&tensors[1], p, hidden, 3, false);
+    tensors[1].blocks[0].is_home = tensors[1].blocks[1].is_home = false;
 }
 
-static void map_bias(const struct sl_name_param *p, struct sl_name_piece *pieces)
+static void map_bias(const struct sl_name_param *p, struct sl_name_tensor *tensors)
 {
-    sl_name_piece_set_whole(&pieces[0], p, false);
-    sl_name_piece_set_whole(&pieces[1], p, false);
-    pieces[1].blocks[0].is_home = false;
+    sl_name_tensor_set_whole(&tensors[0], p, false);
+    sl_name_tensor_set_whole(&tensors[1], p, false);
+    tensors[1].blocks[0].is_home = false;
 }
 
-static seqlstm_status map_recurrent(const struct sl_name_param *p, struct sl_name_piece *pieces, int32_t *out_count,
+static seqlstm_status map_recurrent(const struct sl_name_param *p, struct sl_name_tensor *tensors, int32_t *out_count,
                                     struct seqlstm_error *err)
 {
     if (p->layer->kind == SL_LAYER_GRU && !p->layer->recurrent.reset_after)
@@ -35,26 +35,26 @@ static seqlstm_status map_recurrent(const struct sl_name_param *p, struct sl_nam
                                            [SL_NAME_PROJECTION] = {"weight_hr"}};
     *out_count = p->role == SL_NAME_BIAS ? 2 : 1;
     if (p->role != SL_NAME_BIAS)
-        sl_name_piece_set_whole(&pieces[0], p, false);
+        sl_name_tensor_set_whole(&tensors[0], p, false);
     else if (p->layer->kind == SL_LAYER_GRU)
-        map_gru_bias(p, pieces);
+        map_gru_bias(p, tensors);
     else
-        map_bias(p, pieces);
+        map_bias(p, tensors);
     for (int32_t k = 0; k < *out_count; k++)
-        snprintf(pieces[k].name, sizeof pieces[k].name, "%s.%s_l%lld%s", p->prefix, words[p->role][k], (long long)p->l,
-                 is_reverse ? "_reverse" : "");
+        snprintf(tensors[k].name, sizeof tensors[k].name, "%s.%s_l%lld%s", p->prefix, words[p->role][k],
+                 (long long)p->l, is_reverse ? "_reverse" : "");
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_names_map_pytorch(const struct sl_name_param *param, struct sl_name_piece *pieces, int32_t *out_count,
-                                    struct seqlstm_error *err)
+seqlstm_status sl_names_map_pytorch(const struct sl_name_param *param, struct sl_name_tensor *tensors,
+                                    int32_t *out_count, struct seqlstm_error *err)
 {
     switch (param->role) {
     case SL_NAME_W_X:
     case SL_NAME_W_H:
     case SL_NAME_BIAS:
     case SL_NAME_PROJECTION:
-        return map_recurrent(param, pieces, out_count, err);
+        return map_recurrent(param, tensors, out_count, err);
     case SL_NAME_OTHER:
         *out_count = 0;
         return SEQLSTM_OK;
@@ -62,8 +62,8 @@ seqlstm_status sl_names_map_pytorch(const struct sl_name_param *param, struct sl
         break;
     }
     bool is_bias = param->role == SL_NAME_DENSE_BIAS || param->role == SL_NAME_NORM_BIAS;
-    sl_name_piece_set_whole(&pieces[0], param, false);
-    snprintf(pieces[0].name, sizeof pieces[0].name, "%s.%s", param->prefix, is_bias ? "bias" : "weight");
+    sl_name_tensor_set_whole(&tensors[0], param, false);
+    snprintf(tensors[0].name, sizeof tensors[0].name, "%s.%s", param->prefix, is_bias ? "bias" : "weight");
     *out_count = 1;
     return SEQLSTM_OK;
 }

@@ -29,7 +29,7 @@ enum sl_case_pass {
     SL_PASS_INFERENCE = 0, /* inf: forward in inference mode against the reference */
     SL_PASS_FORWARD,       /* fwd: forward in training mode */
     SL_PASS_BACKWARD,      /* bwd: forward and backward: all gradients, accumulated, and each part alone */
-    SL_PASS_RANGES,        /* ranges: the steps in three pieces equal the whole */
+    SL_PASS_RANGES,        /* ranges: the steps in three segments equal the whole */
     SL_PASS_DIFFERENCES,   /* fd: backward against finite differences, in float64 */
     SL_PASS_REPEAT,        /* repeat: same bits again: same binding, second binding, second op */
     SL_PASS_SAME,          /* same: training with all rates 0 equals inference */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The making of a runner: op, buffers, pieces, bindings. See runner_private.h. */
+/* The making of a runner: op, buffers, segments, bindings. See runner_private.h. */
 #include "judge/runner_private.h"
 
 #include <stdlib.h>
@@ -67,42 +67,42 @@ static seqlstm_status make_buffers(struct sl_runner *r, struct seqlstm_error *er
     return sl_guarded_init(&r->packed, &r->twins, r->sizes.packed_bytes, err);
 }
 
-/* Pointers of piece k into whole tensors, and the states between pieces. */
-static seqlstm_status make_piece(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
+/* Pointers of segment k into whole tensors, and the states between segments. */
+static seqlstm_status make_segment(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
 {
-    struct sl_runner_piece *piece = &r->pieces[p];
+    struct sl_runner_segment *segment = &r->segments[p];
     const struct seqlstm_axis *axis = &r->data->axis;
-    const bool last = p == r->piece_count - 1;
+    const bool last = p == r->segment_count - 1;
     size_t count = (size_t)r->count;
-    piece->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * count);
-    piece->middle = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, 2 * count);
-    if (!piece->slots || !piece->middle)
+    segment->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * count);
+    segment->middle = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, 2 * count);
+    if (!segment->slots || !segment->middle)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
-    piece->grads = piece->slots + count;
-    piece->middle_grad = piece->middle + count;
+    segment->grads = segment->slots + count;
+    segment->middle_grad = segment->middle + count;
     if (r->desc.head.mode == SEQLSTM_MODE_TRAINING && (p == 0 || !r->stepwise))
-        SEQLSTM_TRY(sl_guarded_init(&piece->reserve, &r->twins, r->sizes.reserve_bytes, err));
+        SEQLSTM_TRY(sl_guarded_init(&segment->reserve, &r->twins, r->sizes.reserve_bytes, err));
     for (int32_t k = 0; k < r->count; k++) {
         const struct sl_slot *s = &r->data->slots[k];
         if (s->role == SL_SLOT_ABSENT)
             continue;
         uint64_t row = (uint64_t)(s->features * sl_dtype_bytes(r->dtypes[k]));
         uint64_t offset = 0;
-        if (axis->steps > 0 && s->axis == SL_SLOT_ON_ROWS && piece->bind.t0 > 0)
-            offset = (uint64_t)axis->row_offsets[piece->bind.t0] * row;
-        piece->slots[k] = (unsigned char *)sl_guarded_get_address(&r->values[k]) + offset;
+        if (axis->steps > 0 && s->axis == SL_SLOT_ON_ROWS && segment->bind.t0 > 0)
+            offset = (uint64_t)axis->row_offsets[segment->bind.t0] * row;
+        segment->slots[k] = (unsigned char *)sl_guarded_get_address(&r->values[k]) + offset;
         if (r->grads[k].data)
-            piece->grads[k] = (unsigned char *)sl_guarded_get_address(&r->grads[k]) + offset;
-        if (p > 0 && sl_runner_is_initial(r, k)) { /* H0, C0 <- HN, CN of the piece before */
-            piece->slots[k] = sl_guarded_get_address(&r->pieces[p - 1].middle[k + 2]);
-            piece->grads[k] = sl_guarded_get_address(&r->pieces[p - 1].middle_grad[k + 2]);
+            segment->grads[k] = (unsigned char *)sl_guarded_get_address(&r->grads[k]) + offset;
+        if (p > 0 && sl_runner_is_initial(r, k)) { /* H0, C0 <- HN, CN of the segment before */
+            segment->slots[k] = sl_guarded_get_address(&r->segments[p - 1].middle[k + 2]);
+            segment->grads[k] = sl_guarded_get_address(&r->segments[p - 1].middle_grad[k + 2]);
         }
         if (!last && sl_runner_is_final(r, k)) {
-            uint64_t bytes = (uint64_t)axis->batch_sizes[piece->bind.t0] * row;
-            SEQLSTM_TRY(sl_guarded_init(&piece->middle[k], &r->twins, bytes, err));
-            SEQLSTM_TRY(sl_guarded_init(&piece->middle_grad[k], &r->twins, bytes, err));
-            piece->slots[k] = sl_guarded_get_address(&piece->middle[k]);
-            piece->grads[k] = sl_guarded_get_address(&piece->middle_grad[k]);
+            uint64_t bytes = (uint64_t)axis->batch_sizes[segment->bind.t0] * row;
+            SEQLSTM_TRY(sl_guarded_init(&segment->middle[k], &r->twins, bytes, err));
+            SEQLSTM_TRY(sl_guarded_init(&segment->middle_grad[k], &r->twins, bytes, err));
+            segment->slots[k] = sl_guarded_get_address(&segment->middle[k]);
+            segment->grads[k] = sl_guarded_get_address(&segment->middle_grad[k]);
         }
     }
     return SEQLSTM_OK;
@@ -127,18 +127,18 @@ static void make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int
     }
 }
 
-static seqlstm_status bind_piece(struct sl_runner *r, struct sl_runner_piece *piece, struct seqlstm_error *err)
+static seqlstm_status bind_segment(struct sl_runner *r, struct sl_runner_segment *segment, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(r->subject.table->op_bind(r->op, r->subject.queue, &piece->bind, &piece->binding, err));
-    if (!piece->binding)
+    SEQLSTM_TRY(r->subject.table->op_bind(r->op, r->subject.queue, &segment->bind, &segment->binding, err));
+    if (!segment->binding)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_bind said OK and returned no binding");
     return SEQLSTM_OK;
 }
 
-/* Whole tensors, the first piece's initial states. */
+/* Whole tensors, the first segment's initial states. */
 static seqlstm_status make_whole(struct sl_runner *r, struct seqlstm_error *err)
 {
-    struct sl_runner_piece *whole = &r->whole;
+    struct sl_runner_segment *whole = &r->whole;
     make_bind(r, NULL, 0, &whole->bind);
     whole->slots = SL_ARENA_ARRAY(&r->arena, void *, 2 * (size_t)r->count);
     if (!whole->slots)
@@ -148,7 +148,7 @@ static seqlstm_status make_whole(struct sl_runner *r, struct seqlstm_error *err)
         whole->slots[k] = sl_guarded_get_address(&r->values[k]);
         whole->grads[k] = sl_guarded_get_address(&r->grads[k]);
     }
-    return bind_piece(r, whole, err);
+    return bind_segment(r, whole, err);
 }
 
 static seqlstm_status create_op(struct sl_runner *r, const char *variant, struct seqlstm_error *err)
@@ -189,7 +189,7 @@ seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct s
         clear_dtypes(&r->desc);
     }
     r->count = data->count;
-    r->piece_count = cuts && cuts->count > 1 ? cuts->count : 1;
+    r->segment_count = cuts && cuts->count > 1 ? cuts->count : 1;
     r->stepwise = r->desc.head.op == SEQLSTM_OP_RECURRENT && r->desc.head.mode == SEQLSTM_MODE_TRAINING &&
                   (r->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
     r->dtypes = SL_ARENA_ARRAY(&r->arena, uint32_t, count);
@@ -200,11 +200,11 @@ seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct s
     rc = create_op(r, variant, err);
     if (rc == SEQLSTM_OK)
         rc = make_buffers(r, err);
-    for (int32_t p = 0; rc == SEQLSTM_OK && p < r->piece_count; p++) {
-        make_bind(r, cuts, p, &r->pieces[p].bind);
-        rc = make_piece(r, p, err);
+    for (int32_t p = 0; rc == SEQLSTM_OK && p < r->segment_count; p++) {
+        make_bind(r, cuts, p, &r->segments[p].bind);
+        rc = make_segment(r, p, err);
         if (rc == SEQLSTM_OK)
-            rc = bind_piece(r, &r->pieces[p], err);
+            rc = bind_segment(r, &r->segments[p], err);
     }
     if (rc == SEQLSTM_OK && r->stepwise)
         rc = make_whole(r, err);
@@ -223,14 +223,14 @@ void sl_runner_destroy(struct sl_runner *r)
 {
     if (!r)
         return;
-    for (int32_t p = 0; p < r->piece_count; p++) {
-        struct sl_runner_piece *piece = &r->pieces[p];
-        if (piece->binding)
-            r->subject.table->binding_destroy(piece->binding);
-        sl_guarded_deinit(&piece->reserve);
-        for (int32_t k = 0; piece->middle && k < r->count; k++) {
-            sl_guarded_deinit(&piece->middle[k]);
-            sl_guarded_deinit(&piece->middle_grad[k]);
+    for (int32_t p = 0; p < r->segment_count; p++) {
+        struct sl_runner_segment *segment = &r->segments[p];
+        if (segment->binding)
+            r->subject.table->binding_destroy(segment->binding);
+        sl_guarded_deinit(&segment->reserve);
+        for (int32_t k = 0; segment->middle && k < r->count; k++) {
+            sl_guarded_deinit(&segment->middle[k]);
+            sl_guarded_deinit(&segment->middle_grad[k]);
         }
     }
     if (r->whole.binding)

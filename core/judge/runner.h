@@ -27,13 +27,13 @@ struct sl_subject {
     const struct seqlstm_float64 *float64; /* its extension, to be used; NULL: the ordinary calls */
 };
 
-enum { SL_PIECES_MAX = 4 };
+enum { SL_SEGMENTS_MAX = 4 };
 
-/* How the steps are cut: piece k is [cuts[k], cuts[k + 1]). More than one piece needs a recurrent
+/* How the steps are cut: segment k is [cuts[k], cuts[k + 1]). More than one segment needs a recurrent
  * operation with initial and final states. */
 struct sl_cuts {
-    int32_t count; /* 0 counts as one piece: everything */
-    int64_t at[SL_PIECES_MAX + 1];
+    int32_t count; /* 0 counts as one segment: everything */
+    int64_t at[SL_SEGMENTS_MAX + 1];
 };
 
 struct sl_runner;
@@ -47,11 +47,11 @@ void sl_runner_destroy(struct sl_runner *runner);
 /* The answer of supports that the op was created after. */
 const struct seqlstm_answer *sl_runner_get_answer(const struct sl_runner *runner);
 
-/* Writes the inputs, poisons everything else, packs the weights, runs forward over all pieces. */
+/* Writes the inputs, poisons everything else, packs the weights, runs forward over all segments. */
 seqlstm_status sl_runner_forward(struct sl_runner *runner, struct seqlstm_error *err);
 
 /* Poisons the gradients (with `accumulate` fills those of parameters with data->base), runs backward
- * over all pieces, last first. After sl_runner_forward, once. `parts` of SEQLSTM_BACKWARD_…. */
+ * over all segments, last first. After sl_runner_forward, once. `parts` of SEQLSTM_BACKWARD_…. */
 seqlstm_status sl_runner_backward(struct sl_runner *runner, uint32_t parts, bool accumulate, struct seqlstm_error *err);
 
 /* Elements of an output after forward, or of a gradient after backward, as float64. False: there is none. */
@@ -61,7 +61,7 @@ bool sl_runner_read(const struct sl_runner *runner, int32_t slot, bool gradient,
 bool sl_runner_find_damage(const struct sl_runner *runner, char *text, size_t capacity_bytes);
 
 /* Asks what of workspace and reserve calls on this batch never touch; from then on both are poisoned before forward
- * alone. `out_any`: something was said. Errors: those of op_sizes; INTERNAL: more than there is. One piece only. */
+ * alone. `out_any`: something was said. Errors: those of op_sizes; INTERNAL: more than there is. One segment only. */
 seqlstm_status sl_runner_ask_idle(struct sl_runner *runner, bool *out_any, struct seqlstm_error *err);
 /* True when some of it does not hold its poison any more; `text` says what. */
 bool sl_runner_find_busy(const struct sl_runner *runner, char *text, size_t capacity_bytes);

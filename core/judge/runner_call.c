@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a runner: forward over all pieces, backward from the last to the first. See runner_private.h. */
+/* The calls of a runner: forward over all segments, backward from the last to the first. See runner_private.h. */
 #include "judge/runner_private.h"
 
 #include <stdlib.h>
@@ -21,22 +21,22 @@ static seqlstm_status check_mode(const struct sl_fp_state *before, const char *w
 
 static const struct sl_guarded *reserve_of(const struct sl_runner *r, int32_t p)
 {
-    return &r->pieces[r->stepwise ? 0 : p].reserve;
+    return &r->segments[r->stepwise ? 0 : p].reserve;
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-/* Rows of the final states that ended in piece p: from the piece's own state to the whole's. */
+/* Rows of the final states that ended in segment p: from the segment's own state to the whole's. */
 static void collect_finals(struct sl_runner *r, int32_t p)
 {
     const int32_t *alive = r->data->axis.batch_sizes;
     for (int32_t k = 0; k < r->count; k++) {
-        if (!sl_runner_is_final(r, k) || !r->pieces[p].middle[k].data)
+        if (!sl_runner_is_final(r, k) || !r->segments[p].middle[k].data)
             continue;
         size_t row = (size_t)(r->data->slots[k].features * sl_dtype_bytes(r->dtypes[k]));
-        size_t from = (size_t)alive[r->pieces[p + 1].bind.t0], to = (size_t)alive[r->pieces[p].bind.t0];
+        size_t from = (size_t)alive[r->segments[p + 1].bind.t0], to = (size_t)alive[r->segments[p].bind.t0];
         memcpy((unsigned char *)r->values[k].data + from * row,
-               (unsigned char *)r->pieces[p].middle[k].data + from * row, (to - from) * row);
+               (unsigned char *)r->segments[p].middle[k].data + from * row, (to - from) * row);
     }
 }
 
@@ -53,21 +53,21 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
     r->has_backward = false;
     if (r->sizes.packed_bytes > 0) {
         SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->pieces[0].slots, sl_guarded_get_address(&r->packed),
-                                        &r->data->step, err));
+        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->segments[0].slots,
+                                        sl_guarded_get_address(&r->packed), &r->data->step, err));
         SEQLSTM_TRY(sl_twins_download(&r->twins, err));
     }
-    for (int32_t p = 0; p < r->piece_count; p++) {
-        struct sl_runner_piece *piece = &r->pieces[p];
+    for (int32_t p = 0; p < r->segment_count; p++) {
+        struct sl_runner_segment *segment = &r->segments[p];
         for (int32_t k = 0; k < r->count; k++)
-            sl_guarded_poison(&piece->middle[k]);
+            sl_guarded_poison(&segment->middle[k]);
         if (p == 0 || !r->stepwise)
-            sl_guarded_poison(&piece->reserve);
+            sl_guarded_poison(&segment->reserve);
         sl_guarded_poison(&r->workspace);
         struct seqlstm_forward args = {
             .struct_size = (uint32_t)sizeof args,
             .slot_count = (uint32_t)r->count,
-            .slots = piece->slots,
+            .slots = segment->slots,
             .workspace = sl_guarded_get_address(&r->workspace),
             .reserve = sl_guarded_get_address(reserve_of(r, p)),
             .packed = sl_guarded_get_address(&r->packed),
@@ -75,11 +75,11 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
         };
         SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
         struct sl_fp_state mode = sl_fp_state_get();
-        seqlstm_status rc = r->forward(piece->binding, r->subject.queue, &args, err);
+        seqlstm_status rc = r->forward(segment->binding, r->subject.queue, &args, err);
         SEQLSTM_TRY(check_mode(&mode, "forward", rc, err));
         SEQLSTM_TRY(sl_twins_download(&r->twins, err));
     }
-    for (int32_t p = 0; p + 1 < r->piece_count; p++)
+    for (int32_t p = 0; p + 1 < r->segment_count; p++)
         collect_finals(r, p);
     return SEQLSTM_OK;
 }
@@ -119,16 +119,16 @@ static void fill_grads(struct sl_runner *r, bool accumulate)
     }
 }
 
-/* Upstream of the sequences that ended in piece p; the others' came from piece p + 1's backward. */
+/* Upstream of the sequences that ended in segment p; the others' came from segment p + 1's backward. */
 static void spread_finals(struct sl_runner *r, int32_t p)
 {
     const int32_t *alive = r->data->axis.batch_sizes;
     for (int32_t k = 0; k < r->count; k++) {
-        struct sl_guarded *middle = &r->pieces[p].middle_grad[k];
+        struct sl_guarded *middle = &r->segments[p].middle_grad[k];
         if (!middle->data)
             continue;
         size_t row = (size_t)(r->data->slots[k].features * sl_dtype_bytes(r->dtypes[k]));
-        size_t from = (size_t)alive[r->pieces[p + 1].bind.t0], to = (size_t)alive[r->pieces[p].bind.t0];
+        size_t from = (size_t)alive[r->segments[p + 1].bind.t0], to = (size_t)alive[r->segments[p].bind.t0];
         if (r->grads[k].data)
             memcpy((unsigned char *)middle->data + from * row, (unsigned char *)r->grads[k].data + from * row,
                    (to - from) * row);
@@ -138,7 +138,7 @@ static void spread_finals(struct sl_runner *r, int32_t p)
 }
 
 /* One call; the workspace is poisoned before it. */
-static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_piece *piece,
+static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_segment *segment,
                               const struct sl_guarded *reserve, void *const *grads, uint32_t parts,
                               struct seqlstm_error *err)
 {
@@ -147,7 +147,7 @@ static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_piece 
     struct seqlstm_backward args = {
         .struct_size = (uint32_t)sizeof args,
         .slot_count = (uint32_t)r->count,
-        .slots = piece->slots,
+        .slots = segment->slots,
         .grads = grads,
         .parts = parts,
         .workspace = sl_guarded_get_address(&r->workspace),
@@ -158,9 +158,9 @@ static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_piece 
     SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
     struct sl_fp_state mode = sl_fp_state_get();
     seqlstm_status rc = r->slope_distance > 0
-                            ? r->subject.float64->backward_moved(piece->binding, r->subject.queue, &args,
+                            ? r->subject.float64->backward_moved(segment->binding, r->subject.queue, &args,
                                                                  r->slope_distance, r->slope_draw, err)
-                            : r->backward(piece->binding, r->subject.queue, &args, err);
+                            : r->backward(segment->binding, r->subject.queue, &args, err);
     SEQLSTM_TRY(check_mode(&mode, "backward", rc, err));
     return sl_twins_download(&r->twins, err);
 }
@@ -176,17 +176,17 @@ seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accu
     r->has_backward = true;
     seqlstm_status rc = SEQLSTM_OK;
     const uint32_t now = r->stepwise ? (parts & ~(uint32_t)SEQLSTM_BACKWARD_WEIGHTS) | SEQLSTM_BACKWARD_STATES : parts;
-    for (int32_t p = r->piece_count - 1; rc == SEQLSTM_OK && p >= 0; p--) {
-        struct sl_runner_piece *piece = &r->pieces[p];
-        if (p < r->piece_count - 1)
+    for (int32_t p = r->segment_count - 1; rc == SEQLSTM_OK && p >= 0; p--) {
+        struct sl_runner_segment *segment = &r->segments[p];
+        if (p < r->segment_count - 1)
             spread_finals(r, p);
         for (int32_t k = 0; k < r->count; k++) {
-            bool between = p > 0 && sl_runner_is_initial(r, k); /* needed by the piece before, wanted or not */
+            bool between = p > 0 && sl_runner_is_initial(r, k); /* needed by the segment before, wanted or not */
             bool is_output = r->data->slots[k].role == SL_SLOT_OUTPUT;
-            grads[k] = is_output || between || is_wanted(r, k, parts & now) ? piece->grads[k] : NULL;
+            grads[k] = is_output || between || is_wanted(r, k, parts & now) ? segment->grads[k] : NULL;
         }
-        bool adds = !r->stepwise && (accumulate || p < r->piece_count - 1);
-        rc = go_back(r, piece, reserve_of(r, p), grads,
+        bool adds = !r->stepwise && (accumulate || p < r->segment_count - 1);
+        rc = go_back(r, segment, reserve_of(r, p), grads,
                      now | (p > 0 ? SEQLSTM_BACKWARD_STATES : 0u) | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
     }
     if (rc == SEQLSTM_OK && r->stepwise && (parts & SEQLSTM_BACKWARD_WEIGHTS)) {

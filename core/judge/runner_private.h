@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of a runner: one op, its bindings (one per piece of the steps) and its buffers. runner.c makes them,
+/* Inside of a runner: one op, its bindings (one per segment of the steps) and its buffers. runner.c makes them,
  * runner_call.c calls, runner_result.c reads.
  *
- * Pieces. Slots on the steps axis point into the whole tensor. The final state of piece k is a buffer
- * of its own (`middle`), the initial state of piece k + 1; the rows of sequences that ended inside piece
+ * Segments. Slots on the steps axis point into the whole tensor. The final state of segment k is a buffer
+ * of its own (`middle`), the initial state of segment k + 1; the rows of sequences that ended inside segment
  * k are copied to the final state of the whole. Backward goes the other way round:
  *
- *   forward   h0 -> [piece 0] -> middle 0 -> [piece 1] -> hn rows of the sequences that are alive
- *                                   \_ hn rows of those that ended in piece 0
+ *   forward   h0 -> [segment 0] -> middle 0 -> [segment 1] -> hn rows of the sequences that are alive
+ *                                   \_ hn rows of those that ended in segment 0
  *
  * Invariants:
- *  1. pieces[k].slots and .grads are what forward and backward of piece k get, fixed at creation but for
+ *  1. segments[k].slots and .grads are what forward and backward of segment k get, fixed at creation but for
  *     the gradients' presence, which `parts` decides.
- *  2. Reserves are one per piece, never shared; but with `stepwise` piece 0's is that of all, and gradients of
+ *  2. Reserves are one per segment, never shared; but with `stepwise` segment 0's is that of all, and gradients of
  *     parameters come from one more call, on the whole.
  */
 #ifndef SL_JUDGE_RUNNER_PRIVATE_H
@@ -22,11 +22,11 @@
 #include "judge/guarded.h"
 #include "judge/runner.h"
 
-struct sl_runner_piece {
+struct sl_runner_segment {
     struct seqlstm_bind bind;
     struct seqlstm_binding *binding;
     struct sl_guarded reserve;
-    struct sl_guarded *middle;      /* [count] final states, all pieces but the last */
+    struct sl_guarded *middle;      /* [count] final states, all segments but the last */
     struct sl_guarded *middle_grad; /* [count] their gradients */
     void **slots, **grads;          /* [count] */
 };
@@ -49,10 +49,10 @@ struct sl_runner {
     struct sl_guarded *grads;
     struct sl_guarded workspace, packed;
     struct sl_twins twins;
-    struct sl_runner_piece pieces[SL_PIECES_MAX];
-    int32_t piece_count;
+    struct sl_runner_segment segments[SL_SEGMENTS_MAX];
+    int32_t segment_count;
     bool stepwise;
-    struct sl_runner_piece whole; /* stepwise: what dW is asked of */
+    struct sl_runner_segment whole; /* stepwise: what dW is asked of */
     bool has_backward;
     bool watches_idle;                                  /* the workspace keeps what forward left */
     struct seqlstm_span *workspace_idle, *reserve_idle; /* what is to stay untouched, in one block; NULL: not asked */

@@ -63,13 +63,13 @@ bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacit
             report_damage(&r->grads[k], name, text, capacity_bytes) || input_changed(r, k, text, capacity_bytes))
             return true;
     }
-    for (int32_t p = 0; p < r->piece_count; p++) {
-        const struct sl_runner_piece *piece = &r->pieces[p];
-        if (report_damage(&piece->reserve, "the reserve", text, capacity_bytes))
+    for (int32_t p = 0; p < r->segment_count; p++) {
+        const struct sl_runner_segment *segment = &r->segments[p];
+        if (report_damage(&segment->reserve, "the reserve", text, capacity_bytes))
             return true;
         for (int32_t k = 0; k < r->count; k++)
-            if (report_damage(&piece->middle[k], "a state between pieces", text, capacity_bytes) ||
-                report_damage(&piece->middle_grad[k], "a state's gradient between pieces", text, capacity_bytes))
+            if (report_damage(&segment->middle[k], "a state between segments", text, capacity_bytes) ||
+                report_damage(&segment->middle_grad[k], "a state's gradient between segments", text, capacity_bytes))
                 return true;
     }
     return report_damage(&r->workspace, "the workspace", text, capacity_bytes) ||
@@ -119,7 +119,7 @@ static bool is_busy(const struct sl_guarded *buffer, const struct seqlstm_span *
 bool sl_runner_find_busy(const struct sl_runner *r, char *text, size_t capacity_bytes)
 {
     return is_busy(&r->workspace, r->workspace_idle, r->workspace_idle_count, "workspace", text, capacity_bytes) ||
-           is_busy(&r->pieces[0].reserve, r->reserve_idle, r->reserve_idle_count, "reserve", text, capacity_bytes);
+           is_busy(&r->segments[0].reserve, r->reserve_idle, r->reserve_idle_count, "reserve", text, capacity_bytes);
 }
 
 uint64_t sl_runner_digest(const struct sl_runner *r)

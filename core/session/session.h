@@ -229,7 +229,7 @@ struct sl_generate_request {
     bool stop_at_eos;
 };
 
-/* Called with each piece of text as it is drawn. */
+/* Called with the text of each token as it is drawn. */
 typedef seqlstm_status sl_text_fn(void *context, const char *text, size_t bytes, struct seqlstm_error *err);
 
 /* Samples from a language model. INVALID_CONFIG when the run is none. */

@@ -48,14 +48,14 @@ void sl_average_swap(struct sl_average *average)
 {
     if (!average->active)
         return;
-    float piece[1024];
+    float chunk[1024];
     float *a = average->params->values, *b = average->values;
     for (int64_t left = average->params->trainable_elems; left > 0;) {
         int64_t n = left < 1024 ? left : 1024;
         size_t bytes = (size_t)n * sizeof(float);
-        memcpy(piece, a, bytes);
+        memcpy(chunk, a, bytes);
         memcpy(a, b, bytes);
-        memcpy(b, piece, bytes);
+        memcpy(b, chunk, bytes);
         a += n;
         b += n;
         left -= n;

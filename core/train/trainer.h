@@ -2,7 +2,7 @@
 /* The training loop. The caller builds model, data, plans, executors and parameters; the trainer drives them, and
  * tells observers. It prints nothing.
  *
- * One update: fetch `accumulate` batches (with bptt in unit: sequence all pieces of a batch belong together),
+ * One update: fetch `accumulate` batches (with bptt in unit: sequence all segments of a batch belong together),
  * weigh them, run each with one normaliser, the last with the update, follow the averages. Then, in
  * this order, where due: report, end of epoch, validation, checkpoint, request to stop.
  *

@@ -35,8 +35,8 @@ static seqlstm_status group_add(struct sl_trainer *trainer, struct sl_batch *bat
     return SEQLSTM_OK;
 }
 
-/* With bptt in unit: sequence a batch comes in pieces, which belong to one update. */
-static bool has_pieces(const struct sl_trainer *trainer)
+/* With bptt in unit: sequence a batch comes in segments, which belong to one update. */
+static bool has_segments(const struct sl_trainer *trainer)
 {
     const struct sl_batching *batching = &trainer->request.model->data.batching;
     return batching->unit == SL_UNIT_SEQUENCE && batching->bptt > 0;
@@ -54,7 +54,7 @@ seqlstm_status sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the training split has no batch in epoch %" PRId64,
                      trainer->state.epoch);
     while (next && wanted > 0) {
-        wanted -= !has_pieces(trainer) || next->last_piece;
+        wanted -= !has_segments(trainer) || next->last_segment;
         SEQLSTM_TRY(group_add(trainer, next, err));
         next = NULL;
         SEQLSTM_TRY(sl_prefetch_next(trainer->prefetch, &next, err));
@@ -74,7 +74,7 @@ static double get_mean_steps(const struct sl_trainer *trainer)
     double batches = (double)trainer->config->accumulate;
     if (data->batching.unit == SL_UNIT_SEQUENCE && data->batching.max_tokens == 0)
         return batches * (double)data->batch_size * (double)facts->rows / (double)facts->records;
-    if (has_pieces(trainer)) /* epoch_batches counts them */
+    if (has_segments(trainer)) /* epoch_batches counts them */
         batches = (double)trainer->group_count;
     return batches * (double)facts->rows / (double)trainer->state.epoch_batches;
 }
@@ -109,8 +109,8 @@ static seqlstm_status run_group(struct sl_trainer *trainer, double normaliser, s
         if (trainer->request.sampler)
             SEQLSTM_TRY(sl_sampler_mix(trainer->request.sampler, batch, trainer->teacher,
                                        (uint64_t)trainer->state.epoch, &own, err));
-        bool piece = has_pieces(trainer) && batch->carry_state;
-        mask_step = piece ? mask_step : batch->ordinal;
+        bool segment = has_segments(trainer) && batch->carry_state;
+        mask_step = segment ? mask_step : batch->ordinal;
         /* What the last run does not see itself: batches without weight, a loss before it that is no number. */
         const struct sl_exec_update update = {.count = (uint64_t)trainer->state.applied + 1,
                                               .learning_rate = trainer->rate,

@@ -212,7 +212,7 @@ def test_pairs_limited_in_both_ways(t):
 
 def test_long_ones_split(t):
     """`on_overflow: split`: a file with long lines trains as one whose lines were cut before, bit for bit; what was done is
-    said and counted, a run that was cut short goes on with the same pieces, and a row of the input stays one of the output."""
+    said and counted, a run that was cut short goes on with the same parts, and a row of the input stays one of the output."""
     draw = random.Random(4)
     lines = [[f'w{draw.randrange(9)}' for _ in range(draw.randrange(1, 23))] for _ in range(40)]
     cut = [line[at:at + 6] for line in lines for at in range(0, len(line), 6)]
@@ -221,20 +221,20 @@ def test_long_ones_split(t):
         t.write(f'{name}.txt', ''.join(' '.join(line) + '\n' for line in made))
         t.write(f'{name}.yaml', PAIRS.replace('source: train.a, target: train.b', f'file: {name}.txt')
                 .replace('BATCHING', 'max_length: 7, on_overflow: split').replace('epochs: 1', 'epochs: 2'))
-    said = f'{len(long)} sequences split into {len(cut) - len(lines) + len(long)} pieces (`on_overflow: split`)'
+    said = f'{len(long)} sequences split into {len(cut) - len(lines) + len(long)} parts (`on_overflow: split`)'
     stats = t.run('data', 'stats', 'long.yaml', '--json').says(said).json
     expect((stats['sequences'], stats['sequences_split']) == (len(cut), len(long)), stats)
     expect(stats['pieces'] == len(cut) - len(lines) + len(long), stats)
     expect(stats['source']['rows'] == sum(map(len, lines)) and stats['strategies'][0]['rows_lost'] == 0, stats)
-    t.run('data', 'stats', 'long.yaml').prints(f'{len(long)} longer ones split into {stats["pieces"]} pieces')
+    t.run('data', 'stats', 'long.yaml').prints(f'{len(long)} longer ones split into {stats["pieces"]} parts')
     t.run('data', 'stats', 'long.yaml', '--html', 'page.html')
     expect(f'{len(long)} longer ones were split into' in t.read('page.html').decode(), 'the page')
     t.run('run', 'long.yaml', '--out', 'long').says('data.train: ' + said)
     expect('split into' not in t.run('run', 'cut.yaml', '--out', 'cut').err, 'nothing was too long')
-    expect(t.read('long/final.safetensors') == t.read('cut/final.safetensors'), 'other pieces, or in another order')
+    expect(t.read('long/final.safetensors') == t.read('cut/final.safetensors'), 'other parts, or in another order')
     t.run('run', 'long.yaml', '--out', 'half', '-q', '--set', 'train.epochs=1')
     t.run('resume', 'half', '-q', '--set', 'train.epochs=2')
-    expect(t.read('half/final.safetensors') == t.read('long/final.safetensors'), 'a resumed run has other pieces')
+    expect(t.read('half/final.safetensors') == t.read('long/final.safetensors'), 'a resumed run has other parts')
     expect(len(t.run('predict', 'long', '--input', 'long.txt').text.splitlines()) == 40, 'predict keeps rows')
     t.refuse(2, 'run', 'long.yaml', '--set', 'data.train={type: lines, source: cut.txt, target: cut.txt}', '--out', 'no') \
         .says('one text that is source and target')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of batches: every record once, packed rows are real ones, the order is a function of seed and
- * epoch, seek is replay, pieces and streams carry state. */
+ * epoch, seek is replay, segments and streams carry state. */
 #include "data_fixture.h"
 
 #include "data/batch/stats.h"
@@ -72,7 +72,7 @@ static void check_epoch(const struct data_open *o, const char *batching, int64_t
             check_batch(o, batch, envelope);
             assert_int_equal(batch->ordinal, batches);
             assert_false(batch->carry_state);
-            assert_true(batch->last_piece);
+            assert_true(batch->last_segment);
             assert_true(max_tokens == 0 || batch->axis.rows <= max_tokens || batch->sequences == 1);
             for (int64_t k = 0; k < batch->sequences; k++)
                 seen[batch->sample[k]]++;
@@ -316,7 +316,7 @@ static void check_seek(const struct data_open *o)
         assert_true(!a == !b);
         if (a) {
             assert_true(a->sequences == b->sequences && a->axis.rows == b->axis.rows && a->ordinal == b->ordinal &&
-                        a->carry_state == b->carry_state && a->last_piece == b->last_piece);
+                        a->carry_state == b->carry_state && a->last_segment == b->last_segment);
             assert_memory_equal(a->sample, b->sample, (size_t)a->sequences * 8);
             assert_memory_equal(a->sample_step, b->sample_step, (size_t)a->sequences * 8);
             assert_memory_equal(a->input.ids, b->input.ids, (size_t)a->axis.rows * 4);
@@ -345,8 +345,8 @@ static void test_seek_is_replay(void **state)
     }
 }
 
-/* bptt: pieces of one batch have the same sequences; together they hold each step once, in order. */
-static void test_pieces(void **state)
+/* bptt: segments of one batch have the same sequences; together they hold each step once, in order. */
+static void test_segments(void **state)
 {
     (void)state;
     struct data_open o = open_lines("pool: 3, bptt: 4");
@@ -369,7 +369,7 @@ static void test_pieces(void **state)
         }
         previous_count = batch->sequences;
         memcpy(previous, batch->sample, (size_t)previous_count * 8);
-        expect_carry = !batch->last_piece;
+        expect_carry = !batch->last_segment;
     }
     for (int64_t r = 0; r < RECORDS; r++)
         assert_int_equal(visited[r], sl_dataset_get_length(o.train, r));
@@ -377,8 +377,8 @@ static void test_pieces(void **state)
     data_close(&o);
 }
 
-/* The target of a whole sequence stands in the piece in which it ends, and only there. */
-static void test_targets_of_pieces(void **state)
+/* The target of a whole sequence stands in the segment in which it ends, and only there. */
+static void test_targets_of_segments(void **state)
 {
     (void)state;
     data_write("train.txt", "0 a\n1 a b c d e\n0 a b c\n1 a b\n");
@@ -433,18 +433,18 @@ static void test_streams(void **state)
     assert_int_equal(sl_batcher_get_batches(batcher), 2);
     assert_int_equal(sl_batcher_get_lost_rows(batcher), 2);
     for (int epoch = 0; epoch < 2; epoch++) {
-        for (int64_t piece = 0; piece < 2; piece++) {
+        for (int64_t segment = 0; segment < 2; segment++) {
             struct sl_batch *batch = data_next(batcher);
-            int64_t steps = piece == 0 ? 4 : 2;
+            int64_t steps = segment == 0 ? 4 : 2;
             assert_true(batch->axis.steps == steps && batch->axis.rows == 5 * steps);
             assert_int_equal(batch->axis.flags & SEQLSTM_AXIS_UNIFORM, SEQLSTM_AXIS_UNIFORM);
-            assert_int_equal(batch->carry_state, piece == 1);
-            assert_int_equal(batch->last_piece, piece == 1);
+            assert_int_equal(batch->carry_state, segment == 1);
+            assert_int_equal(batch->last_segment, segment == 1);
             for (int64_t k = 0; k < 5; k++) {
                 assert_true(batch->sample[k] == k && batch->axis.sequence_id[k] == (uint64_t)k);
-                assert_int_equal(batch->axis.position0[k], piece * 4);
+                assert_int_equal(batch->axis.position0[k], segment * 4);
                 for (int64_t t = 0; t < steps; t++) {
-                    int64_t row = sl_batch_row(batch, k, t), position = 6 * k + 4 * piece + t;
+                    int64_t row = sl_batch_row(batch, k, t), position = 6 * k + 4 * segment + t;
                     assert_int_equal(batch->input.ids[row], position);
                     assert_int_equal(batch->target.ids[row], position + 1);
                 }
@@ -513,8 +513,8 @@ int main(void)
         cmocka_unit_test(test_max_tokens),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_seek_is_replay),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_targets_of_pieces),
+        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_targets_of_segments),
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_prediction_keeps_the_order),
         cmocka_unit_test(test_ignore),

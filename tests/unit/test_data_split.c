@@ -15,22 +15,22 @@ static void expect_target_text(const struct sl_dataset *d, int64_t record, const
     assert_memory_equal(text, expected, bytes);
 }
 
-/* Two words and the end are three steps. What is compared with the decoder's text is that of the piece, as it was
+/* Two words and the end are three steps. What is compared with the decoder's text is that of the part, as it was
  * written. */
 static void test_pairs(void **state)
 {
     (void)state;
     data_write("a", "u V w  x y\n\nu v\nu v w x\n");
     struct data_open o = data_open_train(SPLIT(", tokenizer: {type: whitespace, lowercase: true}"), MODEL_PAIRS, PAIRS);
-    const char *const pieces[] = {
+    const char *const parts[] = {
         "u v |<bos> u v |u v <eos> ", "w x |<bos> w x |w x <eos> ", "y |<bos> y |y <eos> ",      "|<bos> |<eos> ",
         "u v |<bos> u v |u v <eos> ", "u v |<bos> u v |u v <eos> ", "w x |<bos> w x |w x <eos> "};
     const char *const texts[] = {"u V", "w  x", "y", "", "u v", "u v", "w x"};
-    expect_records(o.state, o.train, pieces, 7);
+    expect_records(o.state, o.train, parts, 7);
     for (int64_t r = 0; r < 7; r++)
         expect_target_text(o.train, r, texts[r]);
     const struct sl_data_counts *counts = sl_dataset_get_counts(o.train);
-    assert_true(counts->split_records == 2 && counts->pieces == 5 && counts->truncated_records == 0);
+    assert_true(counts->split_records == 2 && counts->parts == 5 && counts->truncated_records == 0);
     assert_true(sl_dataset_get_facts(o.train)->longest == 3 && sl_dataset_get_facts(o.train)->source_longest == 2);
     assert_int_equal(sl_dataset_get_facts(o.train)->source_rows, 11);
     /* counted in the text as it stands, twice: it is source and target */
@@ -38,7 +38,7 @@ static void test_pairs(void **state)
     data_close(&o);
 
     o = data_open_train(SPLIT(", tokenizer: char"), MODEL_PAIRS, PAIRS);
-    assert_int_equal(sl_dataset_get_counts(o.train)->pieces, 5 + 2 + 4);
+    assert_int_equal(sl_dataset_get_counts(o.train)->parts, 5 + 2 + 4);
     expect_target_text(o.train, 1, "V "); /* the blanks are tokens */
     data_close(&o);
 }
@@ -55,7 +55,7 @@ static void test_shares(void **state)
     const char *const valid_expected[] = {"y z |<bos> y z |y z <eos> ", "y |<bos> y |y <eos> ", "z |<bos> z |z <eos> "};
     expect_records(o.state, o.train, train_expected, 3);
     expect_records(o.state, valid, valid_expected, 3);
-    assert_true(sl_dataset_get_counts(valid)->split_records == 1 && sl_dataset_get_counts(valid)->pieces == 2);
+    assert_true(sl_dataset_get_counts(valid)->split_records == 1 && sl_dataset_get_counts(valid)->parts == 2);
     expect_target_text(valid, 1, "y");
     sl_dataset_close(valid);
 
@@ -69,7 +69,7 @@ static void test_shares(void **state)
     data_close(&o);
 }
 
-/* No target is lost: a piece's last one is the next piece's first token. */
+/* No target is lost: a part's last one is the next part's first token. */
 static void test_steps(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void test_steps(void **state)
     sl_batch_destroy(batch);
     sl_batcher_close(batcher);
     assert_int_equal(sl_dataset_get_facts(o.train)->rows, 5 + 1 + 3);
-    assert_true(sl_dataset_get_counts(o.train)->split_records == 2 && sl_dataset_get_counts(o.train)->pieces == 5);
+    assert_true(sl_dataset_get_counts(o.train)->split_records == 2 && sl_dataset_get_counts(o.train)->parts == 5);
     data_close(&o);
 
     o = data_open_train("type: text, train: {file: train.txt}, batch_size: 2, tokenizer: {type: whitespace, specials: "

@@ -113,7 +113,7 @@ static void two_ranges_are_the_whole(void **unused)
                 assert_close("hn of those alive", second.values[state(n, s)], hn, alive * H, 1e-14);
                 assert_close("hn of the others", (double *)first.values[state(n, s)] + alive * H, hn + alive * H, H,
                              1e-14);
-                /* dhn: from the second piece's dh0 for those alive, as given for the others */
+                /* dhn: from the second segment's dh0 for those alive, as given for the others */
                 memcpy(second.grads[state(n, s)], whole.grads[state(n, s)], (size_t)(alive * H) * sizeof(double));
             }
         rh_backward(&whole, RH_ALL);
@@ -123,7 +123,7 @@ static void two_ranges_are_the_whole(void **unused)
                 memcpy(first.grads[state(n, s)], second.grads[state(n, s - 2)], (size_t)(alive * H) * sizeof(double));
                 memcpy(first.grads[state(n, s)] + alive * H, whole.grads[state(n, s)] + alive * H, H * sizeof(double));
             }
-        /* accumulate the first piece onto the second's gradients */
+        /* accumulate the first segment onto the second's gradients */
         for (int32_t n = 0; n < 2; n++)
             for (int32_t p = 0; p <= SEQLSTM_PARAM_BIAS; p++)
                 memcpy(first.grads[param(2, n, p)], second.grads[param(2, n, p)],

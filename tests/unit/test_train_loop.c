@@ -103,7 +103,7 @@ static void normalisers(void **state)
     run(world);
     ASSERT_NEAR(world->exec.last_normaliser, 1 / (3 * 100.0 / 7), 1e-17);
     free(world);
-    /* a stream's pieces are of the same sequences */
+    /* a stream's segments are of the same sequences */
     world = make_plain();
     world->model.data.batching.unit = SL_UNIT_STREAM;
     world->train.stream = true;
@@ -113,10 +113,10 @@ static void normalisers(void **state)
     run(world);
     ASSERT_NEAR(world->exec.last_normaliser, 1.0 / 4, 0);
     free(world);
-    /* the pieces of a batch are one update, and its sequences count once */
+    /* the segments of a batch are one update, and its sequences count once */
     world = make_plain();
     world->model.data.batching.bptt = 3;
-    world->train.pieces = 3;
+    world->train.segments = 3;
     world->train.batches = 6;
     world->model.train.loss.reduction = SL_REDUCTION_SEQUENCE_MEAN;
     world->model.train.epochs = 2;

@@ -28,8 +28,8 @@ enum { FAKE_SEQUENCES = 4, FAKE_STEPS = 3, FAKE_FEATURES = 3, FAKE_ELEMS = 32 };
 /* ---- batches ---------------------------------------------------------------------------------------- */
 
 struct sl_batcher {
-    int64_t batches; /* of an epoch */
-    int64_t pieces;  /* > 1: unit: sequence with bptt, so many pieces a batch */
+    int64_t batches;  /* of an epoch */
+    int64_t segments; /* > 1: unit: sequence with bptt, so many segments a batch */
     bool stream;
     bool evaluate;
     uint64_t epoch, ordinal;
@@ -82,11 +82,11 @@ WEAK seqlstm_status sl_batcher_next(struct sl_batcher *batcher, struct sl_batch 
         y[r] = (float)(sum + 0.1 * fake_uniform(epoch + 7, batcher->ordinal, (uint64_t)r));
         weights[r] = fake_uniform(epoch, batcher->ordinal, (uint64_t)(r + 999)) < batcher->ignored ? 0.0f : 1.0f;
     }
-    int64_t pieces = batcher->pieces > 1 ? batcher->pieces : 1;
+    int64_t segments = batcher->segments > 1 ? batcher->segments : 1;
     batch->ordinal = batcher->ordinal;
-    batch->carry_state = batcher->stream ? batcher->ordinal > 0 : (int64_t)batcher->ordinal % pieces > 0;
-    batch->last_piece = batcher->stream ? (int64_t)batcher->ordinal + 1 == batcher->batches
-                                        : (int64_t)batcher->ordinal % pieces == pieces - 1;
+    batch->carry_state = batcher->stream ? batcher->ordinal > 0 : (int64_t)batcher->ordinal % segments > 0;
+    batch->last_segment = batcher->stream ? (int64_t)batcher->ordinal + 1 == batcher->batches
+                                          : (int64_t)batcher->ordinal % segments == segments - 1;
     batcher->ordinal++;
     *out_batch = batch;
     return SEQLSTM_OK;

@@ -58,9 +58,9 @@ struct sl_batch {
     struct sl_field weight;       /* VALUES with one feature, on the target's axis; NONE: all 1 */
     struct sl_source_side source; /* the encoder's side; not present for models without one */
     const int64_t *sample;        /* [sequences] index of the record in the data set, input order */
-    const int64_t *sample_step;   /* [sequences] step of the record at which this piece begins; 0 if whole */
-    bool carry_state;             /* states continue from the batch before (stream, or a later BPTT piece) */
-    bool last_piece;              /* no later piece continues these sequences */
+    const int64_t *sample_step;   /* [sequences] step of the record at which this segment begins; 0 if whole */
+    bool carry_state;             /* states continue from the batch before (stream, or a later BPTT segment) */
+    bool last_segment;            /* no later segment continues these sequences */
     uint64_t ordinal;             /* number of the batch in its epoch, from 0 */
     int64_t padded_rows;          /* rows that `pad_to` added: computed, without target or weight */
     void *storage;                /* the one allocation */

@@ -23,7 +23,7 @@ struct sl_profile {
 struct sl_profiles {
     struct sl_profile items[SL_PROFILES]; /* most rows first */
     int32_t count;
-    bool stream;              /* pieces of long streams */
+    bool stream;              /* segments of long streams */
     struct sl_profile *epoch; /* batches of the first epoch in its order, evenly picked where it has more; NULL: none */
     int32_t epoch_count;      /* at most SL_PROFILES_EPOCH */
 };

@@ -176,17 +176,17 @@ static void announce(struct word *word, uint32_t value, struct word *sleepers)
         futex_wake_all(&word->value);
 }
 
-/* The range of member `member`: whole pieces of `grain` items, spread evenly, in order. */
+/* The range of member `member`: whole grains of items, spread evenly, in order. */
 static void run_range(const struct job *job, int32_t member)
 {
     if (member >= job->active)
         return;
-    int64_t n_pieces = job->count / job->grain + (job->count % job->grain != 0);
-    int64_t each = n_pieces / job->active, rest = n_pieces % job->active;
+    int64_t grains = job->count / job->grain + (job->count % job->grain != 0);
+    int64_t each = grains / job->active, rest = grains % job->active;
     int64_t first = each * member + (member < rest ? member : rest);
     int64_t last = first + each + (member < rest);
     int64_t begin = first * job->grain;
-    int64_t end = last == n_pieces ? job->count : last * job->grain;
+    int64_t end = last == grains ? job->count : last * job->grain;
     job->range(job->context, begin, end);
 }
 
@@ -262,8 +262,8 @@ void sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl
         fn(context, 0, count);
         return;
     }
-    int64_t n_pieces = count / grain + (count % grain != 0);
-    int32_t active = n_pieces < pool->members ? (int32_t)n_pieces : pool->members;
+    int64_t grains = count / grain + (count % grain != 0);
+    int32_t active = grains < pool->members ? (int32_t)grains : pool->members;
     run_on_all(pool, &(struct job){.range = fn, .context = context, .count = count, .grain = grain, .active = active});
 }
 

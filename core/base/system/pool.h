@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU's threads: a fixed team that runs one piece of work at a time.
+/* The CPU's threads: a fixed team that runs one task at a time.
  *
  * A pool of `members` has members - 1 threads of its own; the thread that calls is member 0. With
  * one member everything runs inline. Between uses the threads spin for about as long as a wake-up
@@ -36,10 +36,10 @@ void sl_pool_destroy(struct sl_pool *pool);
 
 int32_t sl_pool_get_members(const struct sl_pool *pool);
 
-/* Runs fn over [0, count) in pieces; each item exactly once; returns when all are done. A piece
- * has at least `grain` items (the last one excepted; 0 counts as 1). Pieces go to members in fixed
- * order, balanced within one grain: the same count, grain and members give the same pieces, which
- * member runs one does too. Fewer pieces than members: the rest have nothing to do. */
+/* Runs fn over [0, count), each item exactly once, and returns when all are done. Each member gets at most one range,
+ * of at least `grain` items (the last one excepted; 0 counts as 1). Ranges go to members in order and differ by one
+ * grain at most: the same count, grain and members give the same ranges to the same members. Members without a range
+ * stay idle. */
 void sl_pool_parallel_for(struct sl_pool *pool, int64_t count, int64_t grain, sl_pool_range_fn *fn, void *context);
 
 /* Enters fn exactly `members` times at once and returns when all have returned. */

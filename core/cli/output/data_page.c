@@ -185,10 +185,10 @@ void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_
     if (source)
         write_side(out, "; source: ", source, sl_data_stats_get_source_vocabulary(stats));
     write_side(out, source ? "; target: " : ", ", target, sl_data_stats_get_vocabulary(stats));
-    int64_t pieces, split = sl_data_stats_get_split(stats, &pieces);
+    int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     if (split > 0)
-        sl_buf_printf(out, ". %lld longer ones were split into %lld pieces, counted as sequences", (long long)split,
-                      (long long)pieces);
+        sl_buf_printf(out, ". %lld longer ones were split into %lld parts, counted as sequences", (long long)split,
+                      (long long)parts);
     sl_buf_append_text(out, "</p>\n");
     if (source)
         write_histogram(out, "Sources", source, NULL);

@@ -53,11 +53,11 @@ void sl_check_ranges(struct sl_check *check)
         return;
     }
     struct sl_cuts cuts = {.count = 3, .at = {0, 1, 1 + (d->axis.steps - 1) / 2, d->axis.steps}};
-    struct sl_runner *pieces = make_runner(check, &check->bench->subject, &cuts);
+    struct sl_runner *segments = make_runner(check, &check->bench->subject, &cuts);
     struct sl_runner *whole = make_runner(check, &check->bench->reference, NULL);
-    if (pieces && whole && run_once(check, pieces) && run_once(check, whole))
-        sl_check_compare(check, pieces, whole, true, ALL_PARTS, "three pieces against the whole");
-    sl_runner_destroy(pieces);
+    if (segments && whole && run_once(check, segments) && run_once(check, whole))
+        sl_check_compare(check, segments, whole, true, ALL_PARTS, "three segments against the whole");
+    sl_runner_destroy(segments);
     sl_runner_destroy(whole);
 }
 

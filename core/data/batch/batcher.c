@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of a dataset: which records or parts of the stream make which batch. */
+/* Batches of a dataset: which records, or which steps of a stream, make which batch. */
 #include "data/batch/batcher.h"
 
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 
 #include <seqlstm/philox.h>
 
+#include "data/batch/batch_rows.h"
 #include "data/batch/buckets.h"
 #include "data/dataset/dataset_private.h"
 #include "data/dataset/envelope.h"
 #include "data/batch/order.h"
-#include "data/batch/piece.h"
 
 #define SHUFFLE_STREAM UINT64_C(0x73687566666c65) /* the batcher's random numbers */
 
@@ -22,8 +22,8 @@ struct sl_batcher {
     int64_t batch_size, max_tokens, bptt;
     bool shuffle;
     enum sl_padding padding;
-    struct sl_edges edges;     /* of the buckets; none: no buckets */
-    int64_t parts, part_steps; /* of a stream */
+    struct sl_edges edges;         /* of the buckets; none: no buckets */
+    int64_t streams, stream_steps; /* parallel streams of a text, and the steps of each */
     uint64_t epoch, ordinal;
     struct sl_order order;
     uint64_t order_epoch;
@@ -124,10 +124,10 @@ seqlstm_status sl_batcher_open(const struct sl_dataset *dataset, const struct sl
     b->shuffle = request->phase == SL_BATCHING_TRAIN && config->shuffle && !dataset->stream;
     if (dataset->stream) {
         b->bptt = config->batching.bptt; /* also for predict: a stream has no other way */
-        sl_stream_cut(dataset->length[0], b->batch_size, &b->parts, &b->part_steps);
-        if (b->bptt <= 0 || b->bptt > b->part_steps)
-            b->bptt = b->part_steps;
-        if (b->parts < 1 || (request->phase == SL_BATCHING_TRAIN && b->parts < b->batch_size)) {
+        sl_stream_cut(dataset->length[0], b->batch_size, &b->streams, &b->stream_steps);
+        if (b->bptt <= 0 || b->bptt > b->stream_steps)
+            b->bptt = b->stream_steps;
+        if (b->streams < 1 || (request->phase == SL_BATCHING_TRAIN && b->streams < b->batch_size)) {
             int64_t positions = dataset->length[0], size = b->batch_size;
             free(b);
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
@@ -161,42 +161,42 @@ void sl_batcher_close(struct sl_batcher *batcher)
 
 static int64_t count_batches(const struct sl_batcher *b)
 {
-    return b->dataset->stream ? (b->part_steps + b->bptt - 1) / b->bptt : b->order.pieces;
+    return b->dataset->stream ? (b->stream_steps + b->bptt - 1) / b->bptt : b->order.segments;
 }
 
-static void find_stream_piece(const struct sl_batcher *b, struct sl_piece *p)
+static void find_stream_rows(const struct sl_batcher *b, struct sl_batch_rows *rows)
 {
-    p->offset = (int64_t)b->ordinal * b->bptt;
-    int64_t steps = b->part_steps - p->offset < b->bptt ? b->part_steps - p->offset : b->bptt;
-    for (int64_t k = 0; k < p->sequences; k++) {
-        p->first[k] = b->dataset->start[0] + k * b->part_steps + p->offset;
-        p->length[k] = p->real[k] = (int32_t)steps;
-        p->record[k] = 0;
+    rows->offset = (int64_t)b->ordinal * b->bptt;
+    int64_t steps = b->stream_steps - rows->offset < b->bptt ? b->stream_steps - rows->offset : b->bptt;
+    for (int64_t k = 0; k < rows->sequences; k++) {
+        rows->first[k] = b->dataset->start[0] + k * b->stream_steps + rows->offset;
+        rows->length[k] = rows->real[k] = (int32_t)steps;
+        rows->record[k] = 0;
     }
-    p->last = p->offset + steps >= b->part_steps;
+    rows->last = rows->offset + steps >= b->stream_steps;
 }
 
-static void find_sequence_piece(const struct sl_batcher *b, int64_t batch, int64_t piece, struct sl_piece *p)
+static void find_sequence_rows(const struct sl_batcher *b, int64_t batch, int64_t segment, struct sl_batch_rows *rows)
 {
-    p->offset = piece * b->bptt;
-    int64_t padded = b->order.padded ? b->order.padded[batch] - p->offset : 0;
+    rows->offset = segment * b->bptt;
+    int64_t padded = b->order.padded ? b->order.padded[batch] - rows->offset : 0;
     padded = b->bptt > 0 && padded > b->bptt ? b->bptt : padded;
-    for (int64_t k = 0; k < p->sequences; k++) {
+    for (int64_t k = 0; k < rows->sequences; k++) {
         int64_t record = b->order.records[b->order.first[batch] + k];
-        int64_t rest = b->dataset->length[record] - p->offset;
+        int64_t rest = b->dataset->length[record] - rows->offset;
         rest = rest < 0 ? 0 : b->bptt > 0 && rest > b->bptt ? b->bptt : rest;
-        p->record[k] = record;
-        p->first[k] = b->dataset->start[record] + p->offset;
-        p->real[k] = (int32_t)rest;
-        p->length[k] = (int32_t)(b->order.padded ? padded : rest);
+        rows->record[k] = record;
+        rows->first[k] = b->dataset->start[record] + rows->offset;
+        rows->real[k] = (int32_t)rest;
+        rows->length[k] = (int32_t)(b->order.padded ? padded : rest);
     }
-    p->last = b->order.pieces_before[batch] + piece + 1 == b->order.pieces_before[batch + 1];
+    rows->last = b->order.segments_before[batch] + segment + 1 == b->order.segments_before[batch + 1];
 }
 
 seqlstm_status sl_batcher_next(struct sl_batcher *b, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
-    struct sl_piece p = {.ordinal = b->ordinal};
-    int64_t batch = 0, piece = 0;
+    struct sl_batch_rows rows = {.ordinal = b->ordinal};
+    int64_t batch = 0, segment = 0;
     seqlstm_status status = SEQLSTM_OK;
     SEQLSTM_TRY(make_order(b, err));
     if ((int64_t)b->ordinal >= count_batches(b)) {
@@ -207,25 +207,25 @@ seqlstm_status sl_batcher_next(struct sl_batcher *b, struct sl_batch **out_batch
         return SEQLSTM_OK;
     }
     if (!b->dataset->stream)
-        sl_order_find(&b->order, (int64_t)b->ordinal, &batch, &piece);
-    p.sequences = b->dataset->stream ? b->parts : b->order.first[batch + 1] - b->order.first[batch];
-    p.first = malloc((size_t)p.sequences * sizeof *p.first);
-    p.length = malloc((size_t)p.sequences * sizeof *p.length);
-    p.real = malloc((size_t)p.sequences * sizeof *p.real);
-    p.record = malloc((size_t)p.sequences * sizeof *p.record);
-    if (!p.first || !p.length || !p.real || !p.record) {
+        sl_order_find(&b->order, (int64_t)b->ordinal, &batch, &segment);
+    rows.sequences = b->dataset->stream ? b->streams : b->order.first[batch + 1] - b->order.first[batch];
+    rows.first = malloc((size_t)rows.sequences * sizeof *rows.first);
+    rows.length = malloc((size_t)rows.sequences * sizeof *rows.length);
+    rows.real = malloc((size_t)rows.sequences * sizeof *rows.real);
+    rows.record = malloc((size_t)rows.sequences * sizeof *rows.record);
+    if (!rows.first || !rows.length || !rows.real || !rows.record) {
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a batch");
     } else {
         if (b->dataset->stream)
-            find_stream_piece(b, &p);
+            find_stream_rows(b, &rows);
         else
-            find_sequence_piece(b, batch, piece, &p);
-        status = sl_piece_fill(b->dataset, &p, out_batch, err);
+            find_sequence_rows(b, batch, segment, &rows);
+        status = sl_batch_rows_gather(b->dataset, &rows, out_batch, err);
     }
-    free(p.first);
-    free(p.length);
-    free(p.real);
-    free(p.record);
+    free(rows.first);
+    free(rows.length);
+    free(rows.real);
+    free(rows.record);
     b->ordinal += status == SEQLSTM_OK;
     return status;
 }
@@ -274,7 +274,7 @@ struct sl_envelope sl_batcher_envelope(const struct sl_batcher *batcher)
 
 int64_t sl_batcher_get_lost_rows(const struct sl_batcher *batcher)
 {
-    return batcher->dataset->stream ? batcher->dataset->length[0] - batcher->parts * batcher->part_steps : 0;
+    return batcher->dataset->stream ? batcher->dataset->length[0] - batcher->streams * batcher->stream_steps : 0;
 }
 
 const int64_t *sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count)
@@ -285,12 +285,12 @@ const int64_t *sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *o
 
 /* ---- profiles ---- */
 
-/* Lengths of piece `ordinal` of the epoch; returns its sequences. Not for streams. */
+/* Lengths of segment `ordinal` of the epoch; returns its sequences. Not for streams. */
 static int64_t get_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths, int64_t *out_rows)
 {
-    int64_t batch, piece;
-    sl_order_find(&b->order, ordinal, &batch, &piece);
-    int64_t first = b->order.first[batch], count = b->order.first[batch + 1] - first, offset = piece * b->bptt;
+    int64_t batch, segment;
+    sl_order_find(&b->order, ordinal, &batch, &segment);
+    int64_t first = b->order.first[batch], count = b->order.first[batch + 1] - first, offset = segment * b->bptt;
     *out_rows = 0;
     for (int64_t k = 0; k < count; k++) {
         int64_t rest = b->dataset->length[b->order.records[first + k]] - offset;
@@ -321,8 +321,8 @@ static int longest_first(const void *left, const void *right)
 /* Lengths of the sources of batch `ordinal`, in the source's own order. */
 static void get_source_lengths(const struct sl_batcher *b, int64_t ordinal, int32_t *lengths)
 {
-    int64_t batch, piece;
-    sl_order_find(&b->order, ordinal, &batch, &piece);
+    int64_t batch, segment;
+    sl_order_find(&b->order, ordinal, &batch, &segment);
     int64_t first = b->order.first[batch], count = b->order.first[batch + 1] - first;
     for (int64_t k = 0; k < count; k++)
         lengths[k] = (int32_t)sl_dataset_get_source_length(b->dataset, b->order.records[first + k]);
@@ -330,29 +330,29 @@ static void get_source_lengths(const struct sl_batcher *b, int64_t ordinal, int3
 }
 
 /* `lengths` has room for both sides. */
-static seqlstm_status sample_pieces(const struct sl_batcher *b, struct sized *sized, int32_t *lengths,
-                                    struct sl_profiles *out, struct seqlstm_error *err)
+static seqlstm_status sample_segments(const struct sl_batcher *b, struct sized *sized, int32_t *lengths,
+                                      struct sl_profiles *out, struct seqlstm_error *err)
 {
     const struct sl_data_facts *facts = &b->dataset->facts;
     int32_t *source_lengths = facts->source.kind != SL_FIELD_NONE ? lengths + b->dataset->records : NULL;
-    int64_t pieces = count_batches(b), groups = pieces < SL_PROFILES ? pieces : SL_PROFILES;
-    for (int64_t i = 0; i < pieces; i++) {
+    int64_t segments = count_batches(b), groups = segments < SL_PROFILES ? segments : SL_PROFILES;
+    for (int64_t i = 0; i < segments; i++) {
         sized[i].ordinal = i;
         get_lengths(b, i, lengths, &sized[i].rows);
     }
-    qsort(sized, (size_t)pieces, sizeof *sized, most_rows_first);
+    qsort(sized, (size_t)segments, sizeof *sized, most_rows_first);
     for (int64_t g = 0; g < groups; g++) {
-        int64_t begin = g * pieces / groups, end = (g + 1) * pieces / groups, rows;
+        int64_t begin = g * segments / groups, end = (g + 1) * segments / groups, rows;
         int64_t ordinal = sized[begin + (end - begin) / 2].ordinal;
         int64_t sequences = get_lengths(b, ordinal, lengths, &rows);
-        double weight = (double)(end - begin) / (double)pieces;
+        double weight = (double)(end - begin) / (double)segments;
         if (source_lengths)
             get_source_lengths(b, ordinal, source_lengths);
         SEQLSTM_TRY(sl_profiles_add(out, sequences, facts->has_steps ? lengths : NULL, source_lengths, weight, err));
     }
-    groups = pieces < SL_PROFILES_EPOCH ? pieces : SL_PROFILES_EPOCH;
+    groups = segments < SL_PROFILES_EPOCH ? segments : SL_PROFILES_EPOCH;
     for (int64_t g = 0; g < groups; g++) {
-        int64_t ordinal = g * pieces / groups, rows;
+        int64_t ordinal = g * segments / groups, rows;
         int64_t sequences = get_lengths(b, ordinal, lengths, &rows);
         if (source_lengths)
             get_source_lengths(b, ordinal, source_lengths);
@@ -364,20 +364,20 @@ static seqlstm_status sample_pieces(const struct sl_batcher *b, struct sized *si
 seqlstm_status sl_batcher_sample(const struct sl_batcher *b, struct sl_profiles *out, struct seqlstm_error *err)
 {
     bool stream = b->dataset->stream;
-    size_t pieces = (size_t)count_batches(b) + 1, most = (size_t)(stream ? b->parts : 2 * b->dataset->records) + 1;
-    struct sized *sized = malloc(pieces * sizeof *sized);
+    size_t segments = (size_t)count_batches(b) + 1, most = (size_t)(stream ? b->streams : 2 * b->dataset->records) + 1;
+    struct sized *sized = malloc(segments * sizeof *sized);
     int32_t *lengths = malloc(most * sizeof *lengths);
     seqlstm_status status;
     if (!sized || !lengths) {
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to sample batches");
     } else if (stream) {
-        for (int64_t k = 0; k < b->parts; k++)
+        for (int64_t k = 0; k < b->streams; k++)
             lengths[k] = (int32_t)(b->bptt < INT32_MAX ? b->bptt : INT32_MAX);
-        status = sl_profiles_add(out, b->parts, lengths, NULL, 1.0, err);
+        status = sl_profiles_add(out, b->streams, lengths, NULL, 1.0, err);
         if (status == SEQLSTM_OK)
-            status = sl_profiles_add_epoch(out, b->parts, lengths, NULL, err);
+            status = sl_profiles_add_epoch(out, b->streams, lengths, NULL, err);
     } else {
-        status = sample_pieces(b, sized, lengths, out, err);
+        status = sample_segments(b, sized, lengths, out, err);
     }
     out->stream = stream;
     free(sized);

@@ -7,9 +7,9 @@
  * batches of the epoch are shuffled. Incomplete batches are kept. In the first epoch of training the batch
  * with most rows comes first. Evaluation does the same without shuffling; prediction has the records in input
  * order. With `pad_to` all sequences of a batch are computed to one length; padded steps carry no loss.
- * With `bptt` a batch is handed out in pieces of so many steps: all pieces have the same sequences in the
+ * With `bptt` a batch is handed out in segments of so many steps: all segments have the same sequences in the
  * same order (those that have ended have length zero), and the target of a whole sequence stands in the
- * piece in which it ends (elsewhere -1 or weight 0).
+ * segment in which it ends (elsewhere -1 or weight 0).
  *
  * unit: stream. The n positions of the stream (for a language model all tokens but the last) are cut
  * into batch_size equal contiguous parts; n mod batch_size positions at the tail are not visited
@@ -19,7 +19,7 @@
  * Invariants:
  * 1. The batches of epoch e are a function of (dataset, request, e): not of threads, of what was
  *    handed out before, or of time.
- * 2. In an epoch every record stands in exactly one batch (with bptt: in the pieces of one).
+ * 2. In an epoch every record stands in exactly one batch (with bptt: in the segments of one).
  * 3. axis.sequence_id is the record's number (streams: the part's), so masks do not depend on batches.
  */
 #ifndef SL_DATA_BATCH_BATCHER_H
@@ -72,7 +72,7 @@ seqlstm_status sl_batcher_seek(struct sl_batcher *batcher, uint64_t epoch, uint6
 /* Where the next call stands. */
 uint64_t sl_batcher_get_epoch(const struct sl_batcher *batcher);
 uint64_t sl_batcher_get_ordinal(const struct sl_batcher *batcher);
-/* Batches of the epoch in which it stands (pieces counted). */
+/* Batches of the epoch in which it stands (segments counted). */
 int64_t sl_batcher_get_batches(const struct sl_batcher *batcher);
 
 /* An upper bound of every batch of every epoch. */
@@ -82,7 +82,7 @@ struct sl_envelope sl_batcher_envelope(const struct sl_batcher *batcher);
 const int64_t *sl_batcher_get_edges(const struct sl_batcher *batcher, int64_t *out_count);
 
 /* A few batches of the epoch in which it stands that stand for all of them: the middles of equally large groups of
- * batches (pieces counted) in the order of their rows; and all of them, or as many as there is room for, in the order
+ * batches (segments counted) in the order of their rows; and all of them, or as many as there is room for, in the order
  * in which they come. *out is zeroed. Errors: NO_MEMORY. */
 seqlstm_status sl_batcher_sample(const struct sl_batcher *batcher, struct sl_profiles *out, struct seqlstm_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shuffle records -> into buckets, or sort inside pools -> cut -> shuffle batches -> count pieces.
+/* shuffle records -> into buckets, or sort inside pools -> cut -> shuffle batches -> count segments.
  *
  * Of pairs both sides' lengths bring records together: a pool is sorted by the target's length, and among equal ones
  * by the source's, upwards and downwards in turn, so that a batch that reaches from one length to the next has like
@@ -218,7 +218,7 @@ static void order_batches(struct making *m)
     sequence[0] = chosen;
 }
 
-static int64_t pieces_of(const struct sl_order_rule *rule, int64_t steps)
+static int64_t segments_of(const struct sl_order_rule *rule, int64_t steps)
 {
     return rule->bptt > 0 && steps > rule->bptt ? (steps + rule->bptt - 1) / rule->bptt : 1;
 }
@@ -234,14 +234,14 @@ static void lay_out(struct making *m, struct sl_order *order)
         if (order->padded)
             order->padded[b] = (int32_t)steps;
         order->first[b] = filled;
-        order->pieces_before[b] = order->pieces;
+        order->segments_before[b] = order->segments;
         memcpy(order->records + filled, m->item + begin, (size_t)count * sizeof *order->records);
         filled += count;
-        order->pieces += pieces_of(m->rule, steps);
+        order->segments += segments_of(m->rule, steps);
     }
     order->batches = m->batches;
     order->first[m->batches] = filled;
-    order->pieces_before[m->batches] = order->pieces;
+    order->segments_before[m->batches] = order->segments;
 }
 
 static void making_deinit(struct making *m)
@@ -296,10 +296,10 @@ seqlstm_status sl_order_make(const struct sl_order_rule *rule, struct sl_order *
         size_t batches = (size_t)m.batches;
         order.records = malloc(((size_t)rule->records + 1) * sizeof *order.records);
         order.first = malloc((batches + 1) * sizeof *order.first);
-        order.pieces_before = malloc((batches + 1) * sizeof *order.pieces_before);
+        order.segments_before = malloc((batches + 1) * sizeof *order.segments_before);
         if (rule->padding != SL_PADDING_NONE)
             order.padded = malloc((batches + 1) * sizeof *order.padded);
-        if (!order.records || !order.first || !order.pieces_before ||
+        if (!order.records || !order.first || !order.segments_before ||
             (rule->padding != SL_PADDING_NONE && !order.padded))
             status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to order %lld records",
                                        (long long)rule->records);
@@ -320,21 +320,21 @@ void sl_order_deinit(struct sl_order *order)
 {
     free(order->records);
     free(order->first);
-    free(order->pieces_before);
+    free(order->segments_before);
     free(order->padded);
     memset(order, 0, sizeof *order);
 }
 
-void sl_order_find(const struct sl_order *order, int64_t ordinal, int64_t *out_batch, int64_t *out_piece)
+void sl_order_find(const struct sl_order *order, int64_t ordinal, int64_t *out_batch, int64_t *out_segment)
 {
-    int64_t low = 0, high = order->batches; /* pieces_before[low] <= ordinal < pieces_before[high] */
+    int64_t low = 0, high = order->batches; /* segments_before[low] <= ordinal < segments_before[high] */
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        if (order->pieces_before[middle] <= ordinal)
+        if (order->segments_before[middle] <= ordinal)
             low = middle;
         else
             high = middle;
     }
     *out_batch = low;
-    *out_piece = ordinal - order->pieces_before[low];
+    *out_segment = ordinal - order->segments_before[low];
 }

@@ -32,18 +32,18 @@ struct sl_order_rule {
 
 struct sl_order {
     int64_t batches;
-    int64_t pieces;         /* of all batches */
-    uint32_t *records;      /* record numbers, batch after batch, longest first inside each */
-    int64_t *first;         /* [batches + 1] into records */
-    int64_t *pieces_before; /* [batches + 1] */
-    int32_t *padded;        /* [batches] steps of every sequence of the batch; NULL: without padding */
+    int64_t segments;         /* of all batches */
+    uint32_t *records;        /* record numbers, batch after batch, longest first inside each */
+    int64_t *first;           /* [batches + 1] into records */
+    int64_t *segments_before; /* [batches + 1] */
+    int32_t *padded;          /* [batches] steps of every sequence of the batch; NULL: without padding */
 };
 
 /* *out is zeroed or an order made before, which is replaced. Errors: NO_MEMORY. */
 seqlstm_status sl_order_make(const struct sl_order_rule *rule, struct sl_order *out, struct seqlstm_error *err);
 void sl_order_deinit(struct sl_order *order);
 
-/* Batch and piece of number `ordinal` < pieces. */
-void sl_order_find(const struct sl_order *order, int64_t ordinal, int64_t *out_batch, int64_t *out_piece);
+/* Batch and segment of number `ordinal` < segments. */
+void sl_order_find(const struct sl_order *order, int64_t ordinal, int64_t *out_batch, int64_t *out_segment);
 
 #endif

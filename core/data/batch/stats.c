@@ -16,7 +16,7 @@
 #define MOST_TENS  64
 
 struct sl_data_stats {
-    int64_t vocabulary, source_vocabulary, classes, split, pieces;
+    int64_t vocabulary, source_vocabulary, classes, split, parts;
     struct sl_lengths lengths, source; /* without pairs the second is empty */
     bool has_source;
     struct sl_batching_cost costs[MOST_COSTS];
@@ -289,7 +289,7 @@ seqlstm_status sl_data_stats_create(const struct sl_dataset *dataset, const stru
     stats->vocabulary = tokens ? sl_vocabulary_get_size(tokens) : 0;
     stats->classes = dataset->facts.target.kind == SL_FIELD_IDS ? dataset->facts.target.classes : 0;
     stats->split = dataset->counts.split_records;
-    stats->pieces = dataset->counts.pieces;
+    stats->parts = dataset->counts.parts;
     status = sl_lengths_init(&stats->lengths, dataset->length, dataset->records, err);
     if (status == SEQLSTM_OK && stats->has_source)
         status = sl_lengths_init(&stats->source, dataset->source.length, dataset->records, err);
@@ -353,9 +353,9 @@ int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats)
     return stats->classes;
 }
 
-int64_t sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_pieces)
+int64_t sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_parts)
 {
-    *out_pieces = stats->pieces;
+    *out_parts = stats->parts;
     return stats->split;
 }
 

@@ -55,7 +55,7 @@ int64_t sl_data_stats_get_vocabulary(const struct sl_data_stats *stats); /* 0: n
 int64_t sl_data_stats_get_source_vocabulary(const struct sl_data_stats *stats);
 int64_t sl_data_stats_get_classes(const struct sl_data_stats *stats); /* 0: no classes */
 /* Sequences that were too long and became several, and how many (`on_overflow: split`). */
-int64_t sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_pieces);
+int64_t sl_data_stats_get_split(const struct sl_data_stats *stats, int64_t *out_parts);
 
 /* Borrowed. */
 const struct sl_batching_cost *sl_data_stats_get_costs(const struct sl_data_stats *stats, int *out_count);

@@ -18,7 +18,7 @@
  * Invariants:
  * 1. Immutable once open; any number of batchers and threads may read it.
  * 2. The model and the state given at open outlive it.
- * 3. Record numbers are the order of the file (after `split`, `rows` and on_overflow; pieces of a sequence are
+ * 3. Record numbers are the order of the file (after `split`, `rows` and on_overflow; parts of a sequence are
  *    neighbours).
  */
 #ifndef SL_DATA_DATASET_DATASET_H

@@ -8,11 +8,11 @@
 #include "data/dataset/dataset_private.h"
 #include "data/dataset/lengths.h"
 
-void sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_parts, int64_t *out_steps)
+void sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_streams, int64_t *out_steps)
 {
-    int64_t parts = batch_size < positions ? batch_size : positions;
-    *out_parts = parts > 0 ? parts : 0;
-    *out_steps = parts > 0 ? positions / parts : 0;
+    int64_t streams = batch_size < positions ? batch_size : positions;
+    *out_streams = streams > 0 ? streams : 0;
+    *out_steps = streams > 0 ? positions / streams : 0;
 }
 
 /* Steps of each record, ascending: its own, those that the encoder reads, or both. */

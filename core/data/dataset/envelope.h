@@ -14,7 +14,7 @@ struct sl_dataset;
 struct sl_envelope_rule {
     int64_t batch_size; /* most sequences; 0: no limit but max_tokens */
     int64_t max_tokens; /* most rows, or one longer sequence; 0: no limit */
-    int64_t bptt;       /* steps of a piece; 0: whole sequences */
+    int64_t bptt;       /* steps of a segment; 0: whole sequences */
     enum sl_padding padding;
 };
 
@@ -22,8 +22,8 @@ struct sl_envelope_rule {
 seqlstm_status sl_envelope_compute(const struct sl_dataset *dataset, const struct sl_envelope_rule *rule,
                                    struct sl_envelope *out, struct seqlstm_error *err);
 
-/* Parts of a stream and their steps, for batch_size parts asked for: parts * steps <= positions. Fewer parts
- * where there are fewer positions; 0 and 0 for none. */
-void sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_parts, int64_t *out_steps);
+/* Cuts a stream into parallel streams of equal length: batch_size of them, or one per position where there are fewer
+ * positions. streams * steps <= positions; 0 and 0 where there are none. */
+void sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_streams, int64_t *out_steps);
 
 #endif

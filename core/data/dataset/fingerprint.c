@@ -10,7 +10,7 @@
 
 #include "base/value/hash.h"
 
-#define PIECE_BYTES ((size_t)1 << 20)
+#define CHUNK_BYTES ((size_t)1 << 20)
 
 static seqlstm_status fail_io(const char *path, const char *what, struct seqlstm_error *err)
 {
@@ -37,7 +37,7 @@ seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *o
     seqlstm_status status = SEQLSTM_OK;
     struct sl_fingerprint found = {0};
     struct stat info;
-    char *piece = NULL;
+    char *chunk = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail_io(path, "open", err);
@@ -46,13 +46,13 @@ seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *o
         goto out;
     }
     found.mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
-    piece = malloc(PIECE_BYTES);
-    if (!piece) {
+    chunk = malloc(CHUNK_BYTES);
+    if (!chunk) {
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to read `%s`", path);
         goto out;
     }
     for (;;) {
-        ssize_t got = read(fd, piece, PIECE_BYTES);
+        ssize_t got = read(fd, chunk, CHUNK_BYTES);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
@@ -61,12 +61,12 @@ seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *o
         }
         if (got == 0)
             break;
-        found.crc64 = sl_crc64(found.crc64, piece, (size_t)got);
+        found.crc64 = sl_crc64(found.crc64, chunk, (size_t)got);
         found.size_bytes += got;
     }
     *out = found;
 out:
-    free(piece);
+    free(chunk);
     close(fd);
     return status;
 }

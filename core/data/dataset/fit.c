@@ -176,7 +176,7 @@ static seqlstm_status find_form(const struct sl_model *model, const struct sl_ra
     if (model->data.batching.on_overflow == SL_OVERFLOW_SPLIT && (!step || raw->ahead > 0))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "%s: `on_overflow: split` needs a target for every step: that of a whole sequence is of none of "
-                     "its pieces (`truncate` and `drop` leave one sequence one)",
+                     "its parts (`truncate` and `drop` leave one sequence one)",
                      name);
     if (raw->ahead > 0)
         *out = SL_TARGET_AHEAD;
@@ -336,11 +336,11 @@ seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_r
         sl_data_state_destroy(state);
         return status;
     }
-    bool pieces = model->data.batching.unit == SL_UNIT_SEQUENCE && model->data.batching.bptt > 0;
+    bool segments = model->data.batching.unit == SL_UNIT_SEQUENCE && model->data.batching.bptt > 0;
     bool padded = model->data.batching.padding != SL_PADDING_NONE;
-    /* Only the piece in which a sequence ends has its target, and only real steps have theirs: see batcher.h. */
+    /* Only the segment in which a sequence ends has its target, and only real steps have theirs: see batcher.h. */
     state->facts.has_weight =
-        state->facts.target.kind == SL_FIELD_VALUES && (state->facts.target.on_steps ? padded : pieces);
+        state->facts.target.kind == SL_FIELD_VALUES && (state->facts.target.on_steps ? padded : segments);
     sl_data_state_set_views(state);
     *out_state = state;
     return SEQLSTM_OK;

@@ -71,7 +71,7 @@ static seqlstm_status add_record(struct cutter *c, int64_t series, int64_t start
     return SEQLSTM_OK;
 }
 
-/* One record, or several where those that are too long are split. Pairs have been split before: a piece of theirs has
+/* One record, or several where those that are too long are split. Pairs have been split before: a part of theirs has
  * marks of its own. */
 static seqlstm_status add(struct cutter *c, int64_t series, int64_t start, int64_t length, struct seqlstm_error *err)
 {
@@ -82,7 +82,7 @@ static seqlstm_status add(struct cutter *c, int64_t series, int64_t start, int64
         return add_record(c, series, start, length, err);
     c->raw->counts.split_records++;
     for (int64_t at = 0; at < length; at += longest) {
-        c->raw->counts.pieces++;
+        c->raw->counts.parts++;
         SEQLSTM_TRY(add_record(c, series, start + at, length - at < longest ? length - at : longest, err));
     }
     return SEQLSTM_OK;

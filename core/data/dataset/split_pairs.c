@@ -20,7 +20,7 @@ struct side {
     struct sl_raw *raw; /* as it was read */
     struct sl_raw made; /* its arrays anew */
     struct sl_raw_builder builder;
-    struct sl_buf text; /* of all pieces */
+    struct sl_buf text; /* of all parts */
     int64_t head, tail; /* marks before and behind the words */
 };
 
@@ -57,7 +57,7 @@ static void add_text(struct side *side, struct sl_token_cursor *cursor, int64_t 
         sl_buf_append(&side->text, begin, (size_t)(word + bytes - begin));
 }
 
-/* Pieces of words are no parts of the line: they are joined. */
+/* The pieces of a tokenizer do not stand in the line as they are: they are joined. */
 static void join_words(struct side *side, const int32_t *words, int64_t count)
 {
     for (int64_t k = 0; k < count; k++) {
@@ -74,11 +74,11 @@ static void add_mark(struct side *side, int64_t row, int64_t present)
     side->builder.row_count += present;
 }
 
-/* A series as pieces of at most `room` words; returns how many. */
+/* A series as parts of at most `room` words; returns how many. */
 static int64_t add_series(struct side *side, int64_t series, int64_t room)
 {
     const struct sl_raw *raw = side->raw;
-    int64_t words, first = raw->start[series], last = first + raw->length[series] - 1, pieces = 0, at = 0;
+    int64_t words, first = raw->start[series], last = first + raw->length[series] - 1, parts = 0, at = 0;
     const int32_t *word = find_words(side, series, &words);
     const char *line = raw->text + raw->text_offset[series];
     size_t bytes = (size_t)raw->text_bytes[series];
@@ -100,9 +100,9 @@ static int64_t add_series(struct side *side, int64_t series, int64_t room)
         add_mark(side, last, side->tail);
         sl_raw_builder_end(&side->builder);
         at += count;
-        pieces++;
+        parts++;
     } while (at < words);
-    return pieces;
+    return parts;
 }
 
 /* The new arrays take the place of those that were read. */
@@ -145,10 +145,10 @@ seqlstm_status sl_raw_split_pairs(struct sl_raw *raw, const struct sl_data_confi
     init_side(&source, raw->pair, &config->source_tokenizer);
     int64_t room = longest - 1; /* the decoder says the end too */
     for (int64_t s = 0; s < raw->series; s++) {
-        int64_t pieces = add_series(&target, s, room);
+        int64_t parts = add_series(&target, s, room);
         add_series(&source, s, room);
-        raw->counts.split_records += pieces > 1;
-        raw->counts.pieces += pieces > 1 ? pieces : 0;
+        raw->counts.split_records += parts > 1;
+        raw->counts.parts += parts > 1 ? parts : 0;
     }
     seqlstm_status status = replace_arrays(&target, err);
     if (status == SEQLSTM_OK)

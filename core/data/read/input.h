@@ -22,7 +22,7 @@ struct sl_data_counts {
     int64_t truncated_records; /* on_overflow: truncate */
     int64_t truncated_rows;
     int64_t split_records;  /* on_overflow: split */
-    int64_t pieces;         /* what they became */
+    int64_t parts;          /* what they became */
     int64_t missing_values; /* filled in, or their rows dropped */
     int64_t unknown_tokens; /* became <unk> */
     int64_t tokens;         /* of the text, <eos> included */

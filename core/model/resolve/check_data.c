@@ -181,9 +181,9 @@ static void check_padding(struct sl_reader *reader, const struct sl_node *batchi
     }
 }
 
-/* Pieces of a pair are pairs only where word k of the source is word k of the target. */
-static void check_pieces_of_pairs(struct sl_reader *reader, const struct sl_node *data, const struct sl_node *batching,
-                                  const struct sl_model *model)
+/* Parts of a pair are pairs only where word k of the source is word k of the target. */
+static void check_parts_of_pairs(struct sl_reader *reader, const struct sl_node *data, const struct sl_node *batching,
+                                 const struct sl_model *model)
 {
     static const char *const hint = "`truncate` cuts both sides, `drop` leaves such pairs out";
     struct sl_place place = sl_reader_get_place(batching, "on_overflow");
@@ -206,7 +206,7 @@ static void check_pieces_of_pairs(struct sl_reader *reader, const struct sl_node
                          "same words");
     if (sl_batching_find_longest(limits) == 1)
         sl_reader_report(reader, "E0318", place, NULL, NULL,
-                         "a piece of one step holds the mark of its end and no word: `on_overflow: split` needs a "
+                         "a part of one step holds the mark of its end and no word: `on_overflow: split` needs a "
                          "length of at least 2");
 }
 
@@ -237,7 +237,7 @@ static void check_batching(struct sl_reader *reader, struct sl_node *data, struc
                         "`on_overflow: drop`, `truncate` or `split`");
     check_batch_size(data, model);
     check_padding(reader, batching, model);
-    check_pieces_of_pairs(reader, data, batching, model);
+    check_parts_of_pairs(reader, data, batching, model);
 }
 
 /* A decoder begins with bos, and says eos when it is done. */

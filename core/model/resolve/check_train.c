@@ -113,7 +113,7 @@ static void check_sides(const struct check *c)
                          sl_task_get_name(c->model->train.task));
     if (sides && (batching->unit == SL_UNIT_STREAM || batching->bptt > 0))
         sl_reader_report(c->reader, "E0310", c->model->data.place, "use `unit: sequence` without `bptt`", NULL,
-                         "a decoder reads its target as a whole, not in pieces");
+                         "a decoder reads its target as a whole, not in segments");
 }
 
 static bool is_measured(const struct sl_metric_list *list, enum sl_metric metric)

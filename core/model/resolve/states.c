@@ -90,7 +90,7 @@ static void check_pair(const struct check *c)
         check_widths(c);
 }
 
-/* A stream or a later piece goes on with its own states, so it has no place for others. */
+/* A stream or a later segment continues from its own states, so it has no place for others. */
 static void check_unit(const struct check *c, const struct sl_model *model)
 {
     const struct sl_batching *batching = &model->data.batching;

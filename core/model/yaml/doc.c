@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From libyaml's events to a tree. The first error ends the reading of a file: what follows a broken
- * piece of YAML would only be guessed. */
+ * part of YAML would only be guessed. */
 #include "model/yaml/doc.h"
 
 #include <string.h>

@@ -25,6 +25,6 @@ seqlstm_status sl_session_make_batch(const struct sl_data_facts *facts, int64_t 
     float *weight = (float *)(uintptr_t)batch->weight.values;
     for (int64_t i = 0; facts->has_weight && i < (facts->target.on_steps ? batch->axis.rows : sequences); i++)
         weight[i] = 1;
-    batch->last_piece = true;
+    batch->last_segment = true;
     return SEQLSTM_OK;
 }

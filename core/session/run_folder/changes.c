@@ -43,7 +43,7 @@ static bool keep(struct sl_arena *arena, struct list *list, const struct level *
     return list->items[list->count].path && list->items[list->count++].value;
 }
 
-/* One line, which is cut into pieces. */
+/* One line, which is cut up in place. */
 static bool take_line(struct sl_arena *arena, struct list *list, struct level *levels, int *count, char *line)
 {
     size_t indent = strspn(line, " ");

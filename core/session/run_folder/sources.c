@@ -40,8 +40,8 @@ void sl_session_note_data(const struct sl_session *session, const char *name, co
     note(session, SL_LOG_WARN, name, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
     if (counts->split_records > 0)
         sl_log_printf(session->options.log, SL_LOG_WARN,
-                      "%s: %lld sequences split into %lld pieces (`on_overflow: split`)", name,
-                      (long long)counts->split_records, (long long)counts->pieces);
+                      "%s: %lld sequences split into %lld parts (`on_overflow: split`)", name,
+                      (long long)counts->split_records, (long long)counts->parts);
     note(session, SL_LOG_WARN, name, counts->short_groups, "series shorter than one window left out");
     note(session, SL_LOG_INFO, name, counts->missing_values, "missing values (`missing:` says what became of them)");
     note(session, SL_LOG_INFO, name, counts->unknown_tokens, "unknown tokens read as <unk>");

@@ -59,9 +59,9 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
         (json_int_t)sl_lengths_get_longest(target), "vocabulary", (json_int_t)sl_data_stats_get_vocabulary(stats),
         "classes", (json_int_t)sl_data_stats_get_classes(stats), "chosen", chosen, "strategies", strategies, "lengths",
         pack_bins(target), "lower_bound", "steps", (json_int_t)sl_data_stats_get_least_steps(stats));
-    int64_t pieces, split = sl_data_stats_get_split(stats, &pieces);
+    int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     json_object_set_new(root, "sequences_split", json_integer((json_int_t)split));
-    json_object_set_new(root, "pieces", json_integer((json_int_t)pieces));
+    json_object_set_new(root, "pieces", json_integer((json_int_t)parts));
     if (source)
         json_object_set_new(root, "source",
                             json_pack("{s:I,s:I,s:I,s:o}", "rows", (json_int_t)source->rows, "longest",
@@ -145,10 +145,10 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
     if (source)
         sl_buf_printf(&buf, " (source %lld, target %lld)", (long long)source->rows, (long long)target->rows);
     sl_buf_append_char(&buf, '\n');
-    int64_t pieces, split = sl_data_stats_get_split(stats, &pieces);
+    int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     if (split > 0)
-        sl_buf_printf(&buf, "%lld longer ones split into %lld pieces, counted as sequences\n", (long long)split,
-                      (long long)pieces);
+        sl_buf_printf(&buf, "%lld longer ones split into %lld parts, counted as sequences\n", (long long)split,
+                      (long long)parts);
     if (source)
         sl_buf_printf(&buf, "source vocabulary %lld\n", (long long)sl_data_stats_get_source_vocabulary(stats));
     if (sl_data_stats_get_vocabulary(stats) > 0)

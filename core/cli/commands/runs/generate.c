@@ -15,7 +15,7 @@ static const struct cli_flag flags[] = {
     {0},
 };
 
-/* The prompt comes before the first piece, so that nothing is printed where nothing can be drawn. */
+/* The prompt comes before the first token, so that nothing is printed where nothing can be drawn. */
 static seqlstm_status write(void *context, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     const char **prompt = context;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the store into packed order. */
-#include "data/batch/piece.h"
+/* Copies rows of a dataset into the packed order of a batch. */
+#include "data/batch/batch_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/dataset/dataset_private.h"
 
-/* Whether a sequence ends in this piece, and so has its target here. */
-static bool ends_here(const struct sl_dataset *d, const struct sl_piece *p, int64_t k)
+/* Whether sequence k ends in this segment and so has its target here. */
+static bool ends_here(const struct sl_dataset *d, const struct sl_batch_rows *chosen, int64_t k)
 {
-    int64_t total = d->length[p->record[k]];
-    return p->offset + p->real[k] >= total && (p->offset < total || p->offset == 0);
+    int64_t total = d->length[chosen->record[k]];
+    return chosen->offset + chosen->real[k] >= total && (chosen->offset < total || chosen->offset == 0);
 }
 
 static int32_t target_id(const struct sl_dataset *d, int64_t row)
@@ -57,21 +57,21 @@ static const float *target_values(const struct sl_dataset *d, int64_t row)
 }
 
 /* Weights on the steps axis tell real rows from padded ones where the target is a value. */
-static void fill_weights(const struct sl_piece *p, struct sl_batch *batch)
+static void fill_weights(const struct sl_batch_rows *chosen, struct sl_batch *batch)
 {
     float *weight = (float *)(uintptr_t)batch->weight.values;
     if (batch->weight.kind != SL_FIELD_VALUES || !batch->weight.on_steps)
         return;
-    for (int64_t k = 0; k < p->sequences; k++)
-        for (int64_t t = 0; t < p->real[k]; t++)
+    for (int64_t k = 0; k < chosen->sequences; k++)
+        for (int64_t t = 0; t < chosen->real[k]; t++)
             weight[sl_batch_row(batch, k, t)] = 1.0f;
 }
 
 /* The steps of sequence k. `scratch` has room for the inputs of the longest and one more. */
-static seqlstm_status fill_sequence(const struct sl_dataset *d, const struct sl_piece *p, int64_t k,
+static seqlstm_status fill_sequence(const struct sl_dataset *d, const struct sl_batch_rows *chosen, int64_t k,
                                     struct sl_batch *batch, void *scratch, struct seqlstm_error *err)
 {
-    int64_t F = batch->input.features, O = batch->target.features, first = p->first[k], real = p->real[k];
+    int64_t F = batch->input.features, O = batch->target.features, first = chosen->first[k], real = chosen->real[k];
     int32_t *ids = (int32_t *)(uintptr_t)batch->input.ids, *out_ids = (int32_t *)(uintptr_t)batch->target.ids;
     float *values = (float *)(uintptr_t)batch->input.values, *out = (float *)(uintptr_t)batch->target.values;
     bool next = d->form == SL_TARGET_NEXT, has_ids = batch->input.kind == SL_FIELD_IDS;
@@ -95,54 +95,54 @@ static seqlstm_status fill_sequence(const struct sl_dataset *d, const struct sl_
         else if (on_steps)
             memcpy(out + row * O, target_values(d, first + t), (size_t)O * sizeof *out);
     }
-    for (int64_t t = real; t < p->length[k]; t++) {
+    for (int64_t t = real; t < chosen->length[k]; t++) {
         int64_t row = sl_batch_row(batch, k, t);
         if (has_ids)
             ids[row] = -1;
         if (on_steps && batch->target.kind == SL_FIELD_IDS)
             out_ids[row] = -1;
     }
-    batch->padded_rows += p->length[k] - real;
+    batch->padded_rows += chosen->length[k] - real;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status fill_steps(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch,
+static seqlstm_status fill_steps(const struct sl_dataset *d, const struct sl_batch_rows *chosen, struct sl_batch *batch,
                                  struct seqlstm_error *err)
 {
     int64_t longest = 0;
-    for (int64_t k = 0; k < p->sequences; k++)
-        longest = p->real[k] > longest ? p->real[k] : longest;
+    for (int64_t k = 0; k < chosen->sequences; k++)
+        longest = chosen->real[k] > longest ? chosen->real[k] : longest;
     bool reads = d->token_file || d->map.size_bytes > 0;
     void *scratch = reads ? malloc(((size_t)longest + 1) * (size_t)d->facts.input.features * 4) : NULL;
     seqlstm_status status = reads && !scratch ? SL_DATA_NO_MEMORY(err) : SEQLSTM_OK;
-    for (int64_t k = 0; status == SEQLSTM_OK && k < p->sequences; k++)
-        status = fill_sequence(d, p, k, batch, scratch, err);
+    for (int64_t k = 0; status == SEQLSTM_OK && k < chosen->sequences; k++)
+        status = fill_sequence(d, chosen, k, batch, scratch, err);
     free(scratch);
-    fill_weights(p, batch);
+    fill_weights(chosen, batch);
     return status;
 }
 
 /* Inputs without steps, and one target per sequence. */
-static seqlstm_status fill_sequences(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch,
-                                     struct seqlstm_error *err)
+static seqlstm_status fill_sequences(const struct sl_dataset *d, const struct sl_batch_rows *chosen,
+                                     struct sl_batch *batch, struct seqlstm_error *err)
 {
     int64_t F = batch->input.features, O = batch->target.features;
     float *weight = (float *)(uintptr_t)batch->weight.values;
-    for (int64_t k = 0; k < p->sequences; k++) {
-        int64_t record = p->record[k];
+    for (int64_t k = 0; k < chosen->sequences; k++) {
+        int64_t record = chosen->record[k];
         float *input = (float *)(uintptr_t)batch->input.values + k * F;
         const float *values;
         if (!batch->has_steps && batch->input.kind == SL_FIELD_VALUES) {
-            SEQLSTM_TRY(get_values(d, p->first[k], 1, input, &values, err));
+            SEQLSTM_TRY(get_values(d, chosen->first[k], 1, input, &values, err));
             if (values != input)
                 memcpy(input, values, (size_t)F * sizeof *input);
         } else if (!batch->has_steps) {
-            ((int32_t *)(uintptr_t)batch->input.ids)[k] = d->input_ids[p->first[k]];
+            ((int32_t *)(uintptr_t)batch->input.ids)[k] = d->input_ids[chosen->first[k]];
         }
         if (batch->target.kind == SL_FIELD_NONE || batch->target.on_steps)
             continue;
         int64_t row = d->target_row ? d->target_row[record] : d->start[record] + d->length[record] - 1;
-        bool here = ends_here(d, p, k);
+        bool here = ends_here(d, chosen, k);
         if (batch->target.kind == SL_FIELD_IDS)
             ((int32_t *)(uintptr_t)batch->target.ids)[k] = here ? target_id(d, row) : -1;
         else
@@ -154,31 +154,31 @@ static seqlstm_status fill_sequences(const struct sl_dataset *d, const struct sl
 }
 
 /* The encoder's side. It was sorted when the batch was made. */
-static void fill_source(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch *batch)
+static void fill_source(const struct sl_dataset *d, const struct sl_batch_rows *chosen, struct sl_batch *batch)
 {
     const struct sl_dataset_source *source = &d->source;
     int32_t *ids = (int32_t *)(uintptr_t)batch->source.input.ids;
-    for (int64_t k = 0; k < p->sequences; k++) {
-        const int64_t record = p->record[k];
+    for (int64_t k = 0; k < chosen->sequences; k++) {
+        const int64_t record = chosen->record[k];
         for (int64_t t = 0; t < source->length[record]; t++)
             ids[sl_batch_source_row(batch, k, t)] = source->ids[source->start[record] + t];
         ((uint64_t *)(uintptr_t)batch->source.axis.sequence_id)[batch->source.place[k]] = (uint64_t)record;
     }
 }
 
-seqlstm_status sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *p, struct sl_batch **out_batch,
-                             struct seqlstm_error *err)
+seqlstm_status sl_batch_rows_gather(const struct sl_dataset *d, const struct sl_batch_rows *chosen,
+                                    struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     const struct sl_data_facts *facts = &d->facts;
     bool targets = d->form != SL_TARGET_NONE, pairs = d->source.present, decodes = !pairs || targets;
-    int32_t *source_lengths = pairs ? malloc(((size_t)p->sequences + 1) * sizeof *source_lengths) : NULL;
+    int32_t *source_lengths = pairs ? malloc(((size_t)chosen->sequences + 1) * sizeof *source_lengths) : NULL;
     if (pairs && !source_lengths)
         return SL_DATA_NO_MEMORY(err);
-    for (int64_t k = 0; pairs && k < p->sequences; k++)
-        source_lengths[k] = d->source.length[p->record[k]];
+    for (int64_t k = 0; pairs && k < chosen->sequences; k++)
+        source_lengths[k] = d->source.length[chosen->record[k]];
     struct sl_batch_shape shape = {
-        .sequences = p->sequences,
-        .lengths = facts->has_steps && decodes ? p->length : NULL,
+        .sequences = chosen->sequences,
+        .lengths = facts->has_steps && decodes ? chosen->length : NULL,
         .input_kind = decodes ? facts->input.kind : SL_FIELD_NONE,
         .input_features = facts->input.features,
         .input_on_steps = facts->input.on_steps,
@@ -194,16 +194,16 @@ seqlstm_status sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *
     seqlstm_status status = sl_batch_create(&shape, &batch, err);
     free(source_lengths);
     SEQLSTM_TRY(status);
-    for (int64_t k = 0; k < p->sequences; k++) {
-        int64_t who = d->stream ? k : p->record[k];
+    for (int64_t k = 0; k < chosen->sequences; k++) {
+        int64_t who = d->stream ? k : chosen->record[k];
         ((int64_t *)(uintptr_t)batch->sample)[k] = who;
-        ((int64_t *)(uintptr_t)batch->sample_step)[k] = p->offset;
+        ((int64_t *)(uintptr_t)batch->sample_step)[k] = chosen->offset;
         ((uint64_t *)(uintptr_t)batch->axis.sequence_id)[k] = (uint64_t)who;
-        ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)p->offset;
+        ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)chosen->offset;
     }
-    status = batch->has_steps ? fill_steps(d, p, batch, err) : SEQLSTM_OK;
+    status = batch->has_steps ? fill_steps(d, chosen, batch, err) : SEQLSTM_OK;
     if (status == SEQLSTM_OK && !pairs && !d->stream)
-        status = fill_sequences(d, p, batch, err);
+        status = fill_sequences(d, chosen, batch, err);
     if (status == SEQLSTM_OK)
         status = sl_file_map_check(&d->map, get_name(d), err);
     if (status != SEQLSTM_OK) {
@@ -211,10 +211,10 @@ seqlstm_status sl_piece_fill(const struct sl_dataset *d, const struct sl_piece *
         return status;
     }
     if (pairs)
-        fill_source(d, p, batch);
-    batch->carry_state = p->offset > 0;
-    batch->last_piece = p->last;
-    batch->ordinal = p->ordinal;
+        fill_source(d, chosen, batch);
+    batch->carry_state = chosen->offset > 0;
+    batch->last_segment = chosen->last;
+    batch->ordinal = chosen->ordinal;
     *out_batch = batch;
     return SEQLSTM_OK;
 }
