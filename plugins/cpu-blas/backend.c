@@ -6,10 +6,10 @@
 
 #include "common/cpu_device.h"
 #include "common/table.h"
-#include "multiply.h"
-#include "openblas.h"
-#include "plugin.h"
-#include "rowmath.h"
+#include "cpu-blas/multiply.h"
+#include "cpu-blas/gemm/openblas.h"
+#include "cpu-blas/plugin.h"
+#include "cpu-blas/rowmath/rowmath.h"
 
 #ifndef BLAS_VERSION
 #define BLAS_VERSION "0.1.0"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See multiply.h. */
-#include "multiply.h"
+#include "cpu-blas/multiply.h"
 
-#include "gemm.h"
+#include "cpu-blas/gemm/gemm.h"
 
 static bool has_products(uint32_t operation)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of a part of a call, as its operation multiplies: in float32 (gemm.h) or on tiles (pieces_gemm.h). */
+/* Matrix products of a part of a call, as its operation multiplies: in float32 (gemm.h) or on tiles
+ * (tiles/tiles_gemm.h). */
 #ifndef BLAS_MULTIPLY_H
 #define BLAS_MULTIPLY_H
 
-#include "plugin.h"
+#include "cpu-blas/plugin.h"
 
 /* The variant of the operation in float32 where there are tiles, or NULL: there is none. Whatever its rows, since a
  * plan is followed with other batches, too; products of few rows stay on vectors. [any] */

@@ -17,10 +17,10 @@
 
 #include "common/answer.h"
 #include "common/host_memory.h"
-#include "isa.h"
-#include "pieces_gemm.h"
-#include "recurrent.h"
-#include "rowmath.h"
+#include "cpu-blas/isa/isa.h"
+#include "cpu-blas/tiles/tiles_gemm.h"
+#include "cpu-blas/recurrent/recurrent.h"
+#include "cpu-blas/rowmath/rowmath.h"
 
 #define BLAS_ID "cpu-blas"
 

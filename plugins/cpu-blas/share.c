@@ -2,7 +2,7 @@
 /* Hands fixed parts to the queue. Each runs with denormals taken as zero (an optimizer's state of a word that
  * is no longer seen decays into them, and many processors then need a hundred cycles an operation); only CAST
  * does not, since it must give back what it was given. */
-#include "share.h"
+#include "cpu-blas/share.h"
 
 struct shared {
     const struct blas_call *call;

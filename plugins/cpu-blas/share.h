@@ -9,7 +9,7 @@
 #ifndef BLAS_SHARE_H
 #define BLAS_SHARE_H
 
-#include "plugin.h"
+#include "cpu-blas/plugin.h"
 
 /* Works on items [begin, end) as part `part` of the division. */
 typedef void blas_part_fn(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this backend runs. Values and bits whose meaning the headers do not define are refused by
  * <seqlstm/desc_check.h>; what follows is what cpu-blas itself does not offer, which is little. */
-#include "plugin.h"
+#include "cpu-blas/plugin.h"
 
 #include <seqlstm/desc_check.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products on tiles of bytes (plugins/cpu-blas/pieces.h): in portable C, and on the processor's tiles, if it has any,
- * against integers, to the last one, in every shape of tiles. */
+/* Products on tiles of bytes (plugins/cpu-blas/tiles/tiles.h): in portable C, and on the processor's tiles, if it has
+ * any, against integers, to the last one, in every shape of tiles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu-blas/pieces.h"
+#include "cpu-blas/tiles/tiles.h"
 
 enum { MOST_ROWS = 50, MOST_K = 150, A_ROW = MOST_K + 14, COLUMNS = 64, C_ROW = COLUMNS + 16 };
 

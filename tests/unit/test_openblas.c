@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenBLAS and its kernels (plugins/cpu-blas/openblas.h): which are asked for where the library does not know the
+/* OpenBLAS and its kernels (plugins/cpu-blas/gemm/openblas.h): which are asked for where the library does not know the
  * processor, that the environment stays what it was, and that one process has one library. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "cpu-blas/openblas.h"
+#include "cpu-blas/gemm/openblas.h"
 
 static void better_than_a_fallback(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products on tiles of bfloat16 (plugins/cpu-blas/pieces.h): in portable C against float64 within the bound of six
+/* Products on tiles of bfloat16 (plugins/cpu-blas/tiles/tiles.h): in portable C against float64 within the bound of six
  * products of pieces, in every shape of tiles; on the processor's tiles, if it has any, against portable C bit by bit.
  */
 #include <setjmp.h>
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu-blas/isa.h"
-#include "cpu-blas/pieces.h"
+#include "cpu-blas/isa/isa.h"
+#include "cpu-blas/tiles/tiles.h"
 
 enum { MOST_ROWS = 70, MOST_K = 90, MOST_COLUMNS = 64, C_ROW = MOST_COLUMNS + 16 };
 

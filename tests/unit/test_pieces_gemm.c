@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products on tiles (plugins/cpu-blas/pieces_gemm.h) of every layout and many sizes: against float64 within the
- * bound of test_pieces.c, in the middle of NaN that none of them may read or overwrite; on the processor's tiles, if it
- * has any, bit for bit as in portable C. */
+/* Matrix products on tiles (plugins/cpu-blas/tiles/tiles_gemm.h) of every layout and many sizes: against float64 within
+ * the bound of test_pieces.c, in the middle of NaN that none of them may read or overwrite; on the processor's tiles,
+ * if it has any, bit for bit as in portable C. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu-blas/isa.h"
-#include "cpu-blas/pieces_gemm.h"
+#include "cpu-blas/isa/isa.h"
+#include "cpu-blas/tiles/tiles_gemm.h"
 
 enum { MARGIN = 40 }; /* floats before, behind and between rows, all NaN */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The products of recurrent layers (plugins/cpu-blas/recurrent_kernels.h), in every instruction set of this machine,
- * against sums in float64: rows times a panel, and sums of outer products, in every shape of register tiles, of many
- * tiles below and beside each other, with sums of a few, of many and of broken numbers of k. */
+/* The products of recurrent layers (plugins/cpu-blas/recurrent/kernels/kernels.h), in every instruction set of this
+ * machine, against sums in float64: rows times a panel, and sums of outer products, in every shape of register tiles,
+ * of many tiles below and beside each other, with sums of a few, of many and of broken numbers of k. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu-blas/isa.h"
-#include "cpu-blas/recurrent_kernels.h"
+#include "cpu-blas/isa/isa.h"
+#include "cpu-blas/recurrent/kernels/kernels.h"
 
 enum { CASES = 1500, A_FLOATS = 1 << 18, B_FLOATS = 1 << 18, C_FLOATS = 1 << 17 };
 

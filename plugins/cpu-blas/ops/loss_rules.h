@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What LOSS and DENSE_LOSS share: the fields, the weight of a row, the sums. */
+#ifndef BLAS_LOSS_RULES_H
+#define BLAS_LOSS_RULES_H
+
+#include "cpu-blas/plugin.h"
+
+/* The fields of a loss, wherever its descriptor keeps them. */
+struct blas_loss_rule {
+    uint32_t kind;
+    uint32_t options;
+    float label_smoothing;
+    float delta;
+    int64_t classes; /* C */
+};
+
+/* w_r; slots are numbered as LOSS's. */
+static inline double blas_row_weight(const struct blas_loss_rule *rule, void *const *slots, int64_t row)
+{
+    double w = 1.0;
+    if ((rule->options & SEQLSTM_LOSS_ROW_WEIGHT) != 0)
+        w = (double)((const float *)slots[SEQLSTM_LOSS_WEIGHT])[row];
+    if (rule->kind != SEQLSTM_LOSS_CROSS_ENTROPY)
+        return w;
+    int32_t target = ((const int32_t *)slots[SEQLSTM_LOSS_TARGET])[row];
+    if (target < 0)
+        return 0.0;
+    if ((rule->options & SEQLSTM_LOSS_CLASS_WEIGHT) != 0)
+        w *= (double)((const float *)slots[SEQLSTM_LOSS_CLASS_WEIGHTS])[target];
+    return w;
+}
+
+/* SUMS += of row_losses (loss_r without w_r), in the order of the rows. Rows of weight 0 add nothing,
+ * whatever their loss. Also copies row_losses to the slot, if wanted. */
+void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows, const double *row_losses);
+
+/* -log softmax(x)[target], smoothed: log_sum - (1 - s) x_target - s mean(x). */
+static inline double blas_cross_entropy(const struct blas_loss_rule *rule, double log_sum, double x_target, double sum)
+{
+    double s = (double)rule->label_smoothing;
+    return log_sum - (1.0 - s) * x_target - (s != 0.0 ? s * (sum / (double)rule->classes) : 0.0);
+}
+
+#endif

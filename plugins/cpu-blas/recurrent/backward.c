@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward of the recurrent operation: every block runs its layers, directions and steps in reverse.
+ *
+ * One step: dh of the row joins dy, the cell turns kept pre-activations into their gradients in place, and their
+ * product with W_h is dh of the step before. Weight gradients (weights.c) and dx are made for a *chunk* of
+ * steps at a time, about 256 rows, while its gradients are still in the second-level cache; weight gradients are
+ * private to a member and summed at the end, in the order of the members.
+ */
+#include "cpu-blas/recurrent/run.h"
+
+#include <string.h>
+
+#include "cpu-blas/recurrent/pack.h"
+#include "cpu-blas/recurrent/tiles.h"
+
+struct backward_call {
+    const struct blas_recurrent_binding *binding;
+    const struct seqlstm_backward *args;
+    struct seqlstm_queue *queue;
+    struct blas_packed_all packed;
+    struct blas_saved saved[BLAS_LD_MAX];
+    struct blas_gradients gradients[BLAS_LD_MAX]; /* of member 0 */
+    int64_t gradients_stride;                     /* floats to the next member's */
+    float *between[2];                            /* gradients of the outputs of inner layers: [R][y_width] */
+    float *apart[2];                              /* dy of each direction where outputs are merged: [R][O] */
+    char *scratch;
+    uint64_t scratch_bytes;
+    bool direct;           /* one member makes each gradient */
+    bool wants_dx;         /* of layer 0 */
+    float *x_back[2];      /* layer 0's W_x packed for it: [copy][blas_x_back_floats] */
+    int32_t x_back_copies; /* one, or each member's own (blas_packed_all) */
+    bool x_in_place;       /* layer 0's W_x is read where it stands */
+};
+
+/* Rows [first, last) enter: their final states' gradients, or zero. */
+static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t last)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const float *dhn = NULL, *dcn = NULL;
+    if (op->desc.options & SEQLSTM_RECURRENT_FINAL_STATE) {
+        dhn = blas_state_slot(r, f->grads, SEQLSTM_STATE_HN);
+        dcn = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_CN) : NULL;
+    }
+    int64_t low, high;
+    blas_own_columns(r, &low, &high);
+    for (int64_t i = first; i < last; i++) {
+        int64_t b = r->block->first + i;
+        float *dh = r->scratch.h + i * op->h_row;
+        memset(dh + low, 0, (size_t)(high - low) * sizeof *dh);
+        for (int64_t u = low; dhn && u < blas_min(high, op->out); u++)
+            dh[u] = dhn[b * op->out + u];
+    }
+    for (int64_t g = r->panel_first; op->lstm && g < r->panel_last; g++) {
+        float *dc = r->scratch.c + (g * r->block->rows + first) * GROUP;
+        memset(dc, 0, (size_t)((last - first) * GROUP) * sizeof *dc);
+        for (int64_t i = first; dcn && i < last; i++, dc += GROUP)
+            for (int64_t u = g * GROUP; u < blas_min((g + 1) * GROUP, op->units); u++)
+                dc[u % GROUP] = dcn[(r->block->first + i) * op->units + u];
+    }
+}
+
+/* Rows [first, last) leave: dh and dc are those of the initial states. */
+static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t last)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    if (!(f->parts & SEQLSTM_BACKWARD_STATES) || !(op->desc.options & SEQLSTM_RECURRENT_INITIAL_STATE))
+        return;
+    float *dh0 = blas_state_slot(r, f->grads, SEQLSTM_STATE_H0);
+    float *dc0 = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_C0) : NULL;
+    int64_t low, high;
+    blas_own_columns(r, &low, &high);
+    for (int64_t i = first; i < last; i++) {
+        int64_t b = r->block->first + i;
+        for (int64_t u = low; dh0 && u < blas_min(high, op->out); u++)
+            dh0[b * op->out + u] = r->scratch.h[i * op->h_row + u];
+        for (int64_t u = r->panel_first * GROUP; dc0 && u < blas_min(r->panel_last * GROUP, op->units); u++)
+            dc0[b * op->units + u] = r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
+    }
+}
+
+/* A member's part of dx of a chunk: rows from q `low` on, and columns. */
+struct input_part {
+    int64_t low, first, last, column, end;
+    float *c; /* of row `low`, column 0 */
+    int64_t c_row;
+    bool accumulate;
+};
+
+/* dx of the rows and columns of `part`. */
+static void input_products(const struct blas_backward_run *f, const struct input_part *part)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t input_pad = op->layers[r->layer].input_pad;
+    const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
+    /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
+    const int64_t at_once = op->weights_large && !op->pieces ? 128 : part->last - part->first;
+    for (int64_t row = part->first; row < part->last; row += at_once) {
+        struct blas_product product = {.rows = blas_min(at_once, part->last - row),
+                                       .a = gates + row * PANEL,
+                                       .a_row = PANEL,
+                                       .a_block = r->block->gate_rows * PANEL,
+                                       .c = part->c + row * part->c_row,
+                                       .c_row = part->c_row,
+                                       .accumulate = part->accumulate};
+        if (op->pieces)
+            blas_pieces_back(r, &product, f->x_back, input_pad, part->column, part->end);
+        else
+            blas_product_back(op, &product, op->groups_x, f->x_back, input_pad, part->column, part->end, 16);
+    }
+}
+
+/* The same of layer 0, of one sequence, by W_x where it stands: of each gate, a panel's rows follow those of the panel
+ * before. */
+static void input_products_in_place(const struct blas_backward_run *f, const struct input_part *part)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const int64_t input = op->layers[0].input;
+    const float *w = r->slots[SEQLSTM_RECURRENT_PARAM(op->layer_count * op->directions, r->n, SEQLSTM_PARAM_W_X)];
+    const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
+    struct blas_product product = {.rows = part->last,
+                                   .a_row = PANEL,
+                                   .a_block = r->block->gate_rows * PANEL,
+                                   .k_blocks = op->panels,
+                                   .k_inner = GROUP,
+                                   .b_row = input,
+                                   .c_row = part->c_row};
+    for (int64_t gate = 0; gate < PANEL / GROUP; gate++, product.accumulate = true) {
+        if (gate == 1 && op->coupled) /* rows of the forget gate stand unused */
+            continue;
+        product.a = gates + gate * GROUP;
+        for (int64_t n = 0; n < input; n += PANEL) {
+            product.b = w + gate * op->units * input + n;
+            product.groups = (int32_t)(blas_min(PANEL, input - n) / GROUP);
+            product.c = part->c + n;
+            op->kernels->product(&product);
+        }
+    }
+}
+
+/* May products write dx where it belongs? The rows of a chunk follow one another there, each in lines of its own (else
+ * a copy costs less), and no mask is put on them. */
+static bool writes_dx(const struct blas_backward_run *f)
+{
+    const struct blas_run *r = &f->r;
+    return f->x_back && !r->op->pieces && !r->scratch.mask_x && r->binding->block_count == 1 &&
+           f->dx.row % GROUP == 0 && r->op->layers[r->layer].input % GROUP == 0;
+}
+
+/* What stands in scratch of steps [first, last], to its place. */
+static void input_store(const struct blas_backward_run *f, int64_t first, int64_t last, const struct input_part *part)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent_layer *layer = &r->op->layers[r->layer];
+    const int64_t c0 = part->column, count = blas_min(part->end, layer->input) - c0;
+    for (int64_t t = first; t <= last && count > 0; t++) {
+        const int64_t q = r->block->q_of[t] - part->low, skip = part->first > q ? part->first - q : 0;
+        const int64_t own_rows = blas_min(blas_block_rows(r->block, t), part->last - q) - skip;
+        if (own_rows <= 0)
+            continue;
+        struct blas_rows rows = {.rows = own_rows,
+                                 .n = count,
+                                 .x = part->c + (q + skip) * part->c_row + c0,
+                                 .x_row = part->c_row,
+                                 .m = r->scratch.mask_x ? r->scratch.mask_x + skip * layer->input_pad + c0 : NULL,
+                                 .m_row = layer->input_pad,
+                                 .y = f->dx.base + (blas_packed_row(r->binding, r->block, t) + skip) * f->dx.row + c0,
+                                 .y_row = f->dx.row};
+        if (f->dx_add)
+            r->op->kernels->add(&rows);
+        else
+            r->op->kernels->copy(&rows);
+    }
+}
+
+/* dx of steps [first, last] (in time). Members share rows, so that each makes pieces of its own alone; few rows they
+ * share by columns. */
+static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_t last)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t low = r->block->q_of[first], all = r->block->q_of[last + 1] - low;
+    struct input_part part = {.low = low, .last = all, .end = layer->input_pad};
+    struct blas_backward_run own = *f;
+    if (blas_shares_rows(r->members, all)) {
+        blas_share(all, r->member, r->members, &part.first, &part.last);
+        own.r.member = 0;
+        own.r.members = 1;
+        own.r.barrier = false;
+        if (op->pieces)
+            own.r.scratch.pieces += blas_pieces_own(op, r->member, r->members, all);
+        blas_run_barrier(r); /* nobody reads what stands in pieces */
+    } else {
+        int64_t g0, g1;
+        blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
+        part.column = g0 * GROUP;
+        part.end = g1 * GROUP;
+    }
+    if (writes_dx(f)) {
+        part.c = f->dx.base + blas_packed_row(r->binding, r->block, first) * f->dx.row;
+        part.c_row = f->dx.row;
+        part.accumulate = f->dx_add;
+        input_products(&own, &part);
+        return;
+    }
+    part.c = r->scratch.dx;
+    part.c_row = blas_stride(layer->input_pad);
+    (f->x_back ? input_products : input_products_in_place)(&own, &part);
+    input_store(f, first, last, &part);
+}
+
+/* Last step (in the order of backward) of the chunk that begins with step s. */
+static int64_t chunk_end(const struct blas_backward_run *f, int64_t s)
+{
+    const struct blas_run *r = &f->r;
+    int64_t rows = 0, steps = r->binding->steps;
+    while (s < steps) {
+        rows += blas_block_rows(r->block, blas_step_at(r, steps - 1 - s));
+        if (rows >= blas_chunk_rows(r->op))
+            break;
+        s++;
+    }
+    return s < steps ? s : steps - 1;
+}
+
+static void run_direction(struct blas_backward_run *f)
+{
+    const struct blas_run *r = &f->r;
+    const int64_t steps = r->binding->steps;
+    const bool sweep = blas_sweep_fits(r);
+    int64_t alive = 0;
+    f->fresh = !f->keep_sums;
+    blas_masks_fill(r);
+    /* stepwise: the pieces add up, and the last one comes first */
+    bool begins = !r->op->stepwise || r->binding->t0 + steps == r->binding->axis->steps;
+    if (r->member == 0 && f->fresh && begins)
+        memset(f->gradients.sums, 0, (size_t)f->gradients.sums_count * sizeof(float));
+    blas_run_barrier(r);
+    for (int64_t s = 0; s < steps;) {
+        int64_t end = chunk_end(f, s);
+        int64_t ta = blas_step_at(r, steps - 1 - s), tb = blas_step_at(r, steps - 1 - end);
+        int64_t first = ta < tb ? ta : tb, last = ta < tb ? tb : ta;
+        f->chunk_low = r->block->q_of[first];
+        f->chunk_high = r->block->q_of[last + 1];
+        if (sweep && alive == 0)
+            enter_rows(f, 0, alive = r->block->rows);
+        if (sweep)
+            blas_sweep_backward(f, s, end + 1);
+        s = sweep ? end + 1 : s;
+        for (; s <= end; s++) {
+            int64_t t = blas_step_at(r, steps - 1 - s), rows = blas_block_rows(r->block, t);
+            if (rows < alive)
+                leave_rows(f, rows, alive);
+            else if (rows > alive)
+                enter_rows(f, alive, rows);
+            alive = rows;
+            if (rows > 0)
+                blas_step_back(f, t, s + 1 < steps ? blas_step_at(r, steps - 2 - s) : t);
+        }
+        if (f->chunk_high > f->chunk_low && f->weights)
+            blas_chunk_weights(f, f->chunk_low, f->chunk_high);
+        if (f->chunk_high > f->chunk_low && f->dx.base) {
+            chunk_input(f, first, last);
+            blas_run_barrier(r);
+        }
+    }
+    leave_rows(f, 0, alive);
+    blas_run_barrier(r);
+}
+
+/* Stepwise: dW of all steps of the block, whose gates hold their gradients by now. */
+static void run_weights(struct blas_backward_run *f)
+{
+    const int64_t rows = f->r.block->q_rows, at_once = blas_chunk_rows(f->r.op);
+    f->fresh = !f->keep_sums;
+    for (int64_t low = 0; low < rows; low += at_once)
+        blas_chunk_weights(f, low, blas_min(low + at_once, rows));
+}
+
+/* dy of one direction from that of the merged output. */
+static void split_block(const struct backward_call *call, const struct blas_block *block, const float *dy,
+                        const float *other, float *out)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    for (int64_t t = 0; t < call->binding->steps; t++) {
+        int64_t at = blas_packed_row(call->binding, block, t) * op->out;
+        int64_t count = blas_block_rows(block, t) * op->out;
+        for (int64_t i = at; i < at + count; i++)
+            out[i] = op->desc.merge == SEQLSTM_MERGE_MUL   ? dy[i] * other[i]
+                     : op->desc.merge == SEQLSTM_MERGE_AVE ? 0.5f * dy[i]
+                                                           : dy[i];
+    }
+}
+
+struct block_share {
+    int32_t member, members;  /* of those that share the block */
+    int32_t region;           /* whose scratch and gradients */
+    bool first;               /* first block of this region: dW is overwritten */
+    struct blas_tiles *tiles; /* of this thread */
+};
+
+static float *own_x_back(const struct backward_call *call, int32_t direction, int32_t member)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    return call->x_back[direction] +
+           (call->x_back_copies > 1 ? member * blas_x_back_floats(op, op->layers[0].input_pad) : 0);
+}
+
+static void run_block(const struct backward_call *call, const struct blas_block *block, const struct block_share *share)
+{
+    const struct blas_recurrent_binding *binding = call->binding;
+    const struct blas_recurrent *op = binding->op;
+    const struct seqlstm_backward *args = call->args;
+    struct blas_backward_run f = {0};
+    struct blas_region region = {call->scratch + (uint64_t)share->region * call->scratch_bytes, 0};
+    blas_scratch_backward(op, block->rows, blas_chunk_rows_max(op), &region, &f.r.scratch);
+    f.r.op = op;
+    f.r.binding = binding;
+    f.r.block = block;
+    f.r.queue = call->queue;
+    f.r.step = args->step;
+    f.r.slots = args->slots;
+    f.r.member = share->member;
+    f.r.members = share->members;
+    f.r.tiles = share->tiles;
+    f.r.barrier = share->members > 1;
+    f.grads = args->grads;
+    f.parts = args->parts;
+    f.weights = (args->parts & SEQLSTM_BACKWARD_WEIGHTS) != 0;
+    const bool later = op->stepwise && f.weights;
+    blas_share(op->panels, share->member, share->members, &f.r.panel_first, &f.r.panel_last);
+    const float *dy = args->grads[SEQLSTM_RECURRENT_Y];
+    if (!(op->desc.options & SEQLSTM_RECURRENT_OUTPUT))
+        dy = NULL;
+    for (int32_t l = op->layer_count - 1; l >= 0; l--) {
+        float *dx = l > 0                                   ? call->between[(l - 1) & 1]
+                    : args->parts & SEQLSTM_BACKWARD_INPUTS ? args->grads[SEQLSTM_RECURRENT_X]
+                                                            : NULL;
+        for (int32_t d = 0; d < op->directions; d++) {
+            f.r.layer = l;
+            f.r.direction = d;
+            f.r.n = l * op->directions + d;
+            f.r.reverse = op->directions == 2 ? d == 1 : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
+            const struct blas_packed packed = blas_packed_own(op, &call->packed, f.r.n, share->region);
+            f.r.packed = &packed;
+            f.x_back = l > 0 ? f.r.packed->x_back : call->x_in_place ? NULL : own_x_back(call, d, share->region);
+            f.r.saved = &call->saved[f.r.n];
+            f.gradients = call->gradients[f.r.n];
+            blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
+            f.dy = (struct blas_rows_at){dy ? (float *)(uintptr_t)dy + d * op->out : NULL, op->y_width};
+            if (op->merge_apart && dy && !later) {
+                split_block(call, block, dy, call->saved[l * 2 + 1 - d].merged, call->apart[d]);
+                f.dy = (struct blas_rows_at){call->apart[d], op->out};
+            } else if (op->merge_apart) {
+                f.dy.base = NULL;
+            }
+            f.dx = (struct blas_rows_at){dx, op->layers[l].input};
+            f.dx_add = d > 0;
+            f.keep_sums = !share->first;
+            f.direct = call->direct;
+            if (later)
+                run_weights(&f);
+            else
+                run_direction(&f);
+        }
+        dy = dx;
+    }
+}
+
+static void reduce_all(const struct backward_call *call, int32_t member, int32_t members)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    const int32_t ld = op->layer_count * op->directions;
+    for (int32_t n = 0; n < ld; n++) {
+        struct blas_reduce reduce = {.gradients = call->gradients[n],
+                                     .first = call->gradients[n].w,
+                                     .stride = call->gradients_stride,
+                                     .sources = call->binding->units ? 1 : call->binding->members,
+                                     .direct = call->direct,
+                                     .accumulate = (call->args->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0};
+        float *grads[SEQLSTM_PARAM_COUNT];
+        for (int k = 0; k < SEQLSTM_PARAM_COUNT; k++)
+            grads[k] = call->args->grads[SEQLSTM_RECURRENT_PARAM(ld, n, k)];
+        const struct blas_packed packed = blas_packed_own(op, &call->packed, n, 0);
+        blas_gradients_reduce(op, &reduce, &packed, n / op->directions, member, members, grads);
+    }
+}
+
+/* Packs layer 0's W_x for dx, each member some panels of the one copy, or its own. */
+static void pack_input(const struct backward_call *call, int32_t member, int32_t members)
+{
+    const struct blas_recurrent *op = call->binding->op;
+    const int32_t ld = op->layer_count * op->directions;
+    const bool own = call->x_back_copies > 1;
+    int64_t first, last;
+    if (own && member >= call->x_back_copies)
+        return;
+    blas_share(op->panels, own ? 0 : member, own ? 1 : members, &first, &last);
+    for (int32_t d = 0; d < op->directions; d++)
+        for (int64_t p = first; p < last; p++)
+            blas_pack_back(
+                op, op->pieces,
+                &(struct blas_pack){.w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
+                                    .width = op->layers[0].input,
+                                    .width_pad = op->layers[0].input_pad,
+                                    .map = op->rows_x + p * PANEL,
+                                    .k0 = p * PANEL,
+                                    .k_all = (int64_t)op->panels * PANEL,
+                                    .strip = op->strips ? GROUP : 0,
+                                    .out = own_x_back(call, d, member),
+                                    .stream = op->weights_large});
+    if (members > 1 && !own)
+        call->queue->services->team_barrier(call->queue);
+}
+
+static void backward_member(void *argument, int32_t member, int32_t members)
+{
+    const struct backward_call *call = argument;
+    const struct blas_recurrent_binding *binding = call->binding;
+    uint32_t saved = blas_flush_denormals_enter();
+    if (call->wants_dx && !call->x_in_place)
+        pack_input(call, member, members);
+    struct blas_tiles tiles = {0};
+    struct block_share share = {0, 1, member, true, &tiles};
+    if (binding->units) {
+        share = (struct block_share){member, members, 0, true, &tiles};
+        for (int32_t i = 0; i < binding->block_count; i++, share.first = false)
+            run_block(call, &binding->blocks[i], &share);
+    } else if (member < binding->members) {
+        for (int32_t i = binding->member_first[member]; i < binding->member_first[member + 1]; i++) {
+            run_block(call, &binding->blocks[i], &share);
+            share.first = false;
+        }
+    }
+    if (binding->op->pieces)
+        binding->op->pieces->release(&tiles);
+    if (call->args->parts & SEQLSTM_BACKWARD_WEIGHTS) {
+        if (members > 1)
+            call->queue->services->team_barrier(call->queue);
+        reduce_all(call, member, members);
+    }
+    blas_flush_denormals_leave(saved);
+}
+
+static void layout(const struct blas_recurrent *op, int64_t rows, int32_t regions, struct blas_region *region,
+                   struct blas_region *kept, struct backward_call *call)
+{
+    call->x_back_copies = blas_packed_copies(op, regions) > 1 ? regions : 1;
+    for (int i = 0; i < 2; i++) {
+        call->between[i] = blas_region_take(region, op->layer_count > 1 + i ? rows * op->y_width : 0);
+        call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
+        call->x_back[i] = blas_region_take(
+            region, i < op->directions ? call->x_back_copies * blas_x_back_floats(op, op->layers[0].input_pad) : 0);
+    }
+    call->gradients_stride = blas_gradients_all(op, regions, op->stepwise ? kept : region, call->gradients);
+    struct blas_region one = {0};
+    struct blas_scratch scratch;
+    blas_scratch_backward(op, op->block_rows_max, blas_chunk_rows_max(op), &one, &scratch);
+    call->scratch = region->base ? region->base + region->used : NULL;
+    call->scratch_bytes = one.used;
+    region->used += one.used * (uint64_t)regions;
+}
+
+uint64_t blas_backward_workspace(const struct blas_recurrent *op, int64_t rows, int32_t regions)
+{
+    struct blas_region region = {0}, kept = {0};
+    struct backward_call call;
+    layout(op, rows, regions, &region, &kept, &call);
+    return region.used;
+}
+
+seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
+{
+    const struct blas_recurrent *op = binding->op;
+    struct backward_call call;
+    if (!op->training)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward was called on an operation made for inference");
+    if (!args->packed || !args->reserve || !args->workspace)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s is NULL, a buffer of op_sizes was expected",
+                     !args->packed      ? "packed"
+                     : !args->workspace ? "workspace"
+                                        : "reserve");
+    if (op->stepwise && (args->parts & SEQLSTM_BACKWARD_WEIGHTS)) {
+        if (args->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES))
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                         "stepwise: weight gradients are asked for by a call of their own");
+        if (binding->steps != binding->axis->steps)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
+    }
+    call.wants_dx = (args->parts & SEQLSTM_BACKWARD_INPUTS) && args->grads[SEQLSTM_RECURRENT_X];
+    /* A product for each gate passes over dx four times, which is less than packing for few rows. */
+    call.x_in_place = op->h_in_place && !op->pieces && op->layers[0].input % GROUP == 0 && binding->rows <= 64;
+    /* The weight mask is put on dW_h as a whole: not where it is added to something. */
+    call.direct = op->direct && (binding->units || binding->members == 1) &&
+                  !(op->desc.weight_drop > 0.0f && (args->parts & SEQLSTM_BACKWARD_ACCUMULATE));
+    call.binding = binding;
+    call.args = args;
+    call.queue = queue;
+    struct blas_region saved = {args->reserve, 0};
+    blas_packed_open(op, args->packed, &call.packed);
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        blas_saved_layout(op, n / op->directions, binding->rows, binding->block_count, &saved, &call.saved[n]);
+    struct blas_region work = {args->workspace, 0};
+    layout(op, binding->rows, binding->units ? 1 : binding->members, &work, &saved, &call);
+    if (binding->units || binding->members > 1)
+        queue->services->team(queue, backward_member, &call);
+    else
+        backward_member(&call, 0, 1);
+    return SEQLSTM_OK;
+}

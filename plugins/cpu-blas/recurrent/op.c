@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recurrent operation: what it accepts, its creation, and the layouts of its buffers. */
+#include "cpu-blas/recurrent/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/philox.h>
+
+#include "common/answer.h"
+#include "common/idle.h"
+#include "cpu-blas/recurrent/int8.h"
+#include "cpu-blas/recurrent/tiles.h"
+
+/* In float32, tiles have neither a projection nor a GRU whose reset comes before. Whatever the batches: a plan is
+ * followed with others, too. */
+static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
+{
+    return desc->head.dtype_compute == SEQLSTM_FLOAT32 && desc->projection == 0 &&
+           (desc->cell != SEQLSTM_CELL_GRU || (desc->options & SEQLSTM_RECURRENT_RESET_AFTER));
+}
+
+static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
+{
+    const char *dtype = desc->head.dtype_compute == SEQLSTM_INT8 ? "int8" : "bfloat16";
+    if (desc->projection > 0)
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "cpu-blas has a projection in float32 alone.", "precision: float32", "%s", dtype);
+    if (desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER))
+        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "cpu-blas has a GRU whose reset comes before the product in float32 alone.",
+                         "precision: float32, or reset_after: true", "%s", dtype);
+    if (desc->head.dtype_compute == SEQLSTM_INT8 && desc->input + desc->hidden > BLAS_BYTES_SUM)
+        return answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
+                         "cpu-blas sums products of int8 over up to 65536 inputs and units.", "precision: float32",
+                         "%lld", (long long)(desc->input + desc->hidden));
+    return true;
+}
+
+void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool tiles, struct seqlstm_answer *answer)
+{
+    static const char *const on_vectors[] = {"packed", "generic", NULL}, *const narrow[] = {"packed", NULL};
+    static const char *const on_tiles[] = {"packed", BLAS_TILES, "generic", NULL};
+    const int64_t widths[] = {desc->input, desc->hidden, desc->projection}, most = INT64_C(1) << 20;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i] > most) {
+            answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
+                      "cpu-blas runs recurrent layers up to 1048576 wide.", "", "%lld", (long long)widths[i]);
+            return;
+        }
+    const bool is_narrow = desc->head.dtype_compute != SEQLSTM_FLOAT32;
+    if (is_narrow && !narrow_supports(desc, answer))
+        return;
+    answer_yes(answer, is_narrow ? narrow : tiles && tiles_serve(desc) ? on_tiles : on_vectors);
+}
+
+/* ---- creation ------------------------------------------------------------------------------------ */
+
+static const struct blas_recurrent_kernels *kernels_of(enum blas_isa isa)
+{
+#ifdef BLAS_HAVE_X86_KERNELS
+    if (isa == BLAS_ISA_AVX512)
+        return &blas_recurrent_kernels_avx512;
+    if (isa == BLAS_ISA_AVX2)
+        return &blas_recurrent_kernels_avx2;
+#else
+    (void)isa;
+#endif
+    return &blas_recurrent_kernels_portable;
+}
+
+/* Does v_derivative follow from the value alone, which then stands for the argument? */
+static bool value_suffices(const struct seqlstm_activation *act)
+{
+    switch (act->kind) {
+    case SEQLSTM_ACT_SIGMOID:
+    case SEQLSTM_ACT_TANH:
+    case SEQLSTM_ACT_RELU:
+    case SEQLSTM_ACT_HARD_SIGMOID:
+    case SEQLSTM_ACT_SOFTSIGN:
+        return true;
+    case SEQLSTM_ACT_LEAKY_RELU:
+        return act->alpha > 0.0f; /* its sign is that of the argument */
+    default:
+        return false;
+    }
+}
+
+static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, int d, struct blas_cell *cell)
+{
+    cell->kind = desc->cell;
+    cell->training = training;
+    cell->coupled = (desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
+    cell->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
+    cell->norm = (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0;
+    cell->reset_after = (desc->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0;
+    cell->gate = desc->activations[SEQLSTM_PLACE_GATE][d];
+    cell->candidate = desc->activations[SEQLSTM_PLACE_CANDIDATE][d];
+    cell->output = desc->activations[SEQLSTM_PLACE_OUTPUT][d];
+    cell->gate_clip = desc->gate_clip;
+    cell->cell_clip = desc->cell_clip;
+    cell->zoneout_cell = seqlstm_mask_rate(desc->zoneout_cell);
+    /* With projection zoneout acts on the projected h, outside the cell. */
+    cell->zoneout_hidden = desc->projection > 0 ? 0.0f : seqlstm_mask_rate(desc->zoneout_hidden);
+    cell->keeps_gates =
+        desc->cell == SEQLSTM_CELL_LSTM && value_suffices(&cell->gate) && value_suffices(&cell->candidate);
+    cell->usual = cell->gate.kind == SEQLSTM_ACT_SIGMOID && cell->candidate.kind == SEQLSTM_ACT_TANH &&
+                  cell->output.kind == SEQLSTM_ACT_TANH;
+    cell->plain = desc->cell == SEQLSTM_CELL_LSTM && cell->usual && !cell->coupled && !cell->peephole && !cell->norm &&
+                  cell->gate_clip == 0.0f && cell->cell_clip == 0.0f && cell->zoneout_cell == 0.0f &&
+                  cell->zoneout_hidden == 0.0f;
+}
+
+/* Canonical row of column `c` of panel `p` in W_x (part 0), W_h (part 1), or -1 where it has none. */
+static int64_t canonical_row(const struct blas_recurrent *op, int32_t p, int32_t c, int part)
+{
+    int64_t unit = op->panel_units == PANEL ? (int64_t)p * PANEL + c : (int64_t)p * GROUP + c % GROUP;
+    if (unit >= op->units)
+        return -1;
+    if (op->panel_units == PANEL)
+        return unit;
+    int gate = c / GROUP;
+    if (op->lstm)
+        return gate == 1 && op->coupled ? -1 : gate * op->units + unit;
+    if (gate == 1 || gate == 2) /* r, z */
+        return (gate - 1) * op->units + unit;
+    /* GRU: the candidate's product with x and with h stand apart */
+    if (gate == 0)
+        return part == 0 ? 2 * op->units + unit : -1;
+    return part == 1 && !op->gru_before ? 2 * op->units + unit : -1;
+}
+
+/* Of the bias: like part 0, but the GRU's second candidate bias has its own. */
+static int64_t bias_row(const struct blas_recurrent *op, int32_t p, int32_t c)
+{
+    int64_t row = canonical_row(op, p, c, 0);
+    if (row >= 0 || op->desc.cell != SEQLSTM_CELL_GRU || op->gru_before || c / GROUP != 3)
+        return row;
+    row = canonical_row(op, p, c, 1);
+    return row < 0 ? row : row + op->units;
+}
+
+static void rows_fill(struct blas_recurrent *op)
+{
+    op->groups_x = op->groups_h = (struct blas_groups){0, PANEL / GROUP};
+    if (op->desc.cell == SEQLSTM_CELL_GRU && !op->norm && !op->pieces) {
+        op->groups_x.end = 3;
+        op->groups_h = (struct blas_groups){1, op->gru_before ? 3 : 4};
+    }
+    for (int32_t i = 0; i < op->panels * PANEL; i++) {
+        op->rows_x[i] = (int32_t)canonical_row(op, i / PANEL, i % PANEL, 0);
+        op->rows_h[i] = (int32_t)canonical_row(op, i / PANEL, i % PANEL, 1);
+        op->rows_bias[i] = (int32_t)bias_row(op, i / PANEL, i % PANEL);
+    }
+}
+
+/* Sequences of a block that sweeps take at most: with eight, steps that give x and h to one product are as fast. */
+enum { SWEEP_ROWS = 4 };
+
+/* Do the steps of the largest batch have more rows than eight, and than sweeps take where all members share them? */
+static bool many_rows(const struct blas_recurrent *op)
+{
+    return op->desc.head.max_sequences > (op->members_max < 2 ? 2 : op->members_max) * SWEEP_ROWS;
+}
+
+seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa, const struct blas_tiled *tiled,
+                                     int32_t members_max, const struct seqlstm_recurrent_desc *desc,
+                                     const char *variant, struct blas_recurrent **out_op, struct seqlstm_error *err)
+{
+    const bool generic = strcmp(variant, "generic") == 0;
+    const int64_t columns = blas_round(desc->hidden, GROUP) * 4; /* at least those of any cell */
+    struct blas_recurrent *op = host->allocate(host->context, sizeof *op + 3 * (uint64_t)columns * sizeof(int32_t));
+    if (!op)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a recurrent operation");
+    memset(op, 0, sizeof *op);
+    memcpy(&op->desc, desc, sizeof op->desc);
+    op->host = host;
+    op->kernels = kernels_of(generic ? BLAS_ISA_PORTABLE : isa);
+    op->members_max = members_max < 1 ? 1 : (int32_t)blas_min(members_max, BLAS_MEMBERS_MAX);
+    op->directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    op->layer_count = (int32_t)desc->layers;
+    op->training = desc->head.mode == SEQLSTM_MODE_TRAINING;
+    op->stepwise = op->training && (desc->options & SEQLSTM_RECURRENT_STEPWISE);
+    op->lstm = desc->cell == SEQLSTM_CELL_LSTM;
+    op->coupled = (desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
+    op->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
+    op->norm = (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0;
+    op->projection = desc->projection > 0;
+    op->gru_before = desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    op->pieces = tiled->kernels;
+    op->piece_count = tiled->pieces;
+    op->bytes = desc->head.dtype_compute == SEQLSTM_INT8;
+    op->tiled_steps = op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
+    if (!op->tiled_steps && op->pieces && desc->head.max_rows < op->pieces->rows_min)
+        op->pieces = NULL;
+    op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
+    op->units = desc->hidden;
+    op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
+    op->panels = (int32_t)((op->units + op->panel_units - 1) / op->panel_units);
+    op->units_pad = (int64_t)op->panels * op->panel_units;
+    op->out = op->projection ? desc->projection : desc->hidden;
+    op->out_pad = blas_round(op->out, GROUP);
+    op->h_row = blas_stride(op->out_pad);
+    op->y_width = op->directions == 2 && !op->merge_apart ? 2 * op->out : op->out;
+    op->gate_rows = op->units * (op->lstm ? 4 : desc->cell == SEQLSTM_CELL_GRU ? 3 : 1);
+    op->norm_count = op->coupled ? 3 * op->units : op->gate_rows;
+    op->has_carry = desc->cell == SEQLSTM_CELL_GRU || desc->zoneout_hidden > 0.0f;
+    for (int d = 0; d < 2; d++)
+        cell_fill(desc, op->training, d, &op->cell[d]);
+    const bool recalls = op->training && op->cell[0].keeps_gates && op->cell[op->directions - 1].keeps_gates;
+    for (int d = 0; op->norm && d < 2; d++) /* both directions, or none */
+        op->cell[d].keeps_gates = recalls;
+    /* It is faster to make gates again than to have them from memory, where the products that they are made of come
+     * from, too. With few sequences, sweeps want them. */
+    op->norm_keeps =
+        op->norm && recalls && (desc->head.max_sequences < 64 || !blas_gates_leave(op, desc->head.max_rows));
+    for (int32_t l = 0; l < op->layer_count; l++) {
+        struct blas_recurrent_layer *layer = &op->layers[l];
+        layer->input = l == 0 ? desc->input : op->y_width;
+        layer->input_pad = blas_round(layer->input, GROUP);
+        layer->xh_row = blas_stride(layer->input_pad + op->out_pad);
+    }
+    op->rows_x = (int32_t *)(void *)(op + 1);
+    op->rows_h = op->rows_x + columns;
+    op->rows_bias = op->rows_h + columns;
+    rows_fill(op);
+    op->direct = op->lstm && !op->coupled && !op->pieces;
+    int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
+    op->weights_large = weight_floats * 4 > 700 * 1024;
+    op->strips = op->kernels->strips && !op->pieces && (op->weights_large || many_rows(op));
+    /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
+    op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
+                     op->units % GROUP == 0 && !blas_may_share_units(op);
+    op->x_in_time = op->h_in_place && !op->pieces && !op->stepwise;
+    op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
+    *out_op = op;
+    return SEQLSTM_OK;
+}
+
+void blas_recurrent_destroy(struct blas_recurrent *op)
+{
+    if (op)
+        op->host->release(op->host->context, op);
+}
+
+/* ---- layouts ------------------------------------------------------------------------------------- */
+
+float *blas_region_take(struct blas_region *region, int64_t count)
+{
+    if (count == 0)
+        return NULL;
+    float *at = region->base ? (float *)(void *)(region->base + region->used) : NULL;
+    region->used += (uint64_t)blas_round(count, 16) * sizeof(float);
+    return at;
+}
+
+int64_t blas_bits_row(const struct blas_recurrent *op)
+{
+    int64_t units = op->units_pad > op->out_pad ? op->units_pad : op->out_pad;
+    return blas_round(units, PANEL) / GROUP;
+}
+
+void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
+                        struct blas_packed *out)
+{
+    const int64_t ip = op->layers[layer].input_pad, op_ = op->out_pad, up = op->units_pad;
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    memset(out, 0, sizeof *out);
+    out->forward = blas_region_take(region, op->panels * (blas_x_floats(op, ip) + blas_h_floats(op)));
+    out->bias = blas_region_take(region, columns);
+    out->peephole = blas_region_take(region, 3 * up);
+    if (op->bytes) {
+        out->scale = blas_region_take(region, columns);
+        out->offset = blas_region_take(region, columns);
+        out->offset_h = blas_region_take(region, op->norm ? columns : 0);
+    }
+    if (op->training) {
+        out->h_back = blas_region_take(region, op->h_in_place ? 0 : blas_h_back_floats(op));
+        /* layer 0's dx is often not wanted: backward packs for it when it is */
+        out->x_back = blas_region_take(region, layer > 0 ? blas_x_back_floats(op, ip) : 0);
+    }
+    if (op->projection) {
+        out->projection = blas_region_take(region, up * op_);
+        out->projection_back = blas_region_take(region, op->training ? up * op_ : 0);
+    }
+    if (op->gru_before) {
+        out->rh = blas_region_take(region, up * op_);
+        out->rh_back = blas_region_take(region, op->training ? up * op_ : 0);
+    }
+    if (op->norm) {
+        out->valid_u = blas_region_take(region, columns);
+        out->valid_v = blas_region_take(region, columns);
+        out->gain_u = blas_region_take(region, columns);
+        out->gain_v = blas_region_take(region, columns);
+        out->gain_c = blas_region_take(region, op->lstm ? up : 0);
+        out->bias_c = blas_region_take(region, op->lstm ? up : 0);
+    }
+    if (op->training && op->desc.weight_drop > 0.0f) {
+        int64_t elements = op->gate_rows * op->out;
+        out->masked = blas_region_take(region, elements);
+        out->drop_bits = (uint16_t *)(void *)blas_region_take(region, blas_round(elements, PANEL) / 32 + 1);
+    }
+}
+
+enum { COPIES_MAX = 4, COPY_FLOATS = 64 * 1024, HEAD_FLOATS = 16, MEMBER_PRODUCTS = 1 << 17, MEMBER_ROWS = 20 };
+
+int64_t blas_sweep_rows(const struct blas_recurrent *op)
+{
+    const bool sweeps = op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
+                        !op->weights_large && !op->strips;
+    return sweeps ? SWEEP_ROWS : 0;
+}
+
+int64_t blas_members_worth(const struct blas_recurrent *op, int64_t rows)
+{
+    const int64_t products = rows * op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
+    const int64_t worth = 1 + products / MEMBER_PRODUCTS;
+    if (!op->training)
+        return worth;
+    return rows < MEMBER_ROWS ? 1 : blas_min(worth, rows / MEMBER_ROWS);
+}
+
+int32_t blas_packed_copies(const struct blas_recurrent *op, int32_t members)
+{
+    int64_t floats = 0;
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        floats += (int64_t)op->panels * PANEL * (op->layers[n / op->directions].input_pad + op->out_pad);
+    if (floats > COPY_FLOATS || op->desc.weight_drop > 0.0f)
+        return 1;
+    const int64_t most = members == 0 ? op->members_max : blas_min(members, op->members_max);
+    const int64_t useful = blas_min(op->desc.head.max_sequences, blas_members_worth(op, op->desc.head.max_rows));
+    const int64_t copies = blas_min(blas_min(most, COPIES_MAX), useful);
+    return copies < 1 ? 1 : (int32_t)copies;
+}
+
+uint64_t blas_packed_open(const struct blas_recurrent *op, const void *buffer, struct blas_packed_all *out)
+{
+    struct blas_region head = {(char *)(uintptr_t)buffer, 0}, one = {0};
+    const float *copies = blas_region_take(&head, HEAD_FLOATS);
+    struct blas_packed measured;
+    out->copies = 1;
+    out->base = buffer ? head.base + head.used : NULL;
+    if (copies)
+        memcpy(&out->copies, copies, sizeof out->copies);
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++) {
+        out->at[n] = one.used;
+        blas_packed_layout(op, n / op->directions, &one, &measured);
+    }
+    out->bytes = one.used;
+    return head.used + one.used;
+}
+
+struct blas_packed blas_packed_own(const struct blas_recurrent *op, const struct blas_packed_all *all, int32_t n,
+                                   int32_t member)
+{
+    struct blas_region region = {all->base + (uint64_t)(member % all->copies) * all->bytes, all->at[n]};
+    struct blas_packed own;
+    blas_packed_layout(op, n / op->directions, &region, &own);
+    return own;
+}
+
+void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t rows, int64_t blocks,
+                       struct blas_region *region, struct blas_saved *out)
+{
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    const int64_t gate_rows = op->weights_large ? rows + 256 * blocks : rows;
+    memset(out, 0, sizeof *out);
+    out->xh = blas_region_take(region, rows * op->layers[layer].xh_row);
+    out->gates = blas_region_take(region, gate_rows * columns);
+    if (op->desc.cell != SEQLSTM_CELL_RNN)
+        out->state = blas_region_take(region, rows * op->units_pad);
+    if (op->norm) {
+        out->gates_h = blas_region_take(region, gate_rows * columns);
+        out->z = blas_region_take(region, op->norm_keeps ? gate_rows * columns : 0);
+        out->stats = blas_region_take(region, rows * 4);
+        out->c_stats = blas_region_take(region, op->lstm ? rows * 2 : 0);
+    }
+    if (op->projection)
+        out->raw = blas_region_take(region, rows * op->units_pad);
+    if (op->gru_before)
+        out->rh = blas_region_take(region, rows * op->out_pad);
+    int64_t bits = rows * blas_bits_row(op) / 2 + 1;
+    if (op->desc.zoneout_cell > 0.0f)
+        out->new_c = (uint16_t *)(void *)blas_region_take(region, bits);
+    if (op->desc.zoneout_hidden > 0.0f)
+        out->new_h = (uint16_t *)(void *)blas_region_take(region, bits);
+    if (op->merge_apart && op->desc.merge == SEQLSTM_MERGE_MUL)
+        out->merged = blas_region_take(region, rows * op->out);
+    if (op->stepwise && op->projection)
+        out->dprojected = blas_region_take(region, rows * op->out_pad);
+}
+
+void blas_gradients_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
+                           struct blas_gradients *out)
+{
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    memset(out, 0, sizeof *out);
+    out->w = blas_region_take(region, columns * (op->layers[layer].input_pad + op->out_pad));
+    out->projection = blas_region_take(region, op->projection ? op->out_pad * op->units_pad : 0);
+    out->rh = blas_region_take(region, op->gru_before ? op->out_pad * op->units_pad : 0);
+    uint64_t before = region->used;
+    out->bias = blas_region_take(region, columns);
+    out->sums = out->bias;
+    out->peephole = blas_region_take(region, op->peephole ? 3 * op->units_pad : 0);
+    out->norm_u = blas_region_take(region, op->norm ? columns : 0);
+    out->norm_v = blas_region_take(region, op->norm ? columns : 0);
+    out->norm_c = blas_region_take(region, op->norm && op->lstm ? 2 * op->units_pad : 0);
+    out->sums_count = (int64_t)((region->used - before) / sizeof(float));
+}
+
+int64_t blas_gradients_all(const struct blas_recurrent *op, int32_t members, struct blas_region *region,
+                           struct blas_gradients out[BLAS_LD_MAX])
+{
+    const uint64_t before = region->used;
+    for (int32_t n = 0; n < op->layer_count * op->directions; n++)
+        blas_gradients_layout(op, n / op->directions, region, &out[n]);
+    const uint64_t one = region->used - before;
+    region->used += one * (uint64_t)(members - 1);
+    return (int64_t)(one / sizeof(float));
+}
+
+void blas_gradients_move(struct blas_gradients *g, int64_t floats)
+{
+    float **pointers[] = {&g->w,      &g->bias,   &g->peephole, &g->projection, &g->norm_u,
+                          &g->norm_v, &g->norm_c, &g->rh,       &g->sums};
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+        if (*pointers[i])
+            *pointers[i] += floats;
+}
+
+uint64_t blas_mask_key(const struct blas_recurrent *op, const struct seqlstm_step *step, int32_t layer,
+                       int32_t direction, uint32_t purpose)
+{
+    uint64_t stream =
+        op->desc.stream_base + SEQLSTM_STREAMS_PER_LAYER * (uint64_t)layer + 16 * (uint64_t)direction + purpose;
+    return seqlstm_mix64(step->seed, stream, step->epoch);
+}
+
+int64_t blas_chunk_rows_max(const struct blas_recurrent *op)
+{
+    return blas_min(blas_chunk_rows(op) + op->block_rows_max, blas_block_rows_all(op));
+}
+
+/* Most members that have scratch of their own: one where all batches are shared by units, on the largest queue and on
+ * one of two, and so on all between. */
+static int32_t count_regions(const struct blas_recurrent *op, int32_t members)
+{
+    const int64_t sequences = op->desc.head.max_sequences;
+    if (members == 0 || members > op->members_max) /* then some members stay idle, and none share */
+        return op->members_max;
+    if (blas_shares_units(op, sequences, members) && blas_shares_units(op, sequences, 2))
+        return 1;
+    return (int32_t)blas_min(members, sequences);
+}
+
+/* Blocks that `sequences` are cut into, at most: each member's share is rounded up to whole ones. */
+static int64_t blocks_most(const struct blas_recurrent *op, int64_t sequences)
+{
+    return (sequences + op->members_max * (op->block_rows_max - 1)) / op->block_rows_max;
+}
+
+/* What calls on a batch take, or on any that is no larger. */
+static void count_buffers(const struct blas_recurrent *op, int64_t rows, int64_t sequences, int32_t regions,
+                          uint64_t *out_workspace, uint64_t *out_reserve)
+{
+    struct blas_region reserve = {0};
+    struct blas_saved saved;
+    struct blas_gradients gradients[BLAS_LD_MAX];
+    for (int32_t n = 0; op->training && n < op->layer_count * op->directions; n++)
+        blas_saved_layout(op, n / op->directions, rows, blocks_most(op, sequences), &reserve, &saved);
+    if (op->stepwise)
+        blas_gradients_all(op, op->members_max, &reserve, gradients);
+    *out_reserve = reserve.used;
+    *out_workspace = blas_forward_workspace(op, rows, regions);
+    const uint64_t backward = op->training ? blas_backward_workspace(op, rows, regions) : 0;
+    if (backward > *out_workspace)
+        *out_workspace = backward;
+}
+
+/* Buffers are laid out anew for each batch, so that it touches them from the beginning on. */
+static void find_idle(const struct blas_recurrent *op, int32_t regions, struct seqlstm_sizes *sizes)
+{
+    uint64_t workspace, reserve;
+    count_buffers(op, sizes->axis->rows, sizes->axis->sequences, regions, &workspace, &reserve);
+    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
+    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
+}
+
+void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes)
+{
+    const int32_t regions = count_regions(op, members);
+    struct blas_packed_all packed;
+    sizes->packed_bytes = blas_packed_open(op, NULL, &packed);
+    sizes->packed_bytes += (uint64_t)(blas_packed_copies(op, members) - 1) * packed.bytes;
+    count_buffers(op, op->desc.head.max_rows, op->desc.head.max_sequences, regions, &sizes->workspace_bytes,
+                  &sizes->reserve_bytes);
+    if (idle_is_asked(sizes) && sizes->axis != NULL)
+        find_idle(op, regions, sizes);
+}

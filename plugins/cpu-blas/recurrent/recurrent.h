@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SEQLSTM_OP_RECURRENT of the cpu-blas backend: LSTM, GRU and simple RNN with every option, on packed
+ * weights. What the table of the plugin (backend.c) calls; arguments are those of <seqlstm/backend.h>.
+ *
+ * Variants: "packed" runs the kernels of the instruction set given to create; "tiles" the same with products on tiles,
+ * where batches are large enough to gain by it; "generic" those of portable C, the same code in another translation. */
+#ifndef BLAS_RECURRENT_H
+#define BLAS_RECURRENT_H
+
+#include <seqlstm/backend.h>
+
+#include "cpu-blas/isa/isa.h"
+#include "cpu-blas/tiles/tiles_gemm.h"
+
+struct blas_recurrent;         /* an operation, immutable */
+struct blas_recurrent_binding; /* an operation at one shape */
+
+/* What seqlstm_desc_check and the rules of every operation (supports.c) have let pass. [any] */
+void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool tiles, struct seqlstm_answer *answer);
+
+/* `desc` and `variant` have been accepted. `tiled`: of bfloat16 or "tiles"; else its kernels are NULL. `host` must live
+ * as long as the operation. `members_max`: the most members of a queue that will share one call; further members stay
+ * idle (it bounds the workspace). NO_MEMORY. [control] */
+seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa, const struct blas_tiled *tiled,
+                                     int32_t members_max, const struct seqlstm_recurrent_desc *desc,
+                                     const char *variant, struct blas_recurrent **out_op, struct seqlstm_error *err);
+
+/* Fills workspace_bytes, reserve_bytes and packed_bytes; `members`: most on a queue, 0: any number. [any] */
+void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes);
+
+/* NO_MEMORY, INVALID_ARGUMENT (a shape beyond the descriptor's bounds). [queue] */
+seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,
+                                   const struct seqlstm_bind *bind, struct blas_recurrent_binding **out_binding,
+                                   struct seqlstm_error *err);
+
+seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
+                                      const struct seqlstm_forward *args, struct seqlstm_error *err);
+seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err);
+seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op, struct seqlstm_queue *queue,
+                                           void *const *slots, void *packed, const struct seqlstm_step *step,
+                                           struct seqlstm_error *err);
+
+void blas_recurrent_unbind(struct blas_recurrent_binding *binding); /* NULL is fine. [queue] */
+void blas_recurrent_destroy(struct blas_recurrent *op);             /* NULL is fine. [control] */
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiles of AMX for product.inc. */
+#ifndef BLAS_TILES_AMX_H
+#define BLAS_TILES_AMX_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "cpu-blas/tiles/tiles.h"
+#include "cpu-blas/recurrent/kernels/unit.h"
+
+typedef struct tile_file tile_file; /* the processor's own */
+#define TILE_FILE(tiles) ((void)(tiles), (tile_file *)NULL)
+
+static void tiles_config(tile_file *file, const uint8_t rows[8])
+{
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } config = {.palette = 1};
+    (void)file;
+    for (int t = 0; t < 8; t++)
+        config.bytes[t] = BLAS_TILE_K * sizeof(uint16_t);
+    memcpy(config.rows, rows, 8);
+    _tile_loadconfig(&config);
+    __asm__ volatile("" ::: "memory"); /* loads of tiles are not ordered behind stores otherwise */
+}
+
+static void tiles_release(tile_file *file)
+{
+    (void)file;
+    _tile_release();
+}
+
+#define ON_TILES(file, statement)                                                                                      \
+    do {                                                                                                               \
+        (void)(file);                                                                                                  \
+        statement;                                                                                                     \
+    } while (0)
+#define TILE_ZERO(file, t)               ON_TILES(file, _tile_zero(t))
+#define TILE_LOAD(file, t, from, stride) ON_TILES(file, _tile_loadd(t, from, stride))
+#define TILE_STORE(file, t, to, stride)  ON_TILES(file, _tile_stored(t, to, stride))
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes on tiles in portable C, bit for bit those of AMX (Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 2, TDPBUSD): sums are those of integers of 32 bits. */
+#include <math.h>
+
+#include "cpu-blas/tiles/emulated.h"
+#include "cpu-blas/tiles/lanes.h"
+
+static void tile_product(tile_file *file, int c, int a, int b)
+{
+    for (int r = 0; r < file->rows[c]; r++)
+        for (int k = 0; k < 16; k++)
+            for (int n = 0; n < 16; n++)
+                for (int i = 0; i < 32; i += 8) {
+                    const int32_t first = (int32_t)(file->words[a][r][k] >> i & 0xFFu);
+                    const int32_t second = (int8_t)(file->words[b][k][n] >> i & 0xFFu);
+                    file->words[c][r][n] += (uint32_t)(first * second);
+                }
+}
+
+#define TILE_PRODUCT(file, c, a, b) tile_product(file, c, a, b)
+
+INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+    for (int i = 0; i < GROUP; i++)
+        c[i] = fmaf(a[i], b[i], c[i]);
+    return c;
+}
+
+#include "cpu-blas/tiles/product.inc"
+
+#include "cpu-blas/tiles/int8.inc"
+
+const struct blas_pieces_kernels blas_bytes_kernels_emulated = {.name = "emulated",
+                                                                .tile_k = BLAS_BYTES_K,
+                                                                .rows = bytes_rows,
+                                                                .columns = bytes_columns,
+                                                                .product = product,
+                                                                .release = release,
+                                                                .sums = bytes_sums,
+                                                                .largest = bytes_largest};

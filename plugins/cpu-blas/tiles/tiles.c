@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether there are tiles: CPUID says so of the processor, XCR0 of the operating system, and Linux, which saves 8 KiB
+ * more of a thread that uses them, wants to be asked once for the whole process. */
+#include "cpu-blas/tiles/tiles.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#ifdef BLAS_EMULATED_TILES
+
+#define PIECES blas_pieces_kernels_emulated
+#define BYTES  blas_bytes_kernels_emulated
+bool blas_tiles_offered(void)
+{
+    return true;
+}
+static bool is_allowed(void)
+{
+    return true;
+}
+
+#elif defined(BLAS_HAVE_AMX_KERNELS)
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cpu-blas/isa/isa.h"
+
+#define PIECES blas_pieces_kernels_amx
+#define BYTES  blas_bytes_kernels_amx
+
+enum {
+    AMX = 1 << 22 | 1 << 24 | 1 << 25, /* CPUID 7, EDX: AMX-BF16, AMX-TILE, AMX-INT8 */
+    STATE = 3 << 17,                   /* XCR0: tiles and their configuration */
+    REQUEST_STATE = 0x1023,            /* arch_prctl: ARCH_REQ_XCOMP_PERM */
+    TILE_DATA = 18
+};
+
+bool blas_tiles_offered(void)
+{
+    unsigned a, b, c, d;
+    return blas_isa_detect() >= BLAS_ISA_AVX512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX) == AMX &&
+           (blas_isa_state() & STATE) == STATE;
+}
+
+static bool allowed;
+
+static void ask(void)
+{
+    allowed = syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+}
+
+static bool is_allowed(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, ask);
+    return allowed;
+}
+
+#endif
+
+#ifdef PIECES
+
+const struct blas_pieces_kernels *blas_pieces_get(void)
+{
+    return blas_tiles_offered() && is_allowed() ? &PIECES : NULL;
+}
+
+const struct blas_pieces_kernels *blas_bytes_get(void)
+{
+    return blas_tiles_offered() && is_allowed() ? &BYTES : NULL;
+}
+
+#else
+
+bool blas_tiles_offered(void)
+{
+    return false;
+}
+const struct blas_pieces_kernels *blas_pieces_get(void)
+{
+    return NULL;
+}
+const struct blas_pieces_kernels *blas_bytes_get(void)
+{
+    return NULL;
+}
+
+#endif
