@@ -4,7 +4,8 @@
 Every command in a block ```sh must match one line of HOW below; a command that does not fails the test. Differences from
 README:
 * `make run` and `make test` are only asked of `make -n`: the targets must exist and run what README says. The test then
-  trains the model of `make run` for 10 updates. So the answer of the next command has one line, but is not yet right.
+  trains the model of `make run` for 10 updates on 2,000 sums. So the answer of the next command has one line, but is
+  not yet right.
 * `seqlstm run` does 10 updates.
 The plan is compared where the two CPU backends and no others are loaded. Times, ratios, variants of a backend and the
 number of different characters in the text are masked.
@@ -22,6 +23,7 @@ from harness import expect
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 README = (ROOT / 'README.md').read_text()
 FEW = ['--set', 'train.updates=10']
+LITTLE = ['--set', 'data.train.size=2000', '--set', 'data.valid.size=50', '--set', 'data.test.size=50']
 LONGEST = 120
 
 
@@ -52,7 +54,7 @@ def make_run(t, command):
     expect(match, f'`{command}` does not run the program: {said}')
     expect(f'[{match.group(1)}]({match.group(1)})' in README, f'README does not name {match.group(1)}')
     shutil.copy(ROOT / match.group(1), t.folder / 'trained.yaml')
-    t.run('run', 'trained.yaml', *FEW)
+    t.run('run', 'trained.yaml', *FEW, *LITTLE)
 
 
 def make_test(t, command):
